@@ -1,0 +1,1 @@
+"""The parts of the ``.pomdp`` reader; `pomdp_hier.pomdp.pomdp_file` is the way in."""

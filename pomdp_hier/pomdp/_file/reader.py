@@ -1,0 +1,395 @@
+"""From the statements of a ``.pomdp`` file to its spaces, numbers and tables."""
+
+import math
+import re
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pomdp_hier.pomdp._file.tables import ALL, ProbabilityTable, RewardTable, Rows, TooLargeError
+from pomdp_hier.pomdp._file.text import Number, Source, Statement
+
+__all__ = ["FileContent", "Reader"]
+
+_COUNT = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
+_MAX_COUNT = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class FileContent:
+    """What a file says: names, the start belief ``[S]``, T and O one matrix an action, and the rewards.
+
+    ``observed`` says whether the file has observations; if not, it is an MDP and the states stand for them.
+    """
+
+    discount: Number
+    states: tuple[Any, ...]
+    actions: tuple[Any, ...]
+    observations: tuple[Any, ...]
+    start: NDArray[Any]
+    transition: list[Rows]
+    observation: list[Rows]
+    reward: RewardTable
+    observed: bool
+
+
+class _Space:
+    """The names of the states, actions or observations, and the index behind each token that means one of them."""
+
+    def __init__(self, kind: str, names: Sequence[str] | range) -> None:
+        self.kind = kind
+        self.names: tuple[Any, ...] = tuple(names)
+        self.size = len(self.names)
+        self.index = {str(name): i for i, name in enumerate(self.names)}
+        if not isinstance(names, range):  # an element may be given by its number too; a name that is a number wins
+            for i in range(self.size):
+                self.index.setdefault(str(i), i)
+        self.index["*"] = ALL
+
+    def expected(self) -> str:
+        last = self.size - 1
+        return f"{'an' if self.kind[0] in 'ao' else 'a'} {self.kind} (a name, a number from 0 to {last}, or '*')"
+
+
+class Reader:
+    """Reads the statements of one source in two passes: the spaces and the preamble, then start, T, O and R.
+
+    Args:
+        source: the text.
+        tolerance: how far the sum of a distribution may be from 1.
+        normalize: whether to divide each distribution by its sum.
+        exact: whether numbers are read as fractions.
+    """
+
+    def __init__(self, source: Source, *, tolerance: float, normalize: bool, exact: bool) -> None:
+        self.source = source
+        self.tolerance = 0 if exact else tolerance
+        self.normalize = normalize
+        self.exact = exact
+        self.one: Number = Fraction(1) if exact else 1.0
+        # Offset, action and row of every statement of T and of O, to find out who wrote a faulty row.
+        self._written = {word: (array("q"), array("q"), array("q")) for word in "TO"}
+
+    def read(self) -> FileContent:
+        """The content of the file.
+
+        Raises:
+            PomdpFileError: the file breaks the grammar, or a distribution does not sum to 1.
+        """
+        statements = self.source.statements()
+        self._read_preamble(statements)
+        self.states = self._space(statements, "states", "state")
+        self.actions = self._space(statements, "actions", "action")
+        self.observed = any(s.word == "observations" for s in statements)
+        self.observations = self._space(statements, "observations", "observation") if self.observed else self.states
+        self.start = self._read_start([s for s in statements if s.word.startswith("start")])
+        self._read_tables([s for s in statements if len(s.word) == 1])
+        return FileContent(
+            discount=self.discount,
+            states=self.states.names,
+            actions=self.actions.names,
+            observations=self.observations.names,
+            start=self.start,
+            transition=self._distributions(self.T, "T"),
+            observation=self._distributions(self.O, "O"),
+            reward=self.R,
+            observed=self.observed,
+        )
+
+    # --- the preamble --------------------------------------------------------------------------------------------
+
+    def _read_preamble(self, statements: list[Statement]) -> None:
+        """The discount and the sign of the rewards; the last of several counts."""
+        self.discount: Number = self.one
+        self.sign = 1
+        for statement in statements:
+            if statement.word not in ("discount", "values"):
+                continue
+            tokens = self.source.tokens(statement)
+            if statement.word == "values":
+                if tokens[:1] not in (["reward"], ["rewards"], ["cost"], ["costs"]):
+                    raise self._error(statement, 0, "'reward' or 'cost'")
+                self.sign = 1 if tokens[0].startswith("reward") else -1
+                self._end(statement, tokens, 1)
+                continue
+            what = "a discount in [0, 1]"
+            values = self.source.numbers(statement, tokens, 0, exact=self.exact, what=what)
+            if not values or not 0 <= values[0] <= 1:
+                raise self._error(statement, 0, what)
+            self.discount = values[0]
+            if len(values) > 1:
+                raise self._error(statement, 1, "the next section", "discount takes one number")
+
+    def _space(self, statements: list[Statement], word: str, kind: str) -> _Space:
+        """The space that the file declares by names or by a count."""
+        mine = [s for s in statements if s.word == word]
+        if not mine:
+            raise self.source.error(len(self.source.text), f"a section '{word}:' somewhere", "the file has none")
+        if len(mine) > 1:
+            raise self.source.error(mine[1].offset, "another section", f"'{word}' was given before")
+        tokens = self.source.tokens(mine[0])
+        what = f"a count or the names of the {word}"
+        if len(tokens) == 1 and _COUNT.fullmatch(tokens[0]):
+            digits = tokens[0].lstrip("0")
+            if not (digits.isdigit() and len(digits) <= 9 and int(digits) <= _MAX_COUNT):
+                raise self._error(mine[0], 0, f"a whole number from 1 to {_MAX_COUNT}")
+            return _Space(kind, range(int(digits)))
+        seen: set[str] = set()
+        for i, token in enumerate(tokens):
+            if token in "*:":
+                if token == ":" and i:
+                    raise self._error(
+                        mine[0], i - 1, f"one of the {word}, or a section", "this is not a section's name"
+                    )
+                raise self._error(mine[0], i, what)
+            if token in seen:
+                raise self._error(mine[0], i, f"another name for one of the {word}", "this one was given before")
+            seen.add(token)
+        if not tokens:
+            raise self._error(mine[0], 0, what)
+        return _Space(kind, tokens)
+
+    # --- the start -----------------------------------------------------------------------------------------------
+
+    def _read_start(self, statements: list[Statement]) -> NDArray[Any]:
+        """``[S]``, the initial belief: uniform when the file says nothing."""
+        n = self.states.size
+        if len(statements) > 1:
+            raise self.source.error(statements[1].offset, "another section", "the start was given before")
+        if not statements:
+            return self._uniform(n)
+        statement = statements[0]
+        tokens = self.source.tokens(statement)
+        if statement.word != "start":
+            return self._start_set(statement, tokens)
+        if tokens == ["uniform"]:
+            return self._uniform(n)
+        if len(tokens) == 1 and self.states.index.get(tokens[0], ALL) != ALL and (n > 1 or tokens[0] != "1"):
+            return self._indicator([self.states.index[tokens[0]]])
+        what = f"{n} probabilities, 'uniform' or a state"
+        values = self._probabilities(statement, tokens, 0, what)
+        self._check_count(statement, 0, len(values), n, what)
+        vector = np.array(values, dtype=object if self.exact else np.float64)
+        mass = sum(values) if self.exact else math.fsum(values)
+        if mass == 0 or (abs(mass - 1) > self.tolerance and not self.normalize):
+            raise self._error(
+                statement,
+                0,
+                f"probabilities that sum to 1 (tolerance {self.tolerance})",
+                f"they sum to {float(mass)!r}",
+            )
+        return vector / mass if self.normalize else vector
+
+    def _start_set(self, statement: Statement, tokens: list[str]) -> NDArray[Any]:
+        """The uniform belief over the states listed, or over all others."""
+        if not tokens:
+            raise self._error(statement, 0, self.states.expected())
+        chosen: set[int] = set()
+        for i, token in enumerate(tokens):
+            index = self._element(statement, i, token, self.states)
+            chosen.update(range(self.states.size) if index == ALL else (index,))
+        if statement.word == "start exclude":
+            chosen = set(range(self.states.size)) - chosen
+            if not chosen:
+                raise self._error(statement, 0, "at least one state that is not excluded")
+        return self._indicator(sorted(chosen))
+
+    def _uniform(self, size: int) -> NDArray[Any]:
+        return np.full(size, self.one / size, dtype=object if self.exact else np.float64)
+
+    def _indicator(self, chosen: list[int]) -> NDArray[Any]:
+        vector = self._uniform(self.states.size) * 0
+        vector[chosen] = self.one / len(chosen)
+        return vector
+
+    # --- T, O and R ----------------------------------------------------------------------------------------------
+
+    def _read_tables(self, statements: list[Statement]) -> None:
+        n_states, n_actions, n_observations = self.states.size, self.actions.size, self.observations.size
+        self.T = ProbabilityTable(n_actions, (n_states, n_states), exact=self.exact)
+        self.O = ProbabilityTable(n_actions, (n_states, n_observations), exact=self.exact)
+        self.R = RewardTable((n_actions, n_states, n_states, n_observations), exact=self.exact)
+        if not self.observed:
+            self.O.set_matrix(ALL, np.arange(n_states), np.arange(n_states), self._uniform(n_states) * n_states)
+        spaces = {
+            "T": (self.actions, self.states, self.states),
+            "O": (self.actions, self.states, self.observations),
+            "R": (self.actions, self.states, self.states, self.observations),
+        }
+        for statement in statements:
+            if statement.word == "O" and not self.observed:
+                raise self.source.error(statement.offset, "a section 'observations:' first", "the file has none")
+            tokens = self.source.tokens(statement)
+            places, start = self._places(statement, tokens, spaces[statement.word])
+            try:
+                if statement.word == "R":
+                    self._read_reward(statement, tokens, places, start)
+                else:
+                    self._read_probability(statement, tokens, places, start)
+            except TooLargeError as error:
+                raise self.source.error(
+                    statement.offset, "a smaller problem", f"it stands for {error} numbers, more than fit in memory"
+                ) from None
+
+    def _places(self, statement: Statement, tokens: list[str], spaces: tuple[_Space, ...]) -> tuple[list[int], int]:
+        """The indices of the elements that the statement names, and the position of the first token after them."""
+        places: list[int] = []
+        at, n_tokens = 0, len(tokens)
+        while True:
+            token = tokens[at] if at < n_tokens else ""
+            index = spaces[len(places)].index.get(token)
+            if index is None:
+                index = self._element(statement, at, token, spaces[len(places)])
+            places.append(index)
+            at += 1
+            if at >= n_tokens or tokens[at] != ":":
+                return places, at
+            if len(places) == len(spaces):
+                raise self._error(statement, at, "numbers", f"{statement.word} names at most {len(spaces)} elements")
+            at += 1
+
+    def _element(self, statement: Statement, position: int, token: str, space: _Space) -> int:
+        """The index of the element that a token means."""
+        index = space.index.get(token)
+        if index is None and token.isascii() and token.isdigit():
+            index = space.index.get(token.lstrip("0") or "0")  # leading zeros
+        if index is None:
+            known = token.isascii() and token.isdigit()
+            reason = f"there are {space.size} {space.kind}s" if known else f"no {space.kind} has this name"
+            raise self._error(statement, position, space.expected(), reason if token and token != ":" else "")
+        return index
+
+    def _read_probability(self, statement: Statement, tokens: list[str], places: list[int], start: int) -> None:
+        """One statement of T or O: an entry, a row or a matrix."""
+        table = self.T if statement.word == "T" else self.O
+        n_rows, n_columns = table.shape
+        action, row = places[0], places[1] if len(places) > 1 else ALL
+        for log, value in zip(self._written[statement.word], (statement.offset, action, row), strict=True):
+            log.append(value)
+        if len(places) == 3:
+            values = self._probabilities(statement, tokens, start, "a probability in [0, 1]")
+            self._check_count(statement, start, len(values), 1, "a probability in [0, 1]")
+            table.set_entry(action, row, places[2], values[0])
+            return
+        word = tokens[start] if start < len(tokens) else ""
+        if word in ("uniform", "identity", "reset"):
+            self._end(statement, tokens, start + 1)
+            self._read_shorthand(statement, word, places, start)
+            return
+        size = n_columns if len(places) == 2 else n_rows * n_columns
+        shape = f"a row of {size}" if len(places) == 2 else f"a matrix of {n_rows} x {n_columns}"
+        what = f"{shape} probabilities in [0, 1]"
+        values = self._probabilities(statement, tokens, start, what)
+        self._check_count(statement, start, len(values), size, what)
+        vector = np.array(values, dtype=object if self.exact else np.float64)
+        filled = np.flatnonzero(vector != 0)
+        if len(places) == 2:
+            table.set_row(action, row, filled, vector[filled])
+        else:
+            table.set_matrix(action, filled // n_columns, filled % n_columns, vector[filled])
+
+    def _read_shorthand(self, statement: Statement, word: str, places: list[int], start: int) -> None:
+        """``uniform`` and ``reset`` for a row or all rows, ``identity`` for a square matrix."""
+        table = self.T if statement.word == "T" else self.O
+        n_rows, n_columns = table.shape
+        row = places[1] if len(places) == 2 else ALL
+        if word == "uniform":
+            table.set_row(places[0], row, np.arange(n_columns), self._uniform(n_columns))
+        elif word == "reset":
+            if statement.word == "O":
+                raise self._error(statement, start, "'uniform' or probabilities", "'reset' is for T")
+            filled = np.flatnonzero(self.start != 0)
+            table.set_row(places[0], row, filled, self.start[filled])
+        else:
+            if len(places) == 2 or n_rows != n_columns:
+                raise self._error(
+                    statement, start, "'uniform' or probabilities", "'identity' is for a whole square matrix"
+                )
+            table.set_matrix(places[0], np.arange(n_rows), np.arange(n_rows), self._uniform(n_rows) * 0 + self.one)
+
+    def _read_reward(self, statement: Statement, tokens: list[str], places: list[int], start: int) -> None:
+        """One statement of R: a number, or an array over the places that it leaves out."""
+        n_states, n_observations = self.states.size, self.observations.size
+        spanned: tuple[int, ...]
+        if self.observed:
+            spanned = {4: (), 3: (3,), 2: (2, 3)}.get(len(places), (1,))
+            if spanned == (1,):
+                raise self._error(
+                    statement, start, "':' and a state", "'R: action' alone is for files without observations"
+                )
+        else:
+            spanned = {4: (), 3: (), 2: (2,)}.get(len(places), (1, 2))
+            if len(places) == 4 and places[3] != ALL:
+                raise self._error(statement, start - 1, "'*'", "the file has no observations")
+        shape = tuple(n_observations if place == 3 else n_states for place in spanned)
+        size = math.prod(shape)
+        what = "a number" if size == 1 else f"{size} numbers ({' x '.join(map(str, shape))})"
+        values = self.source.numbers(statement, tokens, start, exact=self.exact, what=what)
+        self._check_count(statement, start, len(values), size, what)
+        padded = (*places, ALL, ALL, ALL)[:4]
+        if not spanned:
+            self.R.set(padded, self.sign * values[0] + 0)  # + 0 turns a cost of 0 into 0.0, not -0.0
+        else:
+            table = np.array(values, dtype=object if self.exact else np.float64).reshape(shape)
+            self.R.set(padded, self.sign * table + 0, spanned)
+
+    # --- numbers and sums ----------------------------------------------------------------------------------------
+
+    def _probabilities(self, statement: Statement, tokens: list[str], start: int, what: str) -> list[Number]:
+        values = self.source.numbers(statement, tokens, start, exact=self.exact, what=what)
+        if values and not (min(values) >= 0 and max(values) <= 1 + self.tolerance) and not self.normalize:
+            index = next(i for i, p in enumerate(values) if not 0 <= p <= 1 + self.tolerance)
+            raise self._error(statement, start + index, "a probability in [0, 1]")
+        if values and min(values) < 0:
+            raise self._error(statement, start + values.index(min(values)), "a probability, not a negative number")
+        return values
+
+    def _check_count(self, statement: Statement, start: int, found: int, wanted: int, what: str) -> None:
+        if found < wanted:
+            reason = f"{found} of {wanted} numbers are there" if found else ""
+            raise self._error(statement, len(self.source.tokens(statement)), what, reason)
+        if found > wanted:
+            raise self._error(
+                statement, start + wanted, "the next section", f"{wanted} numbers belong here, not {found}"
+            )
+
+    def _distributions(self, table: ProbabilityTable, word: str) -> list[Rows]:
+        """The matrices of T or O, with rows that sum to 1 within the tolerance."""
+        checked: dict[int, Rows] = {}
+        matrices = table.matrices()
+        for action, rows in enumerate(matrices):
+            if id(rows) in checked:
+                continue
+            sums = rows.sums()
+            wrong = sums <= 0 if self.normalize else np.abs(sums - 1) > self.tolerance
+            if wrong.any():
+                bad = int(np.flatnonzero(wrong)[0])
+                raise self._row_error(word, action, bad, float(sums[bad]))
+            checked[id(rows)] = rows.scaled(sums) if self.normalize else rows
+        return [checked[id(rows)] for rows in matrices]
+
+    def _row_error(self, word: str, action: int, row: int, mass: float) -> Exception:
+        """The error of a faulty row, at the last statement that wrote to it."""
+        offsets, actions, rows = self._written[word]
+        name = f"{word}: {self.actions.names[action]} : {self.states.names[row]}"
+        expected = f"probabilities of '{name}' that sum to 1 (tolerance {self.tolerance})"
+        for i in reversed(range(len(offsets))):
+            if actions[i] in (action, ALL) and rows[i] in (row, ALL):
+                remedy = "correct them, widen tolerance= or pass normalize=True"
+                return self.source.error(offsets[i], expected, f"they sum to {mass!r}; {remedy}")
+        return self.source.error(len(self.source.text), expected, "no statement gives any")
+
+    # --- errors --------------------------------------------------------------------------------------------------
+
+    def _error(self, statement: Statement, position: int, expected: str, reason: str = "") -> Exception:
+        return self.source.error(self.source.place(statement, position), expected, reason)
+
+    def _end(self, statement: Statement, tokens: list[str], position: int) -> None:
+        """Checks that the statement has no more tokens."""
+        if position < len(tokens):
+            raise self._error(statement, position, "the next section")

@@ -1,0 +1,281 @@
+"""What the T, O and R statements of a ``.pomdp`` file build up: sparse probability rows, and rewards by pattern."""
+
+from array import array
+from collections.abc import Iterable, Iterator, MutableSequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pomdp_hier.pomdp._file.text import Number
+
+__all__ = ["ALL", "MAX_ENTRIES", "ProbabilityTable", "RewardTable", "Rows", "TooLargeError"]
+
+ALL = -1
+# A statement such as "T: * uniform" takes few letters and very many numbers: stop before the memory does.
+MAX_ENTRIES = 100_000_000
+
+
+class TooLargeError(Exception):
+    """A statement stands for more numbers than can be held; caught by the reader, which knows its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Sparse rows: row ``i`` has ``values[indptr[i]:indptr[i+1]]`` in those ``columns``, which ascend."""
+
+    indptr: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    values: NDArray[Any]
+
+    def row(self, index: int) -> list[tuple[int, Number]]:
+        """The pairs of column and value of a row."""
+        here = slice(self.indptr[index], self.indptr[index + 1])
+        return list(zip(self.columns[here].tolist(), self.values[here].tolist(), strict=True))
+
+    def sums(self) -> NDArray[Any]:
+        """The sum of each row."""
+        n_rows = len(self.indptr) - 1
+        owner = np.repeat(np.arange(n_rows), np.diff(self.indptr))
+        if self.values.dtype != object:
+            return np.bincount(owner, weights=self.values, minlength=n_rows)
+        sums = np.zeros(n_rows, dtype=object)
+        np.add.at(sums, owner, self.values)
+        return sums
+
+    def scaled(self, divisors: NDArray[Any]) -> "Rows":
+        """The rows, each divided by its divisor."""
+        return Rows(self.indptr, self.columns, self.values / np.repeat(divisors, np.diff(self.indptr)))
+
+
+class _Log:
+    """The assignments to one action's matrix in the order of the file, shared by actions that saw the same ones."""
+
+    def __init__(self, exact: bool) -> None:
+        self.rows: MutableSequence[int] = array("q")
+        self.columns: MutableSequence[int] = array("q")
+        self.values: MutableSequence[Any] = [] if exact else array("d")
+        self.cleared: dict[int, int] = {}
+        self.users = 0
+
+    def copy(self) -> "_Log":
+        twin = _Log(isinstance(self.values, list))
+        twin.rows, twin.columns, twin.values = self.rows[:], self.columns[:], self.values[:]
+        twin.cleared = dict(self.cleared)
+        return twin
+
+    def resolve(self, shape: tuple[int, int]) -> Rows:
+        """The matrix after the last assignment to every entry; zeros are left out."""
+        n_rows, n_columns = shape
+        rows = np.array(self.rows, dtype=np.int64)
+        columns = np.array(self.columns, dtype=np.int64)
+        values = np.array(self.values, dtype=object if isinstance(self.values, list) else np.float64)
+        since = np.zeros(n_rows, dtype=np.int64)
+        since[list(self.cleared.keys())] = list(self.cleared.values())
+        live = np.flatnonzero(np.arange(len(rows)) >= since[rows])
+        key = rows[live] * n_columns + columns[live]
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+        last = np.append(key[1:] != key[:-1], True) if len(key) else np.zeros(0, dtype=bool)
+        kept = live[order[last]]
+        kept = kept[(values[kept] != 0).astype(bool)]
+        indptr = np.zeros(n_rows + 1, dtype=np.int64)
+        np.cumsum(np.bincount(rows[kept], minlength=n_rows), out=indptr[1:])
+        return Rows(indptr, columns[kept], values[kept])
+
+
+class ProbabilityTable:
+    """The matrices of T or O, one an action, filled by assignments of which the last wins.
+
+    Args:
+        n_actions: how many matrices.
+        shape: their rows and columns.
+        exact: whether the values are fractions.
+    """
+
+    def __init__(self, n_actions: int, shape: tuple[int, int], *, exact: bool) -> None:
+        self.shape = shape
+        self._exact = exact
+        empty = _Log(exact)
+        empty.users = n_actions
+        self._logs = [empty] * n_actions
+
+    def set_entry(self, action: int, row: int, column: int, value: Number) -> None:
+        """Assign one value; each of the three indices may be `ALL`."""
+        if row != ALL and column != ALL:
+            for log in self._written(action):
+                log.rows.append(row)
+                log.columns.append(column)
+                log.values.append(value)
+        elif column == ALL:
+            self.set_row(action, row, np.arange(self.shape[1]) if value else np.zeros(0, dtype=np.int64), value)
+        else:
+            n_rows = self.shape[0]
+            for log in self._written(action):
+                _check_room(log, n_rows)
+                log.rows.extend(range(n_rows))
+                log.columns.extend([column] * n_rows)
+                log.values.extend([value] * n_rows)
+
+    def set_row(self, action: int, row: int, columns: NDArray[np.int64], values: NDArray[Any] | Number) -> None:
+        """Assign a whole row, zero outside the columns given; the action and the row may be `ALL`."""
+        filled = np.broadcast_to(np.asarray(values), columns.shape)
+        if row == ALL:
+            n_rows = self.shape[0]
+            if n_rows * len(columns) > MAX_ENTRIES:
+                raise TooLargeError(n_rows * len(columns))
+            self.set_matrix(
+                action, np.repeat(np.arange(n_rows), len(columns)), np.tile(columns, n_rows), np.tile(filled, n_rows)
+            )
+            return
+        for log in self._written(action):
+            log.cleared[row] = len(log.rows)
+            _extend(log, np.full(len(columns), row), columns, filled)
+
+    def set_matrix(
+        self, action: int, rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[Any]
+    ) -> None:
+        """Assign a whole matrix, zero outside the entries given; the action may be `ALL`."""
+        fresh = _Log(self._exact)
+        _extend(fresh, rows, columns, values)
+        for index in range(len(self._logs)) if action == ALL else (action,):
+            self._logs[index].users -= 1
+            self._logs[index] = fresh
+            fresh.users += 1
+
+    def matrices(self) -> list[Rows]:
+        """The matrix of each action; actions that were only ever assigned together share one."""
+        resolved: dict[int, Rows] = {}
+        for log in self._logs:
+            if id(log) not in resolved:
+                resolved[id(log)] = log.resolve(self.shape)
+        return [resolved[id(log)] for log in self._logs]
+
+    def _written(self, action: int) -> Iterable[_Log]:
+        """The logs that an assignment to this action goes into."""
+        if action == ALL:
+            return {id(log): log for log in self._logs}.values()
+        log = self._logs[action]
+        if log.users > 1:
+            log.users -= 1
+            log = self._logs[action] = log.copy()
+            log.users = 1
+        return (log,)
+
+
+def _check_room(log: _Log, n_more: int) -> None:
+    if len(log.rows) + n_more > MAX_ENTRIES:
+        raise TooLargeError(len(log.rows) + n_more)
+
+
+def _extend(log: _Log, rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[Any]) -> None:
+    _check_room(log, len(rows))
+    log.rows.extend(array("q", rows.astype(np.int64).tobytes()))
+    log.columns.extend(array("q", columns.astype(np.int64).tobytes()))
+    if isinstance(log.values, list):
+        log.values.extend(values.tolist())
+    else:
+        log.values.extend(array("d", values.astype(np.float64).tobytes()))
+
+
+# The places of an R statement, in its order.
+_ACTION, _STATE, _NEXT_STATE, _OBSERVATION = range(4)
+
+
+@dataclass(slots=True)
+class _Pattern:
+    """The R statements that name the same places and give a number, or an array, over the same other places."""
+
+    named: tuple[int, ...]
+    spanned: tuple[int, ...]
+    entries: dict[tuple[int, ...], tuple[int, Any]]
+
+
+class RewardTable:
+    """The rewards of a file as a function of (action, state, next state, observation); 0 where none is given.
+
+    Nothing is expanded: an assignment is kept under the places that it names, and a look-up asks each of the few
+    combinations of named places that occur, and takes the last assignment.
+    """
+
+    def __init__(self, sizes: tuple[int, int, int, int], *, exact: bool) -> None:
+        self._sizes = sizes
+        self._exact = exact
+        self._patterns: dict[tuple[tuple[int, ...], tuple[int, ...]], _Pattern] = {}
+        self._clock = 0
+
+    def set(self, places: tuple[int, ...], value: Any, spanned: tuple[int, ...] = ()) -> None:
+        """Assign a number, or an array over the places ``spanned``; each place given may be `ALL`."""
+        named = tuple(i for i, place in enumerate(places) if place != ALL)
+        pattern = self._patterns.get((named, spanned))
+        if pattern is None:
+            pattern = self._patterns[named, spanned] = _Pattern(named, spanned, {})
+        self._clock += 1
+        pattern.entries[tuple(places[i] for i in named)] = (self._clock, value)
+
+    def __call__(self, action: int, state: int, next_state: int, observation: int) -> Number:
+        """The reward of one step."""
+        places = (action, state, next_state, observation)
+        newest, reward = 0, 0
+        for pattern in self._patterns.values():
+            entry = pattern.entries.get(tuple(places[i] for i in pattern.named))
+            if entry is not None and entry[0] > newest:
+                newest, reward = entry
+                if pattern.spanned:
+                    reward = reward[tuple(places[i] for i in pattern.spanned)]
+        return reward if self._exact else float(reward)
+
+    @property
+    def depends_on(self) -> frozenset[int]:
+        """Which of the places 0 action, 1 state, 2 next state, 3 observation any assignment tells apart."""
+        return frozenset(i for pattern in self._patterns.values() for i in (*pattern.named, *pattern.spanned))
+
+    def at(self, places: tuple[NDArray[np.int64], ...]) -> NDArray[Any]:
+        """The rewards of many steps at once.
+
+        Args:
+            places: actions, states, next states, observations, each ``[n]``.
+        """
+        n = len(places[0])
+        newest = np.zeros(n, dtype=np.int64)
+        rewards = np.zeros(n, dtype=object if self._exact else np.float64)
+        for pattern in self._patterns.values():
+            for where, clocks, values in self._hits(pattern, places):
+                newer = clocks > newest[where]
+                newest[where[newer]] = clocks[newer]
+                rewards[where[newer]] = values[newer]
+        return rewards
+
+    def _hits(
+        self, pattern: _Pattern, places: tuple[NDArray[np.int64], ...]
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]]:
+        """The steps that a pattern's assignments speak of, with the time and the value of each."""
+        dims = [self._sizes[i] for i in pattern.named]
+        asked = _keys([places[i] for i in pattern.named], dims, len(places[0]))
+        known = np.array(list(pattern.entries), dtype=np.int64).reshape(len(pattern.entries), len(dims))
+        keys = _keys(list(known.T), dims, len(known))
+        order = np.argsort(keys)
+        slot = np.minimum(np.searchsorted(keys, asked, sorter=order), len(keys) - 1)
+        entry = order[slot]
+        where = np.flatnonzero(keys[entry] == asked)
+        entry = entry[where]
+        clocks = np.array([clock for clock, _ in pattern.entries.values()], dtype=np.int64)
+        arrays = [value for _, value in pattern.entries.values()]
+        if not pattern.spanned:
+            values = np.array(arrays, dtype=object if self._exact else np.float64)
+            yield where, clocks[entry], values[entry]
+            return
+        for index, table in enumerate(arrays):
+            mine = where[entry == index]
+            if len(mine):
+                values = table[tuple(places[i][mine] for i in pattern.spanned)]
+                yield mine, np.full(len(mine), clocks[index]), values
+
+
+def _keys(columns: list[NDArray[np.int64]], dims: list[int], n: int) -> NDArray[np.int64]:
+    """One integer for each tuple of indices."""
+    keys = np.zeros(n, dtype=np.int64)
+    for column, size in zip(columns, dims, strict=True):
+        keys = keys * size + column
+    return keys

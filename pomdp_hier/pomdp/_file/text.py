@@ -1,0 +1,128 @@
+"""The text of a ``.pomdp`` file: its statements, their tokens, its numbers, and errors that say where."""
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+
+from pomdp_hier.errors import PomdpFileError
+
+__all__ = ["Number", "Source", "Statement"]
+
+Number = float | Fraction
+
+_COMMENT = re.compile(r"#[^\r\n]*")
+_TOKEN = re.compile(r"[:*]|[^\s:*]+")
+_UNSIGNED = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+_NUMBER = re.compile(rf"[+-]?{_UNSIGNED}")
+# A sign may stand apart from its number, or end the number before it ("- 5", "1-2").
+_LOOSE_NUMBER = re.compile(rf"\s*([+-]?\s*{_UNSIGNED})(?=[\s+-]|$)")
+_EXPONENT = re.compile(r"[eE][+-]?0*([0-9]{4,}|[4-9][0-9]{2})$")
+# A section's word followed by a colon opens a statement, unless a colon stands before it: then it is an element's
+# name. The colon after the word is only looked at, so that it can be the colon before the next one.
+_HEAD = re.compile(
+    r"(:\s*)?(?<![^\s:])"
+    r"(discount|values|states|actions|observations|start\s+include|start\s+exclude|start|T|O|R)(?=\s*:)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One section of the file: its word, where that stands, and where its body begins and ends."""
+
+    word: str
+    offset: int
+    begin: int
+    end: int
+
+
+class Source:
+    """A file's name and text; comments are blanked, so that every offset is one into the file."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.text = _COMMENT.sub(lambda comment: " " * len(comment[0]), text)
+
+    def error(self, offset: int, expected: str, reason: str = "") -> PomdpFileError:
+        """The error of having found, at this offset, something else than what was expected."""
+        offset = min(offset, len(self.text))
+        before = self.text[:offset].replace("\r\n", "\n ").replace("\r", "\n")
+        column = offset - max(self.text.rfind("\n", 0, offset), self.text.rfind("\r", 0, offset))
+        token = _TOKEN.match(self.text, offset)
+        found = f"'{token[0][:40]}'" if token else "the end of the file"
+        place = f"{self.name}:{before.count(chr(10)) + 1}:{column}"
+        return PomdpFileError(f"{place}: expected {expected}, found {found}" + (f"; {reason}" if reason else ""))
+
+    def next_token(self, offset: int) -> int:
+        """The offset of the first token that begins at or after this offset, or the end of the text."""
+        token = _TOKEN.search(self.text, offset)
+        return token.start() if token else len(self.text)
+
+    def statements(self) -> list[Statement]:
+        """The statements in the order of the file.
+
+        Raises:
+            PomdpFileError: something stands before the first one.
+        """
+        heads = [(m[2], m.start(2), m.end()) for m in _HEAD.finditer(self.text) if m[1] is None]
+        first = self.next_token(0)
+        if not heads or first < heads[0][1]:
+            raise self.error(
+                first, "a section such as 'states:'", "a file begins with discount, values, states, actions"
+            )
+        ends = [offset for _, offset, _ in heads[1:]] + [len(self.text)]
+        statements = []
+        for (word, offset, after), end in zip(heads, ends, strict=True):
+            begin = self.text.index(":", after) + 1
+            statements.append(Statement(" ".join(word.split()), offset, begin, end))
+        return statements
+
+    def tokens(self, statement: Statement) -> list[str]:
+        """The tokens of the statement's body."""
+        return _TOKEN.findall(self.text, statement.begin, statement.end)
+
+    def place(self, statement: Statement, index: int) -> int:
+        """The offset of a token of the statement's body; after the last one, of the next statement's first token."""
+        matches = islice(_TOKEN.finditer(self.text, statement.begin, statement.end), index, None)
+        token = next(matches, None)
+        return token.start() if token else self.next_token(statement.end)
+
+    def numbers(
+        self, statement: Statement, tokens: Sequence[str], start: int, *, exact: bool, what: str
+    ) -> list[Number]:
+        """The numbers of the statement from the token ``start`` on.
+
+        Raises:
+            PomdpFileError: a token is not a number, or one too large for a float.
+        """
+        texts: Sequence[str] = tokens[start:]
+        if not all(map(_NUMBER.fullmatch, texts)):
+            texts = self._loose_numbers(statement, start, what)
+        values: list[Number] = list(map(float, texts))
+        if not all(map(math.isfinite, values)):
+            index = next(i for i, value in enumerate(values) if not math.isfinite(value))
+            raise self.error(self.place(statement, start + index), what, "it is too large for a float")
+        return [self._fraction(statement, start + i, text) for i, text in enumerate(texts)] if exact else values
+
+    def _loose_numbers(self, statement: Statement, start: int, what: str) -> list[str]:
+        """The texts of numbers whose signs may stand apart, read one after the other."""
+        position = self.place(statement, start)
+        texts = []
+        while position < statement.end and self.next_token(position) < statement.end:
+            number = _LOOSE_NUMBER.match(self.text, position, statement.end)
+            if number is None:
+                raise self.error(self.next_token(position), what)
+            texts.append("".join(number[1].split()))
+            position = number.end()
+        return texts
+
+    def _fraction(self, statement: Statement, index: int, text: str) -> Fraction:
+        """The decimal as a fraction; a huge exponent, which would take all memory, is refused."""
+        try:
+            if not _EXPONENT.search(text):
+                return Fraction(text)
+        except ValueError:  # more digits than Python turns into an integer
+            pass
+        raise self.error(self.place(statement, index), "a number of moderate length", "exact=True cannot hold it")

@@ -1,0 +1,205 @@
+"""Belief: an immutable probability distribution over finitely many states."""
+
+import math
+import random
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pomdp_py
+
+from pomdp_hier.errors import ModelError
+from pomdp_hier.pomdp.numeric import Number, brief, draw, is_symbolic, nearly_equal, positive_part, total
+
+__all__ = ["MASS_TOLERANCE", "Belief"]
+
+# How far the mass of a belief of floats may be from 1: far above the rounding of a long sum, far below any real fault.
+MASS_TOLERANCE = 1e-9
+
+
+class Belief(pomdp_py.GenerativeDistribution):
+    """A probability distribution over states with finite support, immutable and hashable.
+
+    It behaves as a read-only mapping whose value is 0 off the support, and pomdp-py takes it as an agent's belief.
+    States of probability exactly 0 are left out; nothing else is dropped, and nothing is rescaled.
+
+    Args:
+        probabilities: a mapping or pairs of state and probability; floats, fractions or sympy expressions.
+        tolerance: how far the mass may be from 1 when the probabilities are floats; exact numbers must sum to 1.
+
+    Raises:
+        ModelError: a probability is negative or NaN, or the mass is not 1.
+
+    Example:
+        >>> b = Belief({"left": 0.85, "right": 0.15})
+        >>> b["left"], b["nowhere"], b.support
+        (0.85, 0, ('left', 'right'))
+        >>> from fractions import Fraction
+        >>> Belief.uniform(["a", "b", "c"], one=Fraction(1))["a"]
+        Fraction(1, 3)
+
+    Source: Kaelbling, Littman and Cassandra (1998), section 3.
+    """
+
+    def __init__(
+        self,
+        probabilities: Mapping[Any, Number] | Iterable[tuple[Any, Number]],
+        *,
+        tolerance: float = MASS_TOLERANCE,
+    ) -> None:
+        pairs = dict(probabilities)
+        for state, probability in pairs.items():
+            if not is_symbolic(probability) and not probability >= 0:
+                raise ModelError(
+                    f"belief: the probability of state {brief(state)} is {probability}; expected a number in [0, 1]"
+                )
+        mass = total(pairs.values())
+        if not nearly_equal(mass, 1, tolerance):
+            raise ModelError(
+                f"belief: the probabilities of {len(pairs)} states sum to {mass}, not to 1 (tolerance {tolerance}); "
+                "divide them by their sum, or use Belief.normalized"
+            )
+        self._probabilities = positive_part(pairs)
+        self._hash: int | None = None
+
+    @classmethod
+    def normalized(cls, weights: Mapping[Any, Number] | Iterable[tuple[Any, Number]]) -> "Belief":
+        """The belief proportional to the weights.
+
+        Raises:
+            ModelError: a weight is negative or NaN, or all are 0.
+
+        Example:
+            >>> Belief.normalized({"a": 1, "b": 3})["b"]
+            0.75
+        """
+        pairs = dict(weights)
+        mass = total(pairs.values())
+        if not is_symbolic(mass) and not (mass > 0 and math.isfinite(mass)):
+            raise ModelError(
+                f"belief: weights with the sum {mass} cannot be normalised; expected a positive finite sum"
+            )
+        return cls({state: weight / mass for state, weight in pairs.items()})
+
+    @classmethod
+    def certain(cls, state: Hashable) -> "Belief":
+        """The belief that the state is this one.
+
+        Example:
+            >>> Belief.certain("home").entropy()
+            0.0
+        """
+        return cls({state: 1})
+
+    @classmethod
+    def uniform(cls, states: Iterable[Hashable], *, one: Number = 1.0) -> "Belief":
+        """The belief that gives each of the states the same probability; ``one=Fraction(1)`` makes it exact.
+
+        Example:
+            >>> Belief.uniform("ab")["b"]
+            0.5
+        """
+        distinct = list(dict.fromkeys(states))
+        if not distinct:
+            raise ModelError("belief: a uniform belief needs at least one state; got none")
+        return cls(dict.fromkeys(distinct, one / len(distinct)))
+
+    # --- a read-only mapping -------------------------------------------------------------------------------------
+
+    def __getitem__(self, state: Hashable) -> Number:
+        return self._probabilities.get(state, 0)
+
+    def probability(self, state: Hashable) -> Number:
+        """The probability of the state, 0 off the support."""
+        return self._probabilities.get(state, 0)
+
+    def __setitem__(self, state: Hashable, value: Number) -> None:
+        raise TypeError("a Belief is immutable; build a new one from a dict")
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._probabilities)
+
+    def __len__(self) -> int:
+        return len(self._probabilities)
+
+    def __contains__(self, state: object) -> bool:
+        return state in self._probabilities
+
+    def items(self) -> Iterable[tuple[Any, Number]]:
+        """The pairs of state and positive probability."""
+        return self._probabilities.items()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Belief):
+            return NotImplemented
+        return self._probabilities == other._probabilities
+
+    __ne__ = object.__ne__
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self._probabilities.items()))
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (tuple(self._probabilities.items()),)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{brief(s, 40)}: {p}" for s, p in list(self._probabilities.items())[:6])
+        more = f", ... {len(self) - 6} more" if len(self) > 6 else ""
+        return f"Belief({{{shown}{more}}})"
+
+    # --- what follows from it ------------------------------------------------------------------------------------
+
+    @property
+    def support(self) -> tuple[Any, ...]:
+        """The states of positive probability, in the order in which they were given."""
+        return tuple(self._probabilities)
+
+    def expectation(self, function: Callable[[Any], Number]) -> Number:
+        """The mean of a function of the state, ``sum_s b(s) f(s)``.
+
+        Example:
+            >>> Belief({1: 0.5, 3: 0.5}).expectation(lambda s: s)
+            2.0
+        """
+        return total(probability * function(state) for state, probability in self._probabilities.items())
+
+    def entropy(self) -> float:
+        """The Shannon entropy ``-sum_s b(s) ln b(s)``, in nats.
+
+        Example:
+            >>> round(Belief.uniform("abcd").entropy(), 4)
+            1.3863
+        """
+        return abs(math.fsum(-float(p) * math.log(float(p)) for p in self._probabilities.values()))
+
+    def sample(self, rng: np.random.Generator) -> Any:
+        """A state drawn from the belief with the given generator."""
+        return draw(self._probabilities, rng.random())
+
+    # --- what pomdp-py asks of a distribution --------------------------------------------------------------------
+
+    def random(self) -> Any:
+        """A state drawn with Python's global ``random``, as pomdp-py's planners do."""
+        return draw(self._probabilities, random.random())
+
+    def mpe(self) -> Any:
+        """The most probable state, the first of several."""
+        return max(self._probabilities, key=self._probabilities.__getitem__)
+
+    def argmax(self) -> Any:
+        """The most probable state, the first of several."""
+        return self.mpe()
+
+    def get_histogram(self) -> dict[Any, Number]:
+        """A new dict from state to positive probability."""
+        return dict(self._probabilities)
+
+
+def _restore(pairs: tuple[tuple[Any, Number], ...]) -> Belief:
+    """The belief that was pickled, without checking its mass a second time."""
+    belief = Belief.__new__(Belief)
+    belief._probabilities = dict(pairs)
+    belief._hash = None
+    return belief

@@ -1,0 +1,296 @@
+"""The three models of a POMDP, each given by its support: all that pomdp-py asks for follows from one method.
+
+A subclass writes down one method with everything that has positive probability:
+
+- `TransitionModel.distribution`: ``{next_state: p(next_state | state, action)}``
+- `ObservationModel.distribution`: ``{observation: p(observation | next_state, action[, state])}``
+- `RewardModel.reward`: the number earned for ``(state, action, next_state[, observation])``
+
+An override that leaves the last parameter out says that it does not depend on it, and is asked less often. Instead of a
+subclass, a plain function or a dict will do (`as_transition`, `as_observation`, `as_reward`).
+"""
+
+import inspect
+import random
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any
+
+import pomdp_py
+
+from pomdp_hier.errors import ModelError
+from pomdp_hier.pomdp.numeric import Number, brief, draw
+
+__all__ = [
+    "ObservationModel",
+    "RewardModel",
+    "TransitionModel",
+    "as_observation",
+    "as_reward",
+    "as_transition",
+]
+
+
+class TransitionModel(pomdp_py.TransitionModel):
+    """``T(s, a, s')``, the probability of the next state given state and action.
+
+    Example:
+        >>> class Walk(TransitionModel):
+        ...     def distribution(self, state, action):
+        ...         return {state + 1: 0.9, state: 0.1}
+        >>> Walk().probability(1, 0, "forward"), Walk().argmax(0, "forward")
+        (0.9, 1)
+    """
+
+    def distribution(self, state: Any, action: Any) -> Mapping[Any, Number]:
+        """The probabilities of all next states that can follow; they sum to 1."""
+        raise NotImplementedError(f"{type(self).__name__} must define distribution(state, action)")
+
+    def probability(self, next_state: Any, state: Any, action: Any) -> Number:
+        """``p(next_state | state, action)``."""
+        return self.distribution(state, action).get(next_state, 0)
+
+    def sample(self, state: Any, action: Any) -> Any:
+        """A next state drawn with Python's global ``random``, as pomdp-py does."""
+        return draw(self.distribution(state, action), random.random())
+
+    def argmax(self, state: Any, action: Any) -> Any:
+        """The most probable next state, the first of several."""
+        return _most_probable(self.distribution(state, action))
+
+
+class ObservationModel(pomdp_py.ObservationModel):
+    """``Z(s', a, o)``, the probability of the observation on reaching the next state; it may depend on the state left.
+
+    Example:
+        >>> class Noisy(ObservationModel):
+        ...     def distribution(self, next_state, action):
+        ...         return {next_state: 0.8, "nothing": 0.2}
+        >>> Noisy().probability("nothing", 3, "look")
+        0.2
+    """
+
+    def distribution(self, next_state: Any, action: Any, state: Any = None) -> Mapping[Any, Number]:
+        """The probabilities of all observations that can be made; they sum to 1."""
+        raise NotImplementedError(f"{type(self).__name__} must define distribution(next_state, action, state=None)")
+
+    def probability(self, observation: Any, next_state: Any, action: Any) -> Number:
+        """``p(observation | next_state, action)``."""
+        return self.distribution(next_state, action).get(observation, 0)
+
+    def sample(self, next_state: Any, action: Any) -> Any:
+        """An observation drawn with Python's global ``random``, as pomdp-py does."""
+        return draw(self.distribution(next_state, action), random.random())
+
+    def argmax(self, next_state: Any, action: Any) -> Any:
+        """The most probable observation, the first of several."""
+        return _most_probable(self.distribution(next_state, action))
+
+    @property
+    def uses_state(self) -> bool:
+        """Whether the distribution also depends on the state that was left."""
+        return takes_argument(self.distribution, "state", position=2)
+
+
+class RewardModel(pomdp_py.RewardModel):
+    """``R(s, a, s', o)``, the reward; most models need the first two or three.
+
+    Example:
+        >>> class Toll(RewardModel):
+        ...     def reward(self, state, action, next_state):
+        ...         return -1 if next_state != state else 0
+        >>> Toll().sample(0, "forward", 1)
+        -1
+    """
+
+    def reward(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
+        """The reward for the step, in the problem's own unit."""
+        raise NotImplementedError(
+            f"{type(self).__name__} must define reward(state, action, next_state, observation=None)"
+        )
+
+    def probability(self, reward: Number, state: Any, action: Any, next_state: Any) -> float:
+        """1 if this is the reward of the step, else 0."""
+        return float(reward == self.reward(state, action, next_state))
+
+    def sample(self, state: Any, action: Any, next_state: Any) -> Number:
+        """The reward of the step (pomdp-py's name for it)."""
+        return self.reward(state, action, next_state)
+
+    def argmax(self, state: Any, action: Any, next_state: Any) -> Number:
+        """The reward of the step (pomdp-py's name for it)."""
+        return self.reward(state, action, next_state)
+
+    @property
+    def uses_observation(self) -> bool:
+        """Whether the reward also depends on the observation."""
+        return takes_argument(self.reward, "observation", position=3)
+
+    @property
+    def uses_next_state(self) -> bool:
+        """Whether the reward depends on the next state."""
+        return takes_argument(self.reward, "next_state", position=2)
+
+
+def takes_argument(function: Callable[..., Any], name: str, position: int) -> bool:
+    """Whether a call may pass the argument: by its name, or as the positional one at ``position`` (from 0)."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.name == name or p.kind is p.VAR_POSITIONAL for p in parameters):
+        return True
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(positional) > position
+
+
+def _most_probable(distribution: Mapping[Any, Number]) -> Any:
+    return max(distribution, key=distribution.__getitem__)
+
+
+def _as_distribution(outcome: Any) -> Mapping[Any, Number]:
+    """A mapping as it is; any other value as the outcome that is certain."""
+    if isinstance(outcome, Mapping):
+        return outcome
+    if isinstance(outcome, pomdp_py.GenerativeDistribution):
+        histogram: Mapping[Any, Number] = outcome.get_histogram()
+        return histogram
+    return {outcome: 1}
+
+
+def _look_up(table: Mapping[Any, Any], what: str, *keys: tuple[Hashable, ...] | Hashable) -> Any:
+    """The entry under the first of the keys that the table has."""
+    for key in keys:
+        if key in table:
+            return table[key]
+    raise ModelError(f"{what}: no entry for {brief(keys[0])}; give every combination, or use a function")
+
+
+class _FunctionTransition(TransitionModel):
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self._function = function
+
+    def distribution(self, state: Any, action: Any) -> Mapping[Any, Number]:
+        return _as_distribution(self._function(state, action))
+
+
+class _FunctionObservation(ObservationModel):
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+        self._uses_state = takes_argument(function, "state", position=2)
+
+    @property
+    def uses_state(self) -> bool:
+        return self._uses_state
+
+    def distribution(self, next_state: Any, action: Any, state: Any = None) -> Mapping[Any, Number]:
+        arguments = (next_state, action, state) if self._uses_state else (next_state, action)
+        return _as_distribution(self._function(*arguments))
+
+
+class _FunctionReward(RewardModel):
+    def __init__(self, function: Callable[..., Number]) -> None:
+        self._function = function
+        self._uses_next_state = takes_argument(function, "next_state", position=2)
+        self._uses_observation = takes_argument(function, "observation", position=3)
+
+    @property
+    def uses_observation(self) -> bool:
+        return self._uses_observation
+
+    @property
+    def uses_next_state(self) -> bool:
+        return self._uses_next_state
+
+    def reward(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
+        arguments: tuple[Any, ...] = (state, action)
+        if self._uses_next_state:
+            arguments += (next_state,)
+        if self._uses_observation:
+            arguments += (observation,)
+        return self._function(*arguments)
+
+
+class _TableTransition(TransitionModel):
+    def __init__(self, table: Mapping[Any, Any]) -> None:
+        self._table = dict(table)
+
+    def distribution(self, state: Any, action: Any) -> Mapping[Any, Number]:
+        return _as_distribution(_look_up(self._table, "transition", (state, action)))
+
+
+class _TableObservation(ObservationModel):
+    """Keys are ``(next_state, action)`` or, for all actions alike, ``next_state``."""
+
+    uses_state = False
+
+    def __init__(self, table: Mapping[Any, Any]) -> None:
+        self._table = dict(table)
+
+    def distribution(self, next_state: Any, action: Any, state: Any = None) -> Mapping[Any, Number]:
+        return _as_distribution(_look_up(self._table, "observation", (next_state, action), next_state))
+
+
+class _TableReward(RewardModel):
+    """Keys are ``(state, action, next_state)`` or ``(state, action)``."""
+
+    uses_observation = False
+
+    def __init__(self, table: Mapping[Any, Number]) -> None:
+        self._table = dict(table)
+
+    def reward(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
+        return _look_up(self._table, "reward", (state, action, next_state), (state, action))
+
+
+def as_transition(model: Any) -> TransitionModel:
+    """The transition model that a model, a function ``(state, action)`` or a dict ``{(state, action): …}`` stands for.
+
+    Raises:
+        ModelError: it is none of these.
+
+    Example:
+        >>> as_transition(lambda s, a: s + 1).distribution(1, "go")
+        {2: 1}
+    """
+    if isinstance(model, TransitionModel):
+        return model
+    if isinstance(model, Mapping):
+        return _TableTransition(model)
+    if callable(model):
+        return _FunctionTransition(model)
+    raise ModelError(f"transition: {brief(model)} is not a TransitionModel, a function or a dict")
+
+
+def as_observation(model: Any) -> ObservationModel:
+    """The observation model that a model, a function ``(next_state, action[, state])`` or a dict stands for.
+
+    Raises:
+        ModelError: it is none of these.
+
+    Example:
+        >>> as_observation({"home": "warm"}).distribution("home", "look")
+        {'warm': 1}
+    """
+    if isinstance(model, ObservationModel):
+        return model
+    if isinstance(model, Mapping):
+        return _TableObservation(model)
+    if callable(model):
+        return _FunctionObservation(model)
+    raise ModelError(f"observation: {brief(model)} is not an ObservationModel, a function or a dict")
+
+
+def as_reward(model: Any) -> RewardModel:
+    """The reward model that a model, a function ``(state, action[, next_state[, observation]])`` or a dict stands for.
+
+    Raises:
+        ModelError: it is none of these.
+
+    Example:
+        >>> as_reward({("home", "stay"): 1}).reward("home", "stay", "home")
+        1
+    """
+    if isinstance(model, RewardModel):
+        return model
+    if isinstance(model, Mapping):
+        return _TableReward(model)
+    if callable(model):
+        return _FunctionReward(model)
+    raise ModelError(f"reward: {brief(model)} is not a RewardModel, a function or a dict")

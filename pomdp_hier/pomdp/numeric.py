@@ -1,0 +1,108 @@
+"""Arithmetic that is the same for floats, fractions and symbols.
+
+Probabilities and rewards may be floats, ``fractions.Fraction`` (exact) or sympy expressions. What differs between them
+is kept here: how to add many of them, when a sum counts as one, and how to draw from weights.
+"""
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from numbers import Number as _Number
+from numbers import Rational, Real
+from typing import Any, TypeVar
+
+__all__ = ["Number", "brief", "draw", "is_exact", "is_symbolic", "nearly_equal", "positive_part", "total"]
+
+# A float, an int, a Fraction, a numpy scalar or a sympy expression: whatever adds, multiplies and compares with 0.
+Number = Any
+
+K = TypeVar("K", bound=Hashable)
+
+
+def is_symbolic(value: Number) -> bool:
+    """Whether the value is an expression rather than a number (a sympy symbol, say).
+
+    Example:
+        >>> is_symbolic(0.5)
+        False
+    """
+    return not isinstance(value, _Number)
+
+
+def is_exact(value: Number) -> bool:
+    """Whether the value is an integer, a fraction or an expression, so that no tolerance is due.
+
+    Example:
+        >>> is_exact(Fraction(1, 3)), is_exact(0.5)
+        (True, False)
+    """
+    return isinstance(value, Rational) or is_symbolic(value)
+
+
+def total(values: Iterable[Number]) -> Number:
+    """The sum: correctly rounded for floats (``math.fsum``), exact for fractions and expressions.
+
+    Example:
+        >>> total([0.1] * 10), total([Fraction(1, 3)] * 3)
+        (1.0, Fraction(1, 1))
+    """
+    terms = list(values)
+    if any(isinstance(term, float) for term in terms) and all(isinstance(term, Real) for term in terms):
+        return math.fsum(float(term) for term in terms)
+    return sum(terms, start=0)
+
+
+def nearly_equal(value: Number, target: Number, tolerance: float) -> bool:
+    """Whether ``|value - target| <= tolerance``; for exact numbers, whether they are equal.
+
+    An expression is equal when its difference from the target simplifies to zero.
+
+    Example:
+        >>> nearly_equal(1 - 1e-12, 1, 1e-9), nearly_equal(Fraction(999, 1000), 1, 0.1)
+        (True, False)
+    """
+    difference = value - target
+    if is_symbolic(difference):
+        return bool(difference == 0 or difference.simplify() == 0)
+    if is_exact(difference):
+        return bool(difference == 0)
+    return bool(abs(difference) <= tolerance)
+
+
+def positive_part(weights: Mapping[K, Number]) -> dict[K, Number]:
+    """The entries whose weight is not exactly zero, in their order.
+
+    Example:
+        >>> positive_part({"a": 0.5, "b": 0, "c": 1e-300})
+        {'a': 0.5, 'c': 1e-300}
+    """
+    return {key: weight for key, weight in weights.items() if weight != 0}
+
+
+def draw(weights: Mapping[K, Number], uniform: float) -> K:
+    """The outcome at the given point of the cumulative distribution, ``uniform`` in [0, 1).
+
+    Example:
+        >>> draw({"a": 0.25, "b": 0.75}, 0.2), draw({"a": 0.25, "b": 0.75}, 0.25)
+        ('a', 'b')
+    """
+    threshold = uniform * float(total(weights.values()))
+    cumulative = 0.0
+    outcome = None
+    for key, weight in weights.items():
+        if weight != 0:
+            outcome = key
+            cumulative += float(weight)
+            if threshold < cumulative:
+                break
+    return outcome  # type: ignore[return-value]  # some weight is positive
+
+
+def brief(value: object, limit: int = 60) -> str:
+    """The value's ``repr``, cut to ``limit`` characters, for messages.
+
+    Example:
+        >>> brief("x" * 100, limit=12)
+        "'xxxxxxxx..."
+    """
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 3] + "..."

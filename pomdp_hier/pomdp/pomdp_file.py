@@ -1,0 +1,21 @@
+"""The ``.pomdp`` file format of Cassandra: read a problem, write a problem.
+
+The reader takes the whole grammar and the habits of the files that are around; where readers of the format differ, it
+takes what any of them takes:
+
+- sections come in any order, on one line or many; ``#`` begins a comment; line ends are those of any system;
+- states, actions and observations are given by names or by a count, and are referred to by name or by number; a name is
+  any word without ``:``, ``*`` and ``#``, and where a name is a number, the name counts;
+- without ``discount`` the discount is 1 (such files mean a finite horizon), without ``values`` they are rewards, and
+  without ``start`` the initial belief is uniform;
+- without ``observations`` the file is an MDP: every state is observed, and R has no observation;
+- of several assignments to one number, the last counts; rewards that no statement gives are 0;
+- ``values: cost`` turns the sign of every R, so that the problem always earns rewards.
+
+Source: Cassandra (1994-2003), the POMDP file format of pomdp-solve.
+"""
+
+
+
+
+__all__ = ["read_pomdp", "write_pomdp"]
