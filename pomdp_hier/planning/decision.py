@@ -42,8 +42,8 @@ class Decision:
 class Policy(Protocol):
     """Anything that decides: one method, from a problem and a belief to a `Decision`.
 
-    ``belief`` defaults to the problem's initial belief; ``observation`` is the last one made (``None`` at the start), which
-    problems whose legal actions depend on it pass on to `POMDP.actions`.
+    ``belief`` defaults to the problem's initial belief; ``observation`` is the last one made (``None`` at the start),
+    which problems whose legal actions depend on it pass on to `POMDP.actions`.
     """
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:

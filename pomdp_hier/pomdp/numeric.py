@@ -32,6 +32,7 @@ def is_exact(value: Number) -> bool:
     """Whether the value is an integer, a fraction or an expression, so that no tolerance is due.
 
     Example:
+        >>> from fractions import Fraction
         >>> is_exact(Fraction(1, 3)), is_exact(0.5)
         (True, False)
     """
@@ -42,6 +43,7 @@ def total(values: Iterable[Number]) -> Number:
     """The sum: correctly rounded for floats (``math.fsum``), exact for fractions and expressions.
 
     Example:
+        >>> from fractions import Fraction
         >>> total([0.1] * 10), total([Fraction(1, 3)] * 3)
         (1.0, Fraction(1, 1))
     """
@@ -57,6 +59,7 @@ def nearly_equal(value: Number, target: Number, tolerance: float) -> bool:
     An expression is equal when its difference from the target simplifies to zero.
 
     Example:
+        >>> from fractions import Fraction
         >>> nearly_equal(1 - 1e-12, 1, 1e-9), nearly_equal(Fraction(999, 1000), 1, 0.1)
         (True, False)
     """
