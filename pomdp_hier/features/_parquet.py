@@ -1,0 +1,64 @@
+"""Reading a table of numbers from Parquet (extra ``frames``)."""
+
+from collections.abc import Hashable
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pomdp_hier.errors import FeatureError, MissingExtraError
+from pomdp_hier.features import _delimited, _memory
+
+__all__ = ["read"]
+
+
+def read(
+    stream: IO[bytes], name: str, id_column: str | None, limit: int
+) -> tuple[NDArray[np.generic], tuple[Hashable, ...] | None, tuple[str, ...]]:
+    """The matrix, the ids if there is an id column, and the names of the other columns.
+
+    Raises:
+        FeatureError: The file is damaged, claims more than ``limit`` bytes, or has a column that is no
+            number.
+        MissingExtraError: pyarrow is not installed.
+    """
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtraError(
+            f"{name} is a Parquet file, which needs pyarrow; install it with: pip install 'pomdp-hier[frames]'"
+        ) from error
+    try:
+        file = pq.ParquetFile(stream)
+        columns = list(file.schema_arrow.names)
+        position = _delimited.id_position(columns, name, id_column)
+        _memory.require(8 * file.metadata.num_rows * max(1, len(columns)), limit, name)
+        table = file.read()
+    except (pa.ArrowException, OSError) as error:
+        raise FeatureError(f"{name}: a damaged Parquet file ({error}); write it again") from error
+    ids = None
+    if position is not None:
+        ids = tuple(table.column(position).to_pylist())
+        table = table.remove_column(position)
+    matrix = np.empty((table.num_rows, table.num_columns), dtype=_common_type(table, name))
+    for index in range(table.num_columns):
+        matrix[:, index] = table.column(index).to_numpy()
+    return matrix, ids, tuple(table.column_names)
+
+
+def _common_type(table: Any, name: str) -> np.dtype[Any]:
+    """float32 if every column is, else float64; every column must be a number without gaps."""
+    import pyarrow.types as kinds
+
+    for field, column in zip(table.schema, table.columns, strict=True):
+        if not (kinds.is_integer(field.type) or kinds.is_floating(field.type) or kinds.is_boolean(field.type)):
+            raise FeatureError(
+                f"{name}: column {field.name!r} is {field.type}, not a number; leave it out, or name it as the column "
+                f"of ids (id_column=, --id-column {field.name!r})"
+            )
+        if column.null_count:
+            row = column.is_null().to_pylist().index(True)
+            raise FeatureError(f"{name}: no value in row {row} of column {field.name!r}; fill it or drop the row")
+    single = all(kinds.is_float32(field.type) for field in table.schema)
+    return np.dtype(np.float32 if single and table.num_columns else np.float64)

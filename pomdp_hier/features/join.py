@@ -1,0 +1,113 @@
+"""Which feature row belongs to which item: ids are matched, and whatever does not match is listed."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pomdp_hier.errors import FeatureError
+
+__all__ = ["IdMatch", "join_rows", "match_ids"]
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class IdMatch:
+    """How the ids of feature rows and of items fit together; ids are listed in the order given.
+
+    Attributes:
+        rows: The feature row of each item, [number of items]; -1 for an item without one.
+        missing: Items without a feature row.
+        surplus: Feature rows without an item.
+        doubled_rows: Ids of several feature rows.
+        doubled_items: Ids of several items.
+    """
+
+    rows: NDArray[np.int64]
+    missing: tuple[Hashable, ...]
+    surplus: tuple[Hashable, ...]
+    doubled_rows: tuple[Hashable, ...]
+    doubled_items: tuple[Hashable, ...]
+
+    def faults(self, *, surplus: bool = True) -> list[str]:
+        """What does not match, one phrase a kind; empty if every item has exactly one row.
+
+        Args:
+            surplus: Whether feature rows without an item are a fault.
+        """
+        kinds = [
+            (self.missing, "items without a feature row"),
+            (self.surplus if surplus else (), "feature rows without an item"),
+            (self.doubled_rows, "ids on several feature rows"),
+            (self.doubled_items, "ids of several items"),
+        ]
+        return [f"{len(ids)} {what} ({_listed(ids)})" for ids, what in kinds if ids]
+
+
+def match_ids(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable]) -> IdMatch:
+    """The feature row of each item by its id, and every id that is missing, surplus or doubled.
+
+    Ids match when they are equal. When the rows' ids are all text, as they come out of a text file, items
+    are matched by their ids' text, so that item ``7`` finds row ``"7"``.
+
+    Args:
+        row_ids: The id of each feature row.
+        item_ids: The id of each item.
+
+    Example:
+        >>> match = match_ids(["b", "a", "x"], ["a", "b", "c"])
+        >>> match.rows.tolist(), match.missing, match.surplus
+        ([1, 0, -1], ('c',), ('x',))
+    """
+    if all(isinstance(row, str) for row in row_ids):
+        item_ids = [str(item) for item in item_ids]
+    row_of: dict[Hashable, int] = {}
+    for row, name in enumerate(row_ids):
+        row_of.setdefault(name, row)
+    known = set(item_ids)
+    return IdMatch(
+        rows=np.array([row_of.get(name, -1) for name in item_ids], dtype=np.int64),
+        missing=tuple(dict.fromkeys(name for name in item_ids if name not in row_of)),
+        surplus=tuple(name for name in row_of if name not in known),
+        doubled_rows=_doubled(row_ids),
+        doubled_items=_doubled(item_ids),
+    )
+
+
+def join_rows(
+    row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], *, surplus: str = "error"
+) -> NDArray[np.int64]:
+    """The feature row of each item: ``X[join_rows(row_ids, item_ids)]`` has one row an item, in item order.
+
+    Args:
+        row_ids: The id of each feature row.
+        item_ids: The id of each item.
+        surplus: ``"error"``, or ``"drop"`` to leave out feature rows without an item.
+
+    Raises:
+        FeatureError: Ids are missing, surplus or doubled; the message lists them.
+
+    Example:
+        >>> join_rows(["b", "a"], ["a", "b"]).tolist()
+        [1, 0]
+    """
+    match = match_ids(row_ids, item_ids)
+    faults = match.faults(surplus=surplus == "error")
+    if faults:
+        raise FeatureError(
+            f"feature rows and items do not match by id: {'; '.join(faults)}. Give each item exactly one row, "
+            "under the id that the hierarchy uses for it"
+        )
+    return match.rows
+
+
+def _doubled(ids: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    return tuple(name for name, count in Counter(ids).items() if count > 1)
+
+
+def _listed(ids: Sequence[Hashable]) -> str:
+    more = len(ids) - _SHOWN
+    return ", ".join(repr(name) for name in ids[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

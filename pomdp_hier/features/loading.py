@@ -1,0 +1,131 @@
+"""Feature files: what is read, and what is refused before it can do harm.
+
+The content decides the format, not the name of the file. Nothing is ever unpickled, and what a file claims
+to hold is held against the memory there is before any of it is unpacked.
+"""
+
+import io
+import sys
+from collections.abc import Hashable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from pomdp_hier.errors import FeatureError
+from pomdp_hier.features import _archives, _delimited, _memory, _parquet
+
+__all__ = ["Features", "load_features"]
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """What a feature file holds.
+
+    Attributes:
+        matrix: One row an item, dense or CSR, [N, D].
+        ids: The id of each row if the file has an id column.
+        columns: The names of the columns if the file has them.
+    """
+
+    matrix: "NDArray[np.generic] | csr_array"
+    ids: tuple[Hashable, ...] | None = None
+    columns: tuple[str, ...] | None = None
+
+
+def load_features(
+    path: str | Path,
+    *,
+    key: str | None = None,
+    id_column: str | None = None,
+    memory: int | None = None,
+) -> Features:
+    """The features in a file: ``.npz`` (sparse or dense), ``.npy``, delimited text, or Parquet (extra ``frames``).
+
+    A sparse ``.npz`` is one that ``scipy.sparse.save_npz`` wrote; it comes out as CSR. In a dense one the
+    array is ``key``, or ``X``, or the only one. Delimited text (comma, tab or semicolon) has a header;
+    every column is a number but the id column: ``id_column``, or else the first if it is called ``id``,
+    ``item`` or ``item_id``. The same holds for the columns of a Parquet file.
+
+    Args:
+        path: The file, or ``-`` for standard input.
+        key: The array of a dense ``.npz`` to take.
+        id_column: The column that holds the rows' ids.
+        memory: How many bytes the features may take; by default the memory that is available now.
+
+    Raises:
+        FeatureError: The file cannot be read, is cut off, is no feature file, holds what is no matrix of
+            numbers, or claims to unpack to more than the memory.
+        MissingExtraError: The file is Parquet and the extra ``frames`` is not installed.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder, "shelf.csv")
+        ...     _ = file.write_text("id,magic,battles\\nHarry Potter,5,3\\nDunkirk,0,5\\n")
+        ...     features = load_features(file)
+        >>> features.matrix.tolist(), features.ids
+        ([[5.0, 3.0], [0.0, 5.0]], ('Harry Potter', 'Dunkirk'))
+    """
+    name = "standard input" if str(path) == "-" else str(path)
+    limit = _memory.available() if memory is None else memory
+    try:
+        with _opened(path) as stream:
+            matrix, ids, columns = _read(stream, name, key, id_column, limit)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise FeatureError(f"{name}: cannot be read ({reason}); give the path of a feature file") from error
+    return Features(_checked(matrix, name), ids, columns)
+
+
+def _opened(path: str | Path) -> IO[bytes]:
+    """The file as a seekable stream of bytes; standard input is read to its end first."""
+    if str(path) == "-":
+        return io.BytesIO(sys.stdin.buffer.read())
+    return open(path, "rb")
+
+
+def _read(
+    stream: IO[bytes], name: str, key: str | None, id_column: str | None, limit: int
+) -> tuple[Any, tuple[Hashable, ...] | None, tuple[str, ...] | None]:
+    start = stream.read(8)
+    stream.seek(0)
+    if not start:
+        raise FeatureError(f"{name}: the file is empty; give a file with one row of features an item")
+    if start.startswith(b"PK"):
+        return _archives.read_npz(stream, name, key, limit), None, None
+    if start.startswith(b"\x93NUMPY"):
+        return _archives.read_npy(stream, name, limit), None, None
+    if start.startswith(b"PAR1"):
+        return _parquet.read(stream, name, id_column, limit)
+    expected = Path(name).suffix.lower()
+    if expected in {".npz", ".npy", ".parquet"}:
+        raise FeatureError(
+            f"{name}: not a {expected} file, it starts with {start!r}; write it again with "
+            f"{_WRITERS[expected]}, or give it the name of what it is"
+        )
+    return _delimited.read(stream, name, id_column)
+
+
+_WRITERS = {
+    ".npz": "scipy.sparse.save_npz or numpy.savez",
+    ".npy": "numpy.save",
+    ".parquet": "DataFrame.to_parquet",
+}
+
+
+def _checked(matrix: Any, name: str) -> Any:
+    """The matrix, if it is one of real numbers; half precision and integers become float64."""
+    if matrix.ndim != 2:
+        remedy = "give one row an item; a single column is X.reshape(-1, 1)"
+        raise FeatureError(f"{name}: expected a matrix, found an array of shape {matrix.shape}; {remedy}")
+    if not all(matrix.shape):
+        raise FeatureError(f"{name}: the matrix has shape {matrix.shape}; give at least one row and one column")
+    if matrix.dtype.kind not in "fiub":
+        raise FeatureError(f"{name}: expected real numbers, found {matrix.dtype}; convert with X.astype(float)")
+    if matrix.dtype in (np.float32, np.float64):
+        return matrix
+    return matrix.astype(np.float64)

@@ -1,0 +1,257 @@
+"""Feature files: every format read exactly, every fault named, nothing unpickled, no claim believed."""
+
+import io
+import pickle
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from pomdp_hier.errors import FeatureError
+from pomdp_hier.features.loading import load_features
+
+X = np.array([[0.5, 0.0, -3.0], [0.0, 1e-300, 7.25]])
+
+
+def npy_header(shape: str, descr: str = "<f8") -> bytes:
+    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    text += " " * (63 - (10 + len(text)) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
+
+
+def npz_of(path: Path, members: dict[str, bytes], compression: int = zipfile.ZIP_DEFLATED) -> Path:
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+def npy_bytes(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+def refusal(path: Path, **options: object) -> str:
+    with pytest.raises(FeatureError) as caught:
+        load_features(path, **options)  # type: ignore[arg-type]
+    message = str(caught.value)
+    assert str(path) in message
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", ">f8", "f2", "i1", "u8", "?"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy_keeps_every_value(tmp_path, dtype, order):
+    array = np.asarray(np.arange(6).reshape(2, 3) % 2, dtype=dtype, order=order)
+    np.save(tmp_path / "x.npy", array)
+    matrix = load_features(tmp_path / "x.npy").matrix
+    np.testing.assert_array_equal(matrix, array)
+    assert matrix.dtype == (np.float32 if dtype == "f4" else np.float64)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_npz_dense_takes_x_or_the_only_array_or_the_key(tmp_path, save):
+    save(tmp_path / "x.npz", X=X, y=np.zeros(2))
+    save(tmp_path / "only.npz", whatever=X)
+    save(tmp_path / "two.npz", a=X, b=2 * X)
+    np.testing.assert_array_equal(load_features(tmp_path / "x.npz").matrix, X)
+    np.testing.assert_array_equal(load_features(tmp_path / "only.npz").matrix, X)
+    np.testing.assert_array_equal(load_features(tmp_path / "two.npz", key="b").matrix, 2 * X)
+    assert "a, b" in refusal(tmp_path / "two.npz")
+    assert "no array 'c'" in refusal(tmp_path / "two.npz", key="c")
+
+
+@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
+@pytest.mark.parametrize("kind", ["matrix", "array"])
+def test_npz_sparse_comes_out_as_csr(tmp_path, layout, kind):
+    sp.save_npz(tmp_path / "x.npz", getattr(sp, f"{layout}_{kind}")(X))
+    matrix = load_features(tmp_path / "x.npz").matrix
+    assert isinstance(matrix, sp.csr_array)
+    assert matrix.has_sorted_indices
+    np.testing.assert_array_equal(matrix.toarray(), X)
+
+
+def test_npz_sparse_in_another_layout_says_how_to_convert(tmp_path):
+    sp.save_npz(tmp_path / "x.npz", sp.dia_array(X))
+    assert "tocsr()" in refusal(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize(
+    ("change", "value"),
+    [
+        ("indices", np.array([0, 9, 1, 2])),
+        ("indices", np.array([0, -1, 1, 2])),
+        ("indptr", np.array([0, 9, 4])),
+        ("indptr", np.array([0, 4])),
+        ("shape", np.array([2, -3])),
+        ("shape", np.array([2])),
+        ("format", np.array("lil")),
+        ("data", np.array(["a", "b", "c", "d"])),
+    ],
+)
+def test_npz_sparse_with_a_wrong_part_is_refused(tmp_path, change, value):
+    whole = sp.csr_array(X)
+    parts = {"data": whole.data, "indices": whole.indices, "indptr": whole.indptr}
+    parts |= {"shape": np.array(X.shape), "format": np.array("csr"), change: value}
+    np.savez(tmp_path / "x.npz", **parts)
+    refusal(tmp_path / "x.npz")
+
+
+def test_python_objects_are_never_loaded(tmp_path, monkeypatch):
+    def explode(*_: object) -> None:
+        raise AssertionError("something was unpickled")
+
+    monkeypatch.setattr(pickle, "load", explode)
+    monkeypatch.setattr(pickle, "loads", explode)
+    objects = np.array([[{}, 1.0]], dtype=object)
+    np.save(tmp_path / "x.npy", objects, allow_pickle=True)
+    np.savez(tmp_path / "x.npz", X=objects)
+    (tmp_path / "bare.npy").write_bytes(pickle.dumps([[1.0]], protocol=4))
+    assert "could run code" in refusal(tmp_path / "x.npy")
+    assert "could run code" in refusal(tmp_path / "x.npz")
+    assert "not a .npy file" in refusal(tmp_path / "bare.npy")
+
+
+def test_a_claim_beyond_the_memory_is_refused_before_anything_is_unpacked(tmp_path, monkeypatch):
+    (tmp_path / "claim.npy").write_bytes(npy_header("(1000000000, 1000000)") + b"\0" * 64)
+    assert "TiB" in refusal(tmp_path / "claim.npy")
+    zeros = npy_bytes(np.zeros((1000, 1000)))
+    bomb = npz_of(tmp_path / "bomb.npz", {"X.npy": zeros})
+    assert bomb.stat().st_size < 20_000
+    monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("a member was unpacked"))
+    assert "claims to unpack to 7.63 MiB" in refusal(bomb, memory=1 << 20)
+
+
+def test_a_sparse_shape_beyond_the_memory_is_refused(tmp_path):
+    parts = {"data": np.ones(1), "row": np.zeros(1, int), "col": np.zeros(1, int)}
+    np.savez(tmp_path / "x.npz", shape=np.array([1 << 50, 3]), format=np.array("coo"), **parts)
+    assert "claims to unpack" in refusal(tmp_path / "x.npz")
+
+
+def test_a_header_that_announces_more_than_its_member_holds(tmp_path):
+    npz_of(tmp_path / "x.npz", {"X.npy": npy_header("(100, 100)") + b"\0" * 80})
+    assert "cut off, 80000 bytes" in refusal(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".npy"])
+def test_a_file_cut_at_any_byte_is_refused(tmp_path, suffix):
+    whole = tmp_path / f"whole{suffix}"
+    if suffix == ".npz":
+        np.savez_compressed(whole, X=X)
+    else:
+        np.save(whole, X)
+    content = whole.read_bytes()
+    cut = tmp_path / f"cut{suffix}"
+    for length in range(len(content)):
+        cut.write_bytes(content[:length])
+        refusal(cut)
+
+
+def test_a_damaged_byte_is_an_error_or_another_number(tmp_path):
+    np.savez_compressed(tmp_path / "whole.npz", X=X)
+    content = bytearray((tmp_path / "whole.npz").read_bytes())
+    for place in range(len(content)):
+        changed = content.copy()
+        changed[place] ^= 0xFF
+        (tmp_path / "x.npz").write_bytes(changed)
+        try:
+            load_features(tmp_path / "x.npz")
+        except FeatureError:
+            continue
+
+
+@pytest.mark.parametrize(
+    ("array", "said"),
+    [
+        (np.zeros(3), "X.reshape(-1, 1)"),
+        (np.zeros((2, 2, 2)), "shape (2, 2, 2)"),
+        (np.zeros((0, 3)), "at least one row"),
+        (np.zeros((3, 0)), "at least one row"),
+        (np.zeros((2, 2), complex), "complex128"),
+        (np.full((2, 2), "1.0"), "real numbers"),
+    ],
+)
+def test_what_is_no_matrix_of_real_numbers_is_refused(tmp_path, array, said):
+    np.save(tmp_path / "x.npy", array)
+    assert said in refusal(tmp_path / "x.npy")
+
+
+def test_text_with_header_ids_and_other_delimiters(tmp_path):
+    (tmp_path / "x.csv").write_text("id,a,b\nx,1,2\n\ny,3.5,-4e2\n", encoding="utf-8-sig")
+    features = load_features(tmp_path / "x.csv")
+    assert features.matrix.tolist() == [[1, 2], [3.5, -400]]
+    assert features.ids == ("x", "y")
+    assert features.columns == ("a", "b")
+    (tmp_path / "x.tsv").write_text('a\tname\n1\t"Tom, Dick"\n', encoding="utf-8")
+    features = load_features(tmp_path / "x.tsv", id_column="name")
+    assert (features.matrix.tolist(), features.ids) == ([[1.0]], ("Tom, Dick",))
+    (tmp_path / "semicolon.csv").write_text("a;b\r\n1;2\r\n", encoding="utf-8")
+    assert load_features(tmp_path / "semicolon.csv").matrix.tolist() == [[1, 2]]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("1,2\n3,4\n", "line 1 is all numbers"),
+        ("a,b\n1,2\n3\n", "line 3: 1 cells where the header has 2"),
+        ("a,b\n1,\n", "line 2: an empty cell in column 'b'"),
+        ("a,b\nx,1\n", "--id-column 'a'"),
+        ("a,b\n1,1_000\n", "'1_000' in column 'b'"),
+        ("a,b\n", "shape (0, 2)"),
+        ("id\nx\n", "shape"),
+        ("\n1\n", "line 2"),
+        ('a,b\n1,"2\n', "unexpected end"),
+    ],
+)
+def test_text_faults_name_the_line(tmp_path, text, said):
+    (tmp_path / "x.csv").write_text(text, encoding="utf-8")
+    assert said in refusal(tmp_path / "x.csv")
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    assert "No such file" in refusal(tmp_path / "nowhere.npz")
+    assert "directory" in refusal(tmp_path)
+    (tmp_path / "empty.npz").write_bytes(b"")
+    assert "is empty" in refusal(tmp_path / "empty.npz")
+    (tmp_path / "x.npz").write_text("hello", encoding="utf-8")
+    assert "not a .npz file" in refusal(tmp_path / "x.npz")
+    (tmp_path / "x.csv").write_bytes(b"a,b\n1,\xff\n")
+    assert "UTF-8" in refusal(tmp_path / "x.csv")
+    (tmp_path / "long.csv").write_text("a,b\n" + "x" * 200_000, encoding="utf-8")
+    assert "field larger" in refusal(tmp_path / "long.csv")
+    (tmp_path / "y.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    assert "no column 'z'" in refusal(tmp_path / "y.csv", id_column="z")
+
+
+def test_standard_input_is_read_by_its_content(monkeypatch):
+    for content in (npy_bytes(X), b"a,b,c\n.5,0,-3\n0,1e-300,7.25\n"):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        np.testing.assert_array_equal(load_features("-").matrix, X)
+
+
+def test_parquet_with_ids_and_its_faults(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+
+    def written(**columns: object) -> Path:
+        pq.write_table(pa.table(columns), tmp_path / "x.parquet")
+        return tmp_path / "x.parquet"
+
+    features = load_features(written(a=[1.5, 2.0], item_id=["x", "y"], b=[3, 4]))
+    assert features.matrix.tolist() == [[1.5, 3], [2, 4]]
+    assert (features.ids, features.columns) == (("x", "y"), ("a", "b"))
+    assert load_features(written(a=pa.array([1.5], pa.float32()))).matrix.dtype == np.float32
+    assert load_features(written(a=pa.array([1.5, 2.5], pa.float16()))).matrix.tolist() == [[1.5], [2.5]]
+    assert load_features(written(a=[True, False])).matrix.tolist() == [[1], [0]]
+    assert "row 1 of column 'b'" in refusal(written(a=[1.0, 2.0], b=[1.0, None]))
+    assert "--id-column 'name'" in refusal(written(a=[1.0], name=["x"]))
+    assert "claims to unpack" in refusal(written(a=np.zeros(1000)), memory=1000)
+    content = written(a=np.arange(1000.0)).read_bytes()
+    for length in range(4, len(content), 97):
+        (tmp_path / "cut.parquet").write_bytes(content[:length])
+        assert "damaged Parquet" in refusal(tmp_path / "cut.parquet")
