@@ -1,7 +1,7 @@
 """The examples that the package carries: twelve products under five hierarchies, and a shelf of DVDs.
 
-Both are read from JSON files beside this module whose ``source`` says what comes from the paper, what was computed,
-and what was made up.
+Both are read from JSON files beside this module whose ``source`` says what comes from the paper, what was
+computed, and what was made up.
 """
 
 import json
@@ -26,11 +26,11 @@ class Amazon12:
 
     Attributes:
         similarity: Cosine similarities of the items, [12, 12], read-only.
-        hierarchies: The paper's Hier-A to Hier-E under the keys ``"A"`` to ``"E"``. Node ``12 + k`` is the paper's
-            ``c_k``.
+        hierarchies: The paper's Hier-A to Hier-E under the keys ``"A"`` to ``"E"``. Node ``12 + k`` is
+            the paper's ``c_k``.
         names: A short name an item.
-        top_terms: Ten (term, weight) pairs an item as the paper prints them. The weights do not belong to the vectors
-            behind ``similarity``.
+        top_terms: Ten (term, weight) pairs an item as the paper prints them. The weights do not belong to
+            the vectors behind ``similarity``.
         categories: What the paper calls some nodes of Hier-A, by node.
         source: Where each part comes from.
     """
@@ -107,7 +107,7 @@ def load_dvd() -> DvdShelf:
         ['DVD', 'drama', 'fantasy']
 
     References:
-        Huang, Piao, Moreno, Hurley: POMDP Modelling for Assessing Hierarchies, figure 1; the features are made up.
+        Huang, Piao, Moreno, Hurley: POMDP Modelling for Assessing Hierarchies, figure 1; features ours.
     """
     content = _read("dvd.json")
     return DvdShelf(
