@@ -1,0 +1,403 @@
+"""The flat arrays of a rooted tree over items: built, checked, looked up, compared.
+
+Terms, as this room uses them. A *node* is an item or an inner node. A *cluster* is a node to stand at: every
+inner node, and an item that is a leaf cluster of its own (a singleton). A *leaf cluster* has no clusters below it.
+"""
+
+import hashlib
+from collections.abc import Hashable, Sequence
+from functools import cached_property
+from typing import Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pomdp_hier.errors import HierarchyError, ParameterError
+from pomdp_hier.hierarchy.arrays import IntArray, cycle_through, min_below, sum_below, sum_to_root
+from pomdp_hier.hierarchy.wording import counted, listed, shown, warn_user
+
+__all__ = ["FlatTree"]
+
+
+class FlatTree:
+    """An immutable rooted tree over the items ``0..N-1`` in flat arrays; inner nodes are ``N..N+K-1``.
+
+    Args:
+        parent: The parent of every node ``[N + K]``, -1 at the root.
+        n_items: ``N``, the number of items.
+        order: All nodes in reading order; siblings stand in this order (default: by number).
+        singletons: Whether each item of a pure item list is a leaf cluster of its own.
+        labels: One hashable id a node ``[N + K]``, or one an item ``[N]`` (inner nodes are then labelled by number).
+
+    Attributes:
+        n_items: ``N``.
+        n_nodes: ``N + K``.
+        root: The root node.
+        parent: ``[N + K]``, -1 at the root.
+        is_cluster: ``[N + K]`` bool; an item beside an inner node is a cluster, whatever ``singletons`` says.
+        is_leaf: ``[N + K]`` bool: clusters without clusters below.
+        child_offsets: ``[N + K + 1]``; with ``child_nodes`` the cluster children of every node in CSR form.
+        child_nodes: See ``child_offsets``.
+        sizes: ``[N + K]`` items below, 1 for an item.
+        levels: ``[N + K]`` distance from the root.
+        item_order: ``[N]``; the items of node ``v`` are ``item_order[starts[v] : starts[v] + sizes[v]]``.
+        starts: See ``item_order``.
+        topological_order: ``[N + K]`` parents before children.
+        height: The largest level of a cluster.
+        labels: ``None``, or the ids the source used, one a node.
+        singletons: As given.
+
+    Raises:
+        HierarchyError: For a cycle, several roots, a parent that is no inner node, no items; nodes are named.
+    """
+
+    n_items: int
+    n_nodes: int
+    root: int
+    parent: IntArray
+    is_cluster: NDArray[np.bool_]
+    is_leaf: NDArray[np.bool_]
+    child_offsets: IntArray
+    child_nodes: IntArray
+    sizes: IntArray
+    levels: IntArray
+    item_order: IntArray
+    starts: IntArray
+    topological_order: IntArray
+    height: int
+    labels: tuple[Hashable, ...] | None
+    singletons: bool
+
+    def __init__(
+        self,
+        parent: ArrayLike,
+        n_items: int,
+        *,
+        order: ArrayLike | None = None,
+        singletons: bool = False,
+        labels: Sequence[Hashable] | None = None,
+    ) -> None:
+        parents = np.array(parent, dtype=np.int64)
+        rank = np.arange(parents.size)
+        if order is not None:
+            rank[np.asarray(order, dtype=np.int64)] = np.arange(parents.size)
+        names = _checked_labels(labels, n_items, parents.size)
+        _check_parents(parents, n_items, names)
+        sizes = sum_below(parents, (np.arange(parents.size) < n_items).astype(np.int64))
+        if (sizes == 0).any():
+            keep = np.flatnonzero(sizes > 0)
+            dropped = np.flatnonzero(sizes == 0)
+            shown_names = dropped[:5] if names is None else [names[node] for node in dropped[:5].tolist()]
+            warn_user(
+                [
+                    f"{counted(dropped.size, 'empty cluster')} dropped, no item below: "
+                    f"{listed(np.asarray(shown_names, dtype=object).tolist(), dropped.size)}"
+                ]
+            )
+            number = np.full(parents.size + 1, -1)
+            number[keep] = np.arange(keep.size)
+            parents, rank, sizes = number[parents[keep]], rank[keep], sizes[keep]
+            names = None if names is None else tuple(names[node] for node in keep.tolist())
+        self._fill(parents, n_items, sizes, rank, singletons, names)
+
+    def _fill(
+        self,
+        parent: IntArray,
+        n_items: int,
+        sizes: IntArray,
+        rank: IntArray,
+        singletons: bool,
+        labels: tuple[Hashable, ...] | None,
+    ) -> None:
+        """Sets every field from checked parents, sizes and sibling ranks."""
+        n_nodes = parent.size
+        has_parent = parent >= 0
+        children = np.lexsort((rank, parent))[1:]  # the root, whose parent is -1, comes first
+        counts = np.bincount(parent[has_parent], minlength=n_nodes)
+        before = np.cumsum(sizes[children]) - sizes[children]
+        within = np.zeros(n_nodes, dtype=np.int64)
+        first = np.cumsum(counts) - counts
+        within[children] = before - np.repeat(before[first[counts > 0]], counts[counts > 0])
+        starts = sum_to_root(parent, within)
+        levels = sum_to_root(parent, np.ones(n_nodes, dtype=np.int64)) - 1
+        item_order = np.empty(n_items, dtype=np.int64)
+        item_order[starts[:n_items]] = np.arange(n_items)
+
+        inner = np.arange(n_nodes) >= n_items
+        holds_inner = np.zeros(n_nodes + 1, dtype=bool)
+        holds_inner[parent[inner & has_parent]] = True
+        is_cluster = inner | singletons | ~has_parent
+        is_cluster[:n_items] |= holds_inner[parent[:n_items]]
+        child_nodes = children[is_cluster[children]]
+        child_counts = np.bincount(parent[child_nodes], minlength=n_nodes)
+
+        self._set(
+            n_items=n_items,
+            n_nodes=n_nodes,
+            root=int(np.flatnonzero(~has_parent)[0]),
+            parent=parent,
+            is_cluster=is_cluster,
+            is_leaf=is_cluster & (child_counts == 0),
+            child_offsets=np.concatenate(([0], np.cumsum(child_counts))).astype(np.int64),
+            child_nodes=child_nodes,
+            sizes=sizes,
+            levels=levels,
+            item_order=item_order,
+            starts=starts,
+            topological_order=np.argsort(levels, kind="stable"),
+            height=int(levels[is_cluster].max()),
+            labels=labels,
+            singletons=bool(singletons),
+        )
+
+    def _set(self, **fields: Any) -> None:
+        for value in fields.values():
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+        self.__dict__.update(fields)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a {type(self).__name__} is immutable: {name} cannot be set; build another one")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a {type(self).__name__} is immutable: {name} cannot be deleted")
+
+    # ---- looking things up
+
+    def _node(self, node: int) -> int:
+        if not 0 <= node < self.n_nodes:
+            raise ParameterError(f"node {shown(node)} does not exist: the nodes are 0..{self.n_nodes - 1}")
+        return int(node)
+
+    def children(self, node: int) -> IntArray:
+        """The cluster children of a node, in their order; empty for a leaf cluster."""
+        node = self._node(node)
+        return self.child_nodes[self.child_offsets[node] : self.child_offsets[node + 1]]
+
+    def items(self, node: int) -> IntArray:
+        """The items below a node, ``[sizes[node]]``."""
+        start = self.starts[self._node(node)]
+        return self.item_order[start : start + self.sizes[node]]
+
+    def path(self, item: int) -> IntArray:
+        """The clusters from the root down to the item's leaf cluster, both included."""
+        if not 0 <= item < self.n_items:
+            raise ParameterError(f"item {shown(item)} does not exist: the items are 0..{self.n_items - 1}")
+        node = int(self.leaf_of_item[item])
+        path = np.empty(self.levels[node] + 1, dtype=np.int64)
+        for place in range(path.size - 1, -1, -1):
+            path[place] = node
+            node = int(self.parent[node])
+        return path
+
+    @cached_property
+    def leaf_of_item(self) -> IntArray:
+        """The leaf cluster of every item ``[N]``: the item itself where it is a cluster, else its parent."""
+        leaf = np.where(self.is_cluster[: self.n_items], np.arange(self.n_items), self.parent[: self.n_items])
+        leaf.flags.writeable = False
+        return leaf
+
+    @property
+    def item_labels(self) -> tuple[Hashable, ...]:
+        """The ids of the items in the order of their feature rows ``[N]``: their numbers if the source had none."""
+        return tuple(range(self.n_items)) if self.labels is None else self.labels[: self.n_items]
+
+    @cached_property
+    def _nodes_of_label(self) -> dict[Hashable, list[int]]:
+        found: dict[Hashable, list[int]] = {}
+        for node, label in enumerate(range(self.n_nodes) if self.labels is None else self.labels):
+            found.setdefault(label, []).append(node)
+        return found
+
+    def node(self, label: Hashable) -> int:
+        """The node that has this label (its own number if the source had no ids).
+
+        Raises:
+            HierarchyError: If no node has it, or several have.
+        """
+        nodes = self._nodes_of_label.get(label, [])
+        if len(nodes) == 1:
+            return nodes[0]
+        if nodes:
+            raise HierarchyError(f"label {shown(label)} is not unique: nodes {listed(nodes)} have it; use the number")
+        raise HierarchyError(f"no node has the label {shown(label)}; labels are such as {listed(self.item_labels[:3])}")
+
+    def rows(self, ids: Sequence[Hashable]) -> IntArray:
+        """The row of ``ids`` that holds each item ``[N]``: ``X[hierarchy.rows(ids)]`` is in the hierarchy's order.
+
+        Args:
+            ids: The ids of the feature rows, in row order.
+
+        Raises:
+            HierarchyError: Lists the items without a row, the rows without an item, and the ids given twice.
+        """
+        row_of: dict[Hashable, int] = {}
+        twice = [name for row, name in enumerate(ids) if row_of.setdefault(name, row) != row]
+        wanted = self.item_labels
+        missing = [name for name in wanted if name not in row_of]
+        surplus = list(row_of.keys() - set(wanted)) if len(row_of) > len(set(wanted)) or missing else []
+        if missing or surplus or twice:
+            surplus = [name for name in row_of if name in set(surplus)]
+            found = {"items without a row": missing, "rows without an item": surplus, "ids given twice": twice}
+            text = "; ".join(f"{what}: {listed(names)}" for what, names in found.items() if names)
+            raise HierarchyError(f"feature rows and items do not match: {text}; give one row an item")
+        return np.array([row_of[name] for name in wanted], dtype=np.int64)
+
+    # ---- the same tree, changed
+
+    def with_singletons(self, singletons: bool) -> Self:
+        """The same tree, where each item of a pure item list is (not) a leaf cluster of its own."""
+        return self._rebuilt(self.parent, self._reading_order(), self.labels, singletons)
+
+    def permuted(self, items: ArrayLike) -> Self:
+        """The same shape with item ``items[i]`` where item ``i`` was; labels stay with their items.
+
+        Args:
+            items: A permutation of ``0..N-1``.
+        """
+        perm = np.asarray(items)
+        if perm.shape != (self.n_items,) or not np.array_equal(np.sort(perm), np.arange(self.n_items)):
+            raise ParameterError(f"items must be a permutation of 0..{self.n_items - 1}, got {shown(items)}")
+        at = np.concatenate((perm.astype(np.int64), np.arange(self.n_items, self.n_nodes)))
+        fields = {name: value for name, value in self.__getstate__().items() if not isinstance(value, np.ndarray)}
+        for name in ("parent", "is_cluster", "is_leaf", "sizes", "levels", "starts"):
+            old = getattr(self, name)
+            fields[name] = np.empty_like(old)
+            fields[name][at] = old
+        fields["root"] = int(at[self.root])
+        for name in ("child_nodes", "item_order", "topological_order"):
+            fields[name] = at[getattr(self, name)]
+        fields["child_offsets"] = self.child_offsets.copy()  # items have no children: nothing moves
+        new = object.__new__(type(self))
+        new._set(**fields)
+        return new
+
+    def collapse_unary(self) -> Self:
+        """The tree without its nodes whose only child is a cluster; that child takes the node's place."""
+        children = np.bincount(self.parent[self.parent >= 0], minlength=self.n_nodes)
+        gone = (children == 1) & (np.diff(self.child_offsets) == 1)
+        jump = np.append(np.where(gone, self.parent, np.arange(self.n_nodes)), -1)
+        while not np.array_equal(jump, further := jump[jump]):
+            jump = further
+        keep = np.flatnonzero(~gone)
+        number = np.full(self.n_nodes + 1, -1)
+        number[keep] = np.arange(keep.size)
+        order = self._reading_order()
+        labels = None if self.labels is None else tuple(self.labels[node] for node in keep.tolist())
+        return self._rebuilt(number[jump[self.parent[keep]]], number[order[~gone[order]]], labels, self.singletons)
+
+    def _reading_order(self) -> IntArray:
+        """All nodes so that siblings stand in their order, parents before children."""
+        return np.lexsort((self.levels, self.starts))
+
+    def _rebuilt(
+        self, parent: IntArray, order: IntArray, labels: tuple[Hashable, ...] | None, singletons: bool
+    ) -> Self:
+        return type(self)(parent, self.n_items, order=order, singletons=singletons, labels=labels)
+
+    # ---- the same tree, compared and copied
+
+    @cached_property
+    def _canonical_parent(self) -> IntArray:
+        """The parents after numbering inner nodes by (least item below, level): two trees are the same iff these are.
+
+        Nodes that share their least item lie on one path, so their levels differ and the key is unique.
+        """
+        values = np.where(np.arange(self.n_nodes) < self.n_items, np.arange(self.n_nodes), self.n_nodes)
+        least = min_below(self.parent, values)
+        order = np.lexsort((self.levels[self.n_items :], least[self.n_items :]))
+        number = np.concatenate((np.arange(self.n_items), np.empty(order.size, dtype=np.int64), [-1]))
+        number[self.n_items + order] = np.arange(self.n_items, self.n_nodes)
+        canonical = np.empty(self.n_nodes, dtype=np.int64)
+        canonical[number[:-1]] = number[self.parent]
+        return canonical
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both hold the same clusters of the same items, nested in the same way.
+
+        How inner nodes are numbered or labelled, and the order of children, do not count: they are a matter of the
+        format the tree was read from.
+        """
+        if not isinstance(other, FlatTree):
+            return NotImplemented
+        if (self.n_items, self.n_nodes, self.height) != (other.n_items, other.n_nodes, other.height):
+            return False
+        if not np.array_equal(self.is_cluster[: self.n_items], other.is_cluster[: self.n_items]):
+            return False
+        return np.array_equal(self.parent, other.parent) or np.array_equal(
+            self._canonical_parent, other._canonical_parent
+        )
+
+    @cached_property
+    def _hash(self) -> int:
+        digest = hashlib.blake2b(self._canonical_parent.tobytes(), digest_size=8)
+        digest.update(self.is_cluster[: self.n_items].tobytes())
+        return int.from_bytes(digest.digest(), "big", signed=True)
+
+    def __hash__(self) -> int:
+        return hash(self._hash)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name in FlatTree.__annotations__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._set(**state)
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(n_items={self.n_items}, n_nodes={self.n_nodes}, height={self.height}, "
+            f"root={self.root}, singletons={self.singletons})"
+        )
+
+
+def _checked_labels(labels: Sequence[Hashable] | None, n_items: int, n_nodes: int) -> tuple[Hashable, ...] | None:
+    if labels is None:
+        return None
+    names = tuple(labels)
+    if len(names) == n_items:
+        names += tuple(range(n_items, n_nodes))
+    if len(names) != n_nodes:
+        raise HierarchyError(
+            f"{len(names)} labels for {n_nodes} nodes: give one a node ({n_nodes}) or one an item ({n_items})"
+        )
+    for node, name in enumerate(names):
+        try:
+            hash(name)
+        except TypeError:
+            raise HierarchyError(f"label {shown(name)} of node {node} is not hashable; give a string") from None
+    return names
+
+
+def _check_parents(parent: IntArray, n_items: int, labels: tuple[Hashable, ...] | None) -> None:
+    """Raises for what is not a rooted tree over the items; nodes are named as their source names them."""
+
+    def named(nodes: Sequence[int]) -> str:
+        return listed(nodes if labels is None else [labels[node] for node in nodes])
+
+    n_nodes = parent.size
+    if not 0 < n_items <= n_nodes:
+        raise HierarchyError(f"a hierarchy of {n_items} items and {n_nodes} nodes: there must be an item at least")
+    bad = np.flatnonzero((parent < -1) | (parent >= n_nodes) | ((parent >= 0) & (parent < n_items)))
+    if bad.size:
+        raise HierarchyError(
+            f"node {named(bad[:1].tolist())} has parent {parent[bad[0]]}, which is no inner node: "
+            f"parents are -1 (the root) or {n_items}..{n_nodes - 1}"
+        )
+    cycle = cycle_through(parent)
+    if cycle:
+        raise HierarchyError(
+            f"the parents run in a cycle of {counted(len(cycle), 'node')}: {named(cycle)}, each below the next and "
+            "the last below the first; remove one of these links"
+        )
+    roots = np.flatnonzero(parent < 0).tolist()
+    if len(roots) > 1:
+        raise HierarchyError(
+            f"{len(roots)} roots, expected one: {named(roots)} have no parent; "
+            "hang them under one node (add_root=True) or give the missing parents"
+        )

@@ -1,0 +1,29 @@
+"""networkx directed graphs whose edges run from parent to child."""
+
+from typing import Any
+
+import networkx as nx
+
+from pomdp_hier.errors import ReaderError
+from pomdp_hier.hierarchy.readers.edges import link_pairs
+from pomdp_hier.hierarchy.readers.graph import Join, plain_tree
+from pomdp_hier.hierarchy.readers.plain import PlainTree
+
+__all__ = ["read_networkx"]
+
+
+def read_networkx(graph: "nx.DiGraph[Any]", join: Join) -> PlainTree:
+    """The plain tree of a directed graph; a node without edges is a node all the same.
+
+    >>> read_networkx(nx.DiGraph([("r", "a"), ("r", "b")]), Join()).labels
+    ['a', 'b', 'r']
+    """
+    if not isinstance(graph, nx.Graph) or not graph.is_directed():
+        raise ReaderError(
+            f"from_networkx got {type(graph).__name__}, expected a DiGraph whose edges run from parent to child "
+            "(nx.bfs_tree(graph, root) directs an undirected tree)"
+        )
+    nodes = link_pairs((above, below) for above, below in graph.edges())
+    known = set(nodes.ids)
+    nodes.ids.extend(node for node in graph.nodes if node not in known)
+    return plain_tree(nodes, join)

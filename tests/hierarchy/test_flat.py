@@ -1,0 +1,220 @@
+"""The flat arrays against a recursive oracle; equality, copies, errors that name nodes; a million levels."""
+
+import copy
+import pickle
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pomdp_hier.errors import HierarchyError, HierarchyWarning, ParameterError
+from pomdp_hier.hierarchy import Hierarchy
+from tests.hierarchy_oracle import Sample, samples
+
+MILLION = 1_000_000
+
+
+@settings(max_examples=200, deadline=None)
+@given(samples(), st.booleans())
+def test_every_field_is_what_recursion_says(sample: Sample, singletons: bool) -> None:
+    tree = sample.hierarchy(singletons)
+    seen = []
+    heights = []
+    assert (tree.n_items, tree.n_nodes, tree.root) == (sample.n_items, sample.n_nodes, sample.root.number)
+    for node, level, parent in sample.root.walk():
+        number = node.number
+        seen.append(number)
+        is_cluster = node.is_cluster(parent, singletons)
+        children = [child.number for child in node.children if child.is_cluster(node, singletons)]
+        assert tree.parent[number] == (-1 if parent is None else parent.number)
+        assert tree.levels[number] == level
+        assert tree.sizes[number] == len(node.items())
+        assert tree.items(number).tolist() == node.items()
+        assert tree.children(number).tolist() == children
+        assert tree.is_cluster[number] == is_cluster
+        assert tree.is_leaf[number] == (is_cluster and not children)
+        if is_cluster:
+            heights.append(level)
+        if node.item is not None:
+            leaf = number if is_cluster else parent.number
+            assert tree.leaf_of_item[node.item] == leaf
+            path = tree.path(node.item).tolist()
+            assert (path[0], path[-1]) == (tree.root, leaf)
+            assert all(tree.parent[low] == high for high, low in pairwise(path))
+    assert sorted(seen) == list(range(tree.n_nodes))
+    assert tree.height == max(heights)
+    place = np.argsort(tree.topological_order)
+    below = np.flatnonzero(tree.parent >= 0)
+    assert (place[tree.parent[below]] < place[below]).all()
+    assert tree.to_children() == sample.children_lists()
+    assert tree.singletons is singletons
+
+
+@settings(max_examples=100, deadline=None)
+@given(samples(), st.booleans(), st.data())
+def test_numbering_and_child_order_do_not_matter_item_rows_do(
+    sample: Sample, singletons: bool, data: st.DataObject
+) -> None:
+    tree = sample.hierarchy(singletons)
+    k = tree.n_nodes - tree.n_items
+    at = np.concatenate((np.arange(tree.n_items), tree.n_items + np.array(data.draw(st.permutations(range(k))), int)))
+    lists: list[list[int]] = [[] for _ in range(k)]
+    for node, children in enumerate(sample.children_lists(), tree.n_items):
+        lists[at[node] - tree.n_items] = [int(at[child]) for child in data.draw(st.permutations(children))]
+    other = Hierarchy.from_children(lists, tree.n_items, singletons=singletons)
+    assert other == tree
+    assert hash(other) == hash(tree)
+    perm = np.array(data.draw(st.permutations(range(tree.n_items))))
+    moved = tree.permuted(perm)
+    again = Hierarchy.from_children(
+        [[int(perm[c]) if c < tree.n_items else c for c in row] for row in tree.to_children()],
+        tree.n_items,
+        singletons=singletons,
+    )
+    for name, value in again.__getstate__().items():
+        if name != "topological_order":  # any order with parents first will do
+            assert np.array_equal(getattr(moved, name), value), name
+    assert moved.permuted(np.argsort(perm)) == tree
+
+
+@settings(max_examples=100, deadline=None)
+@given(samples(), samples())
+def test_equal_means_the_same_clusters(one: Sample, two: Sample) -> None:
+    def signature(sample: Sample) -> list[tuple[frozenset[int], int]]:
+        return sorted(((frozenset(n.items()), level) for n, level, _ in sample.root.walk()), key=repr)
+
+    # Clusters with their level determine a tree: of two nodes with the same items, the higher is the ancestor.
+    assert (one.hierarchy() == two.hierarchy()) == (signature(one) == signature(two))
+
+
+def test_equality_sees_singletons_and_other_types() -> None:
+    tree = Hierarchy.from_children([[0, 1, 2]], 3)
+    assert tree != tree.with_singletons(True)
+    assert tree.with_singletons(True).with_singletons(False) == tree
+    assert tree != "tree"
+
+
+@settings(max_examples=100, deadline=None)
+@given(samples(), st.booleans())
+def test_collapse_unary_leaves_the_same_distinct_clusters(sample: Sample, singletons: bool) -> None:
+    tree = sample.hierarchy(singletons)
+    flat = tree.collapse_unary()
+    clusters = [frozenset(tree.items(node).tolist()) for node in np.flatnonzero(tree.is_cluster)]
+    left = [frozenset(flat.items(node).tolist()) for node in np.flatnonzero(flat.is_cluster)]
+    assert len(left) == len(set(left))
+    assert set(left) == set(clusters)
+    assert flat.collapse_unary() == flat
+    for item in range(tree.n_items):
+        bottom = tree.items(int(tree.leaf_of_item[item]))
+        assert set(flat.items(int(flat.leaf_of_item[item])).tolist()) == set(bottom.tolist())
+
+
+def test_one_item_is_a_tree() -> None:
+    tree = Hierarchy.from_children([], 1)
+    assert (tree.root, tree.n_nodes, tree.height) == (0, 1, 0)
+    assert tree.is_cluster.tolist() == tree.is_leaf.tolist() == [True]
+    assert tree.path(0).tolist() == [0]
+    assert tree.children(0).size == 0
+
+
+@pytest.fixture(scope="module")
+def chain() -> Hierarchy:
+    """A million inner nodes, one below the other; the last holds two items."""
+    parent = np.concatenate(([2, 2], np.arange(3, MILLION + 2), [-1]))
+    return Hierarchy(parent, 2)
+
+
+def test_a_chain_of_a_million_nodes_does_everything(chain: Hierarchy) -> None:
+    assert (chain.n_nodes, chain.height, chain.root) == (MILLION + 2, MILLION - 1, MILLION + 1)
+    assert (chain.sizes[2:] == 2).all()
+    assert copy.deepcopy(chain) is copy.copy(chain) is chain
+    back = pickle.loads(pickle.dumps(chain))
+    assert back == chain
+    assert not back.parent.flags.writeable
+    renumbered = Hierarchy(np.concatenate(([MILLION + 1] * 2, [-1], np.arange(2, MILLION + 1))), 2)
+    assert renumbered == chain
+    assert hash(renumbered) == hash(chain)
+    assert len(repr(chain)) < 200
+    text = chain.to_text(max_lines=50)
+    assert text.endswith("… 999,950 clusters more of 1,000,000")
+    assert chain.collapse_unary() == Hierarchy.from_children([[0, 1]], 2)
+    assert chain.path(1).size == MILLION
+
+
+def test_a_comb_of_half_a_million_items_has_its_levels() -> None:
+    n = MILLION // 2
+    Z = np.column_stack(
+        (np.concatenate(([0], np.arange(n, 2 * n - 2))), np.arange(1, n), np.arange(n - 1), np.arange(2, n + 1))
+    )
+    tree = Hierarchy.from_linkage(Z)
+    assert tree.height == n - 1
+    assert tree.sizes[n:].tolist() == list(range(2, n + 1))
+
+
+def test_arrays_and_attributes_cannot_be_written() -> None:
+    tree = Hierarchy.from_children([[0, 1]], 2)
+    with pytest.raises(ValueError, match="read-only"):
+        tree.parent[0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        tree.permuted([1, 0]).leaf_of_item[0] = 1
+    with pytest.raises(AttributeError, match="immutable: root cannot be set"):
+        tree.root = 3  # type: ignore[misc]
+    with pytest.raises(AttributeError, match="immutable"):
+        del tree.root
+
+
+@pytest.mark.parametrize(
+    ("parent", "labels", "text"),
+    [
+        ([3, 3, 3, 4, 5, 4], None, "cycle of 2 nodes: 4, 5"),
+        ([3, 3, 4, -1, -1], ["x", "y", "z", "r", "s"], "2 roots, expected one: 'r', 's'"),
+        ([1, -1], None, "node 0 has parent 1, which is no inner node"),
+        ([9, -1, -1], None, "node 0 has parent 9"),
+        ([], None, "must be an item at least"),
+    ],
+)
+def test_what_is_no_tree_is_refused_by_name(parent: list[int], labels: list[str] | None, text: str) -> None:
+    with pytest.raises(HierarchyError, match=text):
+        Hierarchy(parent, min(len(parent), 3 if len(parent) > 3 else 2), labels=labels)
+
+
+def test_empty_clusters_are_dropped_with_a_count() -> None:
+    with pytest.warns(HierarchyWarning, match="2 empty clusters dropped, no item below: 'e', 'f'"):
+        tree = Hierarchy([2, 2, 5, 4, 5, -1], 2, labels=["a", "b", "c", "e", "f", "r"])
+    assert tree == Hierarchy([2, 2, 3, -1], 2)
+    assert tree.labels == ("a", "b", "c", "r")
+
+
+def test_labels_look_nodes_up() -> None:
+    tree = Hierarchy.from_children([[0, 1], [2, 3]], 3, labels=["a", "b", "a", "p", "q"])
+    assert tree.node("q") == 4
+    assert tree.item_labels == ("a", "b", "a")
+    with pytest.raises(HierarchyError, match="'a' is not unique: nodes 0, 2"):
+        tree.node("a")
+    with pytest.raises(HierarchyError, match="no node has the label 'zz'"):
+        tree.node("zz")
+    assert Hierarchy.from_children([[0, 1]], 2).node(2) == 2
+    with pytest.raises(HierarchyError, match="4 labels for 5 nodes"):
+        Hierarchy.from_children([[0, 1], [2, 3]], 3, labels=["a", "b", "c", "d"])
+    with pytest.raises(HierarchyError, match=r"label \[\] of node 1 is not hashable"):
+        Hierarchy.from_children([[0, 1]], 2, labels=["a", []])  # type: ignore[list-item]
+
+
+def test_rows_join_features_by_id() -> None:
+    tree = Hierarchy.from_edges([("r", "a"), ("r", "b"), ("r", "c")])
+    assert tree.rows(["c", "a", "b"]).tolist() == [1, 2, 0]
+    with pytest.raises(HierarchyError, match=r"items without a row: 'b', 'c'; rows without an item: 'x'; .*twice: 'a'"):
+        tree.rows(["a", "x", "a"])
+
+
+def test_wrong_nodes_and_permutations_are_refused() -> None:
+    tree = Hierarchy.from_children([[0, 1]], 2)
+    for call in (tree.children, tree.items):
+        with pytest.raises(ParameterError, match=r"node 3 does not exist: the nodes are 0\.\.2"):
+            call(3)
+    with pytest.raises(ParameterError, match=r"item 2 does not exist: the items are 0\.\.1"):
+        tree.path(2)
+    with pytest.raises(ParameterError, match="permutation"):
+        tree.permuted([0, 0])
