@@ -1,5 +1,6 @@
 """Reading ``.npy`` and ``.npz`` with every claim checked first and nothing unpickled."""
 
+import io
 import math
 import os
 import struct
@@ -24,13 +25,17 @@ _AGAIN = "copy or write the file again"
 
 
 def read_npy(stream: IO[bytes], name: str, limit: int) -> Any:
-    """The array in a ``.npy`` stream that can be sought in.
+    """The array in a ``.npy`` stream; a file that would take more than half of ``limit`` is memory-mapped instead.
 
     Raises:
         FeatureError: The file is cut off, holds Python objects, or claims more than ``limit`` bytes.
     """
     length = stream.seek(0, os.SEEK_END)
     stream.seek(0)
+    if isinstance(stream, io.BufferedReader) and length > limit // 2:
+        shape, fortran_order, dtype, start = _read_header(stream, name)
+        _check_length(shape, dtype, length - start, name)
+        return np.memmap(stream, dtype, "r", start, shape, "F" if fortran_order else "C")
     return _read_array(stream, length, name, limit)
 
 
@@ -77,13 +82,8 @@ def _chosen(names: list[str], name: str, key: str | None) -> str:
 def _read_array(stream: IO[bytes], length: int, what: str, limit: int) -> Any:
     """The array in a ``.npy`` stream of ``length`` bytes, once its header's claim has passed both bounds."""
     shape, fortran_order, dtype, start = _read_header(stream, what)
-    needed = math.prod(shape) * dtype.itemsize
-    _memory.require(needed, limit, what)
-    if needed > length - start:
-        raise FeatureError(
-            f"{what}: cut off, {needed} bytes of {dtype} in shape {shape} were announced and "
-            f"{length - start} are there; {_AGAIN}"
-        )
+    _memory.require(math.prod(shape) * dtype.itemsize, limit, what)
+    needed = _check_length(shape, dtype, length - start, what)
     content = bytearray(needed)
     filled = 0
     while filled < needed:
@@ -93,6 +93,17 @@ def _read_array(stream: IO[bytes], length: int, what: str, limit: int) -> Any:
         content[filled : filled + len(block)] = block
         filled += len(block)
     return np.frombuffer(content, dtype=dtype).reshape(shape, order="F" if fortran_order else "C")
+
+
+def _check_length(shape: tuple[int, ...], dtype: np.dtype[Any], length: int, what: str) -> int:
+    """How many bytes an array takes; refused if fewer are there."""
+    needed = math.prod(shape) * dtype.itemsize
+    if needed > length:
+        raise FeatureError(
+            f"{what}: cut off, {needed} bytes of {dtype} in shape {shape} were announced and {length} are there; "
+            f"{_AGAIN}"
+        )
+    return needed
 
 
 def _read_header(stream: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:

@@ -24,7 +24,7 @@ def require(needed: int, limit: int, what: str) -> None:
     """
     if needed > limit:
         raise FeatureError(
-            f"{what} claims to unpack to {_readable(needed)}, more than the {_readable(limit)} of memory available; "
+            f"{what} claims to take {_readable(needed)}, more than the {_readable(limit)} of memory available; "
             "if the claim is true, use fewer rows or columns, float32, or a sparse file"
         )
 

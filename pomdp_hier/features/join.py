@@ -8,10 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier.errors import FeatureError
+from pomdp_hier.hierarchy.wording import listed
 
 __all__ = ["IdMatch", "join_rows", "match_ids"]
-
-_SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +43,7 @@ class IdMatch:
             (self.doubled_rows, "ids on several feature rows"),
             (self.doubled_items, "ids of several items"),
         ]
-        return [f"{len(ids)} {what} ({_listed(ids)})" for ids, what in kinds if ids]
+        return [f"{len(ids)} {what} ({listed(ids, limit=5)})" for ids, what in kinds if ids]
 
 
 def match_ids(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable]) -> IdMatch:
@@ -106,8 +105,3 @@ def join_rows(
 
 def _doubled(ids: Iterable[Hashable]) -> tuple[Hashable, ...]:
     return tuple(name for name, count in Counter(ids).items() if count > 1)
-
-
-def _listed(ids: Sequence[Hashable]) -> str:
-    more = len(ids) - _SHOWN
-    return ", ".join(repr(name) for name in ids[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

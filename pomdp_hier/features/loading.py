@@ -13,16 +13,16 @@ from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features import _archives, _delimited, _memory, _parquet
 
-__all__ = ["Features", "load_features"]
+__all__ = ["FeatureTable", "load_features"]
 
 
 @dataclass(frozen=True, eq=False)
-class Features:
+class FeatureTable:
     """What a feature file holds.
 
     Attributes:
@@ -42,7 +42,7 @@ def load_features(
     key: str | None = None,
     id_column: str | None = None,
     memory: int | None = None,
-) -> Features:
+) -> FeatureTable:
     """The features in a file: ``.npz`` (sparse or dense), ``.npy``, delimited text, or Parquet (extra ``frames``).
 
     A sparse ``.npz`` is one that ``scipy.sparse.save_npz`` wrote; it comes out as CSR. In a dense one the
@@ -54,7 +54,8 @@ def load_features(
         path: The file, or ``-`` for standard input.
         key: The array of a dense ``.npz`` to take.
         id_column: The column that holds the rows' ids.
-        memory: How many bytes the features may take; by default the memory that is available now.
+        memory: How many bytes the features may take; by default the memory that is available now. A
+            ``.npy`` file of more than half of it stays on disk, memory-mapped.
 
     Raises:
         FeatureError: The file cannot be read, is cut off, is no feature file, holds what is no matrix of
@@ -78,7 +79,7 @@ def load_features(
     except OSError as error:
         reason = error.strerror or str(error)
         raise FeatureError(f"{name}: cannot be read ({reason}); give the path of a feature file") from error
-    return Features(_checked(matrix, name), ids, columns)
+    return FeatureTable(_checked(matrix, name, limit), ids, columns)
 
 
 def _opened(path: str | Path) -> IO[bytes]:
@@ -117,7 +118,7 @@ _WRITERS = {
 }
 
 
-def _checked(matrix: Any, name: str) -> Any:
+def _checked(matrix: Any, name: str, limit: int) -> Any:
     """The matrix, if it is one of real numbers; half precision and integers become float64."""
     if matrix.ndim != 2:
         remedy = "give one row an item; a single column is X.reshape(-1, 1)"
@@ -128,4 +129,5 @@ def _checked(matrix: Any, name: str) -> Any:
         raise FeatureError(f"{name}: expected real numbers, found {matrix.dtype}; convert with X.astype(float)")
     if matrix.dtype in (np.float32, np.float64):
         return matrix
+    _memory.require(8 * (matrix.nnz if issparse(matrix) else matrix.size), limit, f"{name} as float64")
     return matrix.astype(np.float64)

@@ -54,6 +54,16 @@ def test_npy_keeps_every_value(tmp_path, dtype, order):
     assert matrix.dtype == (np.float32 if dtype == "f4" else np.float64)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy_beyond_half_the_memory_stays_on_disk(tmp_path, order):
+    np.save(tmp_path / "x.npy", np.asarray(X, order=order))
+    matrix = load_features(tmp_path / "x.npy", memory=300).matrix
+    assert isinstance(matrix, np.memmap)
+    np.testing.assert_array_equal(matrix, X)
+    np.save(tmp_path / "ints.npy", np.ones((60, 60), dtype=np.int8))
+    assert "as float64" in refusal(tmp_path / "ints.npy", memory=4000)
+
+
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 def test_npz_dense_takes_x_or_the_only_array_or_the_key(tmp_path, save):
     save(tmp_path / "x.npz", X=X, y=np.zeros(2))
@@ -120,17 +130,18 @@ def test_python_objects_are_never_loaded(tmp_path, monkeypatch):
 def test_a_claim_beyond_the_memory_is_refused_before_anything_is_unpacked(tmp_path, monkeypatch):
     (tmp_path / "claim.npy").write_bytes(npy_header("(1000000000, 1000000)") + b"\0" * 64)
     assert "TiB" in refusal(tmp_path / "claim.npy")
+    assert "cut off" in refusal(tmp_path / "claim.npy", memory=100)
     zeros = npy_bytes(np.zeros((1000, 1000)))
     bomb = npz_of(tmp_path / "bomb.npz", {"X.npy": zeros})
     assert bomb.stat().st_size < 20_000
     monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("a member was unpacked"))
-    assert "claims to unpack to 7.63 MiB" in refusal(bomb, memory=1 << 20)
+    assert "claims to take 7.63 MiB" in refusal(bomb, memory=1 << 20)
 
 
 def test_a_sparse_shape_beyond_the_memory_is_refused(tmp_path):
     parts = {"data": np.ones(1), "row": np.zeros(1, int), "col": np.zeros(1, int)}
     np.savez(tmp_path / "x.npz", shape=np.array([1 << 50, 3]), format=np.array("coo"), **parts)
-    assert "claims to unpack" in refusal(tmp_path / "x.npz")
+    assert "claims to take" in refusal(tmp_path / "x.npz")
 
 
 def test_a_header_that_announces_more_than_its_member_holds(tmp_path):
@@ -250,7 +261,7 @@ def test_parquet_with_ids_and_its_faults(tmp_path):
     assert load_features(written(a=[True, False])).matrix.tolist() == [[1], [0]]
     assert "row 1 of column 'b'" in refusal(written(a=[1.0, 2.0], b=[1.0, None]))
     assert "--id-column 'name'" in refusal(written(a=[1.0], name=["x"]))
-    assert "claims to unpack" in refusal(written(a=np.zeros(1000)), memory=1000)
+    assert "claims to take" in refusal(written(a=np.zeros(1000)), memory=1000)
     content = written(a=np.arange(1000.0)).read_bytes()
     for length in range(4, len(content), 97):
         (tmp_path / "cut.parquet").write_bytes(content[:length])
