@@ -1,0 +1,319 @@
+"use strict";
+// An icicle of a hierarchy on one canvas: a row a level, a node as wide as its share of the items, coloured by how well
+// a search does there. Only what is at least half a pixel wide is drawn on its own; thinner neighbours are drawn
+// together in their mean colour, so that the cost is bound by pixels, not by nodes.
+//
+// The tree arrives as parallel arrays in breadth-first order (parents first, siblings in item order):
+//   parent, start, size (in items), level, label, and one array a measure; items hold label, value, in slice order.
+(function () {
+  const payload = JSON.parse(document.getElementById("payload").textContent);
+  const tree = payload.tree, items = payload.items, measures = payload.measures;
+  const count = tree.parent.length, total = tree.size[0];
+  const canvas = document.getElementById("icicle"), pen = canvas.getContext("2d");
+  const tip = document.getElementById("tip"), crumbs = document.getElementById("crumbs");
+  const search = document.getElementById("search"), hits = document.getElementById("hits");
+  const picker = document.getElementById("measure"), legend = document.getElementById("legend");
+  const BAND = 22, HEAD = 0, PAINTED = { time: 0 };
+
+  // --- the tree: children of a node are contiguous in breadth-first order
+  const firstChild = new Int32Array(count).fill(-1), childCount = new Int32Array(count);
+  for (let i = 1; i < count; i++) {
+    const p = tree.parent[i];
+    if (firstChild[p] < 0) firstChild[p] = i;
+    childCount[p]++;
+  }
+  const rows = [];               // first node of each level, and one past the last
+  for (let i = 0; i < count; i++) {
+    const l = tree.level[i];
+    if (rows.length <= l) rows.push([i, i]);
+    rows[l][1] = i + 1;
+  }
+  const withItems = items.label.length > 0;
+
+  let focus = 0, hover = -1, measure = measures[0], scroll = 0;
+
+  // --- colour: orange (bad) over grey to blue (good); lightness falls towards both ends, so that it reads in grey as well
+  const STOPS = [[179, 88, 6], [224, 163, 92], [236, 236, 236], [124, 165, 205], [33, 82, 148]];
+  function colour(value, m) {
+    if (value === null || Number.isNaN(value)) return "#cfcfcf";
+    let t = (value - m.low) / (m.high - m.low);
+    t = Math.min(1, Math.max(0, t)) * (STOPS.length - 1);
+    const k = Math.min(STOPS.length - 2, Math.floor(t)), f = t - k;
+    const c = STOPS[k].map((x, i) => Math.round(x + f * (STOPS[k + 1][i] - x)));
+    return "rgb(" + c[0] + "," + c[1] + "," + c[2] + ")";
+  }
+  function ink(value, m) {       // white on the dark ends, dark elsewhere
+    if (value === null) return "#222";
+    const t = (value - m.low) / (m.high - m.low);
+    return t < 0.14 || t > 0.86 ? "#fff" : "#222";
+  }
+
+  function format(value, m) {
+    if (value === null || value === undefined || Number.isNaN(value)) return "–";
+    return m.percent ? (100 * value).toFixed(1) + " %" : value.toFixed(3);
+  }
+
+  // --- geometry: the focus node fills the width; its ancestors are the breadcrumbs
+  function scale() {
+    const width = canvas.clientWidth;
+    return { width, from: tree.start[focus], per: width / tree.size[focus] };
+  }
+  function depthShown() { return rows.length - tree.level[focus] + (withItems ? 1 : 0); }
+
+  // First node of a level whose items end after `position`: levels are sorted by start.
+  function seek(level, position) {
+    let low = rows[level][0], high = rows[level][1];
+    while (low < high) {
+      const mid = (low + high) >> 1;
+      if (tree.start[mid] + tree.size[mid] <= position) low = mid + 1; else high = mid;
+    }
+    return low;
+  }
+
+  function paint() {
+    const began = performance.now();
+    const { width, from, per } = scale(), to = from + tree.size[focus];
+    const height = Math.max(BAND, depthShown() * BAND);
+    const ratio = window.devicePixelRatio || 1;
+    canvas.style.height = height + "px";
+    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+    }
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    pen.font = "12px system-ui, sans-serif";
+    pen.textBaseline = "middle";
+    const base = tree.level[focus], values = tree[measure.key];
+    for (let level = base; level < rows.length; level++) {
+      const y = (level - base) * BAND;
+      paintRow(seek(level, from), rows[level][1], to, from, per, y, values,
+        i => tree.start[i], i => tree.size[i], i => tree.label[i]);
+    }
+    if (withItems && measure.items) {
+      paintRow(from, total, to, from, per, (rows.length - base) * BAND, items[measure.items],
+        i => i, () => 1, i => items.label[i]);
+    }
+    if (hover >= 0) outline(hover, from, per, base, "#111");
+    PAINTED.time = performance.now() - began;
+    canvas.dataset.paint = PAINTED.time.toFixed(1);
+    canvas.dataset.focus = String(focus);
+  }
+
+  function paintRow(i, end, to, from, per, y, values, start, size, label) {
+    let runFrom = -1, runTo = 0, runSum = 0, runWeight = 0;
+    function flush() {
+      if (runFrom < 0) return;
+      pen.fillStyle = colour(runWeight ? runSum / runWeight : null, measure);
+      pen.fillRect(runFrom, y, Math.max(0.5, runTo - runFrom), BAND - 1);
+      runFrom = -1; runSum = 0; runWeight = 0;
+    }
+    for (; i < end && start(i) < to; i++) {
+      const x = (start(i) - from) * per, w = size(i) * per, v = values[i];
+      if (w < 1.5) {             // too thin to stand alone: gather, up to a pixel
+        if (runFrom < 0) runFrom = x;
+        runTo = x + w;
+        if (v !== null) { runSum += v * size(i); runWeight += size(i); }
+        if (runTo - runFrom >= 1) flush();
+        continue;
+      }
+      flush();
+      pen.fillStyle = colour(v, measure);
+      pen.fillRect(x, y, w - (w > 3 ? 1 : 0), BAND - 1);
+      if (w > 34) {
+        pen.save();
+        pen.beginPath(); pen.rect(x + 3, y, w - 6, BAND); pen.clip();
+        pen.fillStyle = ink(v, measure);
+        pen.fillText(label(i), x + 4, y + BAND / 2);
+        pen.restore();
+      }
+    }
+    flush();
+  }
+
+  function outline(i, from, per, base, style) {
+    const isItem = i >= count;
+    const x = ((isItem ? i - count : tree.start[i]) - from) * per;
+    const w = (isItem ? 1 : tree.size[i]) * per;
+    const level = isItem ? rows.length : tree.level[i];
+    pen.strokeStyle = style; pen.lineWidth = 2;
+    pen.strokeRect(x + 1, (level - base) * BAND + 1, Math.max(2, w - 2), BAND - 3);
+  }
+
+  // --- what stands under a point: a node, count + item, or -1
+  function at(px, py) {
+    const { from, per } = scale(), base = tree.level[focus];
+    const level = base + Math.floor(py / BAND), position = from + px / per;
+    if (position < from || position >= from + tree.size[focus] || level < base) return -1;
+    if (level >= rows.length) return withItems && measure.items && level === rows.length ? count + Math.floor(position) : -1;
+    const i = seek(level, position);
+    return i < rows[level][1] && tree.start[i] <= position ? i : -1;
+  }
+
+  function path(i) {
+    const names = [];
+    for (let k = i; k >= 0; k = tree.parent[k]) names.push(tree.label[k]);
+    return names.reverse();
+  }
+
+  function describe(i) {
+    const lines = [];
+    if (i >= count) {
+      const k = i - count;
+      lines.push(items.label[k], "item");
+      for (const m of measures) if (m.items) lines.push(m.name + ": " + format(items[m.items][k], m));
+      return lines;
+    }
+    lines.push(path(i).join(" › "), tree.size[i] + (tree.size[i] === 1 ? " item" : " items"));
+    for (const m of measures) lines.push(m.name + ": " + format(tree[m.key][i], m));
+    return lines;
+  }
+
+  function showTip(i, x, y) {
+    if (i < 0) { tip.hidden = true; return; }
+    tip.replaceChildren(...describe(i).map((line, k) => {
+      const div = document.createElement("div");
+      div.textContent = line;
+      if (k === 0) div.className = "first";
+      return div;
+    }));
+    tip.hidden = false;
+    const box = tip.getBoundingClientRect();
+    tip.style.left = Math.max(4, Math.min(x + 14, window.innerWidth - box.width - 8)) + "px";
+    tip.style.top = (y + 18 + box.height > window.innerHeight ? y - box.height - 10 : y + 18) + "px";
+  }
+
+  function zoom(i) {
+    if (i >= count) return;
+    focus = i; hover = -1; tip.hidden = true;
+    const trail = [];
+    for (let k = i; k >= 0; k = tree.parent[k]) trail.push(k);
+    crumbs.replaceChildren();
+    trail.reverse().forEach((k, n) => {
+      if (n) crumbs.append(" › ");
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = tree.label[k];
+      button.disabled = k === i;
+      button.addEventListener("click", () => { zoom(k); canvas.focus(); });
+      crumbs.append(button);
+    });
+    paint();
+  }
+
+  canvas.addEventListener("mousemove", event => {
+    const box = canvas.getBoundingClientRect();
+    const i = at(event.clientX - box.left, event.clientY - box.top);
+    if (i !== hover) { hover = i; paint(); }
+    showTip(i, event.clientX, event.clientY);
+  });
+  canvas.addEventListener("mouseleave", () => { hover = -1; tip.hidden = true; paint(); });
+  canvas.addEventListener("click", event => {
+    const box = canvas.getBoundingClientRect();
+    const i = at(event.clientX - box.left, event.clientY - box.top);
+    if (i >= 0 && i < count) zoom(i === focus && tree.parent[i] >= 0 ? tree.parent[i] : i);
+  });
+
+  // Keyboard: the arrows walk the tree, Enter zooms in, Escape and Backspace zoom out, Home goes to the root.
+  canvas.addEventListener("keydown", event => {
+    let i = hover >= 0 && hover < count ? hover : focus;
+    const siblings = tree.parent[i] >= 0 ? firstChild[tree.parent[i]] : i;
+    const last = tree.parent[i] >= 0 ? siblings + childCount[tree.parent[i]] - 1 : i;
+    switch (event.key) {
+      case "ArrowDown": if (childCount[i]) i = firstChild[i]; break;
+      case "ArrowUp": if (i !== focus && tree.parent[i] >= 0) i = tree.parent[i]; break;
+      case "ArrowRight": if (i !== focus) i = Math.min(last, i + 1); break;
+      case "ArrowLeft": if (i !== focus) i = Math.max(siblings, i - 1); break;
+      case "Enter": zoom(i); event.preventDefault(); return;
+      case "Escape": case "Backspace":
+        if (tree.parent[focus] >= 0) zoom(tree.parent[focus]);
+        event.preventDefault(); return;
+      case "Home": zoom(0); event.preventDefault(); return;
+      default: return;
+    }
+    event.preventDefault();
+    hover = i; paint();
+    const { from, per } = scale(), box = canvas.getBoundingClientRect();
+    showTip(i, box.left + (tree.start[i] - from) * per + 8, box.top + (tree.level[i] - tree.level[focus]) * BAND + 4);
+  });
+
+  // --- search: nodes and items whose name holds the words; a choice zooms to the node (for an item, to its leaf)
+  function leafOf(position) {
+    let i = 0;
+    while (childCount[i]) {
+      let next = -1;
+      for (let c = firstChild[i]; c < firstChild[i] + childCount[i]; c++) {
+        if (tree.start[c] <= position && position < tree.start[c] + tree.size[c]) { next = c; break; }
+      }
+      if (next < 0) break;
+      i = next;
+    }
+    return i;
+  }
+  search.addEventListener("input", () => {
+    const words = search.value.trim().toLowerCase();
+    hits.replaceChildren();
+    if (!words) { hits.hidden = true; return; }
+    let found = 0;
+    const offer = (text, where, node) => {
+      const li = document.createElement("li"), button = document.createElement("button");
+      button.type = "button";
+      button.textContent = text;
+      const small = document.createElement("small");
+      small.textContent = where;
+      button.append(" ", small);
+      button.addEventListener("click", () => { hits.hidden = true; zoom(node); canvas.focus(); });
+      li.append(button); hits.append(li);
+    };
+    for (let i = 0; i < count && found < 20; i++) {
+      if (String(tree.label[i]).toLowerCase().includes(words)) {
+        offer(tree.label[i], tree.size[i] + " items", i); found++;
+      }
+    }
+    for (let k = 0; k < items.label.length && found < 40; k++) {
+      if (String(items.label[k]).toLowerCase().includes(words)) {
+        const leaf = leafOf(k);
+        offer(items.label[k], "item in " + tree.label[leaf], leaf); found++;
+      }
+    }
+    if (!found) {
+      const li = document.createElement("li");
+      li.textContent = "nothing has this in its name";
+      hits.append(li);
+    }
+    hits.hidden = false;
+  });
+  search.addEventListener("keydown", event => {
+    if (event.key === "Enter") { const first = hits.querySelector("button"); if (first) first.click(); }
+    if (event.key === "Escape") { search.value = ""; hits.hidden = true; }
+  });
+
+  // --- the measure that colours, and its legend
+  measures.forEach((m, k) => {
+    const option = document.createElement("option");
+    option.value = String(k); option.textContent = m.name;
+    picker.append(option);
+  });
+  function showLegend() {
+    const ends = [measure.low, (measure.low + measure.high) / 2, measure.high];
+    const gradient = "linear-gradient(to right," + STOPS.map(c => "rgb(" + c.join(",") + ")").join(",") + ")";
+    const bar = document.createElement("span");
+    bar.className = "bar"; bar.style.backgroundImage = gradient;
+    const text = document.createElement("span");
+    text.textContent = measure.note;
+    legend.replaceChildren(format(ends[0], measure), bar, format(ends[2], measure), text);
+  }
+  picker.addEventListener("change", () => { measure = measures[Number(picker.value)]; showLegend(); paint(); });
+
+  document.querySelectorAll("button[data-node]").forEach(button => {
+    button.addEventListener("click", () => {
+      zoom(Number(button.dataset.node));
+      canvas.scrollIntoView({ block: "center" });
+      canvas.focus({ preventScroll: true });
+    });
+  });
+
+  window.addEventListener("resize", paint);
+  showLegend();
+  zoom(0);
+})();

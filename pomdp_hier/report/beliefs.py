@@ -1,0 +1,217 @@
+"""Figures of beliefs: how one moves through a run, where it lies in the simplex, and the values above it."""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.pomdp import Belief
+from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, ORANGE, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw_alpha_vectors", "draw_belief_simplex", "draw_belief_trace"]
+
+
+def draw_belief_trace(
+    beliefs: Sequence[Belief],
+    *,
+    labels: Sequence[str] | None = None,
+    states: Sequence[Any] | None = None,
+    most: int = 7,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """The axes with a run's beliefs: one stacked bar a step, one band a state, as high as its probability.
+
+    Args:
+        beliefs: the beliefs ``b_0, b_1, …`` of the run.
+        labels: what led to each (``"listen / hear-left"``), written below the bars; ``None`` numbers the steps.
+        states: the states from the bottom up; by default those of the beliefs in the order in which they appear.
+        most: how many states get a band of their own; the least likely of the others are gathered in one grey band.
+        ax: where to draw; a new figure by default.
+
+    Raises:
+        ParameterError: there is no belief, or the labels are not as many as the beliefs.
+        MissingExtraError: matplotlib is not installed.
+
+    Example:
+        >>> ax = draw_belief_trace([Belief({"left": 0.5, "right": 0.5}), Belief({"left": 0.85, "right": 0.15})])
+        >>> ax.get_ylabel()
+        'probability'
+    """
+    if not beliefs:
+        raise ParameterError("beliefs: none was given; expected one or more")
+    if labels is not None and len(labels) != len(beliefs):
+        raise ParameterError(f"labels: {len(labels)} for {len(beliefs)} beliefs; give one each")
+    ax = new_axes(ax, width=max(4.8, 0.9 * len(beliefs) + 2.4), height=3.4)
+    order = list(dict.fromkeys(states if states is not None else [s for b in beliefs for s in b]))
+    weight = {s: max(float(b[s]) for b in beliefs) for s in order}
+    shown = set(sorted(order, key=lambda s: -weight[s])[:most])
+    bands = [s for s in order if s in shown]
+    positions = np.arange(len(beliefs))
+    bottom = np.zeros(len(beliefs))
+    for k, state in enumerate(bands):
+        heights = np.array([float(b[state]) for b in beliefs])
+        colour = CYCLE[k % len(CYCLE)]
+        ax.bar(positions, heights, bottom=bottom, width=0.82, color=colour, edgecolor="white", label=str(state))
+        bottom += heights
+    rest = np.array([math.fsum(float(p) for _, p in b.items()) for b in beliefs]) - bottom
+    if len(order) > len(bands):
+        ax.bar(
+            positions,
+            np.maximum(rest, 0),
+            bottom=bottom,
+            width=0.82,
+            color="#dddddd",
+            edgecolor="white",
+            hatch="///",
+            label=f"{len(order) - len(bands)} more states",
+        )
+    ax.set_xticks(positions, list(labels) if labels is not None else [str(i) for i in positions])
+    if labels is not None and max(map(len, labels)) * len(labels) > 70:
+        ax.tick_params(axis="x", rotation=30)
+    ax.set(ylim=(0, 1), ylabel="probability", xlabel="step" if labels is None else "")
+    handles, names = ax.get_legend_handles_labels()
+    ax.legend(handles[::-1], names[::-1], frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    return ax
+
+
+def draw_belief_simplex(
+    beliefs: Sequence[Belief],
+    *,
+    states: Sequence[Any] | None = None,
+    labels: Sequence[str] | None = None,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """The axes with beliefs over two states on a line, over three in a triangle, joined in their order.
+
+    Args:
+        beliefs: the beliefs, each over the same two or three states.
+        states: the two or three states, from left to right (and up); found from the beliefs by default.
+        labels: a text beside each belief.
+        ax: where to draw; a new figure by default.
+
+    Raises:
+        ParameterError: the beliefs are over fewer than two or more than three states.
+        MissingExtraError: matplotlib is not installed.
+
+    Example:
+        >>> ax = draw_belief_simplex([Belief.uniform("abc"), Belief({"a": 0.8, "b": 0.1, "c": 0.1})])
+        >>> len(ax.texts) >= 3
+        True
+    """
+    if not beliefs:
+        raise ParameterError("beliefs: none was given; expected one or more")
+    corners = list(dict.fromkeys(states if states is not None else [s for b in beliefs for s in b]))
+    if len(corners) not in (2, 3):
+        raise ParameterError(
+            f"beliefs: they are over {len(corners)} states; a line needs 2 and a triangle 3. "
+            "Pass states=[...], or draw_belief_trace, which takes any number"
+        )
+    stray = next((s for b in beliefs for s in b if s not in corners), None)
+    if stray is not None:
+        raise ParameterError(f"beliefs: {stray!r} is not one of the states {corners}")
+    ax = new_axes(ax, width=5.6, height=1.9 if len(corners) == 2 else 4.8)
+    ax.set_axis_off()
+    if len(corners) == 2:
+        frame = np.array([[0.0, 0.0], [1.0, 0.0]])
+        ax.set(xlim=(-0.08, 1.08), ylim=(-0.35, 0.35))
+        for tick in np.linspace(0, 1, 11):
+            ax.plot([tick, tick], [-0.02, 0.02], color=GREY, lw=1)
+            ax.text(tick, -0.06, f"{tick:.1f}", ha="center", va="top", fontsize=8, color=GREY)
+        names = [(0.0, -0.2, corners[0]), (1.0, -0.2, corners[1])]
+    else:
+        frame = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, math.sqrt(3) / 2]])
+        ax.set(xlim=(-0.15, 1.15), ylim=(-0.13, 1.0))
+        ax.set_aspect("equal")
+        for share in (0.25, 0.5, 0.75):
+            for k in range(3):
+                ends = np.array([(1 - share) * frame[k] + share * frame[j] for j in range(3) if j != k])
+                ax.plot(ends[:, 0], ends[:, 1], color="#e3e6e9", lw=0.8, zorder=0)
+        names = [(0.0, -0.05, corners[0]), (1.0, -0.05, corners[1]), (0.5, frame[2, 1] + 0.03, corners[2])]
+    outline = np.vstack([frame, frame[:1]])
+    ax.plot(outline[:, 0], outline[:, 1], color=INK, lw=1.2)
+    for k, (x, y, name) in enumerate(names):
+        ax.text(x, y, str(name), ha="center", va="bottom" if k == 2 else "top", color=INK)
+    points = np.array([[float(b[s]) for s in corners] for b in beliefs]) @ frame
+    _draw_path(ax, points, labels, flat=len(corners) == 2)
+    return ax
+
+
+def _draw_path(ax: "Axes", points: Any, labels: Sequence[str] | None, *, flat: bool) -> None:
+    """Points joined by arrows, the last one filled; on a line the arrows rise as arcs, so that they do not overlap."""
+    for start, end in pairwise(points):
+        if np.allclose(start, end):
+            continue
+        bend = "arc3,rad=-0.35" if flat else "arc3,rad=0.08"
+        style = {"arrowstyle": "-|>", "color": BLUE, "lw": 1.3, "connectionstyle": bend, "shrinkA": 4, "shrinkB": 4}
+        ax.annotate("", xy=tuple(end), xytext=tuple(start), arrowprops=style)
+    ax.scatter(points[:-1, 0], points[:-1, 1], s=34, facecolor="white", edgecolor=BLUE, zorder=3)
+    ax.scatter(points[-1:, 0], points[-1:, 1], s=52, color=ORANGE, marker="D", zorder=4)
+    texts: dict[tuple[float, ...], list[str]] = {}  # beliefs that were met twice share one label
+    for point, text in zip(points, labels or (), strict=bool(labels)):
+        texts.setdefault(tuple(np.round(point, 9)), []).append(text)
+    for place, names in texts.items():
+        patch = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}
+        joined = ", ".join(names)
+        ax.annotate(joined, place, xytext=(7, 8), textcoords="offset points", fontsize=8, color=INK, bbox=patch)
+
+
+def draw_alpha_vectors(
+    vectors: Any,
+    *,
+    actions: Sequence[Any] | None = None,
+    states: Sequence[Any] = ("state 0", "state 1"),
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """The axes with the alpha vectors of a two-state problem and their upper envelope, the value function.
+
+    Args:
+        vectors: ``[K, 2]``, the value of each vector in the two states.
+        actions: ``[K]``, the action of each vector; where given, the envelope is coloured and named by them.
+        states: the two states' names; the horizontal axis is the probability of the second.
+        ax: where to draw; a new figure by default.
+
+    Raises:
+        ParameterError: the vectors are not over two states, or the actions are not as many.
+        MissingExtraError: matplotlib is not installed.
+
+    Example:
+        >>> ax = draw_alpha_vectors([[1, 0], [0, 1]], actions=["stay", "go"], states=["left", "right"])
+        >>> ax.get_xlabel()
+        'probability of right'
+
+    Source: Kaelbling, Littman and Cassandra (1998), section 4.1.
+    """
+    array = np.asarray(vectors, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] != 2 or not len(array):
+        raise ParameterError(f"vectors: shape {array.shape}; expected [K, 2], one row an alpha vector over two states")
+    if actions is not None and len(actions) != len(array):
+        raise ParameterError(f"actions: {len(actions)} for {len(array)} vectors; give one each")
+    ax = new_axes(ax, width=5.6, height=3.8)
+    grid = np.linspace(0, 1, 2001)
+    values = np.outer(array[:, 0], 1 - grid) + np.outer(array[:, 1], grid)
+    best = values.argmax(axis=0)
+    for row in values:
+        ax.plot(grid, row, color="#c6ccd2", lw=0.9, zorder=1)
+    names = [str(a) for a in actions] if actions is not None else [f"vector {k}" for k in range(len(array))]
+    colours = {name: CYCLE[k % len(CYCLE)] for k, name in enumerate(dict.fromkeys(names[k] for k in np.unique(best)))}
+    breaks = np.flatnonzero(np.diff(best)) + 1
+    drawn: set[str] = set()
+    for piece in np.split(np.arange(len(grid)), breaks):
+        name = names[best[piece[0]]]
+        span = np.append(piece, min(piece[-1] + 1, len(grid) - 1))
+        label = name if name not in drawn else None
+        drawn.add(name)
+        ax.plot(grid[span], values.max(axis=0)[span], color=colours[name], lw=2.8, label=label, zorder=3)
+    top = values.max()
+    bottom = values.max(axis=0).min()
+    room = (top - bottom or 1.0) * 0.35
+    ax.set(xlim=(0, 1), ylim=(bottom - room, top + 0.1 * room))
+    ax.set(xlabel=f"probability of {states[1]}", ylabel="value")
+    ax.legend(frameon=False, title="action" if actions is not None else None)
+    return ax

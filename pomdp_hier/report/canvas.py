@@ -1,0 +1,49 @@
+"""What every matplotlib figure shares: the optional import, the colours, the line weights."""
+
+from typing import TYPE_CHECKING, Any
+
+from pomdp_hier.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["BLUE", "CYCLE", "GREY", "INK", "ORANGE", "new_axes", "search_colours"]
+
+# Blue and orange differ for every common kind of colour blindness, and in lightness, so that they read in grey as well.
+BLUE = "#215294"
+ORANGE = "#b35806"
+GREY = "#9aa3ab"
+INK = "#1d2126"
+# Ordered by lightness, alternating between the two hues.
+CYCLE = (BLUE, "#e08214", "#7ca5cd", "#7f3b08", "#4d4d4d", "#b8cfe6", "#f1b76a", "#9aa3ab")
+
+
+def new_axes(ax: "Axes | None", *, width: float = 6.4, height: float = 4.0) -> "Axes":
+    """The axes given, or those of a new figure (inches), without the frame's upper and right lines.
+
+    Raises:
+        MissingExtraError: matplotlib is not installed.
+    """
+    if ax is None:
+        try:
+            from matplotlib.figure import Figure
+        except ImportError as error:
+            raise MissingExtraError(
+                "figures need matplotlib, which is not installed: pip install 'pomdp-hier[plot]'"
+            ) from error
+        # A Figure of its own, not pyplot's: nothing is registered globally, so nothing has to be closed.
+        ax = Figure(figsize=(width, height), layout="constrained").subplots()
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        ax.spines[side].set_color(GREY)
+    ax.tick_params(color=GREY, labelcolor=INK)
+    return ax
+
+
+def search_colours() -> Any:
+    """The colour map of search success: orange for lost, light grey between, blue for found."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    stops = [ORANGE, "#e0a35c", "#ececec", "#7ca5cd", BLUE]
+    return LinearSegmentedColormap.from_list("search", stops).with_extremes(bad="#cfcfcf")
