@@ -152,9 +152,9 @@ def _draw_path(ax: "Axes", points: Any, labels: Sequence[str] | None, *, flat: b
         ax.annotate("", xy=tuple(end), xytext=tuple(start), arrowprops=style)
     ax.scatter(points[:-1, 0], points[:-1, 1], s=34, facecolor="white", edgecolor=BLUE, zorder=3)
     ax.scatter(points[-1:, 0], points[-1:, 1], s=52, color=ORANGE, marker="D", zorder=4)
-    texts: dict[tuple[float, ...], list[str]] = {}  # beliefs that were met twice share one label
+    texts: dict[tuple[float, float], list[str]] = {}  # beliefs that were met twice share one label
     for point, text in zip(points, labels or (), strict=bool(labels)):
-        texts.setdefault(tuple(np.round(point, 9)), []).append(text)
+        texts.setdefault((round(float(point[0]), 9), round(float(point[1]), 9)), []).append(text)
     for place, names in texts.items():
         patch = {"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85}
         joined = ", ".join(names)

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["draw_icicle", "draw_level_success", "draw_value_density"]
 
 
-def draw_value_density(values: Any, *, names: Sequence[str] | None = None, bins: int = 40, ax: Any = None) -> "Axes":
+def draw_value_density(
+    values: Any, *, names: Sequence[str] | None = None, bins: int = 40, ax: "Axes | None" = None
+) -> "Axes":
     """The axes with the density of the items' values ``V_x`` for one tree or several, the mean (HQS) marked.
 
     Args:
@@ -89,7 +91,7 @@ def draw_level_success(
         ax.bar(x, part, bottom=bottom, width=0.86, color=colour, edgecolor="white", hatch=hatch, label=label)
         bottom += part
     ax.set(xlabel="level", ylabel="share of searches", ylim=(0, 1.0))
-    ax.xaxis.get_major_locator().set_params(integer=True)
+    ax.set_xticks(x[:: 1 + len(x) // 20])
     ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
     return ax
 
@@ -150,7 +152,7 @@ def draw_icicle(
         for node, x, w, y in zip(nodes, left, width, level, strict=True):
             room = int(w * 95)
             if room >= 4:
-                text = str(texts[node])
+                text = str(texts[int(node)])
                 shade = (values[node] - low) / (high - low)
                 ink = "white" if shade < 0.14 or shade > 0.86 else INK
                 short = text if len(text) <= room else text[: room - 1] + "…"
