@@ -1,39 +1,68 @@
 """Edges ``(parent, child)`` between ids of any hashable kind."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import chain
+
+import numpy as np
 
 from pomdp_hier.errors import ReaderError
 from pomdp_hier.hierarchy.readers.graph import Join, LinkedNodes, plain_tree
 from pomdp_hier.hierarchy.readers.plain import PlainTree
 from pomdp_hier.hierarchy.wording import shown
 
-__all__ = ["link_pairs", "read_edges"]
+__all__ = ["is_missing", "link_pairs", "read_edges"]
+
+
+def is_missing(name: object) -> bool:
+    """Whether a cell holds no id: ``None``, NaN, or the missing values of data frames, which equal nothing.
+
+    >>> is_missing(None), is_missing(float("nan")), is_missing("")
+    (True, True, False)
+    """
+    return name is None or (isinstance(name, float) and name != name) or type(name).__name__ in ("NAType", "NaTType")
 
 
 def link_pairs(pairs: Iterable[object], where: str = "edge") -> LinkedNodes:
-    """The linked nodes of ``(parent, child)`` pairs.
+    """The linked nodes of ``(parent, child)`` pairs, numbered in order of first appearance.
 
     Raises:
         ReaderError: For a pair that is none, an id that is missing (``None``, NaN) or not hashable.
     """
+    if not hasattr(pairs, "__iter__") or isinstance(pairs, (str, bytes, dict)):
+        raise ReaderError(f"the {where}s are {shown(pairs)}, expected [parent, child] pairs")
+    rows = [
+        pair if isinstance(pair, (list, tuple)) else _as_pair(pair, place, where) for place, pair in enumerate(pairs)
+    ]
     position: dict[Hashable, int] = {}
-    nodes = LinkedNodes([], [], [], where)
-    for place, pair in enumerate(pairs):
-        if isinstance(pair, (str, bytes, dict)) or not hasattr(pair, "__iter__"):
-            raise ReaderError(f"{where} {place} is {shown(pair)}, expected a [parent, child] pair")
-        ends = tuple(pair)
-        if len(ends) != 2:
-            raise ReaderError(f"{where} {place} is {shown(pair)}, expected a [parent, child] pair of two ids")
-        above, below = ends
-        if above is None or below is None or above != above or below != below:
-            raise ReaderError(f"{where} {place} is {shown(pair)}: an id is missing")
-        try:
-            nodes.parents.append(position.setdefault(above, len(position)))
-            nodes.children.append(position.setdefault(below, len(position)))
-        except TypeError:
-            raise ReaderError(f"{where} {place} is {shown(pair)}: ids are strings or numbers") from None
-    nodes.ids = list(position)
-    return nodes
+    try:
+        flat: list[Hashable] = list(chain.from_iterable(rows))
+        position = {name: number for number, name in enumerate(dict.fromkeys(flat))}
+        sound = len(flat) == 2 * len(rows) == 2 * sum(len(row) == 2 for row in rows)
+    except TypeError:
+        sound = False
+    if not sound or any(is_missing(name) for name in position):
+        for place, pair in enumerate(rows):
+            _check_pair(pair, place, where)
+    ends = np.fromiter(map(position.__getitem__, flat), dtype=np.int64, count=len(flat)).reshape(-1, 2)
+    return LinkedNodes(list(position), ends[:, 0], ends[:, 1], where)
+
+
+def _as_pair(pair: object, place: int, where: str) -> Sequence[object]:
+    if isinstance(pair, (str, bytes, dict)) or not hasattr(pair, "__iter__"):
+        raise ReaderError(f"{where} {place} is {shown(pair)}, expected a [parent, child] pair")
+    return tuple(pair)
+
+
+def _check_pair(pair: Sequence[object], place: int, where: str) -> None:
+    """Raises if the pair is not two ids."""
+    if len(pair) != 2:
+        raise ReaderError(f"{where} {place} is {shown(pair)}, expected a [parent, child] pair of two ids")
+    if any(is_missing(name) for name in pair):
+        raise ReaderError(f"{where} {place} is {shown(pair)}: an id is missing")
+    try:
+        hash(tuple(pair))
+    except TypeError:
+        raise ReaderError(f"{where} {place} is {shown(pair)}: ids are strings or numbers") from None
 
 
 def read_edges(edges: Iterable[object], join: Join) -> PlainTree:
@@ -44,6 +73,8 @@ def read_edges(edges: Iterable[object], join: Join) -> PlainTree:
     """
     tolist = getattr(edges, "tolist", None)
     nodes = link_pairs(tolist() if tolist is not None else edges)
-    if not nodes.ids:
-        nodes.ids = list(range(join.n_items or 0)) if join.items is None else list(dict.fromkeys(join.items))
+    if not nodes.ids and join.items is not None:
+        nodes.ids = list(dict.fromkeys(join.items))
+    elif not nodes.ids and join.n_items == 1:
+        nodes.ids = [0]
     return plain_tree(nodes, join)

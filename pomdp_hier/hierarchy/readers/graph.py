@@ -1,13 +1,15 @@
 """From links between ids to a `PlainTree`: what all formats that name a node's parent have in common."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pomdp_hier.errors import HierarchyError
+from pomdp_hier.hierarchy.arrays import IntArray
 from pomdp_hier.hierarchy.readers.plain import ItemsAtInner, OnMultipleParents, PlainTree, checked_choice
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
@@ -24,8 +26,8 @@ class LinkedNodes:
     """
 
     ids: list[Hashable]
-    parents: list[int]
-    children: list[int]
+    parents: IntArray | list[int]
+    children: IntArray | list[int]
     where: str = "edge"
 
 
@@ -56,65 +58,58 @@ def plain_tree(nodes: LinkedNodes, join: Join) -> PlainTree:
     checked_choice("items_at_inner", join.items_at_inner, ("leaf", "error"))
     notes: list[str] = []
     ids = nodes.ids
-    links = _single_links(nodes, notes)
-    parent = [-1] * len(ids)
-    several: dict[int, list[int]] = {}
-    for above, below in links:
-        if parent[below] < 0:
-            parent[below] = above
-        else:
-            several.setdefault(below, [parent[below]]).append(above)
-    order = [below for _, below in links]
+    above, below = _single_links(nodes, notes)
+    several = np.flatnonzero(np.bincount(below, minlength=len(ids)) > 1).tolist()
     if several:
-        _check_several(several, ids, links, join.on_multiple_parents)
+        _check_several(several, ids, above, below, join.on_multiple_parents)
+        names = listed([ids[node] for node in several[:5]], len(several))
         if join.on_multiple_parents == "first":
-            notes.append(
-                f"{counted(len(several), 'node')} had several parents, the first was kept: "
-                f"{listed([ids[node] for node in several], len(several))}"
-            )
+            notes.append(f"{counted(len(several), 'node')} had several parents, the first was kept: {names}")
+            first = np.sort(np.unique(below, return_index=True)[1])
+            above, below = above[first], below[first]
         else:
-            ids, parent, n_copies = _unfolded(ids, links)
-            order = list(range(len(ids)))
+            n_nodes = len(ids)
+            ids, above, below = _unfolded(ids, above, below)
             notes.append(
-                f"{counted(len(several), 'node')} had several parents, {counted(n_copies, 'copy', 'copies')} made: "
-                f"{listed([nodes.ids[node] for node in several], len(several))}; a copied item is an item more: "
+                f"{counted(len(several), 'node')} had several parents, "
+                f"{counted(len(ids) - n_nodes, 'copy', 'copies')} made: {names}; a copied item is an item more: "
                 "X[hierarchy.rows(ids)] repeats its feature row"
             )
-    return _numbered(ids, parent, order, join, notes)
+    parent = np.full(len(ids), -1, dtype=np.int64)
+    parent[below] = above
+    return _numbered(ids, parent, below, join, notes)
 
 
-def _single_links(nodes: LinkedNodes, notes: list[str]) -> list[tuple[int, int]]:
+def _single_links(nodes: LinkedNodes, notes: list[str]) -> tuple[IntArray, IntArray]:
     """The links without the doubled ones, self-loops refused."""
-    links = list(zip(nodes.parents, nodes.children, strict=True))
-    for place, (above, below) in enumerate(links):
-        if above == below:
-            raise HierarchyError(
-                f"{nodes.where} {place}: {shown(nodes.ids[above])} is its own parent (a self-loop); remove it"
-            )
-    unique = list(dict.fromkeys(links))
-    if len(unique) < len(links):
-        doubled = [nodes.ids[below] for (_, below), count in Counter(links).items() if count > 1]
-        notes.append(f"{counted(len(links) - len(unique), f'doubled {nodes.where}')} dropped, to {listed(doubled)}")
-    return unique
+    above, below = np.asarray(nodes.parents, dtype=np.int64), np.asarray(nodes.children, dtype=np.int64)
+    own = np.flatnonzero(above == below)
+    if own.size:
+        raise HierarchyError(
+            f"{nodes.where} {own[0]}: {shown(nodes.ids[above[own[0]]])} is its own parent (a self-loop); remove it"
+        )
+    first = np.sort(np.unique(above * len(nodes.ids) + below, return_index=True)[1])
+    if first.size < above.size:
+        again = _others(above.size, first)
+        names = [nodes.ids[node] for node in dict.fromkeys(below[again].tolist())]
+        notes.append(f"{counted(again.size, f'doubled {nodes.where}')} dropped, to {listed(names)}")
+    return above[first], below[first]
 
 
-def _check_several(
-    several: dict[int, list[int]], ids: list[Hashable], links: list[tuple[int, int]], choice: str
-) -> None:
+def _check_several(several: list[int], ids: list[Hashable], above: IntArray, below: IntArray, choice: str) -> None:
     """Raises for a cycle, and for several parents unless the caller opted in."""
-    n_open = [0] * len(ids)
+    parents: list[list[int]] = [[] for _ in ids]
     children: list[list[int]] = [[] for _ in ids]
-    above: list[list[int]] = [[] for _ in ids]
-    for up, down in links:
-        n_open[down] += 1
+    for up, down in zip(above.tolist(), below.tolist(), strict=True):
+        parents[down].append(up)
         children[up].append(down)
-        above[down].append(up)
+    n_open = [len(ups) for ups in parents]
+    copies = [int(not ups) for ups in parents]
     ready = [node for node, count in enumerate(n_open) if not count]
-    copies = [1 if not count else 0 for count in n_open]
     while ready:
         node = ready.pop()
         for child in children[node]:
-            copies[child] += copies[node]
+            copies[child] = min(copies[child] + copies[node], _MOST_COPIES + 1)
             n_open[child] -= 1
             if not n_open[child]:
                 ready.append(child)
@@ -123,16 +118,14 @@ def _check_several(
         seen: dict[int, int] = {}
         while stuck not in seen:
             seen[stuck] = len(seen)
-            stuck = next(up for up in above[stuck] if n_open[up])
+            stuck = next(up for up in parents[stuck] if n_open[up])
         cycle = [ids[node] for node, place in seen.items() if place >= seen[stuck]]
         raise HierarchyError(
             f"the parents run in a cycle of {counted(len(cycle), 'node')}: {listed(cycle)}, each below the next and "
             "the last below the first; remove one of these links"
         )
     if choice == "error":
-        first = [
-            f"{shown(ids[node])} (parents {listed([ids[up] for up in ups])})" for node, ups in list(several.items())[:5]
-        ]
+        first = [f"{shown(ids[node])} (parents {listed([ids[up] for up in parents[node]])})" for node in several[:5]]
         more = f", ... ({len(several):,} in all)" if len(several) > 5 else ""
         raise HierarchyError(
             f"{counted(len(several), 'node')} with several parents: {', '.join(first)}{more}; a tree has one parent a "
@@ -145,32 +138,38 @@ def _check_several(
         )
 
 
-def _unfolded(ids: list[Hashable], links: list[tuple[int, int]]) -> tuple[list[Hashable], list[int], int]:
-    """The tree in which a node stands once below each of its parents, parents first: ids, parents, number of copies."""
+def _unfolded(ids: list[Hashable], above: IntArray, below: IntArray) -> tuple[list[Hashable], IntArray, IntArray]:
+    """The tree in which a node stands once below each of its parents, parents first: ids, and links as given."""
     children: list[list[int]] = [[] for _ in ids]
-    is_root = [True] * len(ids)
-    for above, below in links:
-        children[above].append(below)
-        is_root[below] = False
+    for up, down in zip(above.tolist(), below.tolist(), strict=True):
+        children[up].append(down)
     new_ids: list[Hashable] = []
     parent: list[int] = []
-    stack = [(node, -1) for node in range(len(ids) - 1, -1, -1) if is_root[node]]
+    stack = [(node, -1) for node in _others(len(ids), below)[::-1].tolist()]
     while stack:
-        node, above = stack.pop()
+        node, up = stack.pop()
         stack.extend((child, len(new_ids)) for child in reversed(children[node]))
         new_ids.append(ids[node])
-        parent.append(above)
-    return new_ids, parent, len(new_ids) - len(ids)
+        parent.append(up)
+    new_parent = np.array(parent, dtype=np.int64)
+    new_below = np.flatnonzero(new_parent >= 0)
+    return new_ids, new_parent[new_below], new_below
 
 
-def _numbered(ids: list[Hashable], parent: list[int], order: list[int], join: Join, notes: list[str]) -> PlainTree:
+def _others(count: int, taken: IntArray) -> IntArray:
+    """The numbers below ``count`` that are not taken, in order."""
+    free = np.ones(count, dtype=bool)
+    free[taken] = False
+    return np.flatnonzero(free)
+
+
+def _numbered(ids: list[Hashable], parent: IntArray, order: IntArray, join: Join, notes: list[str]) -> PlainTree:
     """The same tree with items first: their rows joined, items at inner nodes hung below as a leaf of their own."""
-    has_child = [False] * len(ids)
-    for above in parent:
-        if above >= 0:
-            has_child[above] = True
-    items, is_item = _item_nodes(ids, has_child, join)
-    at_inner = [node for node in items if has_child[node]]
+    has_child = np.zeros(len(ids) + 1, dtype=bool)
+    has_child[parent] = True  # the last entry takes the roots' -1
+    has_child = has_child[:-1]
+    items = np.array(_item_nodes(ids, has_child, join), dtype=np.int64)
+    at_inner = items[has_child[items]].tolist()
     if at_inner and join.items_at_inner == "error":
         raise HierarchyError(
             f"{counted(len(at_inner), 'item')} with nodes below: {listed([ids[node] for node in at_inner])}; "
@@ -181,56 +180,59 @@ def _numbered(ids: list[Hashable], parent: list[int], order: list[int], join: Jo
             f"{counted(len(at_inner), 'item')} at inner nodes became leaves of their own there: "
             f"{listed([ids[node] for node in at_inner])}"
         )
-    inner = _in_number_order(
-        [node for node in range(len(ids)) if has_child[node] or not is_item[node]], ids, len(items)
-    )
-    n_items, n_nodes = len(items), len(items) + len(inner)
+    is_inner = np.ones(len(ids), dtype=bool)
+    is_inner[items] = has_child[items]
+    inner = _in_number_order(np.flatnonzero(is_inner).tolist(), ids, items.size)
+    n_nodes = items.size + len(inner)
     number = np.full(len(ids) + 1, -1, dtype=np.int64)
-    number[items] = np.arange(n_items)
-    number[inner] = np.arange(n_items, n_nodes)  # an item at an inner node is met again here, as that node
-    raw_parent = np.array([*parent, -1], dtype=np.int64)
+    number[items] = np.arange(items.size)
+    number[inner] = np.arange(items.size, n_nodes)  # an item at an inner node is met again here, as that node
     parents = np.empty(n_nodes, dtype=np.int64)
-    parents[:n_items] = [number[node] if has_child[node] else number[parent[node]] for node in items]
-    parents[n_items:] = number[raw_parent[inner]]
-    reading = number[order] if order else np.empty(0, dtype=np.int64)
-    rest = np.setdiff1d(np.arange(n_nodes), reading)
-    labels: list[Hashable] | None = [ids[node] for node in chain(items, inner)]
-    if labels == list(range(n_nodes)) and not any(isinstance(label, bool) for label in labels[:2]):
+    parents[: items.size] = np.where(has_child[items], number[items], number[parent[items]])
+    parents[items.size :] = number[parent[inner]]
+    reading = number[order]
+    labels: list[Hashable] | None = [ids[node] for node in chain(items.tolist(), inner)]
+    if labels == list(range(n_nodes)):
         labels = None
-    return PlainTree(parents, n_items, np.concatenate((reading, rest)), labels, notes)
+    return PlainTree(
+        parents,
+        items.size,
+        np.concatenate((reading, _others(n_nodes, reading))),
+        labels,
+        notes,
+    )
 
 
-def _in_number_order(inner: list[int], ids: list[Hashable], n_items: int) -> list[int]:
-    """The inner nodes as numbered: by their own ids if these are just N..N+K-1, else as they come."""
-    numbers = [ids[node] for node in inner]
-    if all(type(value) is int or isinstance(value, np.integer) for value in numbers):
-        by_id = sorted(inner, key=ids.__getitem__)  # type: ignore[arg-type]
-        if [ids[node] for node in by_id] == list(range(n_items, n_items + len(inner))):
-            return by_id
-    return inner
+def _in_number_order(nodes: list[int], ids: list[Hashable], start: int) -> list[int]:
+    """The nodes by their own ids if these are just the integers from ``start`` on, else as they come."""
+    names = [ids[node] for node in nodes]
+    if not all(type(name) is int or isinstance(name, np.integer) for name in names):
+        return nodes
+    by_id = [node for _, node in sorted(zip(names, nodes, strict=True))]
+    return by_id if [ids[node] for node in by_id] == list(range(start, start + len(nodes))) else nodes
 
 
-def _item_nodes(ids: list[Hashable], has_child: list[bool], join: Join) -> tuple[list[int], list[bool]]:
-    """The nodes that are items in row order (copies of an item after all first ones), and a mark for each node."""
-    if join.n_items is not None and join.items is None:
-        if join.n_items > len(ids):
-            present = set(ids)
-            some = islice((item for item in range(join.n_items) if item not in present), 5)
-            raise HierarchyError(
-                f"n_items={join.n_items}, but the tree has {counted(len(ids), 'node')}; missing from it are items "
-                f"such as {listed(some)}"
-            )
-        wanted: Iterable[Hashable] = range(join.n_items)
-    elif join.items is not None:
-        wanted = list(join.items)
+def _item_nodes(ids: list[Hashable], has_child: NDArray[np.bool_], join: Join) -> list[int]:
+    """The nodes that are items in row order; copies of an item come after all first ones."""
+    if join.items is not None:
         if join.n_items is not None and join.n_items != len(join.items):
             raise HierarchyError(f"n_items={join.n_items}, but items lists {len(join.items)} ids; give one of them")
-    else:
-        items = [node for node, inner in enumerate(has_child) if not inner]
-        if [ids[node] for node in items] != list(range(len(items))) and all(type(ids[node]) is int for node in items):
-            by_id = sorted(items, key=ids.__getitem__)  # type: ignore[arg-type]
-            items = by_id if [ids[node] for node in by_id] == list(range(len(items))) else items
-        return items, [not inner for inner in has_child]
+        return _joined(ids, has_child, list(join.items), join.empty_leaves)
+    if join.n_items is None:
+        items = np.flatnonzero(~has_child).tolist()
+        return _in_number_order(items, ids, 0)
+    if join.n_items > len(ids):
+        present = set(ids)
+        missing = islice((item for item in range(join.n_items) if item not in present), 5)
+        raise HierarchyError(
+            f"n_items={join.n_items}, but the tree has {counted(len(ids), 'node')}: missing from it are items such as "
+            f"{listed(missing)}"
+        )
+    return _joined(ids, has_child, list(range(join.n_items)), join.empty_leaves)
+
+
+def _joined(ids: list[Hashable], has_child: NDArray[np.bool_], wanted: list[Hashable], empty_leaves: bool) -> list[int]:
+    """The node of each id wanted; lists what is missing, surplus or doubled."""
     row_of: dict[Hashable, int] = {}
     for row, name in enumerate(wanted):
         try:
@@ -238,26 +240,17 @@ def _item_nodes(ids: list[Hashable], has_child: list[bool], join: Join) -> tuple
         except TypeError:
             raise HierarchyError(f"items[{row}] is {shown(name)}, expected an id such as a string") from None
     first: dict[Hashable, int] = {}
-    copies: list[int] = []
-    for node, name in enumerate(ids):
-        if name in row_of and first.setdefault(name, node) != node:
-            copies.append(node)
-    doubled = [] if isinstance(wanted, range) else [name for name, n in Counter(wanted).items() if n > 1]
-    missing = [name for name in row_of if name not in first]
-    surplus = [name for node, name in enumerate(ids) if not has_child[node] and name not in row_of]
-    if missing or doubled or (surplus and not join.empty_leaves):
-        text = "; ".join(
-            f"{what}: {listed(names)}"
-            for what, names in (
-                ("missing from the tree", missing),
-                ("surplus in the tree", surplus),
-                ("listed twice", doubled),
-            )
-            if names
-        )
+    copies = [node for node, name in enumerate(ids) if name in row_of and first.setdefault(name, node) != node]
+    faults = {
+        "missing from the tree": [name for name in row_of if name not in first],
+        "surplus in the tree": [ids[node] for node in np.flatnonzero(~has_child).tolist() if ids[node] not in row_of],
+        "listed twice": [name for name, count in Counter(wanted).items() if count > 1],
+    }
+    if (
+        faults["missing from the tree"]
+        or faults["listed twice"]
+        or (faults["surplus in the tree"] and not empty_leaves)
+    ):
+        text = "; ".join(f"{what}: {listed(names)}" for what, names in faults.items() if names)
         raise HierarchyError(f"the items given do not match the tree's: {text}; each item must stand in both once")
-    items = [first[name] for name in row_of] + copies
-    is_item = [False] * len(ids)
-    for node in items:
-        is_item[node] = True
-    return items, is_item
+    return [first[name] for name in row_of] + copies
