@@ -21,6 +21,7 @@ class ArrayTransition(TransitionModel):
 
     def __init__(self, matrices: Sequence[Any], states: Sequence[Any], actions: Sequence[Any]) -> None:
         self.matrices = tuple(matrices)
+        self.spaces = (tuple(states), tuple(actions))
         self._states = tuple(states)
         self._state_index = {state: i for i, state in enumerate(states)}
         self._action_index = {action: i for i, action in enumerate(actions)}
@@ -42,6 +43,7 @@ class ArrayObservation(ObservationModel):
         observations: Sequence[Any],
     ) -> None:
         self.matrices = tuple(matrices)
+        self.spaces = (tuple(states), tuple(actions), tuple(observations))
         self._observations = tuple(observations)
         self._state_index = {state: i for i, state in enumerate(states)}
         self._action_index = {action: i for i, action in enumerate(actions)}
@@ -57,6 +59,7 @@ class ArrayReward(RewardModel):
         self, array: NDArray[Any], states: Sequence[Any], actions: Sequence[Any], observations: Sequence[Any]
     ) -> None:
         self.array = array
+        self.spaces = (tuple(states), tuple(actions), tuple(observations))
         self._state_index = {state: i for i, state in enumerate(states)}
         self._action_index = {action: i for i, action in enumerate(actions)}
         self._observation_index = {observation: i for i, observation in enumerate(observations)}
@@ -77,6 +80,28 @@ class ArrayReward(RewardModel):
             position += (self._observation_index[observation],)
         value = self.array[position]
         return value.item() if isinstance(value, np.generic) else value
+
+    def expected(self, transition: Sequence[Any], observation: Sequence[Any]) -> NDArray[np.float64]:
+        """``[A, S]``, the mean over next states and observations, for CSR matrices T ``[S, S']`` and Z ``[S', O]``."""
+        try:
+            array = self.array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ModelError("R: not all entries are numbers; substitute the symbols before compiling") from error
+        if array.ndim == 2:
+            return array
+        means = []
+        for a, matrix in enumerate(transition):
+            rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+            values = array[a, rows, matrix.indices]
+            if array.ndim == 4:
+                values = _row_sums(observation[a][matrix.indices].multiply(values))
+            means.append(np.bincount(rows, weights=matrix.data * values, minlength=matrix.shape[0]))
+        return np.array(means)
+
+
+def _row_sums(matrix: Any) -> NDArray[np.float64]:
+    sums: NDArray[np.float64] = np.asarray(matrix.sum(axis=1)).ravel()
+    return sums
 
 
 def _row(matrix: Any, index: int, names: Sequence[Any]) -> dict[Any, Number]:
@@ -117,7 +142,7 @@ def _check_rows(matrices: list[Any], name: str, tolerance: float) -> None:
                 raise ModelError(
                     f"{name}[{a}, {row}, {matrix.indices[bad[0]]}]: {matrix.data[bad[0]]} is no probability in [0, 1]"
                 )
-            sums = np.asarray(matrix.sum(axis=1)).ravel()
+            sums = _row_sums(matrix)
             wrong = np.flatnonzero(np.abs(sums - 1) > tolerance)
             if len(wrong):
                 raise ModelError(
@@ -191,12 +216,13 @@ def problem_from_arrays(
     if initial_belief is None:
         start = Belief.uniform(state_names)
     elif isinstance(initial_belief, (Belief, Mapping)):
-        start = initial_belief if isinstance(initial_belief, Belief) else Belief(initial_belief)
+        start = initial_belief if isinstance(initial_belief, Belief) else Belief(initial_belief, tolerance=tolerance)
     else:
         vector = list(initial_belief)
         if len(vector) != n_states:
             raise ModelError(f"initial_belief: {len(vector)} entries for {n_states} states")
-        start = Belief(zip(state_names, (p.item() if isinstance(p, np.generic) else p for p in vector), strict=True))
+        numbers = (p.item() if isinstance(p, np.generic) else p for p in vector)
+        start = Belief(zip(state_names, numbers, strict=True), tolerance=tolerance)
     return cls(
         transition=ArrayTransition(transition, state_names, action_names),
         observation=ArrayObservation(likelihood, state_names, action_names, observation_names),
@@ -208,4 +234,5 @@ def problem_from_arrays(
         states=state_names,
         actions=action_names,
         observations=observation_names,
+        tolerance=tolerance,
     )

@@ -2,14 +2,23 @@
 
 import math
 import random
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import Any
 
 import numpy as np
 import pomdp_py
 
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp.numeric import Number, brief, draw, is_symbolic, nearly_equal, positive_part, total
+from pomdp_hier.pomdp.numeric import (
+    Number,
+    brief,
+    draw,
+    is_nonnegative,
+    is_symbolic,
+    nearly_equal,
+    positive_part,
+    total,
+)
 
 __all__ = ["MASS_TOLERANCE", "Belief"]
 
@@ -49,9 +58,10 @@ class Belief(pomdp_py.GenerativeDistribution):
     ) -> None:
         pairs = dict(probabilities)
         for state, probability in pairs.items():
-            if not is_symbolic(probability) and not probability >= 0:
+            if not is_nonnegative(probability):
                 raise ModelError(
-                    f"belief: the probability of state {brief(state)} is {probability}; expected a number in [0, 1]"
+                    f"belief: the probability of state {brief(state)} is {brief(probability)}; "
+                    "expected a number in [0, 1]"
                 )
         mass = total(pairs.values())
         if not nearly_equal(mass, 1, tolerance):
@@ -74,6 +84,12 @@ class Belief(pomdp_py.GenerativeDistribution):
             0.75
         """
         pairs = dict(weights)
+        for state, weight in pairs.items():
+            if not is_nonnegative(weight):
+                raise ModelError(
+                    f"belief: the weight of state {brief(state)} is {brief(weight)}; "
+                    "expected a number that is at least 0"
+                )
         mass = total(pairs.values())
         if not is_symbolic(mass) and not (mass > 0 and math.isfinite(mass)):
             raise ModelError(
@@ -125,7 +141,19 @@ class Belief(pomdp_py.GenerativeDistribution):
     def __contains__(self, state: object) -> bool:
         return state in self._probabilities
 
-    def items(self) -> Iterable[tuple[Any, Number]]:
+    def get(self, state: Hashable, default: Number = 0) -> Number:
+        """The probability of the state, ``default`` off the support."""
+        return self._probabilities.get(state, default)
+
+    def keys(self) -> KeysView[Any]:
+        """The states of positive probability."""
+        return self._probabilities.keys()
+
+    def values(self) -> ValuesView[Number]:
+        """The positive probabilities."""
+        return self._probabilities.values()
+
+    def items(self) -> ItemsView[Any, Number]:
         """The pairs of state and positive probability."""
         return self._probabilities.items()
 

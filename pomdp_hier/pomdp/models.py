@@ -151,7 +151,12 @@ def _as_distribution(outcome: Any) -> Mapping[Any, Number]:
     if isinstance(outcome, pomdp_py.GenerativeDistribution):
         histogram: Mapping[Any, Number] = outcome.get_histogram()
         return histogram
-    return {outcome: 1}
+    try:
+        return {outcome: 1}
+    except TypeError as error:
+        raise ModelError(
+            f"distribution: the outcome {brief(outcome)} is not hashable; use a string, a tuple or a frozen dataclass"
+        ) from error
 
 
 def _look_up(table: Mapping[Any, Any], what: str, *keys: tuple[Hashable, ...] | Hashable) -> Any:

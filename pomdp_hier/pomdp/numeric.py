@@ -6,11 +6,22 @@ is kept here: how to add many of them, when a sum counts as one, and how to draw
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
+from decimal import Decimal
 from numbers import Number as _Number
 from numbers import Rational, Real
 from typing import Any, TypeVar
 
-__all__ = ["Number", "brief", "draw", "is_exact", "is_symbolic", "nearly_equal", "positive_part", "total"]
+__all__ = [
+    "Number",
+    "brief",
+    "draw",
+    "is_exact",
+    "is_nonnegative",
+    "is_symbolic",
+    "nearly_equal",
+    "positive_part",
+    "total",
+]
 
 # A float, an int, a Fraction, a numpy scalar or a sympy expression: whatever adds, multiplies and compares with 0.
 Number = Any
@@ -22,10 +33,22 @@ def is_symbolic(value: Number) -> bool:
     """Whether the value is an expression rather than a number (a sympy symbol, say).
 
     Example:
-        >>> is_symbolic(0.5)
-        False
+        >>> is_symbolic(0.5), is_symbolic("0.5")
+        (False, False)
     """
-    return not isinstance(value, _Number)
+    return not isinstance(value, _Number) and hasattr(value, "free_symbols")
+
+
+def is_nonnegative(value: Number) -> bool:
+    """Whether the value is a real number of at least 0, or an expression that is not known to be negative.
+
+    Example:
+        >>> is_nonnegative(0.5), is_nonnegative(float("nan")), is_nonnegative("0.5")
+        (True, False, False)
+    """
+    if is_symbolic(value):
+        return value.is_negative is not True and value.is_real is not False
+    return isinstance(value, (Real, Decimal)) and bool(value >= 0)  # type: ignore[operator]  # both compare with 0
 
 
 def is_exact(value: Number) -> bool:
@@ -49,7 +72,10 @@ def total(values: Iterable[Number]) -> Number:
     """
     terms = list(values)
     if any(isinstance(term, float) for term in terms) and all(isinstance(term, Real) for term in terms):
-        return math.fsum(float(term) for term in terms)
+        try:
+            return math.fsum(float(term) for term in terms)
+        except (ValueError, OverflowError):  # infinities of both signs, or a partial sum out of range
+            return sum(float(term) for term in terms)
     return sum(terms, start=0)
 
 

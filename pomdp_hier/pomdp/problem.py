@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp.belief import Belief
+from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
 from pomdp_hier.pomdp.models import as_observation, as_reward, as_transition
 from pomdp_hier.pomdp.numeric import Number, brief, is_symbolic, total
 
@@ -41,6 +41,8 @@ class POMDP:
         states: all states in their order; those reachable from the initial belief when left out.
         observations: all observations in their order; found by exploring when left out.
         max_states: how many states exploring may meet before it gives up.
+        tolerance: how far the mass of a row of the models, or of the initial belief, may be from 1 (exact numbers must
+            sum to 1).
 
     Raises:
         ModelError: an argument is not what it should be.
@@ -76,17 +78,22 @@ class POMDP:
         states: Sequence[Any] | None = None,
         observations: Sequence[Any] | None = None,
         max_states: int = 1_000_000,
+        tolerance: float = MASS_TOLERANCE,
     ) -> None:
         self.transition = as_transition(transition)
         self.observation = as_observation(observation)
         self.reward_model = as_reward(reward)
-        self.initial_belief = initial_belief if isinstance(initial_belief, Belief) else Belief(initial_belief)
+        self.tolerance = tolerance
+        if not isinstance(initial_belief, Belief):
+            initial_belief = Belief(initial_belief, tolerance=tolerance)
+        self.initial_belief = initial_belief
         if not is_symbolic(discount) and not 0 <= discount <= 1:
             raise ModelError(f"discount: {discount} is outside [0, 1]")
         self.discount = discount
-        if terminal is None:
-            terminal = ()
-        self._is_terminal = terminal if callable(terminal) else frozenset(terminal).__contains__
+        if isinstance(terminal, str) or isinstance(legal_actions, str):
+            wrong = terminal if isinstance(terminal, str) else legal_actions
+            raise ModelError(f"terminal, legal_actions: {wrong!r} is one string; give a list, [{wrong!r}]")
+        self._is_terminal = terminal if callable(terminal) else frozenset(terminal or ()).__contains__
         if legal_by not in ("state", "observation", "belief"):
             raise ModelError(f"legal_by: {legal_by!r} is not one of 'state', 'observation', 'belief'")
         self.legal_by = legal_by
@@ -131,7 +138,7 @@ class POMDP:
         actions: Sequence[Any] | None = None,
         observations: Sequence[Any] | None = None,
         terminal: Collection[Any] | Callable[[Any], bool] | None = None,
-        tolerance: float = 1e-9,
+        tolerance: float = MASS_TOLERANCE,
     ) -> "POMDP":
         """A problem from ``T[a, s, s']``, ``Z[a, s', o]`` and ``R[a, s]``, ``R[a, s, s']`` or ``R[a, s, s', o]``.
 
@@ -201,13 +208,16 @@ class POMDP:
         queue = list(states)
         actions: dict[Any, None] = dict.fromkeys(self._given_actions or ())
         observations: dict[Any, None] = {}
+        seen: tuple[set[Any], set[Any]] = (set(), set())
         for state in queue:  # grows while it is walked
             if self.is_terminal(state):
                 continue
             for action in self._possible_actions(state):
                 actions.setdefault(action)
                 for next_state in self.successors(state, action):
-                    observations.update(dict.fromkeys(self.observation_distribution(next_state, action, state)))
+                    made = dict.fromkeys(self.observation_distribution(next_state, action, state))
+                    observations.update(made)
+                    seen[self.is_terminal(next_state)].update((action, o) for o in made)
                     if next_state not in states:
                         states[next_state] = None
                         queue.append(next_state)
@@ -216,11 +226,30 @@ class POMDP:
                                 f"states: more than {self._max_states} were met from the start; the problem is "
                                 "infinite, or raise max_states"
                             )
+        over = [state for state in states if self.is_terminal(state)]
+        if self.has_mixed_start or not seen[True].isdisjoint(seen[False]):
+            for state in over:
+                for action in actions:
+                    observations.update(dict.fromkeys(self.observation_distribution(state, action, state)))
         return (
             self._given_states or tuple(states),
             self._given_actions or tuple(actions),
             self._given_observations or tuple(observations),
         )
+
+    @property
+    def has_mixed_start(self) -> bool:
+        """Whether the initial belief holds both a terminal state and one that is not.
+
+        What is observed in a terminal state after a further action matters only where a belief is over both kinds: from
+        such a start, or after an observation that both give. Elsewhere the models need not answer for it.
+        """
+        return len({self.is_terminal(state) for state in self.initial_belief}) == 2
+
+    @property
+    def legal_everywhere(self) -> tuple[Any, ...] | None:
+        """The actions, where all of them are always legal; ``None`` where legality is a function."""
+        return self._everywhere or None
 
     def _possible_actions(self, state: Any) -> tuple[Any, ...]:
         """The actions that may be legal in the state: exactly those, where legality is by state."""
@@ -327,16 +356,38 @@ class POMDP:
         ``p(s', o | b, a) = sum_s b(s) T(s, a, s') p(o | s, a, s')``; the sum over ``s'`` is the evidence of ``o``.
         """
         masses: dict[Any, dict[Any, Number]] = {}
+        for state, next_state, flow in self.flows(belief, action):
+            for observation, likelihood in self.observation_distribution(next_state, action, state).items():
+                if likelihood != 0:
+                    row = masses.setdefault(observation, {})
+                    row[next_state] = row.get(next_state, 0) + flow * likelihood
+        return masses
+
+    def flows(self, belief: Belief, action: Any) -> list[tuple[Any, Any, Number]]:
+        """Triples ``(s, s', p(s, s' | b, a))`` for all that is possible.
+
+        Where observations do not depend on the state left, that state is ``None`` and its mass is summed over it.
+        """
+        if self._observation_uses_state:
+            return [
+                (state, next_state, weight * probability)
+                for state, weight in belief.items()
+                for next_state, probability in self.successors(state, action).items()
+                if probability != 0
+            ]
+        reached: dict[Any, Number] = {}
         for state, weight in belief.items():
             for next_state, probability in self.successors(state, action).items():
-                if probability == 0:
-                    continue
-                flow = weight * probability
-                for observation, likelihood in self.observation_distribution(next_state, action, state).items():
-                    if likelihood != 0:
-                        row = masses.setdefault(observation, {})
-                        row[next_state] = row.get(next_state, 0) + flow * likelihood
-        return masses
+                if probability != 0:
+                    reached[next_state] = reached.get(next_state, 0) + weight * probability
+        return [(None, next_state, mass) for next_state, mass in reached.items()]
+
+    def predict(self, belief: Belief, action: Any) -> Belief:
+        """The belief after the action and before the observation, ``sum_s b(s) T(s, a, s')``."""
+        reached: dict[Any, Number] = {}
+        for _, next_state, flow in self.flows(belief, action):
+            reached[next_state] = reached.get(next_state, 0) + flow
+        return Belief(reached, tolerance=max(self.tolerance, MASS_TOLERANCE))
 
     def observation_probabilities(self, belief: Belief, action: Any) -> dict[Any, Number]:
         """``{o: Pr(o | b, a)}`` over the observations that can be made."""
@@ -351,7 +402,7 @@ class POMDP:
     @cached_property
     def compiled(self) -> "TabularPOMDP":
         """The same problem as arrays, in float64; compiled once."""
-        from pomdp_hier.pomdp.tabular import compile_problem
+        from pomdp_hier.pomdp.compiling import compile_problem
 
         return compile_problem(self)
 

@@ -1,7 +1,7 @@
 """TabularPOMDP: a problem compiled to arrays over one frozen index, so that updates and plans cost sparse products."""
 
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -11,13 +11,34 @@ from scipy import sparse
 
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import Belief
-from pomdp_hier.pomdp.numeric import Number, brief
-from pomdp_hier.pomdp.problem import POMDP
+from pomdp_hier.pomdp.numeric import brief
 
-__all__ = ["TabularPOMDP", "compile_problem"]
+__all__ = ["TabularPOMDP"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
+
+# Where the transition is kept as a dense array for predictions: measured with numpy 2 and one thread of OpenBLAS. Up to
+# 100 states the fixed cost of a sparse product decides; to about 1,000 the dense array stays in the cache; beyond it
+# both wait for memory, where a CSR entry takes 12 bytes and a dense one 8.
+DENSE_STATES = 100
+CACHED_STATES = 1_000
+DENSE_FILL_IN_CACHE = 0.15
+DENSE_FILL = 0.5
+
+
+def prefers_dense(matrix: sparse.csr_array) -> bool:
+    """Whether a product of the matrix and a vector is faster with the matrix dense, by its size and its filling.
+
+    Example:
+        >>> prefers_dense(sparse.eye_array(100, format="csr")), prefers_dense(sparse.eye_array(500, format="csr"))
+        (True, False)
+    """
+    cells = matrix.shape[0] * matrix.shape[1]
+    if cells <= DENSE_STATES**2:
+        return True
+    fill = DENSE_FILL_IN_CACHE if cells <= CACHED_STATES**2 else DENSE_FILL
+    return bool(matrix.nnz >= fill * cells)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -28,10 +49,12 @@ class TabularPOMDP:
 
     Attributes:
         states, actions, observations: the names, in index order.
-        transition: one CSR matrix ``[S, S']`` an action, ``T[a][s, s']``; a terminal state's row is the unit row.
-        observation: one CSR matrix ``[S', O]`` an action, ``Z[a][s', o]``; ``None`` where it depends on the state left.
+        transition: one CSR matrix ``[S, S']`` an action, ``T[a][s, s']``; the row is the unit row where the state is
+            terminal or the action not legal.
+        observation: one CSR matrix ``[S', O]`` an action, ``Z[a][s', o]``; the row is empty where the action cannot
+            lead to the state. ``None`` where observations depend on the state left.
         joint: only then: one CSR matrix ``[S, O * S']`` an action, ``p(s', o | s, a)`` at column ``o * S + s'``.
-        reward: ``[A, S]``, the expected reward ``R(s, a)``; 0 for terminal states.
+        reward: ``[A, S]``, the expected reward ``R(s, a)``; 0 for terminal states and where the action is not legal.
         discount: gamma.
         initial: ``[S]``, the initial belief.
         terminal: ``[S]``, bool.
@@ -39,6 +62,7 @@ class TabularPOMDP:
         legal_after: ``[O + 1, A]``, bool, where legality is by the last observation (the last row: before any).
 
     Example:
+        >>> from pomdp_hier.pomdp import POMDP
         >>> tiny = POMDP.from_arrays(T=[[[0.5, 0.5], [0, 1]]], Z=[[[1, 0], [0, 1]]], R=[[1, 0]]).compiled
         >>> tiny.predict(tiny.initial, 0)
         array([0.25, 0.75])
@@ -61,6 +85,15 @@ class TabularPOMDP:
         for array in (self.reward, self.initial, self.terminal, self.legal, self.legal_after):
             if array is not None:
                 array.flags.writeable = False
+        for matrix in (*self.transition, *(self.observation or ()), *(self.joint or ())):
+            matrix.data.flags.writeable = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.__post_init__()
 
     @property
     def n_states(self) -> int:
@@ -93,9 +126,17 @@ class TabularPOMDP:
         return {observation: i for i, observation in enumerate(self.observations)}
 
     @cached_property
-    def _pushes(self) -> tuple[sparse.csr_array, ...]:
-        """The transposes ``[S', S]`` in CSR, so that a prediction is one matrix-vector product."""
-        return tuple(matrix.T.tocsr() for matrix in self.transition)
+    def is_dense(self) -> tuple[bool, ...]:
+        """For each action, whether predictions use a dense array (see `prefers_dense`)."""
+        return tuple(prefers_dense(matrix) for matrix in self.transition)
+
+    @cached_property
+    def _pushes(self) -> tuple[Any, ...]:
+        """The transposes ``[S', S]``, dense or CSR, so that a prediction is one matrix-vector product."""
+        return tuple(
+            np.ascontiguousarray(matrix.T.toarray()) if dense else matrix.T.tocsr()
+            for matrix, dense in zip(self.transition, self.is_dense, strict=True)
+        )
 
     @cached_property
     def _likelihoods(self) -> tuple[sparse.csr_array, ...]:
@@ -134,6 +175,32 @@ class TabularPOMDP:
         data = matrix.data * self.predict(belief, action)[matrix.indices]
         return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
+    def branches(self, belief: Floats, action: int) -> Iterator[tuple[int, float, Floats]]:
+        """Each observation that can follow, with its probability and the posterior ``[S']``, from one product.
+
+        Example:
+            >>> from pomdp_hier.pomdp import POMDP
+            >>> tiny = POMDP.from_arrays(T=[[[0.5, 0.5], [0, 1]]], Z=[[[1, 0], [0, 1]]], R=[[1, 0]]).compiled
+            >>> [(o, p) for o, p, _ in tiny.branches(tiny.initial, 0)]
+            [(0, 0.25), (1, 0.75)]
+        """
+        if self.observation is None:
+            for o, mass in enumerate((self._joint_pushes[action] @ belief).reshape(self.n_observations, -1)):
+                evidence = float(mass.sum())
+                if evidence > 0:
+                    yield o, evidence, mass / evidence
+            return
+        matrix = self._likelihoods[action]
+        weights = matrix.data * self.predict(belief, action)[matrix.indices]
+        ends = matrix.indptr.tolist()
+        for o in range(self.n_observations):
+            span = slice(ends[o], ends[o + 1])
+            evidence = float(weights[span].sum())
+            if evidence > 0:
+                posterior = np.zeros(self.n_states)
+                posterior[matrix.indices[span]] = weights[span] / evidence
+                yield o, evidence, posterior
+
     def legal_actions(self, belief: Floats, observation: int | None = None) -> NDArray[np.int64]:
         """The positions of the legal actions under the belief; empty once every state of the support is terminal.
 
@@ -170,174 +237,14 @@ class TabularPOMDP:
         return array
 
     def belief(self, vector: ArrayLike) -> Belief:
-        """The array ``[S]`` as a belief over named states."""
+        """The array ``[S]`` as a belief over named states.
+
+        Raises:
+            ModelError: the array has another length, a negative or NaN entry, or a mass that is not 1.
+        """
         array = np.asarray(vector, dtype=np.float64)
-        return Belief({self.states[i]: float(array[i]) for i in np.flatnonzero(array)})
-
-
-def compile_problem(problem: POMDP, *, tolerance: float = 1e-9) -> TabularPOMDP:
-    """The problem as arrays, in float64; every state is visited once for each action.
-
-    Raises:
-        ModelError: legal actions depend on the belief; a row does not sum to 1 within ``tolerance``, leaves the spaces,
-            or is not a number. `check_problem` lists all such faults at once.
-
-    Example:
-        >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
-        ...              initial_belief={"here": 1}, legal_actions=["wait"])
-        >>> compile_problem(stay).reward
-        array([[1.]])
-    """
-    if problem.legal_by == "belief":
-        raise ModelError(
-            "legal_actions: they depend on the belief, which arrays cannot say; plan on the problem itself "
-            "(BayesUpdater, RTBSS without compiling), or make them depend on the state"
-        )
-    builder = _Builder(problem, tolerance)
-    uses_state = problem.observation.uses_state
-    terminal = np.array([problem.is_terminal(s) for s in problem.states], dtype=bool)
-    legal, legal_after = _legality(problem, terminal)
-    transition = tuple(builder.transition(a) for a in problem.all_actions)
-    initial = np.zeros(len(problem.states))
-    for state, probability in problem.initial_belief.items():
-        initial[builder.position(builder.states, state, "initial belief")] = float(probability)
-    return TabularPOMDP(
-        states=problem.states,
-        actions=problem.all_actions,
-        observations=problem.all_observations,
-        transition=transition,
-        observation=None if uses_state else tuple(builder.observation(a) for a in problem.all_actions),
-        joint=tuple(builder.joint(a) for a in problem.all_actions) if uses_state else None,
-        reward=np.array([builder.rewards(a, legal[i]) for i, a in enumerate(problem.all_actions)], dtype=np.float64),
-        discount=float(problem.discount),
-        initial=initial,
-        terminal=terminal,
-        legal=legal,
-        legal_after=legal_after,
-    )
-
-
-def _legality(problem: POMDP, terminal: Bools) -> tuple[Bools, Bools | None]:
-    """``[A, S]`` by state, and ``[O + 1, A]`` where legality is by observation."""
-    actions, states = problem.all_actions, problem.states
-    legal = np.ones((len(actions), len(states)), dtype=bool)
-    if problem.legal_by == "observation":
-        over = Belief.certain(states[int(np.argmin(terminal))])
-        sets = [set(problem.actions(over, o)) for o in (*problem.all_observations, None)]
-        return legal, np.array([[a in allowed for a in actions] for allowed in sets], dtype=bool)
-    for i, state in enumerate(states):
-        if not terminal[i]:
-            allowed = set(problem.actions(Belief.certain(state)))
-            legal[:, i] = [a in allowed for a in actions]
-    return legal, None
-
-
-class _Builder:
-    """Walks the models of a problem into matrices, checking each row as it goes by."""
-
-    def __init__(self, problem: POMDP, tolerance: float) -> None:
-        self.problem = problem
-        self.tolerance = tolerance
-        self.states = {state: i for i, state in enumerate(problem.states)}
-        self.observations = {observation: i for i, observation in enumerate(problem.all_observations)}
-
-    def position(self, index: Mapping[Any, int], value: Hashable, where: str) -> int:
-        if value not in index:
-            raise ModelError(
-                f"{where}: {brief(value)} is not in the problem's space of {len(index)}; add it, or mend the model"
-            )
-        return index[value]
-
-    def _legal_in(self, action: Any, state: Any) -> bool:
-        problem = self.problem
-        if problem.is_terminal(state) or problem.legal_by != "state":
-            return True
-        return action in problem.actions(Belief.certain(state))
-
-    def transition(self, action: Any) -> sparse.csr_array:
-        """``[S, S']``; where the action is not legal the row is the unit row, which no plan ever uses."""
-
-        def row(state: Any) -> Iterable[tuple[int, Number]]:
-            if not self._legal_in(action, state):
-                return [(self.states[state], 1)]
-            where = f"transition from {brief(state)} under {brief(action)}"
-            return [
-                (self.position(self.states, s, where), p) for s, p in self.problem.successors(state, action).items()
-            ]
-
-        return self._matrix(row, len(self.states), f"transition under {brief(action)} from")
-
-    def observation(self, action: Any) -> sparse.csr_array:
-        """``[S', O]``; only states that the action can reach are asked, the others keep an empty row."""
-        reached = {s: None for state in self.states for s in self._successors(state, action)}
-
-        def row(next_state: Any) -> Iterable[tuple[int, Number]]:
-            if next_state not in reached:
-                return []
-            where = f"observation in {brief(next_state)} after {brief(action)}"
-            distribution = self.problem.observation_distribution(next_state, action, None)
-            return [(self.position(self.observations, o, where), p) for o, p in distribution.items()]
-
-        return self._matrix(row, len(self.observations), f"observation after {brief(action)} in", empty_is_fine=True)
-
-    def joint(self, action: Any) -> sparse.csr_array:
-        """``[S, O * S']``, for observations that depend on the state that was left."""
-        size = len(self.states)
-
-        def row(state: Any) -> Iterable[tuple[int, Number]]:
-            entries = []
-            for next_state, probability in self._successors(state, action).items():
-                where = f"observation in {brief(next_state)} after {brief(action)}"
-                distribution = self.problem.observation_distribution(next_state, action, state)
-                for o, likelihood in distribution.items():
-                    column = self.position(self.observations, o, where) * size + self.states[next_state]
-                    entries.append((column, probability * likelihood))
-            return entries
-
-        return self._matrix(row, size * len(self.observations), f"outcome of {brief(action)} from", empty_is_fine=True)
-
-    def _successors(self, state: Any, action: Any) -> Mapping[Any, Number]:
-        return self.problem.successors(state, action) if self._legal_in(action, state) else {}
-
-    def rewards(self, action: Any, legal: Bools) -> list[float]:
-        values = []
-        for state, allowed in zip(self.states, legal, strict=True):
-            reward = self.problem.expected_reward(state, action) if allowed else 0.0
-            values.append(self._number(reward, f"reward of {brief(action)} in {brief(state)}"))
-        return values
-
-    def _number(self, value: Number, where: str) -> float:
-        try:
-            number = float(value)
-        except TypeError as error:
-            raise ModelError(
-                f"{where}: {brief(value)} is not a number; substitute the symbols before compiling"
-            ) from error
-        if not np.isfinite(number):
-            raise ModelError(f"{where}: {number} is not finite")
-        return number
-
-    def _matrix(self, row: Any, width: int, what: str, empty_is_fine: bool = False) -> sparse.csr_array:
-        data: list[float] = []
-        columns: list[int] = []
-        offsets = [0]
-        for state in self.states:
-            start = len(data)
-            for column, probability in row(state):
-                number = self._number(probability, f"{what} {brief(state)}")
-                if number < 0:
-                    raise ModelError(f"{what} {brief(state)}: the probability {number} is negative")
-                if number > 0:
-                    columns.append(column)
-                    data.append(number)
-            mass = sum(data[start:])
-            if abs(mass - 1) > self.tolerance and not (empty_is_fine and len(data) == start):
-                raise ModelError(
-                    f"{what} {brief(state)}: the probabilities sum to {mass!r}, not to 1 (tolerance {self.tolerance}); "
-                    "check_problem lists every such row"
-                )
-            offsets.append(len(data))
-        shape = (len(self.states), width)
-        matrix = sparse.csr_array((np.array(data), np.array(columns, dtype=np.int64), np.array(offsets)), shape=shape)
-        matrix.sum_duplicates()
-        return matrix
+        if array.shape != (self.n_states,):
+            raise ModelError(f"belief: an array of shape {array.shape}; expected ({self.n_states},), one entry a state")
+        positions = np.flatnonzero(array)
+        names = self.states
+        return Belief(zip((names[i] for i in positions.tolist()), array[positions].tolist(), strict=True))

@@ -1,0 +1,272 @@
+"""From a problem to arrays: what `POMDP.compiled` does, walking the models or taking over the arrays they hold."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pomdp_hier.errors import ModelError
+from pomdp_hier.pomdp.arrays import ArrayObservation, ArrayReward, ArrayTransition
+from pomdp_hier.pomdp.belief import Belief
+from pomdp_hier.pomdp.numeric import Number, brief
+from pomdp_hier.pomdp.problem import POMDP
+from pomdp_hier.pomdp.tabular import TabularPOMDP
+
+__all__ = ["compile_problem"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+
+def compile_problem(problem: POMDP, *, tolerance: float | None = None) -> TabularPOMDP:
+    """The problem as arrays, in float64.
+
+    Models that are arrays over the problem's own spaces are taken over as they are; of all others, every legal action
+    is asked about once in every state that is not terminal.
+
+    Args:
+        problem: the problem to compile.
+        tolerance: how far a row may be from mass 1; the problem's own by default.
+
+    Raises:
+        ModelError: legal actions depend on the belief; a row does not sum to 1 within ``tolerance``, leaves the spaces,
+            or is not a number. `check_problem` lists all such faults at once.
+
+    Example:
+        >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
+        ...              initial_belief={"here": 1}, legal_actions=["wait"])
+        >>> compile_problem(stay).reward
+        array([[1.]])
+    """
+    if problem.legal_by == "belief":
+        raise ModelError(
+            "legal_actions: they depend on the belief, which arrays cannot say; plan on the problem itself "
+            "(BayesUpdater, RTBSS without compiling), or make them depend on the state"
+        )
+    terminal = np.array([problem.is_terminal(s) for s in problem.states], dtype=bool)
+    legal, legal_after = _legality(problem, terminal)
+    builder = _Builder(problem, legal, terminal, problem.tolerance if tolerance is None else tolerance)
+    transition, observation, joint = builder.matrices()
+    initial = np.zeros(len(problem.states))
+    for state, probability in problem.initial_belief.items():
+        initial[_position(builder.states, state, "initial belief")] = _number(probability, "initial belief")
+    return TabularPOMDP(
+        states=problem.states,
+        actions=problem.all_actions,
+        observations=problem.all_observations,
+        transition=transition,
+        observation=observation,
+        joint=joint,
+        reward=builder.rewards(transition, observation),
+        discount=_number(problem.discount, "discount"),
+        initial=initial,
+        terminal=terminal,
+        legal=legal,
+        legal_after=legal_after,
+    )
+
+
+def _legality(problem: POMDP, terminal: Bools) -> tuple[Bools, Bools | None]:
+    """``[A, S]`` by state, and ``[O + 1, A]`` where legality is by observation."""
+    actions, states = problem.all_actions, problem.states
+    legal = np.ones((len(actions), len(states)), dtype=bool)
+    if problem.legal_everywhere is not None or terminal.all():
+        return legal, None
+    if problem.legal_by == "observation":
+        over = Belief.certain(states[int(np.argmin(terminal))])
+        sets = [set(problem.actions(over, o)) for o in (*problem.all_observations, None)]
+        return legal, np.array([[a in allowed for a in actions] for allowed in sets], dtype=bool)
+    for i, state in enumerate(states):
+        if not terminal[i]:
+            allowed = set(problem.actions(Belief.certain(state)))
+            legal[:, i] = [a in allowed for a in actions]
+    return legal, None
+
+
+def _position(index: Mapping[Any, int], value: Hashable, where: str) -> int:
+    if value not in index:
+        raise ModelError(
+            f"{where}: {brief(value)} is not in the problem's space of {len(index)}; add it, or mend the model"
+        )
+    return index[value]
+
+
+def _number(value: Number, where: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ModelError(
+            f"{where}: {brief(value)} is not a number that a float can hold; substitute the symbols before compiling"
+        ) from error
+    if not np.isfinite(number):
+        raise ModelError(f"{where}: {number} is not finite")
+    return number
+
+
+def _floats(matrix: Any, where: str) -> sparse.csr_array:
+    """A matrix of a model that is arrays, as CSR in float64."""
+    if sparse.issparse(matrix):
+        return sparse.csr_array(matrix).copy()
+    try:
+        return sparse.csr_array(matrix.astype(np.float64))
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{where}: not all entries are numbers; substitute the symbols before compiling") from error
+
+
+class _Builder:
+    """Turns the models of one problem into matrices, checking each row that it asks for."""
+
+    def __init__(self, problem: POMDP, legal: Bools, terminal: Bools, tolerance: float) -> None:
+        self.problem = problem
+        self.terminal = terminal
+        self.usable = legal & ~terminal
+        self.tolerance = tolerance
+        self.states = {state: i for i, state in enumerate(problem.states)}
+        self.observations = {observation: i for i, observation in enumerate(problem.all_observations)}
+        self.uses_state = problem.observation.uses_state
+        self._flows: list[Mapping[Any, Number]] = []
+
+    # --- T and Z -------------------------------------------------------------------------------------------------
+
+    def matrices(
+        self,
+    ) -> tuple[tuple[sparse.csr_array, ...], tuple[sparse.csr_array, ...] | None, tuple[sparse.csr_array, ...] | None]:
+        """T, and Z or the joint of both, one matrix an action."""
+        problem, spaces = self.problem, (self.problem.states, self.problem.all_actions)
+        model, sensor = problem.transition, problem.observation
+        given_t = model.matrices if isinstance(model, ArrayTransition) and model.spaces == spaces else None
+        wanted = (*spaces, problem.all_observations)
+        given_z = sensor.matrices if isinstance(sensor, ArrayObservation) and sensor.spaces == wanted else None
+        transition, likelihood = [], []
+        for a, action in enumerate(problem.all_actions):
+            if given_t is None or given_z is None:
+                self._flows = [self._flow(a, action, state) for state in problem.states]
+            transition.append(self._transition(a, action) if given_t is None else self._taken(a, given_t[a]))
+            if given_z is not None:
+                likelihood.append(_floats(given_z[a], f"Z[{a}]"))
+            else:
+                likelihood.append(self._joint(action) if self.uses_state else self._observation(action))
+        if given_z is None:
+            self._add_terminals(likelihood)
+        if self.uses_state:
+            return tuple(transition), None, tuple(likelihood)
+        return tuple(transition), tuple(likelihood), None
+
+    def _flow(self, a: int, action: Any, state: Any) -> Mapping[Any, Number]:
+        """The successors; none where the action is not legal or the state terminal."""
+        if not self.usable[a, self.states[state]]:
+            return {}
+        return self.problem.transition.distribution(state, action)
+
+    def _taken(self, a: int, given: Any) -> sparse.csr_array:
+        """A matrix of the model itself, with unit rows where the action cannot be used."""
+        matrix = _floats(given, f"T[{a}]")
+        usable = self.usable[a]
+        if usable.all():
+            return matrix
+        kept = sparse.dia_array((usable.astype(np.float64)[None, :], [0]), shape=matrix.shape) @ matrix
+        merged = sparse.csr_array(kept + sparse.dia_array(((~usable).astype(np.float64)[None, :], [0]), matrix.shape))
+        merged.eliminate_zeros()
+        return merged
+
+    def _transition(self, a: int, action: Any) -> sparse.csr_array:
+        """``[S, S']``; where the action cannot be used the row is the unit row, which no plan ever asks for."""
+        rows: list[Iterable[tuple[int, Number]]] = []
+        for i, (state, flow) in enumerate(zip(self.states, self._flows, strict=True)):
+            where = f"transition from {brief(state)} under {brief(action)}"
+            entries = [(_position(self.states, s, where), p) for s, p in flow.items()]
+            rows.append(entries if self.usable[a, i] else [(i, 1)])
+        return self._matrix(rows, len(self.states), f"transition under {brief(action)} from")
+
+    def _observation(self, action: Any) -> sparse.csr_array:
+        """``[S', O]``; only states that the action can lead to are asked, the others keep an empty row."""
+        reached = {s for flow in self._flows for s, p in flow.items() if p != 0}
+        rows = [self._seen(s, action, None) if s in reached else [] for s in self.states]
+        return self._matrix(rows, len(self.observations), f"observation after {brief(action)} in", may_be_empty=True)
+
+    def _joint(self, action: Any) -> sparse.csr_array:
+        """``[S, O * S']``, for observations that depend on the state that was left."""
+        size = len(self.states)
+        rows: list[Iterable[tuple[int, Number]]] = []
+        for state, flow in zip(self.states, self._flows, strict=True):
+            row: list[tuple[int, Number]] = []
+            for next_state, p in flow.items():
+                if p != 0:
+                    position = _position(self.states, next_state, f"transition from {brief(state)}")
+                    row += [(o * size + position, p * z) for o, z in self._seen(next_state, action, state)]
+            rows.append(row)
+        return self._matrix(rows, size * len(self.observations), f"outcome of {brief(action)} from", may_be_empty=True)
+
+    def _seen(self, next_state: Any, action: Any, state: Any) -> list[tuple[int, Number]]:
+        where = f"observation in {brief(next_state)} after {brief(action)}"
+        distribution = self.problem.observation_distribution(next_state, action, state)
+        return [(_position(self.observations, o, where), p) for o, p in distribution.items()]
+
+    def _add_terminals(self, likelihood: list[sparse.csr_array]) -> None:
+        """Fills the rows of terminal states, where a belief can be over terminal and other states at once."""
+        if not (self.problem.has_mixed_start or any(self._meet(matrix) for matrix in likelihood)):
+            return
+        size = len(self.states)
+        for a, action in enumerate(self.problem.all_actions):
+            filled = np.diff(likelihood[a].indptr) > 0
+            rows: list[Iterable[tuple[int, Number]]] = []
+            for i, state in enumerate(self.states):
+                seen = self._seen(state, action, state) if self.terminal[i] and not filled[i] else []
+                rows.append([(o * size + i, z) for o, z in seen] if self.uses_state else seen)
+            what = f"observation after {brief(action)} in"
+            added = self._matrix(rows, likelihood[a].shape[1], what, may_be_empty=True)
+            likelihood[a] = sparse.csr_array(likelihood[a] + added)
+
+    def _meet(self, matrix: sparse.csr_array) -> bool:
+        """Whether some observation is made both in a terminal state and in another."""
+        if self.uses_state:
+            observation, next_state = np.divmod(matrix.indices, len(self.states))
+        else:
+            observation, next_state = matrix.indices, np.repeat(np.arange(len(self.states)), np.diff(matrix.indptr))
+        over = self.terminal[next_state]
+        return bool(np.isin(observation[over], observation[~over]).any())
+
+    def _matrix(
+        self, rows: Iterable[Iterable[tuple[int, Number]]], width: int, what: str, may_be_empty: bool = False
+    ) -> sparse.csr_array:
+        values: list[float] = []
+        columns: list[int] = []
+        offsets = [0]
+        for state, row in zip(self.states, rows, strict=True):
+            start = len(values)
+            for column, probability in row:
+                number = _number(probability, f"{what} {brief(state)}")
+                if number < 0:
+                    raise ModelError(f"{what} {brief(state)}: the probability {number} is negative")
+                if number > 0:
+                    columns.append(column)
+                    values.append(number)
+            mass = sum(values[start:])
+            if abs(mass - 1) > self.tolerance and not (may_be_empty and len(values) == start):
+                raise ModelError(
+                    f"{what} {brief(state)}: the probabilities sum to {mass!r}, not to 1 (tolerance {self.tolerance}); "
+                    "check_problem lists every such row"
+                )
+            offsets.append(len(values))
+        shape = (len(self.states), width)
+        matrix = sparse.csr_array((np.array(values), np.array(columns, dtype=np.int64), np.array(offsets)), shape=shape)
+        matrix.sum_duplicates()
+        return matrix
+
+    # --- R -------------------------------------------------------------------------------------------------------
+
+    def rewards(self, transition: Sequence[Any], observation: Sequence[Any] | None) -> Floats:
+        """``[A, S]``, the expected rewards; 0 where the action cannot be used."""
+        problem, model = self.problem, self.problem.reward_model
+        spaces = (problem.states, problem.all_actions, problem.all_observations)
+        if isinstance(model, ArrayReward) and model.spaces == spaces and observation is not None:
+            return np.where(self.usable, model.expected(transition, observation), 0.0)
+        values = np.zeros(self.usable.shape)
+        for a, s in np.argwhere(self.usable):
+            state, action = problem.states[s], problem.all_actions[a]
+            values[a, s] = _number(
+                problem.expected_reward(state, action), f"reward of {brief(action)} in {brief(state)}"
+            )
+        return values
