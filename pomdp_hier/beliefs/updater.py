@@ -1,0 +1,126 @@
+"""BeliefUpdater: what every updater is asked, and how a plain function becomes one."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Protocol, runtime_checkable
+
+from pomdp_hier.errors import ImpossibleObservationError, ParameterError
+from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.numeric import Number, brief, total
+
+__all__ = ["BeliefUpdater", "FullUpdater", "FunctionUpdater", "as_updater", "impossible"]
+
+
+@runtime_checkable
+class BeliefUpdater(Protocol):
+    """Anything that turns a belief, an action and an observation into the next belief.
+
+    The two methods here are all that one has to write; `as_updater` adds the others.
+    """
+
+    def update(self, belief: Belief, action: Any, observation: Any) -> Belief:
+        """The posterior ``b'(s') = p(s' | b, a, o)``; an `ImpossibleObservationError` where ``Pr(o | b, a) = 0``."""
+        ...
+
+    def evidence(self, belief: Belief, action: Any, observation: Any) -> Number:
+        """The normaliser ``Pr(o | b, a)``."""
+        ...
+
+
+@runtime_checkable
+class FullUpdater(BeliefUpdater, Protocol):
+    """A `BeliefUpdater` that also predicts, and gives all branches of an action in one pass, as planners want them."""
+
+    def predict(self, belief: Belief, action: Any) -> Belief:
+        """The belief after the action and before the observation."""
+        ...
+
+    def branches(self, belief: Belief, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
+        """Each observation that can follow, with its probability and the posterior."""
+        ...
+
+
+class FunctionUpdater:
+    """An updater that asks a plain function ``(belief, action, observation) -> Belief | mapping``.
+
+    Args:
+        function: gives the posterior; a mapping from state to probability will do.
+        problem: which observations can follow, and the prediction, are read from its models.
+        evidence: a function of the same arguments that gives ``Pr(o | b, a)``; by Bayes' rule when left out.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> stubborn = FunctionUpdater(lambda b, a, o: b, tiger())
+        >>> stubborn.update(tiger().initial_belief, "listen", "hear-left") == tiger().initial_belief
+        True
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Belief, Any, Any], Belief | Mapping[Any, Number]],
+        problem: POMDP,
+        *,
+        evidence: Callable[[Belief, Any, Any], Number] | None = None,
+    ) -> None:
+        self.problem = problem
+        self._function = function
+        self._evidence = evidence
+
+    def update(self, belief: Belief, action: Any, observation: Any) -> Belief:
+        """The function's answer, as a `Belief`.
+
+        Raises:
+            ModelError: the answer is no distribution.
+        """
+        answer = self._function(belief, action, observation)
+        return answer if isinstance(answer, Belief) else Belief(answer)
+
+    def evidence(self, belief: Belief, action: Any, observation: Any) -> Number:
+        """``Pr(o | b, a)``."""
+        if self._evidence is not None:
+            return self._evidence(belief, action, observation)
+        return total(self.problem.joint(belief, action).get(observation, {}).values())
+
+    def predict(self, belief: Belief, action: Any) -> Belief:
+        """The belief after the action and before the observation."""
+        return self.problem.predict(belief, action)
+
+    def branches(self, belief: Belief, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
+        """Each observation that can follow, with its probability and the function's posterior."""
+        for observation, mass in self.problem.joint(belief, action).items():
+            evidence = total(mass.values())
+            if self._evidence is not None:
+                evidence = self._evidence(belief, action, observation)
+            if evidence != 0:
+                yield observation, evidence, self.update(belief, action, observation)
+
+
+def as_updater(updater: Any, problem: POMDP) -> FullUpdater:
+    """The updater with all four methods that an updater, an object with two of them, or a plain function stands for.
+
+    Raises:
+        ParameterError: it is none of these.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> as_updater(lambda b, a, o: b, tiger()).evidence(tiger().initial_belief, "listen", "hear-left")
+        0.5
+    """
+    if isinstance(updater, FullUpdater):
+        return updater
+    if isinstance(updater, BeliefUpdater):
+        return FunctionUpdater(updater.update, problem, evidence=updater.evidence)
+    if callable(updater):
+        return FunctionUpdater(updater, problem)
+    raise ParameterError(
+        f"updater: {brief(updater)} has no update(belief, action, observation) and evidence(...), and is no function"
+    )
+
+
+def impossible(belief: Belief, action: Any, observation: Any, why: str = "") -> ImpossibleObservationError:
+    """The error for an observation of probability 0, with belief, action and observation in brief."""
+    likely = belief.argmax()
+    return ImpossibleObservationError(
+        f"observation {brief(observation)} has probability 0 after action {brief(action)} under a belief over "
+        f"{len(belief)} states (most probable: {brief(likely)}, {belief[likely]}); "
+        + (why or "the observation or the model is wrong")
+    )
