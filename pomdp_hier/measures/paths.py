@@ -1,0 +1,153 @@
+"""Hierarchical precision, recall and F: clusters against classes that may be nested, and paths against paths."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.measures.ancestors import branching_nodes
+
+__all__ = ["ClassFit", "PrecisionRecall", "class_fit", "path_precision_recall"]
+
+Path: TypeAlias = Sequence[Hashable]
+
+
+@dataclass(frozen=True)
+class PrecisionRecall:
+    """A precision, a recall, and ``f``, their harmonic mean; each between 0 and 1."""
+
+    precision: float
+    recall: float
+    f: float
+
+
+@dataclass(frozen=True)
+class ClassFit(PrecisionRecall):
+    """How well the best cluster of every class fits it: the means over the classes, by their size.
+
+    Attributes:
+        best: For each class (a path), its best cluster and that cluster's F.
+    """
+
+    best: dict[tuple[Hashable, ...], tuple[int, float]]
+
+
+def class_fit(hierarchy: Hierarchy, labels: Sequence[Hashable | Path]) -> ClassFit:
+    """How well a hierarchy recovers classes: for each class the F of its best cluster, averaged by class size.
+
+    A cluster c has precision ``|c and k| / |c|`` and recall ``|c and k| / |k|`` for a class k, F their harmonic mean,
+    and
+
+        F = sum over classes k of |k| / (sum of |k|) * max over clusters c of F(k, c) .
+
+    The precision and recall given are those of the same best clusters (the smallest among equals), averaged alike. A
+    label may be a path, ``("animals", "birds")``: each of its beginnings is then a class, so that a whole hierarchy of
+    classes is held against the tree. Exact, in O(N L log N) for paths of length L.
+
+    Args:
+        hierarchy: The tree.
+        labels: One label an item: a tuple or list is a path, anything else a class; None has no class.
+
+    Raises:
+        ParameterError: Another number of labels, or none at all.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> fit = class_fit(tree, [("a", "x"), ("a", "x"), ("a", "y"), ("b",)])
+        >>> round(fit.f, 3), fit.best[("a", "x")]
+        (0.844, (4, 1.0))
+
+    References:
+        Larsen, Aone (1999), Fast and effective text mining using linear-time document clustering, KDD.
+    """
+    if len(labels) != hierarchy.n_items:
+        raise ParameterError(f"{len(labels)} labels for {hierarchy.n_items} items; give one an item, in item order")
+    number: dict[tuple[Hashable, ...], int] = {}
+    items: list[int] = []
+    classes: list[int] = []
+    for item, label in enumerate(labels):
+        path = _as_path(label)
+        for length in range(1, len(path) + 1):
+            items.append(item)
+            classes.append(number.setdefault(path[:length], len(number)))
+    if not items:
+        raise ParameterError("no item has a label; give one label or path an item")
+    return _best_clusters(hierarchy, np.array(items), np.array(classes), list(number))
+
+
+def _best_clusters(
+    hierarchy: Hierarchy,
+    items: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
+    classes: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
+    names: list[tuple[Hashable, ...]],
+) -> ClassFit:
+    found = branching_nodes(hierarchy, items, classes)
+    # Beside the branching nodes, the best cluster can be the leaf cluster of a single member.
+    owner = np.concatenate((classes, found.classes))
+    node = np.concatenate((hierarchy.leaf_of_item[items], found.nodes))
+    count = np.concatenate((np.ones(len(items), dtype=np.int64), found.counts))
+    class_size = np.bincount(classes)
+    f = 2 * count / (class_size[owner] + hierarchy.sizes[node])
+    order = np.lexsort((hierarchy.sizes[node], -f, owner))
+    best = order[np.searchsorted(owner[order], np.arange(len(names)))]
+    weight = class_size / class_size.sum()
+    return ClassFit(
+        precision=float(weight @ (count[best] / hierarchy.sizes[node[best]])),
+        recall=float(weight @ (count[best] / class_size)),
+        f=float(weight @ f[best]),
+        best={name: (int(node[at]), float(f[at])) for name, at in zip(names, best.tolist(), strict=True)},
+    )
+
+
+def path_precision_recall(true: Sequence[Path], predicted: Sequence[Path]) -> PrecisionRecall:
+    """The hierarchical precision, recall and F of predicted category paths against the true ones.
+
+    With ``T_i`` and ``P_i`` the nodes on item i's true and predicted path (each beginning of the path is a node; the
+    root above all of them does not count),
+
+        precision = sum |P_i and T_i| / sum |P_i| ,    recall = sum |P_i and T_i| / sum |T_i| .
+
+    A prediction that stops early has full precision and less recall; one that goes down a wrong branch has less
+    of both.
+
+    Args:
+        true: One path an item, ``[N]``.
+        predicted: One path an item, ``[N]``; empty for none.
+
+    Returns:
+        The three; NaN where nothing was predicted, or nothing is true.
+
+    Raises:
+        ParameterError: Different numbers of paths.
+
+    Example:
+        >>> path_precision_recall([("a", "x"), ("b", "y")], [("a",), ("b", "z")])
+        PrecisionRecall(precision=0.6666666666666666, recall=0.5, f=0.5714285714285714)
+
+    References:
+        Kiritchenko, Matwin, Famili (2005), Functional annotation of genes using hierarchical text
+        categorization, BioLINK.
+    """
+    if len(true) != len(predicted):
+        raise ParameterError(f"{len(true)} true and {len(predicted)} predicted paths; give one of each an item")
+    common = n_true = n_predicted = 0
+    for path, guess in zip(map(_as_path, true), map(_as_path, predicted), strict=True):
+        n_true, n_predicted = n_true + len(path), n_predicted + len(guess)
+        for here, there in zip(path, guess, strict=False):
+            if here != there:
+                break
+            common += 1
+    precision = common / n_predicted if n_predicted else float("nan")
+    recall = common / n_true if n_true else float("nan")
+    # The harmonic mean, in a form that is defined where both are 0.
+    f = 2 * common / (n_true + n_predicted) if n_true + n_predicted else float("nan")
+    return PrecisionRecall(precision, recall, f)
+
+
+def _as_path(label: Hashable | Path) -> tuple[Hashable, ...]:
+    if label is None:
+        return ()
+    return tuple(label) if isinstance(label, tuple | list) else (label,)

@@ -1,0 +1,53 @@
+"""The cophenetic correlation against SciPy and against numpy's correlation over all pairs."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from scipy.cluster.hierarchy import cophenet, linkage
+from scipy.spatial.distance import pdist, squareform
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy import Hierarchy
+from pomdp_hier.measures import cophenetic_correlation
+from tests.measure_oracle import cosines, pairs, trees_with_features
+
+
+@pytest.mark.parametrize("method", ["average", "single", "complete", "ward"])
+def test_scipy(method):
+    X = np.random.default_rng(2).normal(size=(60, 4))
+    for metric in ("cosine", "euclidean"):
+        distances = pdist(X, metric)
+        Z = linkage(distances, method)
+        tree = Hierarchy.from_linkage(Z)
+        expected, _ = cophenet(Z, distances)
+        matrix = -squareform(distances)
+        found = cophenetic_correlation(matrix, tree, similarity="precomputed", heights=Z[:, 2])
+        assert found == pytest.approx(expected, abs=1e-12)
+        if metric == "cosine":
+            heights = np.concatenate([np.zeros(60), Z[:, 2]])
+            assert cophenetic_correlation(X, tree, heights=heights) == pytest.approx(expected, abs=1e-12)
+            assert cophenetic_correlation(sp.csr_matrix(X), tree, heights=Z[:, 2]) == pytest.approx(expected, abs=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(trees_with_features())
+def test_heights_from_sizes_and_levels(case):
+    tree, X = case
+    matrix = cosines(X)
+    met = pairs(tree)
+    apart = np.array([1 - matrix[i, j] for i, j, _ in met])
+    for kind, height in [("sizes", tree.sizes), ("levels", -tree.levels)]:
+        found = cophenetic_correlation(X, tree, heights=kind)
+        high = np.array([height[node] for *_, node in met], dtype=float)
+        if len(met) < 2 or np.ptp(high) == 0 or np.ptp(apart) < 1e-12:
+            assert np.isnan(found)
+        else:
+            assert found == pytest.approx(np.corrcoef(high, apart)[0, 1], abs=1e-7)
+
+
+def test_heights_that_do_not_fit():
+    tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    for heights in ("depth", [1.0, 2.0], [1.0, 2.0, np.nan]):
+        with pytest.raises(ParameterError, match="heights"):
+            cophenetic_correlation(np.eye(4), tree, heights=heights)
