@@ -1,0 +1,26 @@
+"""Simulation: the exact and the Monte Carlo value of a policy in an environment, and policies side by side."""
+
+from pomdp_hier.simulation.comparison import (
+    ComparisonRow,
+    PolicyComparison,
+    clairvoyant_value,
+    compare_policies,
+    compare_values,
+)
+from pomdp_hier.simulation.exact import PolicyValue, Visit, policy_value
+from pomdp_hier.simulation.monte_carlo import Episode, SimulationResult, Step, simulate
+
+__all__ = [
+    "ComparisonRow",
+    "Episode",
+    "PolicyComparison",
+    "PolicyValue",
+    "SimulationResult",
+    "Step",
+    "Visit",
+    "clairvoyant_value",
+    "compare_policies",
+    "compare_values",
+    "policy_value",
+    "simulate",
+]

@@ -1,0 +1,369 @@
+"""Policies for any problem: first action, random, threshold on belief, QMDP, plain functions, finite-horizon optimal.
+
+A policy has one method, `Policy.decide`. Three optional ones tell an evaluator more:
+
+- ``action_probabilities(problem, belief, observation=None)`` of a policy that draws its action, so that an exact
+  evaluation can weigh all of them;
+- ``at_step(step)`` of a policy that depends on the time, for the policy that holds at that step (from 0);
+- ``seeded(seed)`` of a policy that draws, for the same policy on other random numbers.
+"""
+
+import inspect
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.planning.decision import Decision, Policy
+from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
+from pomdp_hier.pomdp.numeric import Number, brief, total
+
+__all__ = [
+    "FirstAction",
+    "FunctionPolicy",
+    "QMDPPolicy",
+    "RandomPolicy",
+    "ThresholdPolicy",
+    "action_probabilities",
+    "as_policy",
+    "legal_actions",
+    "mdp_values",
+]
+
+Seed = int | np.random.SeedSequence | None
+
+
+def legal_actions(problem: POMDP, belief: Belief, observation: Hashable = None) -> tuple[Any, ...]:
+    """The legal actions under the belief, of which there is at least one.
+
+    Raises:
+        PlanningError: the process is over under the belief.
+
+    Example:
+        >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
+        ...              initial_belief={"here": 1}, legal_actions=["wait"])
+        >>> legal_actions(stay, stay.initial_belief)
+        ('wait',)
+    """
+    actions = problem.actions(belief, observation)
+    if not actions:
+        raise PlanningError(
+            f"decide: the process is over under this belief (its first state: {brief(belief.support[0])}); "
+            "a decision is only asked for before the end"
+        )
+    return actions
+
+
+def action_probabilities(
+    policy: Policy, problem: POMDP, belief: Belief, observation: Hashable = None
+) -> tuple[Mapping[Any, Number], Decision | None]:
+    """``{action: probability}`` of a policy under a belief, and its `Decision` where it makes a single one.
+
+    Example:
+        >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
+        ...              initial_belief={"here": 1}, legal_actions=["wait", "look"])
+        >>> action_probabilities(RandomPolicy(0), stay, stay.initial_belief)[0]
+        {'wait': 0.5, 'look': 0.5}
+    """
+    spread = getattr(policy, "action_probabilities", None)
+    if spread is not None:
+        return spread(problem, belief, observation=observation), None
+    decision = policy.decide(problem, belief, observation=observation)
+    return {decision.action: 1}, decision
+
+
+class FirstAction:
+    """Takes the first legal action, in the problem's order.
+
+    Example:
+        >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
+        ...              initial_belief={"here": 1}, legal_actions=["wait", "look"])
+        >>> FirstAction().decide(stay).action
+        'wait'
+    """
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """The decision under the belief."""
+        belief = problem.initial_belief if belief is None else belief
+        return Decision(legal_actions(problem, belief, observation)[0])
+
+    def __repr__(self) -> str:
+        return "FirstAction()"
+
+
+class RandomPolicy:
+    """Takes a legal action at random, all alike.
+
+    Args:
+        seed: where the draws start; ``None`` takes them from the operating system.
+
+    Example:
+        >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
+        ...              initial_belief={"here": 1}, legal_actions=["wait", "look"])
+        >>> policy = RandomPolicy(seed=1)
+        >>> [policy.decide(stay).action for _ in range(4)]
+        ['wait', 'look', 'look', 'look']
+    """
+
+    def __init__(self, seed: Seed = None) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """The decision under the belief; each call draws anew."""
+        belief = problem.initial_belief if belief is None else belief
+        actions = legal_actions(problem, belief, observation)
+        return Decision(actions[int(self._rng.integers(len(actions)))])
+
+    def action_probabilities(
+        self, problem: POMDP, belief: Belief, *, observation: Hashable = None
+    ) -> dict[Any, Number]:
+        """``{action: 1 / n}`` over the n legal actions."""
+        actions = legal_actions(problem, belief, observation)
+        return dict.fromkeys(actions, 1 / len(actions))
+
+    def seeded(self, seed: Seed) -> "RandomPolicy":
+        """The same policy on other random numbers."""
+        return RandomPolicy(seed)
+
+    def __repr__(self) -> str:
+        return "RandomPolicy()"
+
+
+class ThresholdPolicy:
+    """Takes the action of the first rule whose event is believed at least so much, else another one.
+
+    ``a = a_i`` for the first ``i`` with ``b(E_i) >= p_i``, else ``otherwise``. A rule whose action is not legal under
+    the belief is passed over.
+
+    Args:
+        rules: triples of event, threshold in [0, 1] and action. An event is a state, a set of states, or a function
+            that says whether a state belongs to it.
+        otherwise: the action when no rule holds.
+
+    Raises:
+        ParameterError: a threshold is outside [0, 1].
+
+    Example:
+        >>> coin = POMDP(transition=lambda s, a: s, observation=lambda s, a: s, reward=lambda s, a: s == a,
+        ...              initial_belief={"heads": 0.8, "tails": 0.2}, legal_actions=["look", "heads", "tails"])
+        >>> careful = ThresholdPolicy([("heads", 0.9, "heads"), ("tails", 0.9, "tails")], otherwise="look")
+        >>> careful.decide(coin).action, careful.decide(coin, Belief({"heads": 0.95, "tails": 0.05})).action
+        ('look', 'heads')
+    """
+
+    def __init__(self, rules: Sequence[tuple[Any, Number, Any]], otherwise: Any) -> None:
+        for event, threshold, action in rules:
+            if not 0 <= threshold <= 1:
+                raise ParameterError(
+                    f"rules: the threshold {threshold} of {brief(event)} for {brief(action)} is outside [0, 1]"
+                )
+        self.rules = tuple(rules)
+        self.otherwise = otherwise
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """The decision under the belief.
+
+        Raises:
+            PlanningError: no rule holds, and ``otherwise`` is not legal.
+        """
+        belief = problem.initial_belief if belief is None else belief
+        legal = legal_actions(problem, belief, observation)
+        for event, threshold, action in self.rules:
+            if action in legal and _mass(belief, event) >= threshold:
+                return Decision(action)
+        if self.otherwise not in legal:
+            raise PlanningError(
+                f"otherwise: {brief(self.otherwise)} is not legal here; legal are {', '.join(map(brief, legal))}; "
+                "add a rule with threshold 0 for one of them"
+            )
+        return Decision(self.otherwise)
+
+    def __repr__(self) -> str:
+        return f"ThresholdPolicy({len(self.rules)} rules)"
+
+
+def _mass(belief: Belief, event: Any) -> Number:
+    if isinstance(event, AbstractSet):
+        return total(belief[state] for state in event)
+    if callable(event):
+        return total(probability for state, probability in belief.items() if event(state))
+    return belief[event]
+
+
+def mdp_values(
+    compiled: TabularPOMDP,
+    *,
+    horizon: int | None = None,
+    tolerance: float = 1e-12,
+    max_iterations: int = 100_000,
+) -> tuple[NDArray[np.float64], int]:
+    """``[A, S]``, the Q values of the problem whose state is seen, and how many backups they took.
+
+    ``Q(s, a) = R(s, a) + gamma sum_s' T(s, a, s') max_a' Q(s', a')``, -inf where the action is not legal, 0 in terminal
+    states. Where legality is by the last observation, an action counts as legal if it is after some observation.
+
+    Args:
+        compiled: the problem as arrays.
+        horizon: how many actions remain; ``None`` goes on until no value changes by more than ``tolerance``.
+        tolerance: the largest change of a value, in rewards, at which to stop.
+        max_iterations: how many backups to try.
+
+    Raises:
+        ParameterError: the horizon is below 1.
+        PlanningError: the values did not settle.
+
+    Example:
+        >>> two = POMDP.from_arrays(T=[[[0, 1], [0, 1]]], Z=[[[1], [1]]], R=[[1, 2]], discount=0.5).compiled
+        >>> q, n = mdp_values(two, horizon=2)
+        >>> q
+        array([[2., 3.]])
+
+    Source: Littman, Cassandra and Kaelbling (1995), section 4.1.
+    """
+    if horizon is not None and horizon < 1:
+        raise ParameterError(f"horizon: {horizon}; expected at least 1 action, or None for no limit")
+    legal = compiled.legal.copy()
+    if compiled.legal_after is not None:
+        legal &= np.any(compiled.legal_after, axis=0).reshape(-1, 1)
+    legal[:, compiled.terminal] = True
+    values = np.zeros(compiled.n_states)
+    for iteration in range(1, (max_iterations if horizon is None else horizon) + 1):
+        ahead = np.stack([matrix @ values for matrix in compiled.transition])
+        q = np.where(legal, compiled.reward + compiled.discount * ahead, -np.inf)
+        best = np.where(compiled.terminal, 0.0, q.max(axis=0))
+        change = float(np.abs(best - values).max(initial=0.0))
+        values = best
+        if horizon is None and change <= tolerance:
+            return q, iteration
+        if not np.isfinite(values).all():
+            break
+    else:
+        if horizon is not None:
+            return q, horizon
+    raise PlanningError(
+        f"value iteration: the values still change by {change:.3g} after {iteration} backups "
+        f"(discount {compiled.discount}); give a horizon, a larger tolerance, or a discount below 1"
+    )
+
+
+class QMDPPolicy:
+    """Takes the action that would be best if the state were seen from the next step on.
+
+    ``a = argmax_a sum_s b(s) Q_MDP(s, a)``: good where information comes for free, blind to what information is worth.
+
+    Args:
+        horizon: how many actions to look ahead; ``None`` until the values settle.
+        tolerance: the largest change of a value, in rewards, at which they have settled.
+
+    Example:
+        >>> coin = POMDP(transition=lambda s, a: s, observation=lambda s, a: s, reward=lambda s, a: float(s == a),
+        ...              initial_belief={"heads": 0.8, "tails": 0.2}, legal_actions=["tails", "heads"])
+        >>> QMDPPolicy(horizon=1).decide(coin).action
+        'heads'
+
+    Source: Littman, Cassandra and Kaelbling (1995).
+    """
+
+    def __init__(self, *, horizon: int | None = None, tolerance: float = 1e-12) -> None:
+        self.horizon = horizon
+        self.tolerance = tolerance
+        self._solved: tuple[POMDP, NDArray[np.float64], int] | None = None
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """The decision under the belief, with the Q value of every legal action.
+
+        Raises:
+            ModelError: the problem cannot be compiled.
+            PlanningError: the values do not settle.
+        """
+        belief = problem.initial_belief if belief is None else belief
+        compiled = problem.compiled
+        if self._solved is None or self._solved[0] is not problem:
+            self._solved = (problem, *mdp_values(compiled, horizon=self.horizon, tolerance=self.tolerance))
+        _, q, backups = self._solved
+        vector = compiled.vector(belief)
+        support = np.flatnonzero(vector)
+        q_values = {
+            action: float(vector[support] @ q[compiled.action_index[action], support])
+            for action in legal_actions(problem, belief, observation)
+        }
+        best = max(q_values.values())
+        ties = tuple(action for action, value in q_values.items() if value == best)
+        return Decision(ties[0], value=best, q_values=q_values, ties=ties, stats={"backups": backups})
+
+    def __repr__(self) -> str:
+        return f"QMDPPolicy(horizon={self.horizon})"
+
+
+class FunctionPolicy:
+    """A plain function as a policy.
+
+    Args:
+        function: takes ``(belief)``, ``(problem, belief)`` or ``(problem, belief, observation)`` and returns an action,
+            or a whole `Decision`.
+        name: how tables call it; the function's own name by default.
+
+    Example:
+        >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
+        ...              initial_belief={"here": 1}, legal_actions=["wait", "look"])
+        >>> FunctionPolicy(lambda belief: "look").decide(stay).action
+        'look'
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
+        self.function = function
+        self.name = name or getattr(function, "__name__", type(function).__name__)
+        positional = [
+            p
+            for p in inspect.signature(function).parameters.values()
+            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
+        ]
+        if not 1 <= len(positional) <= 3:
+            raise ParameterError(
+                f"policy: the function {self.name} takes {len(positional)} arguments; "
+                "expected (belief), (problem, belief) or (problem, belief, observation)"
+            )
+        self._arity = len(positional)
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """The decision under the belief.
+
+        Raises:
+            PlanningError: the function returns an action that is not legal.
+        """
+        belief = problem.initial_belief if belief is None else belief
+        arguments = {1: (belief,), 2: (problem, belief), 3: (problem, belief, observation)}[self._arity]
+        outcome = self.function(*arguments)
+        decision = outcome if isinstance(outcome, Decision) else Decision(outcome)
+        legal = legal_actions(problem, belief, observation)
+        if decision.action not in legal:
+            raise PlanningError(
+                f"policy: {self.name} chose {brief(decision.action)}, which is not legal here; "
+                f"legal are {', '.join(brief(action, 30) for action in legal[:8])}"
+            )
+        return decision
+
+    def __repr__(self) -> str:
+        return f"FunctionPolicy({self.name})"
+
+
+def as_policy(policy: Any) -> Policy:
+    """The policy that a policy or a plain function stands for.
+
+    Raises:
+        ParameterError: it is neither.
+
+    Example:
+        >>> as_policy(FirstAction()), as_policy(lambda belief: "wait")
+        (FirstAction(), FunctionPolicy(<lambda>))
+    """
+    if isinstance(policy, type):
+        raise ParameterError(f"policy: {policy.__name__} is a class; pass an instance, {policy.__name__}(...)")
+    if isinstance(policy, Policy):
+        return policy
+    if callable(policy):
+        return FunctionPolicy(policy)
+    raise ParameterError(f"policy: {brief(policy)} has no decide(problem, belief) and is not a function")

@@ -1,0 +1,374 @@
+"""Policies side by side: values, paired differences, regret to a clairvoyant one, time per decision."""
+
+import html
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pomdp_hier.errors import MissingExtraError, ParameterError
+from pomdp_hier.planning.policies import as_policy, mdp_values
+from pomdp_hier.pomdp import POMDP
+from pomdp_hier.simulation.exact import Visit, policy_value
+from pomdp_hier.simulation.monte_carlo import Episode, mean_interval, simulate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["ComparisonRow", "PolicyComparison", "clairvoyant_value", "compare_policies", "compare_values"]
+
+# Exact values of floats that differ by less than this are the same value, differently rounded.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One policy in a comparison.
+
+    Attributes:
+        name: what the policy is called.
+        value: its mean return.
+        interval: the t interval of the mean, ``None`` where the value is exact.
+        difference: its value less the baseline's.
+        difference_interval: the t interval of the mean paired difference, ``None`` where the difference is exact.
+        verdict: ``"baseline"``, ``"better"``, ``"worse"``, ``"same"`` (equal in every pair) or
+            ``"not distinguishable"``.
+        regret: the clairvoyant value less its value, ``None`` where there is none to compare with.
+        seconds_per_decision: the mean time of one decision, ``None`` where it was not measured.
+    """
+
+    name: str
+    value: float
+    interval: tuple[float, float] | None
+    difference: float
+    difference_interval: tuple[float, float] | None
+    verdict: str
+    regret: float | None
+    seconds_per_decision: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyComparison:
+    """A table of policies; ``print`` it, look at it in a notebook, or take its rows.
+
+    Attributes:
+        rows: one a policy, in the order in which they were given.
+        baseline: the name of the policy that the others are held against.
+        clairvoyant: the value of the policy that sees the state, ``None`` if it was not asked for.
+        method: ``"exact"``, ``"monte-carlo"``, or what else the values come from.
+        n: how many paired values stand behind a mean, ``None`` where values are exact.
+        confidence: the level of the intervals.
+        traces: what each policy did (`Visit` or `Episode` records), if asked for.
+    """
+
+    rows: tuple[ComparisonRow, ...]
+    baseline: str
+    clairvoyant: float | None
+    method: str
+    n: int | None
+    confidence: float
+    traces: Mapping[str, Sequence[Visit | Episode]] = field(default_factory=dict, repr=False)
+
+    def __getitem__(self, name: str) -> ComparisonRow:
+        for row in self.rows:
+            if row.name == name:
+                return row
+        raise KeyError(f"{name!r}; there are {', '.join(row.name for row in self.rows)}")
+
+    def __iter__(self) -> Iterator[ComparisonRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def best(self) -> ComparisonRow:
+        """The row of the highest value, the first of several."""
+        return max(self.rows, key=lambda row: row.value)
+
+    def _cells(self) -> list[list[str]]:
+        """The table as text, the header first."""
+        percent = f"{100 * self.confidence:g} %"
+        header = ["policy", "value", f"{percent} interval", f"against {self.baseline}", f"{percent} interval"]
+        header += ["verdict", "regret", "ms/decision"]
+        lines = [header]
+        for row in self.rows:
+            base = row.verdict == "baseline"
+            lines.append(
+                [
+                    row.name,
+                    f"{row.value:.4f}",
+                    _span(row.interval),
+                    "" if base else f"{row.difference:+.4f}",
+                    "" if base else _span(row.difference_interval),
+                    row.verdict,
+                    "" if row.regret is None else f"{row.regret:.4f}",
+                    "" if row.seconds_per_decision is None else f"{1000 * row.seconds_per_decision:.3g}",
+                ]
+            )
+        used = [c for c in range(len(header)) if c == 0 or any(line[c] for line in lines[1:])]
+        return [[line[c] for c in used] for line in lines]
+
+    def _caption(self) -> str:
+        parts = [self.method if self.n is None else f"{self.method}, n = {self.n}"]
+        if self.clairvoyant is not None:
+            parts.append(f"clairvoyant {self.clairvoyant:.4f}")
+        return ", ".join(parts)
+
+    def __str__(self) -> str:
+        cells = self._cells()
+        widths = [max(len(line[c]) for line in cells) for c in range(len(cells[0]))]
+        names = {0, cells[0].index("verdict")}
+        text = [
+            "  ".join(
+                cell.ljust(w) if c in names else cell.rjust(w)
+                for c, (cell, w) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in cells
+        ]
+        return "\n".join([*text, self._caption()])
+
+    def _repr_html_(self) -> str:
+        """The table for a notebook."""
+        header, *body = self._cells()
+        head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
+        rows = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in line)}</tr>" for line in body)
+        caption = f"<caption>{html.escape(self._caption())}</caption>"
+        return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as plain values, fit for JSON (NaN as ``None``)."""
+        return {
+            "method": self.method,
+            "n": self.n,
+            "confidence": self.confidence,
+            "baseline": self.baseline,
+            "clairvoyant": self.clairvoyant,
+            "policies": [{key: _plain(value) for key, value in asdict(row).items()} for row in self.rows],
+        }
+
+    def to_frame(self) -> "pd.DataFrame":
+        """The rows as a pandas frame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtraError("to_frame needs pandas; pip install 'pomdp-hier[frames]'") from error
+        return pd.DataFrame([asdict(row) for row in self.rows]).set_index("name")
+
+
+def _span(interval: tuple[float, float] | None) -> str:
+    return "" if interval is None or math.isnan(interval[0]) else f"[{interval[0]:.4f}, {interval[1]:.4f}]"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def clairvoyant_value(environment: POMDP, *, horizon: int | None = None, tolerance: float = 1e-12) -> float:
+    """The value of the best policy that sees the environment's state: ``sum_s b(s) V_MDP(s)``, no policy's is higher.
+
+    Raises:
+        PlanningError: without a horizon, the values do not settle.
+
+    Example:
+        >>> coin = POMDP(transition=lambda s, a: "end", observation=lambda s, a: "done",
+        ...              reward=lambda s, a: 1 if a == s else -1, terminal=["end"],
+        ...              initial_belief={"heads": 0.5, "tails": 0.5}, legal_actions=["heads", "tails"])
+        >>> clairvoyant_value(coin)
+        1.0
+
+    Source: Littman, Cassandra and Kaelbling (1995), section 4.1.
+    """
+    if horizon == 0:
+        return 0.0
+    compiled = environment.compiled
+    q, _ = mdp_values(compiled, horizon=horizon, tolerance=tolerance)
+    return float(compiled.initial @ np.where(compiled.terminal, 0.0, q.max(axis=0)))
+
+
+def compare_values(
+    values: Mapping[str, NDArray[np.float64]],
+    *,
+    baseline: str | None = None,
+    clairvoyant: float | None = None,
+    confidence: float = 0.95,
+    method: str = "monte-carlo",
+    seconds: Mapping[str, float] | None = None,
+    traces: Mapping[str, Sequence[Visit | Episode]] | None = None,
+) -> PolicyComparison:
+    """The comparison of paired values, ``[n]`` a policy; a single value each counts as exact.
+
+    Two policies are told apart when the t interval of their mean paired difference leaves 0 out. The interval is for
+    one pair; several policies held against one baseline are several chances to err.
+
+    Args:
+        values: the values of each policy; position ``i`` of all of them belongs together.
+        baseline: the policy that the others are held against; the first by default.
+        clairvoyant: the value that regret is measured from.
+        confidence: the level of the intervals, in (0, 1).
+        method: where the values come from, for the caption.
+        seconds: the mean seconds of a decision, by policy.
+        traces: records of what each policy did.
+
+    Raises:
+        ParameterError: no values, values of different lengths, or a baseline that is not there.
+
+    Example:
+        >>> print(compare_values({"a": np.array([1.0]), "b": np.array([1.5])}, method="exact", clairvoyant=2.0))
+        policy   value  against a  verdict   regret
+        a       1.0000             baseline  1.0000
+        b       1.5000    +0.5000  better    0.5000
+        exact, clairvoyant 2.0000
+    """
+    if not values:
+        raise ParameterError("values: no policy was given; expected at least one")
+    baseline = next(iter(values)) if baseline is None else baseline
+    if baseline not in values:
+        raise ParameterError(f"baseline: {baseline!r} is not among {', '.join(values)}")
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence: {confidence} is outside (0, 1); 0.95 is usual")
+    lengths = {len(array) for array in values.values()}
+    if len(lengths) != 1 or 0 in lengths:
+        raise ParameterError(f"values: lengths {sorted(lengths)}; paired values are equally many, and at least one")
+    n = lengths.pop()
+    reference = values[baseline]
+    rows = []
+    for name, array in values.items():
+        mean = math.fsum(array) / n
+        difference = array - reference
+        rows.append(
+            ComparisonRow(
+                name=name,
+                value=mean,
+                interval=mean_interval(array, confidence) if n > 1 else None,
+                difference=math.fsum(difference) / n,
+                difference_interval=mean_interval(difference, confidence) if n > 1 else None,
+                verdict="baseline" if name == baseline else _verdict(difference, confidence),
+                regret=None if clairvoyant is None else clairvoyant - mean,
+                seconds_per_decision=(seconds or {}).get(name),
+            )
+        )
+    return PolicyComparison(
+        tuple(rows), baseline, clairvoyant, method, n if n > 1 else None, confidence, dict(traces or {})
+    )
+
+
+def _verdict(difference: NDArray[np.float64], confidence: float) -> str:
+    if np.abs(difference).max() <= ROUNDING:
+        return "same"
+    low, high = (difference[0], difference[0]) if len(difference) == 1 else mean_interval(difference, confidence)
+    if low > 0:
+        return "better"
+    return "worse" if high < 0 else "not distinguishable"
+
+
+def compare_policies(
+    policies: Mapping[str, Any] | Sequence[Any],
+    problem: POMDP,
+    environment: POMDP | None = None,
+    *,
+    method: Literal["exact", "monte-carlo"] = "exact",
+    n_episodes: int = 1000,
+    seed: int | None = 0,
+    horizon: int | None = None,
+    updater: Any = None,
+    baseline: str | None = None,
+    clairvoyant: bool | float = True,
+    half_width: float | None = None,
+    confidence: float = 0.95,
+    trace: bool | int = False,
+) -> PolicyComparison:
+    """The policies side by side in one environment, each with the same agent's model and the same luck.
+
+    Args:
+        policies: a mapping from names, or a sequence whose members are named by their ``name`` or ``repr``.
+        problem: the agent's own model.
+        environment: the model that generates states, observations and rewards; the agent's own by default.
+        method: ``"exact"`` enumerates beliefs; ``"monte-carlo"`` simulates, with paired random numbers.
+        n_episodes: how many episodes a policy.
+        seed: where the random numbers start.
+        horizon: the most actions in a run; ``None`` for no limit.
+        updater: how the agent updates its belief; Bayes' rule by default.
+        baseline: the name of the policy that the others are held against; the first by default.
+        clairvoyant: True to take the regret to the policy that sees the environment's state, or its value; False for
+            no regret.
+        half_width: simulate each policy until half its interval is no wider, in rewards. Policies are then paired over
+            as many episodes as all of them ran.
+        confidence: the level of the intervals.
+        trace: keep what each policy did: all visits (exact), or so many episodes (True: 10).
+
+    Raises:
+        ParameterError: an unknown method, no policies, a baseline that is not there.
+
+    Example:
+        >>> coin = POMDP(transition=lambda s, a: "end", observation=lambda s, a: "done",
+        ...              reward=lambda s, a: 1 if a == s else -1, terminal=["end"],
+        ...              initial_belief={"heads": 0.75, "tails": 0.25}, legal_actions=["tails", "heads"])
+        >>> table = compare_policies({"likely": lambda belief: belief.mpe(), "tails": lambda belief: "tails"}, coin)
+        >>> [(row.name, row.value, row.verdict, row.regret) for row in table]
+        [('likely', 0.5, 'baseline', 0.5), ('tails', -0.5, 'worse', 1.5)]
+    """
+    named = _named(policies)
+    if method not in ("exact", "monte-carlo"):
+        raise ParameterError(f"method: {method!r} is neither 'exact' nor 'monte-carlo'")
+    values: dict[str, NDArray[np.float64]] = {}
+    seconds: dict[str, float] = {}
+    traces: dict[str, Sequence[Visit | Episode]] = {}
+    keep = 10 if trace is True else int(trace)
+    for name, policy in named.items():
+        if method == "exact":
+            exact = policy_value(policy, problem, environment, updater=updater, horizon=horizon, trace=bool(trace))
+            values[name], seconds[name] = np.array([float(exact.value)]), exact.seconds_per_decision
+            traces[name] = exact.visits
+        else:
+            sampled = simulate(
+                policy,
+                problem,
+                environment,
+                n_episodes=n_episodes,
+                seed=seed,
+                horizon=horizon,
+                updater=updater,
+                half_width=half_width,
+                confidence=confidence,
+                keep_episodes=keep,
+            )
+            values[name], seconds[name] = sampled.values, sampled.seconds_per_decision
+            traces[name] = sampled.episodes
+    shortest = min(len(array) for array in values.values()) if values else 0
+    ceiling = clairvoyant if isinstance(clairvoyant, (int, float)) and not isinstance(clairvoyant, bool) else None
+    if clairvoyant is True:
+        ceiling = clairvoyant_value(problem if environment is None else environment, horizon=horizon)
+    return compare_values(
+        {name: array[:shortest] for name, array in values.items()},
+        baseline=baseline,
+        clairvoyant=ceiling,
+        confidence=confidence,
+        method=method,
+        seconds=seconds,
+        traces=traces if trace else None,
+    )
+
+
+def _named(policies: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+    """Policies by name; a name that comes again gets a number."""
+    if isinstance(policies, Mapping):
+        return {str(name): as_policy(policy) for name, policy in policies.items()}
+    named: dict[str, Any] = {}
+    for policy in map(as_policy, policies):
+        name = base = str(getattr(policy, "name", None) or policy)
+        count = 1
+        while name in named:
+            count += 1
+            name = f"{base} ({count})"
+        named[name] = policy
+    return named

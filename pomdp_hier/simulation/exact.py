@@ -1,0 +1,237 @@
+"""The exact value of a policy in an environment that may differ from the model that its agent believes.
+
+The agent decides from its belief, which it updates by its own model. The environment moves, rewards and generates the
+observations by another. The environment's distribution over states and the agent's belief are all that matters for what
+comes next, and the value is linear in the first: histories that lead to the same belief are therefore added up.
+"""
+
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pomdp_hier.beliefs import BayesUpdater, as_updater
+from pomdp_hier.errors import ImpossibleObservationError, ParameterError, PlanningError
+from pomdp_hier.planning.decision import Decision, Policy
+from pomdp_hier.planning.policies import action_probabilities, as_policy
+from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.numeric import Number, brief, total
+
+__all__ = ["PolicyValue", "Visit", "policy_value"]
+
+Update = Callable[[Belief, Any, Any], Belief]
+
+
+@dataclass(frozen=True, eq=False)
+class Visit:
+    """One belief at which a policy decides in an exact evaluation.
+
+    Attributes:
+        step: how many actions came before.
+        belief: what the agent believes.
+        weights: ``{s: probability}`` of the environment being in ``s`` here; their sum is the probability of the visit.
+        actions: ``{action: probability}``, what the policy does.
+        decision: the policy's `Decision`, ``None`` if it draws its action.
+        observation: the last observation, ``None`` at the start.
+        previous: the visit before, and the action that led here (of one history, where several lead here).
+    """
+
+    step: int
+    belief: Belief
+    weights: Mapping[Any, Number]
+    actions: Mapping[Any, Number]
+    decision: Decision | None
+    observation: Any
+    previous: tuple["Visit", Any] | None = field(repr=False)
+
+    @property
+    def probability(self) -> Number:
+        """The probability that the run comes by here."""
+        return total(self.weights.values())
+
+    @property
+    def history(self) -> tuple[tuple[Any, Any], ...]:
+        """The (action, observation) pairs of one history that leads here, from the start."""
+        pairs: list[tuple[Any, Any]] = []
+        visit = self
+        while visit.previous is not None:
+            before, action = visit.previous
+            pairs.append((action, visit.observation))
+            visit = before
+        return tuple(reversed(pairs))
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyValue:
+    """What a policy is worth, exactly.
+
+    Attributes:
+        value: the expected discounted sum of rewards, in the environment's reward unit.
+        n_beliefs: how many (step, belief) pairs were decided at.
+        n_steps: the length of the longest run.
+        unfinished: the probability that a run was still going on when the horizon was reached.
+        seconds_per_decision: the mean time that the policy took.
+        visits: every belief that was decided at, if asked for, in order of the step.
+    """
+
+    value: Number
+    n_beliefs: int
+    n_steps: int
+    unfinished: Number
+    seconds_per_decision: float = field(repr=False)
+    visits: tuple[Visit, ...] = field(default=(), repr=False)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+
+def update_of(updater: Any, problem: POMDP) -> Update:
+    """The function ``(belief, action, observation) -> belief`` of an updater; Bayes' rule for ``None``."""
+    return BayesUpdater(problem).update if updater is None else as_updater(updater, problem).update
+
+
+def policy_value(
+    policy: Any,
+    problem: POMDP,
+    environment: POMDP | None = None,
+    *,
+    updater: Any = None,
+    horizon: int | None = None,
+    trace: bool = False,
+    max_beliefs: int = 1_000_000,
+) -> PolicyValue:
+    """The exact value of a policy whose agent believes ``problem`` while ``environment`` is what happens.
+
+    ``V = sum_t gamma^t sum_s p_t(s, b) sum_a pi(a | b) R_env(s, a)`` over every pair of state and belief that can be
+    reached. A run ends when the environment is in a terminal state, when the agent's belief says that it is over, or
+    after ``horizon`` actions. The discount is the environment's.
+
+    Args:
+        policy: a `Policy` or a plain function of the belief. If it draws numbers and has no ``action_probabilities``
+            (POUCT, say), the value is that of the decisions it happened to make.
+        problem: the agent's own model; its initial belief is where the agent starts.
+        environment: the model that generates states, observations and rewards; the agent's own by default.
+        updater: how the agent updates its belief; Bayes' rule in its own model by default.
+        horizon: the most actions in a run; ``None`` for no limit, where every run must come to an end.
+        trace: keep every visit.
+        max_beliefs: how many beliefs may be decided at before giving up.
+
+    Raises:
+        ImpossibleObservationError: the environment makes an observation that the agent's model rules out.
+        PlanningError: more than ``max_beliefs`` were reached.
+
+    Example:
+        >>> def bet(right):
+        ...     return POMDP(transition=lambda s, a: "end", observation=lambda s, a: "done",
+        ...                  reward=lambda s, a: 1 if a == s else -1, terminal=["end"],
+        ...                  initial_belief={"heads": right, "tails": 1 - right}, legal_actions=["heads", "tails"])
+        >>> policy_value(lambda belief: belief.mpe(), bet(0.9), bet(0.25)).value
+        -0.5
+
+    Source: Kaelbling, Littman and Cassandra (1998), section 4.1, with two models in place of one.
+    """
+    if horizon is not None and horizon < 0:
+        raise ParameterError(f"horizon: {horizon}; expected a number of actions, 0 or more, or None")
+    environment = problem if environment is None else environment
+    run = _Evaluation(as_policy(policy), problem, environment, update_of(updater, problem), max_beliefs)
+    return run.value(horizon, trace)
+
+
+@dataclass
+class _Pair:
+    """The environment's unnormalised distribution over states that goes with one belief of the agent."""
+
+    belief: Belief
+    observation: Any
+    weights: dict[Any, Number]
+    previous: tuple[Visit, Any] | None
+
+
+class _Evaluation:
+    def __init__(self, policy: Policy, problem: POMDP, environment: POMDP, update: Update, max_beliefs: int) -> None:
+        self.policy = policy
+        self.problem = problem
+        self.environment = environment
+        self.update = update
+        self.max_beliefs = max_beliefs
+        self.seconds = 0.0
+
+    def value(self, horizon: int | None, trace: bool) -> PolicyValue:
+        start = self._alive(self.environment.initial_belief.get_histogram())
+        pairs = [_Pair(self.problem.initial_belief, None, start, None)] if start else []
+        terms: list[Number] = []
+        visits: list[Visit] = []
+        step = count = 0
+        discount: Number = 1
+        while pairs and step != horizon:
+            count += len(pairs)
+            if count > self.max_beliefs:
+                raise PlanningError(
+                    f"policy_value: more than {self.max_beliefs} beliefs were reached by step {step}; "
+                    "give a horizon, raise max_beliefs, or simulate instead"
+                )
+            policy = self.policy.at_step(step) if hasattr(self.policy, "at_step") else self.policy
+            merged: dict[tuple[Belief, Hashable], _Pair] = {}
+            for pair in pairs:
+                visit = self._visit(policy, pair, step)
+                if visit is None:
+                    continue
+                if trace:
+                    visits.append(visit)
+                for action, probability in visit.actions.items():
+                    if probability != 0:
+                        terms.append(discount * probability * self._reward(pair.weights, action))
+                        self._advance(visit, action, probability, merged)
+            pairs = list(merged.values())
+            discount = discount * self.environment.discount
+            step += 1
+        unfinished = total(weight for pair in pairs for weight in pair.weights.values())
+        return PolicyValue(total(terms), count, step, unfinished, self.seconds / max(count, 1), tuple(visits))
+
+    def _alive(self, weights: Mapping[Any, Number]) -> dict[Any, Number]:
+        return {state: weight for state, weight in weights.items() if not self.environment.is_terminal(state)}
+
+    def _visit(self, policy: Policy, pair: _Pair, step: int) -> Visit | None:
+        """The policy's decision, ``None`` where the agent believes that all is over."""
+        if self.problem.is_over(pair.belief):
+            return None
+        began = time.perf_counter()
+        actions, decision = action_probabilities(policy, self.problem, pair.belief, pair.observation)
+        self.seconds += time.perf_counter() - began
+        return Visit(step, pair.belief, pair.weights, actions, decision, pair.observation, pair.previous)
+
+    def _reward(self, weights: Mapping[Any, Number], action: Any) -> Number:
+        return total(weight * self.environment.expected_reward(state, action) for state, weight in weights.items())
+
+    def _advance(
+        self, visit: Visit, action: Any, probability: Number, merged: dict[tuple[Belief, Hashable], _Pair]
+    ) -> None:
+        """Adds what follows the action to the pairs of the next step."""
+        for observation, row in joint(self.environment, visit.weights, action).items():
+            weights = self._alive(row)
+            if not weights:
+                continue
+            try:
+                belief = self.update(visit.belief, action, observation)
+            except ImpossibleObservationError as error:
+                raise ImpossibleObservationError(conflict([*visit.history, (action, observation)])) from error
+            pair = merged.setdefault((belief, observation), _Pair(belief, observation, {}, (visit, action)))
+            for state, weight in weights.items():
+                pair.weights[state] = pair.weights.get(state, 0) + probability * weight
+
+
+def joint(environment: POMDP, weights: Mapping[Any, Number], action: Any) -> dict[Any, dict[Any, Number]]:
+    """``{o: {s': mass}}`` after the action from unnormalised weights over states."""
+    return environment.joint(weights, action)  # type: ignore[arg-type]  # only its items are asked for
+
+
+def conflict(history: Sequence[tuple[Any, Any]]) -> str:
+    """The message about a history whose last observation is impossible in the agent's model."""
+    action, observation = history[-1]
+    shown = ", ".join(f"{brief(a, 30)} -> {brief(o, 30)}" for a, o in history[-6:])
+    skipped = f"{len(history) - 6} earlier steps, " if len(history) > 6 else ""
+    return (
+        f"step {len(history) - 1}: the environment makes the observation {brief(observation)} after {brief(action)}, "
+        f"which has probability 0 in the agent's model; history: {skipped}{shown}. Give the agent a model or an "
+        "updater in which everything that happens is possible"
+    )

@@ -1,0 +1,333 @@
+"""Monte Carlo value of a policy: episodes on paired random numbers, with t intervals and an early stop.
+
+Episode ``i`` draws everything from ``SeedSequence(seed, spawn_key=(i,))``, the environment and the policy from separate
+streams. Two policies run with the same seed therefore meet the same luck for as long as they act alike.
+"""
+
+import math
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from pomdp_hier.errors import ImpossibleObservationError, ParameterError
+from pomdp_hier.planning.decision import Decision, Policy
+from pomdp_hier.planning.policies import as_policy
+from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.numeric import Number
+from pomdp_hier.simulation.exact import conflict, update_of
+
+__all__ = ["Episode", "SimulationResult", "Step", "mean_interval", "simulate"]
+
+# How many decisions of a policy that draws nothing are remembered, so that 10^6 episodes do not plan 10^6 times.
+_REMEMBERED = 100_000
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One step of an episode.
+
+    Attributes:
+        state: the environment's state before the action.
+        belief: the agent's belief before the action.
+        action: what the agent did.
+        next_state: the environment's state after it.
+        observation: what the agent perceived then.
+        reward: what the step earned.
+        decision: why the agent did it.
+    """
+
+    state: Any
+    belief: Belief
+    action: Any
+    next_state: Any
+    observation: Any
+    reward: Number
+    decision: Decision = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """One simulated run.
+
+    Attributes:
+        steps: what happened, in order.
+        value: the discounted sum of rewards.
+        finished: False if the horizon cut the run short.
+    """
+
+    steps: tuple[Step, ...]
+    value: float
+    finished: bool
+
+
+@dataclass(frozen=True, eq=False)
+class SimulationResult:
+    """What a policy earned in simulation.
+
+    Attributes:
+        values: ``[n]``, the discounted return of each episode, in the environment's reward unit.
+        confidence: the level of the interval.
+        seconds_per_decision: the mean time of the policy's ``decide``, over the calls that were really made.
+        unfinished: how many episodes the horizon cut short.
+        stopped_early: whether the wanted half-width was reached; the interval's coverage is nominal then.
+        episodes: the records, as many as were asked for.
+    """
+
+    values: NDArray[np.float64] = field(repr=False)
+    confidence: float
+    seconds_per_decision: float
+    unfinished: int
+    stopped_early: bool
+    episodes: tuple[Episode, ...] = field(repr=False)
+
+    @property
+    def n_episodes(self) -> int:
+        """How many episodes were run."""
+        return len(self.values)
+
+    @property
+    def value(self) -> float:
+        """The mean return."""
+        return float(np.mean(self.values))
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error of the mean, NaN for one episode."""
+        n = len(self.values)
+        return float(np.std(self.values, ddof=1) / math.sqrt(n)) if n > 1 else math.nan
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The t interval of the mean at the given confidence."""
+        return mean_interval(self.values, self.confidence)
+
+
+def mean_interval(values: NDArray[np.float64], confidence: float) -> tuple[float, float]:
+    """The t interval ``mean ± t * s / sqrt(n)`` of the mean, (NaN, NaN) for fewer than two values.
+
+    Example:
+        >>> [round(end, 4) for end in mean_interval(np.array([0.0, 1.0, 2.0]), 0.95)]
+        [-1.4841, 3.4841]
+
+    Source: Student (1908).
+    """
+    n = len(values)
+    if n < 2:
+        return math.nan, math.nan
+    mean = float(np.mean(values))
+    half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * float(np.std(values, ddof=1)) / math.sqrt(n)
+    return mean - half, mean + half
+
+
+def simulate(
+    policy: Any,
+    problem: POMDP,
+    environment: POMDP | None = None,
+    *,
+    n_episodes: int = 1000,
+    seed: int | None = 0,
+    horizon: int | None = None,
+    updater: Any = None,
+    half_width: float | None = None,
+    confidence: float = 0.95,
+    keep_episodes: int = 0,
+    batch: int = 100,
+) -> SimulationResult:
+    """The mean return of a policy over simulated episodes.
+
+    Args:
+        policy: a `Policy` or a plain function of the belief. If it has ``seeded`` it gets its own stream an episode,
+            and every decision is made anew; otherwise equal beliefs are decided once.
+        problem: the agent's own model.
+        environment: the model that generates states, observations and rewards; the agent's own by default.
+        n_episodes: how many episodes, at the most if ``half_width`` is given.
+        seed: where the random numbers start; the same seed pairs the episodes of two policies.
+        horizon: the most actions in an episode; ``None`` for no limit.
+        updater: how the agent updates its belief; Bayes' rule in its own model by default.
+        half_width: stop once half the interval is no wider than this, in rewards; looked at after every ``batch``.
+        confidence: the level of the interval, in (0, 1).
+        keep_episodes: how many of the first episodes to record step by step.
+        batch: how many episodes to run between two looks.
+
+    Raises:
+        ParameterError: a number is out of its range.
+        ImpossibleObservationError: an observation that the agent's model rules out; the message holds the history.
+
+    Example:
+        >>> fair = POMDP(transition=lambda s, a: "end", observation=lambda s, a: "done",
+        ...              reward=lambda s, a: 1 if a == s else 0, terminal=["end"],
+        ...              initial_belief={"heads": 0.5, "tails": 0.5}, legal_actions=["heads", "tails"])
+        >>> result = simulate(lambda belief: "heads", fair, n_episodes=400, seed=3)
+        >>> low, high = result.interval
+        >>> low < 0.5 < high
+        True
+    """
+    _validate(n_episodes, horizon, half_width, confidence, batch)
+    run = _Simulator(
+        as_policy(policy),
+        problem,
+        problem if environment is None else environment,
+        update_of(updater, problem),
+        horizon,
+        remember_beliefs=not hasattr(updater, "rng"),  # an updater that draws updates each time anew
+    )
+    values: list[float] = []
+    episodes: list[Episode] = []
+    unfinished = 0
+    stopped_early = False
+    sequences = _episode_seeds(seed)
+    while len(values) < n_episodes and not stopped_early:
+        for _ in range(min(batch, n_episodes - len(values))):
+            steps, value, finished = run.episode(next(sequences), keep=len(episodes) < keep_episodes)
+            values.append(value)
+            unfinished += not finished
+            if len(episodes) < keep_episodes:
+                episodes.append(Episode(tuple(steps), value, finished))
+        if half_width is not None:
+            low, high = mean_interval(np.array(values), confidence)
+            stopped_early = high - low <= 2 * half_width and len(values) < n_episodes
+    return SimulationResult(
+        values=np.array(values),
+        confidence=confidence,
+        seconds_per_decision=run.seconds / max(run.n_decisions, 1),
+        unfinished=unfinished,
+        stopped_early=stopped_early,
+        episodes=tuple(episodes),
+    )
+
+
+def _validate(n_episodes: int, horizon: int | None, half_width: float | None, confidence: float, batch: int) -> None:
+    if n_episodes < 1 or batch < 1:
+        raise ParameterError(f"n_episodes, batch: {n_episodes}, {batch}; expected at least 1 of each")
+    if horizon is not None and horizon < 0:
+        raise ParameterError(f"horizon: {horizon}; expected a number of actions, 0 or more, or None")
+    if half_width is not None and not half_width > 0:
+        raise ParameterError(f"half_width: {half_width}; expected a positive width, in rewards")
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence: {confidence} is outside (0, 1); 0.95 is usual")
+
+
+def _episode_seeds(seed: int | None) -> Iterator[np.random.SeedSequence]:
+    entropy = np.random.SeedSequence(seed).entropy
+    episode = 0
+    while True:
+        yield np.random.SeedSequence(entropy, spawn_key=(episode,))
+        episode += 1
+
+
+class _Row:
+    """A distribution laid out for drawing by one uniform number."""
+
+    __slots__ = ("bounds", "outcomes")
+
+    def __init__(self, distribution: Mapping[Any, Number]) -> None:
+        pairs = [(outcome, float(p)) for outcome, p in distribution.items() if p != 0]
+        self.outcomes = [outcome for outcome, _ in pairs]
+        self.bounds = np.cumsum([p for _, p in pairs])
+
+    def draw(self, uniform: float) -> Any:
+        if len(self.outcomes) == 1:
+            return self.outcomes[0]
+        position = int(np.searchsorted(self.bounds, uniform * self.bounds[-1], side="right"))
+        return self.outcomes[min(position, len(self.outcomes) - 1)]
+
+
+class _Simulator:
+    """Runs episodes; remembers rows of the models and, for a policy that draws nothing, decisions and beliefs."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        problem: POMDP,
+        environment: POMDP,
+        update: Callable[[Belief, Any, Any], Belief],
+        horizon: int | None,
+        remember_beliefs: bool,
+    ) -> None:
+        self.policy = policy
+        self.problem = problem
+        self.environment = environment
+        self.update = update
+        self.horizon = horizon
+        self.seconds = 0.0
+        self.n_decisions = 0
+        self._draws = hasattr(policy, "seeded")
+        self._remembers = remember_beliefs
+        self._timed = hasattr(policy, "at_step")
+        self._start = _Row(environment.initial_belief.get_histogram())
+        self._successors: dict[Any, _Row] = {}
+        self._observations: dict[Any, _Row] = {}
+        self._decisions: dict[Any, Decision] = {}
+        self._beliefs: dict[Any, Belief] = {}
+
+    def episode(self, seed: np.random.SeedSequence, *, keep: bool) -> tuple[list[Step], float, bool]:
+        """One run: its steps (if kept), its discounted return, and whether it came to an end."""
+        environment = self.environment
+        world, own = seed.spawn(2)
+        policy = self.policy.seeded(own) if self._draws else self.policy  # type: ignore[attr-defined]
+        rng = np.random.default_rng(world)
+        state = self._start.draw(rng.random())
+        belief, observation = self.problem.initial_belief, None
+        terms: list[float] = []
+        steps: list[Step] = []
+        history: list[tuple[Any, Any]] = []
+        discount, gamma = 1.0, float(environment.discount)
+        while len(terms) != self.horizon:
+            if environment.is_terminal(state) or self.problem.is_over(belief):
+                return steps, math.fsum(terms), True
+            decision = self._decide(policy, belief, observation, len(terms))
+            action = decision.action
+            next_state = self._successor(state, action).draw(rng.random())
+            perceived = self._observation(state, action, next_state).draw(rng.random())
+            reward = environment.step_reward(state, action, next_state, perceived)
+            terms.append(discount * float(reward))
+            discount *= gamma
+            if keep:
+                steps.append(Step(state, belief, action, next_state, perceived, reward, decision))
+            history.append((action, perceived))
+            if not environment.is_terminal(next_state):
+                belief = self._updated(belief, action, perceived, history)
+            state, observation = next_state, perceived
+        return steps, math.fsum(terms), environment.is_terminal(state)
+
+    def _decide(self, policy: Any, belief: Belief, observation: Hashable, step: int) -> Decision:
+        key = (belief, observation, step if self._timed else None)
+        decision = None if self._draws else self._decisions.get(key)
+        if decision is None:
+            now = policy.at_step(step) if self._timed else policy
+            began = time.perf_counter()
+            decision = now.decide(self.problem, belief, observation=observation)
+            self.seconds += time.perf_counter() - began
+            self.n_decisions += 1
+            if not self._draws and len(self._decisions) < _REMEMBERED:
+                self._decisions[key] = decision
+        return decision
+
+    def _updated(self, belief: Belief, action: Any, observation: Any, history: list[tuple[Any, Any]]) -> Belief:
+        key = (belief, action, observation)
+        known = self._beliefs.get(key)
+        if known is None:
+            try:
+                known = self.update(belief, action, observation)
+            except ImpossibleObservationError as error:
+                raise ImpossibleObservationError(conflict(history)) from error
+            if self._remembers and len(self._beliefs) < _REMEMBERED:
+                self._beliefs[key] = known
+        return known
+
+    def _successor(self, state: Any, action: Any) -> _Row:
+        key = (state, action)
+        if key not in self._successors:
+            self._successors[key] = _Row(self.environment.successors(state, action))
+        return self._successors[key]
+
+    def _observation(self, state: Any, action: Any, next_state: Any) -> _Row:
+        key = (state, action, next_state)
+        if key not in self._observations:
+            self._observations[key] = _Row(self.environment.observation_distribution(next_state, action, state))
+        return self._observations[key]

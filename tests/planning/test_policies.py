@@ -1,0 +1,178 @@
+"""Policies for any problem: what they choose, and what they refuse."""
+
+import numpy as np
+import pytest
+
+from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.planning.decision import Decision, Policy
+from pomdp_hier.planning.policies import (
+    FirstAction,
+    FunctionPolicy,
+    QMDPPolicy,
+    RandomPolicy,
+    ThresholdPolicy,
+    action_probabilities,
+    as_policy,
+    mdp_values,
+)
+from pomdp_hier.pomdp import POMDP, Belief
+
+
+def tiger(discount: float = 0.95) -> POMDP:
+    """The tiger problem, written out once more so that these tests need no other room."""
+    states = ["left", "right"]
+
+    def hear(next_state: str, action: str) -> dict[str, float]:
+        other = "right" if next_state == "left" else "left"
+        return {next_state: 0.85, other: 0.15} if action == "listen" else {"left": 0.5, "right": 0.5}
+
+    def earn(state: str, action: str) -> float:
+        return -1.0 if action == "listen" else (-100.0 if action == state else 10.0)
+
+    return POMDP(
+        transition=lambda s, a: {s: 1} if a == "listen" else dict.fromkeys(states, 0.5),
+        observation=hear,
+        reward=earn,
+        initial_belief=dict.fromkeys(states, 0.5),
+        discount=discount,
+        legal_actions=["listen", "left", "right"],
+    )
+
+
+def corridor() -> POMDP:
+    """Three cells and a terminal exit; leaving is legal in the last cell only and earns 5, a step costs 1."""
+    return POMDP(
+        transition=lambda s, a: "out" if a == "leave" else min(s + 1, 2),
+        observation=lambda s, a: s,
+        reward=lambda s, a: 5.0 if a == "leave" else -1.0,
+        initial_belief={0: 1},
+        terminal=["out"],
+        legal_actions=lambda s: ["leave"] if s == 2 else ["step"],
+    )
+
+
+def test_every_policy_is_a_policy():
+    for policy in (FirstAction(), RandomPolicy(0), ThresholdPolicy([], "listen"), QMDPPolicy(), as_policy(lambda b: 1)):
+        assert isinstance(policy, Policy)
+        assert "object at" not in repr(policy)
+
+
+def test_first_action_is_the_first_legal_one():
+    assert FirstAction().decide(tiger()).action == "listen"
+    assert FirstAction().decide(corridor(), Belief.certain(2)).action == "leave"
+
+
+def test_random_policy_repeats_with_its_seed_and_takes_all_actions():
+    problem = tiger()
+    runs = [[policy.decide(problem).action for _ in range(200)] for policy in (RandomPolicy(7), RandomPolicy(7))]
+    assert runs[0] == runs[1]
+    assert set(runs[0]) == set(problem.all_actions)
+    assert [RandomPolicy(1).seeded(7).decide(problem).action] == runs[0][:1]
+
+
+def test_random_policy_spreads_over_legal_actions_only():
+    probabilities, decision = action_probabilities(RandomPolicy(0), corridor(), Belief.certain(2))
+    assert probabilities == {"leave": 1.0}
+    assert decision is None
+
+
+def test_a_decided_policy_has_one_action():
+    probabilities, decision = action_probabilities(FirstAction(), tiger(), tiger().initial_belief)
+    assert probabilities == {"listen": 1}
+    assert decision == Decision("listen")
+
+
+@pytest.mark.parametrize(
+    ("left", "action"), [(0.5, "listen"), (0.9, "right"), (0.90001, "right"), (0.89999, "listen"), (0.05, "left")]
+)
+def test_threshold_is_reached_at_equality(left, action):
+    policy = ThresholdPolicy([("left", 0.9, "right"), ({"right"}, 0.9, "left")], otherwise="listen")
+    assert policy.decide(tiger(), Belief({"left": left, "right": 1 - left})).action == action
+
+
+def test_threshold_takes_events_as_functions_and_passes_over_illegal_actions():
+    policy = ThresholdPolicy([(lambda s: s != "out", 0.5, "leave")], otherwise="step")
+    assert policy.decide(corridor(), Belief.certain(0)).action == "step"
+    assert policy.decide(corridor(), Belief.certain(2)).action == "leave"
+
+
+def test_threshold_refuses_what_cannot_be():
+    with pytest.raises(ParameterError, match=r"threshold 1\.5 of 'left'"):
+        ThresholdPolicy([("left", 1.5, "right")], otherwise="listen")
+    with pytest.raises(PlanningError, match="'wait' is not legal here; legal are 'listen'"):
+        ThresholdPolicy([], otherwise="wait").decide(tiger())
+
+
+def test_mdp_values_of_tiger_have_a_closed_form():
+    # Seeing the state, one opens the right door for ever: V = 10 / (1 - gamma).
+    q, _ = mdp_values(tiger().compiled, tolerance=1e-13)
+    best = 10 / 0.05
+    assert q == pytest.approx(
+        np.array([[-1 + 0.95 * best] * 2, [-100 + 0.95 * best, best], [best, -100 + 0.95 * best]]), abs=1e-9
+    )
+
+
+def test_mdp_values_at_discount_one_settle_at_terminals_and_count_the_horizon():
+    compiled = corridor().compiled
+    q, backups = mdp_values(compiled)
+    assert backups == 4  # the way out is three actions long; the fourth backup changes nothing
+    step, leave = compiled.action_index["step"], compiled.action_index["leave"]
+    order = [compiled.state_index[s] for s in (0, 1, 2, "out")]
+    assert q[step, order].tolist() == [3.0, 4.0, -np.inf, 0.0]
+    assert q[leave, order].tolist() == [-np.inf, -np.inf, 5.0, 0.0]
+    assert mdp_values(compiled, horizon=1)[0][step, order[0]] == -1.0
+
+
+def test_mdp_values_that_never_settle_are_refused():
+    with pytest.raises(PlanningError, match="give a horizon"):
+        mdp_values(tiger(discount=1).compiled, max_iterations=50)
+    with pytest.raises(ParameterError, match="horizon: 0"):
+        mdp_values(tiger().compiled, horizon=0)
+
+
+def test_qmdp_never_listens_for_the_sake_of_knowing():
+    decision = QMDPPolicy().decide(tiger(), Belief({"left": 0.6, "right": 0.4}))
+    assert decision.q_values["listen"] == pytest.approx(-1 + 0.95 * 200)
+    assert decision.q_values["right"] == pytest.approx(0.6 * 200 + 0.4 * (-100 + 0.95 * 200))
+    assert decision.action == "listen"  # only since a wrong door costs more than a step
+    cheap = QMDPPolicy().decide(tiger(), Belief({"left": 0.95, "right": 0.05}))
+    assert cheap.action == "right"
+
+
+def test_qmdp_keeps_ties_and_serves_two_problems_in_turn():
+    policy = QMDPPolicy(horizon=1)
+    one, other = tiger(), corridor()
+    assert policy.decide(other).q_values == {"step": -1.0}
+    assert policy.decide(one).ties == ("listen",)
+    even = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: s,
+        reward=lambda s, a: float(s == a),
+        initial_belief={"h": 0.5, "t": 0.5},
+        legal_actions=["t", "h"],
+    )
+    assert policy.decide(even).ties == ("t", "h")
+
+
+def test_functions_of_one_two_and_three_arguments():
+    problem = tiger()
+    for function in (
+        lambda belief: "listen",
+        lambda problem, belief: problem.all_actions[0],
+        lambda problem, belief, observation: "listen" if observation is None else "left",
+    ):
+        assert as_policy(function).decide(problem).action == "listen"
+    assert as_policy(lambda belief: Decision("left", value=2)).decide(problem).value == 2
+
+
+def test_what_is_no_policy_is_refused():
+    with pytest.raises(ParameterError, match=r"FirstAction is a class; pass an instance"):
+        as_policy(FirstAction)
+    with pytest.raises(ParameterError, match="has no decide"):
+        as_policy("one-step")
+    with pytest.raises(ParameterError, match="takes 0 arguments"):
+        FunctionPolicy(lambda: "listen")
+    with pytest.raises(PlanningError, match="chose 'sleep', which is not legal"):
+        as_policy(lambda belief: "sleep").decide(tiger())
+    with pytest.raises(PlanningError, match="the process is over"):
+        FirstAction().decide(corridor(), Belief.certain("out"))

@@ -1,0 +1,150 @@
+"""Policies side by side: verdicts, regret, the table in its forms."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
+from pomdp_hier.pomdp import POMDP
+from pomdp_hier.simulation import clairvoyant_value, compare_policies, compare_values, policy_value, simulate
+
+
+def sensor(accuracy: float) -> POMDP:
+    """A hidden bit that stays; `look` costs 1 and is right so often, a guess (10 or -20) ends the run."""
+    return POMDP(
+        transition=lambda s, a: s if a == "look" else "end",
+        observation=lambda s, a: {s: accuracy, 1 - s: 1 - accuracy} if a == "look" else "done",
+        reward=lambda s, a: -1 if a == "look" else (10 if a == s else -20),
+        initial_belief={1: 0.5, 0: 0.5},
+        terminal=["end"],
+        legal_actions=["look", 0, 1],
+    )
+
+
+POLICIES = {
+    "guess": lambda belief: 1,
+    "sure": ThresholdPolicy([(1, 0.9, 1), (0, 0.9, 0)], otherwise="look"),
+    "sure again": ThresholdPolicy([(1, 0.9, 1), (0, 0.9, 0)], otherwise="look"),
+}
+
+
+def test_exact_comparison():
+    table = compare_policies(POLICIES, sensor(0.8), horizon=30, baseline="guess")
+    assert [row.name for row in table] == list(POLICIES)
+    assert table["guess"].value == -5
+    assert table.clairvoyant == 10
+    assert table["guess"].regret == 15
+    expected = float(policy_value(POLICIES["sure"], sensor(0.8), horizon=30))
+    assert table["sure"].value == expected
+    assert table["sure"].difference == expected + 5
+    assert table["sure"].difference_interval is None
+    assert [row.verdict for row in table] == ["baseline", "better", "better"]
+    assert table.best.name == "sure"
+    assert table["sure"].seconds_per_decision > 0
+
+
+def test_monte_carlo_comparison_says_what_it_cannot_tell_apart():
+    close = {
+        "first": lambda belief: 1,
+        "second": lambda belief: 0,  # the same by symmetry
+        "same": lambda belief: 1,
+        "careful": POLICIES["sure"],
+    }
+    table = compare_policies(close, sensor(0.8), method="monte-carlo", n_episodes=400, seed=0, horizon=50)
+    assert [row.verdict for row in table] == ["baseline", "not distinguishable", "same", "better"]
+    low, high = table["careful"].difference_interval
+    assert low < table["careful"].difference < high
+    assert "not distinguishable" in str(table)
+    assert "n = 400" in str(table)
+
+
+def test_paired_differences_use_the_pairs():
+    noise = np.random.default_rng(0).normal(0, 10, 200)
+    table = compare_values({"a": noise, "b": noise + 0.1 + 1e-3 * np.sin(np.arange(200))})
+    assert table["b"].verdict == "better"
+    assert table["b"].interval[0] < table["a"].value < table["b"].interval[1]
+
+
+def test_early_stop_pairs_over_what_all_ran():
+    table = compare_policies(
+        {"look": lambda belief: "look", "random": RandomPolicy(0)},
+        sensor(0.8),
+        method="monte-carlo",
+        n_episodes=1000,
+        half_width=1.5,
+        horizon=2,
+        seed=1,
+    )
+    assert table.n == 100  # looking twice always earns -2: known after the first hundred
+
+
+def test_traces_on_request():
+    exact = compare_policies(POLICIES, sensor(0.8), horizon=2, trace=True)
+    assert exact.traces["guess"][0].decision.action == 1
+    sampled = compare_policies(POLICIES, sensor(0.8), horizon=2, method="monte-carlo", n_episodes=20, trace=4)
+    assert [len(episodes) for episodes in sampled.traces.values()] == [4, 4, 4]
+    assert not compare_policies(POLICIES, sensor(0.8), horizon=2).traces
+
+
+def test_clairvoyant_is_a_ceiling_or_what_one_says_it_is():
+    environment = sensor(0.8)
+    assert clairvoyant_value(environment) == 10
+    assert clairvoyant_value(environment, horizon=0) == 0
+    assert compare_policies([FirstAction()], environment, horizon=1, clairvoyant=3).rows[0].regret == 4
+    assert compare_policies([FirstAction()], environment, horizon=1, clairvoyant=False).rows[0].regret is None
+
+
+def test_names_of_a_sequence():
+    def careful(belief):
+        return "look"
+
+    table = compare_policies([FirstAction(), FirstAction(), careful], sensor(0.8), horizon=1)
+    assert [row.name for row in table] == ["FirstAction()", "FirstAction() (2)", "careful"]
+
+
+def test_forms_of_the_table():
+    table = compare_policies({"<b>": FirstAction(), "x": RandomPolicy(0)}, sensor(0.8), horizon=1)
+    assert "&lt;b&gt;" in table._repr_html_()
+    assert "<b>" not in table._repr_html_()
+    text = json.dumps(table.to_dict(), allow_nan=False)
+    assert json.loads(text)["policies"][0]["value"] == -1
+    lines = str(table).splitlines()
+    assert lines[0].split()[:2] == ["policy", "value"]
+    assert len(lines) == 4
+    frame = pytest.importorskip("pandas") and table.to_frame()
+    assert frame.loc["<b>", "value"] == -1
+    nan = compare_values({"a": np.array([1.0, 2.0])}, seconds={"a": math.nan}).to_dict()
+    assert nan["policies"][0]["seconds_per_decision"] is None
+    with pytest.raises(KeyError, match="there are <b>, x"):
+        table["y"]
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "message"),
+    [
+        ({}, {}, "no policy was given"),
+        ({"a": np.zeros(2), "b": np.zeros(3)}, {}, r"lengths \[2, 3\]"),
+        ({"a": np.zeros(2)}, {"baseline": "b"}, "'b' is not among a"),
+        ({"a": np.zeros(2)}, {"confidence": 1}, r"outside \(0, 1\)"),
+    ],
+)
+def test_values_that_cannot_be_compared(values, options, message):
+    with pytest.raises(ParameterError, match=message):
+        compare_values(values, **options)
+
+
+def test_unknown_method():
+    with pytest.raises(ParameterError, match="'sampling' is neither"):
+        compare_policies(POLICIES, sensor(0.8), method="sampling")
+
+
+def test_simulation_and_enumeration_agree_for_each_policy():
+    for name, policy in POLICIES.items():
+        exact = float(policy_value(policy, sensor(0.8), sensor(0.65), horizon=40))
+        low, high = simulate(
+            policy, sensor(0.8), sensor(0.65), n_episodes=2000, seed=9, horizon=40, confidence=0.999
+        ).interval
+        assert low <= exact <= high, name

@@ -1,0 +1,154 @@
+"""Simulation: intervals that cover the exact value, paired luck, an early stop, records of what happened."""
+
+import math
+
+import numpy as np
+import pytest
+
+from pomdp_hier.errors import ImpossibleObservationError, ParameterError
+from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
+from pomdp_hier.pomdp import POMDP
+from pomdp_hier.simulation import policy_value, simulate
+from pomdp_hier.simulation.monte_carlo import mean_interval
+
+CAREFUL = ThresholdPolicy([(1, 0.9, 1), (0, 0.9, 0)], otherwise="look")
+
+
+def sensor(accuracy: float, discount: float = 1.0) -> POMDP:
+    """A hidden bit that stays; `look` costs 1 and is right so often, a guess (10 or -20) ends the run."""
+    return POMDP(
+        transition=lambda s, a: s if a == "look" else "end",
+        observation=lambda s, a: {s: accuracy, 1 - s: 1 - accuracy} if a == "look" else "done",
+        reward=lambda s, a: -1 if a == "look" else (10 if a == s else -20),
+        initial_belief={1: 0.5, 0: 0.5},
+        terminal=["end"],
+        discount=discount,
+        legal_actions=["look", 0, 1],
+    )
+
+
+@pytest.mark.parametrize("environment", [None, sensor(0.7)])
+def test_the_interval_covers_the_exact_value(environment):
+    problem = sensor(0.8, discount=0.9)
+    exact = float(policy_value(CAREFUL, problem, environment, horizon=60))
+    result = simulate(CAREFUL, problem, environment, n_episodes=4000, seed=11, horizon=60, confidence=0.99)
+    low, high = result.interval
+    assert low < exact < high
+    assert high - low < 1.5
+    assert result.value == pytest.approx((low + high) / 2)
+
+
+def test_intervals_cover_as_often_as_they_say():
+    problem = sensor(0.8)
+    exact = float(policy_value(CAREFUL, problem, horizon=30))
+    covered = 0
+    for seed in range(100):
+        low, high = simulate(CAREFUL, problem, n_episodes=80, seed=seed, horizon=30, confidence=0.9).interval
+        covered += low < exact < high
+    assert 79 <= covered <= 100  # 90 expected, three and a half standard deviations either way
+
+
+def test_the_same_seed_gives_the_same_episodes_and_another_one_others():
+    runs = [simulate(CAREFUL, sensor(0.8), n_episodes=50, seed=seed).values for seed in (5, 5, 6)]
+    assert np.array_equal(runs[0], runs[1])
+    assert not np.array_equal(runs[0], runs[2])
+    more = simulate(CAREFUL, sensor(0.8), n_episodes=80, seed=5).values
+    assert np.array_equal(more[:50], runs[0])
+
+
+def test_policies_that_act_alike_meet_the_same_luck():
+    problem = sensor(0.8)
+    one = simulate(CAREFUL, problem, n_episodes=300, seed=2, keep_episodes=300)
+    other = simulate(
+        ThresholdPolicy([(1, 0.95, 1), (0, 0.95, 0)], otherwise="look"),
+        problem,
+        n_episodes=300,
+        seed=2,
+        keep_episodes=300,
+    )
+    for a, b in zip(one.episodes, other.episodes, strict=True):
+        assert [s.observation for s in a.steps[:-1]] == [s.observation for s in b.steps[: len(a.steps) - 1]]
+    paired = np.std(one.values - other.values)
+    unpaired = math.hypot(np.std(one.values), np.std(other.values))
+    assert paired < 0.8 * unpaired
+
+
+def test_a_policy_that_draws_gets_a_stream_of_its_own_an_episode():
+    problem = sensor(0.8)
+    one = simulate(RandomPolicy(1), problem, n_episodes=500, seed=3)
+    again = simulate(RandomPolicy(99), problem, n_episodes=500, seed=3)
+    assert np.array_equal(one.values, again.values)
+    exact = float(policy_value(RandomPolicy(1), problem, horizon=6))
+    low, high = simulate(RandomPolicy(1), problem, n_episodes=1000, seed=4, horizon=6, confidence=0.99).interval
+    assert low < exact < high
+
+
+def test_early_stop_at_a_wanted_half_width():
+    result = simulate(CAREFUL, sensor(0.8), n_episodes=100_000, seed=1, half_width=0.5)
+    low, high = result.interval
+    assert high - low <= 1.0
+    assert result.stopped_early
+    assert result.n_episodes < 10_000
+    assert result.n_episodes % 100 == 0
+    assert not simulate(CAREFUL, sensor(0.8), n_episodes=200, seed=1, half_width=1e-9).stopped_early
+
+
+def test_records_add_up_to_the_value():
+    problem = sensor(0.8, discount=0.5)
+    result = simulate(CAREFUL, problem, n_episodes=20, seed=8, keep_episodes=7)
+    assert len(result.episodes) == 7
+    for episode, value in zip(result.episodes, result.values, strict=False):
+        assert episode.value == value
+        assert episode.finished
+        assert value == pytest.approx(sum(0.5**t * step.reward for t, step in enumerate(episode.steps)))
+        assert [step.action for step in episode.steps[:-1]] == ["look"] * (len(episode.steps) - 1)
+        assert episode.steps[-1].next_state == "end"
+        assert all(step.decision.action == step.action for step in episode.steps)
+        assert episode.steps[0].belief == problem.initial_belief
+        for before, after in zip(episode.steps, episode.steps[1:], strict=False):
+            assert before.next_state == after.state
+
+
+def test_a_horizon_cuts_and_is_counted():
+    result = simulate(lambda belief: "look", sensor(0.8), n_episodes=10, horizon=3, keep_episodes=1)
+    assert result.values.tolist() == [-3.0] * 10
+    assert result.unfinished == 10
+    assert not result.episodes[0].finished
+    assert result.interval == (-3.0, -3.0)
+    assert simulate(FirstAction(), sensor(0.8), n_episodes=1, horizon=0).unfinished == 1
+
+
+def test_equal_beliefs_are_decided_once():
+    calls = []
+
+    def count(belief):
+        calls.append(belief)
+        return "look"
+
+    result = simulate(count, sensor(0.8), n_episodes=100, horizon=2)
+    assert len(calls) == 3  # the start, and one belief an observation
+    assert result.seconds_per_decision > 0
+
+
+def test_an_impossible_observation_comes_with_its_history():
+    with pytest.raises(ImpossibleObservationError, match=r"history: 'look' -> [01], 'look' -> [01]"):
+        simulate(lambda belief: "look", sensor(1.0), sensor(0.6), n_episodes=100, horizon=2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"n_episodes": 0}, "n_episodes, batch: 0"),
+        ({"half_width": 0.0}, "half_width"),
+        ({"confidence": 95}, r"confidence: 95 is outside \(0, 1\)"),
+        ({"horizon": -2}, "horizon: -2"),
+    ],
+)
+def test_arguments_out_of_range(options, message):
+    with pytest.raises(ParameterError, match=message):
+        simulate(FirstAction(), sensor(0.8), **{"horizon": 1, **options})
+
+
+def test_mean_interval_of_one_value_is_unknown():
+    assert all(math.isnan(end) for end in mean_interval(np.array([1.0]), 0.95))
+    assert math.isnan(simulate(FirstAction(), sensor(0.8), n_episodes=1, horizon=1).standard_error)
