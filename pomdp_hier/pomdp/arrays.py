@@ -146,7 +146,7 @@ def _check_rows(matrices: list[Any], name: str, tolerance: float) -> None:
             wrong = np.flatnonzero(np.abs(sums - 1) > tolerance)
             if len(wrong):
                 raise ModelError(
-                    f"{name}[{a}, {wrong[0]}]: the row sums to {sums[wrong[0]]!r}, not to 1 (tolerance {tolerance}); "
+                    f"{name}[{a}, {wrong[0]}]: the row sums to {float(sums[wrong[0]])!r}, not to 1 (tolerance {tolerance}); "
                     f"{len(wrong)} such rows in this matrix; divide each by its sum"
                 )
             continue

@@ -13,6 +13,7 @@ subclass, a plain function or a dict will do (`as_transition`, `as_observation`,
 import inspect
 import random
 from collections.abc import Callable, Hashable, Mapping
+from functools import lru_cache
 from typing import Any
 
 import pomdp_py
@@ -110,15 +111,23 @@ class RewardModel(pomdp_py.RewardModel):
 
     def probability(self, reward: Number, state: Any, action: Any, next_state: Any) -> float:
         """1 if this is the reward of the step, else 0."""
-        return float(reward == self.reward(state, action, next_state))
+        return float(reward == self.of_step(state, action, next_state))
 
     def sample(self, state: Any, action: Any, next_state: Any) -> Number:
         """The reward of the step (pomdp-py's name for it)."""
-        return self.reward(state, action, next_state)
+        return self.of_step(state, action, next_state)
 
     def argmax(self, state: Any, action: Any, next_state: Any) -> Number:
         """The reward of the step (pomdp-py's name for it)."""
-        return self.reward(state, action, next_state)
+        return self.of_step(state, action, next_state)
+
+    def of_step(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
+        """The reward of the step, whatever of its four parts the model looks at."""
+        if self.uses_observation:
+            return self.reward(state, action, next_state, observation)
+        if self.uses_next_state:
+            return self.reward(state, action, next_state)
+        return self.reward(state, action)  # type: ignore[call-arg]  # an override may leave the last two out
 
     @property
     def uses_observation(self) -> bool:
@@ -133,6 +142,12 @@ class RewardModel(pomdp_py.RewardModel):
 
 def takes_argument(function: Callable[..., Any], name: str, position: int) -> bool:
     """Whether a call may pass the argument: by its name, or as the positional one at ``position`` (from 0)."""
+    bound = getattr(function, "__func__", None)
+    return _takes_argument(function, name, position) if bound is None else _takes_argument(bound, name, position + 1)
+
+
+@lru_cache(maxsize=1024)
+def _takes_argument(function: Callable[..., Any], name: str, position: int) -> bool:
     parameters = inspect.signature(function).parameters.values()
     if any(p.name == name or p.kind is p.VAR_POSITIONAL for p in parameters):
         return True
@@ -204,12 +219,9 @@ class _FunctionReward(RewardModel):
         return self._uses_next_state
 
     def reward(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
-        arguments: tuple[Any, ...] = (state, action)
-        if self._uses_next_state:
-            arguments += (next_state,)
         if self._uses_observation:
-            arguments += (observation,)
-        return self._function(*arguments)
+            return self._function(state, action, next_state, observation)
+        return self._function(state, action, next_state) if self._uses_next_state else self._function(state, action)
 
 
 class _TableTransition(TransitionModel):

@@ -17,6 +17,7 @@ __all__ = [
     "draw",
     "is_exact",
     "is_nonnegative",
+    "is_number",
     "is_symbolic",
     "nearly_equal",
     "positive_part",
@@ -37,6 +38,16 @@ def is_symbolic(value: Number) -> bool:
         (False, False)
     """
     return not isinstance(value, _Number) and hasattr(value, "free_symbols")
+
+
+def is_number(value: object) -> bool:
+    """Whether the value is a number or an expression.
+
+    Example:
+        >>> is_number(0.5), is_number("0.5"), is_number(None)
+        (True, False, False)
+    """
+    return isinstance(value, _Number) or is_symbolic(value)
 
 
 def is_nonnegative(value: Number) -> bool:

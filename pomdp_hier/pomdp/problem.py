@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
 from pomdp_hier.pomdp.models import as_observation, as_reward, as_transition
-from pomdp_hier.pomdp.numeric import Number, brief, is_symbolic, total
+from pomdp_hier.pomdp.numeric import Number, brief, is_number, is_symbolic, total
 
 if TYPE_CHECKING:
     import pomdp_py
@@ -320,9 +320,10 @@ class POMDP:
         """``R(s, a, s', o)``, 0 from a terminal state."""
         if self.is_terminal(state):
             return 0
-        if self._reward_uses_observation:
-            return self.reward_model.reward(state, action, next_state, observation)
-        return self.reward_model.reward(state, action, next_state)
+        reward = self.reward_model.of_step(state, action, next_state, observation)
+        if not is_number(reward):
+            raise ModelError(f"reward of {brief(action)} in {brief(state)}: {brief(reward)} is not a number")
+        return reward
 
     @cached_property
     def _reward_uses_observation(self) -> bool:

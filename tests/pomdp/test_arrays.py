@@ -1,0 +1,106 @@
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from pomdp_hier.errors import ModelError
+from pomdp_hier.pomdp import POMDP
+from tests.random_problems import exact_arrays, random_arrays
+
+T = [[[0.5, 0.5], [0.0, 1.0]]]
+Z = [[[1.0, 0.0], [0.25, 0.75]]]
+R = [[1.0, 0.0]]
+
+
+def test_names_default_to_numbers_and_the_start_to_uniform():
+    problem = POMDP.from_arrays(T, Z, R)
+    assert (problem.states, problem.all_actions, problem.all_observations) == ((0, 1), (0,), (0, 1))
+    assert dict(problem.initial_belief) == {0: 0.5, 1: 0.5}
+
+
+def test_names_are_used_where_they_are_given():
+    problem = POMDP.from_arrays(T, Z, R, states="ab", actions=["go"], observations="xy", initial_belief=[1, 0])
+    assert problem.successors("a", "go") == {"a": 0.5, "b": 0.5}
+    assert problem.joint(problem.initial_belief, "go")["y"] == {"b": 0.375}
+    assert problem.expected_reward("a", "go") == 1.0
+
+
+@pytest.mark.parametrize("n_axes", [2, 3, 4])
+def test_rewards_of_each_shape_are_expected_alike_by_the_models_and_the_compiled_form(n_axes):
+    arrays = random_arrays(np.random.default_rng(n_axes), 5, 3, 4)
+    rewards = arrays.R[..., 0, 0] if n_axes == 2 else arrays.R[..., 0] if n_axes == 3 else arrays.R
+    problem = POMDP.from_arrays(arrays.T, arrays.Z, rewards)
+    full = np.broadcast_to(rewards.reshape(rewards.shape + (1,) * (4 - n_axes)), arrays.R.shape)
+    expected = np.einsum("ast,ato,asto->as", arrays.T, arrays.Z, full)
+    assert np.allclose(problem.compiled.reward, expected, atol=1e-14, rtol=0)
+    named = [[problem.expected_reward(s, a) for s in problem.states] for a in problem.all_actions]
+    assert np.allclose(named, expected, atol=1e-14, rtol=0)
+
+
+def test_sparse_matrices_are_taken_as_they_are():
+    arrays = random_arrays(np.random.default_rng(0), 6, 2, 3)
+    sparse_problem = POMDP.from_arrays(
+        [sparse.coo_array(m) for m in arrays.T], [sparse.csc_array(m) for m in arrays.Z], arrays.R
+    )
+    dense = POMDP.from_arrays(arrays.T, arrays.Z, arrays.R).compiled
+    for one, other in zip(sparse_problem.compiled.transition, dense.transition, strict=True):
+        assert (one != other).nnz == 0
+    assert np.array_equal(sparse_problem.compiled.reward, dense.reward)
+
+
+def test_terminal_rows_become_unit_rows():
+    problem = POMDP.from_arrays([[[0.0, 1.0], [1.0, 0.0]]], Z, [[1.0, 5.0]], terminal=[1])
+    assert problem.compiled.transition[0].toarray().tolist() == [[0, 1], [0, 1]]
+    assert problem.compiled.reward.tolist() == [[1, 0]]
+
+
+def test_fractions_stay_exact():
+    arrays = exact_arrays(np.random.default_rng(1), 4, 2, 3)
+    problem = arrays.problem()
+    assert all(isinstance(p, Fraction) for p in problem.initial_belief.values())
+    joint = problem.joint(problem.initial_belief, 1)
+    assert sum(sum(row.values()) for row in joint.values()) == 1
+    assert isinstance(problem.expected_reward(0, 0), Fraction)
+    assert np.allclose(problem.compiled.reward[1, 2], float(problem.expected_reward(2, 1)), atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([[[0.5, 0.4], [0, 1]]], Z, R), r"T\[0, 0\]: the row sums to 0\.9"),
+        (([[[1.5, -0.5], [0, 1]]], Z, R), r"T\[0, 0, 1\]: -0\.5 is no probability"),
+        (([[[np.nan, 1], [0, 1]]], Z, R), r"T\[0, 0, 0\]: nan"),
+        ((T, [[[1, 0]]], R), r"Z\[0\]: shape \(1, 2\); expected \(2, 2\)"),
+        ((T, Z * 2, R), "Z: 2 actions, but T has 1"),
+        ((T, Z, [[1.0]]), r"R: shape \(1, 1\)"),
+        ((T, Z, [[np.inf, 0]]), r"R\[0, 0\]: inf is not finite"),
+        (([[0.5, 0.5]], Z, R), r"T\[0\]: expected a matrix"),
+        (([], Z, R), "T: no action"),
+        (
+            (np.array([[[Fraction(1, 2), Fraction(1, 3)], [Fraction(0), Fraction(1)]]], dtype=object), Z, R),
+            r"T\[0, 0\]: the row sums to 5/6",
+        ),
+    ],
+)
+def test_arrays_that_are_no_problem_are_refused(arguments, message):
+    with pytest.raises(ModelError, match=message):
+        POMDP.from_arrays(*arguments)
+
+
+def test_wrong_counts_of_names_are_refused():
+    with pytest.raises(ModelError, match="states: 3 names for 2 states"):
+        POMDP.from_arrays(T, Z, R, states="abc")
+    with pytest.raises(ModelError, match="initial_belief: 3 entries for 2 states"):
+        POMDP.from_arrays(T, Z, R, initial_belief=[1, 0, 0])
+
+
+def test_a_looser_tolerance_holds_for_all_that_follows():
+    loose = POMDP.from_arrays([[[0.5, 0.49999], [0, 1]]], Z, R, initial_belief=[0.5, 0.49999], tolerance=1e-4)
+    assert loose.compiled.transition[0][0, 1] == 0.49999  # and nothing was rescaled
+    assert loose.predict(loose.initial_belief, 0)[1] == pytest.approx(0.74998, abs=1e-4)
+
+
+def test_rewards_may_be_a_function_of_names():
+    problem = POMDP.from_arrays(T, Z, lambda s, a, t: 10 * s + t, states=[3, 4])
+    assert problem.compiled.reward.tolist() == [[33.5, 44.0]]

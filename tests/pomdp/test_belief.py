@@ -1,0 +1,125 @@
+import math
+import pickle
+import random
+from fractions import Fraction
+
+import numpy as np
+import pomdp_py
+import pytest
+import sympy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pomdp_hier.errors import ModelError
+from pomdp_hier.pomdp import Belief
+
+
+def test_a_belief_is_a_read_only_mapping_that_is_zero_elsewhere():
+    b = Belief({"a": 0.25, "b": 0.75, "c": 0})
+    assert (b["a"], b["c"], b["nowhere"]) == (0.25, 0, 0)
+    assert (b.get("c"), b.probability("b")) == (0, 0.75)
+    assert b.support == tuple(b) == ("a", "b")
+    assert dict(b) == dict(b.items()) == {"a": 0.25, "b": 0.75}
+    assert (len(b), "a" in b, "c" in b) == (2, True, False)
+    assert Belief(b) == b
+    with pytest.raises(TypeError, match="immutable"):
+        b["a"] = 1
+
+
+def test_the_callers_dict_is_copied():
+    given_ = {"a": 0.5, "b": 0.5}
+    b = Belief(given_)
+    given_["a"] = 1.0
+    b.get_histogram()["b"] = 7
+    assert b["a"] == b["b"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "message"),
+    [
+        ({"a": -0.1, "b": 1.1}, r"state 'a' is -0\.1"),
+        ({"a": math.nan}, "state 'a' is nan"),
+        ({"a": math.inf}, "sum to inf"),
+        ({"a": 0.5, "b": 0.4}, r"2 states sum to 0\.9, not to 1"),
+        ({}, "0 states sum to 0"),
+        ({"a": Fraction(1, 2), "b": Fraction(499, 1000)}, "999/1000"),
+        ({"a": "1"}, "state 'a' is '1'"),
+        ({"a": None}, "state 'a' is None"),
+    ],
+)
+def test_what_is_no_distribution_is_refused(probabilities, message):
+    with pytest.raises(ModelError, match=message):
+        Belief(probabilities)
+
+
+def test_the_tolerance_is_for_floats_alone():
+    assert Belief({"a": 0.5, "b": 0.4999}, tolerance=1e-3)["b"] == 0.4999  # and nothing is rescaled
+    with pytest.raises(ModelError):
+        Belief({"a": Fraction(1, 2), "b": Fraction(4999, 10000)}, tolerance=1e-3)
+
+
+def test_tiny_probabilities_are_kept():
+    assert len(Belief({"a": 1.0, "b": 1e-300})) == 2
+
+
+def test_normalising():
+    assert Belief.normalized({"a": Fraction(1), "b": Fraction(2)})["b"] == Fraction(2, 3)
+    assert Belief.normalized({"a": 1e-320, "b": 3e-320})["b"] == pytest.approx(0.75, abs=1e-3)
+    for weights in ({}, {"a": 0.0}, {"a": math.inf}, {"a": math.nan}, {"a": -1, "b": 3}):
+        with pytest.raises(ModelError):
+            Belief.normalized(weights)
+
+
+def test_equal_beliefs_have_equal_hashes_whatever_their_order_or_number_type():
+    one, other = Belief({"a": 0.25, "b": 0.75}), Belief({"b": Fraction(3, 4), "a": Fraction(1, 4)})
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != Belief({"a": 1})
+    assert one != {"a": 0.25, "b": 0.75}
+    assert pickle.loads(pickle.dumps(other)) == one
+
+
+def test_symbols():
+    x = sympy.Symbol("x")
+    b = Belief({"a": x, "b": 1 - x})
+    assert b.expectation({"a": 1, "b": 2}.get).equals(2 - x)
+    with pytest.raises(ModelError, match="sum to"):
+        Belief({"a": x, "b": x})
+    with pytest.raises(ModelError, match="probability of state 'a'"):
+        Belief({"a": sympy.Symbol("n", negative=True), "b": 1})
+
+
+def test_entropy_and_expectation():
+    assert Belief.uniform(range(8)).entropy() == pytest.approx(3 * math.log(2), abs=1e-15)
+    assert Belief.certain("a").entropy() == 0.0
+    assert Belief.uniform([1, 2, 3, 2], one=Fraction(1)).expectation(lambda s: s) == 2
+    with pytest.raises(ModelError, match="at least one state"):
+        Belief.uniform([])
+
+
+def test_drawing_follows_the_probabilities():
+    b = Belief({"a": 0.2, "b": 0.8})
+    rng = np.random.default_rng(0)
+    assert sum(b.sample(rng) == "a" for _ in range(5000)) / 5000 == pytest.approx(0.2, abs=0.02)
+    state = random.getstate()
+    random.seed(1)
+    drawn = [b.random() for _ in range(5)]
+    random.seed(1)
+    assert [b.random() for _ in range(5)] == drawn
+    random.setstate(state)
+    assert b.mpe() == b.argmax() == "b"
+
+
+def test_pomdp_py_takes_it_as_a_belief():
+    assert isinstance(Belief.certain(1), pomdp_py.GenerativeDistribution)
+
+
+def test_a_repr_is_short():
+    assert len(repr(Belief.uniform(range(1000)))) < 400
+
+
+@given(
+    st.dictionaries(st.integers(), st.fractions(min_value=0, max_value=5), min_size=1).filter(lambda w: any(w.values()))
+)
+def test_normalised_fractions_sum_to_one_exactly(weights):
+    assert sum(Belief.normalized(weights).values()) == 1
