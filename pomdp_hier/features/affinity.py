@@ -1,0 +1,165 @@
+"""Similarities of many items to many clusters at once, for each kind of features: what scoring a hierarchy costs.
+
+An :class:`Affinity` knows the features and the tree. It hands out a :class:`Batch` of items, whose one verb is
+``expand``: the similarities of items to all children of given nodes. Dense features are in
+:mod:`~pomdp_hier.features.dense`, CSR in :mod:`~pomdp_hier.features.sparse`; here are the two plain ones.
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+
+from pomdp_hier.errors import FeatureError
+from pomdp_hier.features.dense import DenseAffinity
+from pomdp_hier.features.members import Floats, Ints, children_of, contains
+from pomdp_hier.features.similarity import ClusterView, CustomSimilarity, Precomputed, Similarity, as_similarity
+from pomdp_hier.features.sparse import SparseAffinity
+from pomdp_hier.features.sums import cluster_sums
+from pomdp_hier.features.validation import Features, check_features, check_similarity_matrix
+from pomdp_hier.hierarchy.tree import Hierarchy
+
+__all__ = ["Affinity", "Batch", "CustomAffinity", "PrecomputedAffinity", "affinity"]
+
+_TABLE_FLOATS = 1 << 23
+
+
+class Batch(Protocol):
+    """Some items with what their similarities need at hand."""
+
+    def expand(self, rows: Ints, parents: Ints) -> Floats:
+        """Returns the similarities of item ``rows[j]`` of the batch to the children of node ``parents[j]``.
+
+        All children of one row follow one another, in child order; rows follow in the order given.
+        """
+
+
+class Affinity(Protocol):
+    """Features, a tree over their rows, and a similarity."""
+
+    @property
+    def hierarchy(self) -> Hierarchy:
+        """The tree."""
+
+    @property
+    def batch_items(self) -> int:
+        """How many items a batch should have at most, for memory."""
+
+    def batch(self, items: Ints) -> Batch:
+        """Returns these items, ready to be compared."""
+
+
+def affinity(
+    X: Any, hierarchy: Hierarchy, similarity: Similarity = "cosine"
+) -> DenseAffinity | SparseAffinity | Affinity:
+    """Returns what computes a similarity between the items and the clusters of a hierarchy.
+
+    Args:
+        X: Features ``[N, D]``, dense or sparse, or similarities ``[N, N]`` with ``"precomputed"``.
+        hierarchy: The tree over the N items.
+        similarity: A name, a record with options, or a function of the items' rows and a
+            :class:`~pomdp_hier.features.similarity.ClusterView`.
+
+    Raises:
+        FeatureError: For features that cannot be used; the message names rows.
+        ParameterError: For an unknown similarity.
+
+    >>> tree = Hierarchy.from_children([[0, 1], [3, 2]], 3, singletons=True)
+    >>> close = affinity([[0.0, 1.0], [0.0, 2.0], [3.0, 0.0]], tree)
+    >>> close.batch(np.array([0])).expand(np.array([0]), np.array([4]))
+    array([1., 0.])
+    """
+    kind = as_similarity(similarity)
+    if isinstance(kind, Precomputed):
+        return PrecomputedAffinity(check_similarity_matrix(X, hierarchy.n_items), hierarchy, kind)
+    table = check_features(X, hierarchy.n_items)
+    if callable(kind):
+        return CustomAffinity(table, hierarchy, kind)
+    if sp.issparse(table):
+        return SparseAffinity(table, hierarchy, kind)
+    return DenseAffinity(table, hierarchy, kind)
+
+
+class PrecomputedAffinity:
+    """Mean similarities out of an ``[N, N]`` matrix, a few rows of it at a time: O(N + K) per item, for any tree."""
+
+    def __init__(self, matrix: Features, hierarchy: Hierarchy, kind: Precomputed) -> None:
+        self.matrix = matrix
+        self.hierarchy = hierarchy
+        self.kind = kind
+        self.batch_items = max(16, min(1024, _TABLE_FLOATS // hierarchy.n_nodes))
+
+    def batch(self, items: Ints) -> Batch:
+        """Returns these items with the sums of their rows over every cluster."""
+        return _PrecomputedBatch(self, items)
+
+
+class _PrecomputedBatch:
+    def __init__(self, parent: PrecomputedAffinity, items: Ints) -> None:
+        tree = parent.hierarchy
+        block = parent.matrix[items]
+        block = block.toarray() if sp.issparse(block) else block
+        block = block.astype(np.float64)
+        # An item's similarity to itself is left out of every mean, and may be NaN: it is never read.
+        block[np.arange(len(items)), items] = 0.0
+        sums = cluster_sums(tree, lambda members: block[:, members].T, len(items))
+        self._sums = np.concatenate([block.T, sums])
+        self._items = items
+        self._positions = tree.starts[items]
+        self._parent = parent
+
+    def expand(self, rows: Ints, parents: Ints) -> Floats:
+        tree = self._parent.hierarchy
+        nodes, counts = children_of(tree, parents)
+        rows = np.repeat(rows, counts)
+        inside = contains(tree, nodes, self._positions[rows])
+        others = tree.sizes[nodes] - inside
+        values: Floats = self._sums[nodes, rows] / np.maximum(others, 1)
+        values[others == 0] = self._parent.kind.own_singleton
+        return values
+
+
+class CustomAffinity:
+    """A similarity of the user's own, called with all items that stand before one cluster."""
+
+    batch_items = 1 << 14
+
+    def __init__(self, features: Features, hierarchy: Hierarchy, similarity: CustomSimilarity) -> None:
+        self.features = features
+        self.hierarchy = hierarchy
+        self.similarity = similarity
+
+    def batch(self, items: Ints) -> Batch:
+        """Returns these items."""
+        return _CustomBatch(self, items)
+
+
+class _CustomBatch:
+    def __init__(self, parent: CustomAffinity, items: Ints) -> None:
+        self._parent = parent
+        self._items = items
+
+    def expand(self, rows: Ints, parents: Ints) -> Floats:
+        tree = self._parent.hierarchy
+        _, counts = children_of(tree, parents)
+        firsts = np.cumsum(counts) - counts
+        values = np.empty(int(counts.sum()))
+        for parent in np.unique(parents):
+            asked = np.flatnonzero(parents == parent)
+            for rank, node in enumerate(tree.children(parent)):
+                values[firsts[asked] + rank] = self._ask(self._items[rows[asked]], int(node))
+        return values
+
+    def _ask(self, items: Ints, node: int) -> Floats:
+        tree, features = self._parent.hierarchy, self._parent.features
+        view = ClusterView(node, tree.items(node), contains(tree, node, tree.starts[items]), features)
+        answer = np.asarray(self._parent.similarity(features[items], view), dtype=np.float64)
+        if answer.shape != items.shape:
+            raise FeatureError(
+                f"the similarity returned shape {answer.shape} for {len(items)} item(s) and node {node}; "
+                f"one number per item was expected, shape ({len(items)},)"
+            )
+        wrong = items[~np.isfinite(answer)]
+        if len(wrong):
+            raise FeatureError(f"the similarity of item {wrong[0]} to node {node} is not finite; return finite numbers")
+        return answer

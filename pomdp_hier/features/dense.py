@@ -1,0 +1,280 @@
+"""Similarities over dense features, from per-cluster sums: O(D) per item and cluster, in cache-sized pieces.
+
+Rows are prepared in float64 as they are read: unit rows for the cosine, rows less the overall mean for the distances.
+With ``S`` the sum of a cluster's prepared rows and ``n`` its size, the mean cosine is ``<u, S> / n`` and the squared
+distance ``||x||**2 - 2 <x, S> / n + ||S / n||**2``. An item is left out of its own cluster by subtraction of
+``<u, u>``, or, for the distance, by the factor ``(n / (n - 1))**2``.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pomdp_hier.errors import FeatureError
+from pomdp_hier.features.members import Floats, Ints, children_of, contains
+from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
+from pomdp_hier.features.sums import cluster_sums
+from pomdp_hier.features.validation import Features, row_pieces, warn_degenerate_rows
+from pomdp_hier.hierarchy.tree import Hierarchy
+
+__all__ = ["DenseAffinity", "DenseBatch", "DenseKind", "finish"]
+
+DenseKind = Cosine | InverseSquaredEuclidean | NegativeEuclidean
+
+_CANCELLED = 1e-3
+LARGEST = 1e150
+PIECE_PAIRS = 256
+GEMM_PAIRS = 2048
+
+
+class DenseAffinity:
+    """Dense features ``[N, D]`` with the sums of their prepared rows over each inner node.
+
+    Attributes:
+        features: The features, float32 or float64.
+        hierarchy: The tree.
+        kind: The similarity.
+        largest: Per item, the largest absolute value of its row, and 1 for a row of zeros (cosine).
+        lengths: Per item, the length of its row over ``largest``, and 1 for a row of zeros (cosine).
+        centre: What is taken off each row ``[D]`` (distances; zeros for the cosine).
+        sums: The sums of the prepared rows ``[K, D]``.
+        squares: The squared length of each node's centroid ``[N + K]`` (distances; zeros for the cosine).
+        batch_items: How many items are prepared at once.
+    """
+
+    batch_items = 1 << 14
+
+    def __init__(self, features: Features, hierarchy: Hierarchy, kind: DenseKind) -> None:
+        self.features = features
+        self.hierarchy = hierarchy
+        self.kind = kind
+        n_items, n_columns = features.shape
+        self.centre = np.zeros(n_columns)
+        self.largest = np.ones(n_items)
+        self.lengths = np.ones(n_items)
+        if isinstance(kind, Cosine):
+            self._measure_rows()
+        else:
+            self._find_centre()
+        self.sums = cluster_sums(hierarchy, self.rows, n_columns)
+        self.squares = np.zeros(hierarchy.n_nodes)
+        if not isinstance(kind, Cosine):
+            self._measure_centroids()
+
+    def _measure_rows(self) -> None:
+        features = self.features
+        for low, high in row_pieces(len(features), 8 * features.shape[1]):
+            piece = features[low:high].astype(np.float64)
+            # Scaled before squaring, so that rows of 1e-200 or 1e200 keep their directions.
+            largest = np.abs(piece).max(axis=1)
+            largest[largest == 0] = 1.0
+            piece /= largest[:, None]
+            self.largest[low:high] = largest
+            self.lengths[low:high] = np.sqrt(np.einsum("ij,ij->i", piece, piece))
+        zero = self.lengths == 0
+        self.lengths[zero] = 1.0
+        self.zero_rows = np.flatnonzero(zero)
+        warn_degenerate_rows(self.zero_rows, features.shape[1])
+
+    def _find_centre(self) -> None:
+        features = self.features
+        for low, high in row_pieces(len(features), 8 * features.shape[1]):
+            piece = features[low:high]
+            if (large := np.abs(piece).max(initial=0.0)) > LARGEST:
+                raise FeatureError(
+                    f"features hold {large:.3g} in absolute value, whose square overflows; rescale them for a distance"
+                )
+            self.centre += piece.sum(axis=0, dtype=np.float64) / len(features)
+
+    def _measure_centroids(self) -> None:
+        n_items, n_columns = self.features.shape
+        for low, high in row_pieces(n_items, 8 * n_columns):
+            piece = self.rows(np.arange(low, high))
+            self.squares[low:high] = np.einsum("ij,ij->i", piece, piece)
+        lengths = np.einsum("ij,ij->i", self.sums, self.sums)
+        self.squares[n_items:] = lengths / self.hierarchy.sizes[n_items:].astype(np.float64) ** 2
+
+    def rows(self, items: Ints) -> Floats:
+        """Returns the prepared float64 rows ``[m, D]`` of these items."""
+        table: Floats = self.features[items].astype(np.float64)
+        if isinstance(self.kind, Cosine):
+            table /= self.largest[items, None]
+            table /= self.lengths[items, None]
+        else:
+            table -= self.centre
+        return table
+
+    def batch(self, items: Ints) -> "DenseBatch":
+        """Returns these items with their prepared rows."""
+        return DenseBatch(self, items)
+
+
+class DenseBatch:
+    """Items with their prepared rows.
+
+    Attributes:
+        items: Their numbers ``[m]``.
+        positions: Their positions in the tree's leaf order ``[m]``.
+        rows: Their prepared rows ``[m, D]``.
+        squares: The squared lengths of the rows ``[m]``.
+    """
+
+    def __init__(self, parent: DenseAffinity, items: Ints) -> None:
+        self._parent = parent
+        self._tree = parent.hierarchy
+        self.items = items
+        self.positions = self._tree.starts[items]
+        self.rows = parent.rows(items)
+        self.squares = np.einsum("ij,ij->i", self.rows, self.rows)
+        self._row_at = np.full(1, -1)
+        if len(items):
+            self._first = int(self.positions.min())
+            self._row_at = np.full(int(self.positions.max()) - self._first + 1, -1)
+            self._row_at[self.positions - self._first] = np.arange(len(items))
+
+    def expand(self, rows: Ints, parents: Ints) -> Floats:
+        """Returns the similarities of item ``rows[j]`` of the batch to the children of ``parents[j]``, row by row."""
+        nodes, counts = children_of(self._tree, parents)
+        firsts = np.cumsum(counts) - counts
+        # Rows that stand before the same node one after another make a block: one matrix product if it is large.
+        starts = np.flatnonzero(np.concatenate([[True], parents[1:] != parents[:-1]]))
+        heights = np.diff(np.concatenate([starts, [len(parents)]]))
+        large = heights * counts[starts] >= GEMM_PAIRS
+        if not large.any():
+            return self._pairs(np.repeat(rows, counts), nodes)
+        values = np.empty(len(nodes))
+        for start, height in zip(starts[large], heights[large], strict=True):
+            first, width = firsts[start], counts[start]
+            table = self.table(nodes[first : first + width], rows[start : start + height])
+            values[first : first + height * width] = table.T.reshape(-1)
+        small = np.repeat(np.repeat(~large, heights), counts)
+        values[small] = self._pairs(np.repeat(rows, counts)[small], nodes[small])
+        return values
+
+    def table(self, nodes: Ints, rows: Ints | slice) -> Floats:
+        """Returns the similarities ``[len(nodes), m]`` of these rows of the batch to the nodes: one matrix product."""
+        positions, mine = self.positions[rows], self.rows[rows]
+        dots = self._vectors(nodes) @ mine.T
+        inside = contains(self._tree, nodes[:, None], positions[None, :])
+        sizes = self._tree.sizes[nodes]
+        return finish(
+            self._parent.kind,
+            dots,
+            sizes[:, None],
+            inside,
+            self.squares[rows][None, :],
+            self._parent.squares[nodes][:, None],
+            mine.shape[1],
+            lambda at: mine[at[1]] - self._vectors(nodes[at[0]]) / sizes[at[0], None],
+        )
+
+    def _vectors(self, nodes: Ints) -> Floats:
+        n_items = self._tree.n_items
+        if (nodes >= n_items).all():
+            return self._parent.sums[nodes - n_items]
+        table = np.empty((len(nodes), self.rows.shape[1]))
+        items = nodes < n_items
+        table[items] = self._parent.rows(nodes[items])
+        table[~items] = self._parent.sums[nodes[~items] - n_items]
+        return table
+
+    def _pairs(self, rows: Ints, nodes: Ints) -> Floats:
+        tree = self._tree
+        n_items = tree.n_items
+        dots = np.empty(len(nodes))
+        inner = nodes >= n_items
+        _pair_dots(self.rows, rows, self._parent.sums, nodes - n_items, np.flatnonzero(inner), dots)
+        single = np.flatnonzero(~inner)
+        if len(single):
+            near = tree.starts[nodes[single]] - self._first
+            known = (near >= 0) & (near < len(self._row_at))
+            near = np.where(known, self._row_at[np.where(known, near, 0)], -1)
+            if (near >= 0).all():
+                table, index = self.rows, near
+            else:
+                unique, index = np.unique(nodes[single], return_inverse=True)
+                table = self._parent.rows(unique)
+            where = np.zeros(len(nodes), dtype=np.int64)
+            where[single] = index
+            _pair_dots(self.rows, rows, table, where, single, dots)
+        inside = contains(tree, nodes, self.positions[rows])
+        sizes = tree.sizes[nodes]
+        return finish(
+            self._parent.kind,
+            dots,
+            sizes,
+            inside,
+            self.squares[rows],
+            self._parent.squares[nodes],
+            self.rows.shape[1],
+            lambda at: self.rows[rows[at[0]]] - self._vectors(nodes[at[0]]) / sizes[at[0], None],
+        )
+
+
+def _pair_dots(left: Floats, left_at: Ints, right: Floats, right_at: Ints, chosen: Ints, out: Floats) -> None:
+    """Writes ``<left[left_at[j]], right[right_at[j]]>`` to ``out[j]`` for the chosen j, through two small buffers."""
+    step = min(PIECE_PAIRS, len(chosen))
+    first = np.empty((step, left.shape[1]))
+    second = np.empty_like(first)
+    for low in range(0, len(chosen), max(step, 1)):
+        piece = chosen[low : low + step]
+        size = len(piece)
+        # mode="clip" spares take() the copy that it makes to leave `out` whole when an index is out of range.
+        np.take(left, left_at[piece], axis=0, out=first[:size], mode="clip")
+        np.take(right, right_at[piece], axis=0, out=second[:size], mode="clip")
+        out[piece] = np.einsum("ij,ij->i", first[:size], second[:size])
+
+
+def finish(
+    kind: DenseKind,
+    dots: Floats,
+    sizes: Any,
+    inside: Any,
+    row_squares: Any,
+    node_squares: Any,
+    n_columns: int,
+    difference: Callable[[tuple[Any, ...]], Floats],
+) -> Floats:
+    """Returns the similarities that dot products of items with clusters' sums stand for; ``dots`` is used up.
+
+    Args:
+        kind: The similarity.
+        dots: ``<row, S>``, of any shape; the arrays below broadcast to it.
+        sizes: The clusters' sizes.
+        inside: Whether the item lies in the cluster.
+        row_squares: The rows' squared lengths.
+        node_squares: The squared lengths of the clusters' centroids; not read for the cosine.
+        n_columns: D.
+        difference: Gives row less centroid, ``[j, D]``, at the places of an index into ``dots``.
+    """
+    left_out = inside & (kind.leave_out & (sizes > 1))
+    own = inside & (sizes == 1)
+    if isinstance(kind, Cosine):
+        dots -= left_out * row_squares
+        dots /= sizes - left_out
+        dots[own] = kind.own_singleton
+        return dots
+    dots *= -2.0 / sizes
+    scale = row_squares + node_squares
+    dots += scale
+    _recompute(dots, dots < _CANCELLED * scale, difference)
+    dots[own] = 0.0
+    if kind.leave_out:
+        dots *= np.where(left_out, (sizes / np.maximum(sizes - 1, 1)) ** 2, 1.0)
+    if kind.mean:
+        dots /= n_columns
+    values = -np.sqrt(dots) if isinstance(kind, NegativeEuclidean) else 1.0 / (dots + kind.epsilon)
+    if kind.own_singleton is not None:
+        values[own] = kind.own_singleton
+    return values
+
+
+def _recompute(squares: Floats, near: npt.NDArray[np.bool_], difference: Callable[[tuple[Any, ...]], Floats]) -> None:
+    """Replaces squared distances that came out of a cancellation by sums of squared differences."""
+    where = np.nonzero(near)
+    for low in range(0, len(where[0]), PIECE_PAIRS):
+        piece = tuple(axis[low : low + PIECE_PAIRS] for axis in where)
+        gap = difference(piece)
+        squares[piece] = np.einsum("ij,ij->i", gap, gap)

@@ -1,0 +1,51 @@
+"""Which items a node holds and which children it has, for many nodes in one array operation."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from pomdp_hier.hierarchy.tree import Hierarchy
+
+__all__ = ["Floats", "Ints", "children_of", "contains", "membership", "ranges"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Ints: TypeAlias = npt.NDArray[np.int64]
+
+
+def ranges(starts: npt.ArrayLike, counts: npt.ArrayLike) -> Ints:
+    """Returns ``start, start + 1, ...`` for each start, ``count`` numbers each, one range after another.
+
+    >>> ranges([5, 0], [2, 3])
+    array([5, 6, 0, 1, 2])
+    """
+    starts, counts = np.asarray(starts, dtype=np.int64), np.asarray(counts, dtype=np.int64)
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    numbers: Ints = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
+    return numbers
+
+
+def membership(hierarchy: Hierarchy, nodes: npt.NDArray[np.int64]) -> sp.csr_matrix:
+    """Returns the sparse 0/1 matrix ``[len(nodes), N]`` of which item lies in which of the nodes, items in leaf order.
+
+    Times a table of rows it gives the sums over the nodes; it holds as many ones as the nodes hold items.
+    """
+    sizes = hierarchy.sizes[nodes]
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    indices = hierarchy.item_order[ranges(hierarchy.starts[nodes], sizes)]
+    return sp.csr_matrix((np.ones(len(indices)), indices, indptr), shape=(len(nodes), hierarchy.n_items))
+
+
+def children_of(hierarchy: Hierarchy, parents: Ints) -> tuple[Ints, Ints]:
+    """Returns the children of each of the nodes, one list after another, and how many each has."""
+    first = hierarchy.child_offsets[parents]
+    counts = hierarchy.child_offsets[parents + 1] - first
+    return hierarchy.child_nodes[ranges(first, counts)], counts
+
+
+def contains(hierarchy: Hierarchy, nodes: Any, positions: Any) -> Any:
+    """Returns whether the items at these positions of the leaf order lie in the nodes, elementwise."""
+    start = hierarchy.starts[nodes]
+    return (positions >= start) & (positions < start + hierarchy.sizes[nodes])

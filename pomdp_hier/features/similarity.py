@@ -1,0 +1,184 @@
+"""How alike an item and a cluster are: the similarities that come with the package, and the protocol for one's own.
+
+A similarity is a small frozen record of its options; ``"cosine"`` and the other names stand for the records with their
+defaults. What computes them for many items and clusters at once is in :mod:`pomdp_hier.features.affinity`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pomdp_hier.errors import ParameterError
+
+__all__ = [
+    "ClusterView",
+    "Cosine",
+    "InverseSquaredEuclidean",
+    "NegativeEuclidean",
+    "Precomputed",
+    "Similarity",
+    "as_similarity",
+]
+
+
+@dataclass(frozen=True)
+class Cosine:
+    """The mean cosine between an item and the members of a cluster.
+
+    ``sim(x, c) = mean of <u_x, u_y> over y in c, y != x``, with ``u`` the unit vectors; a row of zeros has cosine 0 to
+    everything. Source: Huang, Piao, Moreno and Hurley, the case study.
+
+    Attributes:
+        leave_out: Whether the item itself is left out of its own clusters' means.
+        own_singleton: The similarity of an item to the cluster that holds nothing else.
+
+    >>> Cosine().own_singleton
+    1.0
+    """
+
+    leave_out: bool = True
+    own_singleton: float = 1.0
+
+
+@dataclass(frozen=True)
+class InverseSquaredEuclidean:
+    """The inverse of the squared Euclidean distance between an item and a cluster's centroid.
+
+    ``sim(x, c) = 1 / (||x - centroid(c)||**2 + epsilon)``. Source: Huang, Piao, Moreno and Hurley, the scaling study.
+
+    Attributes:
+        epsilon: What is added to the squared distance; positive.
+        leave_out: Whether the item itself is left out of its own clusters' centroids.
+        mean: Whether the squared distance is divided by the number of columns, D.
+        own_singleton: The similarity of an item to the cluster that holds nothing else; None for the formula's own,
+            ``1 / epsilon``.
+
+    Raises:
+        ParameterError: If epsilon is not positive.
+
+    >>> InverseSquaredEuclidean(mean=True)
+    InverseSquaredEuclidean(epsilon=0.0001, leave_out=False, mean=True, own_singleton=None)
+    """
+
+    epsilon: float = 1e-4
+    leave_out: bool = False
+    mean: bool = False
+    own_singleton: float | None = None
+
+    def __post_init__(self) -> None:
+        if not (self.epsilon > 0 and np.isfinite(self.epsilon)):
+            raise ParameterError(f"epsilon is {self.epsilon}; a positive number is needed, such as the paper's 0.0001")
+
+
+@dataclass(frozen=True)
+class NegativeEuclidean:
+    """The negative Euclidean distance between an item and a cluster's centroid.
+
+    ``sim(x, c) = -||x - centroid(c)||``. Suggested by Huang, Piao, Moreno and Hurley.
+
+    Attributes:
+        leave_out: Whether the item itself is left out of its own clusters' centroids.
+        mean: Whether the squared distance is divided by the number of columns before the root is taken.
+        own_singleton: The similarity of an item to the cluster that holds nothing else; None for the formula's own, 0.
+
+    >>> NegativeEuclidean(leave_out=True).leave_out
+    True
+    """
+
+    leave_out: bool = False
+    mean: bool = False
+    own_singleton: float | None = None
+
+
+@dataclass(frozen=True)
+class Precomputed:
+    """The mean of given item-to-item similarities: the features are then an ``[N, N]`` matrix.
+
+    ``sim(x, c) = mean of S[x, y] over y in c, y != x``; the diagonal is never read.
+
+    Attributes:
+        own_singleton: The similarity of an item to the cluster that holds nothing else.
+
+    >>> Precomputed()
+    Precomputed(own_singleton=1.0)
+    """
+
+    own_singleton: float = 1.0
+
+
+class ClusterView:
+    """One cluster as a similarity of one's own sees it.
+
+    Attributes:
+        node: The cluster's node number.
+        size: The number of its items.
+        members: Their item numbers ``[size]``.
+        contains: Which of the items asked about are members, ``bool [m]``.
+    """
+
+    def __init__(
+        self, node: int, members: npt.NDArray[np.int64], contains: npt.NDArray[np.bool_], features: Any
+    ) -> None:
+        self.node = node
+        self.size = len(members)
+        self.members = members
+        self.contains = contains
+        self._features = features
+
+    @cached_property
+    def features(self) -> Any:
+        """The members' rows ``[size, D]``, dense or CSR as the features are."""
+        return self._features[self.members]
+
+    @cached_property
+    def sum(self) -> npt.NDArray[np.float64]:
+        """The sum of the members' rows, ``[D]``, float64."""
+        return np.asarray(self.features.sum(axis=0, dtype=np.float64)).reshape(-1)
+
+    @property
+    def centroid(self) -> npt.NDArray[np.float64]:
+        """The mean of the members' rows, ``[D]``, float64."""
+        return self.sum / self.size
+
+
+CustomSimilarity: TypeAlias = Callable[[Any, ClusterView], npt.ArrayLike]
+"""``similarity(items, cluster)``: rows ``[m, D]`` and one cluster; returns ``[m]`` finite similarities."""
+
+BuiltIn: TypeAlias = Cosine | InverseSquaredEuclidean | NegativeEuclidean | Precomputed
+Similarity: TypeAlias = str | BuiltIn | CustomSimilarity
+
+_ALIASES: dict[str, BuiltIn] = {
+    "cosine": Cosine(),
+    "inverse_sqeuclidean": InverseSquaredEuclidean(),
+    "negative_euclidean": NegativeEuclidean(),
+    "precomputed": Precomputed(),
+}
+
+
+def as_similarity(similarity: Similarity) -> BuiltIn | CustomSimilarity:
+    """Returns the similarity that a name stands for; a record or a callable is returned as it is.
+
+    A callable takes the rows of the items asked about, ``[m, D]``, and a :class:`ClusterView`, and returns their ``m``
+    similarities to that cluster.
+
+    Raises:
+        ParameterError: For an unknown name, or something that is neither.
+
+    >>> as_similarity("cosine")
+    Cosine(leave_out=True, own_singleton=1.0)
+    """
+    if isinstance(similarity, str) and similarity in _ALIASES:
+        return _ALIASES[similarity]
+    if isinstance(similarity, Cosine | InverseSquaredEuclidean | NegativeEuclidean | Precomputed):
+        return similarity
+    if callable(similarity) and not isinstance(similarity, type):
+        return similarity
+    names = ", ".join(repr(name) for name in _ALIASES)
+    raise ParameterError(
+        f"similarity is {similarity!r}; expected {names}, one of their records such as Cosine(leave_out=False), or a "
+        "function of the items' rows and a cluster"
+    )

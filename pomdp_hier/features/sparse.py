@@ -1,0 +1,144 @@
+"""Similarities over CSR features that never become dense, for items at many nodes at once.
+
+The sums of the children asked about are sparse products of the membership matrix and the features. An item's row then
+has to meet only the children of the node where it stands, so the two are joined on the pair (node, column): one sparse
+product gives all dot products of a level, and only terms that an item shares with a child cost anything.
+"""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from pomdp_hier.errors import FeatureError
+from pomdp_hier.features.dense import LARGEST, DenseKind, finish
+from pomdp_hier.features.members import Floats, Ints, children_of, contains, membership, ranges
+from pomdp_hier.features.similarity import Cosine
+from pomdp_hier.features.validation import Features, warn_degenerate_rows
+from pomdp_hier.hierarchy.tree import Hierarchy
+
+__all__ = ["SparseAffinity"]
+
+
+class SparseAffinity:
+    """CSR features ``[N, D]`` as float64 unit rows (cosine) or as they are (distances), kept sparse.
+
+    Attributes:
+        features: The prepared rows, CSR float64.
+        hierarchy: The tree.
+        kind: The similarity.
+        squares: The squared lengths of the prepared rows ``[N]``.
+        batch_items: Sums are formed per level, so one batch holds all items.
+    """
+
+    def __init__(self, features: Features, hierarchy: Hierarchy, kind: DenseKind) -> None:
+        self.hierarchy = hierarchy
+        self.kind = kind
+        self.batch_items = hierarchy.n_items
+        values = features.data.astype(np.float64)
+        counts = np.diff(features.indptr)
+        filled = np.flatnonzero(counts)
+        starts = features.indptr[:-1][filled]
+        largest = np.maximum.reduceat(np.abs(values), starts) if len(filled) else np.zeros(0)
+        if isinstance(kind, Cosine):
+            nonzero = largest > 0
+            warn_degenerate_rows(np.setdiff1d(np.arange(hierarchy.n_items), filled[nonzero]), features.shape[1])
+            values /= np.repeat(np.where(nonzero, largest, 1.0), counts[filled])
+            if len(filled):
+                lengths = np.sqrt(np.add.reduceat(values**2, starts))
+                values /= np.repeat(np.where(nonzero, lengths, 1.0), counts[filled])
+        elif largest.max(initial=0.0) > LARGEST:
+            raise FeatureError(
+                f"features hold {largest.max():.3g} in absolute value, whose square overflows; "
+                "rescale them for a distance"
+            )
+        self.squares = np.zeros(hierarchy.n_items)
+        if len(filled):
+            self.squares[filled] = np.add.reduceat(values**2, starts)
+        self.features = sp.csr_matrix((values, features.indices, features.indptr), shape=features.shape)
+
+    def batch(self, items: Ints) -> "_SparseBatch":
+        """Returns these items."""
+        return _SparseBatch(self, items)
+
+
+class _Join:
+    """The children of some nodes: their sums, and the sums' entries keyed by (node, column)."""
+
+    def __init__(self, parent: SparseAffinity, parents: Ints) -> None:
+        tree = parent.hierarchy
+        self.n_columns = parent.features.shape[1]
+        self.parents = parents
+        self.children, counts = children_of(tree, parents)
+        self.firsts = np.cumsum(counts) - counts
+        self.sums = membership(tree, self.children) @ parent.features
+        self.squares = np.asarray(self.sums.multiply(self.sums).sum(axis=1)).reshape(-1)
+        self.squares /= tree.sizes[self.children].astype(np.float64) ** 2
+        nodes = np.repeat(np.arange(len(self.children)), np.diff(self.sums.indptr))
+        keys = np.repeat(np.arange(len(parents)), counts)[nodes] * self.n_columns + self.sums.indices
+        order = np.argsort(keys, kind="stable")
+        keys, nodes = keys[order], nodes[order]
+        first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]])) if len(keys) else np.zeros(0, np.int64)
+        self.keys = keys[first]
+        bounds = np.concatenate([first, [len(keys)]])
+        self.entries = sp.csr_matrix((self.sums.data[order], nodes, bounds), shape=(len(self.keys), len(self.children)))
+
+    def dots(self, features: Any, at: Ints) -> Any:
+        """Returns the sparse ``[m, children]`` dot products of rows with the children of ``parents[at]``."""
+        lengths = np.diff(features.indptr)
+        keys = np.repeat(at * self.n_columns, lengths) + features.indices
+        found = np.searchsorted(self.keys, keys)
+        found[found == len(self.keys)] = 0
+        shared = self.keys[found] == keys if len(self.keys) else np.zeros(len(keys), dtype=bool)
+        indptr = np.concatenate([[0], np.cumsum(shared)])[features.indptr]
+        rows = sp.csr_matrix((features.data[shared], found[shared], indptr), shape=(len(at), len(self.keys)))
+        return rows @ self.entries
+
+
+class _SparseBatch:
+    def __init__(self, parent: SparseAffinity, items: Ints) -> None:
+        self._parent = parent
+        self._items = items
+        self._join: _Join | None = None
+
+    def _joined(self, parents: Ints) -> tuple[_Join, Ints]:
+        unique = np.unique(parents)
+        join = self._join
+        if join is not None:
+            at = np.minimum(np.searchsorted(join.parents, unique), len(join.parents) - 1)
+            if not (join.parents[at] == unique).all():
+                join = None
+        if join is None:
+            # Pieces of one level come one after another, and a large node's items lie in several of them.
+            join = self._join = _Join(self._parent, unique)
+        return join, np.searchsorted(join.parents, parents)
+
+    def expand(self, rows: Ints, parents: Ints) -> Floats:
+        """Returns the similarities of item ``rows[j]`` of the batch to the children of ``parents[j]``, row by row."""
+        affinity, tree = self._parent, self._parent.hierarchy
+        join, at = self._joined(parents)
+        nodes, counts = children_of(tree, parents)
+        firsts = np.cumsum(counts) - counts
+        items = self._items[rows]
+        product = join.dots(affinity.features[items], at)
+        values = np.zeros(len(nodes))
+        row = np.repeat(np.arange(len(items)), np.diff(product.indptr))
+        values[firsts[row] + product.indices - join.firsts[at[row]]] = product.data
+        columns = ranges(join.firsts[at], counts)
+        item = np.repeat(items, counts)
+        return finish(
+            affinity.kind,
+            values,
+            tree.sizes[nodes],
+            contains(tree, nodes, tree.starts[item]),
+            affinity.squares[item],
+            join.squares[columns],
+            join.n_columns,
+            lambda where: self._difference(item[where[0]], join, columns[where[0]]),
+        )
+
+    def _difference(self, items: Ints, join: _Join, columns: Ints) -> Floats:
+        sizes = self._parent.hierarchy.sizes[join.children[columns]]
+        gap = self._parent.features[items] - sp.diags(1.0 / sizes) @ join.sums[columns]
+        length = np.sqrt(np.asarray(gap.multiply(gap).sum(axis=1)).reshape(-1, 1))
+        return np.asarray(length)

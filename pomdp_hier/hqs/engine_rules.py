@@ -1,0 +1,141 @@
+"""Stopping rules that the engine knows: policies that decide on what the searcher sees at one node.
+
+In the agent's model every value has the form ``b * w - 1``, so that the belief b cancels and whether to descend depends
+on the item and the node alone.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from pomdp_hier.errors import ParameterError
+
+__all__ = ["Clairvoyant", "Descend", "LookAhead", "OneStep", "Rule", "SearchRoot", "StoppingRule", "Tie", "as_rule"]
+
+Tie: TypeAlias = Literal["descend", "search"]
+
+
+@runtime_checkable
+class StoppingRule(Protocol):
+    """A stopping rule of the user's own.
+
+    ``descend`` is called for the items that stand at one node, all together.
+    """
+
+    def descend(
+        self,
+        eta: npt.NDArray[np.float64],
+        sizes: npt.NDArray[np.int64],
+        rewards: npt.NDArray[np.float64],
+        level: int,
+    ) -> npt.NDArray[np.bool_]:
+        """Returns for each item whether it goes on to a child, ``bool [m]``.
+
+        Args:
+            eta: The guidance ``[m, children]``.
+            sizes: The children's sizes ``[children]``; their sum is the node's own.
+            rewards: The rewards of searching each child ``[children]``.
+            level: The node's level; the root's is 0.
+        """
+
+
+@dataclass(frozen=True)
+class LookAhead:
+    """Plan ``depth`` steps ahead, each branch ending in a search: RTBSS with the value of searching now at its fringe.
+
+    Descends when ``sum over c' of eta**2 W(c')`` is larger than ``r(c) + 1``, where
+    ``W = max(r + 1, sum of eta**2 W)`` down to the depth and ``r + 1`` there. Depth 1 is the paper's policy, and None,
+    without end, the optimal policy of the agent's model.
+
+    Attributes:
+        depth: Steps to look ahead, at least 1; None for all.
+        tie: What to do when both are worth the same.
+
+    Raises:
+        ParameterError: For a depth below 1.
+
+    >>> LookAhead(2)
+    LookAhead(depth=2, tie='descend')
+    """
+
+    depth: int | None = 1
+    tie: Tie = "descend"
+
+    def __post_init__(self) -> None:
+        if self.depth is not None and self.depth < 1:
+            raise ParameterError(f"depth is {self.depth}; look at least 1 step ahead, or None for all")
+        _check_tie(self.tie)
+
+
+@dataclass(frozen=True)
+class OneStep(LookAhead):
+    """The paper's policy: descend if the best search one level down is worth more than searching here.
+
+    ``sum of eta**2 (r' - r) > (1 + r) sum of eta (1 - eta)``, in which a node's only child is an exact tie.
+
+    >>> OneStep("search")
+    OneStep(depth=1, tie='search')
+    """
+
+    depth: int | None = field(default=1, init=False)
+
+
+@dataclass(frozen=True)
+class Descend:
+    """Go down to a leaf cluster whatever happens."""
+
+
+@dataclass(frozen=True)
+class SearchRoot:
+    """Search the root at once."""
+
+
+@dataclass(frozen=True)
+class Clairvoyant:
+    """Stop where the oracle value along the target's own path is largest: what no policy can beat.
+
+    Attributes:
+        tie: Of equally good nodes, the deepest ("descend") or the first ("search").
+    """
+
+    tie: Tie = "descend"
+
+    def __post_init__(self) -> None:
+        _check_tie(self.tie)
+
+
+Rule: TypeAlias = LookAhead | Descend | SearchRoot | Clairvoyant | StoppingRule
+
+
+def as_rule(policy: Any, tie: Tie) -> Rule | None:
+    """Returns the rule that a policy's name stands for, a rule as it is, and None for what is not a rule.
+
+    Raises:
+        ParameterError: For an unknown name or tie.
+
+    >>> as_rule("optimal", "search")
+    LookAhead(depth=None, tie='search')
+    """
+    _check_tie(tie)
+    names: dict[str, Rule] = {
+        "one-step": OneStep(tie),
+        "optimal": LookAhead(None, tie),
+        "search-root": SearchRoot(),
+        "descend": Descend(),
+        "clairvoyant": Clairvoyant(tie),
+    }
+    if isinstance(policy, str):
+        if policy not in names:
+            expected = ", ".join(repr(name) for name in names)
+            raise ParameterError(f"policy is {policy!r}; expected {expected}, a StoppingRule or a Policy")
+        return names[policy]
+    if isinstance(policy, LookAhead | Descend | SearchRoot | Clairvoyant | StoppingRule):
+        return policy
+    return None
+
+
+def _check_tie(tie: str) -> None:
+    if tie not in ("descend", "search"):
+        raise ParameterError(f"tie is {tie!r}; expected 'descend' or 'search'")

@@ -1,0 +1,89 @@
+"""Rewards: what finding the target in a cluster is worth, by the cluster's size."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.tree import Hierarchy
+
+__all__ = ["NodeRewards", "Reward", "node_rewards", "paper_reward"]
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Reward: TypeAlias = Callable[[int, int], float]
+"""``reward(size, n_items)``: must not grow with the size, and stay above -1, what a miss costs."""
+
+
+def paper_reward(size: npt.ArrayLike, n_items: int) -> Floats:
+    """Returns ``r(c) = 1 - (exp(|c|/N) - 1) / (e - 1)`` of clusters of these sizes: 0 at the root, near 1 for an item.
+
+    Source: Huang, Piao, Moreno and Hurley, definition of the reward.
+
+    >>> paper_reward([4, 12], 12).round(4)
+    array([0.7698, 0.    ])
+    """
+    share = np.asarray(size, dtype=np.float64) / n_items
+    # (e - exp(s)) / (e - 1), with the difference taken inside expm1: 0 exactly at the root, full precision near it.
+    reward: Floats = np.exp(share) * np.expm1(1.0 - share) / np.expm1(1.0)
+    return reward
+
+
+@dataclass(frozen=True)
+class NodeRewards:
+    """What each node is worth.
+
+    Attributes:
+        reward: ``r`` of each node ``[n_nodes]``.
+        rise: ``r(node) - r(parent)`` without cancellation ``[n_nodes]``; 0 at the root.
+    """
+
+    reward: Floats
+    rise: Floats
+
+
+def node_rewards(hierarchy: Hierarchy, reward: Reward | None = None) -> NodeRewards:
+    """Returns the reward of every node and its rise over its parent's.
+
+    Args:
+        hierarchy: The tree.
+        reward: ``reward(size, n_items)``; None for the paper's.
+
+    Raises:
+        ParameterError: If the reward is not a finite number above -1, or grows with the size.
+
+    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    >>> node_rewards(tree, lambda size, n_items: 1 - size / n_items).rise
+    array([0.25, 0.25, 0.25, 0.25, 0.5 , 0.5 , 0.  ])
+    """
+    sizes, n_items = hierarchy.sizes, hierarchy.n_items
+    above = sizes[np.maximum(hierarchy.parent, 0)]
+    above[hierarchy.root] = n_items
+    if reward is None:
+        values = paper_reward(sizes, n_items)
+        rise = np.exp(sizes / n_items) * np.expm1((above - sizes) / n_items) / np.expm1(1.0)
+    else:
+        unique, index = np.unique(sizes, return_inverse=True)
+        by_size = np.array([float(reward(int(size), n_items)) for size in unique])
+        _check_decreasing(unique, by_size)
+        values = by_size[index]
+        rise = values - by_size[np.searchsorted(unique, above)]
+    return NodeRewards(values, rise)
+
+
+def _check_decreasing(sizes: npt.NDArray[np.int64], rewards: Floats) -> None:
+    wrong = np.flatnonzero(~(np.isfinite(rewards) & (rewards > -1)))
+    if len(wrong):
+        raise ParameterError(
+            f"the reward of a cluster of {sizes[wrong[0]]} item(s) is {rewards[wrong[0]]}; it must be a finite number "
+            "above -1, the reward of a miss"
+        )
+    wrong = np.flatnonzero(np.diff(rewards) > 0)
+    if len(wrong):
+        low = int(wrong[0])
+        raise ParameterError(
+            f"the reward grows from {rewards[low]} at {sizes[low]} item(s) to {rewards[low + 1]} at {sizes[low + 1]}; "
+            "a larger cluster must not be worth more"
+        )

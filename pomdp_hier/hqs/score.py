@@ -1,0 +1,166 @@
+"""The public functions that score a hierarchy: one number, one number per item, or the whole record."""
+
+from typing import Any, TypedDict, Unpack
+
+import numpy as np
+import numpy.typing as npt
+from tqdm import tqdm
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.affinity import affinity
+from pomdp_hier.features.similarity import Similarity
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.engine import choose_engine, run_engine
+from pomdp_hier.hqs.engine_rules import Tie, as_rule
+from pomdp_hier.hqs.engine_task import Task
+from pomdp_hier.hqs.guidance import check_temperature, temperatures
+from pomdp_hier.hqs.result import HQSResult
+from pomdp_hier.hqs.reward import Reward, node_rewards
+
+__all__ = ["evaluate", "hqs_samples", "hqs_score", "oracle_value"]
+
+
+def oracle_value(probability: npt.ArrayLike, reward: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Returns ``V = (r + 1) p - 1``: what a search is worth that finds the target with probability p.
+
+    >>> float(oracle_value(0.9978, 0.6225).round(4))
+    0.6189
+    """
+    worth = np.asarray(reward, dtype=np.float64) + 1.0
+    return np.asarray(worth * np.asarray(probability, dtype=np.float64) - 1.0)
+
+
+class Settings(TypedDict, total=False):
+    """The keyword arguments of :func:`evaluate`, which say what each means."""
+
+    similarity: Similarity
+    delta: float
+    nu: float
+    tie: Tie
+    policy: Any
+    reward: Reward | None
+    enter_own_singleton: bool
+    engine: str
+    progress: bool
+
+
+def evaluate(
+    X: Any,
+    hierarchy: Hierarchy,
+    *,
+    similarity: Similarity = "cosine",
+    delta: float = 0.01,
+    nu: float = 1.0,
+    tie: Tie = "descend",
+    policy: Any = "one-step",
+    reward: Reward | None = None,
+    enter_own_singleton: bool = True,
+    engine: str = "auto",
+    progress: bool = False,
+) -> HQSResult:
+    """Returns the Hierarchy Quality for Search of a tree over items, per item and overall.
+
+    A searcher for item x steps from a node to its child c' with probability ``eta``, a softmax of similarities, until
+    the policy stops it; the search is worth ``V_x = (r(c) + 1) * product of eta along x's own path - 1`` there, and HQS
+    is the mean of V_x.
+    Source: Huang, Piao, Moreno and Hurley, *POMDP Modelling for Assessing Hierarchies*.
+
+    Args:
+        X: Features ``[N, D]``, dense (also a memory map) or sparse, or similarities ``[N, N]`` with
+            ``similarity="precomputed"``.
+        hierarchy: The tree over the N items, in the order of the rows.
+        similarity: ``"cosine"``, ``"inverse_sqeuclidean"``, ``"negative_euclidean"``, ``"precomputed"``, one of their
+            records with options, or a function of the items' rows and a cluster.
+        delta: Temperature of the guidance at the root; smaller is surer.
+        nu: Its growth per level, at least 1.
+        tie: Whether to "descend" or to "search" when both are worth the same, as at a node with one child.
+        policy: ``"one-step"`` (the paper's), ``"optimal"`` (of the agent's model), ``"descend"``, ``"search-root"``,
+            ``"clairvoyant"`` (the best stop in hindsight), ``LookAhead(depth)``, a ``StoppingRule`` or a ``Policy``.
+        reward: ``reward(size, n_items)``, not growing with the size; None for the paper's.
+        enter_own_singleton: Whether the search for x may step into a cluster that holds x alone.
+        engine: ``"auto"``, ``"numpy"``, ``"numba"``, or ``"generic"``, which plans each item's POMDP.
+        progress: Whether to show a progress bar on stderr.
+
+    Raises:
+        FeatureError: For features that cannot be used.
+        ParameterError: For a setting that cannot.
+        MissingExtraError: If an engine is asked for that is not installed.
+
+    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+    >>> evaluate(X, tree, delta=0.1)
+    HQSResult(score=0.622188, 4 items)
+    """
+    check_temperature(delta, nu)
+    rule = as_rule(policy, tie)
+    config: dict[str, Any] = {
+        "similarity": _name(similarity),
+        "delta": float(delta),
+        "nu": float(nu),
+        "tie": tie,
+        "policy": _name(policy),
+        "reward": "paper" if reward is None else _name(reward),
+        "enter_own_singleton": enter_own_singleton,
+    }
+    if engine == "generic" or rule is None:
+        return _evaluate_generic(policy)
+    task = Task(
+        affinity=affinity(X, hierarchy, similarity),
+        rewards=node_rewards(hierarchy, reward),
+        temperatures=temperatures(np.arange(int(hierarchy.height) + 1), delta, nu),
+        rule=rule,
+        enter_own_singleton=enter_own_singleton,
+    )
+    config["engine"] = choose_engine(task, engine)
+    n_items = hierarchy.n_items
+    with tqdm(total=n_items, unit="item", disable=not progress, desc="HQS") as bar:
+        stops = run_engine(task, np.arange(n_items), config["engine"], bar.update)
+    rewards = task.rewards.reward[stops.nodes]
+    return HQSResult(
+        values=oracle_value(stops.probabilities, rewards),
+        stop_nodes=stops.nodes,
+        stop_levels=hierarchy.levels[stops.nodes],
+        path_probabilities=stops.probabilities,
+        rewards=rewards,
+        config=config,
+    )
+
+
+def hqs_score(X: Any, hierarchy: Hierarchy, **settings: Unpack[Settings]) -> float:
+    """Returns the HQS of a tree over items: the mean of :func:`hqs_samples`, exactly summed, in -1 to 1.
+
+    Takes the settings of :func:`evaluate`, and raises what it raises.
+
+    >>> from pomdp_hier.hqs.examples import load_amazon12
+    >>> from pomdp_hier.hqs.presets import PAPER_TABLE
+    >>> shop = load_amazon12()
+    >>> round(hqs_score(shop.similarity, shop.hierarchies["A"], similarity="precomputed", **PAPER_TABLE), 4)
+    0.5715
+    """
+    return evaluate(X, hierarchy, **settings).score
+
+
+def hqs_samples(X: Any, hierarchy: Hierarchy, **settings: Unpack[Settings]) -> npt.NDArray[np.float64]:
+    """Returns each item's oracle value ``V_x`` ``[N]``, in -1 to 1: what the search for it is worth.
+
+    Takes the settings of :func:`evaluate`, and raises what it raises.
+
+    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    >>> hqs_samples([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], tree).round(4)
+    array([0.6225, 0.6225, 0.6225, 0.6225])
+    """
+    return evaluate(X, hierarchy, **settings).values
+
+
+def _evaluate_generic(policy: Any) -> HQSResult:
+    """The place of the generic route, for policies that are not stopping rules."""
+    raise ParameterError(
+        f"the generic route is not connected, so that policy {_name(policy)} with engine='generic' cannot run; use "
+        "a built-in policy or an object with descend(eta, sizes, rewards, level), and engine='auto'"
+    )
+
+
+def _name(setting: Any) -> str:
+    if isinstance(setting, str):
+        return setting
+    return getattr(setting, "__name__", None) or repr(setting)

@@ -1,0 +1,174 @@
+"""The engines against the plain scorer, and against each other."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pomdp_hier.errors import DataWarning
+from pomdp_hier.features import dense
+from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
+from pomdp_hier.hqs import engine_numpy
+from pomdp_hier.hqs.engine_rules import LookAhead
+from pomdp_hier.hqs.score import evaluate
+from tests import scorer_oracle as oracle
+
+ENGINES = ["numpy"]
+
+
+def manhattan(items, cluster):
+    return -np.abs(np.asarray(items - cluster.centroid)).sum(axis=1)
+
+
+def plain_manhattan(X):
+    def sim(x, members):
+        centre = [math.fsum(float(X[y][d]) for y in members) / len(members) for d in range(X.shape[1])]
+        return -math.fsum(abs(float(X[x][d]) - centre[d]) for d in range(X.shape[1]))
+
+    return sim
+
+
+@st.composite
+def similarities(draw):
+    """A similarity, its plain counterpart, and the scale of its values."""
+    leave_out, mean = draw(st.booleans()), draw(st.booleans())
+    own = draw(st.sampled_from([None, 1.0]))
+    return draw(
+        st.sampled_from(
+            [
+                (Cosine(leave_out), lambda X: oracle.cosine(X, leave_out), 1.0),
+                (
+                    InverseSquaredEuclidean(0.01, leave_out, mean, own),
+                    lambda X: oracle.inverse_sqeuclidean(X, 0.01, leave_out, mean, own),
+                    10.0,
+                ),
+                (
+                    NegativeEuclidean(leave_out, mean, own),
+                    lambda X: oracle.negative_euclidean(X, leave_out, mean, own),
+                    1.0,
+                ),
+            ]
+        )
+    )
+
+
+@st.composite
+def cases(draw):
+    tree = draw(oracle.trees())
+    X = draw(oracle.features(tree.n_items))
+    options = {
+        "delta": draw(st.sampled_from([0.05, 0.2, 1.0])),
+        "nu": draw(st.sampled_from([1.0, 1.3, 1e200])),
+        "tie": draw(st.sampled_from(["descend", "search"])),
+        "enter_own_singleton": draw(st.booleans()),
+    }
+    return tree, X, options
+
+
+def check(result, plain, tolerance=1e-12):
+    for item, (value, stop) in enumerate(zip(result.values, result.stop_nodes, strict=True)):
+        expected = plain.score(item)
+        if expected.margin is None or expected.margin > 1e-10:
+            assert stop == expected.stop, item
+            assert value == pytest.approx(expected.value, abs=tolerance)
+            assert result.path_probabilities[item] == pytest.approx(expected.probability, abs=tolerance)
+
+
+def quiet(*args, **kwargs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        return evaluate(*args, **kwargs)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["whole", "pieces"])
+def _pieces(request):
+    """Runs with the usual sizes of blocks and pieces, and with tiny ones, so that small trees have several."""
+    if not request.param:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine_numpy, "BLOCK_ITEMS", 5)
+        patch.setattr(engine_numpy, "SMALL_BLOCK", 3)
+        patch.setattr(engine_numpy, "PIECE_PAIRS", 12)
+        patch.setattr(dense.DenseAffinity, "batch_items", 7)
+        patch.setattr(dense, "GEMM_PAIRS", 6)
+        patch.setattr(dense, "PIECE_PAIRS", 3)
+        yield
+
+
+@pytest.mark.usefixtures("_pieces")
+class TestAgainstThePlainScorer:
+    @pytest.mark.parametrize("engine", ENGINES)
+    @settings(max_examples=30, deadline=None)
+    @given(case=cases(), kind=similarities())
+    def test_one_step(self, case, kind, engine):
+        tree, X, options = case
+        similarity, plain, scale = kind
+        options = {**options, "delta": options["delta"] * scale}
+        check(quiet(X, tree, similarity=similarity, engine=engine, **options), oracle.Oracle(tree, plain(X), **options))
+
+    @settings(max_examples=30, deadline=None)
+    @given(case=cases(), kind=similarities())
+    def test_sparse(self, case, kind):
+        tree, X, options = case
+        similarity, plain, scale = kind
+        options = {**options, "delta": options["delta"] * scale}
+        result = quiet(sp.csr_matrix(X), tree, similarity=similarity, **options)
+        check(result, oracle.Oracle(tree, plain(X), **options))
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    @settings(max_examples=30, deadline=None)
+    @given(case=cases(), depth=st.sampled_from([2, 3, None]))
+    def test_looking_further_ahead(self, case, depth, engine):
+        tree, X, options = case
+        tie = options["tie"]
+        policy = "optimal" if depth is None else LookAhead(depth, tie)
+        plain = oracle.Oracle(tree, oracle.cosine(X), depth=depth, **options)
+        check(quiet(X, tree, policy=policy, engine=engine, **options), plain)
+        if engine == "numpy":
+            check(quiet(sp.csr_matrix(X), tree, policy=policy, **options), plain)
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    @pytest.mark.parametrize("policy", ["descend", "search-root", "clairvoyant"])
+    @settings(max_examples=30, deadline=None)
+    @given(case=cases())
+    def test_other_policies(self, case, policy, engine):
+        tree, X, options = case
+        plain = oracle.Oracle(tree, oracle.cosine(X), policy=policy, **options)
+        check(quiet(X, tree, policy=policy, engine=engine, **options), plain)
+
+    @settings(max_examples=30, deadline=None)
+    @given(case=cases(), data=st.data())
+    def test_precomputed(self, case, data):
+        tree, _, options = case
+        n_items = tree.n_items
+        S = np.array(data.draw(st.lists(st.integers(-9, 9), min_size=n_items**2, max_size=n_items**2))) / 9
+        S = S.reshape(n_items, n_items)
+        np.fill_diagonal(S, np.nan)
+        check(
+            evaluate(S, tree, similarity="precomputed", **options),
+            oracle.Oracle(tree, oracle.precomputed(S), **options),
+        )
+
+    @settings(max_examples=30, deadline=None)
+    @given(case=cases())
+    def test_a_similarity_of_ones_own(self, case):
+        tree, X, options = case
+        plain = oracle.Oracle(tree, plain_manhattan(X), **options)
+        check(evaluate(X, tree, similarity=manhattan, **options), plain)
+        check(evaluate(sp.csr_matrix(X), tree, similarity=manhattan, **options), plain)
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    @settings(max_examples=30, deadline=None)
+    @given(case=cases())
+    def test_a_reward_of_ones_own(self, case, engine):
+        def reward(size, n_items):
+            return 1 - size / n_items
+
+        tree, X, options = case
+        plain = oracle.Oracle(tree, oracle.cosine(X), reward=reward, **options)
+        check(quiet(X, tree, reward=reward, engine=engine, **options), plain)
