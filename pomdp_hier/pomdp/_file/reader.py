@@ -12,12 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier.pomdp._file.tables import ALL, ProbabilityTable, RewardTable, Rows, TooLargeError
-from pomdp_hier.pomdp._file.text import Number, Source, Statement
+from pomdp_hier.pomdp._file.text import Source, Statement
+from pomdp_hier.pomdp.numeric import Number
 
 __all__ = ["FileContent", "Reader"]
 
 _COUNT = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
-_MAX_COUNT = 10_000_000
+_MAX_COUNT = 2_000_000
+# A sum of decimals that is off by just the tolerance must not fail by its last bit.
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +46,20 @@ class _Space:
 
     def __init__(self, kind: str, names: Sequence[str] | range) -> None:
         self.kind = kind
-        self.names: tuple[Any, ...] = tuple(names)
-        self.size = len(self.names)
-        self.index = {str(name): i for i, name in enumerate(self.names)}
-        if not isinstance(names, range):  # an element may be given by its number too; a name that is a number wins
-            for i in range(self.size):
-                self.index.setdefault(str(i), i)
+        self.names = names
+        self.size = len(names)
+        # The tokens seen so far; numbers enter when they are first used, and a name that is a number wins.
+        self.index = {} if isinstance(names, range) else {name: i for i, name in enumerate(names)}
         self.index["*"] = ALL
+
+    def find(self, token: str) -> int | None:
+        """The index of the element that the token means, `ALL` for the wildcard, or None."""
+        index = self.index.get(token)
+        if index is None and token.isascii() and token.isdigit():
+            digits = token.lstrip("0") or "0"
+            if len(digits) < 10 and int(digits) < self.size:
+                index = self.index[token] = int(digits)
+        return index
 
     def expected(self) -> str:
         last = self.size - 1
@@ -69,11 +79,13 @@ class Reader:
     def __init__(self, source: Source, *, tolerance: float, normalize: bool, exact: bool) -> None:
         self.source = source
         self.tolerance = 0 if exact else tolerance
+        self._slack = 0 if exact else tolerance + _ROUNDING
         self.normalize = normalize
         self.exact = exact
         self.one: Number = Fraction(1) if exact else 1.0
-        # Offset, action and row of every statement of T and of O, to find out who wrote a faulty row.
+        # Position, action and row of every statement of T and of O, to find out who wrote a faulty row.
         self._written = {word: (array("q"), array("q"), array("q")) for word in "TO"}
+        self._tables: list[Statement] = []
 
     def read(self) -> FileContent:
         """The content of the file.
@@ -87,13 +99,19 @@ class Reader:
         self.actions = self._space(statements, "actions", "action")
         self.observed = any(s.word == "observations" for s in statements)
         self.observations = self._space(statements, "observations", "observation") if self.observed else self.states
+        self._spaces = {
+            "T": (self.actions, self.states, self.states),
+            "O": (self.actions, self.states, self.observations),
+            "R": (self.actions, self.states, self.states, self.observations),
+        }
         self.start = self._read_start([s for s in statements if s.word.startswith("start")])
-        self._read_tables([s for s in statements if len(s.word) == 1])
+        self._tables = [s for s in statements if len(s.word) == 1]
+        self._read_tables()
         return FileContent(
             discount=self.discount,
-            states=self.states.names,
-            actions=self.actions.names,
-            observations=self.observations.names,
+            states=tuple(self.states.names),
+            actions=tuple(self.actions.names),
+            observations=tuple(self.observations.names),
             start=self.start,
             transition=self._distributions(self.T, "T"),
             observation=self._distributions(self.O, "O"),
@@ -119,7 +137,7 @@ class Reader:
                 continue
             what = "a discount in [0, 1]"
             values = self.source.numbers(statement, tokens, 0, exact=self.exact, what=what)
-            if not values or not 0 <= values[0] <= 1:
+            if not (values and 0 <= values[0] <= 1):
                 raise self._error(statement, 0, what)
             self.discount = values[0]
             if len(values) > 1:
@@ -169,14 +187,15 @@ class Reader:
             return self._start_set(statement, tokens)
         if tokens == ["uniform"]:
             return self._uniform(n)
-        if len(tokens) == 1 and self.states.index.get(tokens[0], ALL) != ALL and (n > 1 or tokens[0] != "1"):
-            return self._indicator([self.states.index[tokens[0]]])
+        state = self.states.find(tokens[0]) if len(tokens) == 1 else None
+        if state is not None and state != ALL:
+            return self._indicator([state])
         what = f"{n} probabilities, 'uniform' or a state"
         values = self._probabilities(statement, tokens, 0, what)
         self._check_count(statement, 0, len(values), n, what)
         vector = np.array(values, dtype=object if self.exact else np.float64)
         mass = sum(values) if self.exact else math.fsum(values)
-        if mass == 0 or (abs(mass - 1) > self.tolerance and not self.normalize):
+        if mass == 0 or (abs(mass - 1) > self._slack and not self.normalize):
             raise self._error(
                 statement,
                 0,
@@ -209,23 +228,24 @@ class Reader:
 
     # --- T, O and R ----------------------------------------------------------------------------------------------
 
-    def _read_tables(self, statements: list[Statement]) -> None:
+    def _read_tables(self) -> None:
         n_states, n_actions, n_observations = self.states.size, self.actions.size, self.observations.size
         self.T = ProbabilityTable(n_actions, (n_states, n_states), exact=self.exact)
         self.O = ProbabilityTable(n_actions, (n_states, n_observations), exact=self.exact)
         self.R = RewardTable((n_actions, n_states, n_states, n_observations), exact=self.exact)
         if not self.observed:
             self.O.set_matrix(ALL, np.arange(n_states), np.arange(n_states), self._uniform(n_states) * n_states)
-        spaces = {
-            "T": (self.actions, self.states, self.states),
-            "O": (self.actions, self.states, self.observations),
-            "R": (self.actions, self.states, self.states, self.observations),
-        }
-        for statement in statements:
+        for position, statement in enumerate(self._tables):
             if statement.word == "O" and not self.observed:
                 raise self.source.error(statement.offset, "a section 'observations:' first", "the file has none")
             tokens = self.source.tokens(statement)
-            places, start = self._places(statement, tokens, spaces[statement.word])
+            if len(tokens) == 6 and self._read_entry(position, statement.word, tokens):
+                continue
+            places, start = self._places(statement, tokens)
+            if statement.word != "R":
+                row = places[1] if len(places) > 1 else ALL
+                for log, value in zip(self._written[statement.word], (position, places[0], row), strict=True):
+                    log.append(value)
             try:
                 if statement.word == "R":
                     self._read_reward(statement, tokens, places, start)
@@ -236,8 +256,26 @@ class Reader:
                     statement.offset, "a smaller problem", f"it stands for {error} numbers, more than fit in memory"
                 ) from None
 
-    def _places(self, statement: Statement, tokens: list[str], spaces: tuple[_Space, ...]) -> tuple[list[int], int]:
+    def _read_entry(self, position: int, word: str, tokens: list[str]) -> bool:
+        """Reads ``action : state : element probability``, of which large files consist; False if it is not that."""
+        action, colon, row, other_colon, column, number = tokens
+        if word == "R" or colon != ":" or other_colon != ":" or self.exact or not Source.is_number(number):
+            return False
+        of_action, of_row, of_column = self._spaces[word]
+        a, r, c = of_action.index.get(action), of_row.index.get(row), of_column.index.get(column)
+        value = float(number)
+        if a is None or r is None or c is None or a == ALL or r == ALL or c == ALL or not 0 <= value <= 1:
+            return False
+        positions, actions, rows = self._written[word]
+        positions.append(position)
+        actions.append(a)
+        rows.append(r)
+        (self.T if word == "T" else self.O).set_entry(a, r, c, value)
+        return True
+
+    def _places(self, statement: Statement, tokens: list[str]) -> tuple[list[int], int]:
         """The indices of the elements that the statement names, and the position of the first token after them."""
+        spaces = self._spaces[statement.word]
         places: list[int] = []
         at, n_tokens = 0, len(tokens)
         while True:
@@ -255,12 +293,10 @@ class Reader:
 
     def _element(self, statement: Statement, position: int, token: str, space: _Space) -> int:
         """The index of the element that a token means."""
-        index = space.index.get(token)
-        if index is None and token.isascii() and token.isdigit():
-            index = space.index.get(token.lstrip("0") or "0")  # leading zeros
+        index = space.find(token)
         if index is None:
-            known = token.isascii() and token.isdigit()
-            reason = f"there are {space.size} {space.kind}s" if known else f"no {space.kind} has this name"
+            number = token.isascii() and token.isdigit()
+            reason = f"there are {space.size} {space.kind}s" if number else f"no {space.kind} has this name"
             raise self._error(statement, position, space.expected(), reason if token and token != ":" else "")
         return index
 
@@ -269,8 +305,6 @@ class Reader:
         table = self.T if statement.word == "T" else self.O
         n_rows, n_columns = table.shape
         action, row = places[0], places[1] if len(places) > 1 else ALL
-        for log, value in zip(self._written[statement.word], (statement.offset, action, row), strict=True):
-            log.append(value)
         if len(places) == 3:
             values = self._probabilities(statement, tokens, start, "a probability in [0, 1]")
             self._check_count(statement, start, len(values), 1, "a probability in [0, 1]")
@@ -341,12 +375,12 @@ class Reader:
     # --- numbers and sums ----------------------------------------------------------------------------------------
 
     def _probabilities(self, statement: Statement, tokens: list[str], start: int, what: str) -> list[Number]:
+        """The numbers from the token ``start`` on; those above 1 pass only if they are to be normalized."""
         values = self.source.numbers(statement, tokens, start, exact=self.exact, what=what)
-        if values and not (min(values) >= 0 and max(values) <= 1 + self.tolerance) and not self.normalize:
-            index = next(i for i, p in enumerate(values) if not 0 <= p <= 1 + self.tolerance)
+        most = math.inf if self.normalize else 1 + self._slack
+        if values and not (min(values) >= 0 and max(values) <= most):
+            index = next(i for i, p in enumerate(values) if not 0 <= p <= most)
             raise self._error(statement, start + index, "a probability in [0, 1]")
-        if values and min(values) < 0:
-            raise self._error(statement, start + values.index(min(values)), "a probability, not a negative number")
         return values
 
     def _check_count(self, statement: Statement, start: int, found: int, wanted: int, what: str) -> None:
@@ -366,7 +400,7 @@ class Reader:
             if id(rows) in checked:
                 continue
             sums = rows.sums()
-            wrong = sums <= 0 if self.normalize else np.abs(sums - 1) > self.tolerance
+            wrong = sums <= 0 if self.normalize else np.abs(sums - 1) > self._slack
             if wrong.any():
                 bad = int(np.flatnonzero(wrong)[0])
                 raise self._row_error(word, action, bad, float(sums[bad]))
@@ -375,13 +409,19 @@ class Reader:
 
     def _row_error(self, word: str, action: int, row: int, mass: float) -> Exception:
         """The error of a faulty row, at the last statement that wrote to it."""
-        offsets, actions, rows = self._written[word]
         name = f"{word}: {self.actions.names[action]} : {self.states.names[row]}"
         expected = f"probabilities of '{name}' that sum to 1 (tolerance {self.tolerance})"
-        for i in reversed(range(len(offsets))):
-            if actions[i] in (action, ALL) and rows[i] in (row, ALL):
+        for position, for_action, for_row in zip(*map(reversed, self._written[word]), strict=True):
+            if for_action in (action, ALL) and for_row in (row, ALL):
+                statement = self._tables[position]
+                tokens = self.source.tokens(statement)
+                places, start = self._places(statement, tokens)
+                n_columns = self._spaces[word][2].size
+                offset = statement.offset
+                if len(places) == 1 and len(tokens) - start > 1:  # a matrix: point at the row
+                    offset = self.source.place(statement, start + row * n_columns)
                 remedy = "correct them, widen tolerance= or pass normalize=True"
-                return self.source.error(offsets[i], expected, f"they sum to {mass!r}; {remedy}")
+                return self.source.error(offset, expected, f"they sum to {mass!r}; {remedy}")
         return self.source.error(len(self.source.text), expected, "no statement gives any")
 
     # --- errors --------------------------------------------------------------------------------------------------

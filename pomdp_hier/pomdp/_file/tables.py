@@ -1,14 +1,14 @@
 """What the T, O and R statements of a ``.pomdp`` file build up: sparse probability rows, and rewards by pattern."""
 
 from array import array
-from collections.abc import Iterable, Iterator, MutableSequence
+from collections.abc import Iterable, MutableSequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier.pomdp._file.text import Number
+from pomdp_hier.pomdp.numeric import Number
 
 __all__ = ["ALL", "MAX_ENTRIES", "ProbabilityTable", "RewardTable", "Rows", "TooLargeError"]
 
@@ -28,6 +28,7 @@ class Rows:
     indptr: NDArray[np.int64]
     columns: NDArray[np.int64]
     values: NDArray[Any]
+    n_columns: int
 
     def row(self, index: int) -> list[tuple[int, Number]]:
         """The pairs of column and value of a row."""
@@ -44,9 +45,17 @@ class Rows:
         np.add.at(sums, owner, self.values)
         return sums
 
+    def __getitem__(self, index: int) -> list[Number]:
+        """A row in full, zeros and all."""
+        dense: list[Number] = [0] * self.n_columns
+        for column, value in self.row(index):
+            dense[column] = value
+        return dense
+
     def scaled(self, divisors: NDArray[Any]) -> "Rows":
         """The rows, each divided by its divisor."""
-        return Rows(self.indptr, self.columns, self.values / np.repeat(divisors, np.diff(self.indptr)))
+        values = self.values / np.repeat(divisors, np.diff(self.indptr))
+        return Rows(self.indptr, self.columns, values, self.n_columns)
 
 
 class _Log:
@@ -82,7 +91,7 @@ class _Log:
         kept = kept[(values[kept] != 0).astype(bool)]
         indptr = np.zeros(n_rows + 1, dtype=np.int64)
         np.cumsum(np.bincount(rows[kept], minlength=n_rows), out=indptr[1:])
-        return Rows(indptr, columns[kept], values[kept])
+        return Rows(indptr, columns[kept], values[kept], n_columns)
 
 
 class ProbabilityTable:
@@ -179,8 +188,8 @@ def _extend(log: _Log, rows: NDArray[np.int64], columns: NDArray[np.int64], valu
         log.values.extend(array("d", values.astype(np.float64).tobytes()))
 
 
-# The places of an R statement, in its order.
-_ACTION, _STATE, _NEXT_STATE, _OBSERVATION = range(4)
+# The places of an R statement are 0 action, 1 state, 2 next state, 3 observation.
+_NEXT_STATE, _OBSERVATION = 2, 3
 
 
 @dataclass(slots=True)
@@ -190,6 +199,7 @@ class _Pattern:
     named: tuple[int, ...]
     spanned: tuple[int, ...]
     entries: dict[tuple[int, ...], tuple[int, Any]]
+    index: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]] | None = None
 
 
 class RewardTable:
@@ -227,9 +237,17 @@ class RewardTable:
         return reward if self._exact else float(reward)
 
     @property
-    def depends_on(self) -> frozenset[int]:
-        """Which of the places 0 action, 1 state, 2 next state, 3 observation any assignment tells apart."""
-        return frozenset(i for pattern in self._patterns.values() for i in (*pattern.named, *pattern.spanned))
+    def uses_next_state(self) -> bool:
+        """Whether any assignment tells next states or observations apart."""
+        return self._tells_apart(_NEXT_STATE) or self.uses_observation
+
+    @property
+    def uses_observation(self) -> bool:
+        """Whether any assignment tells observations apart."""
+        return self._tells_apart(_OBSERVATION)
+
+    def _tells_apart(self, place: int) -> bool:
+        return any(place in pattern.named or place in pattern.spanned for pattern in self._patterns.values())
 
     def at(self, places: tuple[NDArray[np.int64], ...]) -> NDArray[Any]:
         """The rewards of many steps at once.
@@ -241,36 +259,32 @@ class RewardTable:
         newest = np.zeros(n, dtype=np.int64)
         rewards = np.zeros(n, dtype=object if self._exact else np.float64)
         for pattern in self._patterns.values():
-            for where, clocks, values in self._hits(pattern, places):
-                newer = clocks > newest[where]
-                newest[where[newer]] = clocks[newer]
-                rewards[where[newer]] = values[newer]
+            where, clocks, values = self._hits(pattern, places)
+            newer = clocks > newest[where]
+            newest[where[newer]] = clocks[newer]
+            rewards[where[newer]] = values[newer]
         return rewards
 
     def _hits(
         self, pattern: _Pattern, places: tuple[NDArray[np.int64], ...]
-    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]]:
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
         """The steps that a pattern's assignments speak of, with the time and the value of each."""
         dims = [self._sizes[i] for i in pattern.named]
+        if pattern.index is None:
+            known = np.array(list(pattern.entries), dtype=np.int64).reshape(len(pattern.entries), len(dims))
+            keys = _keys(list(known.T), dims, len(known))
+            order = np.argsort(keys)
+            clocks = np.array([clock for clock, _ in pattern.entries.values()], dtype=np.int64)
+            values = np.array(
+                [value for _, value in pattern.entries.values()], dtype=object if self._exact else np.float64
+            )
+            pattern.index = keys[order], clocks[order], values[order]
+        keys, clocks, values = pattern.index
         asked = _keys([places[i] for i in pattern.named], dims, len(places[0]))
-        known = np.array(list(pattern.entries), dtype=np.int64).reshape(len(pattern.entries), len(dims))
-        keys = _keys(list(known.T), dims, len(known))
-        order = np.argsort(keys)
-        slot = np.minimum(np.searchsorted(keys, asked, sorter=order), len(keys) - 1)
-        entry = order[slot]
+        entry = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
         where = np.flatnonzero(keys[entry] == asked)
         entry = entry[where]
-        clocks = np.array([clock for clock, _ in pattern.entries.values()], dtype=np.int64)
-        arrays = [value for _, value in pattern.entries.values()]
-        if not pattern.spanned:
-            values = np.array(arrays, dtype=object if self._exact else np.float64)
-            yield where, clocks[entry], values[entry]
-            return
-        for index, table in enumerate(arrays):
-            mine = where[entry == index]
-            if len(mine):
-                values = table[tuple(places[i][mine] for i in pattern.spanned)]
-                yield mine, np.full(len(mine), clocks[index]), values
+        return where, clocks[entry], values[(entry, *(places[i][where] for i in pattern.spanned))]
 
 
 def _keys(columns: list[NDArray[np.int64]], dims: list[int], n: int) -> NDArray[np.int64]:

@@ -3,15 +3,14 @@
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import islice
+from typing import NamedTuple
 
 from pomdp_hier.errors import PomdpFileError
+from pomdp_hier.pomdp.numeric import Number
 
-__all__ = ["Number", "Source", "Statement"]
-
-Number = float | Fraction
+__all__ = ["Source", "Statement"]
 
 _COMMENT = re.compile(r"#[^\r\n]*")
 _TOKEN = re.compile(r"[:*]|[^\s:*]+")
@@ -20,16 +19,13 @@ _NUMBER = re.compile(rf"[+-]?{_UNSIGNED}")
 # A sign may stand apart from its number, or end the number before it ("- 5", "1-2").
 _LOOSE_NUMBER = re.compile(rf"\s*([+-]?\s*{_UNSIGNED})(?=[\s+-]|$)")
 _EXPONENT = re.compile(r"[eE][+-]?0*([0-9]{4,}|[4-9][0-9]{2})$")
-# A section's word followed by a colon opens a statement, unless a colon stands before it: then it is an element's
-# name. The colon after the word is only looked at, so that it can be the colon before the next one.
-_HEAD = re.compile(
-    r"(:\s*)?(?<![^\s:])"
-    r"(discount|values|states|actions|observations|start\s+include|start\s+exclude|start|T|O|R)(?=\s*:)"
+# A section's word followed by a colon; it begins with the words so that the search can skip to their first letters.
+_WORD_AND_COLON = re.compile(
+    r"(?:discount|values|states|actions|observations|start\s+include|start\s+exclude|start|T|O|R)(?=\s*:)"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
+class Statement(NamedTuple):
     """One section of the file: its word, where that stands, and where its body begins and ends."""
 
     word: str
@@ -66,18 +62,37 @@ class Source:
         Raises:
             PomdpFileError: something stands before the first one.
         """
-        heads = [(m[2], m.start(2), m.end()) for m in _HEAD.finditer(self.text) if m[1] is None]
+        heads = self._heads()
         first = self.next_token(0)
         if not heads or first < heads[0][1]:
             raise self.error(
                 first, "a section such as 'states:'", "a file begins with discount, values, states, actions"
             )
         ends = [offset for _, offset, _ in heads[1:]] + [len(self.text)]
-        statements = []
-        for (word, offset, after), end in zip(heads, ends, strict=True):
-            begin = self.text.index(":", after) + 1
-            statements.append(Statement(" ".join(word.split()), offset, begin, end))
-        return statements
+        return [Statement(*head, end) for head, end in zip(heads, ends, strict=True)]
+
+    def _heads(self) -> list[tuple[str, int, int]]:
+        """The word of every statement, its offset, and the offset after its colon.
+
+        A section's word may also be the end of a longer name, or an element's name after a colon of T, O or R.
+        """
+        text = self.text
+        heads: list[tuple[str, int, int]] = []
+        word, after = "", 0
+        for match in _WORD_AND_COLON.finditer(text):
+            offset = match.start()
+            before = offset - 1
+            while before >= 0 and text[before].isspace():
+                before -= 1
+            if before >= 0 and text[before] == ":":
+                if before != after - 1 or len(word) == 1:
+                    continue
+            elif before >= 0 and before == offset - 1:
+                continue
+            after = text.index(":", match.end()) + 1
+            word = match[0] if len(match[0]) == 1 else " ".join(match[0].split())
+            heads.append((word, offset, after))
+        return heads
 
     def tokens(self, statement: Statement) -> list[str]:
         """The tokens of the statement's body."""
@@ -88,6 +103,11 @@ class Source:
         matches = islice(_TOKEN.finditer(self.text, statement.begin, statement.end), index, None)
         token = next(matches, None)
         return token.start() if token else self.next_token(statement.end)
+
+    @staticmethod
+    def is_number(token: str) -> bool:
+        """Whether the token is one number of the format."""
+        return _NUMBER.fullmatch(token) is not None
 
     def numbers(
         self, statement: Statement, tokens: Sequence[str], start: int, *, exact: bool, what: str

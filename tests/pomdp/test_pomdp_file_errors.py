@@ -1,0 +1,209 @@
+"""Malformed `.pomdp` files: each is refused with line, column, what was expected, what was found, and the reason."""
+
+import re
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from pomdp_hier.errors import PomdpFileError
+from pomdp_hier.pomdp.pomdp_file import read_pomdp
+
+PREAMBLE = "discount: 0.5\nvalues: reward\nstates: a b c\nactions: go stay\nobservations: x y\n"  # 5 lines
+REST = "T: * uniform\nO: * uniform\n"  # lines 6 and 7
+
+# text, line:column, expected (fragment), found, reason (fragment)
+FAULTS: dict[str, tuple[str, str, str, str, str]] = {
+    "nothing": ("# only a comment\n", "2:1", "a section", "end", "begins with"),
+    "words before": ("hello\nstates: 2\n", "1:1", "a section", "hello", "begins with"),
+    "misspelt first": ("Discount: 1\nstates: 2\n", "1:1", "a section", "Discount", "begins with"),
+    "no states": ("discount: 1\nactions: 2\n", "3:1", "'states:'", "end", "has none"),
+    "no actions": ("discount: 1\nstates: 2", "2:10", "'actions:'", "end", "has none"),
+    "states twice": ("states: 2\nstates: 3\nactions: 1", "2:1", "another section", "states", "given before"),
+    "count 0": ("states: 0\nactions: 1", "1:9", "whole number from 1", "0", ""),
+    "negative count": ("states: -3\nactions: 1", "1:9", "whole number from 1", "-3", ""),
+    "broken count": ("states: 2.5\nactions: 1", "1:9", "whole number from 1", "2.5", ""),
+    "huge count": ("states: 99999999999\nactions: 1", "1:9", "whole number from 1", "99999999999", ""),
+    "no names": ("states:\nactions: 1", "2:1", "a count or the names", "actions", ""),
+    "name twice": ("states: a b\n a\nactions: 1", "2:2", "another name", "a", "given before"),
+    "wildcard as name": ("states: a *\nactions: 1", "1:11", "a count or the names", "*", ""),
+    "misspelt section": ("states: a b\nactoins: 1\nactions: 1", "2:1", "a section", "actoins", "not a section"),
+    "discount above 1": (PREAMBLE.replace("0.5", "1.5"), "1:11", "in [0, 1]", "1.5", ""),
+    "discount negative": (PREAMBLE.replace("0.5", "-.5"), "1:11", "in [0, 1]", "-.5", ""),
+    "discount a word": (PREAMBLE.replace("0.5", "half"), "1:11", "in [0, 1]", "half", ""),
+    "discount missing": (PREAMBLE.replace("0.5", ""), "2:1", "in [0, 1]", "values", ""),
+    "discount twice": (PREAMBLE.replace("0.5", "0.5 0.6"), "1:15", "next section", "0.6", "one number"),
+    "values": (PREAMBLE.replace("reward", "gain"), "2:9", "'reward' or 'cost'", "gain", ""),
+    "values and more": (PREAMBLE.replace("reward", "reward cost"), "2:16", "next section", "cost", ""),
+    "start too short": (f"{PREAMBLE}start: 0.5 0.5\n{REST}", "7:1", "3 probabilities", "T", "2 of 3"),
+    "start too long": (f"{PREAMBLE}start: 1 0 0 0\n{REST}", "6:14", "next section", "0", "3 numbers belong here"),
+    "start off": (f"{PREAMBLE}start: 0.5 0.5 0.5\n{REST}", "6:8", "sum to 1", "0.5", "sum to 1.5"),
+    "start unknown": (f"{PREAMBLE}start: d\n{REST}", "6:8", "'uniform' or a state", "d", ""),
+    "start two names": (f"{PREAMBLE}start: a b\n{REST}", "6:8", "3 probabilities", "a", ""),
+    "start empty": (f"{PREAMBLE}start:\n{REST}", "7:1", "3 probabilities", "T", ""),
+    "start twice": (f"{PREAMBLE}start: a\nstart include: b\n{REST}", "7:1", "another section", "start", "given before"),
+    "include nothing": (f"{PREAMBLE}start include:\n{REST}", "7:1", "a state", "T", ""),
+    "include unknown": (f"{PREAMBLE}start include: a q\n{REST}", "6:18", "a state", "q", "no state has this name"),
+    "include too large": (f"{PREAMBLE}start include: 3\n{REST}", "6:16", "from 0 to 2", "3", "there are 3 states"),
+    "exclude all": (f"{PREAMBLE}start exclude: a b c\n{REST}", "6:16", "not excluded", "a", ""),
+    "unknown action": (f"{PREAMBLE}{REST}T: run : a : b 1", "8:4", "an action", "run", "no action has this name"),
+    "unknown state": (f"{PREAMBLE}{REST}T: go : d uniform", "8:9", "a state", "d", "no state has this name"),
+    "unknown next state": (f"{PREAMBLE}{REST}T: go : a :\n  d 1", "9:3", "a state", "d", "no state has this name"),
+    "unknown observation": (f"{PREAMBLE}{REST}O: go : a : z 1", "8:13", "an observation", "z", "no observation"),
+    "state number": (f"{PREAMBLE}{REST}T: go : 03 uniform", "8:9", "from 0 to 2", "03", "there are 3 states"),
+    "negative state": (f"{PREAMBLE}{REST}T: go : -1 uniform", "8:9", "a state", "-1", "no state has this name"),
+    "element missing": (f"{PREAMBLE}{REST}T: go : : b 1", "8:9", "a state", ":", ""),
+    "nothing after T": (f"{PREAMBLE}{REST}T:", "8:3", "an action", "end", ""),
+    "elements alone": (f"{PREAMBLE}T: go : a : b\n{REST}", "7:1", "a probability", "T", ""),
+    "four elements in T": (f"{PREAMBLE}{REST}T: go : a : b : x 1", "8:15", "numbers", ":", "at most 3"),
+    "five elements in R": (f"{PREAMBLE}{REST}R: go : a : b : x : x 1", "8:19", "numbers", ":", "at most 4"),
+    "two numbers for an entry": (f"{PREAMBLE}{REST}T: go : a : b 0.5 0.5", "8:19", "next section", "0.5", "1 number"),
+    "negative probability": (f"{PREAMBLE}{REST}T: go : a\n1 -0.5 0.5", "9:3", "a probability in [0, 1]", "-0.5", ""),
+    "probability above 1": (f"{PREAMBLE}{REST}O: go : a : x 1.5", "8:15", "a probability in [0, 1]", "1.5", ""),
+    "row too short": (f"{PREAMBLE}T: go : a\n0.5 0.5\n{REST}", "8:1", "a row of 3", "T", "2 of 3"),
+    "row too long": (f"{PREAMBLE}T: go : a\n0.5 0.5 0 0\n{REST}", "7:11", "next section", "0", "3 numbers belong here"),
+    "matrix too short": (f"{PREAMBLE}{REST}O: go\n1 0\n1 0\n1\n\n", "13:1", "3 x 2", "end", "5 of 6"),
+    "matrix too long": (f"{PREAMBLE}{REST}O: go\n1 0\n1 0\n1 0 1", "11:5", "next section", "1", "6 numbers"),
+    "a word among numbers": (f"{PREAMBLE}{REST}T: go\n1 0 0\n0 l 0\n0 0 1", "10:3", "3 x 3", "l", ""),
+    "two points": (f"{PREAMBLE}{REST}T: go : a : b 0.5.5", "8:15", "a probability", "0.5.5", ""),
+    "underscore": (f"{PREAMBLE}{REST}R: go : a : b : x 1_0", "8:19", "a number", "1_0", ""),
+    "nan": (f"{PREAMBLE}{REST}R: go : a : b : x nan", "8:19", "a number", "nan", ""),
+    "infinite": (f"{PREAMBLE}{REST}R: go : a : b : x 1e999", "8:19", "a number", "1e999", "too large"),
+    "sign alone": (f"{PREAMBLE}{REST}R: go : a : b : x -", "8:19", "a number", "-", ""),
+    "identity for a row": (
+        f"{PREAMBLE}{REST}T: go : a identity",
+        "8:11",
+        "'uniform' or prob",
+        "identity",
+        "whole square",
+    ),
+    "identity of O": (f"{PREAMBLE}{REST}O: go identity", "8:7", "'uniform' or prob", "identity", "whole square"),
+    "reset in O": (f"{PREAMBLE}{REST}O: go : a reset", "8:11", "'uniform' or prob", "reset", "for T"),
+    "more after uniform": (f"{PREAMBLE}{REST}T: go uniform 1", "8:15", "next section", "1", ""),
+    "uniform as entry": (f"{PREAMBLE}{REST}T: go : a : b uniform", "8:15", "a probability", "uniform", ""),
+    "uniform reward": (f"{PREAMBLE}{REST}R: go : a : b uniform", "8:15", "2 numbers", "uniform", ""),
+    "reward row short": (f"{PREAMBLE}{REST}R: go : a : b 1", "8:16", "2 numbers", "end", "1 of 2"),
+    "reward matrix short": (f"{PREAMBLE}{REST}R: go : a 1 2 3", "8:16", "6 numbers (3 x 2)", "end", "3 of 6"),
+    "reward of an action": (f"{PREAMBLE}{REST}R: go 1 2 3", "8:7", "':' and a state", "1", "without observations"),
+    "row of T off": (
+        f"{PREAMBLE}{REST}T: go : b\n0.5 0.25 0.125",
+        "8:1",
+        "'T: go : b' that sum to 1",
+        "T",
+        "sum to 0.875",
+    ),
+    "entry off": (f"{PREAMBLE}{REST}O: go : b : x 0.75", "8:1", "'O: go : b' that sum to 1", "O", "sum to 1.25"),
+    "row of a matrix off": (f"{PREAMBLE}{REST}T: * 1 0 0\n0 1 0\n0 0.9 0", "10:1", "'T: go : c'", "0", "sum to 0.9"),
+    "row never written": (f"{PREAMBLE}{REST[13:]}T: go identity\n", "8:1", "'T: stay : a'", "end", "no statement"),
+    "O without observations": (
+        "states: 2\nactions: 1\nT: 0 identity\nO: 0 uniform",
+        "4:1",
+        "'observations:'",
+        "O",
+        "none",
+    ),
+    "R with an observation": (
+        "states: 2\nactions: 1\nT: 0 identity\nR: 0 : 0 : 0 : 1 3",
+        "4:16",
+        "'*'",
+        "1",
+        "no observations",
+    ),
+    "too large": (
+        "states: 100000\nactions: 1\nobservations: 1\nO: * uniform\nT: 0 uniform",
+        "5:1",
+        "smaller problem",
+        "T",
+        "more than fit in memory",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults(name: str) -> None:
+    text, place, expected, found, reason = FAULTS[name]
+    with pytest.raises(PomdpFileError) as caught:
+        read_pomdp(text if "\n" in text else text + "\n")
+    message = str(caught.value)
+    parts = re.fullmatch(
+        r"<text>:(\d+:\d+): expected (.*), found (?:'(.*?)'|the (end) of the file)(?:; (.*))?", message
+    )
+    assert parts is not None, message
+    assert parts[1] == place, message
+    assert expected in parts[2], message
+    assert (parts[3] or parts[4]) == found, message
+    assert reason in (parts[5] or ""), message
+
+
+def test_the_file_is_named_and_line_ends_of_all_systems_count(tmp_path) -> None:
+    for end in ("\n", "\r\n", "\r"):
+        path = tmp_path / "broken.pomdp"
+        path.write_bytes((PREAMBLE + "# a comment: T: x\n\n  T: go : q 1").replace("\n", end).encode())
+        with pytest.raises(PomdpFileError, match=re.escape(f"{path}:8:11: expected a state")):
+            read_pomdp(path)
+
+
+def test_exact_numbers_have_no_tolerance_and_a_moderate_length() -> None:
+    text = PREAMBLE + REST + "T: go : a 0.333333 0.333333 0.333333\n"
+    assert read_pomdp(text).expected_reward("a", "go") == 0
+    with pytest.raises(PomdpFileError, match=r"<text>:8:1: .*tolerance 0"):
+        read_pomdp(text, exact=True)
+    for number in ("0e99999999", "1e-99999999", "0." + "1" * 5000):
+        with pytest.raises(PomdpFileError, match=r"<text>:8:19: expected a number of moderate length"):
+            read_pomdp(f"{PREAMBLE}{REST}R: go : a : b : x {number}\n", exact=True)
+
+
+def test_normalizing_still_refuses_what_has_no_sum() -> None:
+    for row in ("0 0 0", "1 -1 1"):
+        with pytest.raises(PomdpFileError, match="<text>:8:"):
+            read_pomdp(f"{PREAMBLE}{REST}T: go : a {row}\n", normalize=True)
+    with pytest.raises(PomdpFileError, match="<text>:6:8"):
+        read_pomdp(f"{PREAMBLE}start: 0 0 0\n{REST}", normalize=True)
+
+
+PIECES = ["states", "actions", "observations", "discount", "values", "start", "include", "exclude", "T", "O", "R", ":"]
+PIECES += [
+    "*",
+    "uniform",
+    "identity",
+    "reset",
+    "reward",
+    "cost",
+    "1",
+    "0",
+    "2",
+    "0.5",
+    "-1",
+    "a",
+    "b",
+    "#",
+    "\n",
+    "1e9",
+]
+PIECES += ["1999999", "e", "+", "²", "\x00"]
+
+
+def message_of(text: str, *, exact: bool = False, normalize: bool = False) -> str:
+    """What the reader says of a text; any other exception than its own fails the test."""
+    try:
+        read_pomdp(text + "\n", exact=exact, normalize=normalize)
+    except PomdpFileError as error:
+        return str(error)
+    return "<text>:1:1: expected nothing else"
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=40).map(" ".join), st.booleans(), st.booleans(), st.booleans())
+@example("states: 1999999 actions: 1999999 observations: 1999999 O: * uniform T: * identity", False, False, False)
+@settings(max_examples=200, deadline=None)
+def test_pieces_of_the_grammar_in_any_order_raise_nothing_else(
+    text: str, preamble: bool, exact: bool, normalize: bool
+) -> None:
+    text = "states: 2 actions: 1 " * preamble + text
+    assert re.match(r"<text>:\d+:\d+: expected ", message_of(text, exact=exact, normalize=normalize))
+
+
+@given(st.text(max_size=200), st.integers(0, len(PREAMBLE + REST)), st.integers(0, 3))
+@settings(max_examples=150, deadline=None)
+def test_any_text_anywhere_raises_nothing_else(noise: str, at: int, dropped: int) -> None:
+    whole = PREAMBLE + REST
+    assert re.match(r"<text>:\d+:\d+: expected ", message_of(whole[:at] + noise + whole[at + dropped :]))
