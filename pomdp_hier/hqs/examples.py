@@ -78,8 +78,8 @@ def load_amazon12() -> Amazon12:
 
     Example:
         >>> shop = load_amazon12()
-        >>> shop.names[0], shop.similarity.shape, shop.hierarchies["A"].sizes[19]
-        ('Women Boots', (12, 12), 6)
+        >>> shop.names[0], shop.similarity.shape, shop.hierarchies["A"].n_nodes
+        ('Women Boots', (12, 12), 22)
 
     References:
         Huang, Piao, Moreno, Hurley: POMDP Modelling for Assessing Hierarchies, section 5.1.
