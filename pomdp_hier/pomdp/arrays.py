@@ -146,8 +146,8 @@ def _check_rows(matrices: list[Any], name: str, tolerance: float) -> None:
             wrong = np.flatnonzero(np.abs(sums - 1) > tolerance)
             if len(wrong):
                 raise ModelError(
-                    f"{name}[{a}, {wrong[0]}]: the row sums to {float(sums[wrong[0]])!r}, not to 1 (tolerance {tolerance}); "
-                    f"{len(wrong)} such rows in this matrix; divide each by its sum"
+                    f"{name}[{a}, {wrong[0]}]: the row sums to {float(sums[wrong[0]])!r}, not to 1 "
+                    f"(tolerance {tolerance}); {len(wrong)} such rows in this matrix; divide each by its sum"
                 )
             continue
         for row, entries in enumerate(matrix):

@@ -125,7 +125,7 @@ class RewardModel(pomdp_py.RewardModel):
         """The reward of the step, whatever of its four parts the model looks at."""
         if self.uses_observation:
             return self.reward(state, action, next_state, observation)
-        if self.uses_next_state:
+        if takes_argument(self.reward, "next_state", position=2):
             return self.reward(state, action, next_state)
         return self.reward(state, action)  # type: ignore[call-arg]  # an override may leave the last two out
 
