@@ -1,0 +1,213 @@
+"""A checkpoint of a long run over items: finished rows, appended so that nothing that breaks off does harm.
+
+The file is text. Its first line says which data and settings it belongs to; each further line is one finished row with
+its own checksum. A last line that was cut off (the process was killed, the disk was full) is dropped when the file is
+opened again; any other damage is refused.
+"""
+
+import hashlib
+import json
+import os
+import re
+import types
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from scipy import sparse
+
+from pomdp_hier.errors import CheckpointError
+
+__all__ = ["Checkpoint", "describe", "fingerprint"]
+
+_FORMAT = "pomdp-hier checkpoint 1"
+_DEEPEST = 8
+
+
+class Checkpoint:
+    """The finished rows of a run, by item.
+
+    Args:
+        path: where the file is or will be.
+        key: what the run is made of, as `fingerprint` gives it.
+
+    Raises:
+        CheckpointError: the file belongs to another run, is damaged, or is in use.
+        OSError: it cannot be read or written.
+
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with Checkpoint.open(folder.name + "/run", "abc") as checkpoint:
+        ...     checkpoint.append([{"item": 3, "value": 0.1}])
+        >>> with Checkpoint.open(folder.name + "/run", "abc") as checkpoint:
+        ...     checkpoint.rows
+        {3: {'item': 3, 'value': 0.1}}
+        >>> folder.cleanup()
+    """
+
+    def __init__(self, path: Path, file: BinaryIO, rows: dict[int, dict[str, Any]]) -> None:
+        self.path = path
+        self.rows = rows
+        self._file = file
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: str | os.PathLike[str], key: str) -> Iterator["Checkpoint"]:
+        """The checkpoint at the path, new or resumed, locked against other processes until the block ends."""
+        target = Path(path)
+        with open(target, "a+b", buffering=0) as file:
+            _lock(file, target)
+            file.seek(0)
+            content = file.read()
+            rows, good = _parse(content, key, target)
+            if good < len(content):
+                file.truncate(good)
+            if good == 0:
+                _write(file, _line(_header(key)))
+            yield cls(target, file, rows)
+
+    def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Writes finished rows, each with its ``"item"``, through to the disk.
+
+        Raises:
+            OSError: the disk is full; what was written before is kept, and the run can be resumed.
+        """
+        finished = [dict(row) for row in rows]
+        _write(self._file, b"".join(map(_line, finished)))
+        self.rows.update({row["item"]: row for row in finished})
+
+
+def _header(key: str) -> dict[str, str]:
+    return {"format": _FORMAT, "key": key}
+
+
+def _lock(file: BinaryIO, path: Path) -> None:
+    try:
+        import fcntl
+    except ImportError:  # no such locks on Windows; two runs on one file are then the user's to avoid
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise CheckpointError(f"{path}: another process is writing this checkpoint; wait for it, or end it") from error
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    body = json.dumps(record, separators=(",", ":"), sort_keys=True).encode()
+    return b"%08x %s\n" % (zlib.crc32(body), body)
+
+
+def _write(file: BinaryIO, content: bytes) -> None:
+    end = file.seek(0, os.SEEK_END)
+    view = memoryview(content)
+    try:
+        while view:  # an unbuffered write may take a part only
+            view = view[file.write(view) or 0 :]
+        os.fsync(file.fileno())
+    except OSError:
+        file.truncate(end)  # no half line stays in front of what a caller may yet append
+        raise
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    """The line's record, ``None`` if it is not whole."""
+    checksum, _, body = line.rstrip(b"\n").partition(b" ")
+    if not line.endswith(b"\n") or checksum != b"%08x" % zlib.crc32(body):
+        return None
+    record: dict[str, Any] = json.loads(body)
+    return record
+
+
+def _parse(content: bytes, key: str, path: Path) -> tuple[dict[int, dict[str, Any]], int]:
+    """The rows by item, and how many bytes of the file are whole lines."""
+    lines = content.splitlines(keepends=True)
+    rows: dict[int, dict[str, Any]] = {}
+    good = 0
+    for number, line in enumerate(lines):
+        record = _record(line)
+        if record is None:
+            if number == len(lines) - 1 and (number > 0 or _line(_header(key)).startswith(line)):
+                break  # cut off while it was written
+            raise CheckpointError(
+                f"{path}: line {number + 1} is damaged or not of a checkpoint; give another path, or delete the file"
+            )
+        if number == 0:
+            if record.get("format") != _FORMAT:
+                raise CheckpointError(f"{path}: written in the format {record.get('format')!r}; expected {_FORMAT!r}")
+            if record.get("key") != key:
+                raise CheckpointError(
+                    f"{path}: belongs to a run on other data or settings (its key is {str(record.get('key'))[:12]}, "
+                    f"this run's is {key[:12]}); give another path, or delete the file to start over"
+                )
+        else:
+            rows[int(record["item"])] = record
+        good += len(line)
+    return rows, good
+
+
+def fingerprint(**parts: Any) -> str:
+    """A hexadecimal key of data and settings: equal where all parts are, in any process.
+
+    Example:
+        >>> fingerprint(X=np.zeros(3), delta=0.1) == fingerprint(delta=0.1, X=np.zeros(3))
+        True
+        >>> fingerprint(X=np.zeros(3), delta=0.1) == fingerprint(X=np.zeros(3), delta=0.2)
+        False
+    """
+    digest = hashlib.sha256()
+    for name in sorted(parts):
+        digest.update(f"{name}={describe(parts[name])};".encode())
+    return digest.hexdigest()
+
+
+def describe(value: Any, depth: int = 0) -> str:
+    """A text that tells values of settings apart and is the same in every process: no addresses, arrays by checksum.
+
+    Example:
+        >>> class Rule:
+        ...     def __init__(self, level):
+        ...         self.level = level
+        >>> describe(Rule(2)) == describe(Rule(2)), describe(Rule(2)) == describe(Rule(3))
+        (True, False)
+    """
+    if value is None or isinstance(value, (str, bytes, bool, int, float, complex, np.generic)):
+        return f"{type(value).__name__}:{value!r}"
+    if isinstance(value, np.ndarray):
+        return _array(value)
+    if sparse.issparse(value):
+        rows = sparse.csr_array(value)
+        return f"csr{rows.shape}:{_array(rows.indptr)}{_array(rows.indices)}{_array(rows.data)}"
+    if isinstance(value, np.random.Generator):
+        return describe(value.bit_generator.state, depth + 1)
+    if isinstance(value, types.CodeType):
+        return f"code:{value.co_code.hex()}{value.co_names}{describe(value.co_consts, depth + 1)}"
+    if depth > _DEEPEST:
+        return f"{type(value).__qualname__}:..."
+    if isinstance(value, Mapping):
+        pairs = (f"{describe(key, depth + 1)}:{describe(entry, depth + 1)}" for key, entry in value.items())
+        return "{" + ",".join(sorted(pairs)) + "}"
+    if isinstance(value, (set, frozenset)):
+        return "{" + ",".join(sorted(describe(entry, depth + 1) for entry in value)) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(describe(entry, depth + 1) for entry in value) + "]"
+    if isinstance(value, types.FunctionType):
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        inside = [value.__code__, value.__defaults__, value.__kwdefaults__, cells]
+        return f"{value.__module__}.{value.__qualname__}{describe(inside, depth + 1)}"
+    if isinstance(value, type):
+        return f"{value.__module__}.{value.__qualname__}"
+    fields = getattr(value, "__dict__", None)
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    if fields:
+        return f"{kind}{describe(fields, depth + 1)}"
+    return f"{kind}:{re.sub(r'0x[0-9a-fA-F]+', '', repr(value))}"
+
+
+def _array(array: np.ndarray[Any, Any]) -> str:
+    if array.dtype == object:
+        return f"array{array.shape}:{describe(array.ravel().tolist())}"
+    return f"array{array.shape}{array.dtype.str}:{hashlib.sha256(np.ascontiguousarray(array)).hexdigest()}"
