@@ -77,6 +77,17 @@ class FlatTree:
         singletons: bool = False,
         labels: Sequence[Hashable] | None = None,
     ) -> None:
+        warn_user(self._build(parent, n_items, order, singletons, labels))
+
+    def _build(
+        self,
+        parent: ArrayLike,
+        n_items: int,
+        order: ArrayLike | None,
+        singletons: bool,
+        labels: Sequence[Hashable] | None,
+    ) -> list[str]:
+        """Checks the parents, drops empty clusters and sets every field; returns what to warn of."""
         parents = np.array(parent, dtype=np.int64)
         rank = np.arange(parents.size)
         if order is not None:
@@ -84,21 +95,19 @@ class FlatTree:
         names = _checked_labels(labels, n_items, parents.size)
         _check_parents(parents, n_items, names)
         sizes = sum_below(parents, (np.arange(parents.size) < n_items).astype(np.int64))
-        if (sizes == 0).any():
-            keep = np.flatnonzero(sizes > 0)
-            dropped = np.flatnonzero(sizes == 0)
-            shown_names = dropped[:5] if names is None else [names[node] for node in dropped[:5].tolist()]
-            warn_user(
-                [
-                    f"{counted(dropped.size, 'empty cluster')} dropped, no item below: "
-                    f"{listed(np.asarray(shown_names, dtype=object).tolist(), dropped.size)}"
-                ]
+        keep, dropped = np.flatnonzero(sizes > 0), np.flatnonzero(sizes == 0).tolist()
+        notes = []
+        if dropped:
+            some = dropped[:5] if names is None else [names[node] for node in dropped[:5]]
+            notes.append(
+                f"{counted(len(dropped), 'empty cluster')} dropped, no item below: {listed(some, len(dropped))}"
             )
             number = np.full(parents.size + 1, -1)
             number[keep] = np.arange(keep.size)
             parents, rank, sizes = number[parents[keep]], rank[keep], sizes[keep]
             names = None if names is None else tuple(names[node] for node in keep.tolist())
         self._fill(parents, n_items, sizes, rank, singletons, names)
+        return notes
 
     def _fill(
         self,
@@ -285,6 +294,14 @@ class FlatTree:
         order = self._reading_order()
         labels = None if self.labels is None else tuple(self.labels[node] for node in keep.tolist())
         return self._rebuilt(number[jump[self.parent[keep]]], number[order[~gone[order]]], labels, self.singletons)
+
+    def _chained(self) -> NDArray[np.bool_]:
+        """Whether each node has one child only, which is an inner node ``[N + K]``."""
+        n_children = np.bincount(self.parent[self.parent >= 0], minlength=self.n_nodes)
+        chained = np.zeros(self.n_nodes + 1, dtype=bool)
+        chained[self.parent[self.n_items :]] = True
+        chained[:-1] &= n_children == 1
+        return chained[:-1]
 
     def _reading_order(self) -> IntArray:
         """All nodes so that siblings stand in their order, parents before children."""

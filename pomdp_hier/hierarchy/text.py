@@ -31,7 +31,9 @@ def draw_text(
             label = names[node]
         elif tree.labels is not None and tree.labels[node] is not None:
             label = tree.labels[node]
-        text = " / ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+        if isinstance(label, tuple):  # a path: the tree shows what is above
+            label = label[-1] if label else "(root)"
+        text = str(label)
         text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
         if ascii_only:
             text = text.encode("ascii", "backslashreplace").decode("ascii")

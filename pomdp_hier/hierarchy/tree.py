@@ -1,31 +1,35 @@
 """`Hierarchy`: a rooted tree over items, read from the formats people have and written back to them."""
 
-import os
-from collections.abc import Hashable, Iterable, Sequence
-from pathlib import Path
-from typing import Any, Self
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, Literal, Self
 
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.hierarchy.flat import FlatTree
+from pomdp_hier.hierarchy.readers.bertopic_form import read_bertopic
 from pomdp_hier.hierarchy.readers.children import read_children
 from pomdp_hier.hierarchy.readers.edges import read_edges
 from pomdp_hier.hierarchy.readers.graph import Join
 from pomdp_hier.hierarchy.readers.graphs import read_networkx
-from pomdp_hier.hierarchy.readers.json_form import JsonForm, as_json, read_json
+from pomdp_hier.hierarchy.readers.hdbscan_form import HdbscanTree, read_hdbscan
+from pomdp_hier.hierarchy.readers.json_form import JsonForm, read_json
 from pomdp_hier.hierarchy.readers.linkage import read_linkage
+from pomdp_hier.hierarchy.readers.newick import read_newick
+from pomdp_hier.hierarchy.readers.nodes import read_nodes
+from pomdp_hier.hierarchy.readers.parents import read_parents
+from pomdp_hier.hierarchy.readers.paths import PathFormat, read_paths
 from pomdp_hier.hierarchy.readers.plain import ItemsAtInner, OnMultipleParents, PlainTree, with_added_root
+from pomdp_hier.hierarchy.readers.sklearn_form import read_sklearn
 from pomdp_hier.hierarchy.readers.sources import TextSource
-from pomdp_hier.hierarchy.text import draw_text
 from pomdp_hier.hierarchy.wording import counted, shown, warn_user
+from pomdp_hier.hierarchy.written import WrittenTree
 
 __all__ = ["Hierarchy"]
 
 
-class Hierarchy(FlatTree):
+class Hierarchy(WrittenTree):
     """An immutable rooted tree over items ``0..N-1``; inner nodes are ``N..N+K-1``.
 
     Options that the readers share:
@@ -57,18 +61,17 @@ class Hierarchy(FlatTree):
     ) -> Self:
         if add_root:
             plain = with_added_root(plain)
-        warn_user(plain.notes)
-        tree = cls(plain.parent, plain.n_items, order=plain.order, singletons=singletons, labels=plain.labels)
+        tree = object.__new__(cls)
+        notes = plain.notes + tree._build(plain.parent, plain.n_items, plain.order, singletons, plain.labels)
         if warn_one_child:
-            n_children = np.bincount(tree.parent[tree.parent >= 0], minlength=tree.n_nodes)
-            n_chained = int(((n_children == 1) & (np.diff(tree.child_offsets) == 1) & ~_holds_item(tree)).sum())
-            if n_chained:
-                warn_user(
-                    [
-                        f"{counted(n_chained, 'node')} with one child only: no choice is made there; "
-                        "collapse_unary() takes them out"
-                    ]
+            chained = tree._chained()
+            chained[tree.root] &= tree.labels is None or tree.labels[tree.root] != ()  # a root that nobody wrote down
+            if n_chained := int(chained.sum()):
+                notes.append(
+                    f"{counted(n_chained, 'node')} with one child only: no choice is made there; "
+                    "collapse_unary() takes them out"
                 )
+        warn_user(notes)
         return tree
 
     @classmethod
@@ -216,70 +219,228 @@ class Hierarchy(FlatTree):
             singletons = bool(plain.singletons)
         return cls._from_plain(plain, singletons=singletons, add_root=add_root, warn_one_child=is_edges)
 
-    # ---- back to other forms
-
-    def to_children(self) -> list[list[int]]:
-        """The children lists that `from_children` reads: items and inner nodes below each inner node, in order."""
-        order = self._reading_order()
-        below = order[np.argsort(self.parent[order], kind="stable")][1:]
-        counts = np.bincount(self.parent[below], minlength=self.n_nodes)[self.n_items :]
-        ends = np.cumsum(counts).tolist()
-        flat = below.tolist()
-        return [flat[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
-
-    def to_edges(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-        """The ``(parent, child)`` node numbers ``[n_nodes - 1, 2]``, parents before their children."""
-        below = self._reading_order()[1:]
-        return np.column_stack((self.parent[below], below))
-
-    def to_networkx(self) -> "nx.DiGraph[int]":
-        """A DiGraph on the node numbers, with ``label``, ``size`` and ``is_item`` at every node."""
-        graph: nx.DiGraph[int] = nx.DiGraph(n_items=self.n_items, singletons=self.singletons)
-        for node, size in enumerate(self.sizes.tolist()):
-            label = node if self.labels is None else self.labels[node]
-            graph.add_node(node, label=label, size=size, is_item=node < self.n_items)
-        graph.add_edges_from(self.to_edges().tolist())
-        return graph
-
-    def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """JSON that `from_json` reads back to the same arrays, also written to ``path`` if one is given."""
-        text = as_json(self.to_children(), self.n_items, self.singletons, self.labels)
-        if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
-        return text
-
-    def to_text(
-        self,
+    @classmethod
+    def from_sklearn(
+        cls,
+        model: Any,
         *,
-        max_lines: int = 100,
-        max_items: int = 10,
-        names: Sequence[Hashable] | None = None,
-        ascii_only: bool = False,
-    ) -> str:
-        """A drawing of the tree, one line a cluster.
+        singletons: bool = True,
+        labels: Sequence[Hashable] | None = None,
+        add_root: bool = False,
+    ) -> Self:
+        """The tree of a fitted scikit-learn AgglomerativeClustering or FeatureAgglomeration.
 
         Args:
-            max_lines: Clusters drawn at most; the last line says how many are left out.
-            max_items: Items named at most on the line of a leaf cluster.
-            names: Names of the items ``[N]`` or of all nodes, instead of the labels.
-            ascii_only: Without box-drawing characters.
+            model: What has ``children_`` and ``n_leaves_``. A partial tree (``compute_full_tree=False``) has several
+                roots: refused, or hung under a new one with ``add_root=True``.
+            singletons, labels, add_root: As in `from_linkage` and the class.
 
-        >>> print(Hierarchy.from_children([[0, 1], [3, 2]], 3, labels=["ant", "bee", "cat"]).to_text())
-        4 (3 items)
-        ├─ 3 (2 items): ant, bee
-        └─ cat
+        Raises:
+            HierarchyError: For several roots; ReaderError for a model that is not fitted.
+
+        >>> from types import SimpleNamespace
+        >>> Hierarchy.from_sklearn(SimpleNamespace(children_=[[0, 1], [2, 3]], n_leaves_=3)).root
+        4
         """
-        if max_lines < 1 or max_items < 0:
-            raise ParameterError(f"max_lines={max_lines}, max_items={max_items}: draw at least one line")
-        return draw_text(self, max_lines=max_lines, max_items=max_items, names=names, ascii_only=ascii_only)
+        plain = read_sklearn(model, labels=labels, add_root=add_root)
+        return cls._from_plain(plain, singletons=singletons, add_root=add_root)
 
+    @classmethod
+    def from_hdbscan(
+        cls,
+        source: Any,
+        *,
+        tree: HdbscanTree = "condensed",
+        singletons: bool | None = None,
+        labels: Sequence[Hashable] | None = None,
+    ) -> Self:
+        """The condensed or single-linkage tree of HDBSCAN; item ``i`` is row ``i`` of the data.
 
-def _holds_item(tree: FlatTree) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-    """Whether each node has an item as a direct child."""
-    holds = np.zeros(tree.n_nodes, dtype=bool)
-    above = tree.parent[: tree.n_items]
-    holds[above[above >= 0]] = True
-    return holds
+        Args:
+            source: A fitted model of hdbscan, or one of its trees (as they are, as arrays or as data frames).
+            tree: Which tree of a model.
+            singletons: By default True for the single-linkage tree, False for the condensed one.
+            labels: One id an item.
+
+        Raises:
+            ReaderError: For what is no such tree.
+
+        >>> rows = {"parent": [3, 3, 3], "child": [0, 1, 2], "lambda_val": [1.0, 1.0, 1.0]}
+        >>> import numpy as np
+        >>> condensed = np.rec.fromarrays(list(rows.values()), names=list(rows))
+        >>> Hierarchy.from_hdbscan(condensed).items(3)
+        array([0, 1, 2])
+        """
+        plain, is_linkage = read_hdbscan(source, tree)
+        plain.labels = plain.labels if labels is None else labels
+        return cls._from_plain(plain, singletons=is_linkage if singletons is None else singletons)
+
+    @classmethod
+    def from_parents(
+        cls,
+        source: Any,
+        n_items: int | None = None,
+        items: Sequence[Hashable] | None = None,
+        *,
+        id: str | None = None,
+        parent: str | None = None,
+        delimiter: str | None = None,
+        singletons: bool = False,
+        add_root: bool = False,
+        on_multiple_parents: OnMultipleParents = "error",
+        items_at_inner: ItemsAtInner = "leaf",
+    ) -> Self:
+        """The tree of a parent table: one row a node, its id and its parent's id, no parent at the root.
+
+        Args:
+            source: A CSV file or text with a header, a data frame, a dictionary of columns or from ids to parents, or
+                a list of ``(id, parent)`` rows. In CSV all ids are text.
+            id, parent: The columns, if they are not called so.
+            delimiter: Of CSV; by default what the header has most of, comma, semicolon or tab.
+            n_items, items, singletons, add_root, on_multiple_parents, items_at_inner: See the class.
+
+        Raises:
+            HierarchyError: For a parent without a row, a cycle, several roots or parents, items that do not match.
+
+        >>> Hierarchy.from_parents("id,parent\\nr,\\na,r\\nb,r\\n").labels
+        ('a', 'b', 'r')
+        """
+        _check_n_items(n_items)
+        join = Join(n_items, items, items_at_inner, on_multiple_parents)
+        plain = read_parents(source, join, id=id, parent=parent, delimiter=delimiter)
+        return cls._from_plain(plain, singletons=singletons, add_root=add_root, warn_one_child=True)
+
+    @classmethod
+    def from_paths(
+        cls,
+        source: Any,
+        items: Sequence[Hashable] | None = None,
+        *,
+        sep: str | None = None,
+        escape: str | None = "\\",
+        strip: bool = True,
+        blank_levels: Literal["error", "skip"] = "error",
+        comment: str | None = "#",
+        form: Literal["auto", "lines", "table"] = "auto",
+        ends_in: Literal["item", "category"] | None = None,
+        item: str | None = None,
+        path: str | None = None,
+        levels: Sequence[str] | None = None,
+        delimiter: str | None = None,
+        singletons: bool = False,
+        on_multiple_parents: OnMultipleParents = "error",
+        items_at_inner: ItemsAtInner = "leaf",
+    ) -> Self:
+        """The tree of category paths; a category is its whole path, and all hang under one root, labelled ``()``.
+
+        Args:
+            source: A list of paths (text, or lists of segments), a dictionary from items to paths, a file or text of
+                lines (also ``id - path``), CSV or a data frame with an item column and a path column or one column a
+                level.
+            items: The ids of the items in the order of the feature rows; by default the order of the source.
+            sep: What parts the segments; by default the first of ``>``, ``|``, ``/`` that occurs.
+            escape: What makes the separator after it (or itself) part of a name.
+            strip: Drop the spaces around names.
+            blank_levels: A blank level column before a filled one is an error, or skipped.
+            comment: How lines to be skipped start; in CSV only above the header.
+            form: Whether text is lines of paths or a table, instead of guessing by the ending and the header.
+            ends_in: Whether a path ends in its ``"item"`` (the default for bare paths) or in the ``"category"`` that
+                holds the row's item (the default where items have a column; bare paths are then items ``0..N-1``).
+            item, path, levels: The columns of a table, if they are not called so.
+            delimiter: As in `from_parents`.
+            singletons, on_multiple_parents, items_at_inner: See the class.
+
+        Raises:
+            ReaderError: Names the row of an empty path, a blank level, a broken table.
+            HierarchyError: For an item in two categories, items that do not match.
+
+        >>> Hierarchy.from_paths({"a": "Home > Kitchen", "b": "Home > Bath"}).item_labels
+        ('a', 'b')
+        """
+        how = PathFormat(sep, escape, strip, blank_levels, comment, form, ends_in, item, path, levels, delimiter)
+        plain = read_paths(source, Join(None, items, items_at_inner, on_multiple_parents), how)
+        return cls._from_plain(plain, singletons=singletons, warn_one_child=True)
+
+    @classmethod
+    def from_newick(
+        cls,
+        source: TextSource,
+        items: Sequence[Hashable] | None = None,
+        *,
+        singletons: bool = False,
+        on_multiple_parents: OnMultipleParents = "error",
+        items_at_inner: ItemsAtInner = "leaf",
+    ) -> Self:
+        """The tree of Newick text; leaves are the items, in the order of the text or by number if named ``0..N-1``.
+
+        Args:
+            source: A path, an open file, or the text. Lengths, support values and comments are checked and dropped.
+            items: The names of the leaves in the order of the feature rows.
+            singletons, on_multiple_parents, items_at_inner: See the class.
+
+        Raises:
+            ReaderError: With the position, for text that is cut off or breaks the format, and for a nameless leaf.
+            HierarchyError: For a name that stands there twice, items that do not match.
+
+        >>> Hierarchy.from_newick("((A:1,'B b':2)0.9,C);").item_labels
+        ('A', 'B b', 'C')
+        """
+        plain = read_newick(source, Join(None, items, items_at_inner, on_multiple_parents))
+        return cls._from_plain(plain, singletons=singletons, warn_one_child=True)
+
+    @classmethod
+    def from_nodes(
+        cls,
+        root: object,
+        items: Sequence[Hashable] | None = None,
+        *,
+        children: str | Callable[[Any], Any] | None = None,
+        name: str | Callable[[Any], Any] | None = None,
+        singletons: bool = False,
+        on_multiple_parents: OnMultipleParents = "error",
+        items_at_inner: ItemsAtInner = "leaf",
+    ) -> Self:
+        """The tree below a node object of anytree, bigtree, treelib, ete, scikit-bio, DendroPy, or nested dictionaries.
+
+        A node is itself, whatever its name: two leaves may have one name (unless ``items`` has to tell them apart).
+
+        Args:
+            root: The root node, or the tree object of treelib or DendroPy.
+            items: The names of the items in the order of the feature rows.
+            children, name: The attribute, key or function that gives a node's children and name, if they are not
+                called so.
+            singletons, on_multiple_parents, items_at_inner: See the class.
+
+        Raises:
+            HierarchyError: For a cycle, a node below two parents, items that do not match.
+
+        >>> Hierarchy.from_nodes({"name": "r", "children": [{"name": "a"}, {"name": "b"}]}).labels
+        ('a', 'b', 'r')
+        """
+        join = Join(None, items, items_at_inner, on_multiple_parents)
+        plain = read_nodes(root, join, children=children, name=name)
+        return cls._from_plain(plain, singletons=singletons, warn_one_child=True)
+
+    @classmethod
+    def from_bertopic(
+        cls, hierarchical_topics: Any, topics: Sequence[int] | None = None, *, singletons: bool = False
+    ) -> Self:
+        """The tree of what BERTopic's ``hierarchical_topics(docs)`` returns.
+
+        Args:
+            hierarchical_topics: The table with ``Parent_ID``, ``Child_Left_ID``, ``Child_Right_ID``.
+            topics: The topic of each document: then the documents are the items, in order; outliers (topic -1) are a
+                cluster below the root. Without it the topics are the items.
+            singletons: See the class.
+
+        Raises:
+            ReaderError: For other columns, or a topic that is not in the table.
+
+        >>> rows = [{"Parent_ID": "2", "Child_Left_ID": "0", "Child_Right_ID": "1"}]
+        >>> Hierarchy.from_bertopic(rows).n_items
+        2
+        """
+        return cls._from_plain(read_bertopic(hierarchical_topics, topics), singletons=singletons)
 
 
 def _check_n_items(n_items: object) -> None:

@@ -42,10 +42,12 @@ def counted(count: int, noun: str, plural: str | None = None) -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
-def warn_user(messages: Iterable[str]) -> None:
-    """Gives each message as a `HierarchyWarning` at the line of the caller's own code, outside the package."""
+def warn_user(notes: Iterable[str]) -> None:
+    """Gives the notes, if any, as one `HierarchyWarning` at the line of the caller's own code, outside the package."""
+    text = "; ".join(notes)
+    if not text:
+        return
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("pomdp_hier."):
         level, frame = level + 1, frame.f_back
-    for message in messages:
-        warnings.warn(message, HierarchyWarning, stacklevel=level)
+    warnings.warn(text, HierarchyWarning, stacklevel=level)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 import numpy as np
@@ -13,7 +13,7 @@ from pomdp_hier.hierarchy.arrays import IntArray
 from pomdp_hier.hierarchy.readers.plain import ItemsAtInner, OnMultipleParents, PlainTree, checked_choice
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
-__all__ = ["Join", "LinkedNodes", "plain_tree"]
+__all__ = ["Join", "LinkedNodes", "in_number_order", "plain_tree", "text_ids"]
 
 _MOST_COPIES = 5_000_000
 
@@ -47,6 +47,18 @@ class Join:
     empty_leaves: bool = True
 
 
+def text_ids(join: Join) -> Join:
+    """The join for a format whose ids are text: ids given as other things are met by their text.
+
+    >>> text_ids(Join(n_items=2)).items
+    ['0', '1']
+    """
+    if join.items is None and join.n_items is None:
+        return join
+    items = range(join.n_items or 0) if join.items is None else join.items
+    return replace(join, n_items=None, items=[name if isinstance(name, str) else str(name) for name in items])
+
+
 def plain_tree(nodes: LinkedNodes, join: Join) -> PlainTree:
     """The plain tree of linked nodes, with every link checked.
 
@@ -59,6 +71,8 @@ def plain_tree(nodes: LinkedNodes, join: Join) -> PlainTree:
     notes: list[str] = []
     ids = nodes.ids
     above, below = _single_links(nodes, notes)
+    is_inner = np.zeros(len(ids), dtype=bool)
+    is_inner[above] = True  # also one that loses its only child below is a category, not an item
     several = np.flatnonzero(np.bincount(below, minlength=len(ids)) > 1).tolist()
     if several:
         _check_several(several, ids, above, below, join.on_multiple_parents)
@@ -70,6 +84,8 @@ def plain_tree(nodes: LinkedNodes, join: Join) -> PlainTree:
         else:
             n_nodes = len(ids)
             ids, above, below = _unfolded(ids, above, below)
+            is_inner = np.zeros(len(ids), dtype=bool)
+            is_inner[above] = True
             notes.append(
                 f"{counted(len(several), 'node')} had several parents, "
                 f"{counted(len(ids) - n_nodes, 'copy', 'copies')} made: {names}; a copied item is an item more: "
@@ -77,7 +93,7 @@ def plain_tree(nodes: LinkedNodes, join: Join) -> PlainTree:
             )
     parent = np.full(len(ids), -1, dtype=np.int64)
     parent[below] = above
-    return _numbered(ids, parent, below, join, notes)
+    return _numbered(ids, parent, below, is_inner, join, notes)
 
 
 def _single_links(nodes: LinkedNodes, notes: list[str]) -> tuple[IntArray, IntArray]:
@@ -163,12 +179,19 @@ def _others(count: int, taken: IntArray) -> IntArray:
     return np.flatnonzero(free)
 
 
-def _numbered(ids: list[Hashable], parent: IntArray, order: IntArray, join: Join, notes: list[str]) -> PlainTree:
+def _numbered(
+    ids: list[Hashable],
+    parent: IntArray,
+    order: IntArray,
+    was_inner: NDArray[np.bool_],
+    join: Join,
+    notes: list[str],
+) -> PlainTree:
     """The same tree with items first: their rows joined, items at inner nodes hung below as a leaf of their own."""
     has_child = np.zeros(len(ids) + 1, dtype=bool)
     has_child[parent] = True  # the last entry takes the roots' -1
     has_child = has_child[:-1]
-    items = np.array(_item_nodes(ids, has_child, join), dtype=np.int64)
+    items = np.array(_item_nodes(ids, was_inner, join), dtype=np.int64)
     at_inner = items[has_child[items]].tolist()
     if at_inner and join.items_at_inner == "error":
         raise HierarchyError(
@@ -182,7 +205,7 @@ def _numbered(ids: list[Hashable], parent: IntArray, order: IntArray, join: Join
         )
     is_inner = np.ones(len(ids), dtype=bool)
     is_inner[items] = has_child[items]
-    inner = _in_number_order(np.flatnonzero(is_inner).tolist(), ids, items.size)
+    inner = in_number_order(np.flatnonzero(is_inner).tolist(), ids, items.size)
     n_nodes = items.size + len(inner)
     number = np.full(len(ids) + 1, -1, dtype=np.int64)
     number[items] = np.arange(items.size)
@@ -203,13 +226,24 @@ def _numbered(ids: list[Hashable], parent: IntArray, order: IntArray, join: Join
     )
 
 
-def _in_number_order(nodes: list[int], ids: list[Hashable], start: int) -> list[int]:
-    """The nodes by their own ids if these are just the integers from ``start`` on, else as they come."""
-    names = [ids[node] for node in nodes]
-    if not all(type(name) is int or isinstance(name, np.integer) for name in names):
+def in_number_order(nodes: list[int], ids: Sequence[Hashable], start: int) -> list[int]:
+    """The nodes by their own ids if these are just the integers from ``start`` on (or their text), else as they come.
+
+    >>> in_number_order([0, 1, 2], ["2", "0", "1"], 0), in_number_order([0, 1], ["b", "a"], 0)
+    ([1, 2, 0], [0, 1])
+    """
+    numbers = [_as_number(ids[node]) for node in nodes]
+    if -1 in numbers:
         return nodes
-    by_id = [node for _, node in sorted(zip(names, nodes, strict=True))]
-    return by_id if [ids[node] for node in by_id] == list(range(start, start + len(nodes))) else nodes
+    by_id = sorted(zip(numbers, nodes, strict=True))
+    return [node for _, node in by_id] if [n for n, _ in by_id] == list(range(start, start + len(nodes))) else nodes
+
+
+def _as_number(name: Hashable) -> int:
+    """The number that an id is or writes, -1 if it is none."""
+    if isinstance(name, str):
+        return int(name) if name.isascii() and name.isdigit() and len(name) < 19 and str(int(name)) == name else -1
+    return int(name) if isinstance(name, (int, np.integer)) and not isinstance(name, bool) else -1
 
 
 def _item_nodes(ids: list[Hashable], has_child: NDArray[np.bool_], join: Join) -> list[int]:
@@ -217,10 +251,10 @@ def _item_nodes(ids: list[Hashable], has_child: NDArray[np.bool_], join: Join) -
     if join.items is not None:
         if join.n_items is not None and join.n_items != len(join.items):
             raise HierarchyError(f"n_items={join.n_items}, but items lists {len(join.items)} ids; give one of them")
-        return _joined(ids, has_child, list(join.items), join.empty_leaves)
+        return _joined(ids, has_child, list(join.items), join)
     if join.n_items is None:
         items = np.flatnonzero(~has_child).tolist()
-        return _in_number_order(items, ids, 0)
+        return in_number_order(items, ids, 0)
     if join.n_items > len(ids):
         present = set(ids)
         missing = islice((item for item in range(join.n_items) if item not in present), 5)
@@ -228,29 +262,37 @@ def _item_nodes(ids: list[Hashable], has_child: NDArray[np.bool_], join: Join) -
             f"n_items={join.n_items}, but the tree has {counted(len(ids), 'node')}: missing from it are items such as "
             f"{listed(missing)}"
         )
-    return _joined(ids, has_child, list(range(join.n_items)), join.empty_leaves)
+    return _joined(ids, has_child, list(range(join.n_items)), join)
 
 
-def _joined(ids: list[Hashable], has_child: NDArray[np.bool_], wanted: list[Hashable], empty_leaves: bool) -> list[int]:
-    """The node of each id wanted; lists what is missing, surplus or doubled."""
+def _joined(ids: list[Hashable], has_child: NDArray[np.bool_], wanted: list[Hashable], join: Join) -> list[int]:
+    """The node of each id wanted, copies last; lists what is missing, surplus or doubled.
+
+    A node with nodes below is meant only where no leaf has the id: formats that identify nodes by position may give a
+    category the name of an item.
+    """
     row_of: dict[Hashable, int] = {}
     for row, name in enumerate(wanted):
         try:
             row_of.setdefault(name, row)
         except TypeError:
             raise HierarchyError(f"items[{row}] is {shown(name)}, expected an id such as a string") from None
+    leaves = np.flatnonzero(~has_child).tolist()
+    at_leaves = {ids[node] for node in leaves}
+    candidates = leaves + [node for node in np.flatnonzero(has_child).tolist() if ids[node] not in at_leaves]
     first: dict[Hashable, int] = {}
-    copies = [node for node, name in enumerate(ids) if name in row_of and first.setdefault(name, node) != node]
+    copies = [node for node in sorted(candidates) if ids[node] in row_of and first.setdefault(ids[node], node) != node]
     faults = {
         "missing from the tree": [name for name in row_of if name not in first],
-        "surplus in the tree": [ids[node] for node in np.flatnonzero(~has_child).tolist() if ids[node] not in row_of],
+        "surplus in the tree": [] if join.empty_leaves else [n for n in at_leaves if n not in row_of],
         "listed twice": [name for name, count in Counter(wanted).items() if count > 1],
+        "in the tree several times": [] if join.on_multiple_parents != "error" else [ids[node] for node in copies],
     }
-    if (
-        faults["missing from the tree"]
-        or faults["listed twice"]
-        or (faults["surplus in the tree"] and not empty_leaves)
-    ):
-        text = "; ".join(f"{what}: {listed(names)}" for what, names in faults.items() if names)
-        raise HierarchyError(f"the items given do not match the tree's: {text}; each item must stand in both once")
-    return [first[name] for name in row_of] + copies
+    if any(faults.values()):
+        faults["surplus in the tree"] = [ids[node] for node in leaves if ids[node] not in row_of]
+        text = "; ".join(f"{what}: {listed(dict.fromkeys(names))}" for what, names in faults.items() if names)
+        raise HierarchyError(
+            f"the items do not match the tree's: {text}; each item must stand in both once (for one that stands in "
+            'the tree several times, on_multiple_parents="first" or "duplicate")'
+        )
+    return [first[name] for name in row_of] + (copies if join.on_multiple_parents == "duplicate" else [])

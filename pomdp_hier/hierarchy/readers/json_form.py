@@ -8,13 +8,14 @@ from pomdp_hier.errors import ReaderError
 from pomdp_hier.hierarchy.readers.children import read_children
 from pomdp_hier.hierarchy.readers.edges import read_edges
 from pomdp_hier.hierarchy.readers.graph import Join
+from pomdp_hier.hierarchy.readers.nodes import read_nodes
 from pomdp_hier.hierarchy.readers.plain import PlainTree, checked_choice
 from pomdp_hier.hierarchy.readers.sources import TextSource, read_text
 from pomdp_hier.hierarchy.wording import listed, shown
 
 __all__ = ["JsonForm", "as_json", "parse_json", "read_json"]
 
-JsonForm = Literal["auto", "edges", "children"]
+JsonForm = Literal["auto", "edges", "children", "nested"]
 _KEYS = ("children", "edges", "n_items", "n_leaves", "items", "labels", "singletons")
 
 
@@ -50,8 +51,10 @@ def read_json(
     >>> read_json("[[0, 1], [3, 2]]", Join())[0].parent
     array([ 3,  3,  4,  4, -1])
     """
-    checked_choice("form", form, ("auto", "edges", "children"))
+    checked_choice("form", form, ("auto", "edges", "children", "nested"))
     value = parse_json(source)
+    if form == "nested" or (form == "auto" and _is_nested(value)):
+        return _read_nested(value, join), True
     singletons, labels = None, None
     if isinstance(value, dict):
         value, join, singletons, labels, form = _from_object(value, join, form)
@@ -71,6 +74,22 @@ def read_json(
         plain = read_edges(value, join)
     plain.singletons = singletons
     return plain, form == "edges"
+
+
+def _is_nested(value: Any) -> bool:
+    """Whether the value is an object that holds its children as objects."""
+    children = value.get("children") if isinstance(value, dict) else None
+    return (
+        isinstance(children, list)
+        and "edges" not in value
+        and any(not isinstance(child, (list, tuple)) for child in children)
+    )
+
+
+def _read_nested(value: Any, join: Join) -> PlainTree:
+    if not isinstance(value, dict):
+        raise ReaderError(f"nested JSON is {shown(value)}, expected an object with a name and children")
+    return read_nodes(value, join)
 
 
 def _is_children(value: Sequence[Any]) -> bool:

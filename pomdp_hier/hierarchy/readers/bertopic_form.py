@@ -1,0 +1,71 @@
+"""BERTopic's table of hierarchical topics; topics are the items, or documents below their topics."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pomdp_hier.errors import ReaderError
+from pomdp_hier.hierarchy.readers.edges import is_missing
+from pomdp_hier.hierarchy.readers.graph import Join, LinkedNodes, plain_tree
+from pomdp_hier.hierarchy.readers.plain import PlainTree
+from pomdp_hier.hierarchy.readers.tables import read_table
+from pomdp_hier.hierarchy.wording import counted, listed, shown
+
+__all__ = ["read_bertopic"]
+
+_COLUMNS = ("Parent_ID", "Child_Left_ID", "Child_Right_ID")
+
+
+def read_bertopic(table: Any, topics: Sequence[int] | None = None) -> PlainTree:
+    """The plain tree of ``hierarchical_topics(docs)``; with ``topics``, one a document, the documents are the items.
+
+    >>> rows = [{"Parent_ID": "2", "Child_Left_ID": "0", "Child_Right_ID": "1"}]
+    >>> read_bertopic(rows, topics=[1, 0, 1]).parent
+    array([ 4,  3,  4,  5,  5, -1])
+    """
+    found = read_table(table)
+    places = [found.column(name, ()) for name in _COLUMNS if name in found.columns]
+    if len(places) < 3:
+        raise ReaderError(
+            f"the table has the columns {listed(found.columns, limit=10)}, expected {listed(_COLUMNS)}: give what "
+            "topic_model.hierarchical_topics(docs) returns"
+        )
+    links = []
+    for row, cells in enumerate(found.rows, 1):
+        above, left, right = (_topic(cells[place or 0], row) for place in places)
+        links += [(above, left), (above, right)]
+    position = {topic: place for place, topic in enumerate(sorted({topic for link in links for topic in link}))}
+    if topics is None:
+        nodes = LinkedNodes(list(position), [position[a] for a, _ in links], [position[b] for _, b in links], "row")
+        return plain_tree(nodes, Join())
+    return _with_documents(links, position, [_topic(topic, row) for row, topic in enumerate(topics)])
+
+
+def _with_documents(links: list[tuple[int, int]], position: dict[int, int], topics: list[int]) -> PlainTree:
+    """The tree with the documents below their topics; outliers, topic -1, are a cluster below the root."""
+    n_documents, notes = len(topics), []
+    below = {low for _, low in links}
+    roots = [topic for topic in position if topic not in below]
+    if -1 in topics and -1 not in position:
+        position[-1] = len(position)
+        links = links + [(root, -1) for root in roots[:1]]
+        notes.append(
+            f"{counted(topics.count(-1), 'outlier document')} (topic -1) in a cluster of their own at the root"
+        )
+    unknown = list(dict.fromkeys(topic for topic in topics if topic not in position))
+    if unknown:
+        raise ReaderError(f"topics {listed(unknown)} of the documents are not in the table of hierarchical topics")
+    ids = [*range(n_documents), *(("topic", topic) for topic in position)]
+    above = [n_documents + position[topic] for topic in [*topics, *(high for high, _ in links)]]
+    low = [*range(n_documents), *(n_documents + position[low] for _, low in links)]
+    plain = plain_tree(LinkedNodes(list(ids), above, low, "row"), Join(n_documents))
+    plain.notes.extend(notes)
+    return plain
+
+
+def _topic(value: Any, row: int) -> int:
+    try:
+        if is_missing(value) or int(value) != float(value):
+            raise ValueError
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ReaderError(f"row {row} has the topic {shown(value)}, expected a whole number") from None

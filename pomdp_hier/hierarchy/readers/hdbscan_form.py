@@ -1,0 +1,66 @@
+"""HDBSCAN's condensed and single-linkage trees; the rows of the data keep their numbers."""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from pomdp_hier.errors import ReaderError
+from pomdp_hier.hierarchy.readers.edges import read_edges
+from pomdp_hier.hierarchy.readers.graph import Join
+from pomdp_hier.hierarchy.readers.linkage import read_linkage
+from pomdp_hier.hierarchy.readers.plain import PlainTree, checked_choice
+from pomdp_hier.hierarchy.wording import listed
+
+__all__ = ["HdbscanTree", "read_hdbscan"]
+
+HdbscanTree = Literal["condensed", "single_linkage"]
+_LINKAGES = (("left_node", "right_node", "value", "cluster_size"), ("left_child", "right_child", "distance", "size"))
+
+
+def read_hdbscan(source: Any, tree: HdbscanTree = "condensed") -> tuple[PlainTree, bool]:
+    """The plain tree of a fitted model or of one of its trees, and whether it is the single-linkage tree."""
+    checked_choice("tree", tree, ("condensed", "single_linkage"))
+    kind = type(source).__name__
+    for name in (f"{tree}_tree_", f"_{tree}_tree_"):
+        if hasattr(source, name):
+            source = getattr(source, name)
+            break
+    else:
+        if hasattr(source, "fit") or hasattr(source, "labels_"):
+            raise ReaderError(f"{kind} has no {tree}_tree_: fit it first, or ask for another tree=")
+    if hasattr(source, "to_numpy") and not hasattr(source, "columns"):
+        source = source.to_numpy()
+    fields = _fields(source)
+    if "parent" in fields and "child" in fields:
+        parent, child = (_integers(fields[name], name) for name in ("parent", "child"))
+        if not parent.size:
+            raise ReaderError("the condensed tree is empty")
+        n_items = int(parent.min())  # the root is the first number after the rows
+        if n_items < 1:
+            raise ReaderError(f"the condensed tree has the parent {n_items}: clusters are numbered after the rows")
+        return read_edges(np.column_stack((parent, child)), Join(n_items)), False
+    for names in _LINKAGES:
+        if all(name in fields for name in names):
+            return read_linkage(np.column_stack([np.asarray(fields[name], dtype=np.float64) for name in names])), True
+    if isinstance(source, (np.ndarray, list)):
+        return read_linkage(source), True
+    raise ReaderError(
+        f"{kind} has {listed(list(fields) or ['no columns'])}, expected a fitted HDBSCAN, its condensed_tree_ "
+        "(parent, child) or its single_linkage_tree_"
+    )
+
+
+def _fields(source: Any) -> dict[str, Any]:
+    """The columns of a structured array or a data frame by name."""
+    if isinstance(source, np.ndarray) and source.dtype.names:
+        return {name: source[name] for name in source.dtype.names}
+    if hasattr(source, "columns"):
+        return {str(name): source[name] for name in source.columns}
+    return {}
+
+
+def _integers(column: Any, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
+    numbers = np.asarray(column)
+    if numbers.dtype.kind not in "iu" and not (numbers.dtype.kind == "f" and (numbers == np.floor(numbers)).all()):
+        raise ReaderError(f"the column {name!r} of the condensed tree holds {numbers.dtype}, expected node numbers")
+    return numbers.astype(np.int64)

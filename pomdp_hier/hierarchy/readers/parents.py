@@ -1,0 +1,65 @@
+"""Parent tables: one row a node, its id and its parent's id; no parent at the root."""
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from pomdp_hier.errors import HierarchyError, ReaderError
+from pomdp_hier.hierarchy.readers.edges import is_missing
+from pomdp_hier.hierarchy.readers.graph import Join, LinkedNodes, plain_tree, text_ids
+from pomdp_hier.hierarchy.readers.plain import PlainTree
+from pomdp_hier.hierarchy.readers.tables import read_table
+from pomdp_hier.hierarchy.wording import counted, listed, shown
+
+__all__ = ["read_parents"]
+
+_IDS = ("id", "node", "node_id", "child", "child_id", "item", "name")
+_PARENTS = ("parent", "parent_id", "parentid", "parent id")
+
+
+def read_parents(
+    source: Any, join: Join, *, id: str | None = None, parent: str | None = None, delimiter: str | None = None
+) -> PlainTree:
+    """The plain tree of a parent table, or of a dictionary from ids to parents.
+
+    >>> read_parents({"r": None, "a": "r", "b": "r"}, Join()).labels
+    ['a', 'b', 'r']
+    """
+    if isinstance(source, Mapping) and not any(isinstance(value, (list, tuple)) for value in source.values()):
+        source = list(source.items())
+    table = read_table(source, names=("id", "parent"), delimiter=delimiter)
+    id_at, parent_at = table.column(id, _IDS), table.column(parent, _PARENTS)
+    if id_at is None or parent_at is None:
+        raise ReaderError(
+            f"the table has the columns {listed(table.columns, limit=10)}, expected 'id' and 'parent': "
+            "say which they are with id= and parent="
+        )
+    position: dict[Hashable, int] = {}
+    links: list[tuple[int, Hashable]] = []
+    root_rows: dict[int, int] = {}
+    for row, cells in enumerate(table.rows, 1):
+        node, above = (cell.strip() if isinstance(cell, str) else cell for cell in (cells[id_at], cells[parent_at]))
+        if is_missing(node) or node == "":
+            raise ReaderError(f"row {row} has no id (its parent is {shown(above)}); every row needs one")
+        try:
+            place = position.setdefault(node, len(position))
+            hash(above)
+        except TypeError:
+            raise ReaderError(f"row {row} is {shown(cells)}: ids are strings or numbers") from None
+        if is_missing(above) or above == "":
+            root_rows.setdefault(place, row)
+        else:
+            links.append((place, above))
+    undefined = list(dict.fromkeys(above for _, above in links if above not in position))
+    if undefined:
+        place = next(node for node, above in links if above not in position)
+        raise HierarchyError(
+            f"{counted(len(undefined), 'parent')} without a row: {listed(undefined)} (first as the parent of "
+            f"{shown(list(position)[place])}); give each a row, a root's with an empty parent"
+        )
+    both = next((place for place, _ in links if place in root_rows), None)
+    if both is not None:
+        raise HierarchyError(
+            f"{shown(list(position)[both])} has no parent in row {root_rows[both]}, but one in another row; remove one"
+        )
+    nodes = LinkedNodes(list(position), [position[above] for _, above in links], [place for place, _ in links], "row")
+    return plain_tree(nodes, text_ids(join) if table.is_text else join)

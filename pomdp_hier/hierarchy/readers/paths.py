@@ -1,0 +1,332 @@
+"""Category paths: lists, lines of text, tables with a path column or one column a level.
+
+A category is its whole path, never its name. All paths hang under one root that nobody wrote down, labelled ``()``.
+A bare path ends in its item (``Birds > Hawk``); beside an item id, or under ``ends_in="category"``, it ends in the
+category that holds the item.
+"""
+
+import os
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from pomdp_hier.errors import HierarchyError, ParameterError, ReaderError
+from pomdp_hier.hierarchy.readers.edges import is_missing
+from pomdp_hier.hierarchy.readers.graph import Join, LinkedNodes, plain_tree, text_ids
+from pomdp_hier.hierarchy.readers.plain import PlainTree, checked_choice
+from pomdp_hier.hierarchy.readers.sources import read_text
+from pomdp_hier.hierarchy.readers.tables import Table, read_csv, read_table
+from pomdp_hier.hierarchy.wording import counted, listed, shown
+
+__all__ = ["PathFormat", "read_paths"]
+
+_SEPARATORS = (">", "|", "/")
+_ITEMS = ("item", "item_id", "id", "key", "sku")
+_PATHS = ("path", "category_path", "category", "categories", "taxonomy")
+_MOST_LEVELS = 1_000
+_ID_FIRST = re.compile(r"\s*(\d+)\s+-\s+(.*)", re.DOTALL)
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class PathFormat:
+    """How paths are written: see `pomdp_hier.hierarchy.Hierarchy.from_paths`."""
+
+    sep: str | None = None
+    escape: str | None = "\\"
+    strip: bool = True
+    blank_levels: Literal["error", "skip"] = "error"
+    comment: str | None = "#"
+    form: Literal["auto", "lines", "table"] = "auto"
+    ends_in: Literal["item", "category"] | None = None
+    item: str | None = None
+    path: str | None = None
+    levels: Sequence[str] | None = None
+    delimiter: str | None = None
+
+
+@dataclass
+class _Rows:
+    """What the source holds: one path a row, as segments, and the item's id where there is one."""
+
+    paths: list[Path] = field(default_factory=list)
+    items: list[Hashable] | None = None
+    is_text: bool = True
+    has_item_column: bool = False
+    n_blank: int = 0
+
+
+def read_paths(source: Any, join: Join, how: PathFormat) -> PlainTree:
+    """The plain tree of category paths.
+
+    >>> read_paths(["Birds > Hawk", "Birds > Owl"], Join(), PathFormat()).labels
+    [('Birds', 'Hawk'), ('Birds', 'Owl'), (), ('Birds',)]
+    """
+    checked_choice("form", how.form, ("auto", "lines", "table"))
+    checked_choice("blank_levels", how.blank_levels, ("error", "skip"))
+    checked_choice("ends_in", how.ends_in or "item", ("item", "category"))
+    if how.sep == "" or how.escape == "":
+        raise ParameterError("sep and escape are characters or None, not empty strings")
+    rows = _rows(source, how)
+    if not rows.paths:
+        raise ReaderError("no paths: expected one a row")
+    ends_in = how.ends_in or ("category" if rows.has_item_column else "item")
+    plain = _tree_of_items(rows, join) if ends_in == "category" else _tree_of_paths(rows, join, how)
+    if rows.n_blank:
+        plain.notes.insert(0, f"empty segments dropped from {counted(rows.n_blank, 'path')}")
+    return plain
+
+
+class _Categories:
+    """Nodes of a tree of paths; every prefix of a path is a node."""
+
+    def __init__(self) -> None:
+        self.position: dict[Hashable, int] = {(): 0}
+        self.nodes = LinkedNodes([], [], [], "row")
+
+    def place(self, path: Path) -> int:
+        """The node of a path, made with those above it if it is new."""
+        depth = len(path)
+        if depth > _MOST_LEVELS:
+            raise ReaderError(
+                f"a path of {depth:,} levels, {shown(path[:3])} and so on: at most {_MOST_LEVELS:,} are read, since "
+                "each category is known by its whole path; is the separator right?"
+            )
+        while path[:depth] not in self.position:
+            depth -= 1
+        node = self.position[path[:depth]]
+        for end in range(depth + 1, len(path) + 1):
+            node = self.link(node, path[:end])
+        return node
+
+    def link(self, above: int, name: Hashable) -> int:
+        node = self.position.setdefault(name, len(self.position))
+        self.nodes.parents.append(above)  # type: ignore[union-attr]
+        self.nodes.children.append(node)  # type: ignore[union-attr]
+        return node
+
+    def tree(self, join: Join) -> PlainTree:
+        self.nodes.ids = list(self.position)
+        return plain_tree(self.nodes, join)
+
+
+def _tree_of_items(rows: _Rows, join: Join) -> PlainTree:
+    """One item a row, in the category that its path names."""
+    categories = _Categories()
+    items = list(range(len(rows.paths))) if rows.items is None else rows.items
+    for row, (path, item) in enumerate(zip(rows.paths, items, strict=True), 1):
+        if is_missing(item) or item == "":
+            raise ReaderError(f"row {row} has no item id (its path is {shown(path)}); every row needs one")
+        try:
+            categories.link(categories.place(path), item)
+        except TypeError:
+            raise ReaderError(f"row {row} has the item id {shown(item)}, expected a string or a number") from None
+    if join.items_at_inner == "error":
+        divided = {path[:end] for path in set(rows.paths) for end in range(len(path))}
+        at_inner = [item for path, item in zip(rows.paths, items, strict=True) if path in divided]
+        if at_inner:
+            raise HierarchyError(
+                f"{counted(len(at_inner), 'item')} in categories that are divided further: {listed(at_inner)}; "
+                'items_at_inner="leaf" makes each a leaf of its own there'
+            )
+    if join.items is None and join.n_items is None:
+        join = replace(join, items=list(dict.fromkeys(items)))
+    elif rows.items is not None and rows.is_text:
+        join = text_ids(join)
+    return categories.tree(replace(join, empty_leaves=False))
+
+
+def _tree_of_paths(rows: _Rows, join: Join, how: PathFormat) -> PlainTree:
+    """Each path is a node; those that nothing extends are the items."""
+    if len(set(rows.paths)) < len(rows.paths):
+        seen: dict[Path, int] = {}
+        row, first = next((row, seen[p]) for row, p in enumerate(rows.paths, 1) if seen.setdefault(p, row) != row)
+        if join.on_multiple_parents == "error":
+            raise HierarchyError(
+                f"row {row} is the path of row {first} again, {shown(' / '.join(rows.paths[row - 1]))}: the item "
+                'stands there twice; if paths name the category of one item a row, pass ends_in="category"'
+            )
+    categories = _Categories()
+    for path in rows.paths:
+        categories.place(path)
+    names: dict[Hashable, Hashable] = {}
+    if rows.items is not None:
+        names = dict(zip(rows.paths, rows.items, strict=True))
+    if join.items is not None and rows.items is None:
+        split = _splitter(how.sep or _guessed([name for name in join.items if isinstance(name, str)]), how)
+        join = replace(join, items=[split(name)[0] if isinstance(name, str) else _as_path(name) for name in join.items])
+    elif join.items is not None:
+        by_id = {str(item): path for path, item in names.items()}
+        join = replace(join, items=[by_id.get(str(item), item) for item in join.items])
+    plain = categories.tree(replace(join, empty_leaves=False))
+    if names and plain.labels is not None:
+        n_items = plain.n_items
+        plain.labels = [names.get(label, label) if node < n_items else label for node, label in enumerate(plain.labels)]
+    return plain
+
+
+def _as_path(name: object) -> Hashable:
+    return tuple(name) if isinstance(name, (list, tuple)) else name
+
+
+# ---- rows out of sources
+
+
+def _rows(source: Any, how: PathFormat) -> _Rows:
+    is_file = isinstance(source, (str, bytes, bytearray, os.PathLike)) or hasattr(source, "read")
+    if is_file:
+        name = source if isinstance(source, (str, os.PathLike)) else getattr(source, "name", "")
+        text = read_text(source, is_text=lambda text: "\n" in text or "\r" in text)
+        table = how.form == "table" or (how.form == "auto" and _looks_like_table(text, name, how))
+        if table:
+            return _from_table(read_csv(text, how.delimiter, how.comment), how)
+        return _from_strings(_content_lines(text, how.comment), how, ids=True)
+    if isinstance(source, Mapping) and all(isinstance(value, str) for value in source.values()):
+        rows = _from_strings(list(source.values()), how, ids=False, items=list(source))
+        rows.has_item_column, rows.is_text = True, False
+        return rows
+    if isinstance(source, Mapping) or (hasattr(source, "columns") and hasattr(source, "shape")):
+        return _from_table(read_table(source), how)
+    if not isinstance(source, Iterable):
+        raise ReaderError(f"got {shown(source)}, expected paths: a list, a table, a file or text")
+    listed_rows = list(source)
+    if all(isinstance(row, str) for row in listed_rows):
+        return _from_strings(listed_rows, how, ids=False)
+    if all(isinstance(row, Mapping) for row in listed_rows):
+        return _from_table(read_table(listed_rows), how)
+    return _from_sequences(listed_rows, how)
+
+
+def _looks_like_table(text: str, name: object, how: PathFormat) -> bool:
+    """Whether text is a table: by the file's ending, or by a header that names an item or a path column."""
+    if isinstance(name, (str, os.PathLike)) and "\n" not in str(name):
+        ending = os.path.splitext(os.fspath(name))[1].lower()
+        if ending in (".csv", ".tsv"):
+            return True
+    head = next(iter(_content_lines(text, how.comment)), "")
+    known = {*_ITEMS, *_PATHS, how.item, how.path, *(how.levels or ())}
+    cells = [cell.strip().strip('"') for cell in re.split(how.delimiter or r"[,;\t]", head)]
+    return any(cell in known or cell.casefold() in known for cell in cells)
+
+
+def _content_lines(text: str, comment: str | None) -> list[str]:
+    lines = (line for line in text.splitlines() if line.strip())
+    return [line for line in lines if not (comment and line.lstrip().startswith(comment))]
+
+
+def _from_strings(paths: Sequence[str], how: PathFormat, *, ids: bool, items: list[Hashable] | None = None) -> _Rows:
+    """Rows of paths in one string each; ``id - path`` is taken apart if every line of a file is like that."""
+    has_ids = False
+    if items is None and ids:
+        found = [_ID_FIRST.fullmatch(path) for path in paths]
+        if paths and all(found):
+            items, has_ids = [match.group(1) for match in found if match], True
+            paths = [match.group(2) for match in found if match]
+    split = _splitter(how.sep or _guessed(paths), how)
+    rows = _Rows(items=items, has_item_column=has_ids)
+    for row, path in enumerate(paths, 1):
+        segments, blank = split(path)
+        if not segments:
+            whose = "" if items is None else f" of item {shown(items[row - 1])}"
+            raise ReaderError(f"row {row}: the path{whose} is empty ({shown(path)}); name at least one category")
+        rows.paths.append(segments)
+        rows.n_blank += blank
+    return rows
+
+
+def _guessed(paths: Sequence[str]) -> str:
+    """The separator that the paths have: the first of ``>``, ``|``, ``/`` that occurs in any."""
+    return next((sep for sep in _SEPARATORS if any(sep in path for path in paths)), _SEPARATORS[0])
+
+
+def _splitter(sep: str, how: PathFormat) -> Callable[[str], tuple[Path, bool]]:
+    """A function from a path to its segments, and whether empty ones were dropped."""
+    if how.strip:
+        sep = sep.strip() or sep
+    escape = how.escape if how.escape != sep else None
+    token = re.compile(
+        "|".join(
+            filter(None, [escape and re.escape(escape) + f"({re.escape(escape)}|{re.escape(sep)})", re.escape(sep)])
+        )
+    )
+
+    def split(path: str) -> tuple[Path, bool]:
+        parts, part, start = [], "", 0
+        for found in token.finditer(path):
+            part += path[start : found.start()]
+            start = found.end()
+            if escape and found.group(1) is not None:
+                part += found.group(1)
+            else:
+                parts.append(part)
+                part = ""
+        parts.append(part + path[start:])
+        if how.strip:
+            parts = [part.strip() for part in parts]
+        kept = tuple(part for part in parts if part)
+        return kept, len(kept) < len(parts)
+
+    return split
+
+
+def _from_table(table: Table, how: PathFormat) -> _Rows:
+    item_at = table.column(how.item, _ITEMS)
+    path_at = None if how.levels is not None else table.column(how.path, _PATHS)
+    if how.levels is not None:
+        levels = [place for name in how.levels if (place := table.column(name, ())) is not None]
+    else:
+        levels = [place for place in range(len(table.columns)) if place != item_at]
+    if path_at is None and len(levels) == 1:
+        path_at = levels[0]
+    items = None
+    if item_at is not None:
+        column = (row[item_at] for row in table.rows)
+        items = [cell.strip() if how.strip and isinstance(cell, str) else cell for cell in column]
+    if path_at is not None:
+        paths = []
+        for row, cells in enumerate(table.rows, 1):
+            if not isinstance(cells[path_at], str):
+                raise ReaderError(f"row {row} has the path {shown(cells[path_at])}, expected text")
+            paths.append(cells[path_at])
+        rows = _from_strings(paths, how, ids=False, items=items)
+    elif levels:
+        rows = _Rows(items=items)
+        for row, cells in enumerate(table.rows, 1):
+            rows.paths.append(_level_path([cells[place] for place in levels], row, rows, how))
+    else:
+        raise ReaderError(f"the table has the columns {listed(table.columns)}, expected a path or levels: say path=")
+    rows.has_item_column, rows.is_text = item_at is not None, table.is_text
+    return rows
+
+
+def _level_path(cells: Sequence[Any], row: int, rows: _Rows, how: PathFormat) -> Path:
+    """The path of one cell a level: blanks at the end are levels that it does not reach, a blank before is a gap."""
+    segments = ["" if is_missing(cell) else str(cell) for cell in cells]
+    if how.strip:
+        segments = [segment.strip() for segment in segments]
+    while segments and not segments[-1]:
+        segments.pop()
+    item = "" if rows.items is None else f" (item {shown(rows.items[row - 1])})"
+    if not segments:
+        raise ReaderError(f"row {row}{item}: all levels are blank; name at least one category")
+    if "" in segments:
+        if how.blank_levels == "error":
+            raise ReaderError(
+                f"row {row}{item}: level {segments.index('') + 1} is blank but a later one is not, {shown(segments)}; "
+                'fill it, or pass blank_levels="skip"'
+            )
+        rows.n_blank += 1
+        segments = [segment for segment in segments if segment]
+    return tuple(segments)
+
+
+def _from_sequences(rows: Sequence[Any], how: PathFormat) -> _Rows:
+    """Rows of segments."""
+    found = _Rows(is_text=False)
+    for row, segments in enumerate(rows, 1):
+        if isinstance(segments, (str, bytes, Mapping)) or not isinstance(segments, Iterable):
+            raise ReaderError(f"row {row} is {shown(segments)}, expected a path: text or a list of segments")
+        found.paths.append(_level_path(list(segments), row, found, how))
+    return found

@@ -1,0 +1,136 @@
+"""Tables as people have them: CSV text, data frames, dictionaries of columns, lists of rows."""
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pomdp_hier.errors import MissingExtraError, ParameterError, ReaderError
+from pomdp_hier.hierarchy.readers.sources import read_text
+from pomdp_hier.hierarchy.wording import listed, shown
+
+__all__ = ["Table", "read_csv", "read_table"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Named columns and rows of cells. ``is_text`` tells that all cells are text (from CSV)."""
+
+    columns: list[str]
+    rows: list[Sequence[Any]]
+    is_text: bool = False
+
+    def column(self, given: str | None, known: Sequence[str]) -> int | None:
+        """The place of the column the caller names, else of the first one called by a known name, else ``None``.
+
+        Raises:
+            ParameterError: If the named column does not exist.
+        """
+        if given is not None:
+            if given not in self.columns:
+                raise ParameterError(f"no column {shown(given)}: the table has {listed(self.columns, limit=10)}")
+            return self.columns.index(given)
+        lower = [str(name).strip().casefold() for name in self.columns]
+        return next((lower.index(name) for name in known if name in lower), None)
+
+
+def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = None) -> Table:
+    """The table of CSV, a data frame, a dictionary of columns, or a list of rows.
+
+    Args:
+        source: A string with a line break is CSV text, another string a path.
+        names: The column names of rows that are plain tuples.
+        delimiter: Of CSV; by default what the header has most of, comma, semicolon or tab.
+    """
+    if isinstance(source, (str, bytes, bytearray, os.PathLike)) or hasattr(source, "read"):
+        return read_csv(read_text(source, is_text=lambda text: "\n" in text or "\r" in text), delimiter)
+    if hasattr(source, "columns") and hasattr(source, "shape"):
+        return _read_frame(source)
+    if isinstance(source, Mapping):
+        columns = {str(name): list(column) for name, column in source.items() if _is_list(column)}
+        if len(columns) != len(source) or len({len(column) for column in columns.values()}) > 1:
+            raise ReaderError("the columns of the dictionary are not lists of one length")
+        return Table(list(columns), list(zip(*columns.values(), strict=True)))
+    if not isinstance(source, Iterable):
+        raise ReaderError(f"got {shown(source)}, expected CSV, a data frame, a dictionary of columns or a list of rows")
+    rows = list(source)
+    if rows and all(isinstance(row, Mapping) for row in rows):
+        keys = list(dict.fromkeys(str(key) for row in rows for key in row))
+        return Table(keys, [[row.get(key) for key in keys] for row in rows])
+    for number, row in enumerate(rows, 1):
+        if not _is_list(row) or (names and len(row) != len(names)):
+            raise ReaderError(f"row {number} is {shown(row)}, expected {len(names)} cells: {listed(names)}")
+    return Table(list(names), rows)
+
+
+def _is_list(value: object) -> bool:
+    return hasattr(value, "__len__") and hasattr(value, "__iter__") and not isinstance(value, (str, bytes, Mapping))
+
+
+def _read_frame(source: Any) -> Table:
+    try:
+        import narwhals as nw
+    except ImportError:
+        raise MissingExtraError(
+            "a data frame needs narwhals: pip install 'pomdp-hier[frames]' (or give a dictionary of columns)"
+        ) from None
+    try:
+        frame = nw.from_native(source, eager_only=True)
+    except TypeError:
+        raise ReaderError(
+            f"{type(source).__name__} is no data frame that narwhals knows (collect a lazy one)"
+        ) from None
+    return Table(
+        [str(name) for name in frame.columns], list(zip(*(frame[c].to_list() for c in frame.columns), strict=True))
+    )
+
+
+def read_csv(text: str, delimiter: str | None = None, comment: str | None = None) -> Table:
+    """The table of CSV text with a header; rows are counted from 1 below it, blank lines are skipped.
+
+    Raises:
+        ReaderError: For a row with more or fewer cells than the header, a quote that is not closed, no header.
+
+    >>> read_csv("id,parent\\n1,\\n2,1\\n").rows
+    [['1', ''], ['2', '1']]
+    """
+    lines = io.StringIO(text, newline="")
+    start = 0
+    if comment:
+        for line in lines:
+            if line.strip() and not line.lstrip().startswith(comment):
+                break
+            start += len(line)
+    lines.seek(0)
+    lines = io.StringIO(text[start:], newline="")
+    if delimiter is None:
+        header = lines.readline()
+        delimiter = max(",;\t", key=header.count)
+        lines.seek(0)
+    if len(delimiter) != 1 or delimiter in '\r\n"':
+        raise ParameterError(f"delimiter={shown(delimiter)}, expected one character")
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    rows: list[Sequence[Any]] = []
+    columns: list[str] | None = None
+    try:
+        for row in reader:
+            if not row or (len(row) == 1 and not row[0].strip()):
+                continue
+            if columns is None:
+                columns = [name.strip() for name in row]
+                continue
+            rows.append(row)
+            if len(row) != len(columns):
+                raise ReaderError(
+                    f"row {len(rows)} (line {reader.line_num}) has {len(row)} cells, the header has {len(columns)}: "
+                    f"{listed(row)}; quote a cell that contains {delimiter!r}"
+                )
+    except csv.Error as error:
+        raise ReaderError(f"not CSV: {error} in line {reader.line_num}; is a quote not closed?") from None
+    if columns is None:
+        raise ReaderError("the CSV is empty: expected a header and one row an item")
+    if len(set(columns)) < len(columns):
+        raise ReaderError(f"the CSV header names a column twice: {listed(columns, limit=10)}")
+    return Table(columns, rows, is_text=True)
