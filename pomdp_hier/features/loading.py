@@ -85,6 +85,8 @@ def load_features(
 def _opened(path: str | Path) -> IO[bytes]:
     """The file as a seekable stream of bytes; standard input is read to its end first."""
     if str(path) == "-":
+        if sys.stdin is None:
+            raise OSError("standard input is closed")
         return io.BytesIO(sys.stdin.buffer.read())
     return open(path, "rb")
 

@@ -1,0 +1,90 @@
+"""The command line: ``pomdp-hier COMMAND``, one module a command.
+
+A command is a module with ``NAME``, ``SUMMARY``, ``EXAMPLES``, ``configure(parser)`` and ``run(options) ->
+exit code``. It imports what it works with inside ``run``, so that ``--help`` and a slip in an option are
+answered at once.
+
+Exit codes: 0 done, 1 cannot be done, 2 wrong usage, 3 a check failed, 130 interrupted, 141 the reader of
+    the output has
+gone.
+"""
+
+import argparse
+import warnings
+from collections.abc import Sequence
+
+from pomdp_hier.cli import console, reproduce, score, show
+from pomdp_hier.errors import ParameterError, PomdpHierError, PomdpHierWarning
+
+__all__ = ["main"]
+
+_COMMANDS = (reproduce, score, show)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The exit code of one command line; whatever a user can get wrong ends in one line on standard error.
+
+    Args:
+        argv: The arguments; those of the process by default.
+
+    Example:
+        >>> main(["show", "C", "--ascii"])
+        Hier-C: 12 items, 3 clusters, 2 without clusters below, height 1 c2 (12 items) |- c0 (2 items): Biker
+        Boot Straps, Silver Cloth `- c1 (10 items): Women Boots, Shoe Cream, Women Runner, Whitener,
+        Sneaker, Jewel Solution, Dye Kit, ... 0
+    """
+    console.prepare()
+    try:
+        options = _parser().parse_args(argv)
+    except SystemExit as stop:  # argparse ends the process itself; a caller of main gets a code
+        return stop.code if isinstance(stop.code, int) else 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", PomdpHierWarning)
+        warnings.showwarning = console.show_warning
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
+    try:
+        code: int = options.run(options)
+        console.finish()
+    except ParameterError as error:
+        return console.fail(error, 2)
+    except PomdpHierError as error:
+        return console.fail(error, 1)
+    except MemoryError:
+        return console.fail("not enough memory; use fewer items, float32 features, or a sparse file", 1)
+    except BrokenPipeError:
+        console.silence()
+        return 141
+    except OSError as error:
+        console.silence()
+        return console.fail(f"{error.filename or 'writing the output'}: {error.strerror or error}", 1)
+    except KeyboardInterrupt:
+        return console.fail("interrupted", 130)
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    from pomdp_hier import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="pomdp-hier",
+        description="How well a hierarchy supports search (HQS).",
+        epilog="Exit codes: 0 done, 1 cannot be done, 2 wrong usage, 3 a check failed.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"pomdp-hier {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in _COMMANDS:
+        subparser = commands.add_parser(
+            command.NAME,
+            help=command.SUMMARY,
+            description=f"{command.SUMMARY[0].upper()}{command.SUMMARY[1:]}.",
+            epilog="examples:\n" + "\n".join(f"  {line}" for line in command.EXAMPLES),
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        command.configure(subparser)
+        subparser.set_defaults(run=command.run)
+    return parser

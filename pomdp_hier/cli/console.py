@@ -1,0 +1,90 @@
+"""What every command says, and where: results on standard output, all else on standard error."""
+
+import io
+import os
+import sys
+import warnings
+from typing import TextIO
+
+from pomdp_hier.errors import PomdpHierError, PomdpHierWarning
+
+__all__ = ["fail", "finish", "on_terminal", "prepare", "printable", "say", "show_warning", "silence", "uses_unicode"]
+
+_show_other_warning = warnings.showwarning
+
+
+def prepare() -> None:
+    """Let no name that the terminal's encoding lacks end a command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def say(text: str) -> None:
+    """One line on standard error, if there is one."""
+    if sys.stderr is not None:
+        print(printable(text), file=sys.stderr)
+
+
+def fail(error: PomdpHierError | str, code: int) -> int:
+    """The exit code, after one line that says what is wrong and what to do."""
+    say(f"pomdp-hier: {error}" if code == 130 else f"error: {error}")
+    return code
+
+
+def show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning of the package as one line; any other as Python shows it."""
+    if issubclass(category, PomdpHierWarning):
+        say(f"warning: {message}")
+    else:
+        _show_other_warning(message, category, filename, lineno, file, line)
+
+
+def printable(text: str) -> str:
+    """The text on one line and without the control characters that names in files may hold.
+
+    >>> printable("a\\nb\\x1b[31mc")
+    'a b\\\\x1b[31mc'
+    """
+    words = " ".join(text.split("\n"))
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in words)
+
+
+def on_terminal() -> bool:
+    """Whether someone watches standard error, so that a progress bar makes sense."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def uses_unicode(stream: TextIO | None) -> bool:
+    """Whether box-drawing characters can be written to a stream."""
+    try:
+        "├└│…".encode(getattr(stream, "encoding", None) or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def finish() -> None:
+    """Write out what is still buffered, so that a full disk or a closed pipe is noticed here.
+
+    Raises:
+        OSError: Standard output is closed or cannot take it.
+    """
+    if sys.stdout is None:
+        raise OSError("standard output is closed, so that the result went nowhere; send it to a file: > result.txt")
+    sys.stdout.flush()
+
+
+def silence() -> None:
+    """Drop what standard output could not take, or Python complains about it once more at exit."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (OSError, AttributeError, ValueError, io.UnsupportedOperation):
+        return

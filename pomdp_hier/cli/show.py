@@ -1,0 +1,81 @@
+"""``pomdp-hier show``: a hierarchy drawn as text."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from pomdp_hier.cli import console, trees
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pomdp_hier.hierarchy.tree import Hierarchy
+
+NAME = "show"
+SUMMARY = "draw a hierarchy as text, with the names of its items"
+EXAMPLES = (
+    "pomdp-hier show A",
+    "pomdp-hier show dvd",
+    'echo \'[["r","a"],["r","b"]]\' | pomdp-hier show -',
+)
+_BUILT_IN = ("A", "B", "C", "D", "E", "dvd")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    parser.add_argument(
+        "tree",
+        metavar="TREE",
+        help="A to E (the paper's hierarchies), dvd (the shelf of its first figure), a tree file, or - for "
+        "standard input",
+    )
+    trees.add_tree_options(parser)
+    parser.add_argument("--lines", type=int, default=100, metavar="N", help="draw at most N clusters (default: 100)")
+    parser.add_argument("--items", type=int, default=7, metavar="N", help="name at most N items a cluster (default: 7)")
+    parser.add_argument("--ascii", action="store_true", help="draw without box characters")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Draws the hierarchy."""
+    title, tree, names = _built_in(options.tree) if options.tree in _BUILT_IN else _from_file(options)
+    from pomdp_hier.hierarchy.wording import counted
+
+    n_clusters, n_leaves = int(tree.is_cluster.sum()), int(tree.is_leaf.sum())
+    print(
+        f"{title}: {counted(tree.n_items, 'item')}, {counted(n_clusters, 'cluster')}, {n_leaves:,} without "
+        f"clusters below, height {tree.height}"
+    )
+    print(
+        tree.to_text(
+            max_lines=options.lines,
+            max_items=options.items,
+            names=names,
+            ascii_only=options.ascii or not console.uses_unicode(sys.stdout),
+        )
+    )
+    return 0
+
+
+def _built_in(name: str) -> "tuple[str, Hierarchy, Sequence[str]]":
+    """Title, tree, and the names of all its nodes."""
+    from pomdp_hier.hqs.examples import load_amazon12, load_dvd
+
+    if name == "dvd":
+        shelf = load_dvd()
+        n_items, n_nodes = shelf.hierarchy.n_items, shelf.hierarchy.n_nodes
+        genres = [shelf.categories[node] for node in range(n_items, n_nodes)]
+        return "The DVD shelf", shelf.hierarchy, [*shelf.names, *genres]
+    shop = load_amazon12()
+    tree = shop.hierarchies[name]
+    categories = shop.categories if name == "A" else {}
+    nodes = range(tree.n_items, tree.n_nodes)
+    clusters = [f"c{node - tree.n_items} {categories.get(node, '')}".rstrip() for node in nodes]
+    return f"Hier-{name}", tree, [*shop.names, *clusters]
+
+
+def _from_file(options: argparse.Namespace) -> "tuple[str, Hierarchy, Sequence[str] | None]":
+    tree = trees.read_tree(options)
+    by_id = trees.read_names(options.names)
+    labels = tree.labels or range(tree.n_nodes)
+    names = [by_id.get(str(label), str(label)) for label in labels] if by_id else None
+    return "Standard input" if options.tree == "-" else console.printable(options.tree), tree, names

@@ -1,0 +1,107 @@
+"""Tables as files: CSV, Parquet and JSON, never over what is there unless told to."""
+
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pomdp_hier.errors import MissingExtraError, ParameterError, PomdpHierError
+
+__all__ = ["check_target", "csv_text", "write_table"]
+
+_SUFFIXES = (".csv", ".parquet", ".json")
+_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def check_target(path: str, force: bool, inputs: Sequence[str | None] = ()) -> None:
+    """Refuse a target that could not be written, before the work whose result it is for.
+
+    Raises:
+        ParameterError: Its ending is unknown, or it is one of the inputs.
+        PomdpHierError: It exists and may not be replaced, or its folder does not exist.
+    """
+    if path == "-":
+        return
+    target = Path(path)
+    if target.suffix.lower() not in _SUFFIXES:
+        raise ParameterError(f"--out {path}: unknown ending; use one of {', '.join(_SUFFIXES)}, or - for CSV on stdout")
+    if not target.parent.is_dir():
+        raise PomdpHierError(f"{path}: the folder {target.parent} does not exist; create it first")
+    if target.is_dir():
+        raise PomdpHierError(f"{path}: is a folder; give the path of a file")
+    for source in inputs:
+        if source is not None and source != "-" and target.exists() and os.path.samefile(source, target):
+            raise ParameterError(f"--out {path}: would replace an input; choose another path")
+    if target.exists() and not force:
+        raise PomdpHierError(f"{path}: exists already; choose another path, or replace it with --force")
+
+
+def write_table(path: str, columns: Mapping[str, Sequence[Any]], force: bool) -> None:
+    """Write a table to a file, whole or not at all; ``-`` is CSV on standard output.
+
+    Raises:
+        PomdpHierError: The file exists and ``force`` is not given, or it cannot be written.
+        MissingExtraError: The ending is ``.parquet`` and pyarrow is not installed.
+    """
+    if path == "-":
+        sys.stdout.write(csv_text(columns))
+        return
+    target = Path(path)
+    content = {".csv": _csv_bytes, ".json": _json_bytes, ".parquet": _parquet_bytes}[target.suffix.lower()](columns)
+    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        draft.write_bytes(content)
+        if not force and target.exists():
+            raise PomdpHierError(f"{path}: exists by now; choose another path, or replace it with --force")
+        draft.replace(target)
+    except OSError as error:
+        raise PomdpHierError(f"{path}: cannot be written ({error.strerror}); choose another path") from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def csv_text(columns: Mapping[str, Sequence[Any]]) -> str:
+    """A table as CSV; text that a spreadsheet would run as a formula gets an apostrophe in front.
+
+    >>> csv_text({"name": ["=1+1", "Dye Kit"], "value": [-0.5, 1.0]})
+    "name,value\\n'=1+1,-0.5\\nDye Kit,1.0\\n"
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_harmless(name) for name in columns)
+    for row in zip(*columns.values(), strict=True):
+        writer.writerow([_harmless(cell) for cell in row])
+    return text.getvalue()
+
+
+def _harmless(cell: Any) -> Any:
+    if not isinstance(cell, str):
+        return cell
+    defused = f"'{cell}" if cell.lstrip(" ").startswith(_FORMULA_STARTS) else cell
+    return defused.replace("\r", " ")  # which the csv module leaves bare, so that readers would break the line there
+
+
+def _csv_bytes(columns: Mapping[str, Sequence[Any]]) -> bytes:
+    return csv_text(columns).encode("utf-8", "backslashreplace")
+
+
+def _json_bytes(columns: Mapping[str, Sequence[Any]]) -> bytes:
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return ("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n").encode()
+
+
+def _parquet_bytes(columns: Mapping[str, Sequence[Any]]) -> bytes:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingExtraError(
+            "Parquet needs pyarrow; install it with: pip install 'pomdp-hier[frames]', or write .csv"
+        ) from error
+    content = io.BytesIO()
+    pq.write_table(pa.table({name: list(cells) for name, cells in columns.items()}), content)
+    return content.getvalue()
