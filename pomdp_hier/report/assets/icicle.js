@@ -13,7 +13,9 @@
   const tip = document.getElementById("tip"), crumbs = document.getElementById("crumbs");
   const search = document.getElementById("search"), hits = document.getElementById("hits");
   const picker = document.getElementById("measure"), legend = document.getElementById("legend");
-  const BAND = 22, HEAD = 0, PAINTED = { time: 0 };
+  const deeper = document.getElementById("deeper");
+  const BAND = 22;
+  const DEEPEST = 45;            // levels drawn at once: a deeper tree is read by zooming in
 
   // --- the tree: children of a node are contiguous in breadth-first order
   const firstChild = new Int32Array(count).fill(-1), childCount = new Int32Array(count);
@@ -30,7 +32,7 @@
   }
   const withItems = items.label.length > 0;
 
-  let focus = 0, hover = -1, measure = measures[0], scroll = 0;
+  let focus = 0, hover = -1, measure = measures[0];
 
   // --- colour: orange (bad) over grey to blue (good); lightness falls towards both ends, so that it reads in grey as well
   const STOPS = [[179, 88, 6], [224, 163, 92], [236, 236, 236], [124, 165, 205], [33, 82, 148]];
@@ -58,7 +60,7 @@
     const width = canvas.clientWidth;
     return { width, from: tree.start[focus], per: width / tree.size[focus] };
   }
-  function depthShown() { return rows.length - tree.level[focus] + (withItems ? 1 : 0); }
+  function rowsShown() { return Math.min(rows.length - tree.level[focus], DEEPEST); }
 
   // First node of a level whose items end after `position`: levels are sorted by start.
   function seek(level, position) {
@@ -73,7 +75,7 @@
   function paint() {
     const began = performance.now();
     const { width, from, per } = scale(), to = from + tree.size[focus];
-    const height = Math.max(BAND, depthShown() * BAND);
+    const height = (rowsShown() + (withItems ? 1 : 0)) * BAND;
     const ratio = window.devicePixelRatio || 1;
     canvas.style.height = height + "px";
     if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
@@ -85,18 +87,17 @@
     pen.font = "12px system-ui, sans-serif";
     pen.textBaseline = "middle";
     const base = tree.level[focus], values = tree[measure.key];
-    for (let level = base; level < rows.length; level++) {
+    for (let level = base; level < base + rowsShown(); level++) {
       const y = (level - base) * BAND;
       paintRow(seek(level, from), rows[level][1], to, from, per, y, values,
         i => tree.start[i], i => tree.size[i], i => tree.label[i]);
     }
     if (withItems && measure.items) {
-      paintRow(from, total, to, from, per, (rows.length - base) * BAND, items[measure.items],
+      paintRow(from, total, to, from, per, rowsShown() * BAND, items[measure.items],
         i => i, () => 1, i => items.label[i]);
     }
     if (hover >= 0) outline(hover, from, per, base, "#111");
-    PAINTED.time = performance.now() - began;
-    canvas.dataset.paint = PAINTED.time.toFixed(1);
+    canvas.dataset.paint = (performance.now() - began).toFixed(1);
     canvas.dataset.focus = String(focus);
   }
 
@@ -135,7 +136,7 @@
     const isItem = i >= count;
     const x = ((isItem ? i - count : tree.start[i]) - from) * per;
     const w = (isItem ? 1 : tree.size[i]) * per;
-    const level = isItem ? rows.length : tree.level[i];
+    const level = isItem ? base + rowsShown() : tree.level[i];
     pen.strokeStyle = style; pen.lineWidth = 2;
     pen.strokeRect(x + 1, (level - base) * BAND + 1, Math.max(2, w - 2), BAND - 3);
   }
@@ -145,15 +146,16 @@
     const { from, per } = scale(), base = tree.level[focus];
     const level = base + Math.floor(py / BAND), position = from + px / per;
     if (position < from || position >= from + tree.size[focus] || level < base) return -1;
-    if (level >= rows.length) return withItems && measure.items && level === rows.length ? count + Math.floor(position) : -1;
+    if (level >= base + rowsShown()) return withItems && measure.items ? count + Math.floor(position) : -1;
     const i = seek(level, position);
     return i < rows[level][1] && tree.start[i] <= position ? i : -1;
   }
 
-  function path(i) {
-    const names = [];
-    for (let k = i; k >= 0; k = tree.parent[k]) names.push(tree.label[k]);
-    return names.reverse();
+  function path(i) {             // the nodes from the root to i; of a long path the two ends, with null between
+    const nodes = [];
+    for (let k = i; k >= 0; k = tree.parent[k]) nodes.push(k);
+    nodes.reverse();
+    return nodes.length <= 10 ? nodes : [...nodes.slice(0, 3), null, ...nodes.slice(-6)];
   }
 
   function describe(i) {
@@ -164,7 +166,7 @@
       for (const m of measures) if (m.items) lines.push(m.name + ": " + format(items[m.items][k], m));
       return lines;
     }
-    lines.push(path(i).join(" › "), tree.size[i] + (tree.size[i] === 1 ? " item" : " items"));
+    lines.push(path(i).map(k => k === null ? "…" : tree.label[k]).join(" › "), tree.size[i] + (tree.size[i] === 1 ? " item" : " items"));
     for (const m of measures) lines.push(m.name + ": " + format(tree[m.key][i], m));
     return lines;
   }
@@ -186,11 +188,10 @@
   function zoom(i) {
     if (i >= count) return;
     focus = i; hover = -1; tip.hidden = true;
-    const trail = [];
-    for (let k = i; k >= 0; k = tree.parent[k]) trail.push(k);
     crumbs.replaceChildren();
-    trail.reverse().forEach((k, n) => {
+    path(i).forEach((k, n) => {
       if (n) crumbs.append(" › ");
+      if (k === null) { crumbs.append("…"); return; }
       const button = document.createElement("button");
       button.type = "button";
       button.textContent = tree.label[k];
@@ -198,6 +199,8 @@
       button.addEventListener("click", () => { zoom(k); canvas.focus(); });
       crumbs.append(button);
     });
+    const hidden = rows.length - tree.level[focus] - rowsShown();
+    deeper.textContent = hidden > 0 ? hidden + " deeper levels are not drawn: click a node to zoom in" : "";
     paint();
   }
 

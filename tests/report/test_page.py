@@ -1,0 +1,185 @@
+"""The one-file report: what it says, that it is safe, and that it works in a browser."""
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy import Hierarchy
+from pomdp_hier.hqs import PAPER_TABLE, load_amazon12
+from pomdp_hier.hqs.baselines import appraise
+from pomdp_hier.hqs.diagnostics import diagnose
+from pomdp_hier.report import payload as payload_module
+from pomdp_hier.report.page import report_html, write_report
+from pomdp_hier.report.payload import Names, icicle_payload
+from tests.browser import complaints_of, needs_browser, opened, requests_of
+
+SHOP = load_amazon12()
+SETTINGS = {"similarity": "precomputed", **PAPER_TABLE}
+
+
+def diagnosis_of(letter):
+    return diagnose(SHOP.similarity, SHOP.hierarchies[letter], **SETTINGS)
+
+
+def payload_of(page):
+    text = re.search(r'<script id="payload" type="application/json">(.*?)</script>', page, re.DOTALL).group(1)
+    return json.loads(text)
+
+
+class Balanced(HTMLParser):
+    """Fails on a tag that is closed out of turn."""
+
+    VOID = frozenset({"meta", "input", "br", "link", "img", "rect", "line", "circle"})
+
+    def __init__(self):
+        super().__init__()
+        self.open = []
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+
+def test_page_says_the_score_and_its_baselines():
+    appraisal = appraise(SHOP.similarity, SHOP.hierarchies["B"], **SETTINGS)
+    page = report_html(diagnosis_of("B"), appraisal=appraisal, names=SHOP.names)
+    assert "−0.2802" in page
+    for sentence in appraisal.sentences():
+        assert sentence.replace("'", "&#x27;") in page
+    for title in ("Worst nodes", "Confusions", "Lost items", "Settings and versions"):
+        assert f"{title}" in page
+    parser = Balanced()
+    parser.feed(page)
+    assert parser.open == []
+
+
+def test_payload_is_the_tree_in_breadth_first_order():
+    found = diagnosis_of("A")
+    data, position = icicle_payload(found, Names(found.hierarchy, SHOP.names))
+    tree = found.hierarchy
+    levels, parents = data["tree"]["level"], data["tree"]["parent"]
+    assert levels == sorted(levels)
+    assert all(parent < k for k, parent in enumerate(parents))
+    for node in np.flatnonzero(tree.is_cluster):
+        k = position[node]
+        assert data["tree"]["size"][k] == tree.sizes[node]
+        mean = found.result.values[tree.items(node)].mean()
+        assert data["tree"]["value"][k] == pytest.approx(mean, abs=5e-5)
+    assert data["tree"]["value"][0] == pytest.approx(found.result.score, abs=5e-5)
+    assert data["items"]["label"] == [SHOP.names[i] for i in tree.item_order]
+
+
+def test_large_trees_keep_their_largest_clusters_and_say_so(monkeypatch):
+    monkeypatch.setattr(payload_module, "MOST_NODES", 4)
+    monkeypatch.setattr(payload_module, "MOST_ITEMS", 5)
+    found = diagnosis_of("A")
+    data, position = icicle_payload(found, Names(found.hierarchy))
+    assert len(data["tree"]["size"]) == 4
+    assert data["left_out"] == 6
+    assert data["items"]["label"] == []
+    kept = np.flatnonzero(position >= 0)
+    assert found.hierarchy.root in kept
+    assert all(found.hierarchy.parent[node] in kept for node in kept if node != found.hierarchy.root)
+    assert "6 of the smallest clusters are not drawn" in report_html(found)
+
+
+def test_names_cannot_break_out_of_the_page():
+    nasty = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", '"><b>', "\u2028"]
+    names = nasty + [f"item {k}" for k in range(4, 12)]
+    page = report_html(diagnosis_of("D"), names=names, title="<i>D</i> & co")
+    assert page.count("<script") == 2
+    assert "<img" not in page
+    assert "&lt;i&gt;D&lt;/i&gt; &amp; co" in page
+    assert sorted(payload_of(page)["items"]["label"]) == sorted(names)
+
+
+def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path):
+    path = tmp_path / "out.html"
+    path.write_text("mine")
+    with pytest.raises(ParameterError, match="exists already"):
+        write_report(diagnosis_of("A"), path)
+    assert path.read_text() == "mine"
+    assert write_report(diagnosis_of("A"), path, overwrite=True) == path
+    assert path.read_text().startswith("<!doctype html>")
+
+
+def test_names_that_do_not_fit_are_refused():
+    with pytest.raises(ParameterError, match="5 for a hierarchy of 12 items and 22 nodes"):
+        report_html(diagnosis_of("A"), names=["a"] * 5)
+
+
+def test_one_item_has_a_page():
+    tree = Hierarchy.from_children([], 1)
+    page = report_html(diagnose(np.array([[1.0, 2.0]]), tree))
+    assert payload_of(page)["tree"]["size"] == [1]
+
+
+@needs_browser
+def test_page_in_a_browser(tmp_path):
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    found = diagnosis_of("A")
+    names = ["<b>bold</b>", *SHOP.names[1:]]
+    page = write_report(found, tmp_path / "a.html", names=names)
+    _, position = icicle_payload(found, Names(found.hierarchy, names))
+    with opened(page) as browser:
+        canvas, tip = browser.find_element(By.ID, "icicle"), browser.find_element(By.ID, "tip")
+        crumbs = browser.find_element(By.ID, "crumbs")
+        assert canvas.get_attribute("data-focus") == "0"
+        # The root is the uppermost band.
+        ActionChains(browser).move_to_element_with_offset(canvas, 0, -canvas.size["height"] // 2 + 8).perform()
+        assert tip.text.splitlines()[1] == "12 items"
+        assert "worth of a search: 0.5" in tip.text
+        # Clicking a child zooms to it, Escape zooms out.
+        ActionChains(browser).move_to_element_with_offset(
+            canvas, -200, -canvas.size["height"] // 2 + 30
+        ).click().perform()
+        assert canvas.get_attribute("data-focus") == "1"
+        assert "›" in crumbs.text
+        canvas.send_keys(Keys.ESCAPE)
+        assert canvas.get_attribute("data-focus") == "0"
+        canvas.send_keys(Keys.ARROW_DOWN)
+        canvas.send_keys(Keys.ARROW_RIGHT)
+        canvas.send_keys(Keys.ENTER)
+        assert canvas.get_attribute("data-focus") == "2"
+        canvas.send_keys(Keys.HOME)
+        # The search box finds an item by a part of its name, shown as text and not as markup.
+        box = browser.find_element(By.ID, "search")
+        box.send_keys("bold")
+        assert browser.find_element(By.CSS_SELECTOR, "#hits button").text.startswith("<b>bold</b>")
+        box.send_keys(Keys.ENTER)
+        leaf = found.hierarchy.leaf_of_item[0]
+        assert canvas.get_attribute("data-focus") == str(position[leaf])
+        # A row of a table leads to its node.
+        row = browser.find_element(By.CSS_SELECTOR, "td button[data-node]")
+        row.click()
+        assert canvas.get_attribute("data-focus") == row.get_attribute("data-node")
+        assert requests_of(browser) == []
+        assert complaints_of(browser) == []
+
+
+@needs_browser
+def test_a_tree_of_a_thousand_clusters_is_painted(tmp_path):
+    from selenium.webdriver.common.by import By
+
+    rng = np.random.default_rng(0)
+    n_items = 4_000
+    groups = np.array_split(rng.permutation(n_items), 1_000)
+    children = [group.tolist() for group in groups]
+    children += [list(range(n_items + k * 10, n_items + k * 10 + 10)) for k in range(100)]
+    children.append(list(range(n_items + 1_000, n_items + 1_100)))
+    tree = Hierarchy.from_children(children, n_items)
+    found = diagnose(rng.normal(size=(n_items, 8)), tree, delta=0.1)
+    with opened(write_report(found, tmp_path / "large.html")) as browser:
+        assert float(browser.find_element(By.ID, "icicle").get_attribute("data-paint")) > 0
+        assert complaints_of(browser) == []
