@@ -21,6 +21,12 @@ EXAMPLES = (
     "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv - --delta 0.005 --out items.csv --force",
 )
 
+_COUNTED = {
+    "easier": "items found more easily than by searching the root",
+    "harder": "items that the tree makes harder to find",
+    "at_root": "searches that stop at the root",
+}
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
@@ -142,7 +148,7 @@ def _lines(result: "HQSResult", tree: "Hierarchy", names: Sequence[str], options
             "settings": {name: getattr(options, name) for name in ("similarity", "delta", "nu", "tie", "policy")},
             "n_items": tree.n_items,
             "n_clusters": int(tree.is_cluster.sum()),
-            **{name.replace(" ", "_"): count for name, count in counts.items()},
+            **counts,
             "worst": [{"item": item, "name": names[item], "value": values[item]} for item in worst],
             "best": [{"item": item, "name": names[item], "value": values[item]} for item in best],
         }
@@ -154,7 +160,7 @@ def _lines(result: "HQSResult", tree: "Hierarchy", names: Sequence[str], options
         f"delta {options.delta:g}, nu {options.nu:g}, tie {options.tie}, policy {options.policy}"
     )
     for name, count in counts.items():
-        yield f"  {count:>9,} {name} ({count / tree.n_items:.1%})"
+        yield f"  {count:>9,} {_COUNTED[name]} ({count / tree.n_items:.1%})"
     for heading, chosen in (("worst", order[: options.top]), ("best", order[::-1][: options.top])):
         if chosen:
             yield f"{heading} items"
@@ -164,9 +170,9 @@ def _lines(result: "HQSResult", tree: "Hierarchy", names: Sequence[str], options
 
 
 def _counts(result: "HQSResult", tree: "Hierarchy") -> dict[str, int]:
-    """How the items fare."""
+    """How the items fare, under the names of ``_COUNTED``."""
     return {
-        "items found more easily than by searching the root": int((result.values > 0).sum()),
-        "items that the tree makes harder to find": int((result.values < 0).sum()),
-        "searches that stop at the root": int((result.stop_nodes == tree.root).sum()),
+        "easier": int((result.values > 0).sum()),
+        "harder": int((result.values < 0).sum()),
+        "at_root": int((result.stop_nodes == tree.root).sum()),
     }

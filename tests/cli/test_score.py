@@ -87,6 +87,8 @@ def test_the_summary(shelf, capsys):
     assert main(["score", str(shelf / "x.npy"), str(shelf / "named.json"), "--top", "1", "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert summary["n_items"] == 10
+    result = evaluate(load_dvd().features, load_dvd().hierarchy)
+    assert (summary["easier"], summary["harder"]) == ((result.values > 0).sum(), (result.values < 0).sum())
     assert summary["worst"][0]["name"] in load_dvd().names
 
 
