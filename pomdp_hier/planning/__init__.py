@@ -1,5 +1,7 @@
 """Planning: decisions, policies, RTBSS, bounds, AND-OR trees and exact values."""
 
 from pomdp_hier.planning.decision import Decision, Policy
+from pomdp_hier.planning.rtbss import RTBSS
+from pomdp_hier.planning.rtbss_fringe import ConvexFringe, StopValue
 
-__all__ = ["Decision", "Policy"]
+__all__ = ["RTBSS", "ConvexFringe", "Decision", "Policy", "StopValue"]

@@ -1,0 +1,330 @@
+"""Exact finite-horizon values: alpha vectors by value iteration, and one belief's value by enumeration."""
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import linprog
+
+from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.planning.decision import Decision
+from pomdp_hier.planning.rtbss_fringe import largest
+from pomdp_hier.planning.rtbss_outcomes import outcome_matrix
+from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
+from pomdp_hier.pomdp.numeric import Number, total
+
+__all__ = ["AlphaVectors", "exact_value", "value_iteration"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class AlphaVectors:
+    """The optimal value for every belief and every number of steps up to a horizon, and the optimal policy.
+
+    With ``t`` steps to go, ``V_t(b) = max_k sum_s b(s) alpha[k, s]`` over the vectors that are legal under ``b``.
+
+    Attributes:
+        compiled: the problem.
+        stages: for each number of steps to go, from 0, the vectors ``[K, S]`` (``-inf`` where the plan is not legal)
+            and the positions ``[K]`` of their actions.
+
+    Example:
+        >>> guess = POMDP.from_arrays(T=[[[1, 0], [0, 1]]] * 2, Z=[[[1], [1]]] * 2, R=[[1, 0], [0, 1]])
+        >>> solution = value_iteration(guess, horizon=2)
+        >>> solution.vectors.tolist(), solution.value({0: 0.75, 1: 0.25})
+        ([[2.0, 0.0], [0.0, 2.0]], 1.5)
+
+    Source: Smallwood and Sondik (1973).
+    """
+
+    compiled: TabularPOMDP
+    stages: tuple[tuple[Floats, Ints], ...] = field(repr=False)
+
+    @property
+    def horizon(self) -> int:
+        """The greatest number of steps to go."""
+        return len(self.stages) - 1
+
+    @property
+    def vectors(self) -> Floats:
+        """``[K, S]``, the vectors of the whole horizon."""
+        return self.stages[-1][0]
+
+    @property
+    def actions(self) -> tuple[Any, ...]:
+        """The first action of each vector of the whole horizon."""
+        return tuple(self.compiled.actions[i] for i in self.stages[-1][1])
+
+    def value(self, belief: Any, *, observation: Hashable = None, to_go: int | None = None) -> float:
+        """The optimal value under the belief with ``to_go`` steps left (the whole horizon by default); 0 once over."""
+        return max(self._scores(belief, observation, to_go)[0], default=0.0)
+
+    def action(self, belief: Any, *, observation: Hashable = None, to_go: int | None = None) -> Any:
+        """An optimal action under the belief.
+
+        Raises:
+            PlanningError: the process is over under the belief, or no step is left.
+        """
+        scores, actions = self._scores(belief, observation, to_go)
+        if not scores or to_go == 0:
+            raise PlanningError("action: the process is over under this belief, or no step is left; nothing to decide")
+        return self.compiled.actions[actions[int(np.argmax(scores))]]
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """The optimal decision with the whole horizon to go; ``q_values`` has the actions that vectors start with."""
+        belief = problem.initial_belief if belief is None else belief
+        action = self.action(belief, observation=observation)
+        scores, actions = self._scores(belief, observation, None)
+        q_values: dict[Any, float] = {}
+        for score, position in sorted(zip(scores, actions, strict=True), key=lambda pair: pair[1]):
+            name = self.compiled.actions[position]
+            q_values[name] = max(score, q_values.get(name, score))
+        return Decision(action, value=max(scores), q_values=q_values, stats={"vectors": len(self.vectors)})
+
+    def at_step(self, step: int) -> "AlphaVectors":
+        """The same solution with ``step`` steps gone, for a run that started with the whole horizon."""
+        return AlphaVectors(self.compiled, self.stages[: max(2, len(self.stages) - step)])
+
+    def _scores(self, belief: Any, observation: Hashable, to_go: int | None) -> tuple[list[float], list[int]]:
+        """The value of each vector that is legal under the belief, and the position of its action."""
+        compiled = self.compiled
+        vectors, actions = self.stages[self.horizon if to_go is None else to_go]
+        weights = compiled.vector(belief if isinstance(belief, Belief) else Belief(belief))
+        support = np.flatnonzero(weights)
+        if compiled.terminal[support].all():
+            return [], []
+        usable = np.isfinite(vectors[:, support]).all(axis=1)
+        if compiled.legal_after is not None and len(self.stages) > 1 and to_go != 0:
+            row = -1 if observation is None else compiled.observation_index[observation]
+            usable &= compiled.legal_after[row, actions]
+        chosen = np.flatnonzero(usable)
+        scores: list[float] = (vectors[np.ix_(chosen, support)] @ weights[support]).tolist()
+        return scores, actions[chosen].tolist()
+
+
+def value_iteration(
+    problem: POMDP, horizon: int, *, tolerance: float = 1e-10, max_vectors: int = 200_000
+) -> AlphaVectors:
+    """The exact solution for a finite horizon, by incremental pruning.
+
+    ``alpha_t(s) = R(s, a) + gamma sum_o sum_s' p(s', o | s, a) alpha_{t-1, o}(s')`` for every action and every choice
+    of a vector after each observation; vectors that are nowhere best are left out, by comparison and by linear
+    programs.
+
+    Args:
+        problem: the problem, of floats; it is compiled.
+        horizon: the number of steps.
+        tolerance: by how much a vector must be better somewhere to be kept, relative to the greatest entry.
+        max_vectors: where to give up.
+
+    Raises:
+        ParameterError: the horizon is negative.
+        PlanningError: more than ``max_vectors`` vectors would be compared at once.
+
+    Source: Cassandra, Littman and Zhang (1997).
+    """
+    if horizon < 0:
+        raise ParameterError(f"horizon: {horizon}; expected 0 or more steps")
+    compiled = problem.compiled
+    size, count = compiled.n_states, compiled.n_observations
+    outcomes = [_by_observation(outcome_matrix(compiled, a), size, count) for a in range(compiled.n_actions)]
+    stages: list[tuple[Floats, Ints]] = [(np.zeros((1, size)), np.full(1, -1, dtype=np.int64))]
+    for _ in range(horizon):
+        parts = []
+        for a, matrices in enumerate(outcomes):
+            vectors = _backup(compiled, a, matrices, stages[-1], tolerance, max_vectors)
+            parts.append((vectors, np.full(len(vectors), a, dtype=np.int64)))
+        stacked = np.concatenate([part[0] for part in parts])
+        actions = np.concatenate([part[1] for part in parts])
+        labels = None if compiled.legal_after is None else compiled.legal_after.T[actions]
+        kept = _prune(stacked, tolerance, labels)
+        stages.append((stacked[kept], actions[kept]))
+    return AlphaVectors(compiled, tuple(stages))
+
+
+def _by_observation(flat: sparse.csr_array, size: int, count: int) -> list[tuple[int, sparse.csr_array]]:
+    """The matrices ``[S, S']`` of the observations that can be made, with their positions."""
+    blocks = ((o, flat[:, o * size : (o + 1) * size]) for o in range(count))
+    return [(o, sparse.csr_array(block)) for o, block in blocks if block.nnz]
+
+
+def _backup(
+    compiled: TabularPOMDP,
+    action: int,
+    matrices: list[tuple[int, sparse.csr_array]],
+    ahead: tuple[Floats, Ints],
+    tolerance: float,
+    max_vectors: int,
+) -> Floats:
+    """``[K, S]``, the vectors that start with the action; ``-inf`` where it is not legal."""
+    vectors, actions = ahead
+    result = np.where(compiled.legal[action], compiled.reward[action], -np.inf)[None, :]
+    for o, matrix in matrices:
+        choices = vectors
+        if compiled.legal_after is not None and actions[0] >= 0:
+            choices = vectors[compiled.legal_after[o, actions]]
+        projected = compiled.discount * (matrix @ choices.T).T if compiled.discount else np.zeros((1, matrix.shape[0]))
+        projected = projected[_prune(projected, tolerance)]
+        if len(result) * len(projected) > max_vectors:
+            raise PlanningError(
+                f"value_iteration: {len(result)} x {len(projected)} vectors after one observation exceed "
+                f"max_vectors={max_vectors}; lower the horizon, or use RTBSS for one belief"
+            )
+        result = (result[:, None, :] + projected[None, :, :]).reshape(-1, result.shape[1])
+        result = result[_prune(result, tolerance)]
+    return result
+
+
+def _prune(vectors: Floats, tolerance: float, labels: Bools | None = None) -> Ints:
+    """The positions of the vectors that are best somewhere; across legalities compared pointwise."""
+    kept = _not_dominated(vectors, labels)
+    patterns = np.isfinite(vectors[kept])
+    if labels is not None:
+        patterns = np.concatenate([patterns, labels[kept]], axis=1)
+    _, group = np.unique(patterns, axis=0, return_inverse=True)
+    group = group.ravel()
+    useful = []
+    for g in range(int(group.max()) + 1):
+        members = kept[group == g]
+        columns = np.flatnonzero(np.isfinite(vectors[members[0]]))
+        if len(columns):  # a plan that is legal nowhere is dropped
+            useful.extend(members[_useful(vectors[np.ix_(members, columns)], tolerance)].tolist())
+    return np.array(sorted(useful), dtype=np.int64)
+
+
+def _not_dominated(vectors: Floats, labels: Bools | None) -> Ints:
+    """Drops each vector that another one (of at least its legality) equals or exceeds in every state."""
+    order = np.argsort(-np.where(np.isfinite(vectors), vectors, 0.0).sum(axis=1), kind="stable")
+    if not np.isfinite(vectors).all() or labels is not None:
+        order = np.arange(len(vectors))
+    alive = np.ones(len(vectors), dtype=bool)
+    for i in order:
+        if not alive[i]:
+            continue
+        below = alive & (vectors <= vectors[i]).all(axis=1)
+        if labels is not None:
+            below &= (labels <= labels[i]).all(axis=1)
+        alive[below] = False
+        alive[i] = True
+    return np.flatnonzero(alive)
+
+
+def _useful(vectors: Floats, tolerance: float) -> Ints:
+    """The positions of the vectors that are best at some belief, by Lark's filter."""
+    scale = float(np.abs(vectors).max()) or 1.0
+    waiting = list(range(len(vectors)))
+    kept: list[int] = []
+    while waiting:
+        candidate = waiting[0]
+        witness = _witness(vectors[candidate], vectors[kept], scale, tolerance)
+        if witness is None:
+            waiting.pop(0)
+            continue
+        scores = vectors[waiting] @ witness
+        tied = np.flatnonzero(scores >= scores.max() - 1e-14 * scale)
+        # of several that are best at the witness, the lexicographically greatest is best close by
+        best = max((waiting[i] for i in tied), key=lambda i: tuple(vectors[i]))
+        waiting.remove(best)
+        kept.append(best)
+    return np.array(sorted(kept), dtype=np.int64)
+
+
+def _witness(vector: Floats, others: Floats, scale: float, tolerance: float) -> Floats | None:
+    """A belief at which the vector is better than all others by more than the tolerance; ``None`` if there is none."""
+    size = len(vector)
+    if not len(others):
+        return np.full(size, 1 / size)
+    rows = np.column_stack([(others - vector) / scale, np.ones(len(others))])  # b (other - vector) + margin <= 0
+    simplex = np.append(np.ones(size), 0.0)[None, :]
+    result = linprog(
+        np.append(np.zeros(size), -1.0),
+        A_ub=rows,
+        b_ub=np.zeros(len(others)),
+        A_eq=simplex,
+        b_eq=[1.0],
+        bounds=[(0, None)] * size + [(None, None)],
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if result.status != 0:
+        raise PlanningError(f"value_iteration: the linear program of {len(others)} vectors failed: {result.message}")
+    belief: Floats = np.clip(result.x[:-1], 0.0, None)
+    return belief if result.x[-1] > tolerance else None
+
+
+def exact_value(
+    problem: POMDP,
+    belief: Belief | None = None,
+    horizon: int = 1,
+    *,
+    observation: Hashable = None,
+    final_value: Callable[[Belief], Number] | None = None,
+) -> Number:
+    """The optimal value of one belief, by enumerating every action and observation; exact for fractions.
+
+    It carries the unnormalised masses ``w(s) = Pr(s, o_1 … o_t | b, a_1 … a_t)``, so that no step divides:
+    ``V_t(w) = max_a sum_s w(s) R(s, a) + gamma sum_o V_{t-1}(w_{a, o})``.
+
+    Args:
+        problem: the problem.
+        belief: the belief to start from; the initial one by default.
+        horizon: the number of steps, at most 200.
+        observation: the last observation, where legal actions depend on it.
+        final_value: what a (normalised) belief is worth after the last step; 0 by default, and always once the process
+            is over.
+
+    Raises:
+        ParameterError: the horizon is not between 0 and 200.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> guess = POMDP(transition=lambda s, a: s, observation=lambda s, a: "none", reward=lambda s, a: int(s == a),
+        ...               initial_belief=Belief.uniform([0, 1], one=Fraction(1)), legal_actions=[0, 1])
+        >>> exact_value(guess, horizon=3)
+        Fraction(3, 2)
+    """
+    if not 0 <= horizon <= 200:
+        raise ParameterError(f"horizon: {horizon}; expected 0 to 200 steps (enumeration is exponential in it)")
+    belief = problem.initial_belief if belief is None else belief
+    return _enumerate(problem, belief.get_histogram(), observation, horizon, final_value)
+
+
+def _enumerate(
+    problem: POMDP,
+    masses: dict[Any, Number],
+    observation: Hashable,
+    horizon: int,
+    final_value: Callable[[Belief], Number] | None,
+) -> Number:
+    if all(problem.is_terminal(state) for state in masses) or (horizon == 0 and final_value is None):
+        return 0
+    belief = Belief.normalized(masses)
+    if final_value is not None and horizon == 0:
+        return total(masses.values()) * final_value(belief)
+
+    def q_value(action: Any) -> Number:
+        here = total(mass * problem.expected_reward(state, action) for state, mass in masses.items())
+        ahead = (
+            _enumerate(problem, row, seen, horizon - 1, final_value) for seen, row in _step(problem, masses, action)
+        )
+        return here + problem.discount * total(ahead)
+
+    return largest([q_value(action) for action in problem.actions(belief, observation)])
+
+
+def _step(problem: POMDP, masses: dict[Any, Number], action: Any) -> Iterable[tuple[Hashable, dict[Any, Number]]]:
+    """The masses after the action, by observation."""
+    rows: dict[Hashable, dict[Any, Number]] = {}
+    for state, mass in masses.items():
+        for next_state, probability in problem.successors(state, action).items():
+            for seen, likelihood in problem.observation_distribution(next_state, action, state).items():
+                if probability != 0 and likelihood != 0:
+                    row = rows.setdefault(seen, {})
+                    row[next_state] = row.get(next_state, 0) + mass * probability * likelihood
+    return rows.items()

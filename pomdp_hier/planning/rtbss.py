@@ -1,0 +1,354 @@
+"""RTBSS: real-time belief space search, a depth-limited look-ahead from the current belief.
+
+The problem is looked ``depth`` actions ahead: at the fringe a belief is worth what ``lower_bound`` says; before it,
+``V_d(b) = max_a R(b, a) + gamma sum_o Pr(o | b, a) V_{d-1}(tau(b, a, o))``. Actions are tried in the order of an upper
+bound, and those that cannot win are pruned: a pruned action never competes.
+"""
+
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any, Literal
+
+import numpy as np
+import pomdp_py
+
+from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound
+from pomdp_hier.planning.decision import Decision
+from pomdp_hier.planning.rtbss_arrays import ArraySearch
+from pomdp_hier.planning.rtbss_fringe import ConvexFringe, StopValue, fringe_function, fringe_vectors
+from pomdp_hier.planning.rtbss_plain import (
+    BudgetExhausted,
+    PlainSearch,
+    Upper,
+    branches_of,
+    check_bound,
+    rank,
+    skips,
+    table_bound,
+)
+from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.numeric import Number, brief, is_exact, is_symbolic
+
+__all__ = ["RTBSS", "StopValue"]
+
+_BOUNDS = {"fib": fib_bound, "qmdp": qmdp_bound, "range": range_bound}
+_DEEPEST_RECURSION = 250  # each level takes two or three of Python's 1,000 frames
+_ROUNDING = 1e-11  # how far sums of products may be off, relative to the largest term
+
+
+class RTBSS(pomdp_py.Planner):
+    """A planner that looks a fixed number of actions ahead, exactly, from the belief it is asked about.
+
+    Args:
+        depth: how many actions to look ahead, at least 1.
+        lower_bound: what a belief at the fringe is worth: ``"zero"``; ``"immediate"``, the best immediate reward;
+            `StopValue` of an action, the reward of taking it now; or a callable ``(problem, belief) -> number``, which
+            switches pruning off unless it comes as a `ConvexFringe` or with an upper bound of its own.
+        upper_bound: what orders and prunes: ``"fib"``, ``"qmdp"``, ``"range"`` (see `pomdp_hier.planning.bounds`), or a
+            callable ``(problem, belief, action, depth) -> number``.
+        tie: ``"first"`` prunes an inner action that could at best equal another; ``"all"`` expands it as well. At the
+            root all tied actions are found either way, and the first in the problem's order is taken.
+        prune: ``False`` expands everything.
+        updater: how beliefs are updated: an object with ``branches`` or ``update``, or a function ``(belief, action,
+            observation) -> belief``; by Bayes' rule when left out.
+        budget: how many nodes (beliefs) may be expanded. When it runs out, the decision is the best of the actions of
+            the root that are finished; ``stats["complete"]`` is then ``False``, and the others have the status
+            ``"bound"``.
+        engine: ``"plain"``, a recursion with the problem's own numbers; ``"arrays"``, float64 on the compiled problem,
+            all beliefs of one depth together; ``"auto"``: arrays for looking two or more actions ahead where all
+            numbers are floats and no callable is involved.
+        tie_tolerance: values this close to the best count as tied; 0 compares exactly.
+        merge_tolerance: beliefs with the same depth to go are expanded once if all probabilities agree to this; 0 means
+            equal beliefs only, ``None`` switches it off.
+
+    Raises:
+        ParameterError: an argument is out of range or of an unknown kind.
+
+    Example:
+        >>> coin = POMDP(
+        ...     transition=lambda s, a: s,
+        ...     observation=lambda s, a: ({s: 0.75, ("tails" if s == "heads" else "heads"): 0.25}
+        ...                               if a == "look" else "nothing"),
+        ...     reward=lambda s, a: 0 if a == "look" else (1 if s == a else -1),
+        ...     initial_belief={"heads": 0.5, "tails": 0.5},
+        ...     legal_actions=["heads", "tails", "look"],
+        ... )
+        >>> decision = RTBSS(depth=2).decide(coin)
+        >>> decision.action, decision.value, decision.q_values["heads"]
+        ('look', 0.5, 0.0)
+
+    Source: Paquet, Tobin and Chaib-draa (2005); Ross et al. (2008), Algorithm 3.2.
+    """
+
+    def __init__(
+        self,
+        depth: int,
+        lower_bound: Any = "zero",
+        upper_bound: str | Callable[[POMDP, Belief, Any, int], Number] = "fib",
+        tie: Literal["first", "all"] = "first",
+        prune: bool = True,
+        updater: Any = None,
+        budget: int | None = None,
+        *,
+        engine: Literal["auto", "plain", "arrays"] = "auto",
+        tie_tolerance: float = 0.0,
+        merge_tolerance: float | None = 0.0,
+    ) -> None:
+        if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
+            raise ParameterError(f"depth: {depth!r}; expected a whole number of actions to look ahead, at least 1")
+        if budget is not None and budget < 1:
+            raise ParameterError(f"budget: {budget!r}; expected at least one node, or None")
+        for name, value, allowed in (("tie", tie, ("first", "all")), ("engine", engine, ("auto", "plain", "arrays"))):
+            if value not in allowed:
+                raise ParameterError(f"{name}: {value!r} is not one of {', '.join(map(repr, allowed))}")
+        if not callable(upper_bound) and upper_bound not in _BOUNDS:
+            raise ParameterError(f"upper_bound: {upper_bound!r} is not one of 'fib', 'qmdp', 'range', or a callable")
+        for name, tolerance in (("tie_tolerance", tie_tolerance), ("merge_tolerance", merge_tolerance)):
+            if tolerance is not None and not tolerance >= 0:
+                raise ParameterError(f"{name}: {tolerance!r}; expected a number of at least 0")
+        self._fringe = fringe_function(lower_bound)
+        if engine == "arrays":
+            self._refuse_on_arrays(lower_bound, upper_bound, updater)
+        self.depth = int(depth)
+        self.lower_bound = lower_bound
+        self.upper_bound = upper_bound
+        self.tie = tie
+        self.prune = prune
+        self.updater = updater
+        self.budget = budget
+        self.engine = engine
+        self.tie_tolerance = tie_tolerance
+        self.merge_tolerance = merge_tolerance
+        self._tables: weakref.WeakKeyDictionary[POMDP, dict[int, Any]] = weakref.WeakKeyDictionary()
+        self._agent_problem: tuple[Any, POMDP] | None = None
+
+    @staticmethod
+    def _refuse_on_arrays(lower_bound: Any, upper_bound: Any, updater: Any) -> None:
+        for name, value in (("lower_bound", lower_bound), ("upper_bound", upper_bound), ("updater", updater)):
+            if value is not None and not isinstance(value, (str, StopValue)):
+                raise ParameterError(f"engine: 'arrays' cannot call {name}={brief(value)}; use 'plain' or 'auto'")
+
+    def __repr__(self) -> str:
+        return f"RTBSS(depth={self.depth}, lower_bound={self.lower_bound!r}, upper_bound={self.upper_bound!r})"
+
+    # --- deciding ------------------------------------------------------------------------------------------------
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """The decision under the belief (the initial one by default), after the observation.
+
+        ``q_values`` has every legal action; ``stats["status"]`` says of each whether that is its value
+        (``"exact"``), an upper bound that was too low to go on (``"pruned"``), or an upper bound because the budget ran
+        out first (``"bound"``). The other counters: ``nodes`` expanded, actions ``pruned``, beliefs ``reused``.
+
+        Raises:
+            PlanningError: the process is over; a bound is violated; the budget is too small for a single action.
+        """
+        belief = problem.initial_belief if belief is None else belief
+        actions = problem.actions(belief, observation)
+        if not actions:
+            raise PlanningError(
+                f"decide: the process is over under this belief (its first state: {brief(belief.support[0])}); "
+                "a decision is only asked for before the end"
+            )
+        search, q_value, engine = self._search(problem, belief)
+        search.nodes = 1
+        upper = self.upper_function(problem) if self._prunes(problem) else None
+        q_values: dict[Any, Number] = {}
+        status: dict[Any, str] = {}
+        best: Number | None = None
+        slack = self.tie_tolerance + self._slack(problem)
+        for action, bound in rank(belief, actions, self.depth, upper):
+            q_values[action], status[action] = bound, "pruned"
+            if skips(bound, best, keep_ties=True, slack=slack):
+                search.pruned += 1
+                continue
+            try:
+                q_values[action] = q_value(action)
+            except BudgetExhausted:
+                status[action] = "bound"
+                q_values[action] = float("inf") if bound is None else bound
+                continue
+            status[action] = "exact"
+            check_bound(q_values[action], bound, action, self.depth)
+            best = q_values[action] if best is None else self._larger(best, q_values[action])
+        if best is None:
+            raise PlanningError(
+                f"budget: {self.budget} nodes are not enough to finish one of {len(actions)} actions to depth "
+                f"{self.depth}; raise the budget or lower the depth"
+            )
+        ties = tuple(a for a in actions if status[a] == "exact" and self._tied(q_values[a], best))
+        stats = {
+            "engine": engine,
+            "depth": self.depth,
+            "nodes": search.nodes,
+            "pruned": search.pruned,
+            "reused": search.reused,
+            "status": {action: status[action] for action in actions},
+            "complete": "bound" not in status.values(),
+            "pruning": upper is not None,
+            "merge_tolerance": self.merge_tolerance,
+        }
+        return Decision(ties[0], value=best, q_values={a: q_values[a] for a in actions}, ties=ties, stats=stats)
+
+    def _tied(self, value: Number, best: Number) -> bool:
+        if is_exact(value) and is_exact(best):
+            return bool(value == best) or bool(best - value <= self.tie_tolerance)
+        return bool(best - value <= self.tie_tolerance)
+
+    def _larger(self, best: Number, value: Number) -> Number:
+        try:
+            return value if value > best else best
+        except TypeError as error:
+            raise PlanningError(
+                f"decide: {brief(best)} and {brief(value)} cannot be compared; substitute numbers for the symbols, or "
+                "look at AndOrTree, which keeps both"
+            ) from error
+
+    def _search(self, problem: POMDP, belief: Belief) -> tuple[PlainSearch | ArraySearch, Callable[[Any], Number], str]:
+        """The search, the function that gives an action's value at the root, and the engine's name."""
+        if self._on_arrays(problem, belief):
+            search = self._array_search(problem)
+            vector, index = problem.compiled.vector(belief), problem.compiled.action_index
+            return search, lambda action: search.q_value(vector, index[action], self.depth), "arrays"
+        if self.depth > _DEEPEST_RECURSION:
+            raise PlanningError(
+                f"depth: {self.depth} is beyond the {_DEEPEST_RECURSION} levels of the recursion that callables, "
+                "updaters and exact numbers need; use a smaller depth, or named bounds on a problem of floats"
+            )
+        plain = self._plain_search(problem)
+        return plain, lambda action: plain.q_value(belief, action, self.depth), "plain"
+
+    def _plain_search(self, problem: POMDP) -> PlainSearch:
+        return PlainSearch(
+            problem,
+            branches_of(problem, self.updater),
+            self._fringe,
+            self.upper_function(problem) if self._prunes(problem) else None,
+            keep_ties=self.tie == "all",
+            slack=self._slack(problem),
+            merge_tolerance=self.merge_tolerance,
+            budget=self.budget,
+        )
+
+    def _array_search(self, problem: POMDP) -> ArraySearch:
+        vectors = fringe_vectors(problem, self.lower_bound)
+        if vectors is None:
+            raise ParameterError(f"lower_bound: {brief(self.lower_bound)} cannot be searched on arrays")
+        upper = lower = None
+        if self._prunes(problem):
+            upper = self._table(problem)
+            lower = blind_bound(problem.compiled, self.depth, vectors)
+        return ArraySearch(
+            problem.compiled,
+            vectors,
+            upper,
+            lower,
+            slack=self._slack(problem),
+            merge_tolerance=self.merge_tolerance,
+            budget=self.budget,
+        )
+
+    def _on_arrays(self, problem: POMDP, belief: Belief) -> bool:
+        if self.engine != "auto":
+            return self.engine == "arrays"
+        simple = isinstance(self.lower_bound, (str, StopValue)) and not callable(self.upper_bound)
+        if not simple or self.updater is not None or problem.legal_by == "belief" or self.depth == 1:
+            return False
+        return not _has_exact_numbers(problem, belief)
+
+    # --- bounds --------------------------------------------------------------------------------------------------
+
+    def _prunes(self, problem: POMDP) -> bool:
+        """Whether the search prunes: never for one step, where the bound costs as much as the value."""
+        if not self.prune or self.depth == 1:
+            return False
+        if callable(self.upper_bound):
+            return True
+        if not isinstance(self.lower_bound, (str, StopValue, ConvexFringe)) or problem.legal_by == "belief":
+            return False
+        return self._table(problem) is not None
+
+    def upper_function(self, problem: POMDP) -> Upper | None:
+        """The upper bound as a function of belief, action and depth; ``None`` where none is known to hold."""
+        if callable(self.upper_bound):
+            bound = self.upper_bound
+            return lambda belief, action, depth: bound(problem, belief, action, depth)
+        table = self._table(problem)
+        return None if table is None else table_bound(problem, table)
+
+    def _table(self, problem: POMDP) -> Any:
+        """The table of the named bound, computed once a problem; ``None`` where the problem has symbols."""
+        tables = self._tables.setdefault(problem, {})
+        if self.depth not in tables:
+            if _has_exact_numbers(problem, problem.initial_belief, symbols_only=True):
+                tables[self.depth] = None
+            else:
+                vectors = fringe_vectors(problem, self.lower_bound)
+                tables[self.depth] = _BOUNDS[str(self.upper_bound)](problem.compiled, self.depth, vectors)
+        return tables[self.depth]
+
+    def _slack(self, problem: POMDP) -> float:
+        """What rounding may take off a bound that was computed in floats."""
+        if callable(self.upper_bound) or not self._prunes(problem):
+            return 0.0
+        table = self._table(problem)
+        finite = table[np.isfinite(table)]
+        return _ROUNDING * float(np.abs(finite).max(initial=1.0))
+
+    # --- pomdp-py's loop -----------------------------------------------------------------------------------------
+
+    def plan(self, agent: "pomdp_py.Agent") -> Any:
+        """The action for the agent's current belief, in pomdp-py's loop."""
+        if self._agent_problem is None or self._agent_problem[0] is not agent:
+            self._agent_problem = (agent, POMDP.from_agent(agent))
+        problem = self._agent_problem[1]
+        belief = agent.belief
+        if not isinstance(belief, Belief):
+            belief = Belief({state: belief[state] for state in belief})
+        observation = agent.history[-1][1] if agent.history else None
+        return self.decide(problem, belief, observation=observation).action
+
+    def update(self, agent: "pomdp_py.Agent", real_action: Any, real_observation: Any) -> None:
+        """Nothing: the search keeps no tree between steps, and the belief is the agent's own to update."""
+
+
+_EXACT: weakref.WeakKeyDictionary[POMDP, tuple[bool, bool]] = weakref.WeakKeyDictionary()
+
+
+def _has_exact_numbers(problem: POMDP, belief: Belief, *, symbols_only: bool = False) -> bool:
+    """Whether fractions or symbols (or symbols alone) occur in the belief or the models; integers count as floats."""
+    if problem not in _EXACT:
+        _EXACT[problem] = _scan(problem)
+    symbolic, exact = _EXACT[problem]
+    symbolic = symbolic or any(is_symbolic(p) for p in belief.get_histogram().values())
+    exact = exact or any(_is_fraction(p) for p in belief.get_histogram().values())
+    return symbolic if symbols_only else symbolic or exact
+
+
+def _is_fraction(value: Number) -> bool:
+    return is_exact(value) and not isinstance(value, (int, np.integer))
+
+
+def _scan(problem: POMDP) -> tuple[bool, bool]:
+    """Whether symbols, and whether fractions or symbols, occur in the problem; stops at the first symbol."""
+    exact = False
+    for value in _numbers(problem):
+        if is_symbolic(value):
+            return True, True
+        exact = exact or _is_fraction(value)
+    return False, exact
+
+
+def _numbers(problem: POMDP) -> Any:
+    """Every number of the problem, as it comes."""
+    yield problem.discount
+    for state in problem.states:
+        if problem.is_terminal(state):
+            continue
+        by_state = problem.legal_by == "state"
+        for action in problem.actions(Belief.certain(state)) if by_state else problem.all_actions:
+            yield problem.expected_reward(state, action)
+            for next_state, probability in problem.successors(state, action).items():
+                yield probability
+                yield from problem.observation_distribution(next_state, action, state).values()

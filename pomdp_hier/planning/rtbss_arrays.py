@@ -1,0 +1,257 @@
+"""RTBSS on a compiled problem: all beliefs of one depth together, equal ones once, the last steps in closed form.
+
+The forward pass turns the beliefs with ``d`` actions to go into those with ``d - 1``: for every action one product
+gives the posteriors of all observations. An action whose upper bound lies below what repeating one action is sure to
+earn is left out, and equal posteriors are merged. The backward pass adds the values up. Where the fringe is a maximum
+of linear functions, the value of the last one or two steps is such a maximum too and needs no expansion.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pomdp_hier.planning.rtbss_fringe import FringeVectors, stop_is_illegal
+from pomdp_hier.planning.rtbss_outcomes import outcome_matrix
+from pomdp_hier.planning.rtbss_plain import BudgetExhausted, check_bound
+from pomdp_hier.planning.rtbss_rows import Rows, expand, merge, products, stack, touches
+from pomdp_hier.pomdp import TabularPOMDP
+
+__all__ = ["ArraySearch"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_DENSE = 4_000_000  # entries of all outcome matrices (32 MB) up to which dense products are faster than sparse ones
+_CHUNK = 8_000_000  # entries of one product (64 MB); larger layers are worked off in pieces
+
+
+@dataclass(frozen=True, eq=False)
+class _Layer:
+    """The beliefs of one depth, and how their values follow from those of the next.
+
+    Attributes:
+        q: ``[n, A]``, the reward of each action that is tried, ``-inf`` for the others.
+        upper: ``[n, A]``, the upper bounds, or ``None``.
+        over: ``[n]``, bool: the process has ended.
+        cell, weight, child: of each branch: ``n * A + a`` of the action, ``gamma * Pr(o | b, a)``, and the belief of
+            the next layer that it leads to.
+        depth: the actions to go.
+    """
+
+    q: Floats
+    upper: Floats | None
+    over: NDArray[np.bool_]
+    cell: Ints
+    weight: Floats
+    child: Ints
+    depth: int
+
+
+@dataclass(eq=False)
+class ArraySearch:
+    """A depth-limited search over the arrays of a problem; `q_value` starts it from one belief.
+
+    Attributes:
+        compiled: the problem.
+        fringe: the value where the search stops looking.
+        upper, lower: tables ``[d - 1, a, s]`` that bound the d-step values; ``None`` to expand everything.
+        slack: what rounding may add to a bound.
+        merge_tolerance: beliefs that agree to this are expanded once; 0 means equal, ``None`` never.
+        budget: how many nodes may be expanded.
+        nodes, pruned, reused: beliefs expanded, actions left out, beliefs that were another one's equal.
+    """
+
+    compiled: TabularPOMDP
+    fringe: FringeVectors
+    upper: Floats | None = None
+    lower: Floats | None = None
+    slack: float = 0.0
+    merge_tolerance: float | None = 0.0
+    budget: int | None = None
+    nodes: int = 0
+    pruned: int = 0
+    reused: int = 0
+
+    def __post_init__(self) -> None:
+        compiled = self.compiled
+        self._dense = compiled.n_actions * compiled.n_observations * compiled.n_states**2 <= _DENSE
+        matrices = [outcome_matrix(compiled, a) for a in range(compiled.n_actions)]
+        self._outcomes = [m.toarray() for m in matrices] if self._dense else matrices
+        self._actions = FringeVectors(compiled.reward, compiled.legal, compiled.legal_after)
+        self._base, self._tail = self._closed_form()
+        self._folded = self._fold()
+
+    # --- forward and backward ------------------------------------------------------------------------------------
+
+    def q_value(self, belief: Floats, action: int, depth: int) -> float:
+        """``Q_depth(b, a)`` of one belief ``[S]``.
+
+        Raises:
+            BudgetExhausted: more nodes would be needed than the budget allows.
+            PlanningError: an upper bound lies below the value it should bound, or stopping is not legal at the fringe.
+        """
+        here = float(self.compiled.reward[action] @ belief)
+        if self.compiled.discount == 0:
+            return here
+        rows = belief[None, :] if self._dense else sparse.csr_array(belief[None, :])
+        children = expand(rows, self._outcomes[action], self.compiled.n_observations)
+        beliefs, seen, child = self._merged(children.rows, children.observation)
+        values = self._values(beliefs, seen, depth - 1)
+        return here + self.compiled.discount * float(children.evidence @ values[child])
+
+    def _values(self, beliefs: Rows, seen: Ints, depth: int) -> Floats:
+        """``[n]``, ``V_depth`` of each belief; ``seen`` is the observation that led to it (-1: none)."""
+        layers: list[_Layer] = []
+        last = self._base + (self._folded is not None)
+        while depth > last and beliefs.shape[0]:
+            chunk = self._chunk(beliefs)
+            if beliefs.shape[0] > chunk:
+                spans = [slice(i, i + chunk) for i in range(0, beliefs.shape[0], chunk)]
+                values = np.concatenate([self._values(beliefs[span], seen[span], depth) for span in spans])
+                break
+            layer, beliefs, seen = self._forward(beliefs, seen, depth)
+            layers.append(layer)
+            depth -= 1
+        else:
+            values = self._tail_values(beliefs, seen, depth)
+        for layer in reversed(layers):
+            values = self._backward(layer, values)
+        return values
+
+    def _chunk(self, beliefs: Rows) -> int:
+        compiled = self.compiled
+        if self._dense:
+            width: float = compiled.n_actions * compiled.n_observations * compiled.n_states
+        else:
+            reach = max(m.nnz for m in self._outcomes) / compiled.n_states
+            width = compiled.n_actions * reach * max(1.0, beliefs.nnz / beliefs.shape[0])
+        return max(1, int(_CHUNK / max(1.0, width)))
+
+    def _forward(self, beliefs: Rows, seen: Ints, depth: int) -> tuple[_Layer, Rows, Ints]:
+        compiled = self.compiled
+        n_actions = compiled.n_actions
+        self._count(beliefs.shape[0])
+        over = self._over(beliefs)
+        tried = self._usable(beliefs, seen, self._actions)
+        self._refuse_dead_ends(beliefs, seen, tried, over)
+        tried[over] = False
+        upper = None
+        if self.upper is not None and self.lower is not None:
+            upper = products(beliefs, self.upper[depth - 1])
+            sure = np.where(tried, products(beliefs, self.lower[depth - 1]), -np.inf).max(axis=1)
+            hopeless = tried & (upper + self.slack < sure[:, None])
+            self.pruned += int(hopeless.sum())
+            tried &= ~hopeless
+        q = np.where(tried, products(beliefs, compiled.reward), -np.inf)
+        parts, cells = [], []
+        for a in range(n_actions):
+            rows = np.flatnonzero(tried[:, a])
+            if len(rows):
+                chosen = beliefs if len(rows) == beliefs.shape[0] else beliefs[rows]
+                parts.append(expand(chosen, self._outcomes[a], compiled.n_observations))
+                cells.append(rows[parts[-1].parent] * n_actions + a)
+        if not parts:
+            nothing = np.zeros(0, dtype=np.int64)
+            return _Layer(q, upper, over, nothing, np.zeros(0), nothing, depth), beliefs[:0], seen[:0]
+        weight = compiled.discount * np.concatenate([part.evidence for part in parts])
+        observation = np.concatenate([part.observation for part in parts])
+        beliefs, seen, child = self._merged(stack([part.rows for part in parts]), observation)
+        return _Layer(q, upper, over, np.concatenate(cells), weight, child, depth), beliefs, seen
+
+    def _backward(self, layer: _Layer, values: Floats) -> Floats:
+        added = np.bincount(layer.cell, weights=layer.weight * values[layer.child], minlength=layer.q.size)
+        q = layer.q + added.reshape(layer.q.shape)
+        if layer.upper is not None:
+            self._check_bounds(q, layer.upper, layer.depth)
+        return np.where(layer.over, 0.0, q.max(axis=1))
+
+    def _check_bounds(self, q: Floats, upper: Floats, depth: int) -> None:
+        with np.errstate(invalid="ignore"):  # -inf - inf of actions that were not tried
+            wrong = q > upper + np.maximum(self.slack, 1e-9 * np.maximum(1.0, np.abs(q)))
+        if wrong.any():
+            row, action = np.argwhere(wrong)[0]
+            check_bound(float(q[row, action]), float(upper[row, action]), self.compiled.actions[action], depth)
+
+    def _merged(self, rows: Rows, observation: Ints) -> tuple[Rows, Ints, Ints]:
+        """The beliefs to go on with, the observation before each, and which of them each row has become."""
+        if self.merge_tolerance is None:
+            return rows, observation, np.arange(rows.shape[0])
+        labels = None if self.compiled.legal_after is None else observation
+        kept, child = merge(rows, labels, self.merge_tolerance)
+        self.reused += rows.shape[0] - len(kept)
+        return (rows if len(kept) == rows.shape[0] else rows[kept]), observation[kept], child
+
+    def _count(self, nodes: int) -> None:
+        if self.budget is not None and self.nodes + nodes > self.budget:
+            raise BudgetExhausted
+        self.nodes += nodes
+
+    # --- legality ------------------------------------------------------------------------------------------------
+
+    def _over(self, beliefs: Rows) -> NDArray[np.bool_]:
+        terminal = self.compiled.terminal
+        if not terminal.any():
+            return np.zeros(beliefs.shape[0], dtype=bool)
+        return ~touches(beliefs, ~terminal[None, :])[:, 0]
+
+    def _usable(self, beliefs: Rows, seen: Ints, vectors: FringeVectors) -> NDArray[np.bool_]:
+        """``[n, K]``: the vector (or action) may be used under the belief."""
+        if vectors.legal.all():
+            usable = np.ones((beliefs.shape[0], len(vectors.vectors)), dtype=bool)
+        else:
+            usable = ~touches(beliefs, ~vectors.legal)
+        return usable if vectors.legal_after is None else usable & vectors.legal_after[seen]
+
+    def _refuse_dead_ends(self, beliefs: Rows, seen: Ints, usable: NDArray[np.bool_], over: NDArray[np.bool_]) -> None:
+        """Raises the error that `TabularPOMDP.legal_actions` has for a belief under which nothing is legal."""
+        for row in np.flatnonzero(~usable.any(axis=1) & ~over)[:1]:
+            belief = beliefs[[row]].toarray()[0] if sparse.issparse(beliefs) else beliefs[row]
+            self.compiled.legal_actions(belief, int(seen[row]))
+            first = int(np.flatnonzero((belief > 0) & ~self.compiled.terminal)[0])
+            raise stop_is_illegal(self.fringe.name, self.compiled.states[first])
+
+    # --- the last steps in closed form ---------------------------------------------------------------------------
+
+    def _closed_form(self) -> tuple[int, FringeVectors]:
+        """The greatest depth at which the value is a maximum of linear functions at hand, and these functions."""
+        fringe, compiled = self.fringe, self.compiled
+        always = fringe.legal.all() and (fringe.legal_after is None or fringe.legal_after.all())
+        if len(fringe.vectors) > 1 or not always:
+            return 0, fringe
+        ahead = np.stack([matrix @ fringe.vectors[0] for matrix in compiled.transition])
+        return 1, replace(self._actions, vectors=compiled.reward + compiled.discount * ahead)
+
+    def _fold(self) -> Floats | None:
+        """``[S, A * O * K]``, ``sum_s' p(s', o | s, a) F[k, s']``, for one step more; ``None`` if it is too large."""
+        vectors, size = self._tail.vectors, self.compiled.n_states
+        width = self.compiled.n_actions * self.compiled.n_observations * len(vectors)
+        everything_legal = self.compiled.legal.all() and self.compiled.legal_after is None
+        if not (self._dense and everything_legal and width * size <= _DENSE):
+            return None
+        blocks = [m.reshape(size, -1, size) @ vectors.T for m in self._outcomes]
+        return np.stack(blocks, axis=1).reshape(size, width)
+
+    def _tail_values(self, beliefs: Rows, seen: Ints, depth: int) -> Floats:
+        if depth > self._base and self._folded is not None:
+            return self._folded_values(beliefs, self._folded)
+        tail = self._tail if depth == self._base else self.fringe
+        if depth:
+            self._count(beliefs.shape[0])
+        usable, over = self._usable(beliefs, seen, tail), self._over(beliefs)
+        self._refuse_dead_ends(beliefs, seen, usable, over)
+        values = np.where(usable, products(beliefs, tail.vectors), -np.inf).max(axis=1)
+        return np.where(over, 0.0, values)
+
+    def _folded_values(self, beliefs: Rows, folded: Floats) -> Floats:
+        compiled = self.compiled
+        self._count(beliefs.shape[0])
+        shape = (-1, compiled.n_actions, compiled.n_observations, len(self._tail.vectors))
+        rows = max(1, _CHUNK // folded.shape[1])
+        values = np.empty(beliefs.shape[0])
+        for start in range(0, len(values), rows):
+            span = slice(start, start + rows)
+            ahead = (beliefs[span] @ folded).reshape(shape).max(axis=3).sum(axis=2)
+            values[span] = (beliefs[span] @ compiled.reward.T + compiled.discount * ahead).max(axis=1)
+        return values

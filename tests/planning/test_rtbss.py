@@ -1,0 +1,303 @@
+"""RTBSS against the golden values, enumeration and alpha vectors, whatever prunes it."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.planning import RTBSS, ConvexFringe, StopValue
+from pomdp_hier.planning.exact import exact_value, value_iteration
+from pomdp_hier.pomdp import POMDP, Belief
+from tests.pomdp_models import random_fractions, random_problem, search_tree, three_node, tiger
+
+GOLDEN = [-1, -1.95, 2.3098, 1.795544, 2.763096, 4.428531, 4.584266]
+ENGINES = ["plain", "arrays"]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("prune", [True, False])
+@pytest.mark.parametrize(("depth", "value"), list(enumerate(GOLDEN, start=1)))
+def test_tiger(engine, prune, depth, value):
+    decision = RTBSS(depth, engine=engine, prune=prune).decide(tiger())
+    assert decision.value == pytest.approx(value, abs=5e-7)
+    assert decision.action == "listen"
+    assert decision.ties == ("listen",)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("rewards", ["positive", "negative", "mixed"])
+@pytest.mark.parametrize("discount", [0.0, 0.5, 1.0])
+def test_pruned_is_unpruned_is_exact(seed, rewards, discount):
+    problem = random_problem(
+        seed, discount=discount, rewards=rewards, terminal=seed % 2 == 1, ties=seed % 3 == 0, observations=2 + seed % 2
+    )
+    depth = 3
+    exact = exact_value(problem, horizon=depth)
+    reference = RTBSS(depth, engine="plain", prune=False).decide(problem)
+    assert reference.value == pytest.approx(exact, abs=1e-10)
+    for engine in ENGINES:
+        for bound in ("fib", "qmdp", "range"):
+            for tie in ("first", "all"):
+                planner = RTBSS(depth, upper_bound=bound, tie=tie, engine=engine, tie_tolerance=1e-9)
+                decision = planner.decide(problem)
+                assert decision.value == pytest.approx(exact, abs=1e-10)
+                best = max(reference.q_values.values())
+                assert decision.ties == tuple(a for a, q in reference.q_values.items() if q >= best - 1e-9)
+                for action, q in decision.q_values.items():
+                    if decision.stats["status"][action] == "exact":
+                        assert q == pytest.approx(reference.q_values[action], abs=1e-10)
+                    else:
+                        assert best > q >= reference.q_values[action] - 1e-10
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_alpha_vectors_agree(seed):
+    rewards = ["positive", "negative", "mixed"][seed % 3]
+    problem = random_problem(seed, discount=0.9, rewards=rewards, terminal=seed % 2 == 0)
+    solution = value_iteration(problem, 4)
+    for depth in range(1, 5):
+        for belief in _beliefs(problem, seed):
+            value = solution.value(belief, to_go=depth)
+            assert RTBSS(depth).decide(problem, belief).value == pytest.approx(value, abs=1e-8)
+
+
+def _beliefs(problem, seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(3):
+        weights = rng.random(len(problem.states)) + 1e-9
+        yield Belief.normalized(dict(zip(problem.states, weights.tolist(), strict=True)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("fringe", ["zero", "immediate", StopValue(1)])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_every_fringe(seed, fringe, depth):
+    problem = random_problem(seed, discount=0.9, terminal=seed % 2 == 1, observations=3 - seed % 2)
+    value_of = {
+        "zero": lambda b: 0.0,
+        "immediate": lambda b: max(problem.reward(b, a) for a in problem.actions(b)),
+        StopValue(1): lambda b: problem.reward(b, 1),
+    }[fringe]
+    exact = exact_value(problem, horizon=depth, final_value=value_of)
+    as_callable = [lambda p, b: value_of(b), ConvexFringe(lambda p, b: value_of(b))]
+    for engine in ENGINES:
+        for bound in ("fib", "qmdp", "range"):
+            decision = RTBSS(depth, fringe, bound, engine=engine).decide(problem)
+            assert decision.value == pytest.approx(exact, abs=1e-10)
+    for fringe_callable in as_callable:
+        decision = RTBSS(depth, fringe_callable).decide(problem)
+        assert decision.value == pytest.approx(exact, abs=1e-10)
+        assert decision.stats["pruning"] == (isinstance(fringe_callable, ConvexFringe) and depth > 1)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_fractions_stay_exact(seed):
+    problem = random_fractions(seed)
+    exact = exact_value(problem, horizon=4)
+    for prune in (True, False):
+        decision = RTBSS(4, prune=prune, tie="all").decide(problem)
+        assert decision.stats["engine"] == "plain"
+        assert isinstance(decision.value, Fraction)
+        assert decision.value == exact
+
+
+def test_pruning_visits_less():
+    problem = random_problem(5, states=3, actions=4, observations=2, discount=0.9, rewards="negative")
+    counts = {
+        bound: RTBSS(4, upper_bound=bound, engine="plain").decide(problem).stats["nodes"]
+        for bound in ("fib", "qmdp", "range")
+    }
+    everything = RTBSS(4, engine="plain", prune=False, merge_tolerance=None).decide(problem).stats
+    assert counts["fib"] <= counts["qmdp"] <= counts["range"] <= everything["nodes"]
+    assert counts["fib"] < everything["nodes"] / 2
+    assert everything["pruned"] == 0
+
+
+def test_small_branches_are_not_dropped():
+    rare = 5e-7
+    problem = POMDP(
+        transition=lambda s, a: {"jackpot": rare, "nothing": 1 - rare} if s == "start" else s,
+        observation=lambda s, a: s,
+        reward=lambda s, a: 1e6 if (s == "jackpot" and a == "take") else (0.1 if a == "safe" else 0),
+        initial_belief={"start": 1},
+        legal_actions=["take", "safe"],
+    )
+    for engine in ENGINES:
+        decision = RTBSS(2, engine=engine).decide(problem)
+        best = 0.1 + rare * 1e6 + (1 - rare) * 0.1
+        assert decision.value == pytest.approx(best, rel=1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_equal_beliefs_are_expanded_once(engine):
+    once = RTBSS(5, engine=engine, prune=False).decide(tiger())
+    merged = RTBSS(5, engine=engine, prune=False, merge_tolerance=1e-12).decide(tiger())
+    always = RTBSS(5, engine=engine, prune=False, merge_tolerance=None).decide(tiger())
+    assert merged.stats["nodes"] <= once.stats["nodes"] < always.stats["nodes"]
+    assert always.stats["reused"] == 0
+    assert merged.stats["reused"] > 0
+    assert once.value == pytest.approx(always.value, abs=1e-12)
+    assert merged.value == pytest.approx(always.value, abs=1e-10)
+    assert merged.stats["merge_tolerance"] == 1e-12
+
+
+def test_arrays_look_hundreds_of_actions_ahead():
+    decision = RTBSS(400, merge_tolerance=1e-9, prune=False).decide(tiger(discount=0.5))
+    assert decision.stats["engine"] == "arrays"
+    assert decision.action == "listen"
+    with pytest.raises(PlanningError, match="beyond the 250 levels"):
+        RTBSS(300, lambda p, b: 0).decide(tiger())
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_budget(engine):
+    problem = random_problem(3, states=3, actions=3, observations=2)
+    with pytest.raises(PlanningError, match=r"budget: 1 nodes are not enough .* raise the budget or lower the depth"):
+        RTBSS(3, budget=1, engine=engine).decide(problem)
+    free = RTBSS(3, prune=False, engine=engine).decide(problem)
+    whole = RTBSS(3, budget=free.stats["nodes"], prune=False, engine=engine).decide(problem)
+    assert whole.stats["complete"]
+    assert whole.value == free.value
+    part = RTBSS(3, budget=free.stats["nodes"] - 1, prune=False, engine=engine).decide(problem)
+    assert not part.stats["complete"]
+    assert part.q_values[2] == float("inf")
+    assert part.stats["status"][2] == "bound"
+    assert part.q_values[0] == free.q_values[0]
+
+
+def test_a_wrong_bound_is_refused():
+    for wrong in (lambda p, b, a, d: -100.0, lambda p, b, a, d: -1.5):
+        with pytest.raises(PlanningError, match=r"upper_bound: action .* is worth .* Pass prune=False"):
+            RTBSS(3, upper_bound=wrong).decide(tiger())
+    assert RTBSS(3, upper_bound=lambda p, b, a, d: 1e9).decide(tiger()).value == pytest.approx(2.3098)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_legal_actions_and_the_end(engine):
+    eta = {("c0", "c1"): 0.7, ("c0", "c2"): 0.3, ("c1", "c3"): 0.6, ("c1", "c4"): 0.4}
+    problem = search_tree(
+        {"c0": ["c1", "c2"], "c1": ["c3", "c4"]},
+        lambda c, d: eta[c, d],
+        {"c0": 0.1, "c1": 0.5, "c2": 0.6, "c3": 0.9, "c4": 0.8},
+    )
+    one_step = RTBSS(1, StopValue("search"), engine=engine).decide(problem)
+    assert one_step.q_values["search"] == pytest.approx(0.1)
+    assert one_step.q_values["descend"] == pytest.approx(0.7 * (0.7 * 1.5 - 1) + 0.3 * (0.3 * 1.6 - 1))
+    leaf = Belief({("c2", 1): 0.25, ("c2", 0): 0.75})
+    at_leaf = RTBSS(1, StopValue("search"), engine=engine).decide(problem, leaf)
+    assert at_leaf.q_values == {"search": pytest.approx(0.25 * 1.6 - 1)}
+    for fringe in ("zero", "immediate", StopValue("search")):
+        deep = RTBSS(5, fringe, engine=engine).decide(problem)
+        assert deep.value == pytest.approx(exact_value(problem, horizon=5), abs=1e-12)
+    with pytest.raises(PlanningError, match="the process is over"):
+        RTBSS(2, engine=engine).decide(problem, Belief.certain(("end", 1)))
+    with pytest.raises(PlanningError, match=r"StopValue.*descend.* is not legal under a belief at the fringe"):
+        RTBSS(1, StopValue("descend"), engine=engine).decide(problem)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_legal_by_observation(engine):
+    def legal(observation):
+        return {None: ["look"], "hot": ["look", "dig"], "cold": ["look", "leave"]}[observation]
+
+    problem = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: {"hot": 0.8, "cold": 0.2} if s == "gold" else {"hot": 0.3, "cold": 0.7},
+        reward=lambda s, a: {"look": -1, "dig": 10 if s == "gold" else -5, "leave": 0.5}[a],
+        initial_belief={"gold": 0.5, "sand": 0.5},
+        discount=0.9,
+        legal_actions=legal,
+        legal_by="observation",
+        actions=["look", "dig", "leave"],
+    )
+    solution = value_iteration(problem, 4)
+    for observation in (None, "hot", "cold"):
+        for depth in (1, 2, 4):
+            exact = exact_value(problem, horizon=depth, observation=observation)
+            for bound in ("fib", "qmdp", "range"):
+                planner = RTBSS(depth, upper_bound=bound, engine=engine)
+                decision = planner.decide(problem, observation=observation)
+                assert decision.value == pytest.approx(exact, abs=1e-12)
+                assert set(decision.q_values) == set(legal(observation))
+            value = solution.value(problem.initial_belief, observation=observation, to_go=depth)
+            assert value == pytest.approx(exact, abs=1e-9)
+
+
+def test_legal_by_belief_goes_plain():
+    problem = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: {s: 0.8, 1 - s: 0.2},
+        reward=lambda s, a: -1 if a == "look" else (5 if s == 1 else -5),
+        initial_belief={0: 0.5, 1: 0.5},
+        legal_actions=lambda b: ["look", "bet"] if b[1] > 0.9 else ["look"],
+        legal_by="belief",
+        actions=["look", "bet"],
+    )
+    decision = RTBSS(4).decide(problem)
+    assert decision.stats["engine"] == "plain"
+    assert not decision.stats["pruning"]
+    assert decision.value == pytest.approx(exact_value(problem, horizon=4), abs=1e-12)
+
+
+def test_the_papers_three_readings():
+    """Depth 1 with "search now", literal Expand with d = 2, and max(Q(search), 0) at the fringe."""
+    eta, r0, r1, r2, b = Fraction(2, 3), Fraction(1, 10), Fraction(1, 2), Fraction(3, 5), Fraction(1, 2)
+    problem = three_node(eta, r0, r1, r2, b)
+    search_now = [eta * (eta * b * (r1 + 1) - 1), (1 - eta) * ((1 - eta) * b * (r2 + 1) - 1)]
+    one_step = RTBSS(1, StopValue("search")).decide(problem)
+    assert one_step.q_values == {"descend": sum(search_now), "search": b * (1 + r0) - 1}
+    literal = RTBSS(2, "immediate", prune=False).decide(problem)
+    assert literal.q_values["descend"] == sum(search_now)
+    never_negative = RTBSS(1, lambda p, belief: max(p.reward(belief, "search"), 0)).decide(problem)
+    assert never_negative.q_values["descend"] == sum(max(q, 0) for q in search_now)
+
+
+def test_updaters_of_every_form():
+    problem = tiger()
+
+    class Update:
+        def update(self, belief, action, observation):
+            row = problem.joint(belief, action)[observation]
+            return Belief.normalized(row)
+
+    class Branches:
+        def branches(self, belief, action):
+            for observation, row in problem.joint(belief, action).items():
+                yield observation, sum(row.values()), Belief.normalized(row)
+
+    for updater in (Update(), Branches(), Update().update):
+        decision = RTBSS(4, updater=updater).decide(problem)
+        assert decision.stats["engine"] == "plain"
+        assert decision.value == pytest.approx(GOLDEN[3], abs=5e-7)
+    with pytest.raises(ParameterError, match="updater: 3 has neither"):
+        RTBSS(2, updater=3).decide(problem)
+
+
+def test_symbols_need_numbers_to_decide():
+    sympy = pytest.importorskip("sympy")
+    b, e = sympy.symbols("b eta", positive=True)
+    problem = three_node(e, sympy.Rational(1, 10), sympy.Rational(1, 2), sympy.Rational(3, 5), b)
+    with pytest.raises(PlanningError, match="cannot be compared; substitute numbers"):
+        RTBSS(1, StopValue("search")).decide(problem)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"depth": 0}, "depth: 0; expected a whole number"),
+        ({"depth": 1.5}, "depth: 1.5; expected a whole number"),
+        ({"depth": 2, "lower_bound": "best"}, "lower_bound: 'best' is not one of"),
+        ({"depth": 2, "lower_bound": 7}, "lower_bound: 7 is neither a name"),
+        ({"depth": 2, "upper_bound": "mdp"}, "upper_bound: 'mdp' is not one of"),
+        ({"depth": 2, "tie": "last"}, "tie: 'last' is not one of"),
+        ({"depth": 2, "budget": 0}, "budget: 0; expected at least one node"),
+        ({"depth": 2, "merge_tolerance": -1}, "merge_tolerance: -1; expected a number of at least 0"),
+        ({"depth": 2, "engine": "arrays", "updater": lambda b, a, o: b}, "engine: 'arrays' cannot call updater"),
+    ],
+)
+def test_refused_arguments(arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        RTBSS(**arguments)
+    with pytest.raises(ParameterError, match="names none of the problem's 3 actions"):
+        RTBSS(2, StopValue("shout"), engine="arrays").decide(tiger())
