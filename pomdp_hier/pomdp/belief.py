@@ -95,6 +95,8 @@ class Belief(pomdp_py.GenerativeDistribution):
             raise ModelError(
                 f"belief: weights with the sum {mass} cannot be normalised; expected a positive finite sum"
             )
+        if mass == 1:  # integers stay exact, where a division would make floats of them
+            return cls(pairs)
         return cls({state: weight / mass for state, weight in pairs.items()})
 
     @classmethod

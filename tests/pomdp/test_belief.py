@@ -119,7 +119,13 @@ def test_a_repr_is_short():
 
 
 @given(
-    st.dictionaries(st.integers(), st.fractions(min_value=0, max_value=5), min_size=1).filter(lambda w: any(w.values()))
+    st.dictionaries(st.integers(), st.fractions(min_value=0, max_value=5), min_size=1, max_size=9).filter(
+        lambda w: any(w.values())
+    )
 )
 def test_normalised_fractions_sum_to_one_exactly(weights):
     assert sum(Belief.normalized(weights).values()) == 1
+
+
+def test_normalising_does_not_make_floats_of_integers_that_sum_to_one():
+    assert isinstance(Belief.normalized({"a": 1, "b": 0})["a"], int)

@@ -1,0 +1,87 @@
+from fractions import Fraction
+
+import pytest
+import sympy
+from hypothesis import given, settings
+
+from pomdp_hier.beliefs import BayesUpdater
+from pomdp_hier.pomdp import POMDP, Belief
+from tests.random_problems import exact_arrays, random_arrays, sizes_and_seed
+
+
+@settings(max_examples=60, deadline=None)
+@given(sizes_and_seed())
+def test_posteriors_are_those_of_dense_bayes_to_the_last_fraction(drawn):
+    arrays = exact_arrays(*drawn)
+    problem = arrays.problem()
+    updater = BayesUpdater(problem)
+    for a in problem.all_actions:
+        branches = {o: (p, b) for o, p, b in updater.branches(problem.initial_belief, a)}
+        for o in problem.all_observations:
+            evidence, posterior = arrays.posterior(arrays.start, a, o)
+            assert updater.evidence(problem.initial_belief, a, o) == evidence
+            assert (o in branches) == (evidence != 0)
+            if evidence:
+                updated = updater.update(problem.initial_belief, a, o)
+                assert [updated[s] for s in problem.states] == posterior
+                assert branches[o] == (evidence, updated)
+
+
+@settings(max_examples=60, deadline=None)
+@given(sizes_and_seed())
+def test_posteriors_of_floats_are_those_of_dense_bayes(drawn):
+    arrays = random_arrays(*drawn)
+    problem = arrays.problem()
+    updater = BayesUpdater(problem)
+    for a in problem.all_actions:
+        for o, evidence, belief in updater.branches(problem.initial_belief, a):
+            expected_evidence, posterior = arrays.posterior(arrays.start, a, o)
+            assert evidence == pytest.approx(expected_evidence, abs=1e-14)
+            assert [belief[s] for s in problem.states] == pytest.approx(posterior, abs=1e-14)
+
+
+def test_the_support_grows_where_the_model_says_so_without_any_list_of_states():
+    walk = POMDP(
+        transition=lambda s, a: {s - 1: Fraction(1, 2), s + 1: Fraction(1, 2)},
+        observation=lambda s, a: "dark",
+        reward=lambda s, a: 0,
+        initial_belief={0: 1},
+        legal_actions=["go"],
+        max_states=10,
+    )
+    updater = BayesUpdater(walk)
+    belief = walk.initial_belief
+    for _ in range(20):
+        belief = updater.update(belief, "go", "dark")
+    assert len(belief) == 21
+    assert belief[20] == Fraction(1, 2**20)
+    assert updater.predict(belief, "go")[21] == Fraction(1, 2**21)
+
+
+def test_symbols_stay_symbols():
+    p, b = sympy.symbols("p b", positive=True)
+    problem = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: {"hit": p, "miss": 1 - p} if s == "on" else {"miss": 1},
+        reward=lambda s, a: 0,
+        initial_belief={"on": b, "off": 1 - b},
+        legal_actions=["look"],
+    )
+    updater = BayesUpdater(problem)
+    assert updater.update(problem.initial_belief, "look", "hit") == Belief.certain("on")
+    missed = updater.update(problem.initial_belief, "look", "miss")
+    assert sympy.simplify(missed["on"] - b * (1 - p) / (1 - b * p)) == 0
+
+
+def test_terminal_states_stay_where_they_are():
+    problem = POMDP(
+        transition=lambda s, a: {"work": Fraction(1, 2), "done": Fraction(1, 2)},
+        observation=lambda s, a: "dark",
+        reward=lambda s, a: 0,
+        initial_belief={"work": 1},
+        terminal=["done"],
+        legal_actions=["go"],
+    )
+    updater = BayesUpdater(problem)
+    belief = updater.update(updater.update(problem.initial_belief, "go", "dark"), "go", "dark")
+    assert belief["done"] == Fraction(3, 4)
