@@ -1,7 +1,29 @@
 """Planning: decisions, policies, RTBSS, bounds, AND-OR trees and exact values."""
 
 from pomdp_hier.planning.decision import Decision, Policy
+from pomdp_hier.planning.policies import (
+    FirstAction,
+    FunctionPolicy,
+    OptimalPolicy,
+    QMDPPolicy,
+    RandomPolicy,
+    ThresholdPolicy,
+    as_policy,
+)
 from pomdp_hier.planning.rtbss import RTBSS
 from pomdp_hier.planning.rtbss_fringe import ConvexFringe, StopValue
 
-__all__ = ["RTBSS", "ConvexFringe", "Decision", "Policy", "StopValue"]
+__all__ = [
+    "RTBSS",
+    "ConvexFringe",
+    "Decision",
+    "FirstAction",
+    "FunctionPolicy",
+    "OptimalPolicy",
+    "Policy",
+    "QMDPPolicy",
+    "RandomPolicy",
+    "StopValue",
+    "ThresholdPolicy",
+    "as_policy",
+]

@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.decision import Decision, Policy
+from pomdp_hier.planning.exact import AlphaVectors, value_iteration
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
 from pomdp_hier.pomdp.numeric import Number, brief, total
 
 __all__ = [
     "FirstAction",
     "FunctionPolicy",
+    "OptimalPolicy",
     "QMDPPolicy",
     "RandomPolicy",
     "ThresholdPolicy",
@@ -296,6 +298,55 @@ class QMDPPolicy:
 
     def __repr__(self) -> str:
         return f"QMDPPolicy(horizon={self.horizon})"
+
+
+class OptimalPolicy:
+    """Takes an optimal action for a finite horizon, from alpha vectors that are computed once a problem.
+
+    In an evaluation, which asks `at_step`, the horizon runs down; a bare `decide` always has the whole of it to go.
+
+    Args:
+        horizon: how many actions the run has, at least 1.
+
+    Raises:
+        ParameterError: the horizon is below 1.
+
+    Example:
+        >>> coin = POMDP(transition=lambda s, a: s, observation=lambda s, a: s, reward=lambda s, a: float(s == a),
+        ...              initial_belief={"heads": 0.8, "tails": 0.2}, legal_actions=["tails", "heads"])
+        >>> decision = OptimalPolicy(horizon=2).decide(coin)
+        >>> decision.action, decision.value
+        ('heads', 1.8)
+
+    Source: Smallwood and Sondik (1973).
+    """
+
+    def __init__(self, horizon: int) -> None:
+        if horizon < 1:
+            raise ParameterError(f"horizon: {horizon}; expected at least 1 action")
+        self.horizon = horizon
+        self._solved: tuple[POMDP, AlphaVectors] | None = None
+
+    def solution(self, problem: POMDP) -> AlphaVectors:
+        """The alpha vectors of the problem for every number of steps up to the horizon."""
+        if self._solved is None or self._solved[0] is not problem:
+            self._solved = (problem, value_iteration(problem, self.horizon))
+        return self._solved[1]
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """The decision with the whole horizon to go."""
+        return self.solution(problem).decide(problem, belief, observation=observation)
+
+    def at_step(self, step: int) -> Policy:
+        """The policy after ``step`` actions of the horizon; on the last action it stays."""
+
+        def decide(problem: POMDP, belief: Belief, observation: Hashable) -> Decision:
+            return self.solution(problem).at_step(step).decide(problem, belief, observation=observation)
+
+        return FunctionPolicy(decide, f"{self!r} at step {step}")
+
+    def __repr__(self) -> str:
+        return f"OptimalPolicy(horizon={self.horizon})"
 
 
 class FunctionPolicy:

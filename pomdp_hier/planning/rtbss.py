@@ -5,6 +5,7 @@ The problem is looked ``depth`` actions ahead: at the fringe a belief is worth w
 bound, and those that cannot win are pruned: a pruned action never competes.
 """
 
+import copy
 import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, Literal
@@ -121,6 +122,7 @@ class RTBSS(pomdp_py.Planner):
         self.tie_tolerance = tie_tolerance
         self.merge_tolerance = merge_tolerance
         self._tables: weakref.WeakKeyDictionary[POMDP, dict[int, Any]] = weakref.WeakKeyDictionary()
+        self._prepared: weakref.WeakKeyDictionary[POMDP, dict[int, ArraySearch]] = weakref.WeakKeyDictionary()
         self._agent_problem: tuple[Any, POMDP] | None = None
 
     @staticmethod
@@ -128,6 +130,14 @@ class RTBSS(pomdp_py.Planner):
         for name, value in (("lower_bound", lower_bound), ("upper_bound", upper_bound), ("updater", updater)):
             if value is not None and not isinstance(value, (str, StopValue)):
                 raise ParameterError(f"engine: 'arrays' cannot call {name}={brief(value)}; use 'plain' or 'auto'")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The settings; what was computed for a problem stays behind when a planner is sent to another process."""
+        return {**self.__dict__, "_tables": None, "_agent_problem": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._tables = weakref.WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"RTBSS(depth={self.depth}, lower_bound={self.lower_bound!r}, upper_bound={self.upper_bound!r})"
@@ -232,6 +242,13 @@ class RTBSS(pomdp_py.Planner):
         )
 
     def _array_search(self, problem: POMDP) -> ArraySearch:
+        """A search with its counters at 0; what it prepares is prepared once a problem."""
+        prepared = self._prepared.setdefault(problem, {})
+        if self.depth not in prepared:
+            prepared[self.depth] = self._prepare(problem)
+        return copy.copy(prepared[self.depth])
+
+    def _prepare(self, problem: POMDP) -> ArraySearch:
         vectors = fringe_vectors(problem, self.lower_bound)
         if vectors is None:
             raise ParameterError(f"lower_bound: {brief(self.lower_bound)} cannot be searched on arrays")
@@ -341,8 +358,9 @@ def _scan(problem: POMDP) -> tuple[bool, bool]:
 
 
 def _numbers(problem: POMDP) -> Any:
-    """Every number of the problem, as it comes."""
+    """The numbers of the problem, as they come."""
     yield problem.discount
+    seen: set[Any] = set()
     for state in problem.states:
         if problem.is_terminal(state):
             continue
@@ -351,4 +369,7 @@ def _numbers(problem: POMDP) -> Any:
             yield problem.expected_reward(state, action)
             for next_state, probability in problem.successors(state, action).items():
                 yield probability
-                yield from problem.observation_distribution(next_state, action, state).values()
+                key = (next_state, action, state if problem.observation.uses_state else None)
+                if key not in seen:
+                    seen.add(key)
+                    yield from problem.observation_distribution(next_state, action, state).values()

@@ -8,6 +8,7 @@ from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import (
     FirstAction,
     FunctionPolicy,
+    OptimalPolicy,
     QMDPPolicy,
     RandomPolicy,
     ThresholdPolicy,
@@ -152,6 +153,24 @@ def test_qmdp_keeps_ties_and_serves_two_problems_in_turn():
         legal_actions=["t", "h"],
     )
     assert policy.decide(even).ties == ("t", "h")
+
+
+@pytest.mark.parametrize(("horizon", "value"), [(1, -1), (2, -1.95), (3, 2.3098), (4, 1.795544)])
+def test_optimal_policy_of_tiger_has_the_known_values(horizon, value):
+    policy = OptimalPolicy(horizon)
+    decision = policy.decide(tiger())
+    assert decision.action == "listen"
+    assert decision.value == pytest.approx(value, abs=1e-5)
+
+
+def test_optimal_policy_runs_its_horizon_down():
+    policy, problem = OptimalPolicy(3), tiger()
+    sure = Belief({"left": 0.85, "right": 0.15})
+    assert policy.at_step(0).decide(problem, sure).action == "listen"
+    assert policy.at_step(2).decide(problem, sure).value == -1  # one action left: 0.85 * 10 - 15 < -1
+    assert policy.at_step(2).decide(problem, sure).value == OptimalPolicy(1).decide(problem, sure).value
+    with pytest.raises(ParameterError, match="horizon: 0"):
+        OptimalPolicy(0)
 
 
 def test_functions_of_one_two_and_three_arguments():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pomdp_hier.beliefs import BayesUpdater
 from pomdp_hier.errors import ImpossibleObservationError, ParameterError, PlanningError
-from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
+from pomdp_hier.planning.policies import FirstAction, OptimalPolicy, RandomPolicy, ThresholdPolicy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import policy_value
 
@@ -211,3 +211,12 @@ def test_beliefs_of_floats_and_fractions_agree():
     exact = policy_value(policy, sensor(F(4, 5)), sensor(F(7, 10)), horizon=12)
     rough = policy_value(policy, sensor(0.8, 0.5), sensor(0.7, 0.5), horizon=12)
     assert float(rough) == pytest.approx(float(exact), abs=1e-12)
+
+
+def test_the_optimal_policy_is_worth_what_it_says():
+    problem = sensor(0.8, 0.5)
+    for horizon in (1, 2, 4):
+        policy = OptimalPolicy(horizon)
+        assert float(policy_value(policy, problem, horizon=horizon)) == pytest.approx(
+            policy.decide(problem).value, abs=1e-12
+        )
