@@ -133,11 +133,11 @@ class RTBSS(pomdp_py.Planner):
 
     def __getstate__(self) -> dict[str, Any]:
         """The settings; what was computed for a problem stays behind when a planner is sent to another process."""
-        return {**self.__dict__, "_tables": None, "_agent_problem": None}
+        return {**self.__dict__, "_tables": None, "_prepared": None, "_agent_problem": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._tables = weakref.WeakKeyDictionary()
+        self._tables, self._prepared = weakref.WeakKeyDictionary(), weakref.WeakKeyDictionary()
 
     def __repr__(self) -> str:
         return f"RTBSS(depth={self.depth}, lower_bound={self.lower_bound!r}, upper_bound={self.upper_bound!r})"
