@@ -1,0 +1,263 @@
+"""POUCT and POMCP: pomdp-py's Monte Carlo tree searches as planners for any `POMDP`.
+
+They search from a belief by sampled runs. Terminal states end a run's earnings, legal actions depend on the history
+alone, Python's global random state is left as it was, and the same seed gives the same tree. The values reported are
+means of the sampled returns in double precision; pomdp-py keeps its own in 32-bit floats.
+"""
+
+from bisect import bisect
+from collections.abc import Hashable, Mapping
+from itertools import accumulate
+from random import random
+from typing import Any, ClassVar
+
+import numpy as np
+import pomdp_py
+
+from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.planning.decision import Decision
+from pomdp_hier.planning.policies import Seed, legal_actions
+from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.bridge import (
+    OVER,
+    BridgedObservation,
+    BridgedState,
+    HistoryPolicy,
+    seeded_random,
+    unwrapped,
+)
+from pomdp_hier.pomdp.numeric import Number
+
+__all__ = ["POMCP", "POUCT"]
+
+
+class POUCT:
+    """Partially observable UCT: sampled runs down a search tree, each action chosen by an upper confidence bound.
+
+    At a node, a run takes the action of the largest ``q + c sqrt(ln(N + 1) / n)``; below the tree it goes on at random.
+    As the number of runs grows, the values tend to those of looking ``depth`` actions ahead.
+
+    Args:
+        depth: how many actions to look ahead, at least 1.
+        simulations: how many runs a decision takes.
+        exploration: the constant ``c``, in the problem's reward unit; when left out, the range of the immediate rewards
+            that are possible under the belief, or 1 if they do not differ.
+        seed: where the draws start; each decision draws anew. ``None`` takes it from the operating system.
+
+    Attributes:
+        tree: the root of the last search, as pomdp-py keeps it.
+
+    Raises:
+        ParameterError: an argument is out of range.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> decision = POUCT(depth=3, simulations=2_000, seed=1).decide(tiger())
+        >>> decision.action, sum(decision.stats["visits"].values())
+        ('listen', 1999)
+
+    Source: Silver and Veness (2010), section 3.1.
+    """
+
+    _kind: ClassVar[type] = pomdp_py.POUCT
+
+    def __init__(
+        self, depth: int = 5, simulations: int = 1_000, *, exploration: float | None = None, seed: Seed = None
+    ) -> None:
+        if depth < 1:
+            raise ParameterError(f"depth: {depth}; expected at least one action to look ahead")
+        if simulations < 2:
+            raise ParameterError(f"simulations: {simulations}; expected at least 2, as the first only opens the tree")
+        if exploration is not None and not 0 <= exploration < float("inf"):
+            raise ParameterError(f"exploration: {exploration}; expected a finite number of at least 0, or None")
+        self.depth = depth
+        self.simulations = simulations
+        self.exploration = exploration
+        self.tree: pomdp_py.VNode | None = None
+        self._rng = np.random.default_rng(seed)
+
+    def seeded(self, seed: Seed) -> "POUCT":
+        """The same planner on other random numbers."""
+        return type(self)(self.depth, self.simulations, exploration=self.exploration, seed=seed)
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """The decision under the belief (the initial one by default), after the observation.
+
+        ``q_values`` are the mean returns of the runs that took each action; ``stats`` counts ``simulations`` and
+        ``visits`` by action, and names the ``exploration`` that was used.
+
+        Raises:
+            PlanningError: the process is over, or the runs do not suffice to try every action once.
+        """
+        belief = problem.initial_belief if belief is None else belief
+        actions = legal_actions(problem, belief, observation)
+        if self.simulations <= len(actions):
+            raise PlanningError(
+                f"simulations: {self.simulations} runs for {len(actions)} legal actions; the first opens the tree and "
+                f"each action needs one more, so give at least {len(actions) + 1}"
+            )
+        exploration = self._exploration(problem, belief, actions)
+        policy = HistoryPolicy(problem, belief, observation=observation)
+        search = self._kind(
+            max_depth=self.depth,
+            num_sims=self.simulations,
+            discount_factor=float(problem.discount),
+            exploration_const=exploration,
+            rollout_policy=policy,
+        )
+        with seeded_random(int(self._rng.integers(2**63))):
+            agent = _SearchAgent(_Simulator(problem, self.depth), self._start(belief), policy)
+            search.plan(agent)
+        self.tree = agent.tree
+        returns = agent.simulator.finish()
+        values = {action: returns[action][0] / returns[action][1] for action in actions}
+        best = max(values.values())
+        ties = tuple(action for action in actions if values[action] == best)
+        visits = {action: returns[action][1] for action in actions}
+        stats = {"simulations": self.simulations, "visits": visits, "exploration": exploration, "depth": self.depth}
+        return Decision(ties[0], value=best, q_values=values, ties=ties, stats=stats)
+
+    def _exploration(self, problem: POMDP, belief: Belief, actions: tuple[Any, ...]) -> float:
+        if self.exploration is not None:
+            return float(self.exploration)
+        alive = [s for s in belief if not problem.is_terminal(s)]
+        rewards = [float(problem.expected_reward(s, a)) for s in alive for a in actions]
+        return max(rewards) - min(rewards) or 1.0
+
+    def _start(self, belief: Belief) -> Any:
+        """The belief that runs start from."""
+        return _Sampler(belief)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(depth={self.depth}, simulations={self.simulations})"
+
+
+class POMCP(POUCT):
+    """POUCT from particles: the belief is replaced by as many states drawn from it, with which pomdp-py's POMCP works.
+
+    Args:
+        depth: how many actions to look ahead, at least 1.
+        simulations: how many runs a decision takes.
+        exploration: as in `POUCT`.
+        seed: as in `POUCT`.
+        particles: how many states to draw from the belief.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> POMCP(depth=3, simulations=2_000, seed=1).decide(tiger()).action
+        'listen'
+
+    Source: Silver and Veness (2010), section 3.2.
+    """
+
+    _kind: ClassVar[type] = pomdp_py.POMCP
+
+    def __init__(
+        self,
+        depth: int = 5,
+        simulations: int = 1_000,
+        *,
+        exploration: float | None = None,
+        seed: Seed = None,
+        particles: int = 1_000,
+    ) -> None:
+        super().__init__(depth, simulations, exploration=exploration, seed=seed)
+        if particles < 1:
+            raise ParameterError(f"particles: {particles}; expected at least 1")
+        self.particles = particles
+
+    def seeded(self, seed: Seed) -> "POMCP":
+        """The same planner on other random numbers."""
+        return POMCP(self.depth, self.simulations, exploration=self.exploration, seed=seed, particles=self.particles)
+
+    def _start(self, belief: Belief) -> Any:
+        sampler = _Sampler(belief)
+        return pomdp_py.Particles([sampler.random() for _ in range(self.particles)])
+
+
+class _Sampler(pomdp_py.GenerativeDistribution):
+    """A distribution over bridged values to draw from quickly, with Python's global ``random``."""
+
+    def __init__(self, distribution: Mapping[Any, Number] | Belief, bridged: Any = BridgedState) -> None:
+        pairs = [(value, float(p)) for value, p in distribution.items() if p != 0]
+        self._values = [bridged(value) for value, _ in pairs]
+        self._cumulative = list(accumulate(p for _, p in pairs))
+
+    def random(self) -> Any:
+        """A value."""
+        last = len(self._values) - 1
+        return self._values[bisect(self._cumulative, random() * self._cumulative[-1], 0, last)]
+
+
+class _SearchAgent(pomdp_py.Agent):
+    """The agent that pomdp-py searches for; it tells its simulator where each run begins."""
+
+    def __init__(self, simulator: "_Simulator", belief: Any, policy: HistoryPolicy) -> None:
+        super().__init__(belief, policy, blackbox_model=simulator)
+        self.simulator = simulator
+
+    def sample_belief(self) -> Any:
+        self.simulator.begin()
+        return super().sample_belief()
+
+
+class _Simulator(pomdp_py.BlackboxModel):
+    """Draws steps of the problem, and keeps the returns of the runs by their first action.
+
+    As a generative model it sees the whole step: rewards and observations may depend on all of it. Once the process is
+    over no model is asked. pomdp-py ends rollouts after ``depth`` actions but lets a run inside the tree take one more,
+    which earns nothing here, so that every run looks equally far.
+    """
+
+    def __init__(self, problem: POMDP, depth: int) -> None:
+        self._problem = problem
+        self._depth = depth
+        self._discount = float(problem.discount)
+        self._next: dict[tuple[Any, Any], _Sampler] = {}
+        self._seen: dict[tuple[Any, Any, Any], _Sampler] = {}
+        self._returns: dict[Any, tuple[float, int]] = {}
+        self._runs = self._steps = 0
+        self._first: Any = None
+        self._return, self._weight = 0.0, 1.0
+
+    def begin(self) -> None:
+        """A run begins. What the first one returned is left out: it opens the tree and takes no action in it."""
+        if self._runs > 1:
+            total, visits = self._returns.get(self._first, (0.0, 0))
+            self._returns[self._first] = (total + self._return, visits + 1)
+        self._runs += 1
+        self._steps = 0
+        self._return, self._weight = 0.0, 1.0
+
+    def finish(self) -> dict[Any, tuple[float, int]]:
+        """The sum of the returns, and the number of runs, by first action."""
+        self.begin()
+        return self._returns
+
+    def sample(self, state: BridgedState, action: pomdp_py.Action) -> tuple[Any, Any, float, int]:
+        """``(s', o, r, 1)``."""
+        s, a = state.value, unwrapped(action)
+        if self._steps == 0:
+            self._first = a
+        self._steps += 1
+        if self._problem.is_terminal(s):
+            return state, OVER, 0.0, 1
+        next_state = self._successor(s, a)
+        observation = self._observation(s, a, next_state.value)
+        reward = 0.0
+        if self._steps <= self._depth:
+            reward = float(self._problem.step_reward(s, a, next_state.value, observation.value))
+        self._return += self._weight * reward
+        self._weight *= self._discount
+        return next_state, observation, reward, 1
+
+    def _successor(self, s: Any, a: Any) -> Any:
+        if (s, a) not in self._next:
+            self._next[s, a] = _Sampler(self._problem.successors(s, a))
+        return self._next[s, a].random()
+
+    def _observation(self, s: Any, a: Any, t: Any) -> Any:
+        key = (s if self._problem.observation.uses_state else None, a, t)
+        if key not in self._seen:
+            self._seen[key] = _Sampler(self._problem.observation_distribution(t, a, s), BridgedObservation)
+        return self._seen[key].random()
