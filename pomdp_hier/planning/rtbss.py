@@ -8,6 +8,7 @@ bound, and those that cannot win are pruned: a pruned action never competes.
 import copy
 import weakref
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -131,13 +132,12 @@ class RTBSS(pomdp_py.Planner):
             if value is not None and not isinstance(value, (str, StopValue)):
                 raise ParameterError(f"engine: 'arrays' cannot call {name}={brief(value)}; use 'plain' or 'auto'")
 
-    def __getstate__(self) -> dict[str, Any]:
-        """The settings; what was computed for a problem stays behind when a planner is sent to another process."""
-        return {**self.__dict__, "_tables": None, "_prepared": None, "_agent_problem": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._tables, self._prepared = weakref.WeakKeyDictionary(), weakref.WeakKeyDictionary()
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Only the settings: what was computed for a problem stays behind when a planner goes to another process."""
+        names = ("depth", "lower_bound", "upper_bound", "tie", "prune", "updater", "budget")
+        named = ("engine", "tie_tolerance", "merge_tolerance")
+        build = partial(type(self), **{name: getattr(self, name) for name in named})
+        return build, tuple(getattr(self, name) for name in names)
 
     def __repr__(self) -> str:
         return f"RTBSS(depth={self.depth}, lower_bound={self.lower_bound!r}, upper_bound={self.upper_bound!r})"
