@@ -1,0 +1,282 @@
+"""Walks down a hierarchy that keep what a searcher sees at every node: the material of diagnostics and calibration.
+
+Two walks: along each item's own path to its leaf cluster, whether or not a policy would go that far, and along the most
+alike child, where a searcher goes that has lost the way.
+"""
+
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.affinity import Batch, affinity
+from pomdp_hier.features.members import Floats, Ints, children_of, contains, ranges
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.engine_plan import Planner
+from pomdp_hier.hqs.engine_rules import Descend, LookAhead, OneStep, SearchRoot, StoppingRule, as_rule
+from pomdp_hier.hqs.engine_task import Task
+from pomdp_hier.hqs.engine_weigh import weigh
+from pomdp_hier.hqs.guidance import check_temperature, temperatures
+from pomdp_hier.hqs.reward import node_rewards
+
+__all__ = ["Bools", "Copies", "Step", "first_choice", "greedy_ends", "own_steps", "row_keys", "search_task"]
+
+Bools = npt.NDArray[np.bool_]
+
+_PIECE_PAIRS = 1 << 20
+_AS_GOOD = 1e-12  # similarities closer than this, to the larger of 1 and the best one, differ by rounding only
+
+
+def search_task(
+    X: Any,
+    hierarchy: Hierarchy,
+    *,
+    similarity: Any = "cosine",
+    delta: float = 0.01,
+    nu: float = 1.0,
+    tie: Any = "descend",
+    policy: Any = "one-step",
+    reward: Any = None,
+    enter_own_singleton: bool = True,
+    engine: str = "auto",
+    progress: bool = False,
+) -> Task:
+    """The task that scoring with these settings is; a policy that is no stopping rule counts as the one-step policy.
+
+    Raises:
+        FeatureError: For features that cannot be used.
+        ParameterError: For a setting that cannot.
+    """
+    check_temperature(delta, nu)
+    return Task(
+        affinity=affinity(X, hierarchy, similarity),
+        rewards=node_rewards(hierarchy, reward),
+        temperatures=temperatures(np.arange(int(hierarchy.height) + 1), delta, nu),
+        rule=as_rule(policy, tie) or OneStep(tie),
+        enter_own_singleton=enter_own_singleton,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """Items that stand at nodes of one level on their own paths, and what they see there.
+
+    Attributes:
+        items: The items ``[m]``.
+        nodes: Where each stands ``[m]``.
+        level: The level of the nodes.
+        children: The children of the nodes, one list after another ``[pairs]``.
+        firsts: Where each list begins ``[m]``.
+        counts: How long it is ``[m]``.
+        similarities: The item's similarity to each child ``[pairs]``.
+        own_at: Where in the lists the child stands that holds the item ``[m]``.
+    """
+
+    items: Ints
+    nodes: Ints
+    level: int
+    children: Ints
+    firsts: Ints
+    counts: Ints
+    similarities: Floats
+    own_at: Ints
+
+    @property
+    def own(self) -> Ints:
+        """The child that holds the item ``[m]``."""
+        return self.children[self.own_at]
+
+    def eta(self, task: Task) -> Floats:
+        """The guidance to every child, ``[pairs]``."""
+        eta, _ = weigh(task, self.similarities.copy(), self.firsts, self.counts, self.nodes, self.children)
+        return eta
+
+    def rival_at(self) -> Ints:
+        """Where the most alike of the other children stands ``[m]``, -1 for an only child."""
+        others = self.similarities.copy()
+        others[self.own_at] = -np.inf
+        return np.where(self.counts > 1, _best_at(others, self.firsts, self.counts), -1)
+
+    def misled(self, rival_at: Ints) -> Bools:
+        """Whether the rival is more alike than the item's own child, by more than rounding ``[m]``."""
+        own = self.similarities[self.own_at]
+        rival = np.where(rival_at < 0, own, self.similarities[rival_at])
+        return rival > own + _AS_GOOD * np.maximum(1.0, np.abs(rival))
+
+
+def own_steps(task: Task, items: Ints | None = None, until: Ints | None = None) -> Iterator[Step]:
+    """Every step of the items' own paths, each down to its leaf cluster.
+
+    Args:
+        task: The scoring task; its rule is not asked.
+        items: The items (default: all).
+        until: For each of the N items the level at which the last step begins (default: all steps).
+    """
+    tree = task.hierarchy
+    items = np.arange(tree.n_items) if items is None else items
+    order = items[np.argsort(tree.starts[items], kind="stable")]
+    for low in range(0, len(order), task.affinity.batch_items):
+        chosen = order[low : low + task.affinity.batch_items]
+        batch = task.affinity.batch(chosen)
+        rows = np.arange(len(chosen))
+        node = np.full(len(chosen), tree.root)
+        level = 0
+        while len(rows):
+            rows = rows[~tree.is_leaf[node[rows]]]
+            if until is not None:
+                rows = rows[until[chosen[rows]] >= level]
+            if not task.enter_own_singleton:
+                mine = chosen[rows]
+                rows = rows[~(tree.is_cluster[mine] & (tree.parent[mine] == node[rows]))]
+            for part in _pieces(tree, rows, node[rows]):
+                step = _step(tree, batch, chosen, part, node[part], level)
+                yield step
+                node[part] = step.own
+            level += 1
+
+
+def greedy_ends(task: Task, items: Ints, nodes: Ints) -> Ints:
+    """Where searchers for these items end that stand at these nodes and go on to the most alike child, ``[m]``.
+
+    They descend as the task's rule tells them. A clairvoyant searcher is none that could be lost; it goes on by the
+    one-step rule.
+    """
+    tree = task.hierarchy
+    ends = nodes.copy()
+    order = np.argsort(tree.starts[items], kind="stable")
+    for low in range(0, len(order), task.affinity.batch_items):
+        at = order[low : low + task.affinity.batch_items]
+        chosen = items[at]
+        batch = task.affinity.batch(chosen)
+        rows = np.arange(len(chosen))
+        node = nodes[at]
+        while len(rows):
+            rows = rows[~tree.is_leaf[node[rows]]]
+            moved = []
+            for part in _pieces(tree, rows, node[rows]):
+                descends, best = _choose(task, batch, chosen, part, node[part])
+                node[part[descends]] = best[descends]
+                moved.append(part[descends])
+            rows = np.concatenate(moved) if moved else rows
+        ends[at] = node
+    return ends
+
+
+class Copies:
+    """Which clusters hold an item's equal."""
+
+    def __init__(self, hierarchy: Hierarchy, keys: Sequence[Hashable] | None) -> None:
+        self._tree, n_items = hierarchy, hierarchy.n_items
+        self._group = np.arange(n_items)
+        if keys is not None:
+            if len(keys) != n_items:
+                raise ParameterError(f"interchangeable has {len(keys)} keys for {n_items} items; give one an item")
+            number: dict[Hashable, int] = {}
+            self._group = np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64)
+        self._places = np.sort(self._group * n_items + hierarchy.starts[:n_items])
+
+    def inside(self, items: Ints, nodes: Ints) -> Bools:
+        """Whether each node holds the item or its equal ``[m]``."""
+        first = self._group[items] * self._tree.n_items + self._tree.starts[nodes]
+        last = np.searchsorted(self._places, first + self._tree.sizes[nodes])
+        found: Bools = np.searchsorted(self._places, first) < last
+        return found
+
+
+def row_keys(X: Any, similarity: Any) -> list[bytes] | None:
+    """A key a row that is equal exactly where the rows are."""
+    if similarity == "precomputed" or type(similarity).__name__ == "Precomputed":
+        return None
+    if sp.issparse(X):
+        table = X.tocsr(copy=True)
+        table.sum_duplicates()
+        table.eliminate_zeros()
+        return [
+            table.indices[low:high].tobytes() + table.data[low:high].tobytes()
+            for low, high in pairwise(table.indptr.tolist())
+        ]
+    return [(row + 0.0).tobytes() for row in np.asarray(X)]  # adding 0.0 makes -0.0 and 0.0 the same bytes
+
+
+def first_choice(tree: Hierarchy) -> int:
+    """The first node with a choice, below the root's chain of only children; -1 if there is none."""
+    node = tree.root
+    while len(children := tree.children(node)) == 1:
+        node = int(children[0])
+    return node if len(children) else -1
+
+
+def _pieces(tree: Hierarchy, rows: Ints, nodes: Ints) -> Iterator[Ints]:
+    """The rows in pieces that see about a million children, so that a wide node does not fill the memory."""
+    ends = np.cumsum(np.diff(tree.child_offsets)[nodes])
+    low = 0
+    while low < len(rows):
+        done = int(ends[low - 1]) if low else 0
+        high = max(low + 1, int(np.searchsorted(ends, done + _PIECE_PAIRS, side="right")))
+        yield rows[low:high]
+        low = high
+
+
+def _step(tree: Hierarchy, batch: Batch, chosen: Ints, rows: Ints, nodes: Ints, level: int) -> Step:
+    children, counts = children_of(tree, nodes)
+    own = contains(tree, children, np.repeat(tree.starts[chosen[rows]], counts))
+    return Step(
+        items=chosen[rows],
+        nodes=nodes,
+        level=level,
+        children=children,
+        firsts=np.cumsum(counts) - counts,
+        counts=counts,
+        similarities=batch.expand(rows, nodes),
+        own_at=np.flatnonzero(own),
+    )
+
+
+def _choose(task: Task, batch: Batch, chosen: Ints, rows: Ints, nodes: Ints) -> tuple[Bools, Ints]:
+    """Whether each row goes on, and the most alike child of where it stands."""
+    children, counts = children_of(task.hierarchy, nodes)
+    firsts = np.cumsum(counts) - counts
+    similarities = batch.expand(rows, nodes)
+    best = children[_best_at(similarities, firsts, counts)]
+    eta, margin = weigh(task, similarities, firsts, counts, nodes, children)
+    rule = task.rule
+    if isinstance(rule, SearchRoot):
+        return np.zeros(len(rows), dtype=bool), best
+    if isinstance(rule, Descend):
+        return np.ones(len(rows), dtype=bool), best
+    if isinstance(rule, StoppingRule):
+        return _ask(task, rule, nodes, children, firsts, eta), best
+    descends = margin >= 0 if rule.tie == "descend" else margin > 0
+    if isinstance(rule, LookAhead) and rule.depth != 1 and not descends.all():
+        open_ = np.flatnonzero(~descends)
+        at = ranges(firsts[open_], counts[open_])
+        plan = Planner(task, rule, batch, chosen)
+        descends[open_] = plan.descend(rows[open_], children[at], counts[open_], eta[at], margin[open_])
+    return descends, best
+
+
+def _ask(task: Task, rule: StoppingRule, nodes: Ints, children: Ints, firsts: Ints, eta: Floats) -> Bools:
+    """Asks a rule of the user's own, once a node."""
+    tree = task.hierarchy
+    descends = np.empty(len(nodes), dtype=bool)
+    for node in np.unique(nodes):
+        here = np.flatnonzero(nodes == node)
+        below = tree.children(int(node))
+        table = eta[firsts[here][:, None] + np.arange(len(below))]
+        descends[here] = rule.descend(table, tree.sizes[below], task.rewards.reward[below], int(tree.levels[node]))
+    return descends
+
+
+def _best_at(values: Floats, firsts: Ints, counts: Ints) -> Ints:
+    """Where the largest value of each list stands, the first of equals."""
+    if not len(firsts):
+        return firsts
+    best = np.repeat(np.maximum.reduceat(values, firsts), counts)
+    at = np.flatnonzero(values == best)
+    lists = np.repeat(np.arange(len(firsts)), counts)[at]
+    return at[np.searchsorted(lists, np.arange(len(firsts)))]
