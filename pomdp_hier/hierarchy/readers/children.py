@@ -37,6 +37,8 @@ def read_children(
         raise HierarchyError(f"children is {shown(children)}, expected a list of lists of node numbers")
     flat, lengths = integer_ids(children, "children")  # type: ignore[arg-type]
     if n_items is None:
+        if not flat.size:
+            raise HierarchyError("the children lists name no node: give n_items=1 for a tree of one item")
         n_items = max(np.unique(flat).size + 1 - lengths.size, 0)
     if n_items > flat.size + lengths.size + 1 and not add_root:
         raise HierarchyError(
@@ -69,7 +71,7 @@ def read_children(
         where = above[flat == twice[0]] - n_items
         raise HierarchyError(
             f"{counted(twice.size, 'node')} with several parents: {listed(twice[:5].tolist(), twice.size)}; node "
-            f"{twice[0]} stands in children{listed(where.tolist())}; a node has one parent: remove it from the others, "
+            f"{twice[0]} stands in lists {listed(where.tolist())}; a node has one parent: remove it from the others, "
             'or pass on_multiple_parents="first" or "duplicate"'
         )
     parent = np.full(n_nodes, -1, dtype=np.int64)

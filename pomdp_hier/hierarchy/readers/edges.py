@@ -74,7 +74,7 @@ def read_edges(edges: Iterable[object], join: Join) -> PlainTree:
     tolist = getattr(edges, "tolist", None)
     nodes = link_pairs(tolist() if tolist is not None else edges)
     if not nodes.ids and join.items is not None:
-        nodes.ids = list(dict.fromkeys(join.items))
+        nodes.ids = list(join.items)
     elif not nodes.ids and join.n_items == 1:
         nodes.ids = [0]
     return plain_tree(nodes, join)

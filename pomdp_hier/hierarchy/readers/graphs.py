@@ -5,8 +5,7 @@ from typing import Any
 import networkx as nx
 
 from pomdp_hier.errors import ReaderError
-from pomdp_hier.hierarchy.readers.edges import link_pairs
-from pomdp_hier.hierarchy.readers.graph import Join, plain_tree
+from pomdp_hier.hierarchy.readers.graph import Join, LinkedNodes, plain_tree
 from pomdp_hier.hierarchy.readers.plain import PlainTree
 
 __all__ = ["read_networkx"]
@@ -23,7 +22,8 @@ def read_networkx(graph: "nx.DiGraph[Any]", join: Join) -> PlainTree:
             f"from_networkx got {type(graph).__name__}, expected a DiGraph whose edges run from parent to child "
             "(nx.bfs_tree(graph, root) directs an undirected tree)"
         )
-    nodes = link_pairs((above, below) for above, below in graph.edges())
-    known = set(nodes.ids)
-    nodes.ids.extend(node for node in graph.nodes if node not in known)
+    position = {node: place for place, node in enumerate(graph.nodes)}
+    nodes = LinkedNodes(
+        list(position), [position[above] for above, _ in graph.edges()], [position[below] for _, below in graph.edges()]
+    )
     return plain_tree(nodes, join)

@@ -5,137 +5,135 @@ Lengths, support values and rooting tags are checked and dropped: a hierarchy is
 
 import math
 import re
-from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pomdp_hier.errors import ReaderError
 from pomdp_hier.hierarchy.readers.graph import Join, LinkedNodes, in_number_order, plain_tree, text_ids
 from pomdp_hier.hierarchy.readers.plain import PlainTree
 from pomdp_hier.hierarchy.readers.sources import TextSource, read_text
-from pomdp_hier.hierarchy.wording import shown
+from pomdp_hier.hierarchy.wording import counted, shown
 
 __all__ = ["as_newick", "read_newick"]
 
 _TOKEN = re.compile(
-    r"""(?P<space>\s+)|(?P<mark>[(),:;])|(?P<comment>\[)"""
-    r"""|(?P<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*")|(?P<name>[^\s(),:;\[\]'"][^\s(),:;\[\]]*)"""
+    r"""\s+|(?P<mark>[(),:;])|(?P<name>[^\s(),:;\[\]'"][^\s(),:;\[\]]*)|(?P<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*")"""
 )
 _BRACKET = re.compile(r"[\[\]]")
 _NEEDS_QUOTES = re.compile(r"""[\s(),:;\[\]'"]""")
 
 
-class _Parser:
-    """One pass over the tokens with the open nodes on a stack of its own."""
+@dataclass
+class _Nodes:
+    """The nodes in the order their text starts; the root is node 0."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.names: list[str | None] = [None]
-        self.parents: list[int] = [-1]
-        self.positions: list[int] = [0]
-        self.n_children: list[int] = [0]
-        self.node = 0  # the node that a name or a length would belong to
-        self.stage = "start"  # then "open", "named", "colon", "length", "closed", "end"
+    names: list[str | None]
+    parents: list[int]
+    is_leaf: list[bool]
 
-    def fail(self, what: str, position: int) -> ReaderError:
-        line = self.text.count("\n", 0, position) + 1
-        column = position - (self.text.rfind("\n", 0, position) + 1) + 1
-        return ReaderError(f"Newick: {what} at position {position} (line {line}, column {column})")
 
-    def parse(self) -> None:
-        text, position = self.text, 0
-        while position < len(text):
-            found = _TOKEN.match(text, position)
-            if found is None:
-                what = "a quote that is never closed" if text[position] in "'\"" else f"a stray {text[position]!r}"
-                raise self.fail(what, position)
-            kind = found.lastgroup
-            if kind == "comment":
-                position = self.after_comment(position)
-                continue
-            if kind != "space":
-                if self.stage == "end":
-                    raise self.fail(
-                        f"text after the final ';' ({shown(found.group(), 20)}): one tree is read", position
-                    )
-                self.take(kind, found.group(), position)
-            position = found.end()
-        if self.stage != "end":
-            depth, node = 0, self.parents[self.node]
-            while node >= 0:
-                depth, node = depth + 1, self.parents[node]
-            what = f"{depth} brackets still open" if depth != 1 else "1 bracket still open"
-            raise self.fail(f"the text ends before its ';' with {what}: it is cut off", len(text))
+def _failure(text: str, what: str, position: int) -> ReaderError:
+    line = text.count("\n", 0, position) + 1
+    column = position - text.rfind("\n", 0, position)
+    return ReaderError(f"Newick: {what} at position {position} (line {line}, column {column})")
 
-    def after_comment(self, position: int) -> int:
-        """The position after a comment, whose brackets may be nested."""
-        depth = 0
-        for bracket in _BRACKET.finditer(self.text, position):
-            depth += 1 if bracket.group() == "[" else -1
-            if not depth:
-                return bracket.end()
-        raise self.fail("a comment that is never closed", position)
 
-    def take(self, kind: str | None, token: str, position: int) -> None:
-        if kind == "mark" and token != ":":
-            if self.stage == "colon":
-                raise self.fail("no length after ':'", position)
-            {"(": self.open, ",": self.next, ")": self.close, ";": self.end}[token](position)
-        elif token == ":" and kind == "mark":
-            if self.stage in ("colon", "length"):
-                raise self.fail("a second ':'", position)
-            self.stage = "colon"
-        elif self.stage == "colon":
-            try:
-                length = math.nan if kind == "quoted" or "_" in token else float(token)
-            except ValueError:
-                length = math.nan
-            if math.isnan(length):
-                raise self.fail(f"{shown(token, 20)} is no length", position)
-            self.stage = "length"
-        elif self.stage in ("named", "length"):
-            raise self.fail(f"{shown(token, 20)} where ',' or ')' was expected (quote a name with spaces)", position)
+def _parse(text: str) -> _Nodes:
+    """The nodes of one tree, in one pass: ``node`` is the one that a name or a length would belong to.
+
+    ``stage`` is what the node has got so far: "new", "closed" (its brackets), "name", ":" or "length".
+    """
+    names: list[str | None] = [None]
+    parents, is_leaf = [-1], [True]
+    node, stage, position = 0, "new", 0
+    for kind, token, position in _tokens(text):
+        if kind == "(":
+            if stage != "new":
+                raise _failure(text, "'(' where ',' or ')' was expected", position)
+            is_leaf[node] = False
+        elif kind in ",);":
+            if stage == ":":
+                raise _failure(text, "no length after ':'", position)
+            if is_leaf[node] and not names[node]:
+                raise _failure(text, "a leaf without a name", position)
+            above = parents[node]
+            if kind == ";":
+                if above >= 0:
+                    raise _failure(text, "';' inside brackets", position)
+                _check_end(text, position + 1)
+                return _Nodes(names, parents, is_leaf)
+            if above < 0:
+                raise _failure(text, "',' outside all brackets" if kind == "," else "')' without '('", position)
+            node, stage = above, "closed"
+        elif kind == ":":
+            if stage in (":", "length"):
+                raise _failure(text, "a second ':'", position)
+            stage = ":"
+        elif stage == ":":
+            if kind == "quoted" or not _is_length(token):
+                raise _failure(text, f"{shown(token, 20)} is no length", position)
+            stage = "length"
+        elif stage in ("name", "length"):
+            what = f"{shown(token, 20)} where ',' or ')' was expected (quote a name with spaces)"
+            raise _failure(text, what, position)
         else:
-            name = token[1:-1].replace(token[0] * 2, token[0]) if kind == "quoted" else token
-            self.names[self.node], self.stage = name, "named"
-            self.positions[self.node] = position
+            names[node] = token[1:-1].replace(token[0] * 2, token[0]) if kind == "quoted" else token
+            stage = "name"
+        if kind in "(,":
+            names.append(None)
+            parents.append(node)
+            is_leaf.append(True)
+            node, stage = len(names) - 1, "new"
+    depth = -1
+    while node >= 0:
+        depth, node = depth + 1, parents[node]
+    what = f"the text ends before its ';' with {counted(depth, 'bracket')} still open: it is cut off"
+    raise _failure(text, what, len(text))
 
-    def child(self, parent: int, position: int) -> None:
-        self.node = len(self.names)
-        self.names.append(None)
-        self.parents.append(parent)
-        self.positions.append(position)
-        self.n_children.append(0)
-        self.n_children[parent] += 1
-        self.stage = "open"
 
-    def open(self, position: int) -> None:
-        if self.stage not in ("start", "open"):
-            raise self.fail("'(' where ',' or ')' was expected", position)
-        self.child(self.node, position + 1)
+def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
+    """Each token as its kind (a mark is its own kind), text and position; comments and spaces are left out."""
+    position = 0
+    while position < len(text):
+        for found in _TOKEN.finditer(text, position):
+            if found.start() != position:
+                break
+            position = found.end()
+            kind = found.lastgroup
+            if kind is not None:
+                yield found.group() if kind == "mark" else kind, found.group(), found.start()
+        else:
+            if position == len(text):
+                return
+        if text[position] != "[":
+            what = "a quote that is never closed" if text[position] in "'\"" else f"a stray {text[position]!r}"
+            raise _failure(text, what, position)
+        position = _after_comment(text, position)
 
-    def leave(self, position: int) -> int:
-        """The parent of the node that ends here, which must be named if it is a leaf."""
-        if not self.n_children[self.node] and not self.names[self.node]:
-            raise self.fail("a leaf without a name", position)
-        return self.parents[self.node]
 
-    def next(self, position: int) -> None:
-        parent = self.leave(position)
-        if parent < 0:
-            raise self.fail("',' outside all brackets", position)
-        self.child(parent, position + 1)
+def _after_comment(text: str, position: int) -> int:
+    """The position after a comment, whose brackets may be nested."""
+    depth = 0
+    for bracket in _BRACKET.finditer(text, position):
+        depth += 1 if bracket.group() == "[" else -1
+        if not depth:
+            return bracket.end()
+    raise _failure(text, "a comment that is never closed", position)
 
-    def close(self, position: int) -> None:
-        parent = self.leave(position)
-        if parent < 0:
-            raise self.fail("')' without '('", position)
-        self.node, self.stage = parent, "closed"
 
-    def end(self, position: int) -> None:
-        if self.leave(position) >= 0:
-            raise self.fail("';' inside brackets", position)
-        self.stage = "end"
+def _check_end(text: str, position: int) -> None:
+    """Raises unless only spaces and comments follow the tree."""
+    for _, token, start in _tokens(text[position:]):
+        what = f"text after the final ';' ({shown(token, 20)}): one tree is read"
+        raise _failure(text, what, position + start)
+
+
+def _is_length(token: str) -> bool:
+    try:
+        return "_" not in token and not math.isnan(float(token))
+    except ValueError:
+        return False
 
 
 def read_newick(source: TextSource | Any, join: Join) -> PlainTree:
@@ -145,28 +143,18 @@ def read_newick(source: TextSource | Any, join: Join) -> PlainTree:
     ['A', 'B', 'C c', 'root', None]
     """
     text = read_text(source, is_text=lambda text: text.rstrip().endswith(";") or text.lstrip().startswith(("(", "[")))
-    parser = _Parser(text)
-    parser.parse()
-    names: list[Hashable] = list(parser.names)
-    is_leaf = [not count for count in parser.n_children]
-    inner = [name for name, leaf in zip(parser.names, is_leaf, strict=True) if not leaf and name is not None]
-    if inner and all(_is_number(name) for name in inner):
-        names = [name if leaf else None for name, leaf in zip(names, is_leaf, strict=True)]  # support values
+    found = _parse(text)
+    names: list[Hashable] = list(found.names)
+    inner = [name for name, leaf in zip(found.names, found.is_leaf, strict=True) if not leaf and name is not None]
+    if inner and all(_is_length(name) for name in inner):
+        names = [name if leaf else None for name, leaf in zip(names, found.is_leaf, strict=True)]  # support values
     join = replace(text_ids(join), empty_leaves=False)
     if join.items is None:
-        leaves = list(dict.fromkeys(name for name, leaf in zip(names, is_leaf, strict=True) if leaf))
+        leaves = list(dict.fromkeys(name for name, leaf in zip(names, found.is_leaf, strict=True) if leaf))
         order = in_number_order(list(range(len(leaves))), leaves, 0)
         join = replace(join, items=[leaves[place] for place in order])
-    nodes = LinkedNodes(names, parser.parents[1:], list(range(1, len(names))), "bracket")
+    nodes = LinkedNodes(names, found.parents[1:], list(range(1, len(names))), "bracket")
     return plain_tree(nodes, join)
-
-
-def _is_number(name: str) -> bool:
-    try:
-        float(name)
-    except ValueError:
-        return False
-    return True
 
 
 def as_newick(names: Sequence[str | None], children: Sequence[Sequence[int]], n_items: int, root: int) -> str:

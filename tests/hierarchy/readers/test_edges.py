@@ -1,0 +1,137 @@
+"""Edges and networkx graphs: who is an item, which opt-ins there are, what is refused."""
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from pomdp_hier.errors import HierarchyError, HierarchyWarning, ReaderError
+from pomdp_hier.hierarchy import Hierarchy
+
+FRUIT = [("all", "citrus"), ("citrus", "lime"), ("citrus", "lemon"), ("all", "fig")]
+
+
+def test_items_are_the_leaves_as_they_appear_or_as_listed() -> None:
+    assert Hierarchy.from_edges(FRUIT).labels == ("lime", "lemon", "fig", "all", "citrus")
+    tree = Hierarchy.from_edges(FRUIT, items=["fig", "lime", "lemon"])
+    assert tree.item_labels == ("fig", "lime", "lemon")
+    assert tree.items(tree.node("citrus")).tolist() == [1, 2]
+
+
+def test_integers_keep_their_numbers() -> None:
+    edges = [[5, 4], [5, 0], [4, 3], [4, 1], [4, 2]]
+    for tree in (Hierarchy.from_edges(edges, n_items=4), Hierarchy.from_edges(np.array(edges))):
+        assert (tree.root, tree.labels) == (5, None)
+        assert tree.children(5).tolist() == [4, 0]
+        assert tree.items(4).tolist() == [3, 1, 2]
+    other = Hierarchy.from_edges([[90, 70], [90, 0], [70, 1], [70, 2]], n_items=3)
+    assert other.labels == (0, 1, 2, 90, 70)
+
+
+def test_what_a_category_lost_or_never_had_is_dropped() -> None:
+    with pytest.warns(HierarchyWarning, match="1 empty cluster dropped, no item below: 'nuts'"):
+        tree = Hierarchy.from_edges([*FRUIT, ("all", "nuts")], items=["lime", "lemon", "fig"])
+    assert tree == Hierarchy.from_edges(FRUIT)
+    with pytest.warns(HierarchyWarning, match="the first was kept: 'lime'; 1 empty cluster dropped.*'sour'"):
+        tree = Hierarchy.from_edges([*FRUIT, ("all", "sour"), ("sour", "lime")], on_multiple_parents="first")
+    assert tree == Hierarchy.from_edges(FRUIT)
+
+
+def test_missing_doubled_and_surplus_items_are_listed() -> None:
+    with pytest.raises(
+        HierarchyError, match=r"missing from the tree: 'kiwi'; surplus in the tree: 'fig'; .*twice: 'lime'"
+    ):
+        Hierarchy.from_edges(FRUIT, items=["lime", "lime", "lemon", "kiwi"])
+    with pytest.raises(HierarchyError, match=r"n_items=100000000000000, but the tree has 5 nodes.* 0, 1, 2"):
+        Hierarchy.from_edges(FRUIT, n_items=10**14)
+    with pytest.raises(HierarchyError, match="missing from the tree: 1"):
+        Hierarchy.from_edges([(5, 0), (5, 2)], n_items=3)
+    with pytest.raises(HierarchyError, match=r"items\[0\] is \[\], expected an id"):
+        Hierarchy.from_edges(FRUIT, items=[[]])  # type: ignore[list-item]
+
+
+def test_an_item_with_nodes_below_is_a_leaf_of_its_own_or_an_error() -> None:
+    items = ["citrus", "lime", "lemon", "fig"]
+    with pytest.warns(HierarchyWarning, match="1 item at inner nodes became leaves of their own there: 'citrus'"):
+        tree = Hierarchy.from_edges(FRUIT, items=items)
+    assert tree.path(0).tolist() == [4, 5]
+    assert sorted(tree.items(5).tolist()) == [0, 1, 2]
+    with pytest.raises(HierarchyError, match="1 item with nodes below: 'citrus'"):
+        Hierarchy.from_edges(FRUIT, items=items, items_at_inner="error")
+
+
+@pytest.mark.parametrize(
+    ("edges", "text"),
+    [
+        ([("r", "a"), ("b", "b")], "edge 1: 'b' is its own parent"),
+        ([("r", "x"), ("a", "b"), ("b", "c"), ("c", "a")], "cycle of 3 nodes"),
+        ([("r", "a"), ("a", "b"), ("b", "a"), ("b", "x")], "cycle of 2 nodes: 'a', 'b'|cycle of 2 nodes: 'b', 'a'"),
+        ([("r", "a"), ("s", "b")], "2 roots, expected one: 'r', 's'"),
+        ([("r", "x"), ("r", "a"), ("a", "x")], r"'x' \(parents 'r', 'a'\)"),
+        ([("r", None)], "edge 0 is .*: an id is missing"),
+        ([("r", float("nan"))], "an id is missing"),
+        ([("r", "a", 1.0)], "expected a .* pair of two ids"),
+        ([("r", ["a"])], "ids are strings or numbers"),
+        (["ra"], "edge 0 is 'ra'"),
+        ([7], "edge 0 is 7"),
+        (7, "the edges are 7"),
+        ([], "there must be an item"),
+    ],
+)
+def test_wrong_edges_are_refused(edges: object, text: str) -> None:
+    with pytest.raises(HierarchyError, match=text):
+        Hierarchy.from_edges(edges)  # type: ignore[arg-type]
+
+
+def test_doubled_edges_and_one_child_nodes_warn_once_with_counts() -> None:
+    with pytest.warns(HierarchyWarning, match="2 doubled edges dropped, to 'a', 'r'; 2 nodes with one child") as found:
+        Hierarchy.from_edges([("s", "r"), ("r", "a"), ("r", "a"), ("s", "r"), ("a", "x"), ("a", "y")])
+    assert len(found) == 1
+    assert found[0].filename == __file__
+
+
+def test_several_parents_are_copied_everything_below_with_them() -> None:
+    edges = [("r", "a"), ("r", "b"), ("a", "s"), ("b", "s"), ("s", "x"), ("s", "y"), ("b", "z")]
+    with pytest.warns(HierarchyWarning, match="1 node had several parents, 3 copies made: 's'"):
+        tree = Hierarchy.from_edges(edges, on_multiple_parents="duplicate")
+    assert sorted(tree.item_labels) == ["x", "x", "y", "y", "z"]
+    assert tree.rows(["z", "y", "x"]).tolist() == [{"x": 2, "y": 1, "z": 0}[str(name)] for name in tree.item_labels]
+    with pytest.warns(HierarchyWarning):
+        tree = Hierarchy.from_edges(edges, items=["z", "y", "x"], on_multiple_parents="duplicate")
+    assert tree.item_labels[:3] == ("z", "y", "x")
+    assert sorted(tree.item_labels[3:]) == ["x", "y"]
+
+
+def test_copies_without_end_are_refused() -> None:
+    ladder = [(f"n{k}", f"{side}{k}") for k in range(60) for side in "ab"]
+    ladder += [(f"{side}{k}", f"n{k + 1}") for k in range(60) for side in "ab"]
+    with pytest.raises(HierarchyError, match="more than 5,000,000 nodes"):
+        Hierarchy.from_edges(ladder, on_multiple_parents="duplicate")
+
+
+def test_forests_get_a_root_when_asked() -> None:
+    tree = Hierarchy.from_edges([("r", "a"), ("r", "b"), ("s", "c")], add_root=True)
+    assert tree.labels == ("a", "b", "c", "r", "s", None)
+    assert tree.children(tree.root).tolist() == [3, 4]
+
+
+def test_a_sole_item_is_a_tree() -> None:
+    assert Hierarchy.from_edges([], n_items=1).n_nodes == 1
+    assert Hierarchy.from_edges([], items=["only"]).labels == ("only",)
+
+
+def test_networkx_both_ways() -> None:
+    tree = Hierarchy.from_edges(FRUIT)
+    graph = tree.to_networkx()
+    assert nx.is_arborescence(graph)
+    assert graph.nodes[3] == {"label": "all", "size": 3, "is_item": False}
+    assert Hierarchy.from_networkx(graph) == tree
+    assert Hierarchy.from_networkx(nx.DiGraph(FRUIT)) == tree
+    lone = nx.DiGraph()
+    lone.add_node("only")
+    assert Hierarchy.from_networkx(lone).labels == ("only",)
+    graph = nx.DiGraph(FRUIT)
+    graph.add_node("stray")
+    with pytest.raises(HierarchyError, match="2 roots, expected one: 'stray', 'all'"):
+        Hierarchy.from_networkx(graph)
+    with pytest.raises(ReaderError, match="expected a DiGraph"):
+        Hierarchy.from_networkx(nx.Graph(FRUIT))

@@ -1,0 +1,87 @@
+"""JSON: which form it is, what an object says, and what breaks."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from pomdp_hier.errors import HierarchyError, HierarchyWarning, ReaderError
+from pomdp_hier.hierarchy import Hierarchy
+
+TREE = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+
+
+def test_lists_are_children_if_no_id_occurs_twice_else_edges() -> None:
+    assert Hierarchy.from_json([[0, 1], [2, 3], [4, 5]]) == TREE
+    assert Hierarchy.from_json([[6, 4], [6, 5], [4, 0], [4, 1], [5, 2], [5, 3]]) == TREE
+    assert Hierarchy.from_json([["r", "a"]]).labels == ("a", "r")
+    assert Hierarchy.from_json([[1, 0]], form="edges").n_nodes == 2
+    assert Hierarchy.from_json([[0, 1], [3, 2]], n_items=3).root == 4
+
+
+def test_an_object_says_which() -> None:
+    assert Hierarchy.from_json({"children": [[0, 1], [2, 3], [4, 5]], "n_items": 4}) == TREE
+    assert Hierarchy.from_json({"children": [[0, 1]], "n_leaves": 2}).n_items == 2
+    edges = {"edges": [["r", "x"], ["r", "y"]], "items": ["y", "x"], "singletons": True}
+    tree = Hierarchy.from_json(edges)
+    assert (tree.item_labels, tree.singletons) == (("y", "x"), True)
+    assert not Hierarchy.from_json(edges, singletons=False).singletons
+    assert Hierarchy.from_json(edges, items=["x", "y"]).item_labels == ("x", "y")
+    assert Hierarchy.from_json({"children": [[0, 1]], "items": ["a", "b"]}).labels == ("a", "b", 2)
+
+
+def test_nested_objects_are_read() -> None:
+    nested = {"name": "r", "children": [{"name": "a", "children": [{"name": "x"}, {"name": "y"}]}, {"name": "z"}]}
+    tree = Hierarchy.from_json(json.dumps(nested))
+    assert tree.labels == ("x", "y", "z", "r", "a")
+    assert Hierarchy.from_json(nested, items=["z", "x", "y"]).item_labels == ("z", "x", "y")
+    with pytest.raises(ReaderError, match="expected an object with a name and children"):
+        Hierarchy.from_json([nested], form="nested")
+
+
+def test_paths_files_bytes_and_byte_order_marks(tmp_path: Path) -> None:
+    path = tmp_path / "tree.json"
+    text = TREE.to_json(path)
+    assert path.read_text(encoding="utf-8") == text
+    for source in (path, str(path), text, text.encode(), b"\xef\xbb\xbf" + text.encode(), io.StringIO(text)):
+        assert Hierarchy.from_json(source) == TREE
+    with path.open("rb") as file:
+        assert Hierarchy.from_json(file) == TREE
+
+
+def test_it_comes_back_as_it_was() -> None:
+    with pytest.warns(HierarchyWarning, match="2 nodes with one child"):
+        tree = Hierarchy.from_edges([("r", "é"), ("é", ("a", 1)), (("a", 1), 2), (("a", 1), 3.5)], singletons=True)
+    back = Hierarchy.from_json(tree.to_json())
+    assert (back.labels, back.to_children(), back.singletons) == (tree.labels, tree.to_children(), True)
+    with pytest.raises(ReaderError, match="a label cannot be written as JSON"):
+        Hierarchy.from_children([[0, 1]], 2, labels=[object(), 1]).to_json()
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("[[0, 1], [2, 3", r"not JSON: .* line 1, column 15 \(character 14 of 14\); is the file cut off\?"),
+        (b"[[0, 1]\xff]", "not UTF-8: byte 7 is 0xff"),
+        ("[[0, NaN]]", "holds NaN"),
+        ("[" * 100_000, "nested too deep|cannot be parsed|not JSON"),
+        ("[[" + "9" * 5000 + "]]", "cannot be parsed"),
+        ("{}", "expected either"),
+        ('{"edges": [], "children": []}', "expected either"),
+        ('{"children": [[0]], "n_items": "2"}', "n_items is '2'"),
+        ('{"children": [[0]], "n_items": 1000000000000}', "are in none of them"),
+        ('{"children": [[0, 1]], "singletons": 1}', "singletons is 1"),
+        ('{"edges": [["r", "a"]], "items": "a"}', "items is 'a'"),
+        ('{"edges": [["r", "a"]], "items": [{}]}', "items holds {}"),
+        ("[1, 2]", "edge 0 is 1"),
+        ("[]", "the children lists name no node"),
+        ("no/such/file.json", "'no/such/file.json' cannot be read as a file: No such file"),
+        ("nul\0byte", "cannot be read as a file"),
+        (7, "got 7, expected a path"),
+        ([["r", "a"], ["r"]], "edge 1 is"),
+    ],
+)
+def test_what_breaks_is_said(source: object, text: str) -> None:
+    with pytest.raises(HierarchyError, match=text):
+        Hierarchy.from_json(source)  # type: ignore[arg-type]

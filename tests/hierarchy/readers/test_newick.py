@@ -1,0 +1,99 @@
+"""Newick: names and quotes, what is dropped, positions of errors, a million levels."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pomdp_hier.errors import HierarchyError, HierarchyWarning, ParameterError, ReaderError
+from pomdp_hier.hierarchy import Hierarchy
+
+
+def test_names_quotes_comments_and_lengths() -> None:
+    text = "[&R] (('it''s a \"b\"':1.5e-3,\"two, (2)\":-2)'in;side'[x[y]z]:.5,\n_c_d:1e5[&&NHX:S=a])top:0;\n[end]"
+    tree = Hierarchy.from_newick(text)
+    assert tree.labels == ('it\'s a "b"', "two, (2)", "_c_d", "top", "in;side")
+
+
+def test_support_values_are_no_names() -> None:
+    assert Hierarchy.from_newick("((a,b)0.98:1,c)100;").labels == ("a", "b", "c", None, None)
+    assert Hierarchy.from_newick("((a,b)0.98:1,c)root;").labels == ("a", "b", "c", "root", "0.98")
+
+
+def test_numbers_are_rows_and_items_join() -> None:
+    assert Hierarchy.from_newick("(2,(1,0));") == Hierarchy.from_children([[0, 1], [3, 2]], 3)
+    assert Hierarchy.from_newick("(b,(c,a));", items=["a", "b", "c"]).item_labels == ("a", "b", "c")
+    assert Hierarchy.from_newick("(9,(7,8));", items=[7, 8, 9]).item_labels == ("7", "8", "9")
+    with pytest.raises(HierarchyError, match="missing from the tree: 'd'; surplus in the tree: 'b', 'c'"):
+        Hierarchy.from_newick("(b,(c,a));", items=["a", "d"])
+    with pytest.raises(HierarchyError, match="surplus in the tree: 'c'"):
+        Hierarchy.from_newick("(b,(c,a));", items=["a", "b"])
+    assert Hierarchy.from_newick("only;").labels == ("only",)
+
+
+def test_a_name_twice() -> None:
+    with pytest.raises(HierarchyError, match="in the tree several times: 'a'"):
+        Hierarchy.from_newick("((a,b),(a,c));")
+    assert Hierarchy.from_newick("((a,b),(a,c));", on_multiple_parents="duplicate").item_labels == ("a", "b", "c", "a")
+    with pytest.warns(HierarchyWarning, match="1 empty cluster dropped, no item below: 'a'"):
+        first = Hierarchy.from_newick("((a,b),(a,c));", on_multiple_parents="first")
+    assert first == Hierarchy.from_newick("((0,1),(2));")
+    assert Hierarchy.from_newick("((a,b)a,(c,d)a);").item_labels == ("a", "b", "c", "d")  # categories may share names
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("((a,b),c", "ends before its ';' with 1 bracket still open: it is cut off at position 8"),
+        ("((a,", "with 2 brackets still open"),
+        ("(a,b)", "with 0 brackets still open"),
+        ("(a,,b);", r"a leaf without a name at position 3 \(line 1, column 4\)"),
+        ("(a,\n(b,));", r"a leaf without a name at position 7 \(line 2, column 4\)"),
+        ("();", "a leaf without a name at position 1"),
+        ("(a,'');", "a leaf without a name"),
+        (";", "a leaf without a name at position 0"),
+        ("(a,b));", r"'\)' without '\(' at position 5"),
+        ("a,b;", "',' outside all brackets at position 1"),
+        ("(a;", "';' inside brackets at position 2"),
+        ("(a,b);(c,d);", r"text after the final ';' \('\('\).* at position 6"),
+        ("(a:,b);", "no length after ':' at position 3"),
+        ("(a:x,b);", "'x' is no length at position 3"),
+        ("(a:nan,b);", "'nan' is no length"),
+        ("(a:1_0,b);", "'1_0' is no length"),
+        ("(a:1:2,b);", "a second ':' at position 4"),
+        ("(a b,c);", "'b' where ',' or .* was expected"),
+        ("(a(b),c);", r"'\(' where ',' or '\)' was expected at position 2"),
+        ("(a,b[c[d]);", "a comment that is never closed at position 4"),
+        ("(a]b);", r"a stray '\]' at position 2"),
+        ("(a,'b);", "a quote that is never closed at position 3"),
+        ("(a,b)\ud800", "ends before|where"),
+    ],
+)
+def test_errors_say_where(text: str, message: str) -> None:
+    with pytest.raises(ReaderError, match=message):
+        Hierarchy.from_newick(text.encode("utf-8", "replace") if ";" not in text else text)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.text(min_size=1).filter(lambda text: text.isprintable() or "\n" in text), min_size=2, unique=True))
+def test_any_name_comes_back(names: list[str]) -> None:
+    names = [name for name in names if not any("\ud800" <= char <= "\udfff" for char in name)]
+    if len(names) < 2:
+        return
+    tree = Hierarchy.from_children([list(range(len(names)))], len(names), labels=[*names, "top (1)"])
+    back = Hierarchy.from_newick(tree.to_newick(), items=names)
+    assert back == tree
+    assert back.labels == tree.labels
+
+
+def test_names_that_are_not_unique_cannot_be_written() -> None:
+    tree = Hierarchy.from_children([[0, 1]], 2, labels=["a", "a"])
+    with pytest.raises(ParameterError, match="one name an item, each another"):
+        tree.to_newick()
+    assert tree.to_newick(names=["a", "b"]) == "(a,b);"
+
+
+def test_a_million_levels() -> None:
+    depth = 1_000_000
+    with pytest.warns(HierarchyWarning, match="999,998 nodes with one child"):
+        tree = Hierarchy.from_newick("(" * depth + "a,b" + ")" * (depth - 1) + ",c);")
+    assert tree.height == depth - 1
