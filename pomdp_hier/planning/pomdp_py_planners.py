@@ -110,7 +110,7 @@ class POUCT:
             search.plan(agent)
         self.tree = agent.tree
         returns = agent.simulator.finish()
-        values = {action: returns[action][0] / returns[action][1] for action in actions}
+        values = {action: returns[action][0] for action in actions}
         best = max(values.values())
         ties = tuple(action for action in actions if values[action] == best)
         visits = {action: returns[action][1] for action in actions}
@@ -223,14 +223,14 @@ class _Simulator(pomdp_py.BlackboxModel):
     def begin(self) -> None:
         """A run begins. What the first one returned is left out: it opens the tree and takes no action in it."""
         if self._runs > 1:
-            total, visits = self._returns.get(self._first, (0.0, 0))
-            self._returns[self._first] = (total + self._return, visits + 1)
+            mean, visits = self._returns.get(self._first, (0.0, 0))
+            self._returns[self._first] = (mean + (self._return - mean) / (visits + 1), visits + 1)
         self._runs += 1
         self._steps = 0
         self._return, self._weight = 0.0, 1.0
 
     def finish(self) -> dict[Any, tuple[float, int]]:
-        """The sum of the returns, and the number of runs, by first action."""
+        """The mean return, and the number of runs, by first action."""
         self.begin()
         return self._returns
 

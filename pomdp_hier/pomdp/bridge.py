@@ -134,7 +134,8 @@ class HistoryPolicy(pomdp_py.RolloutPolicy):
         self._beliefs: dict[tuple[Any, ...], Belief] = {history: belief}
         self._first_observation = observation
         self._everywhere = tuple(map(bridged_action, problem.legal_everywhere or ()))
-        self._wait = (bridged_action(problem.all_actions[0]),)
+        first = (problem.actions(belief, observation) or problem.all_actions)[0]
+        self._wait = (bridged_action(first),)
         self._in_state: dict[tuple[Any, Any], tuple[Any, ...]] = {}
 
     def get_all_actions(self, state: Any = None, history: tuple[Any, ...] | None = None) -> list[Any]:
