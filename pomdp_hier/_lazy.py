@@ -1,0 +1,39 @@
+"""Names that are imported when they are first used, so that ``import pomdp_hier`` costs next to nothing.
+
+pomdp-py alone takes a second to import; somebody who only scores a hierarchy, or asks the command line for help, should
+not wait for it. (PEP 562)
+"""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+__all__ = ["attach"]
+
+
+def attach(
+    package: str, homes: Mapping[str, str], namespace: dict[str, Any]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The module-level ``__getattr__`` and ``__dir__`` of a package whose names live in other modules.
+
+    Args:
+        package: the package's ``__name__``.
+        homes: the module of each name.
+        namespace: the package's ``globals()``, where a name is kept once it was asked for.
+
+    Example:
+        >>> get, names = attach("demo", {"sqrt": "math"}, {})
+        >>> get("sqrt")(9.0), names()
+        (3.0, ['sqrt'])
+    """
+
+    def __getattr__(name: str) -> Any:  # noqa: N807  # the name that PEP 562 asks for
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        namespace[name] = value = getattr(import_module(homes[name]), name)
+        return value
+
+    def __dir__() -> list[str]:  # noqa: N807  # the name that PEP 562 asks for
+        return sorted({*namespace, *homes})
+
+    return __getattr__, __dir__
