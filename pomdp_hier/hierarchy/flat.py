@@ -398,8 +398,6 @@ def _check_parents(parent: IntArray, n_items: int, labels: tuple[Hashable, ...] 
         return listed(nodes if labels is None else [labels[node] for node in nodes])
 
     n_nodes = parent.size
-    if not 0 < n_items <= n_nodes:
-        raise HierarchyError(f"a hierarchy of {n_items} items and {n_nodes} nodes: there must be an item at least")
     bad = np.flatnonzero((parent < -1) | (parent >= n_nodes) | ((parent >= 0) & (parent < n_items)))
     if bad.size:
         raise HierarchyError(
@@ -412,6 +410,8 @@ def _check_parents(parent: IntArray, n_items: int, labels: tuple[Hashable, ...] 
             f"the parents run in a cycle of {counted(len(cycle), 'node')}: {named(cycle)}, each below the next and "
             "the last below the first; remove one of these links"
         )
+    if not 0 < n_items <= n_nodes:
+        raise HierarchyError(f"a hierarchy of {n_items} items and {n_nodes} nodes: there must be an item at least")
     roots = np.flatnonzero(parent < 0).tolist()
     if len(roots) > 1:
         raise HierarchyError(

@@ -22,13 +22,14 @@ _MOST_COPIES = 5_000_000
 class LinkedNodes:
     """Nodes in order of first appearance, and links from parents to children, both by position in ``ids``.
 
-    ``where`` says how the format calls a link in error texts ("edge", "row").
+    ``where`` says how the format calls a link in error texts ("edge", "row"), ``rows`` how it numbers them.
     """
 
     ids: list[Hashable]
     parents: IntArray | list[int]
     children: IntArray | list[int]
     where: str = "edge"
+    rows: Sequence[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,9 @@ def _single_links(nodes: LinkedNodes, notes: list[str]) -> tuple[IntArray, IntAr
     above, below = np.asarray(nodes.parents, dtype=np.int64), np.asarray(nodes.children, dtype=np.int64)
     own = np.flatnonzero(above == below)
     if own.size:
+        row = own[0] if nodes.rows is None else nodes.rows[own[0]]
         raise HierarchyError(
-            f"{nodes.where} {own[0]}: {shown(nodes.ids[above[own[0]]])} is its own parent (a self-loop); remove it"
+            f"{nodes.where} {row}: {shown(nodes.ids[above[own[0]]])} is its own parent (a self-loop); remove it"
         )
     first = np.sort(np.unique(above * len(nodes.ids) + below, return_index=True)[1])
     if first.size < above.size:

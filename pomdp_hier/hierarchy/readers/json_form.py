@@ -170,6 +170,6 @@ def as_json(
     else:
         form["labels"] = [name.item() if hasattr(name, "item") else name for name in labels]
     try:
-        return json.dumps(form, ensure_ascii=False, allow_nan=False)
+        return json.dumps(form, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise ReaderError(f"a label cannot be written as JSON: {error}; use strings or numbers") from None

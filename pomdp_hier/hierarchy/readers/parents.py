@@ -35,6 +35,7 @@ def read_parents(
         )
     position: dict[Hashable, int] = {}
     links: list[tuple[int, Hashable]] = []
+    link_rows: list[int] = []
     root_rows: dict[int, int] = {}
     for row, cells in enumerate(table.rows, 1):
         node, above = (cell.strip() if isinstance(cell, str) else cell for cell in (cells[id_at], cells[parent_at]))
@@ -49,6 +50,7 @@ def read_parents(
             root_rows.setdefault(place, row)
         else:
             links.append((place, above))
+            link_rows.append(row)
     undefined = list(dict.fromkeys(above for _, above in links if above not in position))
     if undefined:
         place = next(node for node, above in links if above not in position)
@@ -61,5 +63,6 @@ def read_parents(
         raise HierarchyError(
             f"{shown(list(position)[both])} has no parent in row {root_rows[both]}, but one in another row; remove one"
         )
-    nodes = LinkedNodes(list(position), [position[above] for _, above in links], [place for place, _ in links], "row")
+    above_places, below_places = [position[above] for _, above in links], [place for place, _ in links]
+    nodes = LinkedNodes(list(position), above_places, below_places, "row", link_rows)
     return plain_tree(nodes, text_ids(join) if table.is_text else join)

@@ -1,0 +1,107 @@
+"""scikit-learn, HDBSCAN and BERTopic."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.cluster.hierarchy import linkage
+from sklearn.cluster import AgglomerativeClustering
+
+from pomdp_hier.errors import HierarchyError, HierarchyWarning, ReaderError
+from pomdp_hier.hierarchy import Hierarchy
+
+X = np.random.default_rng(5).normal(size=(40, 2)) + np.repeat([[0, 0], [9, 9]], 20, axis=0)
+
+
+def test_sklearn_gives_scipys_tree() -> None:
+    model = AgglomerativeClustering(n_clusters=None, distance_threshold=0.0, linkage="average").fit(X)
+    tree = Hierarchy.from_sklearn(model)
+    assert tree == Hierarchy.from_linkage(linkage(X, "average"))
+    assert tree.singletons
+    with pytest.raises(ReaderError, match="AgglomerativeClustering has no children_"):
+        Hierarchy.from_sklearn(AgglomerativeClustering())
+
+
+def test_a_partial_sklearn_tree_needs_a_root() -> None:
+    near = np.abs(np.subtract.outer(np.arange(40), np.arange(40))) <= 1
+    model = AgglomerativeClustering(n_clusters=7, compute_full_tree=False, connectivity=near).fit(X)
+    with pytest.raises(HierarchyError, match=r"7 roots, expected one: .* \(7 in all\).*add_root=True"):
+        Hierarchy.from_sklearn(model)
+    tree = Hierarchy.from_sklearn(model, add_root=True)
+    assert tree.children(tree.root).size == 7
+    for below in tree.children(tree.root).tolist():
+        assert np.unique(model.labels_[tree.items(below)]).size == 1
+
+
+def condensed() -> np.ndarray:
+    """Two clusters of three rows, one row that fell out at the root."""
+    rows = [(7, 8, 0.1, 3), (7, 9, 0.1, 3), (7, 6, 0.2, 1), (8, 0, 1.0, 1), (8, 2, 1.0, 1), (8, 4, 1.0, 1)]
+    rows += [(9, 1, 1.0, 1), (9, 3, 1.0, 1), (9, 5, 1.0, 1)]
+    kinds = [("parent", np.intp), ("child", np.intp), ("lambda_val", float), ("child_size", np.intp)]
+    return np.array(rows, dtype=kinds)
+
+
+def test_hdbscan_condensed_trees_keep_row_numbers() -> None:
+    table = condensed()
+    model = SimpleNamespace(condensed_tree_=SimpleNamespace(to_numpy=lambda: table), fit=None)
+    for source in (table, pd.DataFrame(table), model, model.condensed_tree_):
+        tree = Hierarchy.from_hdbscan(source)
+        assert (tree.n_items, tree.root, tree.labels) == (7, 7, None)
+        assert sorted(tree.items(8).tolist()) == [0, 2, 4]
+        assert tree.is_cluster[:7].tolist() == [False] * 6 + [True]
+    with pytest.raises(ReaderError, match="has no single_linkage_tree_: fit it first"):
+        Hierarchy.from_hdbscan(model, tree="single_linkage")
+    with pytest.raises(ReaderError, match=r"dict has .*expected a fitted HDBSCAN"):
+        Hierarchy.from_hdbscan({})
+
+
+def test_hdbscan_single_linkage_trees() -> None:
+    Z = linkage(X, "single")
+    expected = Hierarchy.from_linkage(Z)
+    names = ["left_node", "right_node", "value", "cluster_size"]
+    structured = np.rec.fromarrays(list(Z.T), names=names)
+    frame = pd.DataFrame(Z, columns=["left_child", "right_child", "distance", "size"])
+    frame["parent"] = np.arange(40, 79)
+    for source in (Z, structured, frame, SimpleNamespace(_single_linkage_tree_=structured)):
+        assert Hierarchy.from_hdbscan(source, tree="single_linkage") == expected
+    assert not Hierarchy.from_hdbscan(Z, singletons=False).singletons
+
+
+def test_hdbscan_itself() -> None:
+    hdbscan = pytest.importorskip("hdbscan")
+    model = hdbscan.HDBSCAN(min_cluster_size=4).fit(X)
+    tree = Hierarchy.from_hdbscan(model)
+    assert tree.n_items == 40
+    assert Hierarchy.from_hdbscan(model, tree="single_linkage").n_nodes == 79
+    for label in range(2):
+        rows = np.flatnonzero(model.labels_ == label)
+        assert any(np.isin(rows, tree.items(node)).all() for node in tree.children(tree.root).tolist())
+
+
+TOPICS = pd.DataFrame(
+    {
+        "Parent_ID": ["4", "3"],
+        "Parent_Name": ["all", "pets"],
+        "Child_Left_ID": ["3", "0"],
+        "Child_Right_ID": ["2", "1"],
+    }
+)
+
+
+def test_bertopic_topics_and_documents() -> None:
+    topics = Hierarchy.from_bertopic(TOPICS)
+    assert topics == Hierarchy.from_children([[0, 1], [3, 2]], 3)
+    documents = Hierarchy.from_bertopic(TOPICS, topics=[2, 0, 1, 0])
+    assert [documents.items(node).tolist() for node in documents.path(1)] == [[1, 3, 2, 0], [1, 3, 2], [1, 3]]
+    with pytest.warns(HierarchyWarning, match=r"1 outlier document \(topic -1\)"):
+        tree = Hierarchy.from_bertopic(TOPICS, topics=[2, 0, 1, -1])
+    assert tree.children(tree.root).size == 3
+    with pytest.warns(HierarchyWarning, match=r"1 empty cluster dropped, no item below: \('topic', 1\)"):
+        Hierarchy.from_bertopic(TOPICS, topics=[2, 0])
+    with pytest.raises(ReaderError, match="topics 9 of the documents are not in the table"):
+        Hierarchy.from_bertopic(TOPICS, topics=[9])
+    with pytest.raises(ReaderError, match="has the columns 'a', expected 'Parent_ID'"):
+        Hierarchy.from_bertopic({"a": [1]})
+    with pytest.raises(ReaderError, match="row 1 has the topic 'x'"):
+        Hierarchy.from_bertopic([{"Parent_ID": "x", "Child_Left_ID": 0, "Child_Right_ID": 1}])

@@ -1,0 +1,99 @@
+"""Node objects: of anytree, bigtree and treelib, dictionaries, and classes of the same manners as others'."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pomdp_hier.errors import HierarchyError, HierarchyWarning, ReaderError
+from pomdp_hier.hierarchy import Hierarchy
+
+TREE = Hierarchy.from_children([[0, 1], [3, 2]], 3)
+
+
+def test_anytree() -> None:
+    anytree = pytest.importorskip("anytree")
+    root = anytree.Node("r")
+    a = anytree.Node("a", parent=root)
+    anytree.Node("x", parent=a)
+    anytree.Node("x", parent=a)
+    anytree.Node("z", parent=root)
+    tree = Hierarchy.from_nodes(root)
+    assert tree == TREE
+    assert tree.labels == ("x", "x", "z", "r", "a")
+    with pytest.raises(HierarchyError, match="in the tree several times: 'x'"):
+        Hierarchy.from_nodes(root, items=["x", "z"])
+
+
+def test_bigtree() -> None:
+    bigtree = pytest.importorskip("bigtree")
+    root = bigtree.list_to_tree(["r/a/x", "r/a/y", "r/z"])
+    assert Hierarchy.from_nodes(root) == TREE
+    assert Hierarchy.from_nodes(root, items=["z", "y", "x"]).item_labels == ("z", "y", "x")
+
+
+def test_treelib() -> None:
+    treelib = pytest.importorskip("treelib")
+    tree = treelib.Tree()
+    with pytest.raises(ReaderError, match="empty"):
+        Hierarchy.from_nodes(tree)
+    tree.create_node("Root", "r")
+    for name, parent in (("a", "r"), ("x", "a"), ("y", "a"), ("z", "r")):
+        tree.create_node("same tag", name, parent=parent)
+    assert Hierarchy.from_nodes(tree) == TREE
+    assert Hierarchy.from_nodes(tree).labels == ("x", "y", "z", "r", "a")
+
+
+def test_the_manners_of_dendropy_and_of_methods() -> None:
+    class Node:
+        def __init__(self, label: str | None, below: list["Node"], taxon: str | None = None) -> None:
+            self.label, self.below = label, below
+            self.taxon = None if taxon is None else SimpleNamespace(label=taxon)
+
+        def child_nodes(self) -> list["Node"]:
+            return self.below
+
+    root = Node(None, [Node("a", [Node(None, [], "x"), Node(None, [], "y")]), Node(None, [], "z")])
+    assert Hierarchy.from_nodes(SimpleNamespace(seed_node=root)).labels == ("x", "y", "z", None, "a")
+    assert Hierarchy.from_nodes(root) == TREE
+
+
+def test_functions_and_keys() -> None:
+    below: dict[str, list[str]] = {"r": ["a", "z"], "a": ["x", "y"]}
+    assert Hierarchy.from_nodes("r", children=lambda name: below.get(name, []), name=str) == TREE
+    nested = {"n": "r", "kids": [{"n": "a", "kids": [{"n": "x"}, {"n": "y"}]}, {"n": "z"}]}
+    assert Hierarchy.from_nodes(nested, children="kids", name="n") == TREE
+    with pytest.raises(ReaderError, match="a node of type dict has no title: pass name="):
+        Hierarchy.from_nodes(nested, children="kids", name="title")
+    with pytest.raises(ReaderError, match="a node of type object has no children or child_nodes: pass children="):
+        Hierarchy.from_nodes(object())
+    with pytest.raises(ReaderError, match="expected a list of nodes"):
+        Hierarchy.from_nodes({"children": "ab"})
+    with pytest.raises(ReaderError, match=r"a node is named \{\}"):
+        Hierarchy.from_nodes({"children": [{"name": {}}]})
+
+
+def test_cycles_and_several_parents_of_one_object() -> None:
+    a: dict[str, Any] = {"name": "a", "children": []}
+    b = {"name": "b", "children": [a]}
+    a["children"].append(b)
+    with pytest.raises(HierarchyError, match="cycle of 2 nodes"):
+        Hierarchy.from_nodes({"name": "r", "children": [a]})
+    with pytest.raises(HierarchyError, match="cycle of 2 nodes"):
+        Hierarchy.from_nodes(a)
+    shared = {"name": "x"}
+    dag = {"name": "r", "children": [{"name": "p", "children": [shared]}, {"name": "q", "children": [shared]}]}
+    with pytest.raises(HierarchyError, match=r"'x' \(parents 'p', 'q'\)"):
+        Hierarchy.from_nodes(dag)
+    with pytest.warns(HierarchyWarning, match="1 copy made"):
+        assert Hierarchy.from_nodes(dag, on_multiple_parents="duplicate").n_items == 2
+
+
+def test_a_deep_chain_of_objects() -> None:
+    node: Any = SimpleNamespace(name="leaf", children=())
+    for _ in range(20_000):
+        node = SimpleNamespace(name=None, children=(node,))
+    with pytest.warns(HierarchyWarning, match="19,999 nodes with one child"):
+        assert Hierarchy.from_nodes(node).height == 19_999
+    while node.children:  # freed level by level: dropping the chain at once would recurse in the interpreter
+        node = node.children[0]

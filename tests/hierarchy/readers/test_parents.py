@@ -1,0 +1,90 @@
+"""Parent tables from CSV, frames, dictionaries and rows."""
+
+from pathlib import Path
+
+import pandas as pd
+import polars as pl
+import pytest
+
+from pomdp_hier.errors import HierarchyError, HierarchyWarning, ParameterError, ReaderError
+from pomdp_hier.hierarchy import Hierarchy
+
+TREE = Hierarchy.from_edges([("r", "a"), ("a", "x"), ("a", "y"), ("r", "z")], items=["x", "y", "z"])
+COLUMNS = {"id": ["x", "y", "z", "a", "r"], "parent": ["a", "a", "r", "r", None]}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "id,parent\nx,a\ny,a\nz,r\na,r\nr,\n",
+        b"\xef\xbb\xbfid;parent\r\nx;a\r\n y ; a\r\n\r\nz;r\r\na;r\r\nr;\r\n",
+        'Parent_ID\tname\tid\na\t"X, 1"\tx\na\tY\ty\nr\tZ\tz\nr\tA\ta\n\tR\tr\n',
+        COLUMNS,
+        dict(zip(*COLUMNS.values(), strict=True)),
+        list(zip(*COLUMNS.values(), strict=True)),
+        [{"id": "x", "parent": "a"}, {"id": "y", "parent": "a"}, {"id": "z", "parent": "r"},
+         {"id": "a", "parent": "r"}, {"id": "r"}],
+        pd.DataFrame(COLUMNS),
+        pl.DataFrame(COLUMNS),
+    ],
+)  # fmt: skip
+def test_the_same_table_in_every_form(source: object) -> None:
+    tree = Hierarchy.from_parents(source)
+    assert tree == TREE
+    assert tree.labels == ("x", "y", "z", "a", "r")
+
+
+def test_columns_may_be_named_and_files_read(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text("key,up\nr,\n0,r\n1,r\n", encoding="utf-8")
+    assert Hierarchy.from_parents(path, id="key", parent="up") == Hierarchy.from_children([[0, 1]], 2)
+    assert Hierarchy.from_parents(str(path), n_items=2, id="key", parent="up").item_labels == ("0", "1")
+    assert Hierarchy.from_parents(str(path), items=[1, 0], id="key", parent="up").item_labels == ("1", "0")
+    with pytest.raises(ReaderError, match="has the columns 'key', 'up', expected 'id' and 'parent'"):
+        Hierarchy.from_parents(path)
+    with pytest.raises(ParameterError, match="no column 'top': the table has 'key', 'up'"):
+        Hierarchy.from_parents(path, parent="top", id="key")
+    with pytest.raises(ParameterError, match="delimiter='ab'"):
+        Hierarchy.from_parents(path, delimiter="ab")
+
+
+def test_numbers_with_blanks_are_still_numbers() -> None:
+    frame = pd.DataFrame({"id": [0, 1, 2, 3], "parent": [2, 2, 3, float("nan")]})
+    with pytest.warns(HierarchyWarning, match="1 node with one child"):
+        assert Hierarchy.from_parents(frame).labels is None
+    with pytest.warns(HierarchyWarning, match="1 doubled row dropped, to 'a'"):
+        Hierarchy.from_parents([("r", None), ("a", "r"), ("b", "r"), ("a", "r")])
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ("id,parent\na,\nb,d\nd,c\nc,b\n", "cycle of 3 nodes: 'b', 'd', 'c'"),
+        ("id,parent\na,\nb,\nc,b\n", "2 roots, expected one: 'a', 'b'"),
+        ("id,parent\na,\nb,b\n", "row 2: 'b' is its own parent"),
+        ("id,parent\na,\nb,q\nc,q\n", r"1 parent without a row: 'q' \(first as the parent of 'b'\)"),
+        ("id,parent\na,\n,a\n", "row 2 has no id"),
+        ("id,parent\na,\nb,a\nb,\n", "'b' has no parent in row 3, but one in another row"),
+        ("id,parent\na,\nb,a\nc,b\nc,a\n", r"'c' \(parents 'b', 'a'\)"),
+        ("id,parent\na,\nb\n", r"row 2 \(line 3\) has 1 cells, the header has 2"),
+        ('id,parent\na,\n"b,a\n', "not CSV: .* in line 3"),
+        ("id,id\na,b\n", "names a column twice"),
+        ("\n\n", "the CSV is empty"),
+        ("id,parent\n", "there must be an item"),
+        (b"id,parent\na,\xe9\n", "not UTF-8: byte 12 is 0xe9"),
+        ({"id": ["a"], "parent": [None, "a"]}, "not lists of one length"),
+        ([("a", None), ("b",)], "row 2 is .*, expected 2 cells: 'id', 'parent'"),
+        ([("a", None), (["b"], "a")], "row 2 is .*ids are strings or numbers"),
+        (7, "got 7, expected CSV"),
+    ],
+)
+def test_wrong_tables_are_refused(source: object, text: str) -> None:
+    with pytest.raises(HierarchyError, match=text):
+        Hierarchy.from_parents(source)
+
+
+def test_several_parents_and_roots_when_asked() -> None:
+    rows = [("r", None), ("s", None), ("x", "r"), ("x", "s"), ("y", "s")]
+    with pytest.warns(HierarchyWarning, match="the first was kept: 'x'"):
+        tree = Hierarchy.from_parents(rows, add_root=True, on_multiple_parents="first")
+    assert tree.labels == ("x", "y", "r", "s", None)

@@ -1,0 +1,162 @@
+"""One tree through every reader is one Hierarchy; no reader gives way under arbitrary input."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import networkx as nx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pomdp_hier.errors import PomdpHierError
+from pomdp_hier.hierarchy import Hierarchy
+from tests.hierarchy_oracle import Node, Sample, samples
+
+pytestmark = pytest.mark.filterwarnings("ignore::pomdp_hier.errors.HierarchyWarning")
+
+
+def name(node: Node) -> str:
+    return f"item {node.item}" if node.item is not None else f"c{node.number}"
+
+
+def nested(node: Node) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": name(node)}
+    if node.item is None:
+        found["children"] = [nested(child) for child in node.children]
+    return found
+
+
+def newick(node: Node) -> str:
+    below = "(" + ",".join(map(newick, node.children)) + ")" if node.children else ""
+    return f"{below}'{name(node)}':1"
+
+
+def paths(node: Node, above: tuple[str, ...] = ()) -> dict[int, tuple[str, ...]]:
+    if node.item is not None:
+        return {node.item: above}
+    return {i: p for child in node.children for i, p in paths(child, (*above, name(node))).items()}
+
+
+@settings(max_examples=100, deadline=None)
+@given(samples(), st.booleans(), st.randoms(use_true_random=False))
+def test_the_same_tree_through_every_reader(sample: Sample, singletons: bool, random: Any) -> None:
+    tree = sample.hierarchy(singletons)
+    items = [f"item {item}" for item in range(sample.n_items)]
+    links = [(parent, node) for node, _, parent in sample.root.walk() if parent is not None]
+    edges = [(name(parent), name(node)) for parent, node in links]
+    numbered = [[parent.number, node.number] for parent, node in links]
+    random.shuffle(edges)
+    random.shuffle(numbered)
+    rows = [(name(sample.root), None), *((child, parent) for parent, child in edges)]
+    nested_text = json.dumps(nested(sample.root))
+    found: dict[str, Hierarchy] = {
+        "parents": Hierarchy.from_parents(rows, items=items, singletons=singletons),
+        "csv": Hierarchy.from_parents(
+            "id,parent\n" + "".join(f"{child},{parent or ''}\n" for child, parent in rows), items=items,
+            singletons=singletons,
+        ),
+        "newick": Hierarchy.from_newick(newick(sample.root) + ";", items=items, singletons=singletons),
+        "written newick": Hierarchy.from_newick(tree.to_newick(), singletons=singletons),
+        "nested": Hierarchy.from_json(nested_text, form="nested", items=items, singletons=singletons),
+        "nodes": Hierarchy.from_nodes(nested(sample.root), items=items, singletons=singletons),
+        "written json": Hierarchy.from_json(tree.to_json()),
+        "networkx": Hierarchy.from_networkx(tree.to_networkx(), n_items=tree.n_items, singletons=singletons),
+        "children": Hierarchy.from_children(tree.to_children(), tree.n_items, singletons=singletons),
+    }  # fmt: skip
+    if sample.root.item is None:
+        graph = nx.DiGraph(edges)
+        found["edges"] = Hierarchy.from_edges(edges, items=items, singletons=singletons)
+        found["numbered"] = Hierarchy.from_edges(numbered, n_items=sample.n_items, singletons=singletons)
+        found["graph"] = Hierarchy.from_networkx(graph, items=items, singletons=singletons)
+        found["json"] = Hierarchy.from_json({"edges": numbered, "n_items": sample.n_items}, singletons=singletons)
+        below = {item: path[1:] for item, path in paths(sample.root).items()}
+        if all(below.values()):  # no item right below the root, whose category would be the empty path
+            table = "item,path\n" + "".join(f"{item},{' > '.join(path)}\n" for item, path in below.items())
+            joined = Hierarchy.from_paths(table, items=range(sample.n_items), singletons=singletons)
+            found["paths"] = joined
+    for reader, other in found.items():
+        assert other == tree, reader
+        assert hash(other) == hash(tree)
+
+
+READERS: dict[str, Callable[..., Hierarchy]] = {
+    "parents": Hierarchy.from_parents,
+    "paths": Hierarchy.from_paths,
+    "paths as a table": lambda source, **options: Hierarchy.from_paths(source, form="table", **options),
+    "paths of categories": lambda source, **options: Hierarchy.from_paths(source, ends_in="category", **options),
+    "newick": Hierarchy.from_newick,
+    "json": Hierarchy.from_json,
+}
+PIECES = st.sampled_from(
+    [*"()[]{},:;'\"<>|/\\#&=-+.", "\n", "\r", "\t", "\0", "\ufeff", "\x85", "a", "b", "0", "1", "1e5", "nan", "id",
+     "parent", "item", "path", "children", "edges", "n_items", " > ", "null", "é", "[[0,1],[2,3]]", "(a,b)", "1 - "]
+)  # fmt: skip
+OPTIONS = st.fixed_dictionaries(
+    {
+        "on_multiple_parents": st.sampled_from(["error", "first", "duplicate"]),
+        "items_at_inner": st.sampled_from(["leaf", "error"]),
+        "singletons": st.booleans(),
+    },
+    optional={"items": st.lists(st.sampled_from(["a", "b", "0", "1", 0, 1, None]), max_size=4)},
+)
+
+
+@pytest.mark.parametrize("reader", READERS)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    text=st.one_of(st.text(), st.lists(PIECES, max_size=40).map("".join)),
+    noise=st.binary(max_size=3),
+    as_bytes=st.booleans(),
+    options=OPTIONS,
+)
+def test_no_reader_raises_anything_but_ours_on_text(
+    reader: str, text: str, noise: bytes, as_bytes: bool, options: dict[str, Any]
+) -> None:
+    source: str | bytes = text + "\n"
+    if as_bytes:
+        source = text.encode("utf-8", "surrogatepass") + noise
+    try:
+        tree = READERS[reader](source, **options)
+    except PomdpHierError:
+        return
+    assert tree.to_text()
+    assert Hierarchy.from_json(tree.to_json()) == tree
+
+
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(-1, 6), st.sampled_from(["", "a", "b", "r", 1.5, 10**30]))
+KEYS = st.sampled_from(
+    ["children", "edges", "n_items", "items", "labels", "singletons", "name", "id", "parent", "path"]
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(st.lists(inner, max_size=5), st.dictionaries(KEYS, inner, max_size=4)),
+    max_leaves=20,
+)
+
+
+@pytest.mark.parametrize(
+    "reader",
+    [
+        Hierarchy.from_json,
+        Hierarchy.from_edges,
+        Hierarchy.from_children,
+        Hierarchy.from_linkage,
+        Hierarchy.from_parents,
+        Hierarchy.from_paths,
+        Hierarchy.from_nodes,
+        Hierarchy.from_hdbscan,
+        Hierarchy.from_sklearn,
+        Hierarchy.from_bertopic,
+        Hierarchy.from_networkx,
+    ],
+    ids=lambda reader: reader.__name__,
+)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(value=VALUES)
+def test_no_reader_raises_anything_but_ours_on_values(reader: Callable[[Any], Hierarchy], value: Any) -> None:
+    try:
+        tree = reader(value)
+    except PomdpHierError:
+        return
+    assert tree.to_text()
