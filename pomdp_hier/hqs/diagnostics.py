@@ -9,6 +9,7 @@ cluster of x, and ``eta_t`` the guidance to the right child at level t,
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from pomdp_hier.hqs.diagnostics_walk import (
     Copies,
     Step,
     first_choice,
-    greedy_ends,
+    greedy_trail,
     own_steps,
     row_keys,
     search_task,
@@ -51,6 +52,8 @@ class Diagnosis:
         stops: The number of items whose search stops there ``[n_nodes]``.
         perfect: The reward of each item's leaf cluster, the most its search could be worth ``[N]``.
         ends_at: Where a searcher for the item ends who always takes the most alike child ``[N]``.
+        end_probabilities: The probability of ending there, by that way ``[N]``.
+        turn_probabilities: The probability of having taken the wrong child of ``lost_to`` ``[N]``, 0 for none.
         lost_level: The level at which that searcher leaves the item's path, -1 if it never does so for worse ``[N]``.
         lost_to: The wrong child taken there, -1 for none ``[N]``.
         pair_child: Siblings that are mixed up: the right one ``[P]``.
@@ -70,6 +73,8 @@ class Diagnosis:
     stops: Ints
     perfect: Floats
     ends_at: Ints
+    end_probabilities: Floats
+    turn_probabilities: Floats
     lost_level: Ints
     lost_to: Ints
     pair_child: Ints
@@ -127,17 +132,31 @@ def diagnose(
     """
     if result is None:
         result = evaluate(X, hierarchy, **settings)
-    if len(result.values) != hierarchy.n_items:
-        raise ParameterError(
-            f"the result is of {len(result.values)} items, but the hierarchy has {hierarchy.n_items}; leave it out, or "
-            "give that of this hierarchy"
-        )
+    else:
+        _check_result(result, hierarchy, settings)
     task = search_task(X, hierarchy, **settings)
     keys = row_keys(X, settings.get("similarity", "cosine")) if interchangeable is None else interchangeable
     count = _Count(task, result, Copies(hierarchy, keys))
     for step in own_steps(task):
         count.add(step)
     return count.diagnosis()
+
+
+def _check_result(result: HQSResult, hierarchy: Hierarchy, settings: dict[str, Any]) -> None:
+    """Raises if a result is of another tree or other settings than those given, as far as it says."""
+    if len(result.values) != hierarchy.n_items:
+        raise ParameterError(
+            f"the result is of {len(result.values)} items, but the hierarchy has {hierarchy.n_items}; leave it out, or "
+            "give that of this hierarchy"
+        )
+    usual = signature(evaluate).parameters
+    for name, value in result.config.items():
+        given = settings.get(name, usual[name].default) if name in usual else value
+        plain = isinstance(given, str | int | float) and isinstance(value, str | int | float) and name != "engine"
+        if plain and given != value:
+            raise ParameterError(
+                f"the result was scored with {name}={value!r}, but here {name} is {given!r}; give the same settings"
+            )
 
 
 class _Count:
@@ -155,6 +174,7 @@ class _Count:
         self.misled = np.zeros(tree.n_nodes)
         self.lost_level = np.full(tree.n_items, -1)
         self.lost_to = np.full(tree.n_items, -1)
+        self.wrong_turn = np.zeros(tree.n_items)
         self._pair_rows: list[tuple[Ints, Ints, Floats]] = []
         self._waiting = 0
 
@@ -174,6 +194,7 @@ class _Count:
         own_eta = eta[step.own_at]
         here = np.where(taken, self.belief[step.items], 0.0)
         worth = here * (self.result.rewards[step.items] + 1.0)
+        before = self.belief[step.items]
         self.misled += np.bincount(step.nodes, weights=worth * _other(eta, step), minlength=n_nodes)
         self.arriving += np.bincount(step.own, weights=here * own_eta, minlength=n_nodes)
         self.belief[step.items] *= own_eta
@@ -191,6 +212,7 @@ class _Count:
         first = np.flatnonzero(step.misled(rival_at) & taken & (self.lost_level[step.items] < 0))
         self.lost_level[step.items[first]] = tree.levels[step.nodes[first]]
         self.lost_to[step.items[first]] = step.children[rival_at[first]]
+        self.wrong_turn[step.items[first]] = before[first] * eta[rival_at[first]]
 
     def diagnosis(self) -> Diagnosis:
         """The record."""
@@ -198,10 +220,12 @@ class _Count:
         perfect = self.task.rewards.reward[self.deepest]
         early = perfect - result.rewards
         left = np.flatnonzero(self.lost_level >= 0)
-        ends = result.stop_nodes.copy()
-        ends[left] = greedy_ends(self.task, left, self.lost_to[left])
+        ends, end_probabilities = result.stop_nodes.copy(), result.path_probabilities.copy()
+        trail = greedy_trail(self.task, left, self.lost_to[left], self.wrong_turn[left])
+        ends[left], end_probabilities[left] = trail.ends, trail.end_probabilities
         found = left[self.copies.inside(left, ends[left])]
         self.lost_level[found] = self.lost_to[found] = -1
+        self.wrong_turn[found] = 0.0
         child, rival, amounts = _summed(self._pair_rows, tree.n_nodes)
         return Diagnosis(
             hierarchy=tree,
@@ -214,6 +238,8 @@ class _Count:
             stops=np.bincount(result.stop_nodes, minlength=tree.n_nodes),
             perfect=perfect,
             ends_at=ends,
+            end_probabilities=end_probabilities,
+            turn_probabilities=self.wrong_turn,
             lost_level=self.lost_level,
             lost_to=self.lost_to,
             pair_child=child,

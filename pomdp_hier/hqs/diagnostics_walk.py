@@ -24,7 +24,7 @@ from pomdp_hier.hqs.engine_weigh import weigh
 from pomdp_hier.hqs.guidance import check_temperature, temperatures
 from pomdp_hier.hqs.reward import node_rewards
 
-__all__ = ["Bools", "Copies", "Step", "first_choice", "greedy_ends", "own_steps", "row_keys", "search_task"]
+__all__ = ["Bools", "Copies", "Step", "Trail", "first_choice", "greedy_trail", "own_steps", "row_keys", "search_task"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -43,10 +43,11 @@ def search_task(
     policy: Any = "one-step",
     reward: Any = None,
     enter_own_singleton: bool = True,
-    engine: str = "auto",
-    progress: bool = False,
+    **_: Any,
 ) -> Task:
     """The task that scoring with these settings is; a policy that is no stopping rule counts as the one-step policy.
+
+    Settings that only say how to run it, such as the engine, are not needed here.
 
     Raises:
         FeatureError: For features that cannot be used.
@@ -140,31 +141,53 @@ def own_steps(task: Task, items: Ints | None = None, until: Ints | None = None) 
             level += 1
 
 
-def greedy_ends(task: Task, items: Ints, nodes: Ints) -> Ints:
-    """Where searchers for these items end that stand at these nodes and go on to the most alike child, ``[m]``.
+@dataclass(frozen=True, eq=False)
+class Trail:
+    """The steps of searchers who always take the most alike child, in the order of levels.
+
+    Attributes:
+        rows: Whose step it is: an index into the items asked about ``[steps]``.
+        nodes: Where it leads ``[steps]``.
+        probabilities: The probability of having come there so ``[steps]``.
+        ends: Where each searcher ends ``[m]``.
+        end_probabilities: The probability of ending so ``[m]``.
+    """
+
+    rows: Ints
+    nodes: Ints
+    probabilities: Floats
+    ends: Ints
+    end_probabilities: Floats
+
+
+def greedy_trail(task: Task, items: Ints, nodes: Ints, probabilities: Floats) -> Trail:
+    """The steps of searchers for these items that stand at these nodes and go on to the most alike child.
 
     They descend as the task's rule tells them. A clairvoyant searcher is none that could be lost; it goes on by the
     one-step rule.
     """
     tree = task.hierarchy
-    ends = nodes.copy()
+    node, chance = nodes.copy(), probabilities.copy()
+    steps: list[tuple[Ints, Ints, Floats]] = []
     order = np.argsort(tree.starts[items], kind="stable")
     for low in range(0, len(order), task.affinity.batch_items):
         at = order[low : low + task.affinity.batch_items]
-        chosen = items[at]
-        batch = task.affinity.batch(chosen)
-        rows = np.arange(len(chosen))
-        node = nodes[at]
+        batch = task.affinity.batch(items[at])
+        rows = np.arange(len(at))
         while len(rows):
-            rows = rows[~tree.is_leaf[node[rows]]]
+            rows = rows[~tree.is_leaf[node[at[rows]]]]
             moved = []
-            for part in _pieces(tree, rows, node[rows]):
-                descends, best = _choose(task, batch, chosen, part, node[part])
-                node[part[descends]] = best[descends]
+            for part in _pieces(tree, rows, node[at[rows]]):
+                descends, best, eta = _choose(task, batch, items[at], part, node[at[part]])
+                gone = at[part[descends]]
+                node[gone] = best[descends]
+                chance[gone] *= eta[descends]
+                steps.append((gone, node[gone], chance[gone]))
                 moved.append(part[descends])
             rows = np.concatenate(moved) if moved else rows
-        ends[at] = node
-    return ends
+    none = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
+    who, where, how = (np.concatenate(column) for column in zip(none, *steps, strict=True))
+    return Trail(who, where, how, node, chance)
 
 
 class Copies:
@@ -237,27 +260,26 @@ def _step(tree: Hierarchy, batch: Batch, chosen: Ints, rows: Ints, nodes: Ints, 
     )
 
 
-def _choose(task: Task, batch: Batch, chosen: Ints, rows: Ints, nodes: Ints) -> tuple[Bools, Ints]:
-    """Whether each row goes on, and the most alike child of where it stands."""
+def _choose(task: Task, batch: Batch, chosen: Ints, rows: Ints, nodes: Ints) -> tuple[Bools, Ints, Floats]:
+    """Whether each row goes on, the most alike child of where it stands, and the guidance to that child."""
     children, counts = children_of(task.hierarchy, nodes)
     firsts = np.cumsum(counts) - counts
     similarities = batch.expand(rows, nodes)
-    best = children[_best_at(similarities, firsts, counts)]
+    best_at = _best_at(similarities, firsts, counts)
     eta, margin = weigh(task, similarities, firsts, counts, nodes, children)
     rule = task.rule
-    if isinstance(rule, SearchRoot):
-        return np.zeros(len(rows), dtype=bool), best
-    if isinstance(rule, Descend):
-        return np.ones(len(rows), dtype=bool), best
-    if isinstance(rule, StoppingRule):
-        return _ask(task, rule, nodes, children, firsts, eta), best
-    descends = margin >= 0 if rule.tie == "descend" else margin > 0
+    if isinstance(rule, SearchRoot | Descend):
+        descends = np.full(len(rows), isinstance(rule, Descend))
+    elif isinstance(rule, StoppingRule):
+        descends = _ask(task, rule, nodes, children, firsts, eta)
+    else:
+        descends = margin >= 0 if rule.tie == "descend" else margin > 0
     if isinstance(rule, LookAhead) and rule.depth != 1 and not descends.all():
         open_ = np.flatnonzero(~descends)
         at = ranges(firsts[open_], counts[open_])
         plan = Planner(task, rule, batch, chosen)
         descends[open_] = plan.descend(rows[open_], children[at], counts[open_], eta[at], margin[open_])
-    return descends, best
+    return descends, children[best_at], eta[best_at]
 
 
 def _ask(task: Task, rule: StoppingRule, nodes: Ints, children: Ints, firsts: Ints, eta: Floats) -> Bools:

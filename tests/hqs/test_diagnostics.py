@@ -206,6 +206,8 @@ def test_a_result_of_other_items_and_no_choice_at_all():
     small = Hierarchy.from_children([[0, 1]], 2)
     with pytest.raises(ParameterError, match="result is of 2 items"):
         diagnose(X, tree, evaluate(np.eye(2), small))
+    with pytest.raises(ParameterError, match=r"scored with delta=0\.2, but here delta is 0\.01"):
+        diagnose(X, tree, evaluate(X, tree, delta=0.2))
     flat = diagnose(np.eye(2), small)
     assert np.isnan(flat.first_branch)
     assert worst_nodes(flat) == lost_items(flat) == confusions(flat) == []
