@@ -3,9 +3,12 @@
 import io
 import pickle
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pomdp_hier.errors import ModelError, ParameterError
 from pomdp_hier.pomdp.belief import Belief
@@ -133,6 +136,13 @@ NUMBERS = {
 def test_numbers(text: str) -> None:
     problem = read_pomdp(PREAMBLE + REST + f"R: go : a : b : x {text}\n")
     assert problem.step_reward("a", "go", "b", "x") == NUMBERS[text]
+
+
+def test_a_colon_may_stand_before_the_number() -> None:
+    text = "T: go : a : a : 0.25 T: go : a : b : .75 T: go : a : c : 0 O: go : a : x : 1 O: go : a : y : 0 "
+    problem = read_pomdp(PREAMBLE + REST + text + "R: go : a : a : x : -3\n")
+    assert T(problem, "go")[0] == [0.25, 0.75, 0]
+    assert problem.step_reward("a", "go", "a", "x") == -3
 
 
 def test_signs_between_numbers_part_them() -> None:
@@ -397,3 +407,65 @@ def test_a_tolerance_that_is_none(tolerance: float) -> None:
 def test_errors_are_model_errors() -> None:
     with pytest.raises(ModelError):
         read_pomdp("states: 0\n")
+
+
+# --- against dense arrays written by slicing --------------------------------------------------------------------------
+
+SIZES = {"a": 2, "s": 3, "o": 2}
+NAMES = {"a": ["go", "stay"], "s": ["a", "b", "c"], "o": ["x", "y"]}
+PLACES = {"T": "ass", "O": "aso", "R": "asso"}
+
+
+def dense_shape(word: str) -> tuple[int, ...]:
+    return tuple(SIZES[kind] for kind in PLACES[word])
+
+
+@st.composite
+def statements(draw: st.DrawFn) -> tuple[str, tuple[str, tuple[Any, ...], np.ndarray]]:
+    """A random statement as text, and as (table, slices, values)."""
+    word = draw(st.sampled_from("TOR"))
+    kinds = PLACES[word]
+    named = draw(st.integers(2 if word == "R" else 1, len(kinds)))
+    slices: list[Any] = []
+    elements = []
+    for kind in kinds[:named]:
+        index = draw(st.integers(-1, SIZES[kind] - 1))
+        slices.append(slice(None) if index < 0 else index)
+        elements.append("*" if index < 0 else draw(st.sampled_from([str(index), NAMES[kind][index]])))
+    shape = dense_shape(word)[named:]
+    size = int(np.prod(shape))
+    head = f"{word}: {' : '.join(elements)}"
+    shorthand = draw(st.sampled_from(["uniform", "identity", "reset", None, None, None])) if word != "R" else None
+    if shorthand == "uniform" and shape:
+        return f"{head} uniform", (word, tuple(slices), np.full(shape, 1 / shape[-1]))
+    if shorthand == "identity" and word == "T" and named == 1:
+        return f"{head} identity", (word, tuple(slices), np.eye(3))
+    if shorthand == "reset" and word == "T" and shape:
+        return f"{head}\nreset", (word, tuple(slices), np.broadcast_to([0.5, 0.0, 0.5], shape))
+    values = draw(st.lists(st.sampled_from([0.0, 0.0, 0.25, 0.5, 1.0]), min_size=size, max_size=size))
+    return f"{head} {' '.join(map(str, values))}", (word, tuple(slices), np.reshape(values, shape))
+
+
+@given(st.lists(statements(), max_size=25))
+@settings(max_examples=150, deadline=None)
+def test_any_statements_mean_what_slices_of_dense_arrays_mean(drawn: list[Any]) -> None:
+    dense = {word: np.zeros(dense_shape(word)) for word in "TOR"}
+    dense["T"][:] = np.eye(3)
+    dense["O"][:] = 0.5
+    lines = [PREAMBLE, "start include: a c", "T: * identity", "O: * uniform"]
+    for line, (word, slices, values) in drawn:
+        lines.append(line)
+        dense[word][slices] = values
+    for word in "TO":  # an empty row is refused, so that it is given a first entry at the end
+        for a, s in np.argwhere(dense[word].sum(axis=-1) == 0):
+            lines.append(f"{word}: {a} : {s} : 0 1")
+            dense[word][a, s, 0] = 1
+    problem = read_pomdp("\n".join(lines), normalize=True)
+    for a, action in enumerate(problem.all_actions):
+        assert np.allclose(T(problem, action), dense["T"][a] / dense["T"][a].sum(-1, keepdims=True), rtol=0, atol=1e-15)
+        assert np.allclose(Z(problem, action), dense["O"][a] / dense["O"][a].sum(-1, keepdims=True), rtol=0, atol=1e-15)
+        for index in np.ndindex(3, 3, 2):
+            s, t, o = (NAMES[kind][i] for kind, i in zip("sso", index, strict=True))
+            assert problem.step_reward(s, action, t, o) == dense["R"][(a, *index)]
+        means = np.einsum("st,to,sto->s", T(problem, action), Z(problem, action), dense["R"][a])
+        assert np.allclose(problem.compiled.reward[a], means, rtol=0, atol=1e-14)

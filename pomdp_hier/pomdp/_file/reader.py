@@ -287,9 +287,9 @@ class Reader:
             at += 1
             if at >= n_tokens or tokens[at] != ":":
                 return places, at
-            if len(places) == len(spaces):
-                raise self._error(statement, at, "numbers", f"{statement.word} names at most {len(spaces)} elements")
             at += 1
+            if len(places) == len(spaces):
+                return places, at  # some files have a colon before the number
 
     def _element(self, statement: Statement, position: int, token: str, space: _Space) -> int:
         """The index of the element that a token means."""
