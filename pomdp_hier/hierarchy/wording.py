@@ -1,5 +1,6 @@
 """How error texts and warnings name nodes: a few of them, shortened, with a count."""
 
+import reprlib
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
@@ -10,14 +11,24 @@ from pomdp_hier.errors import HierarchyWarning
 __all__ = ["counted", "listed", "shown", "warn_user"]
 
 
-def shown(value: object, limit: int = 60) -> str:
-    """The value as an error text shows it: its repr, cut off after ``limit`` characters.
+class _Short(reprlib.Repr):
+    """A repr of bounded length and depth: what a user hands over may be long, deep, or unable to show itself."""
 
-    >>> shown("a" * 100, limit=10)
-    "'aaaaaa..."
+    def repr_int(self, x: int, level: int) -> str:
+        return repr(x) if x.bit_length() < 200 else f"<an integer of {x.bit_length()} bits>"
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """The value as an error text shows it: its repr, the middle left out if it is long.
+
+    >>> shown("a" * 100, limit=14), shown([[[[[[]]]]]])
+    ("'aaaa...aaaaa'", '[[[[...]]]]')
     """
-    text = repr(value[: limit + 1] if isinstance(value, (str, bytes)) else value)
-    return text if len(text) <= limit else text[: limit - 3] + "..."
+    short = _Short()
+    short.maxlevel, short.maxtuple, short.maxlist, short.maxdict = 4, 6, 6, 4
+    short.maxstring = short.maxother = limit
+    text = short.repr(value)
+    return text if len(text) <= 4 * limit else text[: 4 * limit] + "..."
 
 
 def listed(values: Sequence[object] | Iterable[object], count: int | None = None, limit: int = 5) -> str:

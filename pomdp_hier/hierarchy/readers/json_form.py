@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Hashable, Sequence
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal
 
 from pomdp_hier.errors import ReaderError
 from pomdp_hier.hierarchy.readers.children import read_children
 from pomdp_hier.hierarchy.readers.edges import read_edges
 from pomdp_hier.hierarchy.readers.graph import Join
+from pomdp_hier.hierarchy.readers.json_deep import not_json, parse_deep_json, refuse_constant
 from pomdp_hier.hierarchy.readers.nodes import read_nodes
 from pomdp_hier.hierarchy.readers.plain import PlainTree, checked_choice
 from pomdp_hier.hierarchy.readers.sources import TextSource, read_text
@@ -29,17 +30,13 @@ def parse_json(source: TextSource | Any) -> Any:
         return source
     text = read_text(source, is_text=lambda text: text.lstrip().startswith(("[", "{")))
 
-    def refuse(constant: str) -> NoReturn:
-        raise ReaderError(f"the JSON holds {constant}, which is no id")
-
     try:
-        return json.loads(text, parse_constant=refuse)
+        return json.loads(text, parse_constant=refuse_constant)
     except json.JSONDecodeError as error:
-        raise ReaderError(
-            f"not JSON: {error.msg} at line {error.lineno}, column {error.colno} (character {error.pos} of "
-            f"{len(text)}); is the file cut off?"
-        ) from None
-    except (RecursionError, ValueError) as error:
+        raise not_json(text, error.msg, error.pos) from None
+    except RecursionError:
+        return parse_deep_json(text)
+    except ValueError as error:  # an integer of more digits than Python converts
         raise ReaderError(f"the JSON cannot be parsed: {error}") from None
 
 
