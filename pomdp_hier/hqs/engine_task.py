@@ -29,6 +29,7 @@ class Task:
         temperatures: ``delta_t`` of each level, ``[height + 1]``.
         rule: When to stop.
         enter_own_singleton: Whether an item's search may step into the cluster that holds this item alone.
+        threads: Threads for the numba engine; None for one per usable CPU. The result does not depend on it.
     """
 
     affinity: Affinity
@@ -36,6 +37,7 @@ class Task:
     temperatures: npt.NDArray[np.float64]
     rule: Rule
     enter_own_singleton: bool
+    threads: int | None = None
 
     @property
     def hierarchy(self) -> Hierarchy:

@@ -17,7 +17,7 @@ from pomdp_hier.hqs.engine_rules import LookAhead
 from pomdp_hier.hqs.score import evaluate
 from tests import scorer_oracle as oracle
 
-ENGINES = ["numpy"]
+ENGINES = ["numpy", "numba"]
 
 
 def manhattan(items, cluster):

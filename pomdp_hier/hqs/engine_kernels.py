@@ -1,0 +1,444 @@
+"""The engine's inner loops for numba: one item after another, from the root to where its search stops.
+
+Everything an item needs lies in a few rows of the clusters' sums, so that one item takes as long as its dot products
+take. Importing this module needs numba.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar, cast
+
+import numba
+import numpy as np
+
+__all__ = ["COSINE", "INVERSE", "NEGATIVE", "Forest", "Options", "Table", "descend_all", "plan_all"]
+
+COSINE, INVERSE, NEGATIVE = 0, 1, 2
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_njit: Any = numba.njit
+_OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, "error_model": "numpy"}
+
+
+def compiled(function: Function) -> Function:
+    """Compiles to machine code, kept on disk where that is possible; sums may be reordered, NaN stays NaN."""
+    try:
+        return cast(Function, _njit(cache=True, **_OPTIONS)(function))
+    except RuntimeError:  # no directory to keep the code in
+        return cast(Function, _njit(**_OPTIONS)(function))
+
+
+def inlined(function: Function) -> Function:
+    """Compiles into its callers by LLVM.
+
+    A call would hand over two dozen arrays, and numba's own inlining drops fastmath: either doubles the time of a node.
+    """
+    return cast(Function, _njit(forceinline=True, **_OPTIONS)(function))
+
+
+class Forest(NamedTuple):
+    """The tree, its rewards and its temperatures, each node's numbers side by side."""
+
+    root: int
+    places: Any  # [n_nodes, 6], int64: first child, number of children, start, size, level, own singleton's parent
+    worths: Any  # [n_nodes, 3]: reward, rise, potential
+    child_nodes: Any
+    temperatures: Any
+
+
+FIRST, COUNT, START, SIZE, LEVEL, LAST = range(6)
+REWARD, RISE, POTENTIAL = range(3)
+
+
+class Options(NamedTuple):
+    """The similarity and its options."""
+
+    kind: int
+    leave_out: bool
+    mean: bool
+    epsilon: float
+    fixed: bool  # whether the similarity to an item's own singleton is own_singleton
+    own_singleton: float
+
+
+class Table(NamedTuple):
+    """Features, what prepares their rows, and the clusters' sums; see DenseAffinity."""
+
+    features: Any
+    scales: Any  # [N, 2]: largest, length
+    centre: Any
+    sums: Any
+
+
+@compiled
+def _prepare(features: Any, scales: Any, centre: Any, kind: int, item: int, row: Any) -> None:
+    if kind == COSINE:
+        largest, length = scales[item, 0], scales[item, 1]
+        for d in range(row.shape[0]):
+            row[d] = features[item, d] / largest / length
+    else:
+        for d in range(row.shape[0]):
+            row[d] = features[item, d] - centre[d]
+
+
+@compiled
+def _dot_sum(sums: Any, k: int, row: Any) -> Any:
+    total = 0.0
+    for d in range(row.shape[0]):
+        total += sums[k, d] * row[d]
+    return total
+
+
+@compiled
+def _dot_item(features: Any, scales: Any, item: int, row: Any) -> Any:
+    largest = scales[item, 0]
+    total = 0.0
+    if 1e-200 < largest < 1e200:
+        for d in range(row.shape[0]):
+            total += features[item, d] * row[d]
+        return total / (largest * scales[item, 1])
+    for d in range(row.shape[0]):
+        total += features[item, d] / largest * row[d]
+    return total / scales[item, 1]
+
+
+@compiled
+def _square_to_centroid(sums: Any, k: int, size: int, row: Any) -> Any:
+    total, part = 0.0, 1.0 / size
+    for d in range(row.shape[0]):
+        gap = row[d] - sums[k, d] * part
+        total += gap * gap
+    return total
+
+
+@compiled
+def _square_to_item(features: Any, centre: Any, item: int, row: Any) -> Any:
+    total = 0.0
+    for d in range(row.shape[0]):
+        gap = row[d] - (features[item, d] - centre[d])
+        total += gap * gap
+    return total
+
+
+@inlined
+def _weigh(
+    places: Any,
+    worths: Any,
+    child_nodes: Any,
+    temperatures: Any,
+    features: Any,
+    scales: Any,
+    centre: Any,
+    sums: Any,
+    options: Options,
+    node: int,
+    position: int,
+    row: Any,
+    square: float,
+    eta: Any,
+    at: int,
+) -> tuple[int, Any]:
+    """Writes the guidance to the children to ``eta[at:]``; returns the rank of the own child (or -1) and the margin."""
+    low, count = places[node, FIRST], places[node, COUNT]
+    n_items, own, top = features.shape[0], -1, -np.inf
+    for rank in range(count):
+        child = child_nodes[low + rank]
+        size = places[child, SIZE]
+        inside = 0 <= position - places[child, START] < size
+        if inside:
+            own = rank
+        if inside and size == 1 and options.fixed:
+            value = options.own_singleton
+        elif options.kind == COSINE:
+            single = child < n_items
+            value = _dot_item(features, scales, child, row) if single else _dot_sum(sums, child - n_items, row)
+            if inside and options.leave_out:
+                value = (value - square) / max(size - 1, 1)
+            else:
+                value /= size
+        else:
+            if inside and size == 1:
+                value = 0.0
+            elif child < n_items:
+                value = _square_to_item(features, centre, child, row)
+            else:
+                value = _square_to_centroid(sums, child - n_items, size, row)
+                if inside and options.leave_out:
+                    value *= (size / (size - 1)) ** 2
+            if options.mean:
+                value /= row.shape[0]
+            value = 1.0 / (value + options.epsilon) if options.kind == INVERSE else -np.sqrt(value)
+        eta[at + rank] = value
+        top = max(top, value)
+    temperature, total = temperatures[places[node, LEVEL]], 0.0
+    for rank in range(count):
+        gap = eta[at + rank] - top
+        weight = np.exp(gap / temperature) if gap < 0.0 else 1.0
+        eta[at + rank] = weight
+        total += weight
+    worth, margin = 1.0 + worths[node, REWARD], 0.0
+    for rank in range(count):
+        share = eta[at + rank] / total
+        eta[at + rank] = share
+        margin += share * (share * worths[child_nodes[low + rank], RISE] - worth * (1.0 - share))
+    return own, margin
+
+
+@compiled
+def _square(row: Any) -> Any:
+    total = 0.0
+    for d in range(row.shape[0]):
+        total += row[d] * row[d]
+    return total
+
+
+@compiled
+def descend_all(
+    forest: Forest,
+    table: Table,
+    options: Options,
+    items: Any,
+    policy: int,
+    tie_descends: bool,
+    enter_own_singleton: bool,
+    widest: int,
+    nodes: Any,
+    probabilities: Any,
+) -> None:
+    """Writes where each item's search stops. Policies: 0 one step, 1 to the leaf, 2 the best stop in hindsight."""
+    places, worths, child_nodes, temperatures = forest.places, forest.worths, forest.child_nodes, forest.temperatures
+    features, scales, centre, sums = table.features, table.scales, table.centre, table.sums
+    row, eta = np.empty(features.shape[1]), np.empty(widest)
+    for j in range(len(items)):
+        item = items[j]
+        position = places[item, START]
+        _prepare(features, scales, centre, options.kind, item, row)
+        square = _square(row)
+        node, probability = forest.root, 1.0
+        best_node, best_probability, best = node, 1.0, 1.0 + worths[node, REWARD]
+        while places[node, COUNT] > 0:
+            if not enter_own_singleton and places[item, LAST] == node:
+                break
+            own, margin = _weigh(
+                places,
+                worths,
+                child_nodes,
+                temperatures,
+                features,
+                scales,
+                centre,
+                sums,
+                options,
+                node,
+                position,
+                row,
+                square,
+                eta,
+                0,
+            )
+            if policy == 0 and (margin < 0.0 or (margin == 0.0 and not tie_descends)):
+                break
+            probability *= eta[own]
+            node = child_nodes[places[node, FIRST] + own]
+            worth = probability * (1.0 + worths[node, REWARD])
+            if worth > best or (worth == best and tie_descends):
+                best_node, best_probability, best = node, probability, worth
+        if policy == 2:
+            node, probability = best_node, best_probability
+        nodes[j], probabilities[j] = node, probability
+
+
+@compiled
+def _open_frame(
+    forest: Forest,
+    table: Table,
+    options: Options,
+    item: int,
+    row: Any,
+    square: float,
+    enter_own_singleton: bool,
+    node: int,
+    can_go_on: bool,
+    first: int,
+    weights: Any,
+    potentials: Any,
+) -> tuple[Any, Any]:
+    """Writes ``eta**2`` and the potential of the node's children at ``first``; returns bounds of the node's margin."""
+    places, worths, child_nodes, temperatures = forest.places, forest.worths, forest.child_nodes, forest.temperatures
+    features, scales, centre, sums = table.features, table.scales, table.centre, table.sums
+    position = places[item, START]
+    _, margin = _weigh(
+        places,
+        worths,
+        child_nodes,
+        temperatures,
+        features,
+        scales,
+        centre,
+        sums,
+        options,
+        node,
+        position,
+        row,
+        square,
+        weights,
+        first,
+    )
+    low = places[node, FIRST]
+    upper = margin
+    for rank in range(places[node, COUNT]):
+        child = child_nodes[low + rank]
+        weights[first + rank] *= weights[first + rank]
+        potential = worths[child, POTENTIAL] if can_go_on else 0.0
+        if not enter_own_singleton and places[item, LAST] == child:
+            potential = 0.0
+        potentials[first + rank] = potential
+        upper += weights[first + rank] * potential
+    return margin, upper
+
+
+@compiled
+def _plans_to_descend(
+    forest: Forest,
+    table: Table,
+    options: Options,
+    item: int,
+    row: Any,
+    square: float,
+    start: int,
+    depth: int,
+    tie_descends: bool,
+    enter_own_singleton: bool,
+    weights: Any,
+    potentials: Any,
+    frames: Any,
+    bounds: Any,
+) -> bool:
+    """Whether planning ``depth`` steps makes descending from ``start`` worth it, decided between bounds.
+
+    Depth-first with a stack of frames (node, first child's place, child being looked at) and their bounds (low, high,
+    and the window that matters above): a node is left as soon as its gain lies outside the window.
+    """
+    places, child_nodes = forest.places, forest.child_nodes
+    top = 0
+    frames[0, 0], frames[0, 1] = start, 0
+    bounds[0, 0], bounds[0, 1] = _open_frame(
+        forest, table, options, item, row, square, enter_own_singleton, start, depth > 1, 0, weights, potentials
+    )
+    bounds[0, 2] = bounds[0, 3] = 0.0
+    while True:
+        node, first = frames[top, 0], frames[top, 1]
+        count = places[node, COUNT]
+        low, high = bounds[top, 0], bounds[top, 1]
+        if top == 0:
+            if low > 0.0 or (low == 0.0 and tie_descends):
+                return True
+            if high < 0.0 or (high == 0.0 and not tie_descends):
+                return False
+        chosen, most = -1, 0.0
+        if high > 0.0 and high >= bounds[top, 2] and low <= bounds[top, 3]:
+            for rank in range(count):
+                matter = weights[first + rank] * potentials[first + rank]
+                if matter > most:
+                    chosen, most = rank, matter
+        if chosen >= 0:
+            weight = weights[first + chosen]
+            frames[top, 2] = chosen
+            child = child_nodes[places[node, FIRST] + chosen]
+            bounds[top + 1, 2] = (bounds[top, 2] - (high - most)) / weight
+            bounds[top + 1, 3] = (bounds[top, 3] - low) / weight
+            top += 1
+            frames[top, 0], frames[top, 1] = child, first + count
+            bounds[top, 0], bounds[top, 1] = _open_frame(
+                forest,
+                table,
+                options,
+                item,
+                row,
+                square,
+                enter_own_singleton,
+                child,
+                depth > top + 1,
+                first + count,
+                weights,
+                potentials,
+            )
+            continue
+        if top == 0:
+            # Everything has been seen, and only rounding keeps the bounds apart.
+            return low > 0.0 or (low == 0.0 and tie_descends)
+        # Above the window the low bound is enough for the node above, below it the high bound; else they agree.
+        gain = max(low if low > bounds[top, 3] else high, 0.0)
+        top -= 1
+        place = frames[top, 1] + frames[top, 2]
+        bounds[top, 0] += weights[place] * gain
+        bounds[top, 1] += weights[place] * (gain - potentials[place])
+        potentials[place] = 0.0
+
+
+@compiled
+def plan_all(
+    forest: Forest,
+    table: Table,
+    options: Options,
+    items: Any,
+    depth: int,
+    tie_descends: bool,
+    enter_own_singleton: bool,
+    longest: int,
+    height: int,
+    nodes: Any,
+    probabilities: Any,
+) -> None:
+    """Writes where each item's search stops when it plans ``depth`` steps ahead at every node."""
+    places, worths, child_nodes, temperatures = forest.places, forest.worths, forest.child_nodes, forest.temperatures
+    features, scales, centre, sums = table.features, table.scales, table.centre, table.sums
+    row = np.empty(features.shape[1])
+    eta, weights, potentials = np.empty(longest), np.empty(longest), np.empty(longest)
+    frames, bounds = np.empty((height + 2, 3), np.int64), np.empty((height + 2, 4))
+    for j in range(len(items)):
+        item = items[j]
+        position = places[item, START]
+        _prepare(features, scales, centre, options.kind, item, row)
+        square = _square(row)
+        node, probability = forest.root, 1.0
+        while places[node, COUNT] > 0:
+            if not enter_own_singleton and places[item, LAST] == node:
+                break
+            own, margin = _weigh(
+                places,
+                worths,
+                child_nodes,
+                temperatures,
+                features,
+                scales,
+                centre,
+                sums,
+                options,
+                node,
+                position,
+                row,
+                square,
+                eta,
+                0,
+            )
+            if not (margin > 0.0 or (margin == 0.0 and tie_descends)) and not _plans_to_descend(
+                forest,
+                table,
+                options,
+                item,
+                row,
+                square,
+                node,
+                depth,
+                tie_descends,
+                enter_own_singleton,
+                weights,
+                potentials,
+                frames,
+                bounds,
+            ):
+                break
+            probability *= eta[own]
+            node = child_nodes[places[node, FIRST] + own]
+        nodes[j], probabilities[j] = node, probability

@@ -1,0 +1,154 @@
+"""The engine in numba: the items in leaf order, in pieces over threads; each item's result depends on it alone."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Any
+
+import numpy as np
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.dense import DenseAffinity, DenseKind
+from pomdp_hier.features.members import Ints
+from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean
+from pomdp_hier.hierarchy.arrays import sum_to_root
+from pomdp_hier.hqs import engine_kernels as kernels
+from pomdp_hier.hqs.engine_rules import Clairvoyant, Descend, LookAhead, SearchRoot
+from pomdp_hier.hqs.engine_task import Advance, Stops, Task
+
+__all__ = ["run"]
+
+_PIECE_ITEMS = 4096
+_WITHOUT_END = 1 << 40
+
+Kernel = Callable[[Ints, Any, Any], None]
+
+
+def run(task: Task, items: Ints, advance: Advance) -> Stops:
+    """Returns where the search for each of these items stops; the same bits for any number of threads."""
+    tree = task.hierarchy
+    nodes = np.full(len(items), tree.root)
+    probabilities = np.ones(len(items))
+    if isinstance(task.rule, SearchRoot):
+        advance(len(items))
+        return Stops(nodes, probabilities)
+    kernel = _kernel(task)
+    order = np.argsort(tree.starts[items], kind="stable")
+
+    def work(low: int) -> int:
+        part = order[low : low + _PIECE_ITEMS]
+        where, chance = np.empty(len(part), dtype=np.int64), np.empty(len(part))
+        kernel(items[part], where, chance)
+        nodes[part], probabilities[part] = where, chance
+        return len(part)
+
+    lows = range(0, len(items), _PIECE_ITEMS)
+    workers = min(task.threads or _usable_cpus(), len(lows))
+    if workers <= 1:
+        for low in lows:
+            advance(work(low))
+        return Stops(nodes, probabilities)
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(work, low) for low in lows]
+        try:
+            for future in as_completed(futures):
+                advance(future.result())
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return Stops(nodes, probabilities)
+
+
+def _usable_cpus() -> int:
+    usable = getattr(os, "sched_getaffinity", None)
+    return len(usable(0)) if usable else os.cpu_count() or 1
+
+
+def _kernel(task: Task) -> Kernel:
+    """Returns what scores some items, writing nodes and probabilities."""
+    tree, rule, affinity = task.hierarchy, task.rule, task.affinity
+    if not isinstance(affinity, DenseAffinity):
+        raise ParameterError("the numba engine takes dense features; use engine='numpy'")
+    forest, table, options = _forest(task), _table(affinity), _options(affinity.kind)
+    counts = np.diff(tree.child_offsets)
+    if isinstance(rule, LookAhead) and rule.depth != 1:
+        longest = int(sum_to_root(tree.parent, counts).max())
+        depth = _WITHOUT_END if rule.depth is None else rule.depth
+        return lambda items, nodes, probabilities: kernels.plan_all(
+            forest,
+            table,
+            options,
+            items,
+            depth,
+            rule.tie == "descend",
+            task.enter_own_singleton,
+            longest,
+            int(tree.height),
+            nodes,
+            probabilities,
+        )
+    if not isinstance(rule, LookAhead | Descend | Clairvoyant):
+        raise ParameterError(f"policy {rule!r} does not run in numba; use engine='numpy'")
+    policy = 0 if isinstance(rule, LookAhead) else 1 if isinstance(rule, Descend) else 2
+    tie_descends = isinstance(rule, Descend) or rule.tie == "descend"
+    return lambda items, nodes, probabilities: kernels.descend_all(
+        forest,
+        table,
+        options,
+        items,
+        policy,
+        tie_descends,
+        task.enter_own_singleton,
+        int(counts.max()),
+        nodes,
+        probabilities,
+    )
+
+
+def _forest(task: Task) -> kernels.Forest:
+    tree, rewards = task.hierarchy, task.rewards
+    plans = isinstance(task.rule, LookAhead) and task.rule.depth != 1
+    first = tree.child_offsets[:-1]
+    places = [first, np.diff(tree.child_offsets), tree.starts, tree.sizes, tree.levels]
+    last = np.where(tree.is_cluster & (np.arange(tree.n_nodes) < tree.n_items), tree.parent, -1)
+    potential = task.potential if plans else np.zeros(tree.n_nodes)
+    return kernels.Forest(
+        root=int(tree.root),
+        places=_read_only(np.stack([*places, last], axis=1)),
+        worths=_read_only(np.stack([rewards.reward, rewards.rise, potential], axis=1)),
+        child_nodes=tree.child_nodes,
+        temperatures=_read_only(task.temperatures),
+    )
+
+
+def _table(affinity: DenseAffinity) -> kernels.Table:
+    return kernels.Table(
+        features=_read_only(affinity.features),
+        scales=_read_only(np.stack([affinity.largest, affinity.lengths], axis=1)),
+        centre=_read_only(affinity.centre),
+        sums=_read_only(affinity.sums),
+    )
+
+
+def _options(kind: DenseKind) -> kernels.Options:
+    code = kernels.NEGATIVE
+    if isinstance(kind, Cosine):
+        code = kernels.COSINE
+    elif isinstance(kind, InverseSquaredEuclidean):
+        code = kernels.INVERSE
+    own = kind.own_singleton
+    return kernels.Options(
+        kind=code,
+        leave_out=kind.leave_out,
+        mean=getattr(kind, "mean", False),
+        epsilon=getattr(kind, "epsilon", 0.0),
+        fixed=own is not None,
+        own_singleton=0.0 if own is None else float(own),
+    )
+
+
+def _read_only(array: Any) -> Any:
+    """Returns a read-only C-contiguous view, so that one compiled version serves writable and read-only arrays."""
+    view = np.ascontiguousarray(array).view(np.ndarray)[...]
+    view.setflags(write=False)
+    return view
