@@ -43,7 +43,8 @@ class _Bridged:
     def __repr__(self) -> str:
         return repr(self.value)
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return str(self.value)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "_Bridged":
         return self  # immutable; POMCP copies its particles, and identity must survive that

@@ -6,6 +6,7 @@ takes what any of them takes:
 - sections come in any order, on one line or many; ``#`` begins a comment; line ends are those of any system;
 - states, actions and observations are given by names or by a count, and are referred to by name or by number; a name is
   any word without ``:``, ``*`` and ``#``, and where a name is a number, the name counts;
+- several names after ``start:`` mean ``start include:``, and a colon before a number means nothing;
 - without ``discount`` the discount is 1 (such files mean a finite horizon), without ``values`` they are rewards, and
   without ``start`` the initial belief is uniform;
 - without ``observations`` the file is an MDP: every state is observed, and R has no observation;

@@ -164,8 +164,8 @@ def test_nodes_have_the_actions_that_are_legal_after_their_history(planner: type
         search_planner.decide(search(**rule))
         root = search_planner.tree
         assert root is not None
-        assert [str(a) for a in root.children] == ["'descend'", "'search'"]
-        assert all([str(a) for a in node.children] == ["'search'"] for node in root["descend"].children.values())
+        assert [str(a) for a in root.children] == ["descend", "search"]
+        assert all([str(a) for a in node.children] == ["search"] for node in root["descend"].children.values())
         trees.append(signature(root))
     assert trees[0] == trees[1] == trees[2]
 

@@ -1,7 +1,5 @@
 """A problem as pomdp-py's agent and environment, and back."""
 
-import copy
-import pickle
 import random
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +18,6 @@ from pomdp_hier.pomdp.bridge import (
     BridgedState,
     HistoryPolicy,
     problem_from_agent,
-    seeded_random,
     to_agent,
     to_environment,
     unwrapped,
@@ -48,36 +45,6 @@ def treasure(**changes: Any) -> POMDP:
 def by_observation(observation: Any) -> list[str]:
     """Boxes can be opened only once something was seen."""
     return ["peek"] if observation is None else ["peek", "open-1", "open-2", "open-3"]
-
-
-@pytest.mark.parametrize("kind", [BridgedState, BridgedAction, BridgedObservation])
-def test_bridged_values_equal_what_they_hold(kind: type) -> None:
-    one, same, other = kind("x"), kind("x"), kind(("x", 1))
-    assert one == same
-    assert one == "x"
-    assert one != other
-    assert other != "x"
-    assert {"x": 1}[one] == 1
-    assert {one: 1}["x"] == 1
-    assert (repr(one), str(other)) == ("'x'", "('x', 1)")
-    assert copy.deepcopy(one) is one
-    assert pickle.loads(pickle.dumps(other)) == other
-    assert unwrapped(one) == "x"
-    assert BridgedState("x") != BridgedObservation("x")
-
-
-def test_seeded_random_restores_the_global_state_even_after_an_error() -> None:
-    random.seed(5)
-    before = random.getstate()
-
-    def draw_and_fail() -> None:
-        with seeded_random(1):
-            random.random()
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        draw_and_fail()
-    assert random.getstate() == before
 
 
 def test_the_agent_has_the_models_of_the_problem() -> None:

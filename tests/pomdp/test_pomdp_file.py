@@ -159,6 +159,7 @@ STARTS = {
     "start: 2": [0, 0, 1],
     "start include: a 2": [0.5, 0, 0.5],
     "start  include : b b": [0, 1, 0],
+    "start: c a": [0.5, 0, 0.5],
     "start exclude: a": [0, 0.5, 0.5],
     "start exclude: a 1": [0, 0, 1],
     "start include: *": [1 / 3, 1 / 3, 1 / 3],

@@ -39,7 +39,7 @@ FAULTS: dict[str, tuple[str, str, str, str, str]] = {
     "start too long": (f"{PREAMBLE}start: 1 0 0 0\n{REST}", "6:14", "next section", "0", "3 numbers belong here"),
     "start off": (f"{PREAMBLE}start: 0.5 0.5 0.5\n{REST}", "6:8", "sum to 1", "0.5", "sum to 1.5"),
     "start unknown": (f"{PREAMBLE}start: d\n{REST}", "6:8", "'uniform' or a state", "d", ""),
-    "start two names": (f"{PREAMBLE}start: a b\n{REST}", "6:8", "3 probabilities", "a", ""),
+    "start unknown names": (f"{PREAMBLE}start: a d\n{REST}", "6:8", "3 probabilities", "a", ""),
     "start empty": (f"{PREAMBLE}start:\n{REST}", "7:1", "3 probabilities", "T", ""),
     "start twice": (f"{PREAMBLE}start: a\nstart include: b\n{REST}", "7:1", "another section", "start", "given before"),
     "include nothing": (f"{PREAMBLE}start include:\n{REST}", "7:1", "a state", "T", ""),

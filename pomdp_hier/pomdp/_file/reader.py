@@ -190,6 +190,8 @@ class Reader:
         state = self.states.find(tokens[0]) if len(tokens) == 1 else None
         if state is not None and state != ALL:
             return self._indicator([state])
+        if tokens and not any(map(Source.is_number, tokens)) and None not in map(self.states.find, tokens):
+            return self._start_set(statement, tokens)  # some files leave out "include"
         what = f"{n} probabilities, 'uniform' or a state"
         values = self._probabilities(statement, tokens, 0, what)
         self._check_count(statement, 0, len(values), n, what)
