@@ -126,10 +126,13 @@ class Hierarchy(WrittenTree):
     @classmethod
     def from_edges(
         cls,
-        edges: Iterable[Sequence[Hashable]] | ArrayLike,
+        edges: Iterable[Sequence[Hashable]] | ArrayLike | Any,
         n_items: int | None = None,
         items: Sequence[Hashable] | None = None,
         *,
+        parent: str | None = None,
+        child: str | None = None,
+        delimiter: str | None = None,
         singletons: bool = False,
         add_root: bool = False,
         on_multiple_parents: OnMultipleParents = "error",
@@ -138,7 +141,10 @@ class Hierarchy(WrittenTree):
         """The tree of ``(parent, child)`` pairs between ids of any hashable kind.
 
         Args:
-            edges: The pairs; siblings keep their order.
+            edges: The pairs, or a table of them: a CSV file or text with a header, a data frame, a dictionary of
+                columns. Siblings keep their order. In CSV all ids are text.
+            parent, child: The columns of a table, if they are not called so.
+            delimiter: As in `from_parents`.
             n_items, items, singletons, add_root, on_multiple_parents, items_at_inner: See the class.
 
         Raises:
@@ -148,7 +154,8 @@ class Hierarchy(WrittenTree):
         ('b', 'a')
         """
         _check_n_items(n_items)
-        plain = read_edges(edges, Join(n_items, items, items_at_inner, on_multiple_parents))  # type: ignore[arg-type]
+        join = Join(n_items, items, items_at_inner, on_multiple_parents)
+        plain = read_edges(edges, join, parent=parent, child=child, delimiter=delimiter)
         return cls._from_plain(plain, singletons=singletons, add_root=add_root, warn_one_child=True)
 
     @classmethod

@@ -2,15 +2,21 @@
 
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
 from pomdp_hier.errors import ReaderError
-from pomdp_hier.hierarchy.readers.graph import Join, LinkedNodes, plain_tree
+from pomdp_hier.hierarchy.readers.graph import Join, LinkedNodes, plain_tree, text_ids
 from pomdp_hier.hierarchy.readers.plain import PlainTree
-from pomdp_hier.hierarchy.wording import shown
+from pomdp_hier.hierarchy.readers.tables import is_table, read_table
+from pomdp_hier.hierarchy.wording import listed, shown
 
 __all__ = ["is_missing", "link_pairs", "read_edges"]
+
+
+_PARENTS = ("parent", "parent_id", "source", "from")
+_CHILDREN = ("child", "child_id", "target", "to", "id")
 
 
 def is_missing(name: object) -> bool:
@@ -22,8 +28,8 @@ def is_missing(name: object) -> bool:
     return name is None or (isinstance(name, float) and name != name) or type(name).__name__ in ("NAType", "NaTType")
 
 
-def link_pairs(pairs: Iterable[object], where: str = "edge") -> LinkedNodes:
-    """The linked nodes of ``(parent, child)`` pairs, numbered in order of first appearance.
+def link_pairs(pairs: Iterable[object], where: str = "edge", start: int = 0) -> LinkedNodes:
+    """The linked nodes of ``(parent, child)`` pairs, numbered as they first appear; errors count from ``start``.
 
     Raises:
         ReaderError: For a pair that is none, an id that is missing (``None``, NaN) or not hashable.
@@ -31,7 +37,8 @@ def link_pairs(pairs: Iterable[object], where: str = "edge") -> LinkedNodes:
     if not hasattr(pairs, "__iter__") or isinstance(pairs, (str, bytes, dict)):
         raise ReaderError(f"the {where}s are {shown(pairs)}, expected [parent, child] pairs")
     rows = [
-        pair if isinstance(pair, (list, tuple)) else _as_pair(pair, place, where) for place, pair in enumerate(pairs)
+        pair if isinstance(pair, (list, tuple)) else _as_pair(pair, place, where)
+        for place, pair in enumerate(pairs, start)
     ]
     position: dict[Hashable, int] = {}
     try:
@@ -41,10 +48,10 @@ def link_pairs(pairs: Iterable[object], where: str = "edge") -> LinkedNodes:
     except TypeError:
         sound = False
     if not sound or any(is_missing(name) for name in position):
-        for place, pair in enumerate(rows):
+        for place, pair in enumerate(rows, start):
             _check_pair(pair, place, where)
     ends = np.fromiter(map(position.__getitem__, flat), dtype=np.int64, count=len(flat)).reshape(-1, 2)
-    return LinkedNodes(list(position), ends[:, 0], ends[:, 1], where)
+    return LinkedNodes(list(position), ends[:, 0], ends[:, 1], where, range(start, start + len(rows)))
 
 
 def _as_pair(pair: object, place: int, where: str) -> Sequence[object]:
@@ -65,16 +72,34 @@ def _check_pair(pair: Sequence[object], place: int, where: str) -> None:
         raise ReaderError(f"{where} {place} is {shown(pair)}: ids are strings or numbers") from None
 
 
-def read_edges(edges: Iterable[object], join: Join) -> PlainTree:
-    """The plain tree of ``(parent, child)`` pairs; a sole item given without any edge is a tree of one node.
+def read_edges(
+    edges: Any, join: Join, *, parent: str | None = None, child: str | None = None, delimiter: str | None = None
+) -> PlainTree:
+    """The plain tree of ``(parent, child)`` pairs, or of a table of them.
 
     >>> read_edges([("r", "a"), ("r", "b")], Join()).labels
     ['a', 'b', 'r']
     """
-    tolist = getattr(edges, "tolist", None)
-    nodes = link_pairs(tolist() if tolist is not None else edges)
+    if is_table(edges):
+        table = read_table(edges, delimiter=delimiter)
+        parent_at, child_at = table.column(parent, _PARENTS), table.column(child, _CHILDREN)
+        if parent_at is None or child_at is None:
+            raise ReaderError(
+                f"the table has the columns {listed(table.columns, limit=10)}, expected 'parent' and 'child': "
+                "say which they are with parent= and child="
+            )
+        nodes = link_pairs([[_cell(row[parent_at]), _cell(row[child_at])] for row in table.rows], "row", 1)
+        join = text_ids(join) if table.is_text else join
+    else:
+        tolist = getattr(edges, "tolist", None)
+        nodes = link_pairs(tolist() if tolist is not None else edges)
     if not nodes.ids and join.items is not None:
         nodes.ids = list(join.items)
     elif not nodes.ids and join.n_items == 1:
         nodes.ids = [0]
     return plain_tree(nodes, join)
+
+
+def _cell(cell: object) -> object:
+    """The cell of a table as an id: outer spaces dropped, blank as missing."""
+    return (cell.strip() or None) if isinstance(cell, str) else cell

@@ -18,7 +18,7 @@ from pomdp_hier.hierarchy.wording import counted, shown
 __all__ = ["as_newick", "read_newick"]
 
 _TOKEN = re.compile(
-    r"""\s+|(?P<mark>[(),:;])|(?P<name>[^\s(),:;\[\]'"][^\s(),:;\[\]]*)|(?P<quoted>'(?:[^']|'')*'|"(?:[^"]|"")*")"""
+    r"""\s+|(?P<mark>[(),:;])|(?P<name>[^\s(),:;\[\]'"][^\s(),:;\[\]]*)|(?P<quoted>'(?:[^']++|'')*+'|"(?:[^"]++|"")*+")"""
 )
 _BRACKET = re.compile(r"[\[\]]")
 _NEEDS_QUOTES = re.compile(r"""[\s(),:;\[\]'"]""")

@@ -16,7 +16,7 @@ from pomdp_hier.hierarchy.readers.edges import is_missing
 from pomdp_hier.hierarchy.readers.graph import Join, LinkedNodes, plain_tree, text_ids
 from pomdp_hier.hierarchy.readers.plain import PlainTree, checked_choice
 from pomdp_hier.hierarchy.readers.sources import read_text
-from pomdp_hier.hierarchy.readers.tables import Table, read_csv, read_table
+from pomdp_hier.hierarchy.readers.tables import Table, is_table, is_text_source, read_csv, read_table
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
 __all__ = ["PathFormat", "read_paths"]
@@ -80,36 +80,44 @@ def read_paths(source: Any, join: Join, how: PathFormat) -> PlainTree:
 
 
 class _Categories:
-    """Nodes of a tree of paths; every prefix of a path is a node."""
+    """Nodes of a tree of paths; every prefix of a path is a node, node 0 the root that nobody wrote down."""
 
     def __init__(self) -> None:
-        self.position: dict[Hashable, int] = {(): 0}
-        self.nodes = LinkedNodes([], [], [], "row")
+        self.ids: list[Hashable] = [()]
+        self.paths: list[Path] = [()]
+        self.below: dict[tuple[int, str], int] = {}
+        self.items: dict[Hashable, int] = {}
+        self.links: list[tuple[int, int]] = []
 
     def place(self, path: Path) -> int:
         """The node of a path, made with those above it if it is new."""
-        depth = len(path)
-        if depth > _MOST_LEVELS:
+        if len(path) > _MOST_LEVELS:
             raise ReaderError(
-                f"a path of {depth:,} levels, {shown(path[:3])} and so on: at most {_MOST_LEVELS:,} are read, since "
-                "each category is known by its whole path; is the separator right?"
+                f"a path of {len(path):,} levels, {shown(path[:3])} and so on: at most {_MOST_LEVELS:,} are read, "
+                "since each category is known by its whole path; is the separator right?"
             )
-        while path[:depth] not in self.position:
-            depth -= 1
-        node = self.position[path[:depth]]
-        for end in range(depth + 1, len(path) + 1):
-            node = self.link(node, path[:end])
+        node = 0
+        for segment in path:
+            child = self.below.get((node, segment))
+            if child is None:
+                child = self.below[node, segment] = len(self.ids)
+                self.paths.append((*self.paths[node], segment))
+                self.ids.append(self.paths[-1])
+                self.links.append((node, child))
+            node = child
         return node
 
-    def link(self, above: int, name: Hashable) -> int:
-        node = self.position.setdefault(name, len(self.position))
-        self.nodes.parents.append(above)  # type: ignore[union-attr]
-        self.nodes.children.append(node)  # type: ignore[union-attr]
-        return node
+    def hang(self, item: Hashable, category: int) -> None:
+        """Links an item to the category that holds it."""
+        node = self.items.setdefault(item, len(self.ids))
+        if node == len(self.ids):
+            self.ids.append(item)
+            self.paths.append(())
+        self.links.append((category, node))
 
     def tree(self, join: Join) -> PlainTree:
-        self.nodes.ids = list(self.position)
-        return plain_tree(self.nodes, join)
+        above, below = zip(*self.links, strict=True)
+        return plain_tree(LinkedNodes(self.ids, list(above), list(below), "row"), join)
 
 
 def _tree_of_items(rows: _Rows, join: Join) -> PlainTree:
@@ -120,7 +128,7 @@ def _tree_of_items(rows: _Rows, join: Join) -> PlainTree:
         if is_missing(item) or item == "":
             raise ReaderError(f"row {row} has no item id (its path is {shown(path)}); every row needs one")
         try:
-            categories.link(categories.place(path), item)
+            categories.hang(item, categories.place(path))
         except TypeError:
             raise ReaderError(f"row {row} has the item id {shown(item)}, expected a string or a number") from None
     if join.items_at_inner == "error":
@@ -175,8 +183,7 @@ def _as_path(name: object) -> Hashable:
 
 
 def _rows(source: Any, how: PathFormat) -> _Rows:
-    is_file = isinstance(source, (str, bytes, bytearray, os.PathLike)) or hasattr(source, "read")
-    if is_file:
+    if is_text_source(source):
         name = source if isinstance(source, (str, os.PathLike)) else getattr(source, "name", "")
         text = read_text(source, is_text=lambda text: "\n" in text or "\r" in text)
         table = how.form == "table" or (how.form == "auto" and _looks_like_table(text, name, how))
@@ -187,7 +194,7 @@ def _rows(source: Any, how: PathFormat) -> _Rows:
         rows = _from_strings(list(source.values()), how, ids=False, items=list(source))
         rows.has_item_column, rows.is_text = True, False
         return rows
-    if isinstance(source, Mapping) or (hasattr(source, "columns") and hasattr(source, "shape")):
+    if is_table(source):
         return _from_table(read_table(source), how)
     if not isinstance(source, Iterable):
         raise ReaderError(f"got {shown(source)}, expected paths: a list, a table, a file or text")

@@ -11,7 +11,7 @@ from pomdp_hier.errors import MissingExtraError, ParameterError, ReaderError
 from pomdp_hier.hierarchy.readers.sources import read_text
 from pomdp_hier.hierarchy.wording import listed, shown
 
-__all__ = ["Table", "read_csv", "read_table"]
+__all__ = ["Table", "is_table", "is_text_source", "read_csv", "read_table"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,20 @@ class Table:
         return next((lower.index(name) for name in known if name in lower), None)
 
 
+def is_text_source(source: Any) -> bool:
+    """Whether a source is text, bytes, a path or an open file."""
+    return isinstance(source, (str, bytes, bytearray, os.PathLike)) or hasattr(source, "read")
+
+
+def is_table(source: Any) -> bool:
+    """Whether a source is CSV, a dictionary or a data frame, and not a list of rows."""
+    return is_text_source(source) or isinstance(source, Mapping) or _is_frame(source)
+
+
+def _is_frame(source: Any) -> bool:
+    return hasattr(source, "columns") and hasattr(source, "shape")
+
+
 def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = None) -> Table:
     """The table of CSV, a data frame, a dictionary of columns, or a list of rows.
 
@@ -44,9 +58,9 @@ def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = N
         names: The column names of rows that are plain tuples.
         delimiter: Of CSV; by default what the header has most of, comma, semicolon or tab.
     """
-    if isinstance(source, (str, bytes, bytearray, os.PathLike)) or hasattr(source, "read"):
+    if is_text_source(source):
         return read_csv(read_text(source, is_text=lambda text: "\n" in text or "\r" in text), delimiter)
-    if hasattr(source, "columns") and hasattr(source, "shape"):
+    if _is_frame(source):
         return _read_frame(source)
     if isinstance(source, Mapping):
         columns = {str(name): list(column) for name, column in source.items() if _is_list(column)}

@@ -1,7 +1,10 @@
 """Edges and networkx graphs: who is an item, which opt-ins there are, what is refused."""
 
+from pathlib import Path
+
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 
 from pomdp_hier.errors import HierarchyError, HierarchyWarning, ReaderError
@@ -72,6 +75,9 @@ def test_an_item_with_nodes_below_is_a_leaf_of_its_own_or_an_error() -> None:
         ([("r", "a", 1.0)], "expected a .* pair of two ids"),
         ([("r", ["a"])], "ids are strings or numbers"),
         (["ra"], "edge 0 is 'ra'"),
+        ("parent,child\nr,a\nb,b\n", "row 2: 'b' is its own parent"),
+        ("parent,child\nr,a\nr, \n", "row 2 is .*: an id is missing"),
+        ("up,down\nr,a\n", "has the columns 'up', 'down', expected 'parent' and 'child'"),
         ([7], "edge 0 is 7"),
         (7, "the edges are 7"),
         ([], "there must be an item"),
@@ -117,6 +123,21 @@ def test_forests_get_a_root_when_asked() -> None:
 def test_a_sole_item_is_a_tree() -> None:
     assert Hierarchy.from_edges([], n_items=1).n_nodes == 1
     assert Hierarchy.from_edges([], items=["only"]).labels == ("only",)
+
+
+def test_tables_of_edges(tmp_path: Path) -> None:
+    path = tmp_path / "edges.csv"
+    path.write_text("child;parent\n" + "".join(f"{child}; {parent}\n" for parent, child in FRUIT), encoding="utf-8")
+    frame = pd.DataFrame(FRUIT, columns=["source", "target"])
+    columns = {"up": [up for up, _ in FRUIT], "down": [down for _, down in FRUIT]}
+    for tree in (
+        Hierarchy.from_edges(path),
+        Hierarchy.from_edges(path.read_text(encoding="utf-8")),
+        Hierarchy.from_edges(frame),
+        Hierarchy.from_edges(columns, parent="up", child="down"),
+    ):
+        assert tree == Hierarchy.from_edges(FRUIT)
+    assert Hierarchy.from_edges("parent,child\n2,0\n2,1\n", n_items=2).item_labels == ("0", "1")
 
 
 def test_networkx_both_ways() -> None:
