@@ -1,0 +1,452 @@
+"""The search for one item in a hierarchy as a POMDP: the agent's model, and the environment that it acts in.
+
+A bot stands at a node and does not know whether the target is below. States are pairs ``<c, g>`` of a node and whether
+the target is in it, with two terminal states ``<end, 0>`` and ``<end, 1>``. It may search where it is, or descend; the
+guidance ``eta(c, c')`` says to which child. Two models share all this:
+
+- the *agent* believes that g is random: ``p(<c',1> | <c,1>) = eta**2``, ``p(<c',0> | <c,1>) = eta (1 - eta)``,
+  ``p(<c',0> | <c,0>) = eta``;
+- in the *environment*, the underlying MDP, the bot goes to ``c'`` with probability eta as well, but g stays 1 exactly
+  when the target really is in ``c'``.
+
+Source: Huang, Piao, Moreno and Hurley, *POMDP Modelling for Assessing Hierarchies*, section 3 and appendix A.
+"""
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from pomdp_hier.errors import ModelError, ParameterError
+from pomdp_hier.features.affinity import affinity
+from pomdp_hier.features.similarity import Similarity
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.guidance import check_temperature, guidance
+from pomdp_hier.hqs.reward import Reward, node_rewards, paper_reward
+from pomdp_hier.pomdp import POMDP, Action, Observation, ObservationModel, RewardModel, State, TransitionModel
+from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative, nearly_equal, total
+
+__all__ = [
+    "END",
+    "AgentTransition",
+    "Descend",
+    "EnvironmentTransition",
+    "Found",
+    "Node",
+    "NotFound",
+    "Search",
+    "SearchObservation",
+    "SearchReward",
+    "SearchState",
+    "item_guidance",
+    "search_environment",
+    "search_environment_from_guidance",
+    "search_problem",
+    "search_problem_from_guidance",
+    "three_node",
+]
+
+END = "end"
+"""The place of the two terminal states."""
+
+Guidance = Mapping[Any, Mapping[Any, Number]]
+"""``{c: {c': eta(c, c')}}`` for every node with children; the other nodes are leaf clusters."""
+
+
+@dataclass(frozen=True)
+class SearchState(State):
+    """``<c, g>``: the bot is at node c, and the target is below it (g = 1) or not (g = 0).
+
+    Example:
+        >>> print(SearchState("c1", 1), SearchState(END, 0))
+        <c1,1> <end,0>
+    """
+
+    node: Hashable
+    on_path: int
+
+    def __str__(self) -> str:
+        return f"<{self.node},{int(self.on_path)}>"
+
+
+@dataclass(frozen=True)
+class Search(Action):
+    """``a_s``: stop here and search the node's items."""
+
+    def __str__(self) -> str:
+        return "search"
+
+
+@dataclass(frozen=True)
+class Descend(Action):
+    """``a_d``: step down to a child."""
+
+    def __str__(self) -> str:
+        return "descend"
+
+
+@dataclass(frozen=True)
+class Node(Observation):
+    """The bot sees at which node it has arrived."""
+
+    node: Hashable
+
+    def __str__(self) -> str:
+        return str(self.node)
+
+
+@dataclass(frozen=True)
+class Found(Observation):
+    """The search found the target."""
+
+    def __str__(self) -> str:
+        return "found"
+
+
+@dataclass(frozen=True)
+class NotFound(Observation):
+    """The search did not find the target."""
+
+    def __str__(self) -> str:
+        return "not found"
+
+
+class AgentTransition(TransitionModel):
+    """What the agent believes of a step: whether the target is in the child is drawn anew with probability eta.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> move = AgentTransition({"c0": {"c1": Fraction(3, 4), "c2": Fraction(1, 4)}})
+        >>> {str(s): str(p) for s, p in move.distribution(SearchState("c0", 1), Descend()).items()}
+        {'<c1,1>': '9/16', '<c1,0>': '3/16', '<c2,1>': '1/16', '<c2,0>': '3/16'}
+    """
+
+    def __init__(self, eta: Guidance) -> None:
+        self.eta = eta
+
+    def distribution(self, state: SearchState, action: Action) -> Mapping[SearchState, Number]:
+        if action == Search():
+            return {SearchState(END, state.on_path): 1}
+        moved: dict[SearchState, Number] = {}
+        for child, eta in self.eta[state.node].items():
+            if state.on_path:
+                moved[SearchState(child, 1)] = eta * eta
+                moved[SearchState(child, 0)] = eta * (1 - eta)
+            else:
+                moved[SearchState(child, 0)] = eta
+        return moved
+
+
+class EnvironmentTransition(TransitionModel):
+    """What really happens: the bot steps to a child with probability eta, and the target stays where it is.
+
+    Args:
+        eta: the guidance.
+        path: the nodes that hold the target.
+
+    Example:
+        >>> move = EnvironmentTransition({"c0": {"c1": 0.75, "c2": 0.25}}, ["c0", "c2"])
+        >>> {str(s): p for s, p in move.distribution(SearchState("c0", 1), Descend()).items()}
+        {'<c1,0>': 0.75, '<c2,1>': 0.25}
+    """
+
+    def __init__(self, eta: Guidance, path: Collection[Hashable]) -> None:
+        self.eta = eta
+        self.path = frozenset(path)
+
+    def distribution(self, state: SearchState, action: Action) -> Mapping[SearchState, Number]:
+        if action == Search():
+            return {SearchState(END, state.on_path): 1}
+        return {
+            SearchState(child, int(state.on_path == 1 and child in self.path)): eta
+            for child, eta in self.eta[state.node].items()
+        }
+
+
+class SearchObservation(ObservationModel):
+    """The node that was reached, with certainty; after a search, found or not."""
+
+    def distribution(self, next_state: SearchState, action: Action) -> Mapping[Observation, Number]:  # type: ignore[override]
+        if next_state.node == END:
+            return {Found() if next_state.on_path else NotFound(): 1}
+        return {Node(next_state.node): 1}
+
+
+class SearchReward(RewardModel):
+    """``r(c)`` for finding the target by searching node c, -1 for not finding it, 0 for a step down."""
+
+    def __init__(self, rewards: Mapping[Any, Number]) -> None:
+        self.rewards = rewards
+
+    def reward(self, state: SearchState, action: Action, next_state: SearchState) -> Number:  # type: ignore[override]
+        if action == Descend():
+            return 0
+        return self.rewards[state.node] if next_state.on_path else -1
+
+
+class _Legal:
+    """Search everywhere; descend from every node with children but those that are closed."""
+
+    def __init__(self, eta: Guidance, closed: Collection[Hashable]) -> None:
+        self._open = frozenset(eta) - frozenset(closed)
+
+    def __call__(self, state: SearchState) -> tuple[Action, ...]:
+        return (Search(), Descend()) if state.node in self._open else (Search(),)
+
+
+def search_problem_from_guidance(
+    eta: Guidance,
+    rewards: Mapping[Any, Number],
+    *,
+    root: Hashable = None,
+    belief: Number = 1,
+    closed: Collection[Hashable] = (),
+    tolerance: float = 1e-9,
+) -> POMDP:
+    """The agent's POMDP of one item for given guidance values, in their own kind of numbers.
+
+    Args:
+        eta: ``{c: {c': eta(c, c')}}`` for every node with children. The nodes may have any names.
+        rewards: ``{c: r(c)}`` for every node.
+        root: the root, where the tree is one leaf cluster and eta empty; found otherwise.
+        belief: the probability that the target is below the root, ``b(<root, 1>)``.
+        closed: nodes with children from which the bot may not descend all the same.
+        tolerance: how far floats may be from summing to 1 at a node.
+
+    Raises:
+        ModelError: eta is no tree, a node's guidance is no distribution, or a reward is missing.
+
+    Example:
+        >>> problem = search_problem_from_guidance({"all": {"left": 0.75, "right": 0.25}},
+        ...                                        {"all": 0, "left": 0.5, "right": 0.5})
+        >>> problem.observation_probabilities(problem.initial_belief, Descend())
+        {Node(node='left'): 0.75, Node(node='right'): 0.25}
+    """
+    nodes = _check_tree(eta, rewards, root, tolerance)
+    return _problem(AgentTransition(eta), eta, rewards, nodes, belief, closed, tolerance)
+
+
+def search_environment_from_guidance(
+    eta: Guidance,
+    rewards: Mapping[Any, Number],
+    path: Collection[Hashable],
+    *,
+    closed: Collection[Hashable] = (),
+    tolerance: float = 1e-9,
+) -> POMDP:
+    """The environment of the search for one item, the underlying MDP, for given guidance values.
+
+    Args:
+        eta, rewards, closed, tolerance: as for `search_problem_from_guidance`.
+        path: the nodes that hold the target, from the root to a leaf cluster.
+
+    Raises:
+        ModelError: as there; or the path is none of the tree.
+
+    Example:
+        >>> world = search_environment_from_guidance({"all": {"left": 0.75, "right": 0.25}},
+        ...                                          {"all": 0, "left": 0.5, "right": 0.5}, ["all", "right"])
+        >>> world.successors(SearchState("all", 1), Descend())[SearchState("right", 1)]
+        0.25
+    """
+    steps = list(path)
+    nodes = _check_tree(eta, rewards, steps[0] if steps else None, tolerance)
+    if not steps or steps[0] != nodes[0] or steps[-1] in eta:
+        raise ModelError(f"path: {brief(steps)} does not lead from the root {brief(nodes[0])} to a leaf cluster")
+    for node, child in pairwise(steps):
+        if child not in eta.get(node, {}):
+            raise ModelError(f"path: {brief(child)} is not a child of {brief(node)}")
+    return _problem(EnvironmentTransition(eta, steps), eta, rewards, nodes, 1, closed, tolerance)
+
+
+def three_node(
+    eta: Number, *, r0: Number = 0, r1: Number | None = None, r2: Number | None = None, belief: Number = 1
+) -> POMDP:
+    """The appendix's example: a root ``c0`` with children ``c1`` and ``c2``; floats, fractions or symbols.
+
+    Args:
+        eta: ``eta(c0, c1)``; ``eta(c0, c2)`` is ``1 - eta``.
+        r0, r1, r2: the rewards of the three nodes; by default those of two items, one in each child.
+        belief: ``b(<c0, 1>)``.
+
+    Example:
+        >>> problem = three_node(0.75, r1=0.5, r2=0.5)
+        >>> print(*problem.states)
+        <c0,1> <c0,0> <c1,1> <c1,0> <c2,1> <c2,0> <end,1> <end,0>
+        >>> problem.reward(problem.initial_belief, Search())
+        0
+
+    Source: Huang, Piao, Moreno and Hurley, appendix A.
+    """
+    single = float(paper_reward(1, 2))
+    rewards = {"c0": r0, "c1": single if r1 is None else r1, "c2": single if r2 is None else r2}
+    return search_problem_from_guidance({"c0": {"c1": eta, "c2": 1 - eta}}, rewards, belief=belief)
+
+
+def search_problem(
+    X: Any,
+    hierarchy: Hierarchy,
+    item: int,
+    *,
+    similarity: Similarity = "cosine",
+    delta: float = 0.01,
+    nu: float = 1.0,
+    reward: Reward | None = None,
+    enter_own_singleton: bool = True,
+) -> POMDP:
+    """The agent's POMDP of the search for one item, with the nodes' numbers as their names.
+
+    Args:
+        X: features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``; or what `affinity` made of
+            them, so that it is made once for many items.
+        hierarchy: the tree over the N items.
+        item: the target, 0 to N - 1.
+        similarity, delta, nu, reward, enter_own_singleton: as for `pomdp_hier.hqs.score.evaluate`.
+
+    Raises:
+        FeatureError: features that cannot be used.
+        ParameterError: a setting that cannot, or no such item.
+
+    Example:
+        >>> from pomdp_hier.hqs.examples import load_amazon12
+        >>> shop = load_amazon12()
+        >>> problem = search_problem(shop.similarity, shop.hierarchies["A"], 0, similarity="precomputed", delta=0.005)
+        >>> round(problem.observation_probabilities(problem.initial_belief, Descend())[Node(19)], 4)
+        0.9987
+    """
+    eta = item_guidance(X, hierarchy, item, similarity=similarity, delta=delta, nu=nu)
+    return search_problem_from_guidance(
+        eta,
+        _rewards(hierarchy, reward),
+        root=int(hierarchy.root),
+        closed=_closed(hierarchy, item, enter_own_singleton),
+    )
+
+
+def search_environment(
+    X: Any,
+    hierarchy: Hierarchy,
+    item: int,
+    *,
+    similarity: Similarity = "cosine",
+    delta: float = 0.01,
+    nu: float = 1.0,
+    reward: Reward | None = None,
+    enter_own_singleton: bool = True,
+) -> POMDP:
+    """The environment of the search for one item, the underlying MDP; takes and raises what `search_problem` does.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+        >>> print(*search_environment(X, tree, 3).successors(SearchState(6, 1), Descend()))
+        <4,0> <5,1>
+    """
+    eta = item_guidance(X, hierarchy, item, similarity=similarity, delta=delta, nu=nu)
+    return search_environment_from_guidance(
+        eta,
+        _rewards(hierarchy, reward),
+        hierarchy.path(item).tolist(),
+        closed=_closed(hierarchy, item, enter_own_singleton),
+    )
+
+
+def item_guidance(
+    X: Any, hierarchy: Hierarchy, item: int, *, similarity: Similarity = "cosine", delta: float = 0.01, nu: float = 1.0
+) -> dict[int, dict[int, float]]:
+    """``{c: {c': eta(c, c')}}``, the guidance for one item at every node with children, the root first.
+
+    Takes and raises what `search_problem` does.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> item_guidance([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], tree, 0, delta=1.0)[6][4].__round__(4)
+        0.7311
+    """
+    check_temperature(delta, nu)
+    if not 0 <= item < hierarchy.n_items:
+        raise ParameterError(f"item is {item}; expected 0 to {hierarchy.n_items - 1}")
+    inner = np.flatnonzero(np.diff(hierarchy.child_offsets) > 0)
+    if not len(inner):
+        return {}
+    inner = inner[np.argsort(hierarchy.levels[inner], kind="stable")]
+    known = X if hasattr(X, "batch") else affinity(X, hierarchy, similarity)
+    batch = known.batch(np.array([item]))
+    similarities = batch.expand(np.zeros(len(inner), dtype=np.int64), inner)
+    eta: dict[int, dict[int, float]] = {}
+    start = 0
+    for node in inner.tolist():
+        children = hierarchy.children(node).tolist()
+        level = int(hierarchy.levels[node])
+        values = guidance(similarities[start : start + len(children)], delta, nu, level)
+        eta[node] = dict(zip(children, values.tolist(), strict=True))
+        start += len(children)
+    return eta
+
+
+def _rewards(hierarchy: Hierarchy, reward: Reward | None) -> dict[Hashable, Number]:
+    return dict(enumerate(node_rewards(hierarchy, reward).reward.tolist()))
+
+
+def _closed(hierarchy: Hierarchy, item: int, enter_own_singleton: bool) -> tuple[int, ...]:
+    """The parent of the item's own singleton, where the bot must not enter that."""
+    path = hierarchy.path(item).tolist()
+    return (path[-2],) if not enter_own_singleton and path[-1] == item and len(path) > 1 else ()
+
+
+def _check_tree(eta: Guidance, rewards: Mapping[Any, Number], root: Hashable, tolerance: float) -> list[Hashable]:
+    """The nodes, breadth first from the root."""
+    parent: dict[Hashable, Hashable] = {}
+    for node, children in eta.items():
+        for child, value in children.items():
+            if child in parent:
+                raise ModelError(f"eta: {brief(child)} is a child of {brief(parent[child])} and of {brief(node)}")
+            if not is_nonnegative(value):
+                raise ModelError(f"eta({brief(node)}, {brief(child)}): {brief(value)} is no probability")
+            parent[child] = node
+        if not children or not nearly_equal(total(children.values()), 1, tolerance):
+            raise ModelError(
+                f"eta: the values at {brief(node)} sum to {total(children.values())}, not to 1; "
+                "a leaf cluster has no entry"
+            )
+    roots = [node for node in eta if node not in parent] if eta else [root]
+    if len(roots) != 1:
+        raise ModelError(f"eta: {len(roots)} nodes have no parent ({brief(roots)}); a tree has one root")
+    nodes = roots
+    for node in nodes:  # grows while it is walked
+        nodes.extend(eta.get(node, ()))
+    if len(nodes) != len(parent) + 1:
+        raise ModelError(f"eta: {len(parent) + 1 - len(nodes)} nodes cannot be reached from the root {brief(roots[0])}")
+    for node in nodes:
+        if node == END:
+            raise ModelError(f"eta: a node cannot be called {END!r}, the place of the terminal states")
+        if node not in rewards:
+            raise ModelError(f"rewards: none for node {brief(node)}; every node needs one")
+    return nodes
+
+
+def _problem(
+    transition: TransitionModel,
+    eta: Guidance,
+    rewards: Mapping[Any, Number],
+    nodes: list[Hashable],
+    belief: Number,
+    closed: Collection[Hashable],
+    tolerance: float,
+) -> POMDP:
+    ends = (SearchState(END, 1), SearchState(END, 0))
+    root = nodes[0]
+    return POMDP(
+        transition=transition,
+        observation=SearchObservation(),
+        reward=SearchReward(rewards),
+        initial_belief={SearchState(root, 1): belief, SearchState(root, 0): 1 - belief},
+        terminal=ends,
+        legal_actions=_Legal(eta, closed),
+        states=(*(SearchState(node, g) for node in nodes for g in (1, 0)), *ends),
+        actions=(Search(), Descend()),
+        observations=(*(Node(node) for node in nodes[1:]), Found(), NotFound()),
+        tolerance=tolerance,
+    )
