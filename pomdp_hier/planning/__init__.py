@@ -1,6 +1,8 @@
 """Planning: decisions, policies, RTBSS, bounds, AND-OR trees and exact values."""
 
+from pomdp_hier.planning.and_or import AndOrTree
 from pomdp_hier.planning.decision import Decision, Policy
+from pomdp_hier.planning.exact import AlphaVectors, exact_value, value_iteration
 from pomdp_hier.planning.policies import (
     FirstAction,
     FunctionPolicy,
@@ -15,6 +17,8 @@ from pomdp_hier.planning.rtbss_fringe import ConvexFringe, StopValue
 
 __all__ = [
     "RTBSS",
+    "AlphaVectors",
+    "AndOrTree",
     "ConvexFringe",
     "Decision",
     "FirstAction",
@@ -26,4 +30,6 @@ __all__ = [
     "StopValue",
     "ThresholdPolicy",
     "as_policy",
+    "exact_value",
+    "value_iteration",
 ]

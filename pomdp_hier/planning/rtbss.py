@@ -109,7 +109,7 @@ class RTBSS(pomdp_py.Planner):
         for name, tolerance in (("tie_tolerance", tie_tolerance), ("merge_tolerance", merge_tolerance)):
             if tolerance is not None and not tolerance >= 0:
                 raise ParameterError(f"{name}: {tolerance!r}; expected a number of at least 0")
-        self._fringe = fringe_function(lower_bound)
+        self.fringe = fringe_function(lower_bound)
         if engine == "arrays":
             self._refuse_on_arrays(lower_bound, upper_bound, updater)
         self.depth = int(depth)
@@ -163,11 +163,11 @@ class RTBSS(pomdp_py.Planner):
             )
         search, q_value, engine = self._search(problem, belief)
         search.nodes = 1
-        upper = self.upper_function(problem) if self._prunes(problem) else None
+        upper = self.upper_function(problem)
         q_values: dict[Any, Number] = {}
         status: dict[Any, str] = {}
         best: Number | None = None
-        slack = self.tie_tolerance + self._slack(problem)
+        slack = self.tie_tolerance + self.slack(problem)
         for action, bound in rank(belief, actions, self.depth, upper):
             q_values[action], status[action] = bound, "pruned"
             if skips(bound, best, keep_ties=True, slack=slack):
@@ -233,10 +233,10 @@ class RTBSS(pomdp_py.Planner):
         return PlainSearch(
             problem,
             branches_of(problem, self.updater),
-            self._fringe,
-            self.upper_function(problem) if self._prunes(problem) else None,
+            self.fringe,
+            self.upper_function(problem),
             keep_ties=self.tie == "all",
-            slack=self._slack(problem),
+            slack=self.slack(problem),
             merge_tolerance=self.merge_tolerance,
             budget=self.budget,
         )
@@ -261,7 +261,7 @@ class RTBSS(pomdp_py.Planner):
             vectors,
             upper,
             lower,
-            slack=self._slack(problem),
+            slack=self.slack(problem),
             merge_tolerance=self.merge_tolerance,
             budget=self.budget,
         )
@@ -287,12 +287,13 @@ class RTBSS(pomdp_py.Planner):
         return self._table(problem) is not None
 
     def upper_function(self, problem: POMDP) -> Upper | None:
-        """The upper bound as a function of belief, action and depth; ``None`` where none is known to hold."""
+        """The upper bound as a function of belief, action and depth; ``None`` where the search does not prune."""
+        if not self._prunes(problem):
+            return None
         if callable(self.upper_bound):
             bound = self.upper_bound
             return lambda belief, action, depth: bound(problem, belief, action, depth)
-        table = self._table(problem)
-        return None if table is None else table_bound(problem, table)
+        return table_bound(problem, self._table(problem))
 
     def _table(self, problem: POMDP) -> Any:
         """The table of the named bound, computed once a problem; ``None`` where the problem has symbols."""
@@ -305,7 +306,7 @@ class RTBSS(pomdp_py.Planner):
                 tables[self.depth] = _BOUNDS[str(self.upper_bound)](problem.compiled, self.depth, vectors)
         return tables[self.depth]
 
-    def _slack(self, problem: POMDP) -> float:
+    def slack(self, problem: POMDP) -> float:
         """What rounding may take off a bound that was computed in floats."""
         if callable(self.upper_bound) or not self._prunes(problem):
             return 0.0

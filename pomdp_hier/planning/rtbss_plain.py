@@ -34,19 +34,20 @@ class BudgetExhausted(Exception):  # noqa: N818  # a signal between a search and
     """The search has expanded as many nodes as it may."""
 
 
-def branches_of(problem: POMDP, updater: Any = None) -> Branches:
+def branches_of(problem: POMDP, updater: Any = None, tidy: Callable[[Number], Number] | None = None) -> Branches:
     """The branches of an action: by the updater given, or by Bayes' rule.
 
     Args:
         problem: the problem.
         updater: an object with ``branches(belief, action)``, an object with ``update(belief, action, observation)``, or
             a function of the same three; ``None`` for Bayes' rule.
+        tidy: what simplifies probabilities on the way, for expressions.
 
     Raises:
         ParameterError: the updater is none of these.
     """
     if updater is None:
-        return lambda belief, action: _bayes(problem, belief, action)
+        return lambda belief, action: _bayes(problem, belief, action, tidy or (lambda value: value))
     if hasattr(updater, "branches"):
         branches: Branches = updater.branches
         return branches
@@ -61,10 +62,12 @@ def branches_of(problem: POMDP, updater: Any = None) -> Branches:
     )
 
 
-def _bayes(problem: POMDP, belief: Belief, action: Any) -> Iterable[tuple[Any, Number, Belief]]:
+def _bayes(
+    problem: POMDP, belief: Belief, action: Any, tidy: Callable[[Number], Number]
+) -> Iterable[tuple[Any, Number, Belief]]:
     for observation, row in problem.joint(belief, action).items():
-        evidence = total(row.values())
-        yield observation, evidence, Belief({state: mass / evidence for state, mass in row.items()})
+        evidence = tidy(total(row.values()))
+        yield observation, evidence, Belief({state: tidy(mass / evidence) for state, mass in row.items()})
 
 
 def rank(belief: Belief, actions: Iterable[Any], depth: int, upper: Upper | None) -> list[tuple[Any, Number | None]]:

@@ -1,0 +1,355 @@
+"""AndOrTree: a look-ahead as data. OR nodes are beliefs, AND nodes are actions, arcs are rewards and observations."""
+
+from collections.abc import Callable, Hashable, Iterable
+from copy import copy
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.planning.and_or_build import AndNode, Grower, OrNode, backed_up, tied
+from pomdp_hier.planning.and_or_json import read_json, write_json
+from pomdp_hier.planning.and_or_markup import render_dot, render_mermaid, render_tikz
+from pomdp_hier.planning.and_or_text import explain_node, render_text
+from pomdp_hier.planning.and_or_view import FULL_LIMIT
+from pomdp_hier.planning.rtbss import RTBSS
+from pomdp_hier.planning.rtbss_fringe import largest
+from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.numeric import Number, brief
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+__all__ = ["AndNode", "AndOrTree", "OrNode"]
+
+
+class AndOrTree:
+    """The tree of a look-ahead from one belief, in two flat lists; node 0 of ``or_nodes`` is the root.
+
+    Build one with `AndOrTree.build`, or with `AndOrTree.from_planner` from what an `RTBSS` planner does. Probabilities
+    and rewards may be floats, fractions or sympy expressions; every node below another one stands after it.
+
+    Attributes:
+        or_nodes: the `OrNode` s: belief, value, best actions.
+        and_nodes: the `AndNode` s: action, reward, Q, and whether it was expanded, pruned or illegal.
+        discount: gamma.
+        tie_tolerance: how close to the best Q a tie is.
+
+    Example:
+        >>> coin = POMDP(
+        ...     transition=lambda s, a: s,
+        ...     observation=lambda s, a: ({s: 0.75, ("tails" if s == "heads" else "heads"): 0.25}
+        ...                               if a == "look" else "nothing"),
+        ...     reward=lambda s, a: 0 if a == "look" else (1 if s == a else -1),
+        ...     initial_belief={"heads": 0.5, "tails": 0.5},
+        ...     legal_actions=["heads", "tails", "look"],
+        ... )
+        >>> print(AndOrTree.build(coin, depth=1).to_text(ascii_only=True))
+        b = (heads, tails)
+        (.50, .50)  V 0.00
+        |- heads  R 0.00  Q 0.00  *
+        |  `- nothing 1.00 -> (.50, .50)  V 0  fringe
+        |- tails  R 0.00  Q 0.00  *
+        |  `- nothing 1.00 -> (.50, .50)  V 0  fringe
+        `- look  R 0.00  Q 0.00  *
+           |- heads 0.50 -> (.75, .25)  V 0  fringe
+           `- tails 0.50 -> (.25, .75)  V 0  fringe
+
+    Source: Ross et al. (2008), section 3.1.
+    """
+
+    def __init__(
+        self, or_nodes: list[OrNode], and_nodes: list[AndNode], *, discount: Number = 1, tie_tolerance: float = 0.0
+    ) -> None:
+        self.or_nodes = or_nodes
+        self.and_nodes = and_nodes
+        self.discount = discount
+        self.tie_tolerance = tie_tolerance
+
+    # --- building ------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def build(
+        cls,
+        problem: POMDP,
+        belief: Belief | None = None,
+        *,
+        depth: int,
+        lower_bound: Any = "zero",
+        upper_bound: Any = "fib",
+        prune: bool = False,
+        tie_tolerance: float = 0.0,
+        updater: Any = None,
+        observation: Hashable = None,
+        illegal: bool = False,
+        max_nodes: int = 200_000,
+    ) -> "AndOrTree":
+        """The tree of everything that can happen within ``depth`` actions.
+
+        Args:
+            problem: the problem.
+            belief: the root; the initial belief by default.
+            depth: how many actions to look ahead; the tree is grown without recursion, so it may be thousands.
+            lower_bound, upper_bound, prune, tie_tolerance, updater: as for `RTBSS`; nothing is pruned by default.
+            observation: the observation before the root, where legal actions depend on it.
+            illegal: whether actions that are not legal under a belief get a node as well.
+            max_nodes: where to give up.
+
+        Raises:
+            PlanningError: the tree has more than ``max_nodes`` nodes, or a bound is violated.
+        """
+        planner = RTBSS(
+            depth, lower_bound, upper_bound, prune=prune, updater=updater, tie_tolerance=tie_tolerance, engine="auto"
+        )
+        return cls.from_planner(planner, problem, belief, observation=observation, illegal=illegal, max_nodes=max_nodes)
+
+    @classmethod
+    def from_planner(
+        cls,
+        planner: RTBSS,
+        problem: POMDP,
+        belief: Belief | None = None,
+        *,
+        observation: Hashable = None,
+        illegal: bool = False,
+        max_nodes: int = 200_000,
+    ) -> "AndOrTree":
+        """The tree that the planner searches, with what it prunes and why; equal beliefs are not merged.
+
+        Raises:
+            PlanningError: the tree has more than ``max_nodes`` nodes, or a bound is violated.
+        """
+        grower = Grower(planner, problem, illegal, max_nodes)
+        grower.grow(problem.initial_belief if belief is None else belief, observation)
+        return cls(grower.or_nodes, grower.and_nodes, discount=problem.discount, tie_tolerance=planner.tie_tolerance)
+
+    # --- reading -------------------------------------------------------------------------------------------------
+
+    @property
+    def value(self) -> Number:
+        """The value of the root."""
+        return self.or_nodes[0].value
+
+    @cached_property
+    def states(self) -> tuple[Any, ...]:
+        """The states that some belief of the tree holds possible, in the order in which they are met."""
+        return tuple(dict.fromkeys(state for node in self.or_nodes for state in node.belief))
+
+    def __len__(self) -> int:
+        return len(self.or_nodes) + len(self.and_nodes)
+
+    def __repr__(self) -> str:
+        return f"<AndOrTree: {len(self.or_nodes)} OR nodes, {len(self.and_nodes)} AND nodes, value {self.value}>"
+
+    def subtree_sizes(self) -> tuple[list[int], list[int]]:
+        """How many nodes each OR node and each AND node has below it, itself included."""
+        sizes_or, sizes_and = [1] * len(self.or_nodes), [1] * len(self.and_nodes)
+        for i in range(len(self.or_nodes) - 1, -1, -1):  # outcomes stand after the node above them
+            for a in self.or_nodes[i].actions:
+                sizes_and[a] = 1 + sum(sizes_or[o] for o in self.and_nodes[a].outcomes)
+                sizes_or[i] += sizes_and[a]
+        return sizes_or, sizes_and
+
+    def policy(self) -> dict[tuple[Any, ...], Any]:
+        """The best plan from the root: the action for each history ``(action, observation, action, …)`` it can meet.
+
+        Example:
+            >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
+            ...              initial_belief={"here": 1}, legal_actions=["wait"])
+            >>> AndOrTree.build(stay, depth=2).policy()
+            {(): 'wait', ('wait', 'same'): 'wait'}
+
+        Raises:
+            ParameterError: symbols leave open which action is best.
+        """
+        plan: dict[tuple[Any, ...], Any] = {}
+        stack: list[tuple[int, tuple[Any, ...]]] = [(0, ())]
+        while stack:
+            position, history = stack.pop()
+            node = self.or_nodes[position]
+            if node.kind != "inner":
+                continue
+            if not node.best:
+                raise ParameterError(
+                    f"policy: after {brief(history)} the values of {brief(node.value)} cannot be compared; "
+                    "substitute numbers"
+                )
+            best = self.and_nodes[node.best[0]]
+            plan[history] = best.action
+            stack.extend((i, (*history, best.action, self.or_nodes[i].observation)) for i in reversed(best.outcomes))
+        return plan
+
+    def find(self, belief: Belief) -> int:
+        """The position of the first OR node with this belief.
+
+        Raises:
+            ParameterError: no node has it.
+        """
+        for i, node in enumerate(self.or_nodes):
+            if node.belief == belief:
+                return i
+        raise ParameterError(f"belief: none of the {len(self.or_nodes)} OR nodes has {brief(belief)}")
+
+    def explain(self, node: int | Belief = 0, *, decimals: int = 4, name: Callable[[Any], str] = str) -> str:
+        """The arithmetic behind each Q of an OR node, given by its position or its belief.
+
+        Raises:
+            ParameterError: there is no such node.
+
+        Example:
+            >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
+            ...              initial_belief={"here": 1}, legal_actions=["wait"], discount=0.5)
+            >>> print(AndOrTree.build(stay, depth=2).explain())
+            belief b = (here) = (1)
+            2 actions to go, discount 0.5
+              wait: Q = R + γ Σ p·V = 1 + 0.5000·(1·1.0000) = 1.5000 ★   [after same]
+            V = max Q = 1.5000
+        """
+        position = self.find(node) if isinstance(node, Belief) else node
+        if not 0 <= position < len(self.or_nodes):
+            raise ParameterError(f"node: {position} is not one of the OR nodes 0 to {len(self.or_nodes) - 1}")
+        return explain_node(self, position, decimals=decimals, name=name)
+
+    def backup(self, fringe: Callable[[Belief], Number] | None = None) -> "AndOrTree":
+        """A new tree with all values worked out again from the rewards, the probabilities and the fringe.
+
+        Args:
+            fringe: new values for the beliefs at the fringe; those of this tree by default. A pruned action does not
+                compete: its bound was for the old values.
+        """
+        or_nodes, and_nodes = [copy(n) for n in self.or_nodes], [copy(n) for n in self.and_nodes]
+        for node in reversed(or_nodes):  # outcomes stand after the node above them
+            if node.kind == "fringe" and fringe is not None:
+                node.value = fringe(node.belief)
+            elif node.kind == "inner":
+                expanded = [and_nodes[i] for i in node.actions if and_nodes[i].status == "expanded"]
+                for child in expanded:
+                    child.q = backed_up(child, or_nodes, self.discount)
+                node.value = largest([child.q for child in expanded])
+                places = {i: k for k, i in enumerate(node.best)}
+                node.best = sorted(tied(node, and_nodes, self.tie_tolerance), key=lambda i: places.get(i, len(places)))
+        return AndOrTree(or_nodes, and_nodes, discount=self.discount, tie_tolerance=self.tie_tolerance)
+
+    # --- other forms ---------------------------------------------------------------------------------------------
+
+    def to_text(
+        self,
+        *,
+        ascii_only: bool = False,
+        full: bool = True,
+        limit: int = FULL_LIMIT,
+        decimals: int = 2,
+        name: Callable[[Any], str] = str,
+    ) -> str:
+        """The tree as text, one node a line; ``★`` (or ``*``) marks the best actions that the plan can reach.
+
+        Args:
+            ascii_only: without characters beyond ASCII (as far as the names go).
+            full: ``False`` collapses the actions off the plan once there are more than ``limit`` nodes.
+            limit: how many nodes to show then.
+            decimals: of floats.
+            name: how states, actions and observations are written.
+        """
+        return render_text(self, ascii_only=ascii_only, full=full, limit=limit, decimals=decimals, name=name)
+
+    def to_dot(
+        self,
+        *,
+        full: bool | None = None,
+        limit: int = FULL_LIMIT,
+        decimals: int = 2,
+        name: Callable[[Any], str] = str,
+    ) -> str:
+        """The tree in Graphviz's DOT language; above ``limit`` nodes collapsed to the plan, unless ``full``."""
+        return render_dot(self, full=full, limit=limit, decimals=decimals, name=name)
+
+    def to_mermaid(
+        self,
+        *,
+        full: bool | None = None,
+        limit: int = FULL_LIMIT,
+        decimals: int = 2,
+        name: Callable[[Any], str] = str,
+    ) -> str:
+        """The tree as a Mermaid flowchart; above ``limit`` nodes collapsed to the plan, unless ``full``."""
+        return render_mermaid(self, full=full, limit=limit, decimals=decimals, name=name)
+
+    def to_tikz(
+        self,
+        *,
+        full: bool | None = None,
+        limit: int = FULL_LIMIT,
+        decimals: int = 2,
+        belief: Callable[[Belief], str] | None = None,
+        action: Callable[[Any], str] | None = None,
+        observation: Callable[[Any], str] | None = None,
+        standalone: bool = False,
+    ) -> str:
+        """The tree as a TikZ picture: triangles for beliefs, circles for actions, rewards and chances on the arcs.
+
+        It needs the TikZ libraries ``positioning`` and ``shapes.geometric``, and the package ``amsmath``.
+
+        Args:
+            full, limit, decimals: as for `to_dot`.
+            belief, action, observation: the LaTeX (math mode) of a name; beliefs are numbered by default.
+            standalone: a whole document instead of the picture alone.
+        """
+        return render_tikz(
+            self,
+            full=full,
+            limit=limit,
+            decimals=decimals,
+            belief=belief,
+            action=action,
+            observation=observation,
+            standalone=standalone,
+        )
+
+    def to_networkx(self) -> "nx.DiGraph":
+        """A directed graph with nodes ``("or", i)`` and ``("and", i)`` that carry the fields of the records.
+
+        Arcs to OR nodes carry ``observation`` and ``probability``, arcs to AND nodes ``action`` and ``reward``.
+        """
+        import networkx as nx
+
+        graph = nx.DiGraph(discount=self.discount)
+        for i, node in enumerate(self.or_nodes):
+            graph.add_node(
+                ("or", i), belief=node.belief, value=node.value, kind=node.kind, depth=node.depth, best=tuple(node.best)
+            )
+            if node.parent >= 0:
+                graph.add_edge(
+                    ("and", node.parent), ("or", i), observation=node.observation, probability=node.probability
+                )
+        for i, child in enumerate(self.and_nodes):
+            graph.add_node(("and", i), action=child.action, q=child.q, status=child.status, upper=child.upper)
+            graph.add_edge(("or", child.parent), ("and", i), action=child.action, reward=child.reward)
+        return graph
+
+    def to_json(self) -> str:
+        """The tree as JSON. Fractions and expressions stay exact; strings, numbers and tuples stay what they are; other
+        names become text.
+
+        Raises:
+            ParameterError: an expression holds something else than sums, products, powers and maxima.
+        """
+        return write_json(self)
+
+    @classmethod
+    def from_json(cls, text: str, *, names: Iterable[Any] = (), tie_tolerance: float = 0.0) -> "AndOrTree":
+        """The tree that `to_json` wrote.
+
+        Args:
+            text: the JSON.
+            names: the states, actions and observations that became text, to be put back where theirs stands.
+            tie_tolerance: how close to the best Q a tie is, for `backup`.
+
+        Raises:
+            ParameterError: the text is something else.
+        """
+        or_nodes, and_nodes, discount = read_json(text, names)
+        return cls(or_nodes, and_nodes, discount=discount, tie_tolerance=tie_tolerance)
+
+    def _repr_html_(self) -> str:
+        """The text in a notebook, collapsed to the plan where it is long."""
+        text = self.to_text(full=False).replace("&", "&amp;").replace("<", "&lt;")
+        return f"<pre style='line-height:1.25'>{text}</pre>"

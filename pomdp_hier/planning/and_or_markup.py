@@ -1,0 +1,234 @@
+"""An AND-OR tree as DOT, Mermaid and TikZ."""
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from pomdp_hier.planning.and_or_view import BeliefWords, View, ViewNode, view, words
+from pomdp_hier.pomdp import Belief
+from pomdp_hier.pomdp.numeric import Number, is_symbolic
+
+if TYPE_CHECKING:
+    from pomdp_hier.planning.and_or import AndOrTree
+
+__all__ = ["escape_latex", "latex_number", "render_dot", "render_mermaid", "render_tikz"]
+
+_PLAN = "#b35806"
+_OR = "#215294"
+_INK = "#1d2126"
+_GREY = "#9aa3ab"
+
+
+class _Labels:
+    """What stands at the nodes and arcs, in plain words."""
+
+    def __init__(self, tree: "AndOrTree", decimals: int, name: Callable[[Any], str]) -> None:
+        self.tree = tree
+        self.name = name
+        self.decimals = decimals
+        self.beliefs = BeliefWords(tree.states, name, decimals)
+
+    def node(self, shown: ViewNode) -> list[str]:
+        """The lines beside a node."""
+        hidden = [f"{shown.hidden} hidden"] if shown.hidden else []
+        if shown.is_or:
+            here = self.tree.or_nodes[shown.index]
+            return [self.beliefs(here.belief), f"V {words(here.value, decimals=self.decimals)}", *hidden]
+        child = self.tree.and_nodes[shown.index]
+        if child.status == "illegal":
+            return [self.name(child.action), "illegal"]
+        if child.status == "pruned":
+            return [self.name(child.action), f"pruned, Q ≤ {words(child.upper, decimals=self.decimals)}"]
+        star = " ★" if shown.starred else ""
+        return [self.name(child.action), f"Q {words(child.q, decimals=self.decimals)}{star}", *hidden]
+
+    def arc(self, shown: ViewNode) -> str:
+        """The label of the arc that leads to a node."""
+        if shown.is_or:
+            here = self.tree.or_nodes[shown.index]
+            return f"{self.name(here.observation)} {words(here.probability, decimals=self.decimals)}"
+        child = self.tree.and_nodes[shown.index]
+        return "" if child.reward is None else f"R {words(child.reward, signed=True, decimals=self.decimals)}"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def render_dot(tree: "AndOrTree", *, full: bool | None, limit: int, decimals: int, name: Callable[[Any], str]) -> str:
+    """The tree in Graphviz's language; see `AndOrTree.to_dot`."""
+    shown, labels = view(tree, full=full, limit=limit), _Labels(tree, decimals, name)
+    caption = [labels.beliefs.header()]
+    if shown.collapsed:
+        caption.append(f"{len(shown.nodes)} of {shown.total} nodes shown")
+    lines = [
+        "digraph and_or {",
+        f"  graph [rankdir=LR, ranksep=0.9, nodesep=0.12, fontname=Helvetica, fontsize=11, labelloc=b,"
+        f" label={_quoted('   '.join(filter(None, caption)))}];",
+        f'  node [fontname=Helvetica, fontsize=10, color="{_INK}", fontcolor="{_INK}"];',
+        f'  edge [fontname=Helvetica, fontsize=9, color="{_GREY}", fontcolor="{_INK}", arrowhead=none];',
+    ]
+    for i, node in enumerate(shown.nodes):
+        lines.append(f"  n{i} [{_dot_node(labels, node)}];")
+        if node.parent >= 0:
+            style = f', color="{_PLAN}", penwidth=2.5' if node.on_plan else ""
+            lines.append(f"  n{node.parent} -> n{i} [label={_quoted(' ' + labels.arc(node) + ' ')}{style}];")
+    return "\n".join([*lines, "}"])
+
+
+def _dot_node(labels: _Labels, node: ViewNode) -> str:
+    """A triangle that points to the right with its text below, or a circle with the action in it and Q below."""
+    lines = labels.node(node)
+    colour = _OR if node.is_or else (_PLAN if node.on_plan else _INK)
+    weight = 2.5 if node.on_plan else 1
+    if node.is_or:
+        body = "<br/>".join(map(_html, lines))
+        symbol = f'<font point-size="16" color="{colour}">{"▶" if node.on_plan else "▷"}</font>'
+        table = f'<table border="0" cellspacing="0" cellpadding="1"><tr><td>{symbol}</td><td>{body}</td></tr></table>'
+        return f"shape=plain, label=<{table}>"
+    dashed = ', style="dashed"' if labels.tree.and_nodes[node.index].status != "expanded" else ""
+    text = "\n".join(lines)
+    return f'shape=ellipse, margin="0.04,0.02", color="{colour}", penwidth={weight}{dashed}, label={_quoted(text)}'
+
+
+def _html(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
+def render_mermaid(
+    tree: "AndOrTree", *, full: bool | None, limit: int, decimals: int, name: Callable[[Any], str]
+) -> str:
+    """The tree as a Mermaid flowchart; see `AndOrTree.to_mermaid`."""
+    shown, labels = view(tree, full=full, limit=limit), _Labels(tree, decimals, name)
+    lines = ["flowchart LR"]
+    plan = []
+    for i, node in enumerate(shown.nodes):
+        text = '"' + "<br/>".join(_mermaid(line) for line in labels.node(node)) + '"'
+        lines.append(f"  n{i}" + (f">{text}]" if node.is_or else f"(({text}))"))
+        if node.parent >= 0:
+            if node.on_plan:
+                plan.append(i - 1)  # links are numbered from 0, and the node at position 1 has the first
+            arrow, label = ("==>" if node.on_plan else "-->"), labels.arc(node)
+            lines.append(f"  n{node.parent} {arrow}" + (f'|"{_mermaid(label)}"|' if label else "") + f" n{i}")
+    lines.append(f"  classDef plan stroke:{_PLAN},stroke-width:3px")
+    lines.append(f"  class {','.join(f'n{i}' for i, node in enumerate(shown.nodes) if node.on_plan)} plan")
+    if plan:
+        lines.append(f"  linkStyle {','.join(map(str, plan))} stroke:{_PLAN},stroke-width:3px")
+    return "\n".join(lines)
+
+
+def _mermaid(text: str) -> str:
+    return _html(text).replace("#", "#35;").replace("|", "#124;")
+
+
+def escape_latex(text: str) -> str:
+    """The text with LaTeX's special characters escaped.
+
+    Example:
+        >>> print(escape_latex("a_b & 5%"))
+        a\\_b \\& 5\\%
+    """
+    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    special |= {c: "\\" + c for c in "&%$#_{}"}
+    return "".join(special.get(c, c) for c in text)
+
+
+def latex_number(value: Number, decimals: int = 2) -> str:
+    """A number or expression in LaTeX's math mode.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> print(latex_number(-0.5), latex_number(Fraction(1, 3)))
+        -0.50 1/3
+    """
+    if is_symbolic(value):
+        from sympy import latex
+
+        return str(latex(value))
+    mantissa, _, exponent = words(value, decimals=decimals, minus="-").partition("e")
+    return f"{mantissa} \\cdot 10^{{{int(exponent)}}}" if exponent else mantissa
+
+
+def render_tikz(
+    tree: "AndOrTree",
+    *,
+    full: bool | None,
+    limit: int,
+    decimals: int,
+    belief: Callable[[Belief], str] | None,
+    action: Callable[[Any], str] | None,
+    observation: Callable[[Any], str] | None,
+    standalone: bool,
+) -> str:
+    """The tree as a TikZ picture, top down; see `AndOrTree.to_tikz`."""
+    shown = view(tree, full=full, limit=limit)
+    belief = belief or _numbered_beliefs(tree, shown)
+    action = action or (lambda a: rf"\text{{{escape_latex(str(a))}}}")
+    observation = observation or (lambda o: rf"\text{{{escape_latex(str(o))}}}")
+    labels = [_tikz_label(tree, node, decimals, observation) for node in shown.nodes]
+    beside = (line for label, node in zip(labels, shown.nodes, strict=True) if node.is_or for line in label)
+    widest = max(map(_width, beside), default=0)
+    unit = max(2.3, 0.21 * widest)  # labels of neighbours stand side by side
+    lines = [
+        r"\begin{tikzpicture}[>=latex, font=\footnotesize,",
+        r"  or node/.style={draw, isosceles triangle, isosceles triangle apex angle=58, shape border rotate=90,",
+        r"    inner sep=0.6pt, minimum width=1cm, anchor=apex},",
+        r"  and node/.style={draw, circle, inner sep=0.6pt, minimum size=0.9cm, anchor=north},",
+        r"  plan/.style={line width=1.2pt}, note/.style={fill=white, inner sep=1.2pt}]",
+    ]
+    for i, node in enumerate(shown.nodes):
+        x, y = words(unit * node.slot, minus="-"), words(-1.9 * node.level, minus="-")
+        style = f"{'or' if node.is_or else 'and'} node{', plan' if node.on_plan else ''}"
+        if node.is_or:
+            text = belief(tree.or_nodes[node.index].belief)
+        else:
+            child = tree.and_nodes[node.index]
+            style += "" if child.status == "expanded" else ", dashed"
+            text = action(child.action)
+        lines.append(rf"  \node[{style}] (n{i}) at ({x}, {y}) {{${text}$}};")
+        if node.hidden:
+            lines.append(rf"  \node[below=1pt of n{i}] {{{node.hidden} hidden}};")
+        if node.parent >= 0:
+            lines.append(_tikz_arc(i, node, labels[i], node.slot - shown.nodes[node.parent].slot))
+    lines.append(r"\end{tikzpicture}")
+    picture = "\n".join(lines)
+    if not standalone:
+        return picture
+    head = "\\documentclass[tikz, border=4pt]{standalone}\n\\usepackage{amsmath}\n"
+    head += "\\usetikzlibrary{positioning, shapes.geometric}\n\\begin{document}\n"
+    return f"{head}{picture}\n\\end{{document}}\n"
+
+
+def _tikz_label(tree: "AndOrTree", node: ViewNode, decimals: int, observation: Callable[[Any], str]) -> list[str]:
+    """The lines at the arc to a node: rewards from OR to AND nodes, observations and chances from AND to OR nodes."""
+    if node.parent < 0:
+        return []
+    if node.is_or:
+        here = tree.or_nodes[node.index]
+        return [f"$o = {observation(here.observation)}$", f"${latex_number(here.probability, decimals)}$"]
+    child = tree.and_nodes[node.index]
+    reward = "illegal" if child.reward is None else f"${latex_number(child.reward, decimals)}$"
+    return [f"{reward} (pruned)" if child.status == "pruned" else reward]
+
+
+def _width(label: str) -> int:
+    """About how many characters wide a piece of LaTeX is."""
+    return len(re.sub(r"[{}$_^]", "", re.sub(r"\\[a-zA-Z]+\s?", "m", label.replace(r"\text", ""))))
+
+
+def _tikz_arc(i: int, node: ViewNode, label: list[str], shift: float) -> str:
+    """The arrow to a node, with its label on the outer side."""
+    style = "->, plan" if node.on_plan else "->"
+    place = "note"
+    if node.is_or and shift != 0:
+        place = f"pos=0.62, above {'left' if shift < 0 else 'right'}=-2pt"
+    ends = (f"n{node.parent}.south", f"n{i}.apex") if node.is_or else (f"n{node.parent}.south", f"n{i}.north")
+    text = r"\\".join(label)
+    return rf"  \draw[{style}] ({ends[0]}) -- node[{place}, align=center] {{{text}}} ({ends[1]});"
+
+
+def _numbered_beliefs(tree: "AndOrTree", shown: View) -> Callable[[Belief], str]:
+    """Names ``b_0, b_1, …`` for the different beliefs that are shown."""
+    different = dict.fromkeys(tree.or_nodes[n.index].belief for n in shown.nodes if n.is_or)
+    numbers = {belief: f"b_{{{i}}}" for i, belief in enumerate(different)}
+    return numbers.__getitem__

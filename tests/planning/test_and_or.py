@@ -1,0 +1,275 @@
+"""The AND-OR tree: what it holds, how it prints, and that it is the tree that RTBSS searches."""
+
+import json
+import re
+import shutil
+import subprocess
+from fractions import Fraction
+
+import networkx as nx
+import pytest
+
+from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.planning import RTBSS, AndOrTree, StopValue, exact_value
+from pomdp_hier.pomdp import POMDP, Belief
+from tests.pomdp_models import random_fractions, random_problem, three_node, tiger
+
+
+def grid(actions: int, observations: int) -> POMDP:
+    """One state, many actions and observations, no two actions worth the same."""
+    return POMDP(
+        transition=lambda s, a: s,
+        observation=lambda next_state, a: {o: (1 + o) / sum(range(1, observations + 1)) for o in range(observations)},
+        reward=lambda s, a: float(a),
+        initial_belief={"here": 1},
+        legal_actions=range(actions),
+    )
+
+
+def corridor() -> POMDP:
+    return POMDP(
+        transition=lambda s, a: s + 1,
+        observation=lambda next_state, a: "step",
+        reward=lambda s, a: 1,
+        initial_belief={0: 1},
+        discount=1,
+        legal_actions=["on"],
+        states=range(2),
+        observations=["step"],
+    )
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("bound", [None, "fib", "range"])
+def test_it_is_the_tree_of_rtbss(seed, bound):
+    problem = random_problem(seed, rewards=["mixed", "negative"][seed % 2], terminal=seed > 1)
+    planner = RTBSS(3, upper_bound=bound or "fib", prune=bound is not None, engine="plain", merge_tolerance=None)
+    decision = planner.decide(problem)
+    tree = AndOrTree.from_planner(planner, problem)
+    assert tree.value == decision.value == pytest.approx(exact_value(problem, horizon=3), abs=1e-10)
+    root = [tree.and_nodes[i] for i in tree.or_nodes[0].actions]
+    expanded = {child.action: child.q for child in root if child.status == "expanded"}
+    assert expanded == {a: q for a, q in decision.q_values.items() if decision.stats["status"][a] == "exact"}
+    assert sum(node.kind == "inner" for node in tree.or_nodes) == decision.stats["nodes"]
+    pruned = [child for child in tree.and_nodes if child.status == "pruned"]
+    assert len(pruned) == decision.stats["pruned"]
+    assert all(child.q is None and not child.outcomes and child.why for child in pruned)
+    for node in tree.or_nodes:
+        for i in node.actions:
+            child = tree.and_nodes[i]
+            if child.status == "pruned":
+                assert child.upper <= node.value
+
+
+def test_the_three_node_tree_prints_the_appendix():
+    sympy = pytest.importorskip("sympy")
+    b, eta, r0, r1, r2 = sympy.symbols("b eta r0 r1 r2", positive=True)
+    tree = AndOrTree.build(three_node(eta, r0, r1, r2, b), depth=2)
+    q = {tree.and_nodes[i].action: tree.and_nodes[i].q for i in tree.or_nodes[0].actions}
+    assert str(q["search"]) == "b*(r0 + 1) - 1"
+    assert str(q["descend"]) == "b*(eta**2*(r1 + 1) + (1 - eta)**2*(r2 + 1)) - 1"
+    text = tree.to_text()
+    assert "descend  R 0  Q b*(eta**2*(r1 + 1) + (1 - eta)**2*(r2 + 1)) - 1" in text
+    assert "c1 eta → ('c1', 1) b*eta" in text
+    assert "V Max(" in text.splitlines()[0]
+    assert tree.or_nodes[0].best == []
+    with pytest.raises(ParameterError, match="cannot be compared; substitute numbers"):
+        tree.policy()
+    assert "eta·(b*eta*(r1 + 1) - 1) + (1 - eta)·(b*(1 - eta)*(r2 + 1) - 1)" in tree.explain()
+    again = AndOrTree.from_json(tree.to_json())
+    assert again.or_nodes == tree.or_nodes
+    assert again.and_nodes == tree.and_nodes
+    numbers = AndOrTree.build(three_node(0.7, 0.1, 0.5, 0.6, 0.9), depth=2)
+    for action, formula in q.items():
+        value = formula.subs({b: 0.9, eta: 0.7, r0: 0.1, r1: 0.5, r2: 0.6})
+        (i,) = (i for i in numbers.or_nodes[0].actions if numbers.and_nodes[i].action == action)
+        assert float(value) == pytest.approx(numbers.and_nodes[i].q, abs=1e-12)
+
+
+def test_text():
+    tree = AndOrTree.build(three_node(0.7, 0.1, 0.5, 0.6), depth=2)
+    assert tree.to_text(ascii_only=True) == "\n".join(
+        [
+            "('c0', 1) 1  V 0.10",
+            "|- search  R +0.10  Q 0.10  *",
+            "|  `- ('end', 1) 1 -> ('end', 1) 1  V 0  over",
+            "`- descend  R 0.00  Q -0.12",
+            "   |- c1 0.70 -> ('c1', 1) .70, ('c1', 0) .30  V 0.05",
+            "   |  `- search  R +0.05  Q 0.05",
+            "   |     |- ('end', 1) 0.70 -> ('end', 1) 1  V 0  over",
+            "   |     `- ('end', 0) 0.30 -> ('end', 0) 1  V 0  over",
+            "   `- c2 0.30 -> ('c2', 0) .70, ('c2', 1) .30  V -0.52",
+            "      `- search  R -0.52  Q -0.52",
+            "         |- ('end', 1) 0.30 -> ('end', 1) 1  V 0  over",
+            "         `- ('end', 0) 0.70 -> ('end', 0) 1  V 0  over",
+        ]
+    )
+    assert tree.to_text().splitlines()[1] == "├─ search  R +0.10  Q 0.10  ★"
+    assert tree.to_text(ascii_only=True).isascii()
+    assert tree._repr_html_().startswith("<pre")
+
+
+def test_illegal_and_pruned_actions_say_so():
+    problem = three_node(0.7, 0.1, 0.5, 0.6)
+    tree = AndOrTree.build(problem, depth=2, illegal=True)
+    assert "descend  illegal" in tree.to_text()
+    assert "descend: not legal under this belief" in tree.explain(tree.or_nodes[1].actions and 1)
+    pruned = AndOrTree.build(problem, depth=2, prune=True)
+    assert "descend  R 0.00  pruned: Q at most −0.12" in pruned.to_text()
+    assert "descend: pruned, Q is at most −0.1210: its upper bound cannot beat the best Q" in pruned.explain()
+    assert "illegal" in tree.to_dot()
+    assert "pruned" in pruned.to_dot()
+    assert "(pruned)" in pruned.to_tikz()
+
+
+def test_explain():
+    tree = AndOrTree.build(tiger(), depth=2)
+    lines = tree.explain().splitlines()
+    assert lines[0] == "belief b = (left, right) = (.5000, .5000)"
+    assert lines[1] == "2 actions to go, discount 0.95"
+    assert lines[2] == (
+        "  listen: Q = R + γ Σ p·V = −1.0000 + 0.9500·(0.5000·(−1.0000) + 0.5000·(−1.0000)) = −1.9500 ★"
+        "   [after hear-left, hear-right]"
+    )
+    assert lines[-1] == "V = max Q = −1.9500"
+    belief = tree.or_nodes[1].belief
+    assert tree.explain(belief) == tree.explain(tree.find(belief))
+    with pytest.raises(ParameterError, match="none of the 43 OR nodes has"):
+        tree.explain(Belief({"left": 0.123, "right": 0.877}))
+    with pytest.raises(ParameterError, match="node: 99 is not one of the OR nodes 0 to 42"):
+        tree.explain(99)
+    assert "the search stops here: V = 0" in tree.explain(len(tree.or_nodes) - 1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_json_keeps_fractions_and_backup_repeats_the_values(seed):
+    tree = AndOrTree.build(random_fractions(seed), depth=3)
+    again = AndOrTree.from_json(tree.to_json())
+    assert again.or_nodes == tree.or_nodes
+    assert again.and_nodes == tree.and_nodes
+    assert again.discount == Fraction(9, 10)
+    backed = again.backup()
+    assert backed.or_nodes == tree.or_nodes
+    assert backed.and_nodes == tree.and_nodes
+    higher = tree.backup(fringe=lambda belief: Fraction(1))
+    assert higher.value == tree.value + Fraction(9, 10) ** 3
+    assert tree.or_nodes[-1].value == 0
+
+
+def test_json_restores_names_and_refuses_other_texts():
+    class Door:
+        def __init__(self, name):
+            self.name = name
+
+        def __str__(self):
+            return self.name
+
+    left, right = Door("left"), Door("right")
+    problem = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda next_state, a: ("seen", 1),
+        reward=lambda s, a: 1.0 if s is a else float("-1"),
+        initial_belief={left: 0.5, right: 0.5},
+        legal_actions=[left, right],
+    )
+    text = AndOrTree.build(problem, depth=1).to_json()
+    assert AndOrTree.from_json(text).and_nodes[0].action == "left"
+    restored = AndOrTree.from_json(text, names=[left, right])
+    assert restored.and_nodes[0].action is left
+    assert restored.or_nodes[1].observation == ("seen", 1)
+    for wrong in ("{", "[]", '{"format": "pomdp_hier.AndOrTree", "version": 2}'):
+        with pytest.raises(ParameterError, match=r"from_json: .* expected what to_json wrote"):
+            AndOrTree.from_json(wrong)
+    broken = json.loads(text)
+    del broken["or_nodes"][0]["belief"]
+    with pytest.raises(ParameterError, match="incomplete or malformed"):
+        AndOrTree.from_json(json.dumps(broken))
+    evil = text.replace('"discount": 1', '"discount": {"expression": ["system", {"symbol": "x", "assumptions": {}}]}')
+    with pytest.raises(ParameterError, match="'system' is none of Add, Mul, Pow, Max"):
+        AndOrTree.from_json(evil)
+
+
+def test_policy_follows_the_best_actions():
+    tree = AndOrTree.build(tiger(), depth=3)
+    plan = tree.policy()
+    assert plan[()] == "listen"
+    assert plan["listen", "hear-left", "listen", "hear-left"] == "open-right"
+    assert plan["listen", "hear-left", "listen", "hear-right"] == "listen"
+    assert len(plan) == 1 + 2 + 4
+
+
+def test_a_large_tree_collapses_to_its_plan():
+    tree = AndOrTree.build(grid(5, 5), depth=2)
+    assert len(tree) == 781
+    text = tree.to_text(full=False)
+    assert text.splitlines()[-1] == "61 of 781 nodes shown; full=True shows all"
+    assert text.count("(155 hidden)") == 4
+    assert len(tree.to_text().splitlines()) == 1 + 781
+    for dot in (tree.to_dot(), tree.to_dot(full=False)):
+        assert dot.count(" -> ") == 60
+        assert "61 of 781 nodes shown" in dot
+    assert tree.to_dot(full=True).count(" -> ") == 780
+    small = tree.to_text(full=False, limit=11)
+    assert "11 of 781 nodes shown" in small
+    with pytest.raises(ParameterError, match="limit: 0; expected at least one node"):
+        tree.to_text(full=False, limit=0)
+    with pytest.raises(PlanningError, match="max_nodes: the tree has more than 100 nodes"):
+        AndOrTree.build(grid(5, 5), depth=2, max_nodes=100)
+
+
+def test_a_thousand_levels():
+    tree = AndOrTree.build(corridor(), depth=1000)
+    assert len(tree) == 2001
+    assert tree.value == 1000
+    text = tree.to_text()
+    assert text.splitlines()[-1].startswith("[2000] step 1.00 → 1000 1  V 0")
+    assert max(map(len, text.splitlines())) < 150
+    assert len(tree.policy()) == 1000
+    again = AndOrTree.from_json(tree.to_json())
+    assert again.backup().value == 1000
+    assert again.to_dot(full=True).count(" -> ") == 2000
+    assert tree.to_networkx().number_of_edges() == 2000
+    assert tree.to_tikz(full=True).count(r"\draw") == 2000
+
+
+def test_networkx():
+    graph = AndOrTree.build(tiger(), depth=2).to_networkx()
+    assert nx.is_arborescence(graph)
+    assert graph.nodes["or", 0]["value"] == pytest.approx(-1.95)
+    assert graph.edges[("or", 0), ("and", 0)]["reward"] == -1
+    assert graph.edges[("and", 0), ("or", 1)]["probability"] == 0.5
+
+
+def test_dot_is_accepted_by_graphviz():
+    if shutil.which("dot") is None:
+        pytest.skip("Graphviz is not installed")
+    awkward = AndOrTree.build(three_node(0.7, 0.1, 0.5, 0.6), depth=2).to_dot(name=lambda x: f'<{x}> & "so" \\')
+    drawn = subprocess.run(["dot", "-Tsvg"], input=awkward, capture_output=True, text=True, check=True)
+    assert drawn.stderr == ""
+    assert drawn.stdout.count('class="node"') == 12
+
+
+def test_mermaid():
+    lines = AndOrTree.build(three_node(0.7, 0.1, 0.5, 0.6), depth=2).to_mermaid().splitlines()
+    assert lines[0] == "flowchart LR"
+    assert '  n1(("search<br/>Q 0.10 ★"))' in lines
+    assert '  n0 ==>|"R +0.10"| n1' in lines
+    assert "  class n0,n1,n3 plan" in lines
+    assert "  linkStyle 0,2 stroke:#b35806,stroke-width:3px" in lines
+
+
+def test_tikz():
+    tree = AndOrTree.build(three_node(Fraction(2, 3), Fraction(1, 10), 1, 1), depth=2)
+    tikz = tree.to_tikz(action=lambda a: {"search": "a_s", "descend": "a_d"}[a], observation=lambda o: "c_1")
+    nodes = re.findall(r"\\node\[(or|and) node.*\{\$(.*)\$\};", tikz)
+    assert [kind for kind, _ in nodes].count("or") == 8
+    assert {text for kind, text in nodes if kind == "and"} == {"a_s", "a_d"}
+    assert {text for kind, text in nodes if kind == "or"} >= {"b_{0}", "b_{1}"}
+    assert r"node[note, align=center] {$1/10$}" in tikz
+    assert r"{$o = c_1$\\$2/3$}" in tikz
+    assert tikz.count("{") == tikz.count("}")
+    document = tree.to_tikz(standalone=True)
+    assert document.startswith(r"\documentclass[tikz, border=4pt]{standalone}")
+    assert r"$\text{search}$" in document
+    tiny = AndOrTree.build(grid(2, 2), depth=1, lower_bound=StopValue(1)).to_tikz()
+    assert r"\text{0}" in tiny
