@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.calibrate import Calibration, resolve_delta
 from pomdp_hier.hqs.diagnostics_walk import Copies, first_choice, own_steps, row_keys, search_task
 from pomdp_hier.hqs.engine_task import Task
 from pomdp_hier.hqs.result import HQSResult
@@ -18,6 +19,7 @@ from pomdp_hier.hqs.score import evaluate
 __all__ = ["Appraisal", "adjusted_score", "appraise", "first_branch", "shuffled_scores"]
 
 MIN_DENOMINATOR = 0.05
+_MODEL = ("similarity", "delta", "nu", "tie", "reward", "enter_own_singleton", "threads")
 _MOSTLY, _NEARLY_ALL, _ABOUT_NOTHING = 0.5, 0.8, 0.02
 
 
@@ -43,6 +45,7 @@ class Appraisal:
         shuffled_at_root: The same, over the shuffled trees.
         min_denominator: Below which the ratios are NaN.
         random_state: The seed of the shuffles.
+        calibration: Where the temperature came from, if it was to be calibrated.
         result: The scored result, item by item.
     """
 
@@ -61,11 +64,12 @@ class Appraisal:
     shuffled_at_root: float
     min_denominator: float
     random_state: int
+    calibration: Calibration | None
     result: HQSResult
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the figures by name, without the items."""
-        return {name: value for name, value in self.__dict__.items() if name != "result"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("result", "calibration")}
 
     def sentences(self) -> list[str]:
         """Returns what the figures say, in words."""
@@ -84,6 +88,8 @@ class Appraisal:
             ("first branch right", self.first_branch, "share of the items"),
         ]
         lines = [f"{name:<20}{value:>9.4f}  {note}".rstrip() for name, value, note in rows]
+        if self.calibration is not None:
+            lines.append(self.calibration.summary())
         return "\n".join([*lines, "", *self.sentences()])
 
 
@@ -122,8 +128,10 @@ def appraise(
     """
     if not min_denominator > 0:
         raise ParameterError(f"min_denominator is {min_denominator}; give a positive number, such as {MIN_DENOMINATOR}")
+    settings, calibration = resolve_delta(X, hierarchy, settings)
     result = evaluate(X, hierarchy, **settings)
-    ceiling = evaluate(X, hierarchy, **{**settings, "policy": "clairvoyant"}).score
+    model = {name: settings[name] for name in _MODEL if name in settings}
+    ceiling = evaluate(X, hierarchy, **model, policy="clairvoyant").score
     task = search_task(X, hierarchy, **settings)
     shuffles = [_shuffled(X, hierarchy, rng, settings) for rng in _generators(random_state, n_shuffles)]
     scores = [shuffle.score for shuffle in shuffles]
@@ -146,6 +154,7 @@ def appraise(
         shuffled_at_root=float(np.mean([_at_root(shuffle) for shuffle in shuffles])) if shuffles else float("nan"),
         min_denominator=min_denominator,
         random_state=random_state,
+        calibration=calibration,
         result=result,
     )
 
@@ -161,6 +170,7 @@ def shuffled_scores(
     >>> shuffled_scores([[1, 0], [1, 0], [0, 1], [0, 1]], tree, n_shuffles=3).shape
     (3,)
     """
+    settings, _ = resolve_delta(X, hierarchy, settings)
     generators = _generators(random_state, n_shuffles)
     return np.array([_shuffled(X, hierarchy, rng, settings).score for rng in generators])
 
@@ -211,6 +221,7 @@ def _generators(random_state: int, n_shuffles: int) -> list[np.random.Generator]
 
 
 def _shuffled(X: Any, hierarchy: Hierarchy, rng: np.random.Generator, settings: dict[str, Any]) -> HQSResult:
+    settings = {name: value for name, value in settings.items() if name != "checkpoint"}  # it is of the tree's own run
     return evaluate(X, hierarchy.permuted(rng.permutation(hierarchy.n_items)), **settings)
 
 

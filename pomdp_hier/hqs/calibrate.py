@@ -1,5 +1,6 @@
 """The temperature under which the guidance explains best where the items are: a maximum of likelihood."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -7,12 +8,14 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features.members import Floats, ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.diagnostics_walk import own_steps, search_task
 
-__all__ = ["Calibration", "TreeCalibration", "as_trees", "calibrate_delta"]
+__all__ = ["CALIBRATED", "Calibration", "TreeCalibration", "as_trees", "calibrate_delta", "resolve_delta"]
+
+CALIBRATED = "calibrated"
 
 _ENTRIES = 1 << 25
 _BOUNDS = (1e-4, 10.0)
@@ -118,6 +121,30 @@ def calibrate_delta(
         for name, tree in as_trees(hierarchy).items()
     }
     return Calibration(float(np.mean([tree.delta for tree in found.values()])), found, (low, high))
+
+
+def resolve_delta(
+    X: Any, hierarchy: Hierarchy | Mapping[str, Hierarchy], settings: Mapping[str, Any]
+) -> tuple[dict[str, Any], Calibration | None]:
+    """Returns the settings with ``delta="calibrated"`` replaced by the temperature, and where it came from.
+
+    Settings with a number as their delta are returned as they are, with None. A temperature at a bound gives a
+    `DataWarning`.
+
+    >>> resolve_delta([[1.0]], Hierarchy.from_children([], 1), {"delta": 0.02})
+    ({'delta': 0.02}, None)
+    """
+    if not isinstance(settings.get("delta"), str):
+        return dict(settings), None
+    if settings["delta"] != CALIBRATED:
+        raise ParameterError(f"delta is {settings['delta']!r}; expected a positive number or {CALIBRATED!r}")
+    chosen = {name: settings[name] for name in ("similarity", "nu", "enter_own_singleton") if name in settings}
+    found = calibrate_delta(X, hierarchy, **chosen)
+    if found.at_bound:
+        warnings.warn(
+            f"no temperature within bounds is the most likely one: {found.summary()}", DataWarning, stacklevel=3
+        )
+    return {**settings, "delta": found.delta}, found
 
 
 def as_trees(hierarchy: Hierarchy | Mapping[str, Hierarchy]) -> dict[str, Hierarchy]:

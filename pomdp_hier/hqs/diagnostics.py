@@ -17,6 +17,7 @@ import numpy as np
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.members import Floats, Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.calibrate import resolve_delta
 from pomdp_hier.hqs.diagnostics_walk import (
     Bools,
     Copies,
@@ -130,6 +131,7 @@ def diagnose(
     References:
         The model is that of Huang, Piao, Moreno, Hurley, POMDP Modelling for Assessing Hierarchies.
     """
+    settings, _ = resolve_delta(X, hierarchy, settings)
     if result is None:
         result = evaluate(X, hierarchy, **settings)
     else:

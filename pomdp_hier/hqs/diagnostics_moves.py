@@ -10,6 +10,7 @@ import numpy as np
 from pomdp_hier.errors import HierarchyWarning, ParameterError
 from pomdp_hier.features.members import Floats, Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.calibrate import resolve_delta
 from pomdp_hier.hqs.diagnostics import Diagnosis
 from pomdp_hier.hqs.diagnostics_walk import Trail, greedy_trail, search_task
 from pomdp_hier.hqs.score import evaluate
@@ -82,6 +83,7 @@ def suggest_moves(
     """
     if n < 0 or candidates < 0:
         raise ParameterError(f"n is {n} and candidates {candidates}; give 0 or more")
+    settings, _ = resolve_delta(X, diagnosis.hierarchy, settings)
     tree = diagnosis.hierarchy
     lost = np.flatnonzero(diagnosis.lost)
     if not len(lost):
