@@ -88,10 +88,15 @@ class FlatTree:
         labels: Sequence[Hashable] | None,
     ) -> list[str]:
         """Checks the parents, drops empty clusters and sets every field; returns what to warn of."""
-        parents = np.array(parent, dtype=np.int64)
+        if isinstance(n_items, bool) or not isinstance(n_items, (int, np.integer)):
+            raise ParameterError(f"n_items={shown(n_items)}, expected a positive integer")
+        parents = _whole_numbers(parent, "parent").copy()
         rank = np.arange(parents.size)
         if order is not None:
-            rank[np.asarray(order, dtype=np.int64)] = np.arange(parents.size)
+            reading = _whole_numbers(order, "order")
+            if not np.array_equal(np.sort(reading), rank):
+                raise HierarchyError(f"order must be a permutation of the nodes 0..{parents.size - 1}")
+            rank[reading] = np.arange(parents.size)
         names = _checked_labels(labels, n_items, parents.size)
         _check_parents(parents, n_items, names)
         sizes = sum_below(parents, (np.arange(parents.size) < n_items).astype(np.int64))
@@ -141,7 +146,7 @@ class FlatTree:
         child_counts = np.bincount(parent[child_nodes], minlength=n_nodes)
 
         self._set(
-            n_items=n_items,
+            n_items=int(n_items),
             n_nodes=n_nodes,
             root=int(np.flatnonzero(~has_parent)[0]),
             parent=parent,
@@ -373,6 +378,14 @@ class FlatTree:
         )
 
 
+def _whole_numbers(values: ArrayLike, what: str) -> IntArray:
+    """The values as a row of integers, or an error that says which is none."""
+    numbers = np.asarray(values)
+    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
+        raise HierarchyError(f"{what} is {shown(values)}, expected a list or array of node numbers")
+    return numbers.astype(np.int64)
+
+
 def _checked_labels(labels: Sequence[Hashable] | None, n_items: int, n_nodes: int) -> tuple[Hashable, ...] | None:
     if labels is None:
         return None
@@ -414,7 +427,9 @@ def _check_parents(parent: IntArray, n_items: int, labels: tuple[Hashable, ...] 
         raise HierarchyError(f"a hierarchy of {n_items} items and {n_nodes} nodes: there must be an item at least")
     roots = np.flatnonzero(parent < 0).tolist()
     if len(roots) > 1:
+        items = [root for root in roots if root < n_items]
+        missing = f" (items that stand in no cluster: {named(items)})" if items else ""
         raise HierarchyError(
-            f"{len(roots)} roots, expected one: {named(roots)} have no parent; "
+            f"{len(roots)} roots, expected one: {named(roots)} have no parent{missing}; "
             "hang them under one node (add_root=True) or give the missing parents"
         )

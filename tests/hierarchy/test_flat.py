@@ -170,6 +170,7 @@ def test_arrays_and_attributes_cannot_be_written() -> None:
     [
         ([3, 3, 3, 4, 5, 4], None, "cycle of 2 nodes: 4, 5"),
         ([3, 3, 4, -1, -1], ["x", "y", "z", "r", "s"], "2 roots, expected one: 'r', 's'"),
+        ([3, 3, -1, -1], None, r"2 roots, expected one: 2, 3 .*\(items that stand in no cluster: 2\)"),
         ([1, -1], None, "node 0 has parent 1, which is no inner node"),
         ([9, -1, -1], None, "node 0 has parent 9"),
         ([], None, "must be an item at least"),
@@ -178,6 +179,23 @@ def test_arrays_and_attributes_cannot_be_written() -> None:
 def test_what_is_no_tree_is_refused_by_name(parent: list[int], labels: list[str] | None, text: str) -> None:
     with pytest.raises(HierarchyError, match=text):
         Hierarchy(parent, min(len(parent), 3 if len(parent) > 3 else 2), labels=labels)
+
+
+@pytest.mark.parametrize("parent", ["abc", [[1]], [2.0, 2.0, -1.0], 7])
+def test_parents_are_whole_numbers(parent: object) -> None:
+    with pytest.raises(HierarchyError, match="expected a list or array of node numbers"):
+        Hierarchy(parent, 2)  # type: ignore[arg-type]
+
+
+def test_the_number_of_items_is_whole() -> None:
+    with pytest.raises(ParameterError, match="n_items=2.0, expected a positive integer"):
+        Hierarchy([2, 2, -1], 2.0)  # type: ignore[arg-type]
+
+
+def test_the_order_is_a_permutation() -> None:
+    assert Hierarchy([2, 2, -1], 2, order=[1, 2, 0]).items(2).tolist() == [1, 0]
+    with pytest.raises(HierarchyError, match=r"permutation of the nodes 0\.\.2"):
+        Hierarchy([2, 2, -1], 2, order=[0, 0, 1])
 
 
 def test_empty_clusters_are_dropped_with_a_count() -> None:

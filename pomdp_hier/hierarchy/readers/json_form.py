@@ -4,6 +4,8 @@ import json
 from collections.abc import Hashable, Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from pomdp_hier.errors import ReaderError
 from pomdp_hier.hierarchy.readers.children import read_children
 from pomdp_hier.hierarchy.readers.edges import read_edges
@@ -26,6 +28,8 @@ def parse_json(source: TextSource | Any) -> Any:
     Raises:
         ReaderError: With line and column for text that is not JSON.
     """
+    if isinstance(source, np.ndarray):
+        return source.tolist()
     if isinstance(source, (list, tuple, dict)):
         return source
     text = read_text(source, is_text=lambda text: text.lstrip().startswith(("[", "{")))

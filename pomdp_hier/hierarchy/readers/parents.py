@@ -24,6 +24,8 @@ def read_parents(
     >>> read_parents({"r": None, "a": "r", "b": "r"}, Join()).labels
     ['a', 'b', 'r']
     """
+    if hasattr(source, "to_dict") and not hasattr(source, "columns"):  # a series from ids to parents
+        source = source.to_dict()
     if isinstance(source, Mapping) and not any(isinstance(value, (list, tuple)) for value in source.values()):
         source = list(source.items())
     table = read_table(source, names=("id", "parent"), delimiter=delimiter)

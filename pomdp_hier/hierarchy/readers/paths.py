@@ -190,20 +190,35 @@ def _rows(source: Any, how: PathFormat) -> _Rows:
         if table:
             return _from_table(read_csv(text, how.delimiter, how.comment), how)
         return _from_strings(_content_lines(text, how.comment), how, ids=True)
-    if isinstance(source, Mapping) and all(isinstance(value, str) for value in source.values()):
-        rows = _from_strings(list(source.values()), how, ids=False, items=list(source))
-        rows.has_item_column, rows.is_text = True, False
-        return rows
+    if isinstance(source, Mapping) and not _names_columns(source, how):
+        return _from_pairs(list(source.items()), how)
     if is_table(source):
         return _from_table(read_table(source), how)
     if not isinstance(source, Iterable):
         raise ReaderError(f"got {shown(source)}, expected paths: a list, a table, a file or text")
-    listed_rows = list(source)
-    if all(isinstance(row, str) for row in listed_rows):
-        return _from_strings(listed_rows, how, ids=False)
-    if all(isinstance(row, Mapping) for row in listed_rows):
-        return _from_table(read_table(listed_rows), how)
-    return _from_sequences(listed_rows, how)
+    rows = list(source)
+    if all(isinstance(row, str) for row in rows):
+        return _from_strings(rows, how, ids=False)
+    if all(isinstance(row, Mapping) for row in rows):
+        return _from_table(read_table(rows), how)
+    return _from_pairs(rows, how) if _are_pairs(rows, how) else _from_sequences(rows, how)
+
+
+def _names_columns(source: Mapping[Any, Any], how: PathFormat) -> bool:
+    """Whether a dictionary is one of columns: its values are lists and a key is a column's name."""
+    known = {*_ITEMS, *_PATHS, how.item, how.path, *(how.levels or ())}
+    return any(key in known for key in source) and not any(isinstance(value, str) for value in source.values())
+
+
+def _are_pairs(rows: Sequence[Any], how: PathFormat) -> bool:
+    """Whether rows of two are an item with its path: the second is a list, or text that a separator parts."""
+    if not all(isinstance(row, (list, tuple)) and len(row) == 2 for row in rows):
+        return False
+    ends = [row[1] for row in rows]
+    if all(isinstance(end, (list, tuple)) for end in ends):
+        return True
+    marks = _SEPARATORS[:2] if how.sep is None else (how.sep.strip() or how.sep,)
+    return all(isinstance(end, str) for end in ends) and any(mark in end for end in ends for mark in marks)
 
 
 def _looks_like_table(text: str, name: object, how: PathFormat) -> bool:
@@ -329,9 +344,20 @@ def _level_path(cells: Sequence[Any], row: int, rows: _Rows, how: PathFormat) ->
     return tuple(segments)
 
 
-def _from_sequences(rows: Sequence[Any], how: PathFormat) -> _Rows:
+def _from_pairs(rows: Sequence[Any], how: PathFormat) -> _Rows:
+    """Rows of an item and its path, as text or as segments."""
+    items = [item for item, _ in rows]
+    if all(isinstance(path, str) for _, path in rows):
+        found = _from_strings([path for _, path in rows], how, ids=False, items=items)
+    else:
+        found = _from_sequences([path for _, path in rows], how, items)
+    found.has_item_column, found.is_text = True, False
+    return found
+
+
+def _from_sequences(rows: Sequence[Any], how: PathFormat, items: list[Hashable] | None = None) -> _Rows:
     """Rows of segments."""
-    found = _Rows(is_text=False)
+    found = _Rows(items=items, is_text=False)
     for row, segments in enumerate(rows, 1):
         if isinstance(segments, (str, bytes, Mapping)) or not isinstance(segments, Iterable):
             raise ReaderError(f"row {row} is {shown(segments)}, expected a path: text or a list of segments")

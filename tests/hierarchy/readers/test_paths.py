@@ -25,6 +25,10 @@ TREE = Hierarchy.from_children([[5, 7], [6, 2], [0, 1], [8], [3]], 4)
                       "two": [p[1] if len(p) > 1 else float("nan") for p in SHOP.values()]}),
         pl.DataFrame({"item": list(SHOP), "path": ["/".join(p) for p in SHOP.values()]}),
         [{"item": item, "path": ">".join(path)} for item, path in SHOP.items()],
+        SHOP,
+        list(SHOP.items()),
+        [(item, " | ".join(path)) for item, path in SHOP.items()],
+        {"item": list(SHOP), "path": ["/".join(path) for path in SHOP.values()]},
     ],
 )  # fmt: skip
 def test_the_same_paths_in_every_form(source: object) -> None:
