@@ -5,11 +5,10 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.cli import console, tables, trees
+from pomdp_hier.cli import console, inputs, tables, trees
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
-    from pomdp_hier.features.loading import FeatureTable
     from pomdp_hier.hierarchy.tree import Hierarchy
     from pomdp_hier.hqs.result import HQSResult
 
@@ -30,26 +29,9 @@ _COUNTED = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
+    inputs.add_input_options(parser)
+    inputs.add_setting_options(parser)
     add = parser.add_argument
-    add(
-        "features",
-        metavar="FEATURES",
-        help="one row an item: .npz (sparse or dense), .npy, delimited text with a header, .parquet, or - for "
-        "standard input",
-    )
-    add("tree", metavar="TREE", help="the hierarchy: .json (edges or children lists), .npy (linkage), or -")
-    add("--key", metavar="NAME", help="the array of a dense .npz to take (default: X, or the only one)")
-    add("--id-column", metavar="NAME", help="the column of ids (default: id, item or item_id, if there is one)")
-    trees.add_tree_options(parser)
-    add(
-        "--similarity",
-        default="cosine",
-        choices=("cosine", "inverse_sqeuclidean", "negative_euclidean", "precomputed"),
-        help="what guides the searcher (default: cosine); precomputed: FEATURES is an N x N matrix",
-    )
-    add("--delta", type=float, default=0.01, metavar="X", help="the temperature of the guidance (default: 0.01)")
-    add("--nu", type=float, default=1.0, metavar="X", help="its growth a level (default: 1)")
-    add("--tie", choices=("descend", "search"), default="descend", help="what a tie does (default: descend)")
     add("--policy", default="one-step", metavar="NAME", help="the searcher's policy (default: one-step)")
     add("--engine", choices=("auto", "numpy", "numba"), default="auto", help="what computes (default: auto)")
     add("--top", type=int, default=5, metavar="N", help="list the N worst and the N best items (default: 5)")
@@ -62,14 +44,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Scores the hierarchy."""
     _check_usage(options)
-    from pomdp_hier.features.loading import load_features
     from pomdp_hier.hqs.score import evaluate
 
-    tree = trees.read_tree(options)
-    table = load_features(options.features, key=options.key, id_column=options.id_column)
-    ids = trees.item_ids(tree)
+    X, tree, ids = inputs.read_inputs(options)
     result = evaluate(
-        _in_item_order(table, ids, options.similarity),
+        X,
         tree,
         similarity=options.similarity,
         delta=options.delta,
@@ -91,24 +70,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _check_usage(options: argparse.Namespace) -> None:
     """Raises for options that contradict each other, before anything is read."""
-    if options.features == "-" and options.tree == "-":
-        raise ParameterError("FEATURES and TREE cannot both be -; give one of them as a file")
+    inputs.check_inputs(options)
     if options.top < 0:
         raise ParameterError(f"--top {options.top}: give 0 or more")
     if options.out == "-" and (options.json or options.quiet):
         raise ParameterError("--out - prints the items alone; leave out --json and --quiet")
     if options.out is not None:
         tables.check_target(options.out, options.force, (options.features, options.tree, options.names))
-
-
-def _in_item_order(table: "FeatureTable", ids: Sequence[Any], similarity: str) -> Any:
-    """The rows in the order of the tree's items if the file says which is whose, else as they are."""
-    if table.ids is None:
-        return table.matrix
-    from pomdp_hier.features.join import join_rows
-
-    rows = join_rows(table.ids, ids)
-    return table.matrix[rows][:, rows] if similarity == "precomputed" else table.matrix[rows]
 
 
 def _item_table(

@@ -210,4 +210,4 @@ def describe(value: Any, depth: int = 0) -> str:
 def _array(array: np.ndarray[Any, Any]) -> str:
     if array.dtype == object:
         return f"array{array.shape}:{describe(array.ravel().tolist())}"
-    return f"array{array.shape}{array.dtype.str}:{hashlib.sha256(np.ascontiguousarray(array)).hexdigest()}"
+    return f"array{array.shape}{array.dtype.str}:{hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()}"

@@ -100,12 +100,12 @@ class PolicyComparison:
             lines.append(
                 [
                     row.name,
-                    f"{row.value:.4f}",
+                    _four(row.value),
                     _span(row.interval),
                     "" if base else f"{row.difference:+.4f}",
                     "" if base else _span(row.difference_interval),
                     row.verdict,
-                    "" if row.regret is None else f"{row.regret:.4f}",
+                    "" if row.regret is None else _four(row.regret),
                     "" if row.seconds_per_decision is None else f"{1000 * row.seconds_per_decision:.3g}",
                 ]
             )
@@ -163,8 +163,13 @@ class PolicyComparison:
         return pd.DataFrame([asdict(row) for row in self.rows]).set_index("name")
 
 
+def _four(value: float) -> str:
+    """Four decimals, and no -0.0000 for what is 0 but for rounding."""
+    return f"{round(value, 4) + 0.0:.4f}"
+
+
 def _span(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None or math.isnan(interval[0]) else f"[{interval[0]:.4f}, {interval[1]:.4f}]"
+    return "" if interval is None or math.isnan(interval[0]) else f"[{_four(interval[0])}, {_four(interval[1])}]"
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,417 @@
+"""Policies for the search of one item: the engine's stopping rules as policies that decide on beliefs, and others.
+
+The engine (`pomdp_hier.hqs.engine`) knows its policies as rules on what is seen at a node; here the same policies
+decide from a belief over states, by planning in the POMDP of the item. They are two programs for one thing, and each
+tests the other. `search_policy` finds the policy that belongs to a rule or a name.
+
+A policy that needs to know the environment (a clairvoyant one, or one that plans with the environment's model) has
+``for_environment(environment)``, which the generic route calls for each item.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs import engine_rules as rules
+from pomdp_hier.hqs.engine_rules import Tie
+from pomdp_hier.hqs.model import Descend, Search, SearchState
+from pomdp_hier.planning import RTBSS, StopValue
+from pomdp_hier.planning.decision import Decision, Policy
+from pomdp_hier.planning.policies import as_policy, legal_actions
+from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.numeric import Number, is_exact, total
+
+__all__ = [
+    "AlgorithmOne",
+    "ClairvoyantSearch",
+    "FixedLevel",
+    "OptimalSearch",
+    "PlannedSearch",
+    "PlansInEnvironment",
+    "RuleSearch",
+    "guidance_at",
+    "look_ahead",
+    "node_of",
+    "paper_readings",
+    "search_policy",
+    "true_path",
+]
+
+SEARCH, DESCEND = Search(), Descend()
+
+# Values lie in [-1, 1]; two that are this close, a few units in the last place, count as equal.
+ROUNDING = 8.9e-16
+
+
+def node_of(belief: Belief) -> Any:
+    """The node where the searcher stands, which it always knows."""
+    return belief.support[0].node
+
+
+def guidance_at(problem: POMDP, node: Any) -> dict[Any, Number]:
+    """``{c': eta(c, c')}`` of a node in the search problem of an item; empty where the searcher may not descend."""
+    if DESCEND not in problem.actions(Belief.certain(SearchState(node, 1))):
+        return {}
+    eta: dict[Any, Number] = problem.transition.eta[node]
+    return eta
+
+
+def reward_at(problem: POMDP, node: Any) -> Number:
+    """``r(c)``, what finding the item in the node earns."""
+    return problem.expected_reward(SearchState(node, 1), SEARCH)
+
+
+def true_path(environment: POMDP) -> list[tuple[Any, Number]]:
+    """The nodes that hold the item, from the root, each with the probability of reaching it: ``prod of eta``."""
+    node, probability = node_of(environment.initial_belief), 1
+    path: list[tuple[Any, Number]] = [(node, probability)]
+    while True:
+        state = SearchState(node, 1)
+        if DESCEND not in environment.actions(Belief.certain(state)):
+            return path
+        node, eta = next((s.node, p) for s, p in environment.successors(state, DESCEND).items() if s.on_path)
+        probability = probability * eta
+        path.append((node, probability))
+
+
+def _decision(descends: bool, values: Mapping[Any, Number], ties: tuple[Any, ...] = ()) -> Decision:
+    action = DESCEND if descends else SEARCH
+    return Decision(action, value=values.get(action), q_values=values, ties=ties)
+
+
+@dataclass(frozen=True)
+class AlgorithmOne:
+    """The paper's Algorithm 1, as it is written: compare two values that follow from the belief.
+
+    ``Q(b, search) = b (r(c) + 1) - 1`` against ``Qhat(b, descend) = sum_c' eta(c, c') (b' (r(c') + 1) - 1)`` with
+    ``b' = eta(c, c') b``.
+
+    Attributes:
+        tie: "search" as in the algorithm, or "descend" as in its walk-through.
+
+    Source: Huang, Piao, Moreno and Hurley, Algorithm 1.
+    """
+
+    tie: Tie = "descend"
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """The decision under the belief."""
+        belief = problem.initial_belief if belief is None else belief
+        node = node_of(belief)
+        held = belief[SearchState(node, 1)]
+        search = held * (reward_at(problem, node) + 1) - 1
+        if DESCEND not in legal_actions(problem, belief, observation):
+            return _decision(False, {SEARCH: search})
+        descend = total(
+            eta * (eta * held * (reward_at(problem, child) + 1) - 1)
+            for child, eta in guidance_at(problem, node).items()
+        )
+        return _by_tie(search, descend, self.tie, ROUNDING)
+
+
+def _by_tie(search: Number, descend: Number, tie: Tie, tolerance: float) -> Decision:
+    """The better of the two; equal within the tolerance (exactly, for exact numbers) goes by the tie rule."""
+    difference = descend - search
+    tied = bool(difference == 0 if is_exact(difference) else abs(difference) <= tolerance)
+    descends = tie == "descend" if tied else bool(difference > 0)
+    return _decision(descends, {SEARCH: search, DESCEND: descend}, (SEARCH, DESCEND) if tied else ())
+
+
+@dataclass(frozen=True)
+class PlannedSearch:
+    """Any planner that gives Q values, with the tie rule of a search on top.
+
+    Attributes:
+        planner: a `Policy` whose decisions carry ``q_values``.
+        tie: what to do when searching and descending are worth the same.
+        tolerance: how close two floats may be to count as the same; exact numbers must be equal.
+
+    Example:
+        >>> PlannedSearch(RTBSS(1, lower_bound=StopValue(Search())), "search").tie
+        'search'
+    """
+
+    planner: Policy
+    tie: Tie = "descend"
+    tolerance: float = ROUNDING
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """The decision under the belief."""
+        decision = self.planner.decide(problem, belief, observation=observation)
+        values, status = decision.q_values, decision.stats.get("status", {})
+        both = SEARCH in values and DESCEND in values
+        if not both or any(status.get(action, "exact") != "exact" for action in (SEARCH, DESCEND)):
+            return decision
+        chosen = _by_tie(values[SEARCH], values[DESCEND], self.tie, self.tolerance)
+        return Decision(chosen.action, decision.value, values, chosen.ties, decision.stats)
+
+
+def look_ahead(depth: int, tie: Tie = "descend") -> PlannedSearch:
+    """RTBSS that looks so many actions ahead, a belief at the fringe worth the value of searching there.
+
+    Depth 1 is the paper's one-step policy.
+
+    Example:
+        >>> look_ahead(2).planner.depth
+        2
+    """
+    planner = RTBSS(depth, lower_bound=StopValue(SEARCH), tie="all", tie_tolerance=ROUNDING)
+    return PlannedSearch(planner, tie)
+
+
+def paper_readings(tie: Tie = "descend") -> dict[str, PlannedSearch]:
+    """The three policies that "RTBSS with two look-aheads" can mean, by what they do.
+
+    ``"expand"`` is the appendix's algorithm to the letter, two actions ahead with the best immediate reward at the
+    fringe; ``"max-0"`` looks one action ahead, and values each child by searching it or, if it has children, by 0 if
+    that is more; ``"search"`` is the simplification that the results of the paper follow, each child valued by
+    searching it.
+
+    Example:
+        >>> list(paper_readings())
+        ['expand', 'max-0', 'search']
+
+    Source: Huang, Piao, Moreno and Hurley, section 4.1 and the appendix's Expand.
+    """
+    literal = RTBSS(2, lower_bound="immediate", tie="all", tie_tolerance=ROUNDING)
+    clipped = RTBSS(1, lower_bound="immediate", tie="all", tie_tolerance=ROUNDING)
+    return {
+        "expand": PlannedSearch(literal, tie),
+        "max-0": PlannedSearch(clipped, tie),
+        "search": look_ahead(1, tie),
+    }
+
+
+class OptimalSearch:
+    """The optimal policy of the agent's own model, by one pass over the nodes.
+
+    Every value of the agent has the form ``b W_c - 1`` with ``W_c = max(r(c) + 1, sum_c' eta(c, c')**2 W_c')``, and
+    ``W = r + 1`` at a leaf cluster: what to do depends on the node alone.
+
+    Args:
+        tie: what to do when searching and descending are worth the same.
+
+    Example:
+        >>> OptimalSearch()
+        OptimalSearch(tie='descend')
+    """
+
+    def __init__(self, tie: Tie = "descend") -> None:
+        self.tie: Tie = tie
+        self._solved: tuple[POMDP, dict[Any, Number]] | None = None
+
+    def worth(self, problem: POMDP, node: Any) -> Number:
+        """``W_c``: the value of the node for a belief of 1, plus 1."""
+        if self._solved is None or self._solved[0] is not problem:
+            self._solved = (problem, {})
+        known = self._solved[1]
+        waiting = [node]
+        while waiting:
+            current = waiting[-1]
+            below = guidance_at(problem, current)
+            unknown = [child for child in below if child not in known]
+            if current not in known and unknown:
+                waiting.extend(unknown)
+                continue
+            if current not in known:
+                known[current] = max(reward_at(problem, current) + 1, self._ahead(below, known))
+            waiting.pop()
+        return known[node]
+
+    @staticmethod
+    def _ahead(below: Mapping[Any, Number], known: Mapping[Any, Number]) -> Number:
+        return total(eta * eta * known[child] for child, eta in below.items())
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """The decision under the belief."""
+        belief = problem.initial_belief if belief is None else belief
+        node = node_of(belief)
+        held = belief[SearchState(node, 1)]
+        here = reward_at(problem, node) + 1
+        self.worth(problem, node)
+        below = guidance_at(problem, node)
+        if not below:
+            return _decision(False, {SEARCH: held * here - 1})
+        ahead = self._ahead(below, self._solved[1] if self._solved else {})
+        chosen = _by_tie(here, ahead, self.tie, ROUNDING)
+        return _decision(chosen.action == DESCEND, {SEARCH: held * here - 1, DESCEND: held * ahead - 1}, chosen.ties)
+
+    def __repr__(self) -> str:
+        return f"OptimalSearch(tie={self.tie!r})"
+
+
+class ClairvoyantSearch:
+    """Stops where the value along the item's own path is largest: the best that any policy can do.
+
+    ``t = argmax_t (r(c_t) + 1) prod eta - 1`` over the path that really holds the item, which a searcher cannot know.
+
+    Args:
+        tie: of equally good nodes, the deepest ("descend") or the first ("search").
+        environment: the environment of the item; the generic route gives it by `for_environment`.
+
+    Source: Moreno (2017) assumes such a searcher.
+    """
+
+    def __init__(self, tie: Tie = "descend", environment: POMDP | None = None) -> None:
+        self.tie: Tie = tie
+        self._ahead: frozenset[Any] | None = None
+        if environment is not None:
+            path = true_path(environment)
+            values = [(reward_at(environment, node) + 1) * p for node, p in path]
+            order = range(len(path)) if tie == "search" else range(len(path) - 1, -1, -1)
+            best = max(order, key=values.__getitem__)
+            self._ahead = frozenset(node for node, _ in path[:best])
+
+    def for_environment(self, environment: POMDP) -> "ClairvoyantSearch":
+        """The policy for one item."""
+        return ClairvoyantSearch(self.tie, environment)
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """The decision at the node where the belief is.
+
+        Raises:
+            PlanningError: the environment is not known.
+        """
+        if self._ahead is None:
+            raise PlanningError("clairvoyant: the environment is not known; use for_environment(environment)")
+        belief = problem.initial_belief if belief is None else belief
+        return Decision(DESCEND if node_of(belief) in self._ahead else SEARCH)
+
+    def __repr__(self) -> str:
+        return f"ClairvoyantSearch(tie={self.tie!r})"
+
+
+class PlansInEnvironment:
+    """A planner that is told how the world really moves, and plans in it from the agent's belief.
+
+    Args:
+        policy: any `Policy`.
+        environment: the environment of the item; the generic route gives it by `for_environment`.
+    """
+
+    def __init__(self, policy: Any, environment: POMDP | None = None) -> None:
+        self.policy = as_policy(policy)
+        self.environment = environment
+        if hasattr(self.policy, "seeded"):
+            self.seeded = self._seeded
+
+    def _seeded(self, seed: Any) -> "PlansInEnvironment":
+        return PlansInEnvironment(self.policy.seeded(seed), self.environment)  # type: ignore[attr-defined]
+
+    def for_environment(self, environment: POMDP) -> "PlansInEnvironment":
+        """The policy for one item."""
+        return PlansInEnvironment(self.policy, environment)
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """What the planner decides in the environment's model.
+
+        Raises:
+            PlanningError: the environment is not known.
+        """
+        if self.environment is None:
+            raise PlanningError("the environment is not known; use for_environment(environment)")
+        belief = problem.initial_belief if belief is None else belief
+        return self.policy.decide(self.environment, belief, observation=observation)
+
+    def __repr__(self) -> str:
+        return f"PlansInEnvironment({self.policy!r})"
+
+
+@dataclass(frozen=True)
+class FixedLevel:
+    """A stopping rule: descend to one level of the hierarchy, or to a leaf cluster before it, and search there.
+
+    Attributes:
+        level: the level, the root's is 0.
+
+    Raises:
+        ParameterError: the level is negative.
+
+    Example:
+        >>> FixedLevel(1).descend(np.ones((2, 1)), np.ones(1), np.zeros(1), level=0)
+        array([ True,  True])
+    """
+
+    level: int
+
+    def __post_init__(self) -> None:
+        if self.level < 0:
+            raise ParameterError(f"level: {self.level}; expected 0, the root, or more")
+
+    def descend(self, eta: Any, sizes: Any, rewards: Any, level: int) -> Any:
+        """Whether the items at a node of this level go on, bool ``[m]``."""
+        return np.full(len(eta), level < self.level)
+
+
+@dataclass(frozen=True)
+class RuleSearch:
+    """A stopping rule of the engine as a policy that decides on a belief.
+
+    Attributes:
+        rule: has ``descend(eta, sizes, rewards, level)``.
+        hierarchy: the tree, for sizes and levels.
+    """
+
+    rule: rules.StoppingRule
+    hierarchy: Hierarchy
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """The decision at the node where the belief is."""
+        belief = problem.initial_belief if belief is None else belief
+        if DESCEND not in legal_actions(problem, belief, observation):
+            return Decision(SEARCH)
+        node = node_of(belief)
+        seen = guidance_at(problem, node)
+        children = [int(child) for child in self.hierarchy.children(node)]
+        answer = self.rule.descend(
+            np.array([[float(seen[child]) for child in children]]),
+            self.hierarchy.sizes[children],
+            np.array([float(reward_at(problem, child)) for child in children]),
+            int(self.hierarchy.levels[node]),
+        )
+        return Decision(DESCEND if bool(np.asarray(answer)[0]) else SEARCH)
+
+
+def search_policy(policy: Any, tie: Tie = "descend", hierarchy: Hierarchy | None = None) -> Policy:
+    """The policy on beliefs that a name, a rule of the engine, a `Policy` or a plain function stands for.
+
+    Args:
+        policy: what `pomdp_hier.hqs.score.evaluate` takes as its policy.
+        tie: what to do on a tie, where the policy is given by its name.
+        hierarchy: the tree, which a rule of the user's own needs.
+
+    Raises:
+        ParameterError: it is none of these, or the tree is missing.
+
+    Example:
+        >>> search_policy("optimal", "search")
+        OptimalSearch(tie='search')
+    """
+    rule = rules.as_rule(policy, tie)
+    if isinstance(rule, rules.LookAhead):
+        return OptimalSearch(rule.tie) if rule.depth is None else look_ahead(rule.depth, rule.tie)
+    if isinstance(rule, rules.Clairvoyant):
+        return ClairvoyantSearch(rule.tie)
+    if isinstance(rule, (rules.SearchRoot, rules.Descend)):
+        return _Always(isinstance(rule, rules.Descend))
+    if rule is not None:
+        if hierarchy is None:
+            raise ParameterError(f"hierarchy: the rule {rule!r} needs the tree; pass hierarchy=")
+        return RuleSearch(rule, hierarchy)
+    return as_policy(policy)
+
+
+@dataclass(frozen=True)
+class _Always:
+    """Searches at once, or descends while it can."""
+
+    descends: bool
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        belief = problem.initial_belief if belief is None else belief
+        legal = legal_actions(problem, belief, observation)
+        return Decision(DESCEND if self.descends and DESCEND in legal else SEARCH)

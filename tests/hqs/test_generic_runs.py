@@ -1,0 +1,127 @@
+"""Long runs of the generic route: workers, checkpoints, interruptions."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import pytest
+
+from pomdp_hier.errors import CheckpointError, ParameterError
+from pomdp_hier.hqs.examples import load_amazon12
+from pomdp_hier.hqs.generic import evaluate_generic
+from pomdp_hier.hqs.policies import AlgorithmOne
+from pomdp_hier.hqs.presets import PAPER_TABLE
+from pomdp_hier.planning.pomdp_py_planners import POUCT
+
+SHOP = load_amazon12()
+GIVEN = {"similarity": "precomputed"}
+
+DRAWS = POUCT(depth=3, simulations=20, seed=5)
+
+
+def test_the_result_does_not_depend_on_the_number_of_workers():
+    pytest.importorskip("joblib")
+    tree = SHOP.hierarchies["A"]
+    results = [
+        evaluate_generic(SHOP.similarity, tree, policy=DRAWS, seed=3, n_jobs=n_jobs, **GIVEN, **PAPER_TABLE)
+        for n_jobs in (1, 2)
+    ]
+    assert np.array_equal(results[0].values, results[1].values)
+    other = evaluate_generic(SHOP.similarity, tree, policy=DRAWS, seed=4, **GIVEN, **PAPER_TABLE)
+    assert not np.array_equal(results[0].values, other.values)
+    with pytest.raises(ParameterError, match="n_jobs: 0"):
+        evaluate_generic(SHOP.similarity, tree, n_jobs=0, **GIVEN)
+
+
+class Stumbles:
+    """Descends, but for a while breaks off at the given call."""
+
+    calls = 0
+    breaks_at = math.inf
+
+    def decide(self, problem, belief=None, *, observation=None):
+        Stumbles.calls += 1
+        if Stumbles.calls == Stumbles.breaks_at:
+            raise InterruptedError
+        return AlgorithmOne().decide(problem, belief, observation=observation)
+
+
+def test_a_run_that_broke_off_resumes_and_ends_with_the_same_bits(tmp_path):
+    tree, path = SHOP.hierarchies["A"], tmp_path / "run"
+    options = {"policy": Stumbles(), "checkpoint": path, **GIVEN, **PAPER_TABLE}
+    whole = evaluate_generic(SHOP.similarity, tree, **{**options, "checkpoint": None})
+    once = Stumbles.calls
+    Stumbles.calls, Stumbles.breaks_at = 0, once // 2
+    with pytest.raises(InterruptedError):
+        evaluate_generic(SHOP.similarity, tree, **options)
+    Stumbles.breaks_at, Stumbles.calls = math.inf, 0
+    resumed = evaluate_generic(SHOP.similarity, tree, **options)
+    assert Stumbles.calls < once
+    assert np.array_equal(whole.values, resumed.values)
+    Stumbles.calls = 0
+    again = evaluate_generic(SHOP.similarity, tree, **options)
+    assert Stumbles.calls == 0
+    assert np.array_equal(again.values, whole.values)
+    assert np.array_equal(again.stop_nodes, whole.stop_nodes)
+
+
+def test_a_checkpoint_of_anything_else_is_refused(tmp_path):
+    tree, path = SHOP.hierarchies["A"], tmp_path / "run"
+    evaluate_generic(SHOP.similarity, tree, checkpoint=path, delta=0.01, **GIVEN)
+    changed = SHOP.similarity.copy()
+    changed[0, 1] += 1e-16
+    changed[1, 0] = 0.5
+    for X, hierarchy, options in (
+        (SHOP.similarity, tree, {"delta": 0.02}),
+        (SHOP.similarity, tree, {"policy": "optimal"}),
+        (SHOP.similarity, tree, {"tie": "search"}),
+        (SHOP.similarity, SHOP.hierarchies["B"], {}),
+        (changed, tree, {}),
+    ):
+        with pytest.raises(CheckpointError, match="other data or settings"):
+            evaluate_generic(X, hierarchy, checkpoint=path, **{"delta": 0.01, **options}, **GIVEN)
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
+def test_a_killed_run_resumes_with_the_same_bits(tmp_path):
+    path = tmp_path / "run"
+    code = textwrap.dedent(
+        """
+        import sys
+        from pomdp_hier.hqs.examples import load_amazon12
+        from pomdp_hier.hqs.generic import evaluate_generic
+        from pomdp_hier.planning.pomdp_py_planners import POUCT
+        shop = load_amazon12()
+        evaluate_generic(shop.similarity, shop.hierarchies["A"], similarity="precomputed", delta=0.005,
+                         policy=POUCT(depth=3, simulations=100, seed=5), checkpoint=sys.argv[1])
+        """
+    )
+    run = subprocess.Popen([sys.executable, "-c", code, str(path)])
+    while run.poll() is None:  # killed as soon as something is there to lose
+        if path.exists() and path.read_bytes().count(b"\n") >= 3:
+            os.kill(run.pid, signal.SIGKILL)
+            break
+        time.sleep(0.002)
+    run.wait()
+    assert path.read_bytes().count(b"\n") >= 3
+    options = {"policy": POUCT(depth=3, simulations=100, seed=5), **GIVEN, "delta": 0.005}
+    resumed = evaluate_generic(SHOP.similarity, SHOP.hierarchies["A"], checkpoint=path, **options)
+    fresh = evaluate_generic(SHOP.similarity, SHOP.hierarchies["A"], **options)
+    assert np.array_equal(resumed.values, fresh.values)
+    assert np.array_equal(resumed.stop_nodes, fresh.stop_nodes)
+    assert path.read_bytes().count(b"\n") == 13
+
+
+def test_some_items_can_be_had_alone_and_kept_for_all(tmp_path):
+    tree, path = SHOP.hierarchies["A"], tmp_path / "run"
+    options = {"policy": DRAWS, **GIVEN, **PAPER_TABLE}
+    whole = evaluate_generic(SHOP.similarity, tree, **options)
+    some = evaluate_generic(SHOP.similarity, tree, items=np.array([7, 2]), checkpoint=path, **options)
+    assert some.values.tolist() == whole.values[[7, 2]].tolist()
+    assert path.read_bytes().count(b"\n") == 3
+    assert np.array_equal(evaluate_generic(SHOP.similarity, tree, checkpoint=path, **options).values, whole.values)
