@@ -184,17 +184,29 @@ class FlatTree:
         return int(node)
 
     def children(self, node: int) -> IntArray:
-        """The cluster children of a node, in their order; empty for a leaf cluster."""
+        """The cluster children of a node, in their order; empty for a leaf cluster.
+
+        >>> FlatTree([3, 3, 4, 4, -1], 3).children(4)
+        array([2, 3])
+        """
         node = self._node(node)
         return self.child_nodes[self.child_offsets[node] : self.child_offsets[node + 1]]
 
     def items(self, node: int) -> IntArray:
-        """The items below a node, ``[sizes[node]]``."""
+        """The items below a node, ``[sizes[node]]``.
+
+        >>> FlatTree([3, 3, 4, 4, -1], 3).items(3)
+        array([0, 1])
+        """
         start = self.starts[self._node(node)]
         return self.item_order[start : start + self.sizes[node]]
 
     def path(self, item: int) -> IntArray:
-        """The clusters from the root down to the item's leaf cluster, both included."""
+        """The clusters from the root down to the item's leaf cluster, both included.
+
+        >>> FlatTree([3, 3, 4, 4, -1], 3).path(1)
+        array([4, 3])
+        """
         if not 0 <= item < self.n_items:
             raise ParameterError(f"item {shown(item)} does not exist: the items are 0..{self.n_items - 1}")
         node = int(self.leaf_of_item[item])
@@ -228,6 +240,9 @@ class FlatTree:
 
         Raises:
             HierarchyError: If no node has it, or several have.
+
+        >>> FlatTree([2, 2, -1], 2, labels=["ant", "bee", "all"]).node("bee")
+        1
         """
         nodes = self._nodes_of_label.get(label, [])
         if len(nodes) == 1:
@@ -244,6 +259,9 @@ class FlatTree:
 
         Raises:
             HierarchyError: Lists the items without a row, the rows without an item, and the ids given twice.
+
+        >>> FlatTree([2, 2, -1], 2, labels=["ant", "bee", "all"]).rows(["bee", "ant"])
+        array([1, 0])
         """
         row_of: dict[Hashable, int] = {}
         twice = [name for row, name in enumerate(ids) if row_of.setdefault(name, row) != row]
@@ -268,6 +286,9 @@ class FlatTree:
 
         Args:
             items: A permutation of ``0..N-1``.
+
+        >>> FlatTree([3, 3, 4, 4, -1], 3).permuted([2, 0, 1]).items(3)
+        array([2, 0])
         """
         perm = np.asarray(items)
         if perm.shape != (self.n_items,) or not np.array_equal(np.sort(perm), np.arange(self.n_items)):
@@ -287,7 +308,11 @@ class FlatTree:
         return new
 
     def collapse_unary(self) -> Self:
-        """The tree without its nodes whose only child is a cluster; that child takes the node's place."""
+        """The tree without its nodes whose only child is a cluster; that child takes the node's place.
+
+        >>> FlatTree([2, 2, 3, 4, -1], 2).collapse_unary()
+        FlatTree(n_items=2, n_nodes=3, height=0, root=2, singletons=False)
+        """
         children = np.bincount(self.parent[self.parent >= 0], minlength=self.n_nodes)
         gone = (children == 1) & (np.diff(self.child_offsets) == 1)
         jump = np.append(np.where(gone, self.parent, np.arange(self.n_nodes)), -1)

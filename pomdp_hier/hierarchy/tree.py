@@ -272,6 +272,8 @@ class Hierarchy(WrittenTree):
         Raises:
             ReaderError: For what is no such tree.
 
+        The condensed tree: Campello, Moulavi, Sander (2013).
+
         >>> rows = {"parent": [3, 3, 3], "child": [0, 1, 2], "lambda_val": [1.0, 1.0, 1.0]}
         >>> import numpy as np
         >>> condensed = np.rec.fromarrays(list(rows.values()), names=list(rows))
@@ -389,6 +391,8 @@ class Hierarchy(WrittenTree):
             ReaderError: With the position, for text that is cut off or breaks the format, and for a nameless leaf.
             HierarchyError: For a name that stands there twice, items that do not match.
 
+        The format: Olsen (1990), Interpretation of the "Newick's 8:45" tree format standard.
+
         >>> Hierarchy.from_newick("((A:1,'B b':2)0.9,C);").item_labels
         ('A', 'B b', 'C')
         """
@@ -442,6 +446,8 @@ class Hierarchy(WrittenTree):
 
         Raises:
             ReaderError: For other columns, or a topic that is not in the table.
+
+        The table: Grootendorst (2022), BERTopic.
 
         >>> rows = [{"Parent_ID": "2", "Child_Left_ID": "0", "Child_Right_ID": "1"}]
         >>> Hierarchy.from_bertopic(rows).n_items

@@ -188,7 +188,7 @@ def test_parents_are_whole_numbers(parent: object) -> None:
 
 
 def test_the_number_of_items_is_whole() -> None:
-    with pytest.raises(ParameterError, match="n_items=2.0, expected a positive integer"):
+    with pytest.raises(ParameterError, match=r"n_items=2\.0, expected a positive integer"):
         Hierarchy([2, 2, -1], 2.0)  # type: ignore[arg-type]
 
 

@@ -1,0 +1,52 @@
+"""What a tree is written to: drawing, lists, edges, files."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy import Hierarchy
+
+TREE = Hierarchy.from_children(
+    [[1, 0, 2], [5, 3, 7], [4]], 5, labels=["ox", "é", "c\nd", "🐢", "e", "trio", "top", "one"]
+)
+
+
+def test_a_drawing() -> None:
+    assert TREE.to_text() == "top (5 items)\n├─ trio (3 items): é, ox, c\\nd\n├─ 🐢\n└─ one (1 item): e"
+    assert TREE.to_text(ascii_only=True).splitlines()[1:3] == ["|- trio (3 items): \\xe9, ox, c\\nd", "|- \\U0001f422"]
+    assert TREE.to_text(max_items=1, names=["a", "b", "c", "d", "e"]).splitlines()[1] == "├─ trio (3 items): b, …"
+    with pytest.raises(ParameterError, match="draw at least one line"):
+        TREE.to_text(max_lines=0)
+
+
+def test_a_drawing_that_stops_says_so() -> None:
+    assert TREE.to_text(max_lines=2) == "top (5 items)\n├─ trio (3 items): é, ox, c\\nd\n… 2 clusters more of 4"
+    wide = Hierarchy.from_children([list(range(1000))], 1000, singletons=True)
+    assert len(wide.to_text(max_lines=10).splitlines()) == 11
+
+
+def test_paths_are_drawn_by_their_last_name() -> None:
+    tree = Hierarchy.from_paths({"a": "Home > Kitchen", "b": "Home > Bath"})
+    assert tree.to_text() == ("(root) (2 items)\n└─ Home (2 items)\n   ├─ Kitchen (1 item): a\n   └─ Bath (1 item): b")
+
+
+def test_edges_have_parents_first() -> None:
+    edges = TREE.to_edges()
+    assert edges.shape == (7, 2)
+    known = {TREE.root}
+    for parent, child in edges.tolist():
+        assert parent in known
+        known.add(child)
+    assert Hierarchy.from_edges(edges, n_items=5) == TREE
+    assert np.array_equal(Hierarchy.from_edges(edges, n_items=5).parent, TREE.parent)
+
+
+def test_files_hold_what_is_returned(tmp_path: Path) -> None:
+    for write, suffix in ((TREE.to_newick, "nwk"), (TREE.to_json, "json")):
+        path = tmp_path / f"tree.{suffix}"
+        text = write(path)
+        assert path.read_text(encoding="utf-8") == text
+    assert Hierarchy.from_newick(tmp_path / "tree.nwk", items=TREE.item_labels) == TREE
+    assert Hierarchy.from_json(tmp_path / "tree.json").labels == TREE.labels
