@@ -389,7 +389,7 @@ def test_a_problem_from_a_file_pickles() -> None:
 
 
 def test_wildcards_on_a_large_space_cost_no_more_than_their_output() -> None:
-    text = "discount:0.9 values:reward states:20000 actions:10 observations:20 T:* identity O:* uniform "
+    text = "discount:0.9 values:reward states:5000 actions:10 observations:20 T:* identity O:* uniform "
     problem = read_pomdp(text + "T:*:7:8 1 T:*:7:7 0 R:*:*:*:* -1 R:3:*:*:7 1 R:*:9:*:* 4")
     transition, observation = problem.compiled.transition, problem.compiled.observation
     assert all(matrix is transition[0] for matrix in transition)

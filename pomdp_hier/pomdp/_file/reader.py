@@ -240,9 +240,9 @@ class Reader:
         for position, statement in enumerate(self._tables):
             if statement.word == "O" and not self.observed:
                 raise self.source.error(statement.offset, "a section 'observations:' first", "the file has none")
-            tokens = self.source.tokens(statement)
-            if len(tokens) == 6 and self._read_entry(position, statement.word, tokens):
+            if statement.word != "R" and self._read_entry(position, statement):
                 continue
+            tokens = self.source.tokens(statement)
             places, start = self._places(statement, tokens)
             if statement.word != "R":
                 row = places[1] if len(places) > 1 else ALL
@@ -258,21 +258,21 @@ class Reader:
                     statement.offset, "a smaller problem", f"it stands for {error} numbers, more than fit in memory"
                 ) from None
 
-    def _read_entry(self, position: int, word: str, tokens: list[str]) -> bool:
+    def _read_entry(self, position: int, statement: Statement) -> bool:
         """Reads ``action : state : element probability``, of which large files consist; False if it is not that."""
-        action, colon, row, other_colon, column, number = tokens
-        if word == "R" or colon != ":" or other_colon != ":" or self.exact or not Source.is_number(number):
+        words = self.source.words(statement)
+        if len(words) != 6 or words[1] != ":" or words[3] != ":" or self.exact or not Source.is_number(words[5]):
             return False
-        of_action, of_row, of_column = self._spaces[word]
-        a, r, c = of_action.index.get(action), of_row.index.get(row), of_column.index.get(column)
-        value = float(number)
-        if a is None or r is None or c is None or a == ALL or r == ALL or c == ALL or not 0 <= value <= 1:
+        of_action, of_row, of_column = self._spaces[statement.word]
+        a, row, column = of_action.index.get(words[0]), of_row.index.get(words[2]), of_column.index.get(words[4])
+        value = float(words[5])
+        if a is None or row is None or column is None or min(a, row, column) == ALL or not 0 <= value <= 1:
             return False
-        positions, actions, rows = self._written[word]
+        positions, actions, rows = self._written[statement.word]
         positions.append(position)
         actions.append(a)
-        rows.append(r)
-        (self.T if word == "T" else self.O).set_entry(a, r, c, value)
+        rows.append(row)
+        (self.T if statement.word == "T" else self.O).add(a, row, column, value)
         return True
 
     def _places(self, statement: Statement, tokens: list[str]) -> tuple[list[int], int]:

@@ -110,6 +110,15 @@ class ProbabilityTable:
         empty.users = n_actions
         self._logs = [empty] * n_actions
 
+    def add(self, action: int, row: int, column: int, value: Number) -> None:
+        """Assign one value at three given indices."""
+        log = self._logs[action]
+        if log.users > 1:
+            log = self._own(action)
+        log.rows.append(row)
+        log.columns.append(column)
+        log.values.append(value)
+
     def set_entry(self, action: int, row: int, column: int, value: Number) -> None:
         """Assign one value; each of the three indices may be `ALL`."""
         if row != ALL and column != ALL:
@@ -166,11 +175,15 @@ class ProbabilityTable:
         if action == ALL:
             return {id(log): log for log in self._logs}.values()
         log = self._logs[action]
-        if log.users > 1:
-            log.users -= 1
-            log = self._logs[action] = log.copy()
-            log.users = 1
-        return (log,)
+        return (log if log.users == 1 else self._own(action),)
+
+    def _own(self, action: int) -> _Log:
+        """A copy of the log that the action shared with others."""
+        log = self._logs[action]
+        log.users -= 1
+        log = self._logs[action] = log.copy()
+        log.users = 1
+        return log
 
 
 def _check_room(log: _Log, n_more: int) -> None:

@@ -68,8 +68,8 @@ class Source:
             raise self.error(
                 first, "a section such as 'states:'", "a file begins with discount, values, states, actions"
             )
-        ends = [offset for _, offset, _ in heads[1:]] + [len(self.text)]
-        return [Statement(*head, end) for head, end in zip(heads, ends, strict=True)]
+        words, offsets, begins = zip(*heads, strict=True)
+        return list(map(Statement, words, offsets, begins, (*offsets[1:], len(self.text))))
 
     def _heads(self) -> list[tuple[str, int, int]]:
         """The word of every statement, its offset, and the offset after its colon.
@@ -97,6 +97,10 @@ class Source:
     def tokens(self, statement: Statement) -> list[str]:
         """The tokens of the statement's body."""
         return _TOKEN.findall(self.text, statement.begin, statement.end)
+
+    def words(self, statement: Statement) -> list[str]:
+        """The body split at white space alone: its tokens, if colons and wildcards stand apart; much faster."""
+        return self.text[statement.begin : statement.end].split()
 
     def place(self, statement: Statement, index: int) -> int:
         """The offset of a token of the statement's body; after the last one, of the next statement's first token."""
