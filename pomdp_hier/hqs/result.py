@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier.errors import MissingExtraError
+from pomdp_hier.hqs.sample import Sample
 
 __all__ = ["HQSResult"]
 
@@ -19,13 +20,16 @@ __all__ = ["HQSResult"]
 class HQSResult:
     """The HQS of a hierarchy, per item and overall; all arrays are read-only and in item order.
 
+    Of a sample, the arrays hold its n items alone, and the score is the estimate for all N.
+
     Attributes:
-        values: The oracle value of the search for each item ``[N]``, between -1 and 1.
-        stop_nodes: The node where it stops and searches ``[N]``.
-        stop_levels: That node's level ``[N]``; the root's is 0.
-        path_probabilities: The probability of coming down the item's own path to there ``[N]``.
-        rewards: The reward of finding the item there ``[N]``.
+        values: The oracle value of the search for each item ``[n]``, between -1 and 1.
+        stop_nodes: The node where it stops and searches ``[n]``.
+        stop_levels: That node's level ``[n]``; the root's is 0.
+        path_probabilities: The probability of coming down the item's own path to there ``[n]``.
+        rewards: The reward of finding the item there ``[n]``.
         config: The settings that led to it.
+        sample: How the items were drawn; None when all were scored, n = N.
     """
 
     values: npt.NDArray[np.float64]
@@ -34,18 +38,61 @@ class HQSResult:
     path_probabilities: npt.NDArray[np.float64]
     rewards: npt.NDArray[np.float64]
     config: Mapping[str, Any]
+    sample: Sample | None = None
 
     def __post_init__(self) -> None:
-        for column in self._columns().values():
+        for column in self.columns().values():
             column.setflags(write=False)
 
     @cached_property
     def score(self) -> float:
-        """The HQS: the mean of the values, summed without rounding in between."""
+        """The HQS: the mean of the values, summed without rounding in between; of a sample, its estimate."""
+        if self.sample is not None:
+            return self.sample.estimate(self.values)
         return math.fsum(self.values) / len(self.values)
 
+    @property
+    def estimate(self) -> float:
+        """The score."""
+        return self.score
+
+    @property
+    def n_items(self) -> int:
+        """N, the number of the hierarchy's items."""
+        return len(self.values) if self.sample is None else self.sample.n_items
+
+    @property
+    def n_sampled(self) -> int:
+        """n, the number of items scored."""
+        return len(self.values)
+
+    @cached_property
+    def sampled_items(self) -> npt.NDArray[np.int64]:
+        """The items scored, ascending ``[n]``: all of them without a sample."""
+        return np.arange(len(self.values)) if self.sample is None else self.sample.items
+
+    @cached_property
+    def standard_error(self) -> float:
+        """The standard error of the score, 0 when every item was scored and NaN after a single one of many."""
+        return 0.0 if self.sample is None else self.sample.standard_error(self.values)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """Returns the t interval in which the score of all items lies with this confidence.
+
+        Its coverage is nominal when sampling ended by its width, ``target_error``. It has no width when every item was
+        scored, or when the sampled values do not differ, and is infinite after a single item of many.
+
+        Raises:
+            ParameterError: For a level outside 0 to 1.
+        """
+        width = 0.0 if self.sample is None else self.sample.half_width(self.values, level)
+        return self.score - width, self.score + width
+
     def __repr__(self) -> str:
-        return f"HQSResult(score={self.score:.6f}, {len(self.values)} items)"
+        if self.sample is None:
+            return f"HQSResult(score={self.score:.6f}, {len(self.values)} items)"
+        width = self.sample.half_width(self.values)
+        return f"HQSResult(score={self.score:.6f} +- {width:.2g}, {self.n_sampled} of {self.n_items} items)"
 
     def summary(self) -> str:
         """Returns a few lines of text: the score, the spread of the values, and where the searches stop."""
@@ -54,6 +101,7 @@ class HQSResult:
         settings = ", ".join(f"{key}={value}" for key, value in self.config.items())
         lines = [
             f"HQS {self.score:.6f} over {len(values)} item(s)",
+            *self._sampling_lines(),
             f"values: min {values.min():.4f}, 10% {low:.4f}, median {middle:.4f}, 90% {high:.4f}, "
             f"max {values.max():.4f}",
             f"found worth less than searching everything: {int((values < 0).sum())} item(s); "
@@ -63,10 +111,28 @@ class HQSResult:
         ]
         return "\n".join(lines)
 
+    def _sampling_lines(self) -> list[str]:
+        if self.sample is None:
+            return []
+        low, high = self.interval()
+        method = f"a {self.sample.method} sample of {self.n_items} items"
+        error = f"standard error {self.standard_error:.6f}, 95 % interval {low:.6f} to {high:.6f}"
+        if self.sample.target_error is not None:
+            error += f" (sampled until +- {self.sample.target_error:g}: its coverage is nominal)"
+        return [f"{method}; {error}"]
+
     def to_json(self) -> str:
-        """Returns the score, the settings and the columns as one JSON object; floats read back to the same bits."""
-        columns = {name: column.tolist() for name, column in self._columns().items()}
-        return json.dumps({"score": self.score, "n_items": len(self.values), "config": dict(self.config), **columns})
+        """Returns the score, the settings and the columns as one JSON object; floats read back to the same bits.
+
+        Of a sample also the standard error and the 95 % interval, null where they are not known, and the items.
+        """
+        record: dict[str, Any] = {"score": self.score, "n_items": self.n_items, "config": dict(self.config)}
+        if self.sample is not None:
+            known = math.isfinite(self.standard_error)
+            record["standard_error"] = self.standard_error if known else None
+            record["interval"] = list(self.interval()) if known else None
+            record["sampled_items"] = self.sampled_items.tolist()
+        return json.dumps(record | {name: column.tolist() for name, column in self.columns().items()})
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
         """Returns one row per item, as a data frame of ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
@@ -77,7 +143,7 @@ class HQSResult:
         try:
             import narwhals as nw
 
-            columns = {"item": np.arange(len(self.values)), **self._columns()}
+            columns = {"item": self.sampled_items, **self.columns()}
             return nw.from_dict(columns, backend=backend).to_native()
         except ImportError as error:
             raise MissingExtraError(
@@ -85,7 +151,8 @@ class HQSResult:
                 "install them with: pip install 'pomdp-hier[frames]'"
             ) from error
 
-    def _columns(self) -> dict[str, npt.NDArray[Any]]:
+    def columns(self) -> dict[str, npt.NDArray[Any]]:
+        """Returns the arrays by name, one entry an item scored."""
         return {
             "values": self.values,
             "stop_nodes": self.stop_nodes,

@@ -1,5 +1,8 @@
 """The public functions that score a hierarchy: one number, one number per item, or the whole record."""
 
+import os
+from collections.abc import Callable
+from functools import partial
 from typing import Any, TypedDict, Unpack
 
 import numpy as np
@@ -12,12 +15,15 @@ from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.engine import choose_engine, run_engine
 from pomdp_hier.hqs.engine_rules import Tie, as_rule
-from pomdp_hier.hqs.engine_task import Task
+from pomdp_hier.hqs.engine_task import Stops, Task
 from pomdp_hier.hqs.guidance import check_temperature, temperatures
 from pomdp_hier.hqs.result import HQSResult
-from pomdp_hier.hqs.reward import Reward, node_rewards
+from pomdp_hier.hqs.reward import NodeRewards, Reward, node_rewards
+from pomdp_hier.hqs.sample import Sampling
+from pomdp_hier.hqs.sampling import sampling_plan
+from pomdp_hier.pomdp import POMDP
 
-__all__ = ["evaluate", "hqs_samples", "hqs_score", "oracle_value"]
+__all__ = ["as_result", "evaluate", "hqs_samples", "hqs_score", "oracle_value", "record"]
 
 
 def oracle_value(probability: npt.ArrayLike, reward: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -41,7 +47,16 @@ class Settings(TypedDict, total=False):
     reward: Reward | None
     enter_own_singleton: bool
     engine: str
+    threads: int | None
     progress: bool
+    sample_size: float | None
+    sampling: Sampling
+    random_state: int | np.random.Generator | None
+    target_error: float | None
+    updater: Callable[[POMDP], Any] | None
+    seed: int
+    n_jobs: int
+    checkpoint: str | os.PathLike[str] | None
 
 
 def evaluate(
@@ -56,7 +71,16 @@ def evaluate(
     reward: Reward | None = None,
     enter_own_singleton: bool = True,
     engine: str = "auto",
+    threads: int | None = None,
     progress: bool = False,
+    sample_size: float | None = None,
+    sampling: Sampling = "stratified",
+    random_state: int | np.random.Generator | None = None,
+    target_error: float | None = None,
+    updater: Callable[[POMDP], Any] | None = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+    checkpoint: str | os.PathLike[str] | None = None,
 ) -> HQSResult:
     """Returns the Hierarchy Quality for Search of a tree over items, per item and overall.
 
@@ -79,7 +103,16 @@ def evaluate(
         reward: ``reward(size, n_items)``, not growing with the size; None for the paper's.
         enter_own_singleton: Whether the search for x may step into a cluster that holds x alone.
         engine: ``"auto"``, ``"numpy"``, ``"numba"``, or ``"generic"``, which plans each item's POMDP.
+        threads: Threads for numba, None for one per usable CPU; the result is the same to the last bit.
         progress: Whether to show a progress bar on stderr.
+        sample_size: Score a sample only: a number of items, or a fraction of them as a float. The result carries the
+            standard error and an interval.
+        sampling: ``"stratified"`` along the leaf order of the tree, whose error is smaller, or ``"simple"``.
+        random_state: The seed of the draw or a Generator; None for a seed that the result's ``config`` tells.
+        target_error: Instead of a size: sample until the 95 % interval reaches no further than this to either side.
+            Its coverage is then nominal.
+        updater, seed, n_jobs, checkpoint: For the generic route, see
+            :func:`~pomdp_hier.hqs.generic.evaluate_generic`.
 
     Raises:
         FeatureError: For features that cannot be used.
@@ -92,38 +125,79 @@ def evaluate(
     HQSResult(score=0.622188, 4 items)
     """
     check_temperature(delta, nu)
+    if threads is not None and threads < 1:
+        raise ParameterError(f"threads is {threads}; at least 1 is needed, or None for one per usable CPU")
     rule = as_rule(policy, tie)
-    config: dict[str, Any] = {
-        "similarity": _name(similarity),
-        "delta": float(delta),
-        "nu": float(nu),
-        "tie": tie,
-        "policy": _name(policy),
-        "reward": "paper" if reward is None else _name(reward),
-        "enter_own_singleton": enter_own_singleton,
-    }
+    plan = sampling_plan(hierarchy, sample_size, sampling, random_state, target_error)
     if engine == "generic" or rule is None:
-        return _evaluate_generic(policy)
+        from pomdp_hier.hqs.generic import evaluate_generic
+
+        if engine not in ("auto", "generic"):
+            raise ParameterError(f"engine is {engine!r}; policy {_name(policy)} is no stopping rule: use 'generic'")
+        run = partial(
+            evaluate_generic,
+            X,
+            hierarchy,
+            policy=policy,
+            similarity=similarity,
+            delta=delta,
+            nu=nu,
+            tie=tie,
+            reward=reward,
+            enter_own_singleton=enter_own_singleton,
+            updater=updater,
+            seed=seed,
+            n_jobs=n_jobs,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+        return run() if plan is None else plan.run(hierarchy, lambda items: run(items=items))
+    if checkpoint is not None or updater is not None:
+        raise ParameterError("checkpoint and updater are for engine='generic', which this policy does not need; say so")
     task = Task(
         affinity=affinity(X, hierarchy, similarity),
         rewards=node_rewards(hierarchy, reward),
         temperatures=temperatures(np.arange(int(hierarchy.height) + 1), delta, nu),
         rule=rule,
         enter_own_singleton=enter_own_singleton,
+        threads=threads,
     )
-    config["engine"] = choose_engine(task, engine)
-    n_items = hierarchy.n_items
-    with tqdm(total=n_items, unit="item", disable=not progress, desc="HQS") as bar:
-        stops = run_engine(task, np.arange(n_items), config["engine"], bar.update)
-    rewards = task.rewards.reward[stops.nodes]
+    chosen = choose_engine(task, engine)
+    config = {**record(similarity, delta, nu, tie, policy, reward, enter_own_singleton), "engine": chosen}
+
+    def score(items: npt.NDArray[np.int64]) -> HQSResult:
+        with tqdm(total=len(items), unit="item", disable=not progress, desc="HQS") as bar:
+            return as_result(run_engine(task, items, chosen, bar.update), hierarchy, task.rewards, config)
+
+    return score(np.arange(hierarchy.n_items)) if plan is None else plan.run(hierarchy, score)
+
+
+def as_result(stops: Stops, hierarchy: Hierarchy, rewards: NodeRewards, config: dict[str, Any]) -> HQSResult:
+    """Returns the result that stops of searches amount to."""
+    reward = rewards.reward[stops.nodes]
     return HQSResult(
-        values=oracle_value(stops.probabilities, rewards),
+        values=oracle_value(stops.probabilities, reward),
         stop_nodes=stops.nodes,
         stop_levels=hierarchy.levels[stops.nodes],
         path_probabilities=stops.probabilities,
-        rewards=rewards,
+        rewards=reward,
         config=config,
     )
+
+
+def record(
+    similarity: Similarity, delta: float, nu: float, tie: Tie, policy: Any, reward: Reward | None, own_singleton: bool
+) -> dict[str, Any]:
+    """Returns the settings of the model as a result keeps them."""
+    return {
+        "similarity": _name(similarity),
+        "delta": float(delta),
+        "nu": float(nu),
+        "tie": tie,
+        "policy": _name(policy),
+        "reward": "paper" if reward is None else _name(reward),
+        "enter_own_singleton": own_singleton,
+    }
 
 
 def hqs_score(X: Any, hierarchy: Hierarchy, **settings: Unpack[Settings]) -> float:
@@ -150,14 +224,6 @@ def hqs_samples(X: Any, hierarchy: Hierarchy, **settings: Unpack[Settings]) -> n
     array([0.6225, 0.6225, 0.6225, 0.6225])
     """
     return evaluate(X, hierarchy, **settings).values
-
-
-def _evaluate_generic(policy: Any) -> HQSResult:
-    """The place of the generic route, for policies that are not stopping rules."""
-    raise ParameterError(
-        f"the generic route is not connected, so that policy {_name(policy)} with engine='generic' cannot run; use "
-        "a built-in policy or an object with descend(eta, sizes, rewards, level), and engine='auto'"
-    )
 
 
 def _name(setting: Any) -> str:

@@ -1,0 +1,260 @@
+"""Samples of the items: what they say about all items holds, and they score nothing that they do not need."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs import score as score_module
+from pomdp_hier.hqs.sample import Sample
+from pomdp_hier.hqs.sampling import draw
+from pomdp_hier.hqs.score import evaluate, hqs_score
+from tests.planted import clean_case
+
+
+@pytest.fixture(scope="module")
+def case():
+    """405 items whose values differ by their place in the tree: some subgroups are scattered, most are not."""
+    X, tree = clean_case(top=3, middle=9, items=15, seed=3)
+    rng = np.random.default_rng(0)
+    scattered = np.concatenate([np.arange(135), np.arange(270, 330)])
+    X[scattered] = X[rng.permutation(scattered)]
+    return X, tree
+
+
+@pytest.fixture(scope="module")
+def full(case):
+    return evaluate(*case, delta=0.05)
+
+
+def simple(items, n_items):
+    return Sample(np.asarray(items), np.zeros(len(items), dtype=int), np.array([n_items]), "simple")
+
+
+def test_the_formulas_of_a_simple_sample_are_the_textbook_ones():
+    values = np.array([0.1, -0.4, 0.7, 0.2, 0.9])
+    sample = simple([0, 2, 3, 5, 8], 20)
+    assert sample.estimate(values) == pytest.approx(values.mean(), abs=1e-15)
+    error = math.sqrt((1 - 5 / 20) * values.var(ddof=1) / 5)
+    assert sample.standard_error(values) == pytest.approx(error, rel=1e-14)
+    assert sample.half_width(values) == pytest.approx(2.7764451051977934 * error, rel=1e-9)  # t with 4 degrees, 95 %
+    assert sample.half_width(values, 0.5) == pytest.approx(0.7406970841126926 * error, rel=1e-9)
+
+
+def test_the_formulas_of_a_stratified_sample_weigh_its_strata():
+    values = np.array([1.0, 3.0, 10.0, 20.0, 60.0])
+    sample = Sample(np.arange(5), np.array([0, 0, 1, 1, 1]), np.array([4, 16]), "stratified")
+    assert sample.estimate(values) == pytest.approx(0.2 * 2 + 0.8 * 30, abs=1e-14)
+    variances = 0.2**2 * (1 - 2 / 4) * 2 / 2, 0.8**2 * (1 - 3 / 16) * 700 / 3
+    assert sample.standard_error(values) == pytest.approx(math.sqrt(sum(variances)), rel=1e-14)
+
+
+def test_strata_that_were_drawn_whole_add_nothing_to_the_error():
+    sample = Sample(np.arange(4), np.array([0, 1, 1, 2]), np.array([1, 2, 1]), "stratified")
+    values = np.array([5.0, -1.0, 3.0, 0.5])
+    assert sample.standard_error(values) == 0.0
+    assert sample.half_width(values) == 0.0
+    assert sample.estimate(values) == pytest.approx(values.mean(), abs=1e-15)
+
+
+def test_one_item_of_a_larger_stratum_leaves_the_error_unknown():
+    sample = Sample(np.arange(3), np.array([0, 0, 1]), np.array([5, 5]), "stratified")
+    values = np.array([0.1, 0.2, 0.3])
+    assert math.isnan(sample.standard_error(values))
+    assert sample.half_width(values) == math.inf
+
+
+@pytest.mark.parametrize("method", ["simple", "stratified"])
+@pytest.mark.parametrize("n_items", [1, 2, 3, 7, 50])
+def test_every_size_draws_that_many_distinct_items_with_a_known_error(method, n_items):
+    tree = Hierarchy.from_children([range(n_items)], n_items)
+    ranks = np.random.default_rng(1).permutation(n_items)
+    values = np.random.default_rng(2).random(n_items)
+    for size in range(1, n_items + 1):
+        sample = draw(tree, size, method, ranks)
+        assert len(sample.items) == size
+        assert (np.diff(sample.items) > 0).all()
+        assert sample.n_items == n_items
+        drawn = np.bincount(sample.strata, minlength=len(sample.stratum_sizes))
+        assert (drawn <= sample.stratum_sizes).all()
+        assert math.isnan(sample.standard_error(values[sample.items])) == (size == 1 < n_items)
+    assert draw(tree, n_items, method, ranks).estimate(values) == math.fsum(values) / n_items
+
+
+def test_strata_are_pieces_of_the_leaf_order(case):
+    _, tree = case
+    sample = draw(tree, 60, "stratified", np.random.default_rng(0).permutation(tree.n_items))
+    stratum_of_position = np.repeat(np.arange(len(sample.stratum_sizes)), sample.stratum_sizes)
+    np.testing.assert_array_equal(sample.strata, stratum_of_position[tree.starts[sample.items]])
+    assert np.bincount(sample.strata).min() >= 2
+
+
+@pytest.mark.parametrize("method", ["simple", "stratified"])
+@pytest.mark.parametrize("fraction", [0.05, 0.1, 0.3])
+def test_95_percent_intervals_hold_the_score_of_all_items_that_often(case, full, method, fraction):
+    _, tree = case
+    rng = np.random.default_rng(7)
+    truth, draws = full.score, 2000
+    size = round(fraction * tree.n_items)
+    estimates, widths = np.empty(draws), np.empty(draws)
+    for at in range(draws):
+        sample = draw(tree, size, method, rng.permutation(tree.n_items))
+        values = full.values[sample.items]
+        estimates[at], widths[at] = sample.estimate(values), sample.half_width(values)
+    # Three standard errors of a share of 95 % in 2,000 are 1.5 points.
+    assert 0.93 <= np.mean(np.abs(estimates - truth) <= widths) <= 0.97
+    assert abs(estimates.mean() - truth) < 4 * estimates.std() / math.sqrt(draws)
+
+
+def test_strata_make_the_error_smaller(case, full):
+    _, tree = case
+    errors = {}
+    for method in ("simple", "stratified"):
+        rng = np.random.default_rng(8)
+        samples = [draw(tree, 60, method, rng.permutation(tree.n_items)) for _ in range(500)]
+        errors[method] = np.std([sample.estimate(full.values[sample.items]) for sample in samples])
+    assert errors["stratified"] < 0.95 * errors["simple"]
+
+
+def test_a_sample_scores_its_items_as_the_whole_does_and_no_others(case, full, monkeypatch):
+    X, tree = case
+    asked = []
+    run_engine = score_module.run_engine
+
+    def spy(task, items, engine, advance):
+        asked.extend(items.tolist())
+        return run_engine(task, items, engine, advance)
+
+    monkeypatch.setattr(score_module, "run_engine", spy)
+    result = evaluate(X, tree, delta=0.05, sample_size=40, random_state=5)
+    assert sorted(asked) == result.sampled_items.tolist()
+    np.testing.assert_allclose(result.values, full.values[result.sampled_items], atol=1e-12)
+    np.testing.assert_array_equal(result.stop_nodes, full.stop_nodes[result.sampled_items])
+    assert (result.n_sampled, result.n_items) == (40, tree.n_items)
+    assert result.score == result.estimate == result.sample.estimate(result.values)
+    low, high = result.interval()
+    assert low < result.score < high
+
+
+@pytest.mark.parametrize("settings", [{"engine": "numpy"}, {"engine": "generic"}, {"policy": "optimal"}])
+def test_every_route_samples(settings):
+    X, tree = clean_case()
+    whole = evaluate(X, tree, delta=0.05, **settings)
+    part = evaluate(X, tree, delta=0.05, sample_size=0.2, random_state=2, **settings)
+    assert part.n_sampled == 9
+    np.testing.assert_allclose(part.values, whole.values[part.sampled_items], atol=1e-12)
+
+
+def test_the_seed_fixes_the_draw_and_is_told_when_none_was_given(case):
+    X, tree = case
+    first = evaluate(X, tree, sample_size=0.1)
+    again = evaluate(X, tree, sample_size=0.1, random_state=first.config["random_state"])
+    np.testing.assert_array_equal(first.sampled_items, again.sampled_items)
+    other = evaluate(X, tree, sample_size=0.1, random_state=1)
+    assert first.sampled_items.tolist() != other.sampled_items.tolist()
+    from_generator = evaluate(X, tree, sample_size=0.1, random_state=np.random.default_rng(1))
+    np.testing.assert_array_equal(other.sampled_items, from_generator.sampled_items)
+
+
+@pytest.mark.parametrize("sampling", ["simple", "stratified"])
+def test_a_target_error_is_reached_with_few_items_and_said_to_be_nominal(case, full, sampling):
+    X, tree = case
+    result = evaluate(X, tree, delta=0.05, target_error=0.05, sampling=sampling, random_state=4)
+    low, high = result.interval()
+    assert (high - low) / 2 <= 0.05
+    assert 96 <= result.n_sampled < tree.n_items
+    np.testing.assert_allclose(result.values, full.values[result.sampled_items], atol=1e-12)
+    assert result.config["coverage"] == "nominal"
+    assert "nominal" in result.summary()
+    # No larger than needed by much: four fifths of it would not have reached the target.
+    smaller = draw(tree, round(0.8 * result.n_sampled), sampling, np.random.default_rng(4).permutation(tree.n_items))
+    assert smaller.half_width(full.values[smaller.items]) > 0.05
+
+
+def test_a_target_error_out_of_reach_ends_with_every_item(case, full):
+    X, tree = case
+    result = evaluate(X, tree, delta=0.05, target_error=1e-9)
+    assert result.n_sampled == tree.n_items
+    assert result.score == full.score
+    assert result.interval() == (full.score, full.score)
+
+
+def test_no_item_is_scored_twice_on_the_way_to_a_target(case, monkeypatch):
+    X, tree = case
+    asked = []
+    run_engine = score_module.run_engine
+    monkeypatch.setattr(
+        score_module,
+        "run_engine",
+        lambda task, items, engine, advance: (asked.extend(items.tolist()), run_engine(task, items, engine, advance))[
+            1
+        ],
+    )
+    evaluate(X, tree, delta=0.05, target_error=0.03, random_state=1)
+    assert len(asked) == len(set(asked))
+
+
+def test_results_say_what_was_sampled(case):
+    X, tree = case
+    result = evaluate(X, tree, sample_size=50, random_state=1)
+    assert repr(result).endswith("50 of 405 items)")
+    record = json.loads(result.to_json())
+    assert record["n_items"] == 405
+    assert record["sampled_items"] == result.sampled_items.tolist()
+    assert record["interval"] == list(result.interval())
+    assert record["config"]["sampling"] == "stratified"
+    assert result.to_frame()["item"].tolist() == result.sampled_items.tolist()
+    assert "a stratified sample of 405 items" in result.summary()
+
+
+def test_a_single_item_has_an_estimate_and_no_known_error(case):
+    X, tree = case
+    result = evaluate(X, tree, sample_size=1, random_state=1)
+    assert result.score == result.values[0]
+    assert math.isnan(result.standard_error)
+    assert result.interval() == (-math.inf, math.inf)
+    assert json.loads(result.to_json())["interval"] is None
+
+
+def test_without_a_sample_there_is_no_error(full):
+    assert full.sample is None
+    assert full.standard_error == 0.0
+    assert full.interval() == (full.score, full.score)
+    assert full.n_sampled == full.n_items == len(full.sampled_items)
+
+
+def test_a_fraction_gives_two_items_at_least():
+    X, tree = clean_case()
+    assert evaluate(X, tree, sample_size=0.001).n_sampled == 2
+    assert evaluate(X, tree, sample_size=1.0).n_sampled == tree.n_items
+    assert -1 <= hqs_score(X, tree, sample_size=0.5) <= 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"sample_size": 0}, "sample_size is 0; expected a whole number of items from 1 to 45"),
+        ({"sample_size": 46}, "sample_size is 46"),
+        ({"sample_size": 1.5}, "a fraction of them as a float above 0 and up to 1.0"),
+        ({"sample_size": True}, "sample_size is True"),
+        ({"sample_size": float("nan")}, "sample_size is nan"),
+        ({"sample_size": 5, "sampling": "cluster"}, "sampling is 'cluster'"),
+        ({"sample_size": 5, "target_error": 0.1}, "give one, the other follows"),
+        ({"target_error": 0.0}, "target_error is 0.0; expected a positive half-width"),
+        ({"sample_size": 5, "random_state": -1}, "random_state is -1"),
+        ({"sample_size": 5, "random_state": "now"}, "random_state is 'now'"),
+    ],
+)
+def test_refusals_name_the_value_and_the_remedy(settings, words):
+    X, tree = clean_case()
+    with pytest.raises(ParameterError, match=words):
+        evaluate(X, tree, **settings)
+
+
+def test_levels_outside_0_to_1_are_refused(case):
+    X, tree = case
+    with pytest.raises(ParameterError, match="level is 95"):
+        evaluate(X, tree, sample_size=10).interval(95)
