@@ -127,7 +127,7 @@ class AgentTransition(TransitionModel):
         self.eta = eta
 
     def distribution(self, state: SearchState, action: Action) -> Mapping[SearchState, Number]:
-        if action == Search():
+        if action == Search() or state.node == END:
             return {SearchState(END, state.on_path): 1}
         moved: dict[SearchState, Number] = {}
         for child, eta in self.eta[state.node].items():
@@ -157,7 +157,7 @@ class EnvironmentTransition(TransitionModel):
         self.path = frozenset(path)
 
     def distribution(self, state: SearchState, action: Action) -> Mapping[SearchState, Number]:
-        if action == Search():
+        if action == Search() or state.node == END:
             return {SearchState(END, state.on_path): 1}
         return {
             SearchState(child, int(state.on_path == 1 and child in self.path)): eta
@@ -181,7 +181,7 @@ class SearchReward(RewardModel):
         self.rewards = rewards
 
     def reward(self, state: SearchState, action: Action, next_state: SearchState) -> Number:  # type: ignore[override]
-        if action == Descend():
+        if action == Descend() or state.node == END:
             return 0
         return self.rewards[state.node] if next_state.on_path else -1
 

@@ -251,6 +251,11 @@ class _TableReward(RewardModel):
 
     def __init__(self, table: Mapping[Any, Number]) -> None:
         self._table = dict(table)
+        self._uses_next_state = any(isinstance(key, tuple) and len(key) == 3 for key in self._table)
+
+    @property
+    def uses_next_state(self) -> bool:
+        return self._uses_next_state
 
     def reward(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
         return _look_up(self._table, "reward", (state, action, next_state), (state, action))

@@ -108,7 +108,7 @@ class POMDP:
         self._given_actions = None if actions is None else _distinct("actions", actions)
         self._given_states = None if states is None else _distinct("states", states)
         self._given_observations = None if observations is None else _distinct("observations", observations)
-        self._max_states = max_states
+        self.max_states = max_states
         self._rewards: dict[tuple[Any, Any], Number] = {}
 
     # --- other ways in -------------------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class POMDP:
         for state in queue:  # grows while it is walked
             if self.is_terminal(state):
                 continue
-            for action in self._possible_actions(state):
+            for action in self.possible_actions(state):
                 actions.setdefault(action)
                 for next_state in self.successors(state, action):
                     made = dict.fromkeys(self.observation_distribution(next_state, action, state))
@@ -221,9 +221,9 @@ class POMDP:
                     if next_state not in states:
                         states[next_state] = None
                         queue.append(next_state)
-                        if len(states) > self._max_states:
+                        if len(states) > self.max_states:
                             raise ModelError(
-                                f"states: more than {self._max_states} were met from the start; the problem is "
+                                f"states: more than {self.max_states} were met from the start; the problem is "
                                 "infinite, or raise max_states"
                             )
         over = [state for state in states if self.is_terminal(state)]
@@ -247,11 +247,16 @@ class POMDP:
         return len({self.is_terminal(state) for state in self.initial_belief}) == 2
 
     @property
+    def given_spaces(self) -> tuple[tuple[Any, ...] | None, tuple[Any, ...] | None, tuple[Any, ...] | None]:
+        """The states, actions and observations that were listed; ``None`` for those that exploring finds."""
+        return self._given_states, self._given_actions, self._given_observations
+
+    @property
     def legal_everywhere(self) -> tuple[Any, ...] | None:
         """The actions, where all of them are always legal; ``None`` where legality is a function."""
         return self._everywhere or None
 
-    def _possible_actions(self, state: Any) -> tuple[Any, ...]:
+    def possible_actions(self, state: Any) -> tuple[Any, ...]:
         """The actions that may be legal in the state: exactly those, where legality is by state."""
         if self._legal is not None and self.legal_by == "state":
             return tuple(self._legal(state))

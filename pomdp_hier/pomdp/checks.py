@@ -1,0 +1,367 @@
+"""check_problem: everything that is wrong with a problem, each fault with its place, its value and a remedy."""
+
+import random
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pomdp_py
+
+from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
+from pomdp_hier.pomdp.models import ObservationModel, TransitionModel
+from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative, is_number, is_symbolic, nearly_equal, total
+from pomdp_hier.pomdp.problem import POMDP
+
+__all__ = ["Fault", "check_problem"]
+
+# What a user's model may raise when it is asked; anything else (a full memory, an interrupt) is no fault of the model.
+_MODEL_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+_N_SAMPLES = 200
+_FAILED = object()  # the answer of a model that raised
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One thing that is wrong with a problem.
+
+    Attributes:
+        kind: what sort of fault it is, in a few words.
+        place: where it is: the model and its arguments.
+        value: the offending sum, number, state or message.
+        remedy: what to do.
+
+    Example:
+        >>> print(Fault("row sum", "transition from 'a' under 'go'", 0.9, "divide the row by its sum"))
+        row sum: transition from 'a' under 'go': 0.9; divide the row by its sum
+    """
+
+    kind: str
+    place: str
+    value: Any
+    remedy: str
+
+    def __str__(self) -> str:
+        value = self.value if isinstance(self.value, str) else brief(self.value, 120)
+        return f"{self.kind}: {self.place}: {value}; {self.remedy}"
+
+
+def check_problem(problem: POMDP, tolerance: float = MASS_TOLERANCE) -> list[Fault]:
+    """Every fault of the problem; an empty list if there is none.
+
+    It asks the models about each state that is listed or can be reached, under each action that may be legal there, and
+    finds rows that do not sum to 1, negative or NaN probabilities, states and observations off the listed spaces,
+    values that cannot be hashed or compare badly, ``sample`` and ``probability`` that contradict ``distribution``,
+    terminal states that a model does not keep absorbing or lets earn, states without a legal action, legal actions that
+    differ within one observation, rewards that are not finite numbers, and an initial belief off the space. What a
+    model raises is a fault like any other.
+
+    Args:
+        problem: the problem to check.
+        tolerance: how far the sum of a row of floats may be from 1; exact numbers must sum to 1.
+
+    Example:
+        >>> leaky = POMDP(transition=lambda s, a: {"a": 0.5, "b": 0.4}, observation=lambda s, a: "dark",
+        ...               reward=lambda s, a: 0, initial_belief={"a": 1}, legal_actions=["go"])
+        >>> for fault in check_problem(leaky):
+        ...     print(fault)
+        row sum: transition from 'a' under 'go': 0.9; make the row sum to 1
+        row sum: transition from 'b' under 'go': 0.9; make the row sum to 1
+    """
+    checker = _Checker(problem, tolerance)
+    state = random.getstate()
+    try:
+        random.seed(0)  # models draw with Python's global generator
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            checker.walk()
+    finally:
+        random.setstate(state)
+    return checker.faults
+
+
+class _Checker:
+    """Walks a problem breadth first, asking each model under guard, and collects the faults."""
+
+    def __init__(self, problem: POMDP, tolerance: float) -> None:
+        self.problem = problem
+        self.tolerance = tolerance
+        self.faults: list[Fault] = []
+        states, _, observations = problem.given_spaces
+        self.state_space = None if states is None else frozenset(states)
+        self.observation_space = None if observations is None else frozenset(observations)
+        self.states: dict[Any, None] = {}
+        self.over: set[Any] = set()
+        self.uses_state = problem.observation.uses_state
+        self.uses_observation = problem.reward_model.uses_observation
+        self._sensed: dict[tuple[Any, Any, Any], Mapping[Any, Number]] = {}
+        # for each (action, observation), and for the start, the states that it leaves possible
+        self._together: dict[Any, dict[Any, None]] = {}
+
+    def add(self, kind: str, place: str, value: Any, remedy: str) -> None:
+        fault = Fault(kind, place, value, remedy)
+        if fault.place not in {f.place for f in self.faults[-50:] if f.kind == kind}:
+            self.faults.append(fault)
+
+    def ask(self, place: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """The function's answer; ``_FAILED``, and a fault, if it raises."""
+        try:
+            return function(*arguments)
+        except _MODEL_ERRORS as error:
+            message = f"{type(error).__name__}: {error}"
+            if "hashable" in str(error):
+                self.add("not hashable", place, message, "use strings, tuples or frozen dataclasses")
+            else:
+                self.add("model raised", place, message, "let the model answer for everything that can be reached")
+            return _FAILED
+
+    # --- the walk ------------------------------------------------------------------------------------------------
+
+    def walk(self) -> None:
+        problem = self.problem
+        self._start()
+        given = problem.given_spaces[0]
+        self.states = dict.fromkeys(given or problem.initial_belief.support)
+        queue = list(self.states)
+        for state in queue:  # grows while it is walked
+            self._compared(state)
+            over = self.ask(f"terminal({brief(state)})", problem.is_terminal, state)
+            over = over is True
+            if over:
+                self.over.add(state)
+            actions = self._actions(state, over)
+            for action in actions:
+                if over:
+                    self._terminal(state, action)
+                    continue
+                for next_state in self._step(state, action):
+                    if given is None and next_state not in self.states:
+                        self.states[next_state] = None
+                        queue.append(next_state)
+            if len(self.states) > problem.max_states:
+                self.add(
+                    "too many states",
+                    "what can be reached from the initial belief",
+                    len(self.states),
+                    "the problem is infinite, states compare by identity, or max_states is too small",
+                )
+                return
+        self._legal_within_one_observation()
+
+    def _start(self) -> None:
+        for state in self.problem.initial_belief:
+            if self.state_space is not None and state not in self.state_space:
+                self.add(
+                    "off the space",
+                    "initial belief",
+                    state,
+                    "list the state among the states, or take it from the belief",
+                )
+        self._mass("initial belief", self.problem.initial_belief)
+        self._together["at the start"] = dict.fromkeys(self.problem.initial_belief)
+
+    def _actions(self, state: Any, over: bool) -> Iterable[Any]:
+        place = f"legal_actions({brief(state)})"
+        actions = self.ask(place, self.problem.possible_actions, state)
+        if actions is _FAILED:
+            return ()
+        if not actions and not over:
+            self.add("no legal action", place, "none", "make the state terminal, or give an action that waits")
+        listed = self.problem.given_spaces[1]
+        for action in actions:
+            if listed is not None and action not in listed:
+                self.add("off the space", place, action, "list the action among the actions")
+        return tuple(actions)
+
+    def _step(self, state: Any, action: Any) -> Iterable[Any]:
+        """Checks one state and action; the states that follow with positive probability."""
+        problem = self.problem
+        place = f"transition from {brief(state)} under {brief(action)}"
+        flow = self._row(place, self.state_space, problem.transition.distribution, state, action)
+        self._again(place, flow, state, action)
+        self._draws(place, problem.transition, TransitionModel, flow, state, action)
+        reached = []
+        for next_state, probability in flow.items():
+            if probability == 0:
+                continue
+            reached.append(next_state)
+            seen = self._observations(next_state, action, state)
+            for observation, likelihood in seen.items():
+                if likelihood != 0:
+                    group = self._together.setdefault((action, observation), {})
+                    group.setdefault(next_state)
+            for observation in seen if self.uses_observation else (None,):
+                self._reward(state, action, next_state, observation)
+        return reached
+
+    # --- rows ----------------------------------------------------------------------------------------------------
+
+    def _row(
+        self, place: str, space: frozenset[Any] | None, function: Callable[..., Any], *arguments: Any
+    ) -> Mapping[Any, Number]:
+        """A distribution that a model gives, checked; what cannot be used is left out."""
+        row = self.ask(place, function, *arguments)
+        if row is _FAILED:
+            return {}
+        if not isinstance(row, (Mapping, Belief)):
+            self.add("no distribution", place, row, "return a dict from outcome to probability")
+            return {}
+        self._mass(place, row)
+        for outcome, probability in row.items():
+            if space is not None and outcome not in space and probability != 0:
+                self.add("off the space", place, outcome, "list it in the space, or mend the model")
+        return {outcome: p for outcome, p in row.items() if is_number(p) and (space is None or outcome in space)}
+
+    def _mass(self, place: str, row: Mapping[Any, Number] | Belief) -> None:
+        for outcome, probability in row.items():
+            if not is_nonnegative(probability):
+                self.add(
+                    "no probability",
+                    f"{place}, outcome {brief(outcome)}",
+                    probability,
+                    "give a number in [0, 1], not NaN",
+                )
+                return
+        mass = total(row.values())
+        if not nearly_equal(mass, 1, self.tolerance):
+            self.add("row sum", place, mass, "make the row sum to 1")
+
+    def _observations(self, next_state: Any, action: Any, state: Any) -> Mapping[Any, Number]:
+        key = (next_state, action, state if self.uses_state else None)
+        if key not in self._sensed:
+            place = f"observation in {brief(next_state)} after {brief(action)}"
+            model = self.problem.observation
+            if self.uses_state:
+                place += f" from {brief(state)}"
+            row = self._row(
+                place, self.observation_space, self.problem.observation_distribution, next_state, action, state
+            )
+            if not self.uses_state:
+                self._draws(place, model, ObservationModel, row, next_state, action)
+            self._sensed[key] = row
+        return self._sensed[key]
+
+    def _draws(self, place: str, model: Any, base: type, row: Mapping[Any, Number], *arguments: Any) -> None:
+        """``probability`` and ``sample`` against the distribution, where the model's class overrides them."""
+        if not row or any(is_symbolic(p) for p in row.values()):
+            return
+        if type(model).probability is not base.probability:  # type: ignore[attr-defined]
+            for outcome, p in row.items():
+                got = self.ask(f"probability, {place}", model.probability, outcome, *arguments)
+                if got is not _FAILED and not nearly_equal(got, p, self.tolerance):
+                    self.add(
+                        "probability differs",
+                        f"{place}, outcome {brief(outcome)}",
+                        f"probability() says {got}, distribution() says {p}",
+                        "override distribution() alone",
+                    )
+        if type(model).sample is not base.sample:  # type: ignore[attr-defined]
+            self._frequencies(place, model, row, *arguments)
+
+    def _frequencies(self, place: str, model: Any, row: Mapping[Any, Number], *arguments: Any) -> None:
+        counts: dict[Any, int] = {}
+        for _ in range(_N_SAMPLES):
+            drawn = self.ask(f"sample, {place}", model.sample, *arguments)
+            if drawn is _FAILED:
+                return
+            counts[drawn] = counts.get(drawn, 0) + 1
+        for outcome in dict.fromkeys((*counts, *row)):
+            p, share = float(row.get(outcome, 0)), counts.get(outcome, 0) / _N_SAMPLES
+            # six standard deviations and three draws: no chance finding in any number of rows
+            if abs(share - p) > 6 * (max(0.0, p * (1 - p)) / _N_SAMPLES) ** 0.5 + (3 / _N_SAMPLES if p else 0):
+                self.add(
+                    "sample differs",
+                    f"{place}, outcome {brief(outcome)}",
+                    f"{share:.3f} of {_N_SAMPLES} samples, distribution() says {p:.3f}",
+                    "override distribution() alone",
+                )
+
+    # --- states --------------------------------------------------------------------------------------------------
+
+    def _compared(self, state: Any) -> None:
+        """A state has to equal itself, keep its hash, and differ from what it does not equal."""
+        place = f"state {brief(state)}"
+        remedy = "compare by fields: a frozen dataclass on pomdp_hier's State does"
+        if self.ask(place, lambda: state == state) is not True or hash(state) != hash(state):
+            self.add("badly compared", place, "it is not equal to itself, or its hash changes", remedy)
+        stranger = object()
+        if not isinstance(state, (str, int, float, tuple)) and self.ask(place, lambda: state != stranger) is not True:
+            self.add("badly compared", place, "it is neither equal nor unequal to an object of another type", remedy)
+
+    def _again(self, place: str, flow: Mapping[Any, Number], state: Any, action: Any) -> None:
+        """A model asked twice has to name the same states, or no two visits to one state would ever meet."""
+        if not any(isinstance(s, pomdp_py.State) or hasattr(s, "__dict__") for s in flow):
+            return
+        again = self.ask(place, self.problem.transition.distribution, state, action)
+        for other in () if again is _FAILED else again:
+            if other not in flow and self.state_space is None:
+                self.add(
+                    "badly compared",
+                    place,
+                    f"asked twice, it gives two states {brief(other)} that are not equal, or differ in their hash",
+                    "compare by fields: a frozen dataclass on pomdp_hier's State does",
+                )
+                return
+
+    def _terminal(self, state: Any, action: Any) -> None:
+        """What the models say of a terminal state, if they say anything: pomdp-py's planners ask them directly."""
+        transition, reward = self.problem.transition, self.problem.reward_model
+        where = f"terminal state {brief(state)} under {brief(action)}"
+        try:
+            flow = dict(transition.distribution(state, action))
+        except _MODEL_ERRORS:
+            return
+        left = {s: p for s, p in flow.items() if s != state and p != 0}
+        if left:
+            self.add(
+                "terminal not absorbing", where, f"goes to {brief(next(iter(left)))}", "let the model return {state: 1}"
+            )
+            return
+        try:
+            earned = reward.of_step(state, action, state)
+        except _MODEL_ERRORS:
+            return
+        if not is_number(earned) or earned != 0:
+            self.add("terminal earns", where, earned, "let the reward model return 0 from a terminal state")
+
+    # --- rewards and legal actions -------------------------------------------------------------------------------
+
+    def _reward(self, state: Any, action: Any, next_state: Any, observation: Any) -> None:
+        place = f"reward of {brief(action)} from {brief(state)} to {brief(next_state)}"
+        if self.uses_observation:
+            place += f" seeing {brief(observation)}"
+        reward = self.ask(place, self.problem.reward_model.of_step, state, action, next_state, observation)
+        if reward is _FAILED or is_symbolic(reward):
+            return
+        if not is_number(reward) or not abs(reward) < float("inf"):
+            self.add("reward not finite", place, reward, "give a finite number")
+
+    def _legal_within_one_observation(self) -> None:
+        problem = self.problem
+        if problem.legal_by != "state" or problem.legal_everywhere is not None:
+            return
+        for seen, states in self._together.items():
+            running = [s for s in states if s in self.states and s not in self.over]
+            asked = [(s, self.ask("legal_actions", problem.possible_actions, s)) for s in running]
+            sets = [(s, frozenset(legal)) for s, legal in asked if legal is not _FAILED and legal]
+            for state, legal in sets[1:]:
+                if legal != sets[0][1]:
+                    place = seen if isinstance(seen, str) else f"after {brief(seen[0])} and {brief(seen[1])}"
+                    apart = brief(sorted(map(str, legal ^ sets[0][1])))
+                    self.add(
+                        "legal actions differ",
+                        place,
+                        f"{brief(sets[0][0])} and {brief(state)} differ in {apart}",
+                        "let the observation tell the states apart, or give both the same legal actions",
+                    )
+                    break

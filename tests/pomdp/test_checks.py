@@ -1,0 +1,242 @@
+import random
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import pomdp_py
+import pytest
+import sympy
+
+from pomdp_hier.hqs.model import three_node
+from pomdp_hier.pomdp import POMDP, Belief, ObservationModel, State, TransitionModel
+from pomdp_hier.pomdp.checks import Fault, check_problem
+from pomdp_hier.problems import tiger
+from tests.random_problems import exact_arrays, random_arrays
+
+
+def two(**changes):
+    return POMDP(
+        **{
+            "transition": lambda s, a: {"a": 0.5, "b": 0.5},
+            "observation": lambda s, a: {"o": 0.25, "p": 0.75},
+            "reward": lambda s, a, t: 1.0,
+            "initial_belief": {"a": 1},
+            "legal_actions": ["go"],
+        }
+        | changes
+    )
+
+
+def kinds(problem, **options):
+    return [fault.kind for fault in check_problem(problem, **options)]
+
+
+def the_one(problem):
+    (fault,) = check_problem(problem)
+    return fault
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        two(),
+        tiger(),
+        tiger(accuracy=Fraction(17, 20)),
+        tiger(accuracy=sympy.Symbol("p", positive=True), discount=1),
+        three_node(Fraction(3, 4)),
+        three_node(0.3),
+        random_arrays(np.random.default_rng(0), 5, 3, 4).problem(),
+        exact_arrays(np.random.default_rng(0), 4, 2, 3).problem(),
+    ],
+)
+def test_sound_problems_have_no_faults(problem):
+    assert check_problem(problem) == []
+
+
+def test_a_row_that_does_not_sum_to_one_is_named_with_its_sum():
+    problem = two(transition=lambda s, a: {"a": 0.5, "b": 0.4 if s == "b" else 0.5})
+    assert the_one(problem) == Fault("row sum", "transition from 'b' under 'go'", 0.9, "make the row sum to 1")
+    assert kinds(problem, tolerance=0.2) == []
+    exact = two(transition=lambda s, a: {"a": Fraction(1, 2), "b": Fraction(10**9, 2 * 10**9 + 1)})
+    assert kinds(exact, tolerance=0.2) == ["row sum", "row sum"]
+    assert kinds(two(observation=lambda s, a: {"o": 0.5})) == ["row sum", "row sum"]
+
+
+@pytest.mark.parametrize("p", [float("nan"), -0.5, "half", None])
+def test_what_is_no_probability(p):
+    fault = check_problem(two(transition=lambda s, a: {"a": 0.5, "b": p}))[0]
+    assert fault.kind == "no probability"
+    assert fault.place == "transition from 'a' under 'go', outcome 'b'"
+    assert fault.value is p or fault.value == p
+
+
+def test_what_leaves_the_spaces():
+    problem = two(
+        states=["a"], observations=["o"], initial_belief={"z": 1}, legal_actions=lambda s: ["fly"], actions=["go"]
+    )
+    faults = check_problem(problem)
+    assert {(f.kind, f.place, f.value) for f in faults} == {
+        ("off the space", "initial belief", "z"),
+        ("off the space", "legal_actions('a')", "fly"),
+        ("off the space", "transition from 'a' under 'fly'", "b"),
+        ("off the space", "observation in 'a' after 'fly'", "p"),
+    }
+
+
+def test_what_cannot_be_hashed():
+    assert set(kinds(two(transition=lambda s, a: ["x"]))) == {"not hashable"}
+    assert set(kinds(two(transition=lambda s, a: {(1, [2]): 1.0}))) == {"not hashable"}
+
+
+class Careless(State):
+    """Compares by identity."""
+
+    def __init__(self, place):
+        self.place = place
+
+    def __repr__(self):
+        return f"Careless({self.place})"
+
+
+@dataclass(frozen=True)
+class Trapped(pomdp_py.State):
+    """A dataclass under pomdp-py's own __ne__."""
+
+    place: int
+
+
+@dataclass(frozen=True)
+class Cell(State):
+    place: int
+
+
+def test_states_that_compare_badly():
+    careless = two(transition=lambda s, a: {Careless(1): 1.0}, initial_belief={Careless(0): 1}, max_states=5)
+    assert set(kinds(careless)) == {"badly compared", "too many states"}
+    trapped = check_problem(two(transition=lambda s, a: {Trapped(1): 1.0}, initial_belief={Trapped(0): 1}))
+    assert {f.kind for f in trapped} == {"badly compared"}
+    assert "another type" in trapped[0].value
+    assert check_problem(two(transition=lambda s, a: {Cell(1): 1.0}, initial_belief={Cell(0): 1})) == []
+    assert "badly compared" in kinds(two(transition=lambda s, a: s, initial_belief={float("nan"): 1}))
+
+
+class Sampled(TransitionModel):
+    def distribution(self, state, action):
+        return {"a": 0.5, "b": 0.5}
+
+    def sample(self, state, action):
+        return "a" if random.random() < 0.9 else "b"
+
+
+class Doubted(ObservationModel):
+    def distribution(self, next_state, action):
+        return {"o": 0.5, "p": 0.5}
+
+    def probability(self, observation, next_state, action):
+        return 0.4
+
+
+class Honest(Sampled):
+    def sample(self, state, action):
+        return random.choice("ab")
+
+
+def test_sample_and_probability_against_the_distribution():
+    sampled = check_problem(two(transition=Sampled()))
+    assert {f.kind for f in sampled} == {"sample differs"}
+    assert "distribution() says 0.500" in sampled[0].value
+    doubted = check_problem(two(observation=Doubted()))
+    assert {f.kind for f in doubted} == {"probability differs"}
+    assert doubted[0].value == "probability() says 0.4, distribution() says 0.5"
+    assert check_problem(two(transition=Honest())) == []
+
+
+def test_the_global_random_state_is_left_alone():
+    random.seed(11)
+    expected = random.Random(11).random()
+    check_problem(two(transition=Honest()))
+    assert random.random() == expected
+
+
+def test_terminal_states_that_move_or_earn():
+    moving = two(terminal=["b"])
+    assert the_one(moving).kind == "terminal not absorbing"
+    earning = two(terminal=["b"], transition=lambda s, a: {"b": 1.0})
+    assert the_one(earning).kind == "terminal earns"
+    assert the_one(earning).value == 1.0
+    silent = two(terminal=["b"], transition={("a", "go"): {"b": 1.0}})
+    assert check_problem(silent) == []
+
+
+def test_states_without_a_legal_action():
+    problem = two(legal_actions=lambda s: ["go"] if s == "a" else [])
+    assert the_one(problem).kind == "no legal action"
+    assert the_one(problem).place == "legal_actions('b')"
+
+
+def test_legal_actions_that_differ_within_one_observation():
+    problem = two(legal_actions=lambda s: ["go", "stop"] if s == "a" else ["go"])
+    faults = check_problem(problem)
+    assert {f.kind for f in faults} == {"legal actions differ"}
+    assert faults[0].place == "after 'go' and 'o'"
+    assert "'a' and 'b' differ in ['stop']" in faults[0].value
+    seen = two(legal_actions=lambda s: ["go", "stop"] if s == "a" else ["go"], observation=lambda s, a: s)
+    assert check_problem(seen) == []
+    start = two(
+        legal_actions=lambda s: ["go", "stop"] if s == "a" else ["go"],
+        observation=lambda s, a: s,
+        initial_belief={"a": 0.5, "b": 0.5},
+    )
+    assert the_one(start).place == "at the start"
+
+
+@pytest.mark.parametrize("reward", [float("inf"), float("nan"), -float("inf")])
+def test_rewards_that_are_not_finite(reward):
+    faults = check_problem(two(reward=lambda s, a, t, o: reward if o == "p" and t == "b" else 0))
+    assert {f.kind for f in faults} == {"reward not finite"}
+    assert faults[0].place == "reward of 'go' from 'a' to 'b' seeing 'p'"
+
+
+@pytest.mark.parametrize("reward", ["much", None])
+def test_rewards_that_are_no_numbers(reward):
+    assert set(kinds(two(reward=lambda s, a: reward))) == {"reward not finite"}
+
+
+@pytest.mark.parametrize(
+    ("error", "model"),
+    [
+        (KeyError("b"), "transition"),
+        (ZeroDivisionError(), "observation"),
+        (AttributeError("x"), "reward"),
+        (NotImplementedError(), "legal_actions"),
+        (RecursionError(), "terminal"),
+    ],
+)
+def test_what_a_model_raises_is_a_fault(error, model):
+    def fails(*arguments):
+        raise error
+
+    faults = check_problem(two(**{model: fails}))
+    assert faults
+    assert {f.kind for f in faults} == {"model raised"}
+    assert type(error).__name__ in str(faults[0])
+
+
+def test_a_model_that_returns_no_distribution():
+    class Listed(TransitionModel):
+        def distribution(self, state, action):
+            return [("a", 1.0)]
+
+    assert the_one(two(transition=Listed())).kind == "no distribution"
+
+
+def test_every_fault_is_found_at_once():
+    problem = two(
+        transition=lambda s, a: {"a": 0.5, "b": 0.4},
+        observation=lambda s, a: {"o": 1.5, "p": -0.5},
+        reward=lambda s, a: float("nan"),
+        terminal=["z"],
+        initial_belief=Belief({"a": 0.5, "b": 0.5}),
+        states=["a"],
+    )
+    assert set(kinds(problem)) >= {"row sum", "no probability", "reward not finite", "off the space"}
