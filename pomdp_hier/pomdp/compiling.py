@@ -65,6 +65,7 @@ def compile_problem(problem: POMDP, *, tolerance: float | None = None) -> Tabula
         terminal=terminal,
         legal=legal,
         legal_after=legal_after,
+        tolerance=builder.tolerance,
     )
 
 

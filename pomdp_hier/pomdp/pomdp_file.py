@@ -179,6 +179,7 @@ class _FilePOMDP(POMDP):
             initial=content.start.astype(np.float64),
             terminal=np.zeros(n_states, dtype=bool),
             legal=np.ones((n_actions, n_states), dtype=bool),
+            tolerance=self.tolerance,
         )
 
 

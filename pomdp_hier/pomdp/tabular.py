@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp.belief import Belief
+from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
 from pomdp_hier.pomdp.numeric import brief
 
 __all__ = ["TabularPOMDP"]
@@ -60,6 +60,7 @@ class TabularPOMDP:
         terminal: ``[S]``, bool.
         legal: ``[A, S]``, bool: the action is legal in the state (all of them where legality is by observation).
         legal_after: ``[O + 1, A]``, bool, where legality is by the last observation (the last row: before any).
+        tolerance: how far the mass of a belief may be from 1, as in the problem.
 
     Example:
         >>> from pomdp_hier.pomdp import POMDP
@@ -80,6 +81,7 @@ class TabularPOMDP:
     terminal: Bools = field(repr=False)
     legal: Bools = field(repr=False)
     legal_after: Bools | None = field(default=None, repr=False)
+    tolerance: float = field(default=MASS_TOLERANCE, repr=False)
 
     def __post_init__(self) -> None:
         for array in (self.reward, self.initial, self.terminal, self.legal, self.legal_after):
@@ -247,4 +249,5 @@ class TabularPOMDP:
             raise ModelError(f"belief: an array of shape {array.shape}; expected ({self.n_states},), one entry a state")
         positions = np.flatnonzero(array)
         names = self.states
-        return Belief(zip((names[i] for i in positions.tolist()), array[positions].tolist(), strict=True))
+        pairs = zip((names[i] for i in positions.tolist()), array[positions].tolist(), strict=True)
+        return Belief(pairs, tolerance=max(self.tolerance, MASS_TOLERANCE))

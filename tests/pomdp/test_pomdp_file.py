@@ -355,6 +355,10 @@ def test_sums_within_the_tolerance_are_kept_as_they_are() -> None:
     problem = read_pomdp(f"{PREAMBLE}start: {thirds}\nT: * identity\nT: go : a {thirds}\nO: * uniform\n")
     assert T(problem, "go")[0] == [0.33333] * 3
     assert problem.initial_belief["a"] == 0.33333
+    prediction = problem.predict(problem.initial_belief, "go")
+    tables = problem.compiled
+    same = tables.belief(tables.predict(tables.initial, 0))  # a belief whose mass is not 1 is none elsewhere
+    assert dict(same.items()) == pytest.approx(dict(prediction.items()), abs=1e-15)
     exactly = read_pomdp(
         f"{PREAMBLE}start: {thirds}\nT: * identity\nT: go : a {thirds}\nO: * uniform\n", normalize=True
     )
