@@ -32,6 +32,8 @@ GEMM_PAIRS = 2048
 class DenseAffinity:
     """Dense features ``[N, D]`` with the sums of their prepared rows over each inner node.
 
+    Where they are a part of larger features, the ``centre`` and the ``sums`` of the whole are given.
+
     Attributes:
         features: The features, float32 or float64.
         hierarchy: The tree.
@@ -46,7 +48,14 @@ class DenseAffinity:
 
     batch_items = 1 << 14
 
-    def __init__(self, features: Features, hierarchy: Hierarchy, kind: DenseKind) -> None:
+    def __init__(
+        self,
+        features: Features,
+        hierarchy: Hierarchy,
+        kind: DenseKind,
+        centre: Floats | None = None,
+        sums: Floats | None = None,
+    ) -> None:
         self.features = features
         self.hierarchy = hierarchy
         self.kind = kind
@@ -56,9 +65,11 @@ class DenseAffinity:
         self.lengths = np.ones(n_items)
         if isinstance(kind, Cosine):
             self._measure_rows()
-        else:
+        elif centre is None:
             self._find_centre()
-        self.sums = cluster_sums(hierarchy, self.rows, n_columns)
+        else:
+            self.centre = centre
+        self.sums = cluster_sums(hierarchy, self.rows, n_columns) if sums is None else sums
         self.squares = np.zeros(hierarchy.n_nodes)
         if not isinstance(kind, Cosine):
             self._measure_centroids()

@@ -38,7 +38,7 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
         return Stops(nodes, probabilities)
     order = np.argsort(tree.starts[items], kind="stable")
     positions = tree.starts[items][order]
-    bounds = np.searchsorted(positions, blocks(tree))
+    bounds = np.searchsorted(positions, blocks(tree) if task.blocks is None else task.blocks)
     low = 0
     while low < len(bounds) - 1:
         high = int(np.searchsorted(bounds, bounds[low] + task.affinity.batch_items, side="right")) - 1

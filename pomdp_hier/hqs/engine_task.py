@@ -30,6 +30,7 @@ class Task:
         rule: When to stop.
         enter_own_singleton: Whether an item's search may step into the cluster that holds this item alone.
         threads: Threads for the numba engine; None for one per usable CPU. The result does not depend on it.
+        blocks: Bounds in leaf order for the numpy engine, where the tree is a part of a larger one; None for its own.
     """
 
     affinity: Affinity
@@ -38,6 +39,7 @@ class Task:
     rule: Rule
     enter_own_singleton: bool
     threads: int | None = None
+    blocks: npt.NDArray[np.int64] | None = None
 
     @property
     def hierarchy(self) -> Hierarchy:
