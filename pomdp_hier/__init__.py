@@ -17,20 +17,27 @@ if TYPE_CHECKING:
         assert_updaters_agree,
         compare_updaters,
     )
+    from pomdp_hier.features.loading import load_features
     from pomdp_hier.hierarchy import Hierarchy
     from pomdp_hier.hqs import (
         PAPER_TABLE,
         PAPER_TEXT,
         HQSResult,
         StoppingRule,
+        appraise,
+        diagnose,
         evaluate,
         hqs_samples,
         hqs_score,
         load_amazon12,
         load_dvd,
+        search_environment,
+        search_problem,
+        three_node,
     )
     from pomdp_hier.measures import hai
     from pomdp_hier.planning import RTBSS, AndOrTree, Decision, Policy, StopValue
+    from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
     from pomdp_hier.pomdp import (
         POMDP,
         Action,
@@ -42,6 +49,8 @@ if TYPE_CHECKING:
         TabularPOMDP,
         TransitionModel,
     )
+    from pomdp_hier.pomdp.checks import check_problem
+    from pomdp_hier.pomdp.pomdp_file import read_pomdp, write_pomdp
     from pomdp_hier.simulation import compare_policies, policy_value, simulate
 
 __version__ = "0.1.0"
@@ -49,7 +58,9 @@ __version__ = "0.1.0"
 __all__ = [
     "PAPER_TABLE",
     "PAPER_TEXT",
+    "POMCP",
     "POMDP",
+    "POUCT",
     "RTBSS",
     "Action",
     "AndOrTree",
@@ -70,79 +81,74 @@ __all__ = [
     "TabularPOMDP",
     "TabularUpdater",
     "TransitionModel",
+    "appraise",
     "assert_updaters_agree",
+    "check_problem",
     "compare_policies",
     "compare_updaters",
+    "diagnose",
     "evaluate",
     "hai",
     "hqs_samples",
     "hqs_score",
     "load_amazon12",
     "load_dvd",
+    "load_features",
     "policy_value",
+    "read_pomdp",
+    "search_environment",
+    "search_problem",
     "simulate",
+    "three_node",
+    "write_pomdp",
 ]
 
 _HOMES = {
-    **dict.fromkeys(
-        (
-            "BayesUpdater",
-            "BeliefUpdater",
-            "ParticleUpdater",
-            "TabularUpdater",
-            "assert_updaters_agree",
-            "compare_updaters",
-        ),
-        "pomdp_hier.beliefs",
-    ),
-    **dict.fromkeys(("Hierarchy",), "pomdp_hier.hierarchy"),
-    **dict.fromkeys(
-        (
-            "HQSResult",
-            "PAPER_TABLE",
-            "PAPER_TEXT",
-            "StoppingRule",
-            "evaluate",
-            "hqs_samples",
-            "hqs_score",
-            "load_amazon12",
-            "load_dvd",
-        ),
-        "pomdp_hier.hqs",
-    ),
-    **dict.fromkeys(("hai",), "pomdp_hier.measures"),
-    **dict.fromkeys(
-        (
-            "RTBSS",
-            "AndOrTree",
-            "Decision",
-            "Policy",
-            "StopValue",
-        ),
-        "pomdp_hier.planning",
-    ),
-    **dict.fromkeys(
-        (
-            "Action",
-            "Belief",
-            "Observation",
-            "ObservationModel",
-            "POMDP",
-            "RewardModel",
-            "State",
-            "TabularPOMDP",
-            "TransitionModel",
-        ),
-        "pomdp_hier.pomdp",
-    ),
-    **dict.fromkeys(
-        (
-            "compare_policies",
-            "policy_value",
-            "simulate",
-        ),
-        "pomdp_hier.simulation",
-    ),
+    "BayesUpdater": "pomdp_hier.beliefs",
+    "BeliefUpdater": "pomdp_hier.beliefs",
+    "ParticleUpdater": "pomdp_hier.beliefs",
+    "TabularUpdater": "pomdp_hier.beliefs",
+    "assert_updaters_agree": "pomdp_hier.beliefs",
+    "compare_updaters": "pomdp_hier.beliefs",
+    "load_features": "pomdp_hier.features.loading",
+    "Hierarchy": "pomdp_hier.hierarchy",
+    "HQSResult": "pomdp_hier.hqs",
+    "PAPER_TABLE": "pomdp_hier.hqs",
+    "PAPER_TEXT": "pomdp_hier.hqs",
+    "StoppingRule": "pomdp_hier.hqs",
+    "appraise": "pomdp_hier.hqs",
+    "diagnose": "pomdp_hier.hqs",
+    "evaluate": "pomdp_hier.hqs",
+    "hqs_samples": "pomdp_hier.hqs",
+    "hqs_score": "pomdp_hier.hqs",
+    "load_amazon12": "pomdp_hier.hqs",
+    "load_dvd": "pomdp_hier.hqs",
+    "search_environment": "pomdp_hier.hqs",
+    "search_problem": "pomdp_hier.hqs",
+    "three_node": "pomdp_hier.hqs",
+    "hai": "pomdp_hier.measures",
+    "RTBSS": "pomdp_hier.planning",
+    "AndOrTree": "pomdp_hier.planning",
+    "Decision": "pomdp_hier.planning",
+    "Policy": "pomdp_hier.planning",
+    "StopValue": "pomdp_hier.planning",
+    "POMCP": "pomdp_hier.planning.pomdp_py_planners",
+    "POUCT": "pomdp_hier.planning.pomdp_py_planners",
+    "Action": "pomdp_hier.pomdp",
+    "Belief": "pomdp_hier.pomdp",
+    "Observation": "pomdp_hier.pomdp",
+    "ObservationModel": "pomdp_hier.pomdp",
+    "POMDP": "pomdp_hier.pomdp",
+    "RewardModel": "pomdp_hier.pomdp",
+    "State": "pomdp_hier.pomdp",
+    "TabularPOMDP": "pomdp_hier.pomdp",
+    "TransitionModel": "pomdp_hier.pomdp",
+    "check_problem": "pomdp_hier.pomdp.checks",
+    "read_pomdp": "pomdp_hier.pomdp.pomdp_file",
+    "write_pomdp": "pomdp_hier.pomdp.pomdp_file",
+    "compare_policies": "pomdp_hier.simulation",
+    "policy_value": "pomdp_hier.simulation",
+    "simulate": "pomdp_hier.simulation",
 }
 
 __getattr__, __dir__ = attach(__name__, _HOMES, globals())
