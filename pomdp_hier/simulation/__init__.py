@@ -9,6 +9,7 @@ from pomdp_hier.simulation.comparison import (
 )
 from pomdp_hier.simulation.exact import PolicyValue, Visit, policy_value
 from pomdp_hier.simulation.monte_carlo import Episode, SimulationResult, Step, simulate
+from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py
 
 __all__ = [
     "ComparisonRow",
@@ -23,4 +24,5 @@ __all__ = [
     "compare_values",
     "policy_value",
     "simulate",
+    "simulate_in_pomdp_py",
 ]

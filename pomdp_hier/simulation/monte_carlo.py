@@ -167,7 +167,7 @@ def simulate(
         >>> low < 0.5 < high
         True
     """
-    _validate(n_episodes, horizon, half_width, confidence, batch)
+    check_simulation(n_episodes, horizon, half_width, confidence, batch)
     run = _Simulator(
         as_policy(policy),
         problem,
@@ -180,7 +180,7 @@ def simulate(
     episodes: list[Episode] = []
     unfinished = 0
     stopped_early = False
-    sequences = _episode_seeds(seed)
+    sequences = episode_seeds(seed)
     while len(values) < n_episodes and not stopped_early:
         for _ in range(min(batch, n_episodes - len(values))):
             steps, value, finished = run.episode(next(sequences), keep=len(episodes) < keep_episodes)
@@ -201,7 +201,10 @@ def simulate(
     )
 
 
-def _validate(n_episodes: int, horizon: int | None, half_width: float | None, confidence: float, batch: int) -> None:
+def check_simulation(
+    n_episodes: int, horizon: int | None, half_width: float | None, confidence: float, batch: int
+) -> None:
+    """Raises unless every number of a simulation is in its range."""
     if n_episodes < 1 or batch < 1:
         raise ParameterError(f"n_episodes, batch: {n_episodes}, {batch}; expected at least 1 of each")
     if horizon is not None and horizon < 0:
@@ -212,7 +215,8 @@ def _validate(n_episodes: int, horizon: int | None, half_width: float | None, co
         raise ParameterError(f"confidence: {confidence} is outside (0, 1); 0.95 is usual")
 
 
-def _episode_seeds(seed: int | None) -> Iterator[np.random.SeedSequence]:
+def episode_seeds(seed: int | None) -> Iterator[np.random.SeedSequence]:
+    """The seeds of episode after episode, without end."""
     entropy = np.random.SeedSequence(seed).entropy
     episode = 0
     while True:

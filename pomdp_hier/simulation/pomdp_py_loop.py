@@ -1,0 +1,95 @@
+"""Simulation in pomdp-py's own loop: its Agent, its Environment and its calls, as a check on the simulator here.
+
+It is slow, since every step goes through pomdp-py's objects; use `simulate` for numbers and this to cross-check them.
+"""
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from pomdp_hier.planning.decision import Decision
+from pomdp_hier.planning.policies import as_policy
+from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.bridge import to_agent, to_environment, unwrapped
+from pomdp_hier.simulation.monte_carlo import SimulationResult, check_simulation, episode_seeds
+
+__all__ = ["simulate_in_pomdp_py"]
+
+
+def simulate_in_pomdp_py(
+    policy: Any,
+    problem: POMDP,
+    environment: POMDP | None = None,
+    *,
+    n_episodes: int = 1000,
+    seed: int | None = 0,
+    horizon: int | None = None,
+    confidence: float = 0.95,
+) -> SimulationResult:
+    """The mean return of a policy over episodes of pomdp-py's loop: decide, execute, update the agent.
+
+    The agent's belief is pomdp-py's, updated by Bayes' rule in the agent's model; the rewards are those of the
+    environment in double precision.
+
+    Args:
+        policy: a `Policy` or a plain function of the belief. One with ``seeded`` gets its own stream an episode;
+            otherwise equal beliefs are decided once.
+        problem: the agent's own model; its observations must not depend on the state left.
+        environment: the model that generates states, observations and rewards; the agent's own by default.
+        n_episodes, seed, horizon, confidence: as for `simulate`.
+
+    Raises:
+        ImpossibleObservationError: the environment makes an observation that the agent's model rules out.
+        ModelError: pomdp-py cannot express the problem.
+
+    Example:
+        >>> fair = POMDP(transition=lambda s, a: "end", observation=lambda s, a: "done",
+        ...              reward=lambda s, a: 1 if a == s else 0, terminal=["end"],
+        ...              initial_belief={"heads": 0.5, "tails": 0.5}, legal_actions=["heads", "tails"])
+        >>> result = simulate_in_pomdp_py(lambda belief: "heads", fair, n_episodes=200, seed=3)
+        >>> low, high = result.interval
+        >>> low < 0.5 < high
+        True
+    """
+    check_simulation(n_episodes, horizon, None, confidence, 1)
+    chosen, world = as_policy(policy), problem if environment is None else environment
+    draws, timed = hasattr(chosen, "seeded"), hasattr(chosen, "at_step")
+    decided: dict[Any, Decision] = {}
+    values, seconds, decisions, unfinished = [], 0.0, 0, 0
+    gamma = float(world.discount)
+    for _, sequence in zip(range(n_episodes), episode_seeds(seed), strict=False):
+        own, luck = sequence.spawn(2)
+        current: Any = chosen.seeded(own) if draws else chosen  # type: ignore[attr-defined]
+        agent, place = to_agent(problem), to_environment(world, seed=luck)
+        terms: list[float] = []
+        observation = None
+        while not place.is_over and len(terms) != horizon:
+            belief = Belief({unwrapped(state): p for state, p in agent.belief.items()})
+            if problem.is_over(belief):
+                break
+            key = (belief, observation, len(terms) if timed else None)
+            decision = None if draws else decided.get(key)
+            if decision is None:
+                began = time.perf_counter()
+                now = current.at_step(len(terms)) if timed else current
+                decision = now.decide(problem, belief, observation=observation)
+                seconds += time.perf_counter() - began
+                decisions += 1
+                decided[key] = decision
+            seen, reward = place.execute(decision.action)
+            terms.append(gamma ** len(terms) * float(reward))
+            observation = unwrapped(seen)
+            if not place.is_over:
+                agent.update(decision.action, seen)
+        unfinished += not (place.is_over or len(terms) != horizon)
+        values.append(math.fsum(terms))
+    return SimulationResult(
+        values=np.array(values),
+        confidence=confidence,
+        seconds_per_decision=seconds / max(decisions, 1),
+        unfinished=unfinished,
+        stopped_early=False,
+        episodes=(),
+    )
