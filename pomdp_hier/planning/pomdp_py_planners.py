@@ -26,7 +26,7 @@ from pomdp_hier.pomdp.bridge import (
     seeded_random,
     unwrapped,
 )
-from pomdp_hier.pomdp.numeric import Number
+from pomdp_hier.pomdp.numeric import Number, brief, is_symbolic
 
 __all__ = ["POMCP", "POUCT"]
 
@@ -101,7 +101,7 @@ class POUCT:
         search = self._kind(
             max_depth=self.depth,
             num_sims=self.simulations,
-            discount_factor=float(problem.discount),
+            discount_factor=_float(problem.discount),
             exploration_const=exploration,
             rollout_policy=policy,
         )
@@ -121,7 +121,7 @@ class POUCT:
         if self.exploration is not None:
             return float(self.exploration)
         alive = [s for s in belief if not problem.is_terminal(s)]
-        rewards = [float(problem.expected_reward(s, a)) for s in alive for a in actions]
+        rewards = [_float(problem.expected_reward(s, a)) for s in alive for a in actions]
         return max(rewards) - min(rewards) or 1.0
 
     def _start(self, belief: Belief) -> Any:
@@ -179,7 +179,7 @@ class _Sampler(pomdp_py.GenerativeDistribution):
     """A distribution over bridged values to draw from quickly, with Python's global ``random``."""
 
     def __init__(self, distribution: Mapping[Any, Number] | Belief, bridged: Any = BridgedState) -> None:
-        pairs = [(value, float(p)) for value, p in distribution.items() if p != 0]
+        pairs = [(value, _float(p)) for value, p in distribution.items() if p != 0]
         self._values = [bridged(value) for value, _ in pairs]
         self._cumulative = list(accumulate(p for _, p in pairs))
 
@@ -212,7 +212,7 @@ class _Simulator(pomdp_py.BlackboxModel):
     def __init__(self, problem: POMDP, depth: int) -> None:
         self._problem = problem
         self._depth = depth
-        self._discount = float(problem.discount)
+        self._discount = _float(problem.discount)
         self._next: dict[tuple[Any, Any], _Sampler] = {}
         self._seen: dict[tuple[Any, Any, Any], _Sampler] = {}
         self._returns: dict[Any, tuple[float, int]] = {}
@@ -246,7 +246,7 @@ class _Simulator(pomdp_py.BlackboxModel):
         observation = self._observation(s, a, next_state.value)
         reward = 0.0
         if self._steps <= self._depth:
-            reward = float(self._problem.step_reward(s, a, next_state.value, observation.value))
+            reward = _float(self._problem.step_reward(s, a, next_state.value, observation.value))
         self._return += self._weight * reward
         self._weight *= self._discount
         return next_state, observation, reward, 1
@@ -261,3 +261,9 @@ class _Simulator(pomdp_py.BlackboxModel):
         if key not in self._seen:
             self._seen[key] = _Sampler(self._problem.observation_distribution(t, a, s), BridgedObservation)
         return self._seen[key].random()
+
+
+def _float(value: Number) -> float:
+    if is_symbolic(value):
+        raise PlanningError(f"simulations: {brief(value)} is not a number to draw by; substitute the symbols first")
+    return float(value)

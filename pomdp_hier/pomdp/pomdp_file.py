@@ -94,7 +94,7 @@ def read_pomdp(
         raise ParameterError(f"tolerance: {tolerance} is not in [0, 1); it is how far a sum may be from 1")
     name, text = _text_of(source)
     content = Reader(Source(name, text), tolerance=tolerance, normalize=normalize, exact=exact).read()
-    return _FilePOMDP(content, tolerance)
+    return FilePOMDP(content, tolerance)
 
 
 def _text_of(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[str, str]:
@@ -136,7 +136,7 @@ class _FileReward(RewardModel):
         return self.table(self._actions[action], self._states[state], t, o)
 
 
-class _FilePOMDP(POMDP):
+class FilePOMDP(POMDP):
     """A problem that was read from a file; it is compiled from the file's own matrices."""
 
     def __init__(self, content: FileContent, tolerance: float) -> None:

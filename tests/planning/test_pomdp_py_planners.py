@@ -4,6 +4,7 @@ import os
 import random
 import subprocess
 import sys
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -241,6 +242,14 @@ def test_too_few_runs_to_try_every_action() -> None:
     with pytest.raises(PlanningError, match=r"3 runs for 3 legal actions.*at least 4"):
         POUCT(simulations=3, seed=1).decide(tiger())
     assert min(POUCT(simulations=4, seed=1).decide(tiger()).stats["visits"].values()) == 1
+
+
+def test_symbols_are_refused_and_fractions_taken() -> None:
+    sympy = pytest.importorskip("sympy")
+    with pytest.raises(PlanningError, match="p is not a number to draw by"):
+        POUCT(seed=1).decide(tiger(accuracy=sympy.Symbol("p")), Belief.certain("tiger-left"))
+    exact = tiger(accuracy=Fraction(17, 20), discount=Fraction(19, 20))
+    assert POUCT(depth=2, simulations=100, seed=1).decide(exact).action == "listen"
 
 
 def test_they_are_policies() -> None:
