@@ -179,6 +179,10 @@ class Belief(pomdp_py.GenerativeDistribution):
         more = f", ... {len(self) - 6} more" if len(self) > 6 else ""
         return f"Belief({{{shown}{more}}})"
 
+    def __str__(self) -> str:
+        shown = ", ".join(f"{state}: {p}" for state, p in list(self._probabilities.items())[:6])
+        return f"{{{shown}{f', ... {len(self) - 6} more' if len(self) > 6 else ''}}}"
+
     # --- what follows from it ------------------------------------------------------------------------------------
 
     @property
