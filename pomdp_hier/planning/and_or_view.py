@@ -133,8 +133,22 @@ def _place(nodes: list[ViewNode]) -> None:
             node.slot = (nodes[node.children[0]].slot + nodes[node.children[-1]].slot) / 2
 
 
-def words(value: Number | None, *, decimals: int = 2, signed: bool = False, minus: str = "−") -> str:
+def words(
+    value: Number | None,
+    *,
+    decimals: int = 2,
+    signed: bool = False,
+    minus: str = "−",
+    symbolic: Callable[[Any], str] = str,
+) -> str:
     """A number for reading: fixed decimals for floats, in powers of ten where these would show nothing.
+
+    Args:
+        value: the number; ``None`` becomes a question mark.
+        decimals: of floats.
+        signed: whether a positive number bears its sign.
+        minus: the sign of negative numbers.
+        symbolic: how an expression is written.
 
     Example:
         >>> from fractions import Fraction
@@ -144,7 +158,7 @@ def words(value: Number | None, *, decimals: int = 2, signed: bool = False, minu
     if value is None:
         return "?"
     if is_symbolic(value):
-        return str(value)
+        return symbolic(value)
     if isinstance(value, Rational):
         text = str(abs(value))
     else:
@@ -163,13 +177,14 @@ class BeliefWords:
     Attributes:
         states: the states in the order of the vector.
         state_name: how a state is written.
-        decimals, minus: see `words`.
+        decimals, minus, symbolic: see `words`.
     """
 
     states: tuple[Any, ...]
     state_name: Callable[[Any], str] = str
     decimals: int = 2
     minus: str = "−"
+    symbolic: Callable[[Any], str] = str
 
     @property
     def is_vector(self) -> bool:
@@ -190,7 +205,7 @@ class BeliefWords:
         return shown + (f", +{len(entries) - 2} more" if len(entries) > 2 else "")
 
     def _number(self, value: Number) -> str:
-        text = words(value, decimals=self.decimals, minus=self.minus)
+        text = words(value, decimals=self.decimals, minus=self.minus, symbolic=self.symbolic)
         if isinstance(value, float) and text.startswith("0.") and "e" not in text:
             return text[1:] if value else "0"
         return "1" if text == f"{1:.{self.decimals}f}" and value == 1 else text

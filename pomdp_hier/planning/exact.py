@@ -72,7 +72,7 @@ class AlphaVectors:
             PlanningError: the process is over under the belief, or no step is left.
         """
         scores, actions = self._scores(belief, observation, to_go)
-        if not scores or to_go == 0:
+        if not scores or (self.horizon if to_go is None else to_go) == 0:
             raise PlanningError("action: the process is over under this belief, or no step is left; nothing to decide")
         return self.compiled.actions[actions[int(np.argmax(scores))]]
 

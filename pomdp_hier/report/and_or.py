@@ -1,0 +1,259 @@
+"""The AND-OR tree as a figure: left to right, text beside small symbols, the best plan by colour and weight."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.planning.and_or import AndOrTree
+from pomdp_hier.planning.and_or_view import FULL_LIMIT, BeliefWords, View, ViewNode, view, words
+from pomdp_hier.report.canvas import BLUE, GREY, INK, ORANGE, new_axes
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["draw_and_or"]
+
+# All lengths are in points at full size; a figure of its own is made as large as they ask for.
+_FONT = 8.5
+_SLOT = 23.0  # from one leaf to the next
+_SYMBOL = 5.0  # half the size of a triangle or circle
+_FAN = 22.0  # the slanting part of an arc
+_GAP = 5.0  # between a symbol and its text, a text and its arc
+_MARGIN = 12.0
+_HEAD, _FOOT = 26.0, 30.0
+
+
+def draw_and_or(
+    tree: AndOrTree,
+    ax: "Axes | None" = None,
+    *,
+    full: bool | None = None,
+    limit: int = FULL_LIMIT,
+    decimals: int = 2,
+    name: Callable[[Any], str] = str,
+    title: str | None = None,
+) -> "Axes":
+    """The axes with the tree: triangles are beliefs, circles actions, and the best plan stands out.
+
+    Arcs to actions bear the reward ``R``, arcs to beliefs the observation and its probability (the plan's are as wide as
+    they are likely); actions stand by falling ``Q``. A star marks the best action of each belief of the plan, and those
+    tied with it. A tree of more than ``limit`` nodes is collapsed: actions off the plan become stubs that say how much they hide.
+
+    Args:
+        tree: the tree.
+        ax: where to draw; text and symbols shrink until the tree fits. By default a new figure, as large as need be.
+        full: ``True`` for every node, ``False`` for the plan alone.
+        limit: the number of nodes above which a tree is collapsed, and a full drawing refused.
+        decimals: of floats.
+        name: how states, actions and observations are written.
+        title: what stands above; the size of the tree by default.
+
+    Raises:
+        ParameterError: a full drawing was asked for, but the tree has more than ``limit`` nodes.
+        MissingExtraError: matplotlib is not installed.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> ax = draw_and_or(AndOrTree.build(tiger(), depth=2))
+        >>> ax.get_figure().savefig("tree.png", dpi=150)  # doctest: +SKIP
+    """
+    if full and len(tree) > limit:
+        raise ParameterError(
+            f"full: a drawing of all {len(tree)} nodes cannot be read; leave full out to see the best plan, or "
+            f"raise limit above {limit}"
+        )
+    own_figure = ax is None
+    ax = new_axes(ax)  # before anything is measured, so that a missing matplotlib is named
+    layout = _Layout(tree, view(tree, full=full, limit=limit), decimals, name)
+    scale = _fit(ax, layout, own_figure)
+    for node, place in zip(layout.shown.nodes, layout.places, strict=True):
+        if node.parent >= 0:
+            _draw_arc(ax, layout, node, place, scale)
+    for node, place in zip(layout.shown.nodes, layout.places, strict=True):
+        _draw_node(ax, layout, node, place, scale)
+    _draw_frame(ax, layout, title, scale)
+    return ax
+
+
+@dataclass
+class _Place:
+    """Where a node stands (its symbol's centre), the lines of its text, and where its arcs begin."""
+
+    x: float
+    y: float
+    lines: list[str]
+    arc: str
+    right: float
+
+
+class _Layout:
+    """Positions in points, from measured text, the origin at the upper left."""
+
+    def __init__(self, tree: AndOrTree, shown: View, decimals: int, name: Callable[[Any], str]) -> None:
+        self.tree = tree
+        self.shown = shown
+        self.decimals = decimals
+        self.name = name
+        self.beliefs = BeliefWords(tree.states, name, decimals, symbolic=_formula)
+        levels = max(node.level for node in shown.nodes) + 1
+        lines = [self._lines(node) for node in shown.nodes]
+        arcs = [self._arc(node) for node in shown.nodes]
+        widths = [max(map(_text_width, text)) for text in lines]
+        columns, x = [], _MARGIN + _SYMBOL
+        for level in range(levels):
+            members = [i for i, node in enumerate(shown.nodes) if node.level == level]
+            if level:
+                x += _FAN + max(_text_width(arcs[i], 0.92) for i in members) + 3 * _GAP + _SYMBOL
+            columns.append(x)
+            x += _SYMBOL + _GAP + max(widths[i] for i in members) + _GAP
+        self.width = max(x + _MARGIN, 300.0)
+        self.height = _HEAD + _SLOT * shown.leaves + _FOOT
+        self.places = []
+        self.elbows = [0.0] * levels
+        for node, text, arc, width in zip(shown.nodes, lines, arcs, widths, strict=True):
+            place_x = columns[node.level]
+            right = place_x + _SYMBOL + _GAP + width + _GAP
+            self.places.append(_Place(place_x, _HEAD + _SLOT * (node.slot + 0.5), text, arc, right))
+            if node.level + 1 < levels:
+                self.elbows[node.level + 1] = max(self.elbows[node.level + 1], right + _FAN)
+
+    def _lines(self, node: ViewNode) -> list[str]:
+        """One line beside a leaf, two beside a node with arcs to its right."""
+        parts = self._parts(node)
+        if node.hidden:
+            parts.append(f"{node.hidden} hidden")
+        return parts if node.children else ["   ".join(parts)]
+
+    def _parts(self, node: ViewNode) -> list[str]:
+        if node.is_or:
+            here = self.tree.or_nodes[node.index]
+            value = "over" if here.kind == "over" else f"V {self._number(here.value)}"
+            return [self.beliefs(here.belief), value]
+        child = self.tree.and_nodes[node.index]
+        star = " ★" if node.starred else ""
+        label = self.name(child.action) + star
+        if child.status == "illegal":
+            return [label, "illegal"]
+        if child.status == "pruned":
+            return [label, f"pruned, Q ≤ {self._number(child.upper)}"]
+        return [label, f"Q {self._number(child.q)}"]
+
+    def _arc(self, node: ViewNode) -> str:
+        if node.parent < 0:
+            return ""
+        if node.is_or:
+            here = self.tree.or_nodes[node.index]
+            return f"o={self.name(here.observation)} {self._number(here.probability)}"
+        reward = self.tree.and_nodes[node.index].reward
+        return "" if reward is None else f"R {self._number(reward, signed=True)}"
+
+    def _number(self, value: Any, signed: bool = False) -> str:
+        return words(value, decimals=self.decimals, signed=signed, symbolic=_formula)
+
+
+def _formula(value: Any) -> str:
+    """An expression in matplotlib's mathematical notation."""
+    from sympy import latex
+
+    return f"${latex(value)}$"
+
+
+def _text_width(text: str, size: float = 1.0) -> float:
+    """The width of a text in points at full size."""
+    from matplotlib.textpath import TextPath
+
+    return float(TextPath((0, 0), text, size=_FONT * size).get_extents().width) if text.strip() else 0.0
+
+
+def _fit(ax: "Axes", layout: _Layout, own_figure: bool) -> float:
+    """Sets the limits to the layout; by how much text and symbols must shrink to fit."""
+    ax.set_axis_off()
+    figure: Any = ax.get_figure()  # a Figure, or a SubFigure of the caller's
+    if own_figure:
+        figure.set_layout_engine("none")
+        figure.set_size_inches(layout.width / 72, layout.height / 72)
+        ax.set_position((0, 0, 1, 1))
+    box = ax.get_window_extent()
+    scale = min(1.0, box.width * 72 / figure.dpi / layout.width, box.height * 72 / figure.dpi / layout.height)
+    ax.set_xlim(0, box.width * 72 / figure.dpi / scale)
+    ax.set_ylim(box.height * 72 / figure.dpi / scale, 0)
+    return float(scale)
+
+
+def _draw_arc(ax: "Axes", layout: _Layout, node: ViewNode, place: _Place, scale: float) -> None:
+    parent = layout.places[node.parent]
+    colour, weight, layer = GREY, 0.9, 1
+    if node.on_plan:
+        chance = layout.tree.or_nodes[node.index].probability if node.is_or else 1
+        colour, layer = ORANGE, 2
+        weight = 1.4 + 1.8 * min(1.0, float(chance)) if _is_number(chance) else 2.4
+    elbow = layout.elbows[node.level]
+    ax.plot(
+        [parent.right, elbow, place.x], [parent.y, place.y, place.y],
+        color=colour, linewidth=weight * scale, zorder=layer, solid_joinstyle="round", solid_capstyle="round",
+    )  # fmt: skip
+    if place.arc:
+        ax.text(
+            place.x - _SYMBOL - _GAP, place.y - 3.6, place.arc,
+            fontsize=_FONT * 0.92 * scale, color=INK, ha="right", va="baseline", zorder=4,
+        )  # fmt: skip
+
+
+def _is_number(value: Any) -> bool:
+    return not hasattr(value, "free_symbols") or not value.free_symbols
+
+
+def _draw_node(ax: "Axes", layout: _Layout, node: ViewNode, place: _Place, scale: float) -> None:
+    expanded = node.is_or or layout.tree.and_nodes[node.index].status == "expanded"
+    edge = (BLUE if node.is_or else ORANGE) if node.on_plan else (BLUE if node.is_or else INK)
+    ax.plot(
+        [place.x], [place.y],
+        marker=">" if node.is_or else "o",
+        markersize=2 * _SYMBOL * scale * (1.05 if node.is_or else 0.95),
+        markerfacecolor=edge if node.on_plan else "white",
+        markeredgecolor=edge if expanded else GREY,
+        markeredgewidth=(1.6 if node.on_plan else 1.0) * scale,
+        linestyle="none", zorder=3,
+    )  # fmt: skip
+    if not expanded:
+        ax.plot([place.x], [place.y], marker="x", markersize=_SYMBOL * scale, color=GREY, zorder=3)
+    x, step = place.x + _SYMBOL + _GAP, _FONT * 1.15
+    top = place.y - step * (len(place.lines) - 1) / 2
+    for i, line in enumerate(place.lines):
+        ax.text(
+            x, top + i * step, line,
+            fontsize=_FONT * scale, color=INK if expanded else "#5b6670", va="center_baseline", zorder=4,
+            fontweight="bold" if node.starred and node.on_plan else "normal",
+        )  # fmt: skip
+
+
+def _draw_frame(ax: "Axes", layout: _Layout, title: str | None, scale: float) -> None:
+    """The title above, the key below."""
+    shown = layout.shown
+    count = f"{len(shown.nodes)} of {shown.total} shown" if shown.collapsed else f"{shown.total} nodes"
+    head = f"{title}   ({count})" if title else f"AND-OR tree, {count}"
+    ax.text(_MARGIN, _HEAD - 12, head, fontsize=(_FONT + 1.5) * scale, color=INK, va="baseline", zorder=4)
+    x, y = _MARGIN + _SYMBOL, layout.height - 11
+    for marker, colour, text in _key(layout):
+        if marker == "-":
+            ax.plot([x - _SYMBOL, x + 2 * _SYMBOL], [y, y], color=colour, linewidth=2.6 * scale)
+            x += _SYMBOL
+        else:
+            ax.plot(
+                [x], [y], marker=marker, markersize=2 * _SYMBOL * scale, markerfacecolor="white", linestyle="none",
+                markeredgecolor=colour, markeredgewidth=scale,
+            )  # fmt: skip
+        ax.text(x + _SYMBOL + _GAP, y, text, fontsize=_FONT * 0.92 * scale, color=INK, va="center_baseline", zorder=4)
+        x += _SYMBOL + _GAP + _text_width(text, 0.92) + 4 * _GAP
+
+
+def _key(layout: _Layout) -> list[tuple[str, str, str]]:
+    """Marker, colour and meaning of what is to be seen."""
+    actions = [layout.tree.and_nodes[node.index].status for node in layout.shown.nodes if not node.is_or]
+    key = [(">", BLUE, f"belief {layout.beliefs.header() or 'b'}, V = max Q"), ("o", INK, "action, Q = R + γ Σ p V")]
+    if any(status != "expanded" for status in actions):
+        key.append(("$\\otimes$", GREY, "not expanded"))
+    if any(node.starred for node in layout.shown.nodes):
+        key.append(("-", ORANGE, "best plan ★"))
+    return key

@@ -1,0 +1,137 @@
+"""Exact values: alpha vectors and enumeration against each other, closed forms, and pomdp-py."""
+
+from fractions import Fraction
+
+import numpy as np
+import pomdp_py
+import pytest
+
+from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.planning import AlphaVectors, exact_value, value_iteration
+from pomdp_hier.planning.exact import _prune
+from pomdp_hier.pomdp import POMDP, Belief
+from tests.pomdp_models import random_fractions, random_problem, search_tree, tiger
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_vectors_equal_enumeration(seed):
+    problem = random_problem(
+        seed,
+        rewards=["mixed", "negative"][seed % 2],
+        discount=[0.0, 0.5, 1.0][seed % 3],
+        terminal=seed % 4 > 1,
+        actions=2,
+    )
+    solution = value_iteration(problem, 4)
+    rng = np.random.default_rng(seed)
+    beliefs = [problem.initial_belief, *(Belief.certain(s) for s in problem.states)]
+    beliefs += [Belief.normalized(dict(enumerate(rng.random(3).tolist()))) for _ in range(3)]
+    for belief in beliefs:
+        for horizon in range(5):
+            expected = exact_value(problem, belief, horizon)
+            assert solution.value(belief, to_go=horizon) == pytest.approx(expected, abs=1e-8)
+
+
+def test_tiger():
+    solution = value_iteration(tiger(), 6)
+    half = {"left": 0.5, "right": 0.5}
+    golden = [-1, -1.95, 2.3098, 1.795544, 2.763096, 4.428531]
+    assert [solution.value(half, to_go=t) for t in range(1, 7)] == pytest.approx(golden, abs=5e-7)
+    assert solution.action(half) == "listen"
+    assert solution.action({"left": 0.97, "right": 0.03}) == "open-right"
+    assert [len(vectors) for vectors, _ in solution.stages[:6]] == [1, 3, 5, 9, 7, 13]
+    decision = solution.decide(tiger())
+    assert decision.action == "listen"
+    assert decision.value == pytest.approx(golden[-1], abs=5e-7)
+    assert solution.at_step(5).horizon == 1
+    assert solution.at_step(5).value(half) == -1
+
+
+def test_pomdp_py_agrees():
+    problem = random_problem(3, discount=0.9)
+
+    class T(pomdp_py.TransitionModel):
+        def probability(self, next_state, state, action):
+            return problem.successors(state, action).get(next_state, 0)
+
+    class Z(pomdp_py.ObservationModel):
+        def probability(self, observation, next_state, action):
+            return problem.observation_distribution(next_state, action, None).get(observation, 0)
+
+    class R(pomdp_py.RewardModel):
+        def sample(self, state, action, next_state):
+            return problem.expected_reward(state, action)
+
+    belief = {s: problem.initial_belief[s] for s in problem.states}
+    spaces = [list(problem.states), list(problem.all_actions), list(problem.all_observations)]
+    theirs = pomdp_py.value(belief, *spaces, T(), Z(), R(), 0.9, horizon=3)
+    assert exact_value(problem, horizon=3) == pytest.approx(theirs, abs=1e-12)
+    assert value_iteration(problem, 3).value(belief) == pytest.approx(theirs, abs=1e-9)
+
+
+def test_ten_steps_of_discount():
+    """pomdp-py's ValueIteration discounts too much from horizon 3 on; here 1 + 1/2 + 1/4 = 1.75."""
+    problem = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda next_state, a: "same",
+        reward=lambda s, a: 1,
+        initial_belief={"here": Fraction(1)},
+        discount=Fraction(1, 2),
+        legal_actions=["wait"],
+    )
+    assert exact_value(problem, horizon=3) == Fraction(7, 4)
+    assert value_iteration(problem, 3).value({"here": 1}) == 1.75
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_fractions_and_floats(seed):
+    problem = random_fractions(seed)
+    exact = exact_value(problem, horizon=4)
+    assert isinstance(exact, Fraction)
+    assert value_iteration(problem, 4).value(problem.initial_belief) == pytest.approx(float(exact), abs=1e-9)
+
+
+def test_legality_by_state():
+    eta = {"c1": 0.7, "c2": 0.3}
+    problem = search_tree({"c0": ["c1", "c2"]}, lambda c, d: eta[d], {"c0": 0.1, "c1": 0.5, "c2": 0.6})
+    solution = value_iteration(problem, 3)
+    for node, belief in (("c0", 1.0), ("c1", 0.7), ("c2", 0.3)):
+        here = Belief({(node, 1): belief, (node, 0): 1 - belief})
+        for horizon in (1, 2, 3):
+            expected = exact_value(problem, here, horizon)
+            assert solution.value(here, to_go=horizon) == pytest.approx(expected, abs=1e-12)
+    leaf = Belief({("c1", 1): 0.7, ("c1", 0): 0.3})
+    assert solution.action(leaf) == "search"
+    over = Belief.certain(("end", 1))
+    assert solution.value(over) == 0
+    with pytest.raises(PlanningError, match="the process is over"):
+        solution.action(over)
+
+
+def test_final_value():
+    problem = tiger()
+    horizon_3 = exact_value(problem, horizon=3)
+    again = exact_value(problem, horizon=1, final_value=lambda b: exact_value(problem, b, 2))
+    assert again == pytest.approx(horizon_3, abs=1e-12)
+    assert exact_value(problem, horizon=0) == 0
+
+
+def test_pruning_keeps_what_is_best_somewhere():
+    vectors = np.array([[1.0, 0.0], [0.0, 1.0], [0.45, 0.45], [0.6, 0.6], [0.6, 0.6], [-1.0, -1.0]])
+    assert _prune(vectors, 1e-10).tolist() in ([0, 1, 3], [0, 1, 4])
+    useless = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.4, 0.4]])
+    assert _prune(useless, 1e-10).tolist() == [0, 1]
+    illegal = np.array([[5.0, -np.inf], [1.0, 1.0], [-np.inf, -np.inf]])
+    assert _prune(illegal, 1e-10).tolist() == [0, 1]
+
+
+def test_limits_are_named():
+    with pytest.raises(ParameterError, match="horizon: -1; expected 0 or more"):
+        value_iteration(tiger(), -1)
+    with pytest.raises(ParameterError, match="horizon: 201; expected 0 to 200"):
+        exact_value(tiger(), horizon=201)
+    with pytest.raises(PlanningError, match="exceed max_vectors=4; lower the horizon, or use RTBSS"):
+        value_iteration(tiger(), 3, max_vectors=4)
+    assert isinstance(value_iteration(tiger(), 0), AlphaVectors)
+    with pytest.raises(PlanningError, match="no step is left"):
+        value_iteration(tiger(), 0).action({"left": 1})
