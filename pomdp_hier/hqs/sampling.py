@@ -135,10 +135,10 @@ def draw(
     """
     n_items = hierarchy.n_items
     n_strata = max(1, size // _PER_STRATUM) if method == "stratified" else 1
-    cuts = np.arange(n_strata + 1) * n_items // n_strata
-    sizes = np.diff(cuts)
-    # In proportion to the strata's sizes and rounded down along the way: never more than there are, and at least two.
-    drawn = np.diff(cuts * size // n_items)
+    last = np.arange(n_strata + 1) * size // n_strata
+    # Strata as large as what is drawn from them asks for, so that every item counts the same, but for rounding.
+    cuts = last * n_items // size
+    drawn, sizes = np.diff(last), np.diff(cuts)
     stratum = np.repeat(np.arange(n_strata), sizes)
     order = hierarchy.item_order[np.lexsort((ranks[hierarchy.item_order], stratum))]
     chosen = np.arange(n_items) - np.repeat(cuts[:-1], sizes) < np.repeat(drawn, sizes)
