@@ -28,6 +28,7 @@ _MODEL_ERRORS = (
 )
 
 _N_SAMPLES = 200
+_MAX_EXPANSIONS = 200_000  # how many pairs of a state and an action are followed in search of sets of possible states
 _FAILED = object()  # the answer of a model that raised
 
 
@@ -64,7 +65,8 @@ def check_problem(problem: POMDP, tolerance: float = MASS_TOLERANCE) -> list[Fau
     values that cannot be hashed or compare badly, ``sample`` and ``probability`` that contradict ``distribution``,
     terminal states that a model does not keep absorbing or lets earn, states without a legal action, legal actions that
     differ within one observation, rewards that are not finite numbers, and an initial belief off the space. What a
-    model raises is a fault like any other.
+    model raises is a fault like any other. Legal actions are compared within each set of states that one history leaves
+    possible, as far as 200,000 steps from such states lead.
 
     Args:
         problem: the problem to check.
@@ -105,8 +107,9 @@ class _Checker:
         self.uses_state = problem.observation.uses_state
         self.uses_observation = problem.reward_model.uses_observation
         self._sensed: dict[tuple[Any, Any, Any], Mapping[Any, Number]] = {}
-        # for each (action, observation), and for the start, the states that it leaves possible
-        self._together: dict[Any, dict[Any, None]] = {}
+        # for each (state, action), the pairs (observation, next state) that are possible
+        self._outcomes: dict[tuple[Any, Any], list[tuple[Any, Any]]] = {}
+        self._legal: dict[Any, tuple[Any, ...]] = {}
 
     def add(self, kind: str, place: str, value: Any, remedy: str) -> None:
         fault = Fault(kind, place, value, remedy)
@@ -140,6 +143,7 @@ class _Checker:
             if over:
                 self.over.add(state)
             actions = self._actions(state, over)
+            self._legal[state] = tuple(actions)
             for action in actions:
                 if over:
                     self._terminal(state, action)
@@ -168,7 +172,6 @@ class _Checker:
                     "list the state among the states, or take it from the belief",
                 )
         self._mass("initial belief", self.problem.initial_belief)
-        self._together["at the start"] = dict.fromkeys(self.problem.initial_belief)
 
     def _actions(self, state: Any, over: bool) -> Iterable[Any]:
         place = f"legal_actions({brief(state)})"
@@ -196,10 +199,8 @@ class _Checker:
                 continue
             reached.append(next_state)
             seen = self._observations(next_state, action, state)
-            for observation, likelihood in seen.items():
-                if likelihood != 0:
-                    group = self._together.setdefault((action, observation), {})
-                    group.setdefault(next_state)
+            outcomes = self._outcomes.setdefault((state, action), [])
+            outcomes += [(observation, next_state) for observation, likelihood in seen.items() if likelihood != 0]
             for observation in seen if self.uses_observation else (None,):
                 self._reward(state, action, next_state, observation)
         return reached
@@ -347,21 +348,44 @@ class _Checker:
             self.add("reward not finite", place, reward, "give a finite number")
 
     def _legal_within_one_observation(self) -> None:
+        """Follows the sets of states that one history leaves possible; all in a set should allow the same actions."""
         problem = self.problem
         if problem.legal_by != "state" or problem.legal_everywhere is not None:
             return
-        for seen, states in self._together.items():
-            running = [s for s in states if s in self.states and s not in self.over]
-            asked = [(s, self.ask("legal_actions", problem.possible_actions, s)) for s in running]
-            sets = [(s, frozenset(legal)) for s, legal in asked if legal is not _FAILED and legal]
-            for state, legal in sets[1:]:
-                if legal != sets[0][1]:
-                    place = seen if isinstance(seen, str) else f"after {brief(seen[0])} and {brief(seen[1])}"
-                    apart = brief(sorted(map(str, legal ^ sets[0][1])))
-                    self.add(
-                        "legal actions differ",
-                        place,
-                        f"{brief(sets[0][0])} and {brief(state)} differ in {apart}",
-                        "let the observation tell the states apart, or give both the same legal actions",
-                    )
-                    break
+        start = frozenset(s for s in problem.initial_belief if s in self.states)
+        places = {start: "at the start"}
+        queue, expansions = [start], 0
+        order = {state: i for i, state in enumerate(self.states)}
+        for together in queue:  # grows while it is walked
+            running = sorted((s for s in together if s not in self.over), key=order.__getitem__)
+            sets = [(s, self._legal.get(s, ())) for s in running if self._legal.get(s)]
+            if not sets:
+                continue
+            common = [action for action in sets[0][1] if all(action in legal for _, legal in sets)]
+            self._compare_legal(places[together], sets)
+            for action in common:
+                expansions += len(sets)
+                if expansions > _MAX_EXPANSIONS:
+                    return
+                after: dict[Any, dict[Any, None]] = {}
+                for state, _ in sets:
+                    for observation, next_state in self._outcomes.get((state, action), ()):
+                        if next_state in self.states:
+                            after.setdefault(observation, {})[next_state] = None
+                for observation, states in after.items():
+                    possible = frozenset(states)
+                    if possible not in places:
+                        places[possible] = f"after {brief(action)} and {brief(observation)}"
+                        queue.append(possible)
+
+    def _compare_legal(self, place: str, sets: list[tuple[Any, tuple[Any, ...]]]) -> None:
+        first, legal = sets[0]
+        for state, other in sets[1:]:
+            if set(other) != set(legal):
+                self.add(
+                    "legal actions differ",
+                    place,
+                    f"{brief(first)} and {brief(state)} differ in {brief(sorted(map(str, set(other) ^ set(legal))))}",
+                    "let the observation tell the states apart, or give both the same legal actions",
+                )
+                return

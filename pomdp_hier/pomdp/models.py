@@ -89,7 +89,7 @@ class ObservationModel(pomdp_py.ObservationModel):
     @property
     def uses_state(self) -> bool:
         """Whether the distribution also depends on the state that was left."""
-        return takes_argument(self.distribution, "state", position=2)
+        return takes_argument(self.distribution, 2)
 
 
 class RewardModel(pomdp_py.RewardModel):
@@ -125,34 +125,38 @@ class RewardModel(pomdp_py.RewardModel):
         """The reward of the step, whatever of its four parts the model looks at."""
         if self.uses_observation:
             return self.reward(state, action, next_state, observation)
-        if takes_argument(self.reward, "next_state", position=2):
+        if takes_argument(self.reward, 2):
             return self.reward(state, action, next_state)
         return self.reward(state, action)  # type: ignore[call-arg]  # an override may leave the last two out
 
     @property
     def uses_observation(self) -> bool:
         """Whether the reward also depends on the observation."""
-        return takes_argument(self.reward, "observation", position=3)
+        return takes_argument(self.reward, 3)
 
     @property
     def uses_next_state(self) -> bool:
         """Whether the reward depends on the next state."""
-        return takes_argument(self.reward, "next_state", position=2)
+        return takes_argument(self.reward, 2)
 
 
-def takes_argument(function: Callable[..., Any], name: str, position: int) -> bool:
-    """Whether a call may pass the argument: by its name, or as the positional one at ``position`` (from 0)."""
+def takes_argument(function: Callable[..., Any], position: int) -> bool:
+    """Whether a call may pass a positional argument at ``position``, counted from 0 and without ``self``.
+
+    Example:
+        >>> takes_argument(lambda state, action: None, 2), takes_argument(lambda s, a, *rest: None, 2)
+        (False, True)
+    """
     bound = getattr(function, "__func__", None)
-    return _takes_argument(function, name, position) if bound is None else _takes_argument(bound, name, position + 1)
+    return _takes_argument(function, position) if bound is None else _takes_argument(bound, position + 1)
 
 
 @lru_cache(maxsize=1024)
-def _takes_argument(function: Callable[..., Any], name: str, position: int) -> bool:
+def _takes_argument(function: Callable[..., Any], position: int) -> bool:
     parameters = inspect.signature(function).parameters.values()
-    if any(p.name == name or p.kind is p.VAR_POSITIONAL for p in parameters):
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         return True
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    return len(positional) > position
+    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters) > position
 
 
 def _most_probable(distribution: Mapping[Any, Number]) -> Any:
@@ -193,7 +197,7 @@ class _FunctionTransition(TransitionModel):
 class _FunctionObservation(ObservationModel):
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
-        self._uses_state = takes_argument(function, "state", position=2)
+        self._uses_state = takes_argument(function, 2)
 
     @property
     def uses_state(self) -> bool:
@@ -207,8 +211,8 @@ class _FunctionObservation(ObservationModel):
 class _FunctionReward(RewardModel):
     def __init__(self, function: Callable[..., Number]) -> None:
         self._function = function
-        self._uses_next_state = takes_argument(function, "next_state", position=2)
-        self._uses_observation = takes_argument(function, "observation", position=3)
+        self._uses_next_state = takes_argument(function, 2)
+        self._uses_observation = takes_argument(function, 3)
 
     @property
     def uses_observation(self) -> bool:

@@ -110,3 +110,9 @@ def test_a_reward_model_may_look_at_the_first_two_parts_alone():
             return state
 
     assert (Toll().sample(2, "go", 3), Toll().argmax(2, "go", 3), Toll().probability(2, 2, "go", 3)) == (2, 2, 1.0)
+
+
+def test_the_names_of_the_parameters_do_not_matter():
+    model = as_observation(lambda state, action: state)
+    assert not model.uses_state
+    assert model.distribution(1, "go") == {1: 1}

@@ -1,0 +1,132 @@
+"""RockSample: a rover that finds out from afar which rocks are worth a sample."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.pomdp import POMDP, Belief, State
+
+__all__ = ["RoverState", "rock_sample"]
+
+_MOVES = {"north": (0, 1), "south": (0, -1), "east": (1, 0), "west": (-1, 0)}
+
+
+@dataclass(frozen=True)
+class RoverState(State):
+    """Where the rover is, and which rocks are good.
+
+    Example:
+        >>> print(RoverState((0, 1), (True, False)))
+        (0, 1) good: 0
+    """
+
+    position: tuple[int, int] | None
+    good: tuple[bool, ...]
+
+    def __str__(self) -> str:
+        if self.position is None:
+            return "gone"
+        rocks = ", ".join(str(i) for i, good in enumerate(self.good) if good)
+        return f"{self.position} good: {rocks or 'none'}"
+
+
+def rock_sample(
+    n: int = 4,
+    k: int = 4,
+    *,
+    rocks: Sequence[tuple[int, int]] | None = None,
+    discount: float = 0.95,
+    half_distance: float = 20.0,
+    seed: int = 0,
+) -> POMDP:
+    """RockSample(n, k): an n by n field with k rocks, each good or bad with probability one half.
+
+    The rover starts in the middle of the west side. Checking a rock from distance d tells the truth with probability
+    ``(1 + 2 ** (-d / half_distance)) / 2``. Sampling a good rock earns 10 and makes it bad, a bad one costs 10; leaving
+    to the east earns 10 and ends the run. Moves over the other edges are not legal, nor is sampling where no rock is.
+    There are ``n * n * 2**k + 1`` states.
+
+    Args:
+        n: the length of a side.
+        k: how many rocks there are.
+        rocks: where they are, ``(x, y)`` with x to the east; drawn with ``seed`` when left out.
+        discount: gamma.
+        half_distance: the distance at which the sensor's advantage over guessing has halved.
+        seed: for the places of the rocks.
+
+    Raises:
+        ParameterError: n or k cannot be, or two rocks share a place or lie off the field.
+
+    Example:
+        >>> problem = rock_sample(2, 1, rocks=[(1, 0)])
+        >>> len(problem.states), problem.actions()
+        (9, ('south', 'east', 'check 0'))
+
+    Source: Smith and Simmons (2004).
+    """
+    if n < 1 or not 0 <= k <= n * n:
+        raise ParameterError(f"rock_sample: n={n}, k={k}; expected n >= 1 and k rocks that fit on the field")
+    if rocks is None:
+        drawn = np.random.default_rng(seed).choice(n * n, size=k, replace=False)
+        rocks = [(int(place) % n, int(place) // n) for place in drawn]
+    rocks = [(x, y) for x, y in rocks]
+    if len(rocks) != k or len(set(rocks)) != k or not all(0 <= x < n and 0 <= y < n for x, y in rocks):
+        raise ParameterError(f"rock_sample: rocks={rocks}; expected {k} different places on a field of {n} by {n}")
+    at = {place: i for i, place in enumerate(rocks)}
+    gone = RoverState(None, ())
+
+    def place_after(position: tuple[int, int], action: str) -> tuple[int, int]:
+        right, up = _MOVES.get(action, (0, 0))
+        return position[0] + right, position[1] + up
+
+    def legal(state: RoverState) -> list[str]:
+        if state.position is None:
+            return []
+        position = state.position
+        moves = [move for move in _MOVES if move == "east" or all(0 <= c < n for c in place_after(position, move))]
+        return moves + (["sample"] if position in at else []) + [f"check {i}" for i in range(k)]
+
+    def transition(state: RoverState, action: str) -> RoverState:
+        if state.position is None:
+            return gone
+        position = place_after(state.position, action)
+        if position[0] >= n:
+            return gone
+        good = list(state.good)
+        if action == "sample":
+            good[at[position]] = False
+        return RoverState(position, tuple(good))
+
+    def observation(state: RoverState, action: str) -> Any:
+        if not action.startswith("check") or state.position is None:
+            return "nothing"
+        rock = int(action.split()[1])
+        p = (1 + 2 ** (-math.dist(state.position, rocks[rock]) / half_distance)) / 2
+        return {"good": p, "bad": 1 - p} if state.good[rock] else {"good": 1 - p, "bad": p}
+
+    def reward(state: RoverState, action: str, next_state: RoverState) -> float:
+        if next_state == gone:
+            return 10.0 if state != gone else 0.0
+        if action == "sample" and state.position is not None:
+            return 10.0 if state.good[at[state.position]] else -10.0
+        return 0.0
+
+    start = (0, n // 2)
+    grades = [tuple(good) for good in product((True, False), repeat=k)]
+    return POMDP(
+        transition=transition,
+        observation=observation,
+        reward=reward,
+        initial_belief=Belief.uniform(RoverState(start, good) for good in grades),
+        discount=discount,
+        terminal=[gone],
+        legal_actions=legal,
+        actions=(*_MOVES, "sample", *(f"check {i}" for i in range(k))),
+        states=(*(RoverState((x, y), good) for x in range(n) for y in range(n) for good in grades), gone),
+        observations=("nothing", "good", "bad") if k else ("nothing",),
+    )

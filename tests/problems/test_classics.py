@@ -1,0 +1,173 @@
+from collections import deque
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, compare_updaters
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.pomdp import Belief
+from pomdp_hier.pomdp.checks import check_problem
+from pomdp_hier.problems import RoverState, cheese_maze, corridor, crying_baby, maze_4x3, rock_sample, tiger
+
+ALL = {
+    "tiger": tiger(),
+    "crying baby": crying_baby(),
+    "4x3": maze_4x3(discount=0.95),
+    "4x3 with restarts": maze_4x3(discount=0.95, restart=True),
+    "cheese": cheese_maze(),
+    "corridor": corridor(),
+    "rocks": rock_sample(3, 2),
+}
+
+
+def mdp_values(problem, n_steps=2000):
+    """Value iteration on the underlying MDP."""
+    tabular, values = problem.compiled, np.zeros(len(problem.states))
+    for _ in range(n_steps):
+        q = tabular.reward + tabular.discount * np.array([T @ values for T in tabular.transition])
+        values = np.where(tabular.terminal, 0, np.where(tabular.legal, q, -np.inf).max(axis=0))
+    return dict(zip(problem.states, values, strict=True))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_no_classic_has_a_fault(name):
+    assert check_problem(ALL[name]) == []
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_arrays_and_models_update_beliefs_alike(name):
+    problem = ALL[name]
+    agreement = compare_updaters(
+        BayesUpdater(problem), TabularUpdater(problem), problem, depth=4, tolerance=1e-14, max_histories=300
+    )
+    assert agreement.agrees, str(agreement)
+    assert agreement.n_compared > 20
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        tiger(accuracy=Fraction(17, 20)),
+        crying_baby(becomes_hungry=Fraction(1, 10), cries_hungry=Fraction(4, 5), cries_sated=Fraction(1, 10)),
+        maze_4x3(slip=Fraction(1, 10), step_reward=Fraction(-1, 25)),
+        cheese_maze(one=Fraction(1)),
+        corridor(one=Fraction(1)),
+    ],
+)
+def test_fractions_make_them_exact(problem):
+    assert check_problem(problem) == []
+    for action in problem.actions():
+        evidence = problem.observation_probabilities(problem.initial_belief, action)
+        assert sum(evidence.values()) == 1
+        assert not any(isinstance(p, float) for p in evidence.values())
+
+
+def test_tiger_beliefs():
+    problem = tiger(accuracy=Fraction(17, 20))
+    updater, belief = BayesUpdater(problem), problem.initial_belief
+    for n in (1, 2, 3):
+        belief = updater.update(belief, "listen", "hear-left")
+        assert belief["tiger-left"] == Fraction(17**n, 17**n + 3**n)
+    assert updater.update(belief, "open-left", "hear-left") == problem.initial_belief
+    assert problem.reward(problem.initial_belief, "open-left") == -45
+
+
+def test_the_crying_babys_beliefs_are_the_books():
+    # Kochenderfer, Wheeler and Wray (2022), Algorithms for Decision Making, section 19.2
+    problem = crying_baby()
+    updater, belief = BayesUpdater(problem), problem.initial_belief
+    hungry = []
+    for action, observation in [
+        ("ignore", "crying"),
+        ("feed", "quiet"),
+        ("ignore", "quiet"),
+        ("ignore", "quiet"),
+        ("ignore", "crying"),
+    ]:
+        belief = updater.update(belief, action, observation)
+        hungry.append(round(belief["hungry"], 4))
+    assert hungry == [0.9072, 0, 0.0241, 0.0299, 0.5376]
+
+
+def test_the_4x3_mazes_utilities_are_russell_and_norvigs():
+    # Artificial Intelligence: A Modern Approach, chapter 17, gamma 1, step reward -0.04
+    values = mdp_values(maze_4x3())
+    book = {
+        (0, 0): 0.812, (0, 1): 0.868, (0, 2): 0.918,
+        (1, 0): 0.762, (1, 2): 0.660,
+        (2, 0): 0.705, (2, 1): 0.655, (2, 2): 0.611, (2, 3): 0.388,
+    }  # fmt: skip
+    assert {cell: round(values[cell], 3) for cell in book} == book
+
+
+def test_the_4x3_maze_looks_as_it_should():
+    problem = maze_4x3()
+    seen = {cell: next(iter(problem.observation_distribution(cell, "north", None))) for cell in problem.states}
+    assert [seen[0, c] for c in range(4)] == ["left", "neither", "neither", "good"]
+    assert (seen[1, 0], seen[1, 2], seen[1, 3]) == ("both", "left", "bad")
+    assert [seen[2, c] for c in range(4)] == ["left", "neither", "neither", "right"]
+    assert len(maze_4x3(restart=True).successors((0, 3), "north")) == 9
+
+
+def test_the_cheese_maze_is_a_shortest_path_problem_for_those_who_see():
+    problem = cheese_maze()
+    distance, queue = {(2, 2): 0}, deque([(2, 2)])
+    while queue:
+        cell = queue.popleft()
+        for other in problem.states:
+            if other not in distance and any(cell in problem.successors(other, a) for a in problem.all_actions):
+                distance[other] = distance[cell] + 1
+                queue.append(other)
+    assert max(distance.values()) == 6
+    values = mdp_values(problem)
+    again = 0.95 * np.mean([values[cell] for cell in problem.states if cell != (2, 2)])
+    for cell, d in distance.items():
+        if d:
+            assert values[cell] == pytest.approx(0.95 ** (d - 1) * (1 + 0.95 * again), abs=1e-9)
+    looks = [next(iter(problem.observation_distribution(cell, "north", None))) for cell in problem.states]
+    assert sorted(looks.count(look) for look in set(looks)) == [1, 1, 1, 1, 2, 2, 3]
+
+
+def test_the_corridors_first_beliefs_by_hand():
+    problem = corridor(one=Fraction(1))
+    updater, third = BayesUpdater(problem), Fraction(1, 3)
+    assert updater.evidence(problem.initial_belief, "west", "goal") == third
+    assert updater.update(problem.initial_belief, "west", "nothing") == Belief.certain((0, 0))
+    assert updater.update(problem.initial_belief, "east", "nothing") == Belief(
+        {(0, 1): third * 3 / 2, (0, 3): third * 3 / 2}
+    )
+    assert problem.reward(problem.initial_belief, "east") == third
+
+
+def test_rock_sample_has_the_published_sizes_and_sensor():
+    problem = rock_sample(4, 4)
+    assert (len(problem.states), len(problem.all_actions), len(problem.all_observations)) == (257, 9, 3)
+    one = rock_sample(5, 1, rocks=[(2, 2)], half_distance=2)
+    assert one.actions() == ("north", "south", "east", "check 0")
+    near, far = (RoverState((x, 2), (True,)) for x in (2, 0))
+    assert one.observation_distribution(near, "check 0", None) == {"good": 1.0, "bad": 0.0}
+    assert one.observation_distribution(far, "check 0", None)["good"] == pytest.approx(0.75)
+    assert one.successors(near, "sample") == {RoverState((2, 2), (False,)): 1}
+    assert (one.expected_reward(near, "sample"), one.expected_reward(RoverState((2, 2), (False,)), "sample")) == (
+        10,
+        -10,
+    )
+
+
+def test_rock_sample_with_known_rocks_is_a_walk_by_the_good_ones():
+    problem = rock_sample(3, 1, rocks=[(1, 1)], discount=0.9)
+    values = mdp_values(problem, 200)
+    start = (0, 1)
+    # three steps east; with a good rock one more step, the sample, on the way
+    assert values[RoverState(start, (False,))] == pytest.approx(10 * 0.9**2)
+    assert values[RoverState(start, (True,))] == pytest.approx(10 * 0.9 + 10 * 0.9**3)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"n": 0}, {"n": 2, "k": 5}, {"n": 2, "k": 1, "rocks": [(2, 0)]}, {"n": 2, "k": 2, "rocks": [(0, 0), (0, 0)]}],
+)
+def test_rock_fields_that_cannot_be(arguments):
+    with pytest.raises(ParameterError, match="rock_sample"):
+        rock_sample(**arguments)
