@@ -7,6 +7,7 @@ distance ``||x||**2 - 2 <x, S> / n + ||S / n||**2``. An item is left out of its 
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,6 @@ class DenseAffinity:
         lengths: Per item, the length of its row over ``largest``, and 1 for a row of zeros (cosine).
         centre: What is taken off each row ``[D]`` (distances; zeros for the cosine).
         sums: The sums of the prepared rows ``[K, D]``.
-        squares: The squared length of each node's centroid ``[N + K]`` (distances; zeros for the cosine).
         batch_items: How many items are prepared at once.
     """
 
@@ -70,9 +70,6 @@ class DenseAffinity:
         else:
             self.centre = centre
         self.sums = cluster_sums(hierarchy, self.rows, n_columns) if sums is None else sums
-        self.squares = np.zeros(hierarchy.n_nodes)
-        if not isinstance(kind, Cosine):
-            self._measure_centroids()
 
     def _measure_rows(self) -> None:
         features = self.features
@@ -93,19 +90,25 @@ class DenseAffinity:
         features = self.features
         for low, high in row_pieces(len(features), 8 * features.shape[1]):
             piece = features[low:high]
-            if (large := np.abs(piece).max(initial=0.0)) > LARGEST:
+            if (large := float(np.abs(piece).max(initial=0.0))) > LARGEST:
                 raise FeatureError(
                     f"features hold {large:.3g} in absolute value, whose square overflows; rescale them for a distance"
                 )
             self.centre += piece.sum(axis=0, dtype=np.float64) / len(features)
 
-    def _measure_centroids(self) -> None:
+    @cached_property
+    def squares(self) -> Floats:
+        """The squared length of each node's centroid ``[N + K]`` (distances; zeros for the cosine)."""
+        squares = np.zeros(self.hierarchy.n_nodes)
+        if isinstance(self.kind, Cosine):
+            return squares
         n_items, n_columns = self.features.shape
         for low, high in row_pieces(n_items, 8 * n_columns):
             piece = self.rows(np.arange(low, high))
-            self.squares[low:high] = np.einsum("ij,ij->i", piece, piece)
+            squares[low:high] = np.einsum("ij,ij->i", piece, piece)
         lengths = np.einsum("ij,ij->i", self.sums, self.sums)
-        self.squares[n_items:] = lengths / self.hierarchy.sizes[n_items:].astype(np.float64) ** 2
+        squares[n_items:] = lengths / self.hierarchy.sizes[n_items:].astype(np.float64) ** 2
+        return squares
 
     def rows(self, items: Ints) -> Floats:
         """Returns the prepared float64 rows ``[m, D]`` of these items."""

@@ -14,7 +14,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 
 __all__ = ["cluster_sums"]
 
-_RUN = 4096
+RUN = 4096
 
 
 def cluster_sums(
@@ -53,15 +53,15 @@ def _add_items(hierarchy: Hierarchy, rows: Callable[[Ints], Floats], sums: Float
     items, parents = hierarchy.item_order[order], parents[order] - n_items
     first = np.flatnonzero(np.concatenate([[True], parents[1:] != parents[:-1]]))
     counts = np.diff(np.concatenate([first, [n_items]]))
-    runs = -(-counts // _RUN)
-    cuts = np.concatenate([np.repeat(first, runs) + _RUN * ranges(np.zeros_like(runs), runs), [n_items]])
+    runs = -(-counts // RUN)
+    cuts = np.concatenate([np.repeat(first, runs) + RUN * ranges(np.zeros_like(runs), runs), [n_items]])
     low = 0
     while low < n_items:
-        high = int(cuts[np.searchsorted(cuts, low + _RUN, side="right") - 1])
+        high = int(cuts[np.searchsorted(cuts, low + RUN, side="right") - 1])
         inside = cuts[np.searchsorted(cuts, low) : np.searchsorted(cuts, high)]
         bounds = np.concatenate([inside, [high]]) - low
         ones = sp.csr_matrix((np.ones(high - low), np.arange(high - low), bounds), shape=(len(inside), high - low))
-        # A parent occurs once in a piece: runs of one parent are _RUN long, so that each fills a piece.
+        # A parent occurs once in a piece: runs of one parent are RUN long, so that each fills a piece.
         sums[parents[inside]] += ones @ rows(items[low:high])
         low = high
 

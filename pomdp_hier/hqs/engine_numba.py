@@ -18,7 +18,7 @@ from pomdp_hier.hqs.engine_task import Advance, Stops, Task
 
 __all__ = ["run"]
 
-_PIECE_ITEMS = 4096
+PIECE_ITEMS = 4096
 _WITHOUT_END = 1 << 40
 
 Kernel = Callable[[Ints, Any, Any], None]
@@ -36,13 +36,13 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
     order = np.argsort(tree.starts[items], kind="stable")
 
     def work(low: int) -> int:
-        part = order[low : low + _PIECE_ITEMS]
+        part = order[low : low + PIECE_ITEMS]
         where, chance = np.empty(len(part), dtype=np.int64), np.empty(len(part))
         kernel(items[part], where, chance)
         nodes[part], probabilities[part] = where, chance
         return len(part)
 
-    lows = range(0, len(items), _PIECE_ITEMS)
+    lows = range(0, len(items), PIECE_ITEMS)
     workers = min(task.threads or _usable_cpus(), len(lows))
     if workers <= 1:
         for low in lows:

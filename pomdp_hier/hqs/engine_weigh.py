@@ -29,19 +29,29 @@ def weigh(
         ``eta``, shaped as the similarities, and the margin, ``[n, ...]``.
     """
 
+    binary = bool((counts == 2).all())
+
     def tall(values: Any) -> Any:
         return values if similarities.ndim == 1 else values[:, None]
 
+    def fold(ufunc: np.ufunc, values: Floats) -> Floats:
+        # A dendrogram's pairs need no ragged reduction, which takes most of the time otherwise.
+        folded: Floats = ufunc(values[::2], values[1::2]) if binary else ufunc.reduceat(values, firsts, axis=0)
+        return folded
+
+    def spread(values: Any) -> Any:
+        return np.repeat(values, 2 if binary else counts, axis=0)
+
     rewards = task.rewards
     eta = similarities
-    eta -= np.repeat(np.maximum.reduceat(eta, firsts, axis=0), counts, axis=0)
-    eta /= tall(np.repeat(task.temperatures[task.hierarchy.levels[nodes]], counts))
+    eta -= spread(fold(np.maximum, eta))
+    with np.errstate(over="ignore"):  # towards -inf, at temperatures near 0
+        eta /= tall(spread(task.temperatures[task.hierarchy.levels[nodes]]))
     np.exp(eta, out=eta)
-    eta /= np.repeat(np.add.reduceat(eta, firsts, axis=0), counts, axis=0)
-    worth = np.repeat(1.0 + rewards.reward[nodes], counts)
+    eta /= spread(fold(np.add, eta))
+    worth = spread(1.0 + rewards.reward[nodes])
     # eta (eta (r' - r) - (1 + r) (1 - eta)), with the small rise never added to a large number.
     terms = eta * tall(rewards.rise[children])
     terms -= (1.0 - eta) * tall(worth)
     terms *= eta
-    margin: Floats = np.add.reduceat(terms, firsts, axis=0)
-    return eta, margin
+    return eta, fold(np.add, terms)

@@ -53,6 +53,7 @@ def guidance(similarities: npt.ArrayLike, delta: float, nu: float = 1.0, level: 
     """
     check_temperature(delta, nu)
     values = np.asarray(similarities, dtype=np.float64)
-    weights = np.exp((values - values.max(axis=-1, keepdims=True)) / temperatures(level, delta, nu))
+    with np.errstate(over="ignore"):  # a temperature near 0 takes the others' exponents to -inf, and their weights to 0
+        weights = np.exp((values - values.max(axis=-1, keepdims=True)) / temperatures(level, delta, nu))
     eta: Floats = weights / weights.sum(axis=-1, keepdims=True)
     return eta

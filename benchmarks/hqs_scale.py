@@ -1,0 +1,326 @@
+"""How fast is the engine, on which shapes and sizes, and beside its peers?
+
+Every case runs in a process of its own, so that its peak memory is its own. Times are CPU seconds, medians of the
+repeats; "peak" is what scoring adds to the resident memory of the input and the tree. "forced" descends to the leaves
+whatever happens, the worst case; "0.005" is the paper's policy at that temperature. "bare" is a hand-written kernel for
+binary trees that does nothing but dot products, softmax and decisions.
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from pomdp_hier.features.affinity import affinity
+from pomdp_hier.features.similarity import InverseSquaredEuclidean
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.engine import choose_engine, run_engine
+from pomdp_hier.hqs.engine_rules import Descend, OneStep
+from pomdp_hier.hqs.engine_task import Task
+from pomdp_hier.hqs.guidance import temperatures
+from pomdp_hier.hqs.reward import node_rewards
+from pomdp_hier.hqs.score import evaluate
+
+SHAPES = ("balanced", "dendrogram", "caterpillar", "wide")
+SIZES = (1_000, 10_000, 37_826, 100_000, 1_000_000)
+
+
+def linkage(n_items: int, shape: str, rng: np.random.Generator) -> np.ndarray:
+    """A linkage matrix whose merges split the leaf order in halves, unevenly at random, or one item at a time."""
+    spans = np.array([[0, n_items]])
+    merges: list[np.ndarray] = []  # per level from the root: low, split, high
+    while len(spans):
+        low, high = spans.T
+        size = high - low
+        if shape == "balanced":
+            split = low + size // 2
+        elif shape == "caterpillar":
+            # One level holds one merge, so all of them are laid down at once.
+            low = np.arange(n_items - 1)
+            merges = [np.array([[k, k + 1, n_items]]) for k in low]
+            break
+        else:
+            split = low + 1 + np.minimum((rng.beta(0.55, 0.55, len(size)) * (size - 1)).astype(int), size - 2)
+        merges.append(np.stack([low, split, high], axis=1))
+        spans = np.concatenate([np.stack([low, split], axis=1), np.stack([split, high], axis=1)])
+        spans = spans[spans[:, 1] - spans[:, 0] > 1]
+    order = np.concatenate(merges[::-1])
+    keys = order[:, 0] * (n_items + 1) + order[:, 2]
+    by_key = np.argsort(keys)
+
+    def node(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        found = by_key[np.minimum(np.searchsorted(keys[by_key], low * (n_items + 1) + high), len(keys) - 1)]
+        return np.where(high - low == 1, low, n_items + found)
+
+    pairs = np.stack([node(order[:, 0], order[:, 1]), node(order[:, 1], order[:, 2])], axis=1)
+    heights = np.arange(1.0, n_items)
+    return np.column_stack([pairs, heights, order[:, 2] - order[:, 0]])
+
+
+def make_tree(n_items: int, shape: str, rng: np.random.Generator, tree_file: str | None) -> Hierarchy:
+    """A tree of that shape, or the one of a JSON file of children lists."""
+    if tree_file:
+        return Hierarchy.from_children(json.loads(Path(tree_file).read_text()), n_items, singletons=True)
+    if shape == "wide":
+        width = min(5_000, n_items // 4)
+        groups = np.array_split(np.arange(n_items), width)
+        children = [group.tolist() for group in groups] + [list(range(n_items, n_items + width))]
+        return Hierarchy.from_children(children, n_items)
+    return Hierarchy.from_linkage(linkage(n_items, shape, rng))
+
+
+def make_features(tree: Hierarchy, n_columns: int, dtype: str, sparse: bool, rng: np.random.Generator) -> Any:
+    """Features that follow the tree: a walk from the root, its steps halved every fourth level; or a few terms each."""
+    if sparse:
+        terms = 20
+        base = (tree.starts[: tree.n_items] * 40_000 // tree.n_items)[:, None]
+        columns = (base + rng.geometric(0.002, (tree.n_items, terms))) % 43_000
+        rows = np.repeat(np.arange(tree.n_items), terms)
+        values = rng.random(tree.n_items * terms).astype(dtype)
+        return sp.csr_matrix((values, (rows, columns.reshape(-1))), shape=(tree.n_items, 43_000))
+    X = np.zeros((tree.n_items, n_columns), dtype=dtype)
+    sizes = tree.sizes[tree.n_items :]
+    for level in range(min(int(tree.height), 12)):
+        here = tree.n_items + np.flatnonzero((tree.levels[tree.n_items :] == level) & (sizes > 1))
+        step = np.zeros(tree.n_items, dtype=np.int64)
+        np.add.at(step, tree.starts[here], 1)
+        group = np.cumsum(step)
+        shift = rng.standard_normal((len(here) + 1, n_columns)).astype(dtype) * 0.5 ** (level / 4)
+        X[tree.item_order] += shift[np.minimum(group, len(here))]
+    X += 0.1 * rng.standard_normal(X.shape).astype(dtype)
+    return X
+
+
+def resident() -> float:
+    """Peak resident memory of this process so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def median_seconds(work: Callable[[], Any], repeats: int) -> float:
+    """Median CPU time of a call, in seconds."""
+    times = []
+    for _ in range(repeats):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return float(np.median(times))
+
+
+def run_case(case: dict[str, Any]) -> dict[str, Any]:
+    """Scores one case; returns its figures."""
+    rng = np.random.default_rng(0)
+    start = time.perf_counter()
+    tree = make_tree(case["n"], case["shape"], rng, case["tree"])
+    built = time.perf_counter() - start
+    X = make_features(tree, case["columns"], case["dtype"], case["sparse"], rng)
+    before = resident()
+    start = time.process_time()
+    close = affinity(X, tree, case["similarity"])
+    summed = time.process_time() - start
+    figures = {**case, "height": int(tree.height), "tree_s": built, "sums_s": summed}
+    everyone = np.arange(tree.n_items)
+    for name, rule in (("forced", Descend()), ("0.005", OneStep("descend"))):
+        if name == "forced" and case["shape"] == "caterpillar" and case["n"] > 10_000:
+            continue
+        task = Task(
+            affinity=close,
+            rewards=node_rewards(tree),
+            temperatures=temperatures(np.arange(int(tree.height) + 1), 0.005),
+            rule=rule,
+            enter_own_singleton=True,
+            threads=case["threads"],
+        )
+        engine = choose_engine(task, "auto" if case["sparse"] else case["engine"])
+        run_engine(task, everyone[:100], engine, lambda count: None)
+        clock = time.perf_counter()
+        stops = run_engine(task, everyone, engine, lambda count: None)
+        figures[f"{name}_wall_s"] = time.perf_counter() - clock
+        cpu = median_seconds(lambda t=task, e=engine: run_engine(t, everyone, e, lambda count: None), case["repeats"])
+        visits = int((tree.levels[stops.nodes] + 1).sum())
+        figures |= {f"{name}_cpu_s": cpu, f"{name}_levels": visits / tree.n_items}
+        figures |= {f"{name}_items_per_s": tree.n_items / figures[f"{name}_wall_s"], f"{name}_ns": 1e9 * cpu / visits}
+    figures["peak_mb"] = resident() - before
+    if case["bare"]:
+        figures["bare_cpu_s"] = bare_seconds(tree, X, close, case["repeats"])
+    return figures
+
+
+def bare_seconds(tree: Hierarchy, X: np.ndarray, close: Any, repeats: int) -> float:
+    """CPU seconds of the bare kernel, forced to the leaves of a binary tree."""
+    import numba
+
+    @numba.njit(fastmath={"reassoc", "contract", "nsz"}, nogil=True)
+    def bare(order, rows, left, right, starts, sizes, worth, root, delta, stops):  # type: ignore[no-untyped-def]
+        for j in range(len(order)):
+            x, node, p = order[j], root, 1.0
+            while left[node] >= 0:
+                a, b = left[node], right[node]
+                sim_a, sim_b = 0.0, 0.0
+                for d in range(rows.shape[1]):
+                    sim_a += rows[a, d] * rows[x, d]
+                for d in range(rows.shape[1]):
+                    sim_b += rows[b, d] * rows[x, d]
+                in_a = starts[a] <= starts[x] < starts[a] + sizes[a]
+                sim_a = (sim_a - in_a) / max(sizes[a] - in_a, 1)
+                sim_b = (sim_b - (not in_a)) / max(sizes[b] - (not in_a), 1)
+                eta = 1.0 / (1.0 + np.exp((sim_b - sim_a) / delta))
+                gain = eta * eta * worth[a] + (1.0 - eta) * (1.0 - eta) * worth[b] - worth[node]
+                if gain < -1e9:
+                    break
+                p *= eta if in_a else 1.0 - eta
+                node = a if in_a else b
+            stops[j] = p
+
+    rows = np.concatenate([close.rows(np.arange(tree.n_items)), close.sums])
+    left, right = np.full(tree.n_nodes, -1), np.full(tree.n_nodes, -1)
+    inner = np.flatnonzero(np.diff(tree.child_offsets) == 2)
+    left[inner] = tree.child_nodes[tree.child_offsets[inner]]
+    right[inner] = tree.child_nodes[tree.child_offsets[inner] + 1]
+    worth, stops = node_rewards(tree).reward + 1.0, np.empty(tree.n_items)
+    arguments = (rows, left, right, tree.starts, tree.sizes, worth, int(tree.root), 0.005, stops)
+    bare(tree.item_order[:10], *arguments)
+    return median_seconds(lambda: bare(tree.item_order, *arguments), repeats)
+
+
+PEER = """
+import json, sys, time
+import numpy as np
+import scipy.sparse as sp
+sys.path.insert(0, sys.argv[3])
+from hierarchies.hierarchy import Hierarchy
+from policies.greedypolicy import GreedyPolicy
+X = np.load(sys.argv[1])
+children, items = json.load(open(sys.argv[2]))
+policy = GreedyPolicy(Hierarchy(sp.csr_matrix(X), children))
+start = time.process_time()
+values = [float(policy.eval_hier_4_target(i, distance_method="euclidean", distance_style="one")[3]) for i in items]
+print(json.dumps([(time.process_time() - start) / len(items), values]))
+"""
+
+
+def beside_prototype(checkout: str, n_items: int, n_columns: int, n_sampled: int) -> dict[str, Any]:
+    """Time per item of the authors' prototype and of the engine with its conventions, and how far the values differ."""
+    rng = np.random.default_rng(0)
+    tree = make_tree(n_items, "dendrogram", rng, None)
+    X = make_features(tree, n_columns, "float64", False, rng)
+    X *= 0.3  # so that the inverse squared distance tells children apart, and searches go deep
+    items = rng.choice(n_items, n_sampled, replace=False)
+    children = [tree.children(node).tolist() for node in range(n_items, tree.n_nodes)]
+    with tempfile.TemporaryDirectory() as folder:
+        features, given = Path(folder, "X.npy"), Path(folder, "tree.json")
+        np.save(features, X)
+        given.write_text(json.dumps([children, items.tolist()]))
+        # The prototype reads its logging settings from, and writes its log to, the working directory.
+        shutil.copy(Path(checkout, "logging.conf"), folder)
+        Path(folder, "logs").mkdir()
+        command = [sys.executable, "-c", PEER, str(features), str(given), str(Path(checkout).resolve())]
+        answer = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    seconds, theirs = json.loads(answer.splitlines()[-1])
+    similarity = InverseSquaredEuclidean(leave_out=True, mean=True, own_singleton=1.0)
+    work = lambda: evaluate(X, tree, similarity=similarity, enter_own_singleton=False, threads=1)  # noqa: E731
+    evaluated = work()
+    ours = evaluated.values[items]
+    per_item = median_seconds(work, 5) / n_items
+    return {
+        "n": n_items,
+        "columns": n_columns,
+        "prototype_ms_per_item": 1e3 * seconds,
+        "ours_ms_per_item": 1e3 * per_item,
+        "ratio": seconds / per_item,
+        "moved": int((evaluated.stop_levels[items] > 0).sum()),
+        "max_difference": float(np.abs(ours - np.array(theirs)).max()),
+    }
+
+
+def cases(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """The cases that the options ask for."""
+    fixed = {"columns": options.columns, "dtype": options.dtype, "sparse": options.sparse, "repeats": options.repeats}
+    fixed |= {"similarity": options.similarity, "tree": options.tree}
+    result = []
+    for n_items in options.sizes:
+        for shape in options.shapes:
+            for engine in options.engines:
+                for threads in options.threads if engine == "numba" else [1]:
+                    bare = engine == "numba" and threads == 1 and shape == "dendrogram" and n_items <= 100_000
+                    bare = bare and options.similarity == "cosine" and not options.sparse
+                    case = {"n": n_items, "shape": shape, "engine": engine, "threads": threads, "bare": bare}
+                    result.append({**case, **fixed})
+    return result
+
+
+def show(figures: dict[str, Any]) -> str:
+    """One line of the table."""
+
+    def number(key: str, form: str) -> str:
+        return format(figures[key], form) if key in figures else "-".rjust(int(form.split(".")[0].strip(",")))
+
+    return (
+        f"{figures['n']:>9,} {figures['shape']:<11} {figures['engine']:<6} {figures['threads']:>2} "
+        f"{figures['height']:>7} {number('sums_s', '8.3f')} {number('forced_cpu_s', '9.3f')} "
+        f"{number('forced_ns', '8.0f')} {number('0.005_cpu_s', '9.3f')} {number('0.005_levels', '7.1f')} "
+        f"{number('0.005_items_per_s', '12,.0f')} {number('peak_mb', '8.0f')} {number('bare_cpu_s', '8.3f')}"
+    )
+
+
+def main() -> int:
+    """Runs the cases, prints one line each and writes the figures."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.hqs_scale", description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
+    parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=["dendrogram"])
+    parser.add_argument("--engines", nargs="+", choices=("numpy", "numba"), default=["numpy", "numba"])
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--columns", type=int, default=100)
+    parser.add_argument("--dtype", choices=("float32", "float64"), default="float32")
+    parser.add_argument("--sparse", action="store_true", help="CSR features, 20 of 43,000 terms an item")
+    parser.add_argument("--similarity", default="cosine")
+    parser.add_argument(
+        "--tree", metavar="FILE", help="children lists in JSON, for one size, instead of a made-up tree"
+    )
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--pyhqs", metavar="PATH", help="a checkout of the authors' prototype, to run beside")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--case", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.case:
+        print(json.dumps(run_case(json.loads(options.case))))
+        return 0
+    if options.quick:
+        options.sizes, options.shapes, options.threads, options.repeats = [2_000], list(SHAPES), [1], 1
+    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs; CPU seconds")
+    print("        n shape       engine  t  height     sums    forced ns/level     0.005  levels      items/s  peak MB"
+          "     bare")  # fmt: skip
+    results = []
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    for case in cases(options):
+        command = [sys.executable, "-m", "benchmarks.hqs_scale", "--case", json.dumps(case)]
+        answer = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+        results.append(json.loads(answer.splitlines()[-1]))
+        print(show(results[-1]), flush=True)
+    prototype = None
+    if options.pyhqs:
+        prototype = beside_prototype(options.pyhqs, 4_000, options.columns, 10)
+        print(
+            f"beside the prototype at {prototype['n']:,} items: {prototype['prototype_ms_per_item']:.1f} ms an item "
+            f"against {prototype['ours_ms_per_item']:.6f} ms, {prototype['ratio']:,.0f} times; "
+            f"values differ by at most {prototype['max_difference']:.1e}"
+        )
+    if options.json:
+        options.json.write_text(json.dumps({"cases": results, "prototype": prototype}, indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

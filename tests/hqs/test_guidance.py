@@ -1,0 +1,40 @@
+"""The softmax of similarities, and its limits."""
+
+import numpy as np
+import pytest
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hqs.guidance import check_temperature, guidance, temperatures
+
+
+def test_the_papers_example():
+    assert guidance([0.0610, 0.0277], 0.005)[0] == pytest.approx(0.9987, abs=5e-5)
+
+
+def test_one_child_is_certain_to_the_last_bit():
+    assert guidance([[1e300], [-3.7]], 1e-300).tolist() == [[1.0], [1.0]]
+
+
+def test_nothing_overflows():
+    np.testing.assert_array_equal(guidance([1e4, 0.0, -1e4], 1e-5), [1, 0, 0])
+    np.testing.assert_array_equal(guidance([5.0, 1.0], 0.01, 1.1, level=10_000), [0.5, 0.5])
+    np.testing.assert_array_equal(guidance([5.0, 1.0], 5e-324), [1, 0])
+    assert temperatures(3, 0.5, 2.0) == 4.0
+
+
+def test_rows_are_items():
+    table = guidance([[0.0, 1.0, 2.0], [7.0, 7.0, 7.0]], 1.0)
+    np.testing.assert_allclose(table.sum(axis=1), 1.0, rtol=1e-15)
+    np.testing.assert_allclose(table[0], np.exp([0, 1, 2]) / np.exp([0, 1, 2]).sum(), rtol=1e-15)
+
+
+@pytest.mark.parametrize("delta", [0.0, -1.0, np.nan, np.inf])
+def test_deltas_that_are_no_temperature(delta):
+    with pytest.raises(ParameterError, match="delta is"):
+        check_temperature(delta, 1.0)
+
+
+@pytest.mark.parametrize("nu", [0.9, np.nan, np.inf])
+def test_nus_that_cool_down(nu):
+    with pytest.raises(ParameterError, match="nu is"):
+        guidance([1.0], 0.1, nu)
