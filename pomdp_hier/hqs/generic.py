@@ -25,6 +25,7 @@ from pomdp_hier.hqs.model import END, SearchState, search_environment, search_pr
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, reward_at, search_policy
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import Reward
+from pomdp_hier.hqs.score import record
 from pomdp_hier.planning.decision import Policy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import Number, total
@@ -188,17 +189,8 @@ def evaluate_generic(
         with Checkpoint.open(checkpoint, job.key()) as saved:
             rows = _finish(job, chosen, saved.rows, saved, n_jobs, progress)
     nodes = np.array([row["node"] for row in rows], dtype=np.int64)
-    config = {
-        "similarity": similarity if isinstance(similarity, str) else repr(similarity),
-        "delta": float(delta),
-        "nu": float(nu),
-        "tie": tie,
-        "policy": policy if isinstance(policy, str) else repr(policy),
-        "reward": "paper" if reward is None else getattr(reward, "__name__", repr(reward)),
-        "enter_own_singleton": enter_own_singleton,
-        "engine": "generic",
-        "seed": seed,
-    }
+    config = record(similarity, delta, nu, tie, policy, reward, enter_own_singleton)
+    config |= {"engine": "generic", "seed": seed}
     return HQSResult(
         values=np.array([row["value"] for row in rows]),
         stop_nodes=nodes,

@@ -1,13 +1,14 @@
 """Search policies side by side on one hierarchy: which wins, how far from the optimal and from the clairvoyant one."""
 
 import time
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.simulation import PolicyComparison, compare_values
@@ -59,13 +60,15 @@ def compare_search_policies(
     named = dict(policies) if isinstance(policies, Mapping) else {str(name): name for name in policies}
     values: dict[str, NDArray[np.float64]] = {}
     seconds: dict[str, float] = {}
-    for name, policy in named.items():
-        began = time.perf_counter()
-        result = evaluate(X, hierarchy, policy=policy, **settings)
-        values[name] = result.values
-        # a search that stops at level t decided t + 1 times
-        seconds[name] = (time.perf_counter() - began) / int((result.stop_levels + 1).sum())
     ceiling = evaluate(X, hierarchy, policy="clairvoyant", **{**settings, "engine": "auto"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # given once, above
+        for name, policy in named.items():
+            began = time.perf_counter()
+            result = evaluate(X, hierarchy, policy=policy, **settings)
+            values[name] = result.values
+            # a search that stops at level t decided t + 1 times
+            seconds[name] = (time.perf_counter() - began) / int((result.stop_levels + 1).sum())
     return compare_values(
         values,
         baseline=baseline,

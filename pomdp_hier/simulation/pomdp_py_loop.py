@@ -66,12 +66,12 @@ def simulate_in_pomdp_py(
         terms: list[float] = []
         observation = None
         while not place.is_over and len(terms) != horizon:
-            belief = Belief({unwrapped(state): p for state, p in agent.belief.items()})
-            if problem.is_over(belief):
-                break
-            key = (belief, observation, len(terms) if timed else None)
+            key = (agent.belief, observation, len(terms) if timed else None)
             decision = None if draws else decided.get(key)
             if decision is None:
+                belief = Belief({unwrapped(state): p for state, p in agent.belief.items()})
+                if problem.is_over(belief):
+                    break
                 began = time.perf_counter()
                 now = current.at_step(len(terms)) if timed else current
                 decision = now.decide(problem, belief, observation=observation)

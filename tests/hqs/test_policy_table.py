@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import DataWarning, ParameterError
+from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.examples import load_amazon12
 from pomdp_hier.hqs.policies import FixedLevel, paper_readings
 from pomdp_hier.hqs.policy_table import ENGINE_POLICIES, compare_search_policies
@@ -53,3 +54,10 @@ def test_generic_policies_stand_beside_the_engines():
 def test_policy_is_not_a_setting_here():
     with pytest.raises(ParameterError, match="name the policies in policies="):
         compare_search_policies(SHOP.similarity, SHOP.hierarchies["A"], policy="optimal", **SETTINGS)
+
+
+def test_rows_of_zeros_are_warned_about_once():
+    tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    with pytest.warns(DataWarning, match="zeros") as caught:
+        compare_search_policies(np.diag([1.0, 0.0, 1.0, 1.0]), tree, ["one-step", "descend"])
+    assert len(caught) == 1
