@@ -55,10 +55,11 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
         ax.annotate(note, (row.value, k), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8, color=INK)
     if comparison.clairvoyant is not None:
         ax.axvline(comparison.clairvoyant, color=INK, lw=1.2, ls=(0, (4, 3)))
-        top = (comparison.clairvoyant, len(rows) - 0.45)
-        ax.annotate("clairvoyant", top, xytext=(-3, 0), textcoords="offset points", ha="right", fontsize=8, color=INK)
+        foot = (comparison.clairvoyant, len(rows) - 0.45)
+        look = {"fontsize": 8, "color": INK, "rotation": 90, "va": "bottom", "ha": "right"}
+        ax.annotate("clairvoyant", foot, xytext=(-3, 0), textcoords="offset points", **look)
     ax.set_yticks(range(len(rows)), [row.name for row in rows])
-    ax.set_ylim(-0.6, len(rows) - 0.3)
+    ax.set_ylim(len(rows) - 0.4, -0.7)  # the first policy on top
     ax.margins(x=0.12)
     ax.grid(axis="x", color="#e8ebee", lw=0.8)
     ax.set_axisbelow(True)
