@@ -37,6 +37,7 @@ def draw_text(
         text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
         if ascii_only:
             text = text.encode("ascii", "backslashreplace").decode("ascii")
+        text = text if text.strip() else str(node)
         return text if len(text) <= 60 else text[:57] + dots
 
     lines: list[str] = []

@@ -32,6 +32,10 @@ def test_paths_are_drawn_by_their_last_name() -> None:
     assert tree.to_text() == ("(root) (2 items)\n└─ Home (2 items)\n   ├─ Kitchen (1 item): a\n   └─ Bath (1 item): b")
 
 
+def test_a_blank_name_is_drawn_as_the_number() -> None:
+    assert Hierarchy.from_children([[0, 1]], 2, labels=["", " "]).to_text() == "2 (2 items): 0, 1"
+
+
 def test_edges_have_parents_first() -> None:
     edges = TREE.to_edges()
     assert edges.shape == (7, 2)

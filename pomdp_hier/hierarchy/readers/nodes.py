@@ -21,6 +21,10 @@ def read_nodes(root: object, join: Join, children: Access = None, name: Access =
     >>> read_nodes({"name": "r", "children": [{"name": "a"}, {"name": "b"}]}, Join()).labels
     ['a', 'b', 'r']
     """
+    if children is None and (root is None or isinstance(root, (str, bytes, int, float))):
+        raise ReaderError(
+            f"the root is {shown(root)}, expected a node object; for nodes that are plain ids pass children="
+        )
     if children is None and name is None:
         root, children, name = _unwrapped(root)
     children_of = _accessor(children, _CHILDREN, "children")
