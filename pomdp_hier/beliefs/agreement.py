@@ -315,8 +315,9 @@ class _Comparison:
     def _compare_totals(self, node: _Node, action: Any, mixture: Mapping[Any, Number], n_branches: int) -> None:
         gap, state = self._gap(self.reference.predict(node.reference, action), mixture)
         self.max_total_difference = max(self.max_total_difference, gap)
-        # evidence and posteriors may each be off by the tolerance, and their products add up
-        if gap > (1 + n_branches) * (self.tolerance or 0.0):
+        # evidence and posteriors may each be off by the tolerance, and rows of floats by the problem's
+        allowed = max((1 + n_branches) * self.tolerance, self.problem.tolerance) if self.tolerance else 0.0
+        if gap > allowed:
             self._part(
                 (*node.history, (action, "(all observations)")),
                 "law of total probability: the posteriors, weighed by their evidence, miss the prediction of "

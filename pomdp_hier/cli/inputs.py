@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pomdp_hier.features.loading import FeatureTable
     from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["add_input_options", "add_setting_options", "check_inputs", "read_inputs"]
+__all__ = ["add_input_options", "add_reading_options", "add_setting_options", "check_inputs", "read_inputs"]
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
@@ -24,6 +24,12 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
         "standard input",
     )
     add("tree", metavar="TREE", help="the hierarchy: .json (edges or children lists), .npy (linkage), or -")
+    add_reading_options(parser)
+
+
+def add_reading_options(parser: argparse.ArgumentParser) -> None:
+    """Adds how to read FEATURES and TREE."""
+    add = parser.add_argument
     add("--key", metavar="NAME", help="the array of a dense .npz to take (default: X, or the only one)")
     add("--id-column", metavar="NAME", help="the column of ids (default: id, item or item_id, if there is one)")
     trees.add_tree_options(parser)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, compare_updaters
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp import POMDP
 from tests.random_problems import exact_arrays, random_arrays
@@ -104,3 +105,10 @@ def test_a_looser_tolerance_holds_for_all_that_follows():
 def test_rewards_may_be_a_function_of_names():
     problem = POMDP.from_arrays(T, Z, lambda s, a, t: 10 * s + t, states=[3, 4])
     assert problem.compiled.reward.tolist() == [[33.5, 44.0]]
+
+
+def test_predictions_on_arrays_keep_the_looser_tolerance_too():
+    loose = POMDP.from_arrays([[[0.5, 0.49999], [0, 1]]], Z, R, tolerance=1e-4)
+    updater = TabularUpdater(loose)
+    assert sum(updater.predict(loose.initial_belief, 0).values()) == pytest.approx(1, abs=1e-4)
+    assert compare_updaters(BayesUpdater(loose), updater, loose, depth=3, tolerance=1e-13).agrees
