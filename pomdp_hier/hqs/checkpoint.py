@@ -13,6 +13,7 @@ import types
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -200,10 +201,15 @@ def describe(value: Any, depth: int = 0) -> str:
         return f"{value.__module__}.{value.__qualname__}{describe(inside, depth + 1)}"
     if isinstance(value, type):
         return f"{value.__module__}.{value.__qualname__}"
-    fields = getattr(value, "__dict__", None)
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    if fields:
-        return f"{kind}{describe(fields, depth + 1)}"
+    if isinstance(value, partial):
+        return f"{kind}{describe([value.func, value.args, value.keywords], depth + 1)}"
+    # What an object says of itself when it is pickled leaves out what it has only remembered.
+    if "__reduce__" in vars(type(value)):
+        return f"{kind}{describe(value.__reduce__(), depth + 1)}"
+    state = value.__getstate__() if hasattr(value, "__dict__") else None
+    if state:
+        return f"{kind}{describe(state, depth + 1)}"
     return f"{kind}:{re.sub(r'0x[0-9a-fA-F]+', '', repr(value))}"
 
 

@@ -240,6 +240,10 @@ class OptimalSearch:
         chosen = _by_tie(here, ahead, self.tie, ROUNDING)
         return _decision(chosen.action == DESCEND, {SEARCH: held * here - 1, DESCEND: held * ahead - 1}, chosen.ties)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The settings; what was solved is solved again where it is needed."""
+        return {**self.__dict__, "_solved": None}
+
     def __repr__(self) -> str:
         return f"OptimalSearch(tie={self.tie!r})"
 

@@ -296,6 +296,10 @@ class QMDPPolicy:
         ties = tuple(action for action, value in q_values.items() if value == best)
         return Decision(ties[0], value=best, q_values=q_values, ties=ties, stats={"backups": backups})
 
+    def __getstate__(self) -> dict[str, Any]:
+        """The settings; what was solved is solved again where it is needed."""
+        return {**self.__dict__, "_solved": None}
+
     def __repr__(self) -> str:
         return f"QMDPPolicy(horizon={self.horizon})"
 
@@ -344,6 +348,10 @@ class OptimalPolicy:
             return self.solution(problem).at_step(step).decide(problem, belief, observation=observation)
 
         return FunctionPolicy(decide, f"{self!r} at step {step}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The settings; what was solved is solved again where it is needed."""
+        return {**self.__dict__, "_solved": None}
 
     def __repr__(self) -> str:
         return f"OptimalPolicy(horizon={self.horizon})"

@@ -1,6 +1,7 @@
 """The checkpoint: whatever breaks off, what was finished is there; what does not belong is refused."""
 
 import os
+import pickle
 import subprocess
 import sys
 
@@ -11,6 +12,9 @@ from scipy import sparse
 from pomdp_hier.errors import CheckpointError
 from pomdp_hier.hqs import checkpoint as module
 from pomdp_hier.hqs.checkpoint import Checkpoint, describe, fingerprint
+from pomdp_hier.hqs.model import three_node
+from pomdp_hier.hqs.policies import OptimalSearch
+from pomdp_hier.planning import RTBSS, OptimalPolicy, QMDPPolicy
 
 ROWS = [{"item": i, "value": 0.1 * i - 1 / 3, "node": i + 7} for i in range(5)]
 
@@ -166,3 +170,14 @@ def test_fingerprints_do_not_depend_on_the_process():
     }
     assert len(keys) == 1
     assert fingerprint(a=1) != fingerprint(a=2)
+
+
+def test_what_a_planner_remembers_is_no_part_of_it():
+    problem = three_node(0.9, r1=0.5, r2=0.5)
+    for policy in (RTBSS(2), QMDPPolicy(horizon=2), OptimalPolicy(2), OptimalSearch()):
+        before = describe(policy)
+        policy.decide(problem)
+        assert describe(policy) == before
+        assert describe(pickle.loads(pickle.dumps(policy))) == before
+    assert describe(RTBSS(2)) != describe(RTBSS(3))
+    assert describe(OptimalSearch("search")) != describe(OptimalSearch("descend"))
