@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.calibrate import Calibration, resolve_delta
-from pomdp_hier.hqs.diagnostics_walk import Copies, first_choice, own_steps, row_keys, search_task
+from pomdp_hier.hqs.diagnostics_walk import Copies, already_told, first_choice, own_steps, row_keys, search_task
 from pomdp_hier.hqs.engine_task import Task
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import evaluate
@@ -131,9 +131,10 @@ def appraise(
     settings, calibration = resolve_delta(X, hierarchy, settings)
     result = evaluate(X, hierarchy, **settings)
     model = {name: settings[name] for name in _MODEL if name in settings}
-    ceiling = evaluate(X, hierarchy, **model, policy="clairvoyant").score
-    task = search_task(X, hierarchy, **settings)
-    shuffles = [_shuffled(X, hierarchy, rng, settings) for rng in _generators(random_state, n_shuffles)]
+    with already_told():
+        ceiling = evaluate(X, hierarchy, **model, policy="clairvoyant").score
+        task = search_task(X, hierarchy, **settings)
+        shuffles = [_shuffled(X, hierarchy, rng, settings) for rng in _generators(random_state, n_shuffles)]
     scores = [shuffle.score for shuffle in shuffles]
     shuffled = math.fsum(scores) / n_shuffles if n_shuffles else float("nan")
     perfect = perfect_score(task)
@@ -260,6 +261,6 @@ def _about_chance(found: Appraisal) -> Iterator[str]:
     if stays and found.score < found.shuffled_median:
         yield "This tree gets less than that because its searchers do set out, and too many are misled."
     elif not math.isnan(found.shuffled_sd) and found.score <= found.shuffled + 2 * found.shuffled_sd:
-        yield "The score is within two standard deviations of what shuffled items get: no sign of order."
+        yield "The score is within two standard deviations of what shuffled items get: no clear sign of order."
     if math.isnan(found.adjusted):
         yield f"Perfect and shuffled are less than {found.min_denominator:g} apart, so there is no adjusted score."

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ from scipy.optimize import brentq
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features.members import Floats, ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.diagnostics_walk import own_steps, search_task
+from pomdp_hier.hqs.diagnostics_walk import already_told, own_steps, search_task
 
 __all__ = ["CALIBRATED", "Calibration", "TreeCalibration", "as_trees", "calibrate_delta", "resolve_delta"]
 
@@ -116,10 +117,10 @@ def calibrate_delta(
     if not 0 < low < high < np.inf:
         raise ParameterError(f"bounds are {bounds}; give two positive numbers, the smaller first, such as {_BOUNDS}")
     settings = {"similarity": similarity, "nu": nu, "enter_own_singleton": enter_own_singleton}
-    found = {
-        name: _Likelihood(X, tree, settings, max_entries, random_state).maximum(low, high)
-        for name, tree in as_trees(hierarchy).items()
-    }
+    found: dict[str, TreeCalibration] = {}
+    for name, tree in as_trees(hierarchy).items():
+        with already_told() if found else nullcontext():
+            found[name] = _Likelihood(X, tree, settings, max_entries, random_state).maximum(low, high)
     return Calibration(float(np.mean([tree.delta for tree in found.values()])), found, (low, high))
 
 
@@ -139,11 +140,16 @@ def resolve_delta(
     if settings["delta"] != CALIBRATED:
         raise ParameterError(f"delta is {settings['delta']!r}; expected a positive number or {CALIBRATED!r}")
     chosen = {name: settings[name] for name in ("similarity", "nu", "enter_own_singleton") if name in settings}
-    found = calibrate_delta(X, hierarchy, **chosen)
-    if found.at_bound:
-        warnings.warn(
-            f"no temperature within bounds is the most likely one: {found.summary()}", DataWarning, stacklevel=3
-        )
+    with already_told():
+        found = calibrate_delta(X, hierarchy, **chosen)
+    for name, tree in found.trees.items():
+        if tree.at_bound:
+            warnings.warn(
+                f"the calibrated temperature of {name!r} stands at the {tree.at_bound} bound, {tree.delta:g}: beyond "
+                "it the guidance would fit still better; give delta as a number",
+                DataWarning,
+                stacklevel=3,
+            )
     return {**settings, "delta": found.delta}, found
 
 

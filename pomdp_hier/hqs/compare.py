@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -14,6 +15,7 @@ from pomdp_hier.features.similarity import Precomputed, as_similarity
 from pomdp_hier.features.validation import check_features
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.calibrate import Calibration, as_trees, resolve_delta
+from pomdp_hier.hqs.diagnostics_walk import already_told
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.measures import (
@@ -197,13 +199,17 @@ def compare(
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence is {confidence}; give a share between 0 and 1, such as 0.95")
     settings, calibration = resolve_delta(X, named, settings)
-    results = {name: evaluate(X, tree, **settings) for name, tree in named.items()}
+    results: dict[str, HQSResult] = {}
+    for name, tree in named.items():
+        with already_told() if results else nullcontext():
+            results[name] = evaluate(X, tree, **settings)
     kind = as_similarity(settings.get("similarity", "cosine"))
     by = "precomputed" if isinstance(kind, Precomputed) else "cosine"
     figures = {}
     if measures:
         for name, tree in named.items():
-            figures[name] = dict(_measures(X, tree, named[first], by, labels, quadratic_limit))
+            with already_told():
+                figures[name] = dict(_measures(X, tree, named[first], by, labels, quadratic_limit))
     differences = tuple(_difference(one, other, results, confidence) for one, other in combinations(named, 2))
     return Comparison(results, differences, figures, first, confidence, calibration)
 

@@ -22,6 +22,7 @@ from pomdp_hier.hqs.diagnostics_walk import (
     Bools,
     Copies,
     Step,
+    already_told,
     first_choice,
     greedy_trail,
     own_steps,
@@ -136,7 +137,8 @@ def diagnose(
         result = evaluate(X, hierarchy, **settings)
     else:
         _check_result(result, hierarchy, settings)
-    task = search_task(X, hierarchy, **settings)
+    with already_told():
+        task = search_task(X, hierarchy, **settings)
     keys = row_keys(X, settings.get("similarity", "cosine")) if interchangeable is None else interchangeable
     count = _Count(task, result, Copies(hierarchy, keys))
     for step in own_steps(task):

@@ -12,7 +12,7 @@ from pomdp_hier.features.members import Floats, Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.calibrate import resolve_delta
 from pomdp_hier.hqs.diagnostics import Diagnosis
-from pomdp_hier.hqs.diagnostics_walk import Trail, greedy_trail, search_task
+from pomdp_hier.hqs.diagnostics_walk import Trail, already_told, greedy_trail, search_task
 from pomdp_hier.hqs.score import evaluate
 
 __all__ = ["Move", "apply_move", "suggest_moves"]
@@ -88,7 +88,8 @@ def suggest_moves(
     lost = np.flatnonzero(diagnosis.lost)
     if not len(lost):
         return []
-    task = search_task(X, tree, **{**settings, "policy": "descend"})
+    with already_told():
+        task = search_task(X, tree, **{**settings, "policy": "descend"})
     trail = greedy_trail(task, lost, diagnosis.lost_to[lost], diagnosis.turn_probabilities[lost])
     worth = task.rewards.reward + 1.0
     alone = _item_moves(diagnosis, lost, trail, worth)
@@ -229,7 +230,8 @@ def _verified(X: Any, diagnosis: Diagnosis, moves: list[Move], settings: dict[st
     tree = diagnosis.hierarchy
     checked = []
     for move in moves:
-        score = evaluate(X, apply_move(tree, move.node, move.target), **settings).score
+        with already_told():
+            score = evaluate(X, apply_move(tree, move.node, move.target), **settings).score
         checked.append(replace(move, gain=score - diagnosis.result.score))
     best: list[Move] = []
     for move in sorted(checked, key=lambda move: -move.gain):

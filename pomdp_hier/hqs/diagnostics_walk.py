@@ -4,7 +4,9 @@ Two walks: along each item's own path to its leaf cluster, whether or not a poli
 alike child, where a searcher goes that has lost the way.
 """
 
+import warnings
 from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -13,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features.affinity import Batch, affinity
 from pomdp_hier.features.members import Floats, Ints, children_of, contains, ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -24,12 +26,31 @@ from pomdp_hier.hqs.engine_weigh import weigh
 from pomdp_hier.hqs.guidance import check_temperature, temperatures
 from pomdp_hier.hqs.reward import node_rewards
 
-__all__ = ["Bools", "Copies", "Step", "Trail", "first_choice", "greedy_trail", "own_steps", "row_keys", "search_task"]
+__all__ = [
+    "Bools",
+    "Copies",
+    "Step",
+    "Trail",
+    "already_told",
+    "first_choice",
+    "greedy_trail",
+    "own_steps",
+    "row_keys",
+    "search_task",
+]
 
 Bools = npt.NDArray[np.bool_]
 
 _PIECE_PAIRS = 1 << 20
 _AS_GOOD = 1e-12  # similarities closer than this, to the larger of 1 and the best one, differ by rounding only
+
+
+@contextmanager
+def already_told() -> Iterator[None]:
+    """Keeps quiet about degenerate features, of which the first scoring has told."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        yield
 
 
 def search_task(

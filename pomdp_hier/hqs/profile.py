@@ -1,6 +1,7 @@
 """A score and its baselines over a range of temperatures: what depends on the temperature, and what does not."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from itertools import combinations, pairwise
 from typing import Any
@@ -11,6 +12,7 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.baselines import appraise
 from pomdp_hier.hqs.calibrate import as_trees
+from pomdp_hier.hqs.diagnostics_walk import already_told
 
 __all__ = ["DeltaProfile", "Flip", "ProfileRow", "delta_profile"]
 
@@ -142,10 +144,11 @@ def delta_profile(
         raise ParameterError(f"deltas are {list(chosen)}; give one temperature or more, each once")
     if "delta" in settings:
         raise ParameterError(f"delta={settings['delta']!r} beside a range of deltas; give it as deltas")
-    rows = []
+    rows: list[ProfileRow] = []
     for name, tree in trees.items():
         for delta in chosen:
-            found = appraise(X, tree, n_shuffles=n_shuffles, random_state=random_state, delta=delta, **settings)
+            with already_told() if rows else nullcontext():
+                found = appraise(X, tree, n_shuffles=n_shuffles, random_state=random_state, delta=delta, **settings)
             figures = {field: getattr(found, field) for field in ProfileRow.__annotations__ if hasattr(found, field)}
             rows.append(ProfileRow(tree=name, delta=delta, **figures))
     scores = {name: [row.score for row in rows if row.tree == name] for name in trees}

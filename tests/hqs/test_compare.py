@@ -9,10 +9,14 @@ from scipy.stats import ttest_rel
 from pomdp_hier import measures
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
+from pomdp_hier.hqs.baselines import appraise
 from pomdp_hier.hqs.calibrate import calibrate_delta
 from pomdp_hier.hqs.compare import compare
+from pomdp_hier.hqs.diagnostics import diagnose
+from pomdp_hier.hqs.diagnostics_moves import suggest_moves
 from pomdp_hier.hqs.examples import load_amazon12
 from pomdp_hier.hqs.presets import PAPER_TABLE
+from pomdp_hier.hqs.profile import delta_profile
 from pomdp_hier.hqs.score import evaluate
 from tests.planted import clean_case, misplaced, swapped
 
@@ -92,7 +96,7 @@ def test_one_temperature_for_all_and_always_told():
         assert result.config["delta"] == expected.delta
         np.testing.assert_array_equal(result.values, evaluate(X, trees[name], delta=expected.delta).values)
     assert expected.summary() in found.summary()
-    with pytest.warns(DataWarning, match="at the upper bound"):
+    with pytest.warns(DataWarning, match="of 'flat' stands at the upper bound, 10"):
         compare(np.eye(2), {"flat": Hierarchy.from_children([[0, 1]], 2)}, delta="calibrated", measures=False)
 
 
@@ -114,3 +118,25 @@ def test_a_single_item():
         found = compare([[1.0, 1.0]], {"a": Hierarchy.from_children([], 1), "b": Hierarchy.from_children([[0]], 1)})
     assert not found.differences[0].distinguishable
     assert found.differences[0].difference == 0
+
+
+@pytest.mark.parametrize("call", ["appraise", "diagnose", "profile", "compare", "calibrate", "moves"])
+def test_degenerate_features_are_told_of_once(call):
+    X, tree = clean_case()
+    X[3] = 0
+    broken = swapped(tree)[0]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        if call == "appraise":
+            appraise(X, broken, n_shuffles=2, delta="calibrated")
+        elif call == "diagnose":
+            diagnose(X, tree)
+        elif call == "profile":
+            delta_profile(X, {"one": tree, "other": broken}, [0.02, 0.1], n_shuffles=1)
+        elif call == "compare":
+            compare(X, {"one": tree, "other": broken})
+        elif call == "calibrate":
+            calibrate_delta(X, {"one": tree, "other": broken})
+        else:
+            suggest_moves(X, diagnose(X, broken, delta=0.02), delta=0.02)
+    assert ["row(s) of zeros" in str(warning.message) for warning in told] == [True]

@@ -1,0 +1,143 @@
+"""``pomdp-hier compare``: trees over the same items, paired by item and beside other measures."""
+
+import argparse
+import json
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pomdp_hier.cli import console, inputs, tables, trees
+from pomdp_hier.errors import ParameterError
+
+if TYPE_CHECKING:
+    from pomdp_hier.hierarchy.tree import Hierarchy
+    from pomdp_hier.hqs.compare import Comparison
+
+NAME = "compare"
+SUMMARY = "compare trees over the same items: which is better, by how much, for which items"
+EXAMPLES = (
+    "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
+    "echo '[[0,1],[2,3],[4,5]]' > one.json",
+    "echo '[[0,2],[1,3],[4,5]]' | pomdp-hier compare points.csv one.json -",
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    inputs.add_input_options(parser)
+    add = parser.add_argument
+    add("others", metavar="TREE", nargs="+", help="the trees to compare it with, over the same items")
+    inputs.add_setting_options(parser)
+    add("--policy", default="one-step", metavar="NAME", help="the searcher's policy (default: one-step)")
+    add("--calibrate", action="store_true", help="take the temperature that fits the trees best instead of --delta")
+    add("--labels", metavar="CSV", help="a table with the columns id and name: the class of each item")
+    add("--no-measures", action="store_true", help="leave the other measures of a hierarchy out")
+    add("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (default: 0.95)")
+    add("--top", type=int, default=5, metavar="N", help="list N items that gain and N that lose most (default: 5)")
+    add("--out", metavar="PATH", help="write each item's values to .csv, .parquet or .json; - is CSV on stdout")
+    add("--force", action="store_true", help="replace the file of --out if it exists")
+    add("--json", action="store_true", help="print the comparison as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Compares the trees."""
+    paths = [options.tree, *options.others]
+    _check_usage(options, paths)
+    from pomdp_hier.hqs.compare import compare
+
+    X, first, ids = inputs.read_inputs(options)
+    named = dict(zip(_names(paths), [first, *_aligned(options, ids, first)], strict=True))
+    by_id = trees.read_names(options.names)
+    classes = trees.read_names(options.labels)
+    found = compare(
+        X,
+        named,
+        labels=[classes.get(str(name)) for name in ids] if options.labels else None,
+        measures=not options.no_measures,
+        confidence=options.confidence,
+        similarity=options.similarity,
+        delta="calibrated" if options.calibrate else options.delta,
+        nu=options.nu,
+        tie=options.tie,
+        policy=options.policy,
+    )
+    names = [by_id.get(str(name), str(name)) for name in ids]
+    if options.out is not None:
+        tables.write_table(options.out, _item_table(found, ids), options.force)
+    if options.out != "-":
+        for line in _lines(found, names, options):
+            print(line)
+    return 0
+
+
+def _check_usage(options: argparse.Namespace, paths: Sequence[str]) -> None:
+    """Raises for options that contradict each other, before anything is read."""
+    if [options.features, *paths].count("-") > 1:
+        raise ParameterError("- can stand for one input only; give the others as files")
+    if options.top < 0:
+        raise ParameterError(f"--top {options.top}: give 0 or more")
+    if options.out == "-" and options.json:
+        raise ParameterError("--out - prints the items alone; leave out --json")
+    if options.out is not None:
+        tables.check_target(options.out, options.force, (options.features, *paths, options.names, options.labels))
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """What the trees are called: their files' names, or whole paths where these are the same."""
+    stems = [Path(path).stem if path != "-" else "stdin" for path in paths]
+    names = [stem if stems.count(stem) == 1 else path for stem, path in zip(stems, paths, strict=True)]
+    return [name if names.count(name) == 1 else f"{name} ({at})" for at, name in enumerate(names, start=1)]
+
+
+def _aligned(options: argparse.Namespace, ids: Sequence[Hashable], first: "Hierarchy") -> "Iterable[Hierarchy]":
+    """The other trees with their items in the order of the first, joined by id where both files have ids."""
+    from pomdp_hier.features.join import join_rows
+
+    for path in options.others:
+        tree = trees.read_tree(argparse.Namespace(**{**vars(options), "tree": path}))
+        if tree.labels is not None and first.labels is not None:
+            tree = tree.permuted(join_rows(ids, trees.item_ids(tree)))
+        yield tree
+
+
+def _item_table(found: "Comparison", ids: Sequence[Hashable]) -> Mapping[str, Sequence[Any]]:
+    """The columns of ``--out``: each item's value under every tree."""
+    columns: dict[str, Sequence[Any]] = {"item": range(len(ids)), "id": [str(name) for name in ids]}
+    return columns | {name: result.values.tolist() for name, result in found.results.items()}
+
+
+def _lines(found: "Comparison", names: Sequence[str], options: argparse.Namespace) -> Iterable[str]:
+    """What is printed about a comparison."""
+    best, *rest = found.ranking
+    changes = {
+        f"{one} over {other}": found.gained_items(one, other, options.top)
+        for one, other in ((best, rest[-1]), (rest[-1], best))
+    }
+    if options.json:
+        delta = next(iter(found.results.values())).config["delta"]
+        yield json.dumps(
+            {
+                "settings": {
+                    **{name: getattr(options, name) for name in ("similarity", "nu", "tie", "policy")},
+                    "delta": delta,
+                    "calibrated": options.calibrate,
+                },
+                "trees": found.to_rows(),
+                "ranks": found.ranks(),
+                "differences": [
+                    pair.__dict__ | {"distinguishable": pair.distinguishable} for pair in found.differences
+                ],
+                "items": {
+                    name: [{"item": item, "name": names[item], "gain": gain} for item, gain in items]
+                    for name, items in changes.items()
+                },
+            },
+            indent=1,
+        )
+        return
+    yield found.summary()
+    for name, items in changes.items():
+        if items:
+            yield f"items that gain most by {name}"
+            for item, gain in items:
+                yield f"  {gain:>+9.4f}  {console.printable(names[item])[:60]}"

@@ -1,0 +1,121 @@
+"""``pomdp-hier compare``: trees by file, joined by id, in text, JSON and tables."""
+
+import csv
+import io
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from pomdp_hier.cli import main
+from pomdp_hier.hqs.calibrate import calibrate_delta
+from pomdp_hier.hqs.compare import compare
+from pomdp_hier.hqs.score import evaluate
+from tests.planted import clean_case, swapped
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Features, a clean tree and one with two subtrees swapped, and the classes of the items."""
+    X, tree = clean_case()
+    np.save(tmp_path / "x.npy", X)
+    (tmp_path / "clean.json").write_text(tree.to_json(), encoding="utf-8")
+    (tmp_path / "swapped.json").write_text(swapped(tree)[0].to_json(), encoding="utf-8")
+    (tmp_path / "classes.csv").write_text("id,name\n" + "".join(f"{k},{k // 5}\n" for k in range(45)), encoding="utf-8")
+    return tmp_path
+
+
+def run(capsys, *arguments) -> str:
+    assert main(["compare", *map(str, arguments)]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    return captured.out
+
+
+def test_the_table_and_the_words(files, capsys):
+    out = run(capsys, files / "x.npy", files / "swapped.json", files / "clean.json", "--delta", 0.02)
+    lines = out.splitlines()
+    assert lines[0].split() == ["tree", "hqs", "hai", "dasgupta_cost", "revenue", "divergence", "cophenetic"]
+    assert [line.split()[0] for line in lines[1:3]] == ["clean", "swapped"]
+    assert "clean is better than swapped by 0." in out
+    assert "items that gain most by clean over swapped" in out
+
+
+def test_json_holds_what_the_function_says(files, capsys):
+    X, tree = clean_case()
+    arguments = (files / "x.npy", files / "clean.json", files / "swapped.json", "--labels", files / "classes.csv")
+    report = json.loads(run(capsys, *arguments, "--delta", 0.02, "--json", "--top", 2))
+    labels = [str(k // 5) for k in range(45)]
+    found = compare(X, {"clean": tree, "swapped": swapped(tree)[0]}, labels=labels, delta=0.02)
+    assert report["trees"] == found.to_rows()
+    assert report["ranks"] == found.ranks()
+    assert report["differences"][0]["low"] == found.differences[0].low
+    gains = found.gained_items("clean", "swapped", 2)
+    assert [(entry["item"], entry["gain"]) for entry in report["items"]["clean over swapped"]] == gains
+
+
+def test_values_of_every_item_as_a_table(files, capsys):
+    X, tree = clean_case()
+    arguments = (files / "x.npy", files / "clean.json", files / "swapped.json", "--calibrate", "--out", "-")
+    assert main(["compare", *map(str, arguments)]) == 0
+    captured = capsys.readouterr()
+    assert "of 'clean' stands at the lower bound, 0.0001" in captured.err
+    rows = list(csv.DictReader(io.StringIO(captured.out)))
+    trees = {"clean": tree, "swapped": swapped(tree)[0]}
+    delta = calibrate_delta(X, trees).delta
+    for name, case in trees.items():
+        np.testing.assert_array_equal([float(row[name]) for row in rows], evaluate(X, case, delta=delta).values)
+
+
+def test_items_are_joined_by_id(tmp_path, capsys):
+    (tmp_path / "x.csv").write_text("id,x,y\na,1,0\nb,0.9,0.1\nc,0,1\nd,0.1,1\n", encoding="utf-8")
+    one = {"children": [[0, 1], [2, 3], [4, 5]], "labels": ["a", "b", "c", "d", "p", "q", "r"]}
+    same = {"children": [[0, 3], [1, 2], [4, 5]], "labels": ["d", "a", "b", "c", "p", "q", "r"]}
+    other = {"children": [[0, 1], [2, 3], [4, 5]], "labels": ["a", "c", "b", "e", "p", "q", "r"]}
+    for name, tree in (("one", one), ("same", same), ("other", other)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(tree | {"n_items": 4}), encoding="utf-8")
+    out = run(capsys, tmp_path / "x.csv", tmp_path / "one.json", tmp_path / "same.json", "--out", "-")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [row["one"] for row in rows] == pytest.approx([row["same"] for row in rows])
+    assert main(["compare", *(str(tmp_path / name) for name in ("x.csv", "one.json", "other.json"))]) == 1
+    assert "'d'" in capsys.readouterr().err
+
+
+def test_trees_of_one_name_are_told_apart(files, capsys):
+    (files / "sub").mkdir()
+    (files / "sub" / "clean.json").write_text((files / "swapped.json").read_text(), encoding="utf-8")
+    paths = [files / "clean.json", files / "sub" / "clean.json", files / "clean.json"]
+    report = json.loads(run(capsys, files / "x.npy", *paths, "--json", "--no-measures"))
+    assert [entry["tree"] for entry in report["trees"]] == [
+        f"{files / 'clean.json'} (1)",
+        str(files / "sub" / "clean.json"),
+        f"{files / 'clean.json'} (3)",
+    ]
+
+
+def test_a_tree_from_standard_input(files, capsys, monkeypatch):
+    content = (files / "swapped.json").read_bytes()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
+    out = run(capsys, files / "x.npy", files / "clean.json", "-", "--no-measures")
+    assert "stdin" in out
+
+
+@pytest.mark.parametrize(
+    ("extra", "code", "text"),
+    [
+        (["-", "-"], 2, "one input only"),
+        (["clean.json", "--top", "-1"], 2, "--top -1"),
+        (["clean.json", "--out", "-", "--json"], 2, "leave out --json"),
+        (["clean.json", "--out", "x.npy"], 2, "unknown ending"),
+        (["clean.json", "--out", "clean.json", "--force"], 2, "would replace an input"),
+        (["clean.json", "--confidence", "95"], 2, "confidence is 95"),
+        (["missing.json"], 1, "missing.json: cannot be read"),
+    ],
+)
+def test_what_cannot_be_done(files, capsys, monkeypatch, extra, code, text):
+    monkeypatch.chdir(files)
+    assert main(["compare", "x.npy", "swapped.json", *extra]) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert text in captured.err.splitlines()[-1]
