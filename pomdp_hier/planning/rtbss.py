@@ -63,6 +63,8 @@ class RTBSS(pomdp_py.Planner):
         tie_tolerance: values this close to the best count as tied; 0 compares exactly.
         merge_tolerance: beliefs with the same depth to go are expanded once if all probabilities agree to this; 0 means
             equal beliefs only, ``None`` switches it off.
+        problem: what `plan` plans for in pomdp-py's loop; by default the problem of the agent's models, whose discount
+            is 1 unless the agent knows better.
 
     Raises:
         ParameterError: an argument is out of range or of an unknown kind.
@@ -96,6 +98,7 @@ class RTBSS(pomdp_py.Planner):
         engine: Literal["auto", "plain", "arrays"] = "auto",
         tie_tolerance: float = 0.0,
         merge_tolerance: float | None = 0.0,
+        problem: POMDP | None = None,
     ) -> None:
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
             raise ParameterError(f"depth: {depth!r}; expected a whole number of actions to look ahead, at least 1")
@@ -124,6 +127,7 @@ class RTBSS(pomdp_py.Planner):
         self.merge_tolerance = merge_tolerance
         self._tables: weakref.WeakKeyDictionary[POMDP, dict[int, Any]] = weakref.WeakKeyDictionary()
         self._prepared: weakref.WeakKeyDictionary[POMDP, dict[int, ArraySearch]] = weakref.WeakKeyDictionary()
+        self.problem = problem
         self._agent_problem: tuple[Any, POMDP] | None = None
 
     @staticmethod
@@ -318,9 +322,11 @@ class RTBSS(pomdp_py.Planner):
 
     def plan(self, agent: "pomdp_py.Agent") -> Any:
         """The action for the agent's current belief, in pomdp-py's loop."""
-        if self._agent_problem is None or self._agent_problem[0] is not agent:
-            self._agent_problem = (agent, POMDP.from_agent(agent))
-        problem = self._agent_problem[1]
+        problem = self.problem
+        if problem is None:
+            if self._agent_problem is None or self._agent_problem[0] is not agent:
+                self._agent_problem = (agent, POMDP.from_agent(agent))
+            problem = self._agent_problem[1]
         belief = agent.belief
         if not isinstance(belief, Belief):
             belief = Belief({state: belief[state] for state in belief})

@@ -36,9 +36,9 @@ def draw_and_or(
 ) -> "Axes":
     """The axes with the tree: triangles are beliefs, circles actions, and the best plan stands out.
 
-    Arcs to actions bear the reward ``R``, arcs to beliefs the observation and its probability (the plan's are as wide as
-    they are likely); actions stand by falling ``Q``. A star marks the best action of each belief of the plan, and those
-    tied with it. A tree of more than ``limit`` nodes is collapsed: actions off the plan become stubs that say how much they hide.
+    Arcs to actions bear the reward ``R``, arcs to beliefs the observation and its probability (on the plan, their
+    width); actions stand by falling ``Q``. A star marks the best action of each belief of the plan, and those tied with
+    it. A tree of more than ``limit`` nodes is collapsed: actions off the plan become stubs that say how much they hide.
 
     Args:
         tree: the tree.
@@ -240,6 +240,9 @@ def _draw_frame(ax: "Axes", layout: _Layout, title: str | None, scale: float) ->
             ax.plot([x - _SYMBOL, x + 2 * _SYMBOL], [y, y], color=colour, linewidth=2.6 * scale)
             x += _SYMBOL
         else:
+            if marker == "x":
+                ax.plot([x], [y], marker="x", markersize=_SYMBOL * scale, color=colour, zorder=3)
+                marker = "o"
             ax.plot(
                 [x], [y], marker=marker, markersize=2 * _SYMBOL * scale, markerfacecolor="white", linestyle="none",
                 markeredgecolor=colour, markeredgewidth=scale,
@@ -253,7 +256,7 @@ def _key(layout: _Layout) -> list[tuple[str, str, str]]:
     actions = [layout.tree.and_nodes[node.index].status for node in layout.shown.nodes if not node.is_or]
     key = [(">", BLUE, f"belief {layout.beliefs.header() or 'b'}, V = max Q"), ("o", INK, "action, Q = R + γ Σ p V")]
     if any(status != "expanded" for status in actions):
-        key.append(("$\\otimes$", GREY, "not expanded"))
+        key.append(("x", GREY, "not expanded"))
     if any(node.starred for node in layout.shown.nodes):
         key.append(("-", ORANGE, "best plan ★"))
     return key

@@ -301,3 +301,40 @@ def test_refused_arguments(arguments, message):
         RTBSS(**arguments)
     with pytest.raises(ParameterError, match="names none of the problem's 3 actions"):
         RTBSS(2, StopValue("shout"), engine="arrays").decide(tiger())
+
+
+def test_in_pomdp_pys_loop():
+    import pomdp_py
+
+    problem = tiger()
+
+    class T(pomdp_py.TransitionModel):
+        def probability(self, next_state, state, action):
+            return problem.successors(state, action).get(next_state, 0)
+
+        def get_all_states(self):
+            return list(problem.states)
+
+    class Z(pomdp_py.ObservationModel):
+        def probability(self, observation, next_state, action):
+            return problem.observation_distribution(next_state, action, None).get(observation, 0)
+
+        def get_all_observations(self):
+            return list(problem.all_observations)
+
+    class R(pomdp_py.RewardModel):
+        def sample(self, state, action, next_state):
+            return problem.expected_reward(state, action)
+
+    class Policy(pomdp_py.RolloutPolicy):
+        def get_all_actions(self, state=None, history=None):
+            return list(problem.all_actions)
+
+    agent = pomdp_py.Agent(pomdp_py.Histogram({"left": 0.5, "right": 0.5}), Policy(), T(), Z(), R())
+    for planner in (RTBSS(3), RTBSS(3, problem=problem)):
+        assert isinstance(planner, pomdp_py.Planner)
+        assert planner.plan(agent) == "listen"
+        assert planner.update(agent, "listen", "hear-left") is None
+        agent.set_belief(pomdp_py.Histogram({"left": 0.97, "right": 0.03}))
+        assert planner.plan(agent) == "open-right"
+        agent.set_belief(pomdp_py.Histogram({"left": 0.5, "right": 0.5}))
