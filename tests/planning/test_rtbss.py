@@ -335,6 +335,6 @@ def test_in_pomdp_pys_loop():
         assert isinstance(planner, pomdp_py.Planner)
         assert planner.plan(agent) == "listen"
         assert planner.update(agent, "listen", "hear-left") is None
-        agent.set_belief(pomdp_py.Histogram({"left": 0.97, "right": 0.03}))
+        agent.set_belief(pomdp_py.Histogram({"left": 0.999, "right": 0.001}))
         assert planner.plan(agent) == "open-right"
         agent.set_belief(pomdp_py.Histogram({"left": 0.5, "right": 0.5}))
