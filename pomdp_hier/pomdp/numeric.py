@@ -57,6 +57,8 @@ def is_nonnegative(value: Number) -> bool:
         >>> is_nonnegative(0.5), is_nonnegative(float("nan")), is_nonnegative("0.5")
         (True, False, False)
     """
+    if type(value) is float:  # the most frequent by far, and much quicker to tell than by isinstance of a number class
+        return value >= 0
     if is_symbolic(value):
         return value.is_negative is not True and value.is_real is not False
     return isinstance(value, (Real, Decimal)) and bool(value >= 0)  # type: ignore[operator]  # both compare with 0
@@ -82,7 +84,8 @@ def total(values: Iterable[Number]) -> Number:
         (1.0, Fraction(1, 1))
     """
     terms = list(values)
-    if any(isinstance(term, float) for term in terms) and all(isinstance(term, Real) for term in terms):
+    kinds = set(map(type, terms))
+    if any(issubclass(kind, float) for kind in kinds) and all(issubclass(kind, Real) for kind in kinds):
         try:
             return math.fsum(float(term) for term in terms)
         except (ValueError, OverflowError):  # infinities of both signs, or a partial sum out of range
