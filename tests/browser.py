@@ -29,8 +29,8 @@ SWITCHES = (
 
 
 @contextmanager
-def opened(page: Path) -> Iterator[Any]:
-    """A browser that has opened the page; it is closed afterwards."""
+def opened(page: Path | str) -> Iterator[Any]:
+    """A browser that has opened the file or address; it is closed afterwards."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -41,7 +41,7 @@ def opened(page: Path) -> Iterator[Any]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = webdriver.Chrome(options=options, service=Service(DRIVER))
     try:
-        browser.get(page.as_uri())
+        browser.get(page if isinstance(page, str) else page.as_uri())
         yield browser
     finally:
         browser.quit()
