@@ -1,6 +1,6 @@
 """POMDP: the models, the discount, the initial belief, terminal states and legal actions in one place."""
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -90,9 +90,9 @@ class POMDP:
         if not is_symbolic(discount) and not 0 <= discount <= 1:
             raise ModelError(f"discount: {discount} is outside [0, 1]")
         self.discount = discount
-        if isinstance(terminal, str) or isinstance(legal_actions, str):
-            wrong = terminal if isinstance(terminal, str) else legal_actions
-            raise ModelError(f"terminal, legal_actions: {wrong!r} is one string; give a list, [{wrong!r}]")
+        for name, given in (("terminal", terminal or ()), ("legal_actions", legal_actions)):
+            if isinstance(given, str) or not (callable(given) or isinstance(given, Iterable)):
+                raise ModelError(f"{name}: {given!r} is neither a list nor a function; give a list, [{given!r}]")
         self._is_terminal = terminal if callable(terminal) else frozenset(terminal or ()).__contains__
         if legal_by not in ("state", "observation", "belief"):
             raise ModelError(f"legal_by: {legal_by!r} is not one of 'state', 'observation', 'belief'")

@@ -6,6 +6,7 @@ import pytest
 
 from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, compare_updaters
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.planning.exact import value_iteration
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.checks import check_problem
 from pomdp_hier.problems import RoverState, cheese_maze, corridor, crying_baby, maze_4x3, rock_sample, tiger
@@ -171,3 +172,19 @@ def test_rock_sample_with_known_rocks_is_a_walk_by_the_good_ones():
 def test_rock_fields_that_cannot_be(arguments):
     with pytest.raises(ParameterError, match="rock_sample"):
         rock_sample(**arguments)
+
+
+def test_the_optimal_values_of_tiger_over_short_horizons():
+    # from an independent exact solver: b = (1/2, 1/2), discount 0.95
+    solution = value_iteration(tiger(), horizon=6)
+    values = [solution.value(tiger().initial_belief, to_go=t) for t in range(1, 7)]
+    assert values == pytest.approx([-1, -1.95, 2.3098, 1.795544, 2.763096, 4.428531], abs=1e-6)
+
+
+def test_the_optimal_values_of_the_corridor_by_hand():
+    # two steps: east finds the goal from one of three cells, and after "nothing" again from one of two
+    solution = value_iteration(corridor(), horizon=2)
+    start = corridor().initial_belief
+    assert solution.value(start, to_go=1) == pytest.approx(1 / 3)
+    assert solution.value(start) == pytest.approx(1 / 3 + 0.75 * 2 / 3 * 1 / 2)
+    assert solution.action(start) == "east"
