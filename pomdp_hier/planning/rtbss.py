@@ -139,7 +139,7 @@ class RTBSS(pomdp_py.Planner):
     def __reduce__(self) -> tuple[Any, ...]:
         """Only the settings: what was computed for a problem stays behind when a planner goes to another process."""
         names = ("depth", "lower_bound", "upper_bound", "tie", "prune", "updater", "budget")
-        named = ("engine", "tie_tolerance", "merge_tolerance")
+        named = ("engine", "tie_tolerance", "merge_tolerance", "problem")
         build = partial(type(self), **{name: getattr(self, name) for name in named})
         return build, tuple(getattr(self, name) for name in names)
 

@@ -98,7 +98,15 @@ def fringe_function(lower_bound: Any) -> Fringe:
             f"lower_bound: {brief(lower_bound)} is neither a name, a StopValue nor a callable "
             "(problem, belief) -> number"
         )
-    return lambda problem, belief, observation: function(problem, belief)
+    return _CallableFringe(function)
+
+
+@dataclass(frozen=True)
+class _CallableFringe:
+    function: Callable[[POMDP, Belief], Number]
+
+    def __call__(self, problem: POMDP, belief: Belief, observation: Hashable) -> Number:
+        return self.function(problem, belief)
 
 
 def _zero(problem: POMDP, belief: Belief, observation: Hashable) -> Number:

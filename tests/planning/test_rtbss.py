@@ -1,5 +1,7 @@
 """RTBSS against the golden values, enumeration and alpha vectors, whatever prunes it."""
 
+import copy
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -301,6 +303,19 @@ def test_refused_arguments(arguments, message):
         RTBSS(**arguments)
     with pytest.raises(ParameterError, match="names none of the problem's 3 actions"):
         RTBSS(2, StopValue("shout"), engine="arrays").decide(tiger())
+
+
+def _nothing(problem, belief):
+    return 0
+
+
+def test_planners_travel_to_other_processes():
+    for planner in (RTBSS(3, budget=10**6, tie="all"), RTBSS(2, StopValue("listen")), RTBSS(3, ConvexFringe(_nothing))):
+        before = planner.decide(tiger())
+        again = pickle.loads(pickle.dumps(planner))
+        assert repr(again) == repr(planner)
+        assert again.decide(tiger()) == before
+        assert copy.deepcopy(planner).budget == planner.budget
 
 
 def test_in_pomdp_pys_loop():
