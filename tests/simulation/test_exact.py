@@ -12,7 +12,7 @@ from pomdp_hier.beliefs import BayesUpdater
 from pomdp_hier.errors import ImpossibleObservationError, ParameterError, PlanningError
 from pomdp_hier.planning.policies import FirstAction, OptimalPolicy, RandomPolicy, ThresholdPolicy
 from pomdp_hier.pomdp import POMDP
-from pomdp_hier.simulation import policy_value
+from pomdp_hier.simulation import policy_value, simulate, simulate_in_pomdp_py
 
 F = Fraction
 
@@ -220,3 +220,20 @@ def test_the_optimal_policy_is_worth_what_it_says():
         assert float(policy_value(policy, problem, horizon=horizon)) == pytest.approx(
             policy.decide(problem).value, abs=1e-12
         )
+
+
+def test_equal_beliefs_after_different_observations_are_kept_apart():
+    def never_learns(belief, action, observation):
+        return belief
+
+    value = policy_value(look_once, sensor(F(4, 5)), updater=never_learns)
+    assert value.value == -1 + F(4, 5) * 10 - F(1, 5) * 20
+
+
+def test_what_is_seen_at_the_end_need_not_be_in_the_agents_model():
+    wait = {"reward": lambda s, a: 3, "terminal": ["end"], "legal_actions": ["wait"], "initial_belief": {"on": 1}}
+    agent = POMDP(transition=lambda s, a: s, observation=lambda s, a: "tick", **wait)
+    world = POMDP(transition=lambda s, a: "end", observation=lambda s, a: "bang", **wait)
+    assert policy_value(FirstAction(), agent, world).value == 3
+    assert simulate(FirstAction(), agent, world, n_episodes=2).values.tolist() == [3, 3]
+    assert simulate_in_pomdp_py(FirstAction(), agent, world, n_episodes=2).values.tolist() == [3, 3]
