@@ -281,20 +281,19 @@ class _Comparison:
         """The candidate's evidence and posterior, as it gives them: no distribution is a difference, not an error."""
         action, observation = history[-1]
         try:
-            if not self.is_function:
-                own = self.candidate.evidence(belief, action, observation)
-                self._compare_evidence(history, evidence, own)
-                evidence = own
+            own = evidence if self.is_function else self.candidate.evidence(belief, action, observation)
             answer: Any = self.function(belief, action, observation)
-        except ModelError as error:
+        except (ArithmeticError, LookupError, ValueError) as error:  # a ModelError is a ValueError
             self.max_difference = math.inf
             self._part(history, f"the candidate raised {type(error).__name__}: {error}")
             return evidence, None
+        if not self.is_function:
+            self._compare_evidence(history, evidence, own)
         if not isinstance(answer, (Belief, Mapping)):
             self.max_difference = math.inf
             self._part(history, f"the candidate returned {brief(answer)}, which is neither a Belief nor a mapping")
-            return evidence, None
-        return evidence, answer
+            return own, None
+        return own, answer
 
     def _agrees_on(self, history: History, expected: Belief, answer: Belief | Mapping[Any, Number]) -> bool:
         gap, state = self._gap(expected, answer)

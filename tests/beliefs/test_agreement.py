@@ -167,3 +167,13 @@ def test_deep_histories_do_not_recurse():
 def test_options_that_cannot_be_are_refused(options):
     with pytest.raises(ParameterError):
         compare_updaters(BayesUpdater(EXACT), bayes, EXACT, **options)
+
+
+def test_a_division_by_zero_in_the_candidate_is_a_difference_with_its_history():
+    def divides(belief, action, observation):
+        posterior = bayes(belief, action, observation)
+        return {state: p / (1 if action == "listen" else 0) for state, p in posterior.items()}
+
+    agreement = compare_updaters(BayesUpdater(EXACT), divides, EXACT, depth=2)
+    assert agreement.first_history == (("open-left", "hear-left"),)
+    assert "the candidate raised ZeroDivisionError" in agreement.reason

@@ -7,6 +7,7 @@ import sympy
 from pomdp_hier.beliefs import BayesUpdater, FullUpdater, assert_updaters_agree, compare_updaters
 from pomdp_hier.errors import ImpossibleObservationError, ModelError
 from pomdp_hier.hqs.belief import ClosedFormUpdater
+from pomdp_hier.hqs.examples import load_amazon12
 from pomdp_hier.hqs.model import (
     Descend,
     Found,
@@ -15,6 +16,7 @@ from pomdp_hier.hqs.model import (
     Search,
     SearchState,
     search_environment_from_guidance,
+    search_problem,
     search_problem_from_guidance,
     three_node,
 )
@@ -139,3 +141,15 @@ def test_it_is_for_the_agents_problem_alone():
         ClosedFormUpdater(EXACT).update(
             Belief({SearchState("c1", 1): 0.5, SearchState("c2", 1): 0.5}), Search(), Found()
         )
+
+
+@pytest.mark.parametrize("name", "ABCDE")
+def test_on_the_papers_hierarchies_it_is_bayes_to_rounding(name):
+    shop = load_amazon12()
+    tree = shop.hierarchies[name]
+    for item in range(12):
+        problem = search_problem(shop.similarity, tree, item, similarity="precomputed", delta=0.005)
+        agreement = assert_updaters_agree(
+            BayesUpdater(problem), ClosedFormUpdater(problem), problem, depth=int(tree.height) + 1, tolerance=1e-14
+        )
+        assert agreement.n_skipped == 0

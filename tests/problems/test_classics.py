@@ -188,3 +188,27 @@ def test_the_optimal_values_of_the_corridor_by_hand():
     assert solution.value(start, to_go=1) == pytest.approx(1 / 3)
     assert solution.value(start) == pytest.approx(1 / 3 + 0.75 * 2 / 3 * 1 / 2)
     assert solution.action(start) == "east"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_beliefs_are_those_of_dense_bayes_along_a_random_run(name):
+    problem, rng = ALL[name], np.random.default_rng(1)
+    states, updater, belief = problem.states, BayesUpdater(problem), problem.initial_belief
+    tabular = TabularUpdater(problem)
+    for _ in range(6):
+        actions = problem.actions(belief)
+        if not actions:
+            break
+        action = actions[int(rng.integers(len(actions)))]
+        observations = problem.observations(belief, action)
+        observation = observations[int(rng.integers(len(observations)))]
+        mass = np.zeros(len(states))
+        for s, p in belief.items():
+            for i, t in enumerate(states):
+                moved = p * problem.transition.probability(t, s, action)
+                mass[i] += moved * problem.observation.probability(observation, t, action)
+        dense = mass / mass.sum()
+        arrays = tabular.update(problem.compiled.vector(belief), action, observation)
+        belief = updater.update(belief, action, observation)
+        assert np.allclose([belief[s] for s in states], dense, atol=1e-14, rtol=0)
+        assert np.allclose(arrays, dense, atol=1e-14, rtol=0)
