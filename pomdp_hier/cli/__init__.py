@@ -13,12 +13,12 @@ import argparse
 import warnings
 from collections.abc import Sequence
 
-from pomdp_hier.cli import console, policies, reproduce, score, show
+from pomdp_hier.cli import compare, console, inspect, policies, reproduce, score, show, validate
 from pomdp_hier.errors import ParameterError, PomdpHierError, PomdpHierWarning
 
 __all__ = ["main"]
 
-_COMMANDS = (reproduce, score, policies, show)
+_COMMANDS = (reproduce, score, policies, compare, inspect, show, validate)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
