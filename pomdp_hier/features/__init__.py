@@ -1,6 +1,9 @@
 """What an item looks like: features, joined to items and checked, and how alike items and clusters are."""
 
 from pomdp_hier.features.affinity import affinity
+from pomdp_hier.features.frames import read_frame
+from pomdp_hier.features.join import IdMatch, join_rows, match_ids
+from pomdp_hier.features.loading import FeatureTable, load_features
 from pomdp_hier.features.similarity import (
     ClusterView,
     Cosine,
@@ -11,11 +14,14 @@ from pomdp_hier.features.similarity import (
     as_similarity,
 )
 from pomdp_hier.features.sums import cluster_sums
+from pomdp_hier.features.text import text_features
 from pomdp_hier.features.validation import check_features, check_similarity_matrix
 
 __all__ = [
     "ClusterView",
     "Cosine",
+    "FeatureTable",
+    "IdMatch",
     "InverseSquaredEuclidean",
     "NegativeEuclidean",
     "Precomputed",
@@ -25,4 +31,9 @@ __all__ = [
     "check_features",
     "check_similarity_matrix",
     "cluster_sums",
+    "join_rows",
+    "load_features",
+    "match_ids",
+    "read_frame",
+    "text_features",
 ]

@@ -1,6 +1,6 @@
 """Reading a table of numbers from Parquet (extra ``frames``)."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pomdp_hier.errors import FeatureError, MissingExtraError
 from pomdp_hier.features import _delimited, _memory
 
-__all__ = ["read"]
+__all__ = ["from_table", "open_table", "read"]
 
 
 def read(
@@ -20,6 +20,16 @@ def read(
     Raises:
         FeatureError: The file is damaged, claims more than ``limit`` bytes, or has a column that is no
             number.
+        MissingExtraError: pyarrow is not installed.
+    """
+    return from_table(open_table(stream, name, id_column, limit), name, id_column)
+
+
+def open_table(stream: IO[bytes], name: str, id_column: str | None, limit: int, wanted: Sequence[str] = ()) -> Any:
+    """The file as a pyarrow table: all of it, or the ids and the columns that are wanted.
+
+    Raises:
+        FeatureError: The file is damaged, claims more than ``limit`` bytes, or has no such column.
         MissingExtraError: pyarrow is not installed.
     """
     try:
@@ -33,10 +43,19 @@ def read(
         file = pq.ParquetFile(stream)
         columns = list(file.schema_arrow.names)
         position = _delimited.id_position(columns, name, id_column)
+        if wanted:
+            columns = [column for at, column in enumerate(columns) if at == position or column in wanted]
         _memory.require(8 * file.metadata.num_rows * max(1, len(columns)), limit, name)
-        table = file.read()
+        return file.read(columns=columns)
     except (pa.ArrowException, OSError) as error:
         raise FeatureError(f"{name}: a damaged Parquet file ({error}); write it again") from error
+
+
+def from_table(
+    table: Any, name: str, id_column: str | None
+) -> tuple[NDArray[np.generic], tuple[Hashable, ...] | None, tuple[str, ...]]:
+    """What `read` returns, of a pyarrow table."""
+    position = _delimited.id_position(table.column_names, name, id_column)
     ids = None
     if position is not None:
         ids = tuple(table.column(position).to_pylist())
@@ -55,7 +74,7 @@ def _common_type(table: Any, name: str) -> np.dtype[Any]:
         if not (kinds.is_integer(field.type) or kinds.is_floating(field.type) or kinds.is_boolean(field.type)):
             raise FeatureError(
                 f"{name}: column {field.name!r} is {field.type}, not a number; leave it out, or name it as the column "
-                f"of ids (id_column=, --id-column {field.name!r})"
+                f"of ids (id_column=, --id-column {field.name!r}) or of text or vectors (text=, embedding=)"
             )
         if column.null_count:
             row = column.is_null().to_pylist().index(True)

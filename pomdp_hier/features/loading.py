@@ -6,7 +6,7 @@ to hold is held against the memory there is before any of it is unpacked.
 
 import io
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from pomdp_hier.errors import FeatureError
+from pomdp_hier.errors import FeatureError, ParameterError
 from pomdp_hier.features import _archives, _delimited, _memory, _parquet
 
 __all__ = ["FeatureTable", "load_features"]
@@ -37,10 +37,13 @@ class FeatureTable:
 
 
 def load_features(
-    path: str | Path,
+    path: str | Path | IO[bytes],
     *,
     key: str | None = None,
     id_column: str | None = None,
+    text: str | Sequence[str] | None = None,
+    embedding: str | None = None,
+    tfidf: Mapping[str, Any] | None = None,
     memory: int | None = None,
 ) -> FeatureTable:
     """The features in a file: ``.npz`` (sparse or dense), ``.npy``, delimited text, or Parquet (extra ``frames``).
@@ -50,17 +53,26 @@ def load_features(
     every column is a number but the id column: ``id_column``, or else the first if it is called ``id``,
     ``item`` or ``item_id``. The same holds for the columns of a Parquet file.
 
+    Instead of numbers, a table may hold text or, in Parquet, vectors: see ``text`` and ``embedding``. A data frame in
+    memory is read by `pomdp_hier.features.read_frame`.
+
     Args:
-        path: The file, or ``-`` for standard input.
+        path: The file, ``-`` for standard input, or an open binary file.
         key: The array of a dense ``.npz`` to take.
         id_column: The column that holds the rows' ids.
+        text: The column whose TF-IDF to take (extra ``text``), or several, joined by a space; the others but the ids
+            are not read.
+        embedding: The column of a Parquet file that holds a vector an item, as lists.
+        tfidf: Options of `pomdp_hier.features.text_features`.
         memory: How many bytes the features may take; by default the memory that is available now. A
             ``.npy`` file of more than half of it stays on disk, memory-mapped.
 
     Raises:
         FeatureError: The file cannot be read, is cut off, is no feature file, holds what is no matrix of
             numbers, or claims to unpack to more than the memory.
-        MissingExtraError: The file is Parquet and the extra ``frames`` is not installed.
+        ParameterError: Both ``text`` and ``embedding`` are given.
+        MissingExtraError: The file is Parquet and the extra ``frames`` is not installed, or ``text`` is given and the
+            extra ``text`` is not.
 
     Example:
         >>> import tempfile
@@ -71,10 +83,17 @@ def load_features(
         >>> features.matrix.tolist(), features.ids
         ([[5.0, 3.0], [0.0, 5.0]], ('Harry Potter', 'Dunkirk'))
     """
-    name = "standard input" if str(path) == "-" else str(path)
+    if text is not None and embedding is not None:
+        raise ParameterError("text and embedding are given; features come from one of them")
+    if isinstance(path, (str, Path)):
+        name = "standard input" if str(path) == "-" else str(path)
+    else:
+        name = str(getattr(path, "name", "the open file"))
     limit = _memory.available() if memory is None else memory
     try:
         with _opened(path) as stream:
+            if text is not None or embedding is not None:
+                return _read_mixed(stream, name, id_column, text, embedding, tfidf, limit)
             matrix, ids, columns = _read(stream, name, key, id_column, limit)
     except OSError as error:
         reason = error.strerror or str(error)
@@ -82,8 +101,10 @@ def load_features(
     return FeatureTable(_checked(matrix, name, limit), ids, columns)
 
 
-def _opened(path: str | Path) -> IO[bytes]:
-    """The file as a seekable stream of bytes; standard input is read to its end first."""
+def _opened(path: str | Path | IO[bytes]) -> IO[bytes]:
+    """The file as a seekable stream of bytes; standard input and open files are read to their end first."""
+    if not isinstance(path, (str, Path)):
+        return io.BytesIO(path.read())
     if str(path) == "-":
         if sys.stdin is None:
             raise OSError("standard input is closed")
@@ -111,6 +132,30 @@ def _read(
             f"{_WRITERS[expected]}, or give it the name of what it is"
         )
     return _delimited.read(stream, name, id_column)
+
+
+def _read_mixed(
+    stream: IO[bytes],
+    name: str,
+    id_column: str | None,
+    text: str | Sequence[str] | None,
+    embedding: str | None,
+    tfidf: Mapping[str, Any] | None,
+    limit: int,
+) -> FeatureTable:
+    """The TF-IDF of columns of text, or the vectors in one, out of Parquet or delimited text."""
+    from pomdp_hier.features import frames
+
+    start = stream.read(8)
+    stream.seek(0)
+    if start.startswith(b"PAR1"):
+        wanted = [embedding] if embedding is not None else [text] if isinstance(text, str) else list(text or ())
+        table = _parquet.open_table(stream, name, id_column, limit, wanted)
+        return frames.from_arrow(table, name, id_column, text, embedding, tfidf, limit)
+    if text is None or start.startswith((b"PK", b"\x93NUMPY")):
+        kind = "vectors are read from" if text is None else "text is read from delimited text or"
+        raise FeatureError(f"{name}: it has no named columns of this kind: {kind} Parquet; leave the option out")
+    return frames.read_text_columns(stream, name, id_column, text, tfidf)
 
 
 _WRITERS = {

@@ -1,0 +1,204 @@
+"""Features out of tables with columns of several kinds: data frames, Parquet, CSV with text."""
+
+import io
+from collections.abc import Hashable, Mapping, Sequence
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pomdp_hier.errors import FeatureError, MissingExtraError, ParameterError, ReaderError
+from pomdp_hier.features import _delimited, _memory, _parquet
+from pomdp_hier.features.loading import FeatureTable
+from pomdp_hier.features.text import text_features
+
+__all__ = ["from_arrow", "read_frame", "read_text_columns"]
+
+
+def read_frame(
+    frame: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    id_column: str | None = None,
+    text: str | Sequence[str] | None = None,
+    embedding: str | None = None,
+    tfidf: Mapping[str, Any] | None = None,
+    memory: int | None = None,
+) -> FeatureTable:
+    """The features in a data frame of pandas, Polars, or whatever else narwhals knows (extra ``frames``).
+
+    By default every column is a number but that of the ids, and they make the matrix in their order; all float32 stays
+    float32. The ids are ``id_column``, or else the first column called ``id``, ``item`` or ``item_id``, or else the
+    index of a pandas frame, unless it just counts the rows.
+
+    Args:
+        frame: The table, one row an item.
+        columns: The columns of numbers to take, instead of all.
+        id_column: The column that holds the rows' ids.
+        text: Take the TF-IDF of this column instead, or of several, joined by a space.
+        embedding: Take the vectors in this column of lists instead.
+        tfidf: Options of `pomdp_hier.features.text_features`.
+        memory: How many bytes the features may take; by default the memory that is available now.
+
+    Raises:
+        FeatureError: A column is missing, has a gap, or is of another kind than expected.
+        ParameterError: More than one of ``columns``, ``text``, ``embedding`` is given.
+        MissingExtraError: narwhals or pyarrow is not installed, or scikit-learn for ``text``.
+
+    Example:
+        >>> import pandas as pd
+        >>> shelf = pd.DataFrame({"magic": [5, 0], "battles": [3, 5]}, index=["Harry Potter", "Dunkirk"])
+        >>> features = read_frame(shelf)
+        >>> features.matrix.tolist(), features.ids
+        ([[5.0, 3.0], [0.0, 5.0]], ('Harry Potter', 'Dunkirk'))
+    """
+    if sum(option is not None for option in (columns, text, embedding)) > 1:
+        raise ParameterError("columns, text and embedding are given; features come from one of them")
+    name = "the data frame"
+    table, index = _as_arrow(frame, name)
+    if columns is not None:
+        position = _delimited.id_position(table.column_names, name, id_column)
+        kept = [*([] if position is None else [table.column_names[position]]), *columns]
+        for column in columns:
+            _column(table, name, column)
+        table = table.select(list(dict.fromkeys(kept)))
+    found = from_arrow(table, name, id_column, text, embedding, tfidf, memory)
+    if found.ids is None and index is not None:
+        found = FeatureTable(found.matrix, index, found.columns)
+    return found
+
+
+def from_arrow(
+    table: Any,
+    name: str,
+    id_column: str | None,
+    text: str | Sequence[str] | None,
+    embedding: str | None,
+    tfidf: Mapping[str, Any] | None = None,
+    memory: int | None = None,
+) -> FeatureTable:
+    """The features in a pyarrow table; what `read_frame` says of frames holds for it.
+
+    Raises:
+        FeatureError: As `read_frame`.
+    """
+    limit = _memory.available() if memory is None else memory
+    if text is None and embedding is None:
+        _memory.require(8 * table.num_rows * max(1, table.num_columns), limit, name)
+        return FeatureTable(*_parquet.from_table(table, name, id_column))
+    position = _delimited.id_position(table.column_names, name, id_column)
+    ids = None if position is None else tuple(table.column(position).to_pylist())
+    if embedding is not None:
+        return FeatureTable(_embeddings(_column(table, name, embedding), name, embedding, limit), ids, None)
+    columns = [_column(table, name, column).to_pylist() for column in _names(text)]
+    return text_features(_joined(columns, name, _names(text)), ids=ids, name=name, **(tfidf or {}))
+
+
+def read_text_columns(
+    stream: IO[bytes],
+    name: str,
+    id_column: str | None,
+    text: str | Sequence[str],
+    tfidf: Mapping[str, Any] | None = None,
+) -> FeatureTable:
+    """The TF-IDF of columns of text in delimited text with a header; its other columns are not read.
+
+    Raises:
+        FeatureError: The text is no table in UTF-8, or has no such column.
+    """
+    from pomdp_hier.hierarchy.readers.tables import read_csv
+
+    try:
+        with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as characters:
+            table = read_csv(characters.read())
+    except (UnicodeDecodeError, ReaderError) as error:
+        raise FeatureError(f"{name}: no table of text in UTF-8 ({error}); give a CSV file with a header") from error
+    position = _delimited.id_position(table.columns, name, id_column)
+    wanted = _names(text)
+    for column in wanted:
+        _require_column(table.columns, name, column)
+    places = [table.columns.index(column) for column in wanted]
+    texts = [" ".join(row[place] for place in places) for row in table.rows]
+    ids = None if position is None else tuple(row[position] for row in table.rows)
+    return text_features(texts, ids=ids, name=name, **(tfidf or {}))
+
+
+def _as_arrow(frame: Any, name: str) -> tuple[Any, tuple[Hashable, ...] | None]:
+    """The frame as a pyarrow table, and the ids in the index of a pandas frame, if it has any."""
+    try:
+        import narwhals as nw
+        import pyarrow as pa
+    except ImportError as error:
+        raise MissingExtraError(
+            "a data frame needs narwhals and pyarrow; install them with: pip install 'pomdp-hier[frames]'"
+        ) from error
+    try:
+        known = nw.from_native(frame, eager_only=True)
+    except TypeError as error:
+        raise FeatureError(
+            f"{type(frame).__name__} is no data frame that narwhals knows; collect a lazy one, or give an array"
+        ) from error
+    try:
+        table = known.to_arrow()
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise FeatureError(f"{name}: a column holds things of several kinds ({error}); make it one kind") from error
+    index = nw.maybe_get_index(known)
+    ids = None if index is None else tuple(index.tolist())
+    table = table.select([column for column in known.columns if column in table.column_names])
+    return table, None if ids == tuple(range(table.num_rows)) else ids
+
+
+def _names(text: str | Sequence[str] | None) -> list[str]:
+    return [text] if isinstance(text, str) else list(text or ())
+
+
+def _require_column(columns: Sequence[str], name: str, column: str) -> None:
+    if column not in columns:
+        shown = ", ".join(columns[:10]) + (" and more" if len(columns) > 10 else "")
+        raise FeatureError(f"{name}: no column {column!r}; the columns are {shown}")
+
+
+def _column(table: Any, name: str, column: str) -> Any:
+    _require_column(table.column_names, name, column)
+    return table.column(column)
+
+
+def _joined(columns: Sequence[Sequence[Any]], name: str, names: Sequence[str]) -> list[str]:
+    """The texts of each row in one; a gap in one column is no word, a thing that is no text an error."""
+    for column, cells in zip(names, columns, strict=True):
+        wrong = next((row for row, cell in enumerate(cells) if cell is not None and not isinstance(cell, str)), None)
+        if wrong is not None:
+            raise FeatureError(f"{name}: row {wrong} of column {column!r} is {cells[wrong]!r}, expected text")
+    return [" ".join(cell for cell in row if cell is not None) for row in zip(*columns, strict=True)]
+
+
+def _embeddings(column: Any, name: str, label: str, limit: int) -> NDArray[np.floating[Any]]:
+    """A column of lists of numbers as a matrix; every list must be as long as the first."""
+    import pyarrow.compute as pc
+    import pyarrow.types as kinds
+
+    kind = column.type
+    if not (kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind)):
+        raise FeatureError(f"{name}: column {label!r} is {kind}, expected lists of numbers, one vector an item")
+    inner = kind.value_type
+    if not (kinds.is_floating(inner) or kinds.is_integer(inner)):
+        raise FeatureError(f"{name}: column {label!r} holds lists of {inner}, expected lists of numbers")
+    if column.null_count:
+        row = column.is_null().to_pylist().index(True)
+        raise FeatureError(f"{name}: no vector in row {row} of column {label!r}; fill it or drop the row")
+    lengths = pc.list_value_length(column).to_numpy()
+    odd = np.flatnonzero(lengths != lengths[:1])
+    if odd.size:
+        raise FeatureError(
+            f"{name}: the vector in row {odd[0]} of column {label!r} has {lengths[odd[0]]} numbers, that in row 0 has "
+            f"{lengths[0]}; all must be as long"
+        )
+    single = kinds.is_float32(inner) or kinds.is_float16(inner)
+    _memory.require((4 if single else 8) * int(lengths.sum()), limit, f"{name}, column {label!r}")
+    flat = pc.list_flatten(column)
+    if flat.null_count:
+        raise FeatureError(f"{name}: a vector in column {label!r} has a gap; fill it or drop the row")
+    matrix: NDArray[np.floating[Any]] = flat.to_numpy().astype(np.float32 if single else np.float64, copy=False)
+    if not matrix.size:
+        raise FeatureError(f"{name}: column {label!r} has no numbers; give at least one row and one number a row")
+    return matrix.reshape(len(lengths), -1)
