@@ -69,3 +69,19 @@ def sizes_and_seed(draw: st.DrawFn) -> tuple[np.random.Generator, int, int, int]
     """A generator and the numbers of states, actions and observations."""
     seed = draw(st.integers(0, 2**32 - 1))
     return np.random.default_rng(seed), *(draw(st.integers(1, n)) for n in (6, 3, 4))
+
+
+def errand(p: Any) -> POMDP:
+    """From the start go near or far, or stop; afterwards one may only stop, which ends it. A small problem by hand."""
+    prizes = {"start": 0, "near": Fraction(1, 2), "far": -1}
+    return POMDP(
+        transition=lambda s, a: {"near": p, "far": 1 - p} if a == "go" else "end",
+        observation=lambda s, a: {s: 1} if a == "go" else {"home": 1},
+        reward=lambda s, a, t: prizes[s] if a == "stop" and s != "end" else 0,
+        initial_belief={"start": 1},
+        terminal=["end"],
+        legal_actions=lambda s: ["go", "stop"] if s == "start" else ["stop"],
+        actions=["go", "stop"],
+        states=["start", "near", "far", "end"],
+        observations=["near", "far", "home"],
+    )

@@ -7,11 +7,10 @@ import pomdp_py
 import pytest
 import sympy
 
-from pomdp_hier.hqs.model import three_node
 from pomdp_hier.pomdp import POMDP, Belief, ObservationModel, State, TransitionModel
 from pomdp_hier.pomdp.checks import Fault, check_problem
 from pomdp_hier.problems import tiger
-from tests.random_problems import exact_arrays, random_arrays
+from tests.random_problems import errand, exact_arrays, random_arrays
 
 
 def two(**changes):
@@ -43,8 +42,8 @@ def the_one(problem):
         tiger(),
         tiger(accuracy=Fraction(17, 20)),
         tiger(accuracy=sympy.Symbol("p", positive=True), discount=1),
-        three_node(Fraction(3, 4)),
-        three_node(0.3),
+        errand(Fraction(3, 4)),
+        errand(0.3),
         random_arrays(np.random.default_rng(0), 5, 3, 4).problem(),
         exact_arrays(np.random.default_rng(0), 4, 2, 3).problem(),
     ],

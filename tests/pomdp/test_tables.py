@@ -4,11 +4,10 @@ from html.parser import HTMLParser
 import numpy as np
 import sympy
 
-from pomdp_hier.hqs.model import three_node
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.tables import Tables
 from pomdp_hier.problems import tiger
-from tests.random_problems import random_arrays
+from tests.random_problems import errand, random_arrays
 
 
 class Cells(HTMLParser):
@@ -29,17 +28,19 @@ class Cells(HTMLParser):
 
 
 def test_fractions_are_shown_as_fractions_and_columns_are_aligned():
-    problem = three_node(Fraction(3, 4), r1=Fraction(1, 2), r2=Fraction(3, 5))
-    tables = problem.tables()
-    search, descend = tables.T
-    assert search.title == "T(s, search, s')"
-    assert descend.cells[0][2:6] == (Fraction(9, 16), Fraction(3, 16), Fraction(1, 16), Fraction(3, 16))
-    lines = str(descend).splitlines()
-    assert lines[3].split() == ["<c0,1>", "0", "0", "9/16", "3/16", "1/16", "3/16", "0", "0"]
-    assert lines[5].split() == ["<c1,1>", *["–"] * 8]  # not legal at a leaf cluster
-    assert len({len(line) for line in lines[3:5]}) == 1
-    assert tables.R[0].cells[0][6:] == (0, -1) or tables.R[0].cells[0][6] == 0
-    assert "discount 1; start: <c0,1>: 1; terminal: <end,1>, <end,0>" in str(tables)
+    tables = errand(Fraction(3, 4)).tables()
+    go, stop = tables.T
+    assert go.title == "T(s, go, s')"
+    assert go.cells[0] == (0, Fraction(3, 4), Fraction(1, 4), 0)
+    lines = str(go).splitlines()
+    assert lines[3].split() == ["start", "0", "3/4", "1/4", "0"]
+    assert lines[4].split() == ["near", *["–"] * 4]  # not legal there
+    assert lines[6].split() == ["end", "0", "0", "0", "1"]
+    assert len({len(line) for line in lines[3:7]}) == 1
+    assert stop.cells[1] == (0, 0, 0, 1)
+    assert tables.R[1].cells[1] == (None, None, None, Fraction(1, 2))
+    assert [table.rows for table in tables.Z] == [("near", "far"), ("end",)]
+    assert "discount 1; start: start: 1; terminal: end" in str(tables)
 
 
 def test_rewards_by_state_and_action_are_one_table():
