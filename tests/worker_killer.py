@@ -1,0 +1,27 @@
+"""A stopping rule that kills the process it runs in, once: a worker that is lost in the middle of a run."""
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class KillsOnce:
+    """Descends down to a level; the first process other than ``spared`` that asks it at that level is killed."""
+
+    level: int
+    flag: Path
+    spared: int
+
+    def descend(self, eta: np.ndarray, sizes: np.ndarray, rewards: np.ndarray, level: int) -> np.ndarray:
+        if level == self.level and os.getpid() != self.spared:
+            try:
+                os.close(os.open(self.flag, os.O_CREAT | os.O_EXCL))
+            except FileExistsError:
+                pass
+            else:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return np.full(len(eta), level < self.level)
