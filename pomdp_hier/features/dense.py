@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.members import Floats, Ints, children_of, contains
+from pomdp_hier.features.memory import room_for
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.features.sums import cluster_sums
 from pomdp_hier.features.validation import Features, row_pieces, warn_degenerate_rows
@@ -28,6 +29,7 @@ _CANCELLED = 1e-3
 LARGEST = 1e150
 PIECE_PAIRS = 256
 GEMM_PAIRS = 2048
+UNSHARED = 1 << 18  # multiplications up to which OpenBLAS stays on the calling thread
 
 
 class DenseAffinity:
@@ -60,6 +62,7 @@ class DenseAffinity:
         self.hierarchy = hierarchy
         self.kind = kind
         n_items, n_columns = features.shape
+        self.batch_items = min(self.batch_items, max(1024, (1 << 21) // n_columns))
         self.centre = np.zeros(n_columns)
         self.largest = np.ones(n_items)
         self.lengths = np.ones(n_items)
@@ -69,7 +72,10 @@ class DenseAffinity:
             self._find_centre()
         else:
             self.centre = centre
-        self.sums = cluster_sums(hierarchy, self.rows, n_columns) if sums is None else sums
+        if sums is None:
+            room = room_for((hierarchy.n_nodes - n_items, n_columns), isinstance(features, np.memmap))
+            sums = cluster_sums(hierarchy, self.rows, n_columns, out=room)
+        self.sums = sums
 
     def _measure_rows(self) -> None:
         features = self.features
@@ -170,7 +176,7 @@ class DenseBatch:
     def table(self, nodes: Ints, rows: Ints | slice) -> Floats:
         """Returns the similarities ``[len(nodes), m]`` of these rows of the batch to the nodes: one matrix product."""
         positions, mine = self.positions[rows], self.rows[rows]
-        dots = self._vectors(nodes) @ mine.T
+        dots = _product(self._vectors(nodes), mine)
         inside = contains(self._tree, nodes[:, None], positions[None, :])
         sizes = self._tree.sizes[nodes]
         return finish(
@@ -225,6 +231,23 @@ class DenseBatch:
             self.rows.shape[1],
             lambda at: self.rows[rows[at[0]]] - self._vectors(nodes[at[0]]) / sizes[at[0], None],
         )
+
+
+def _product(left: Floats, right: Floats) -> Floats:
+    """Returns ``left @ right.T`` in tiles too small for BLAS to share among threads.
+
+    With as many threads as the machine happens to have, it would add up in another order and give other bits.
+    """
+    depth, width = min(left.shape[1], 256), min(len(left), 32)
+    height = max(1, UNSHARED // (depth * width))
+    product = np.zeros((len(left), len(right)))
+    for top in range(0, len(left), width):
+        for low in range(0, len(right), height):
+            tile = product[top : top + width, low : low + height]
+            for first in range(0, left.shape[1], depth):
+                columns = slice(first, first + depth)
+                tile += left[top : top + width, columns] @ right[low : low + height, columns].T
+    return product
 
 
 def _pair_dots(left: Floats, left_at: Ints, right: Floats, right_at: Ints, chosen: Ints, out: Floats) -> None:

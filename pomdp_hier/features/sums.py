@@ -85,9 +85,8 @@ def _add_upward(hierarchy: Hierarchy, sums: Floats) -> None:
             children = order[bounds[level] : bounds[level + 1]]
             parents = hierarchy.parent[children + n_items] - n_items
             first = np.flatnonzero(np.concatenate([[True], parents[1:] != parents[:-1]]))
-            ones = sp.csr_matrix(
-                (np.ones(len(children)), children, np.concatenate([first, [len(children)]])),
-                shape=(len(first), len(sums)),
-            )
-            sums[parents[first]] += ones @ sums
+            ends = np.concatenate([first, [len(children)]])
+            ones = sp.csr_matrix((np.ones(len(children)), children, ends), shape=(len(first), len(sums)))
+            for low in range(0, len(first), RUN):
+                sums[parents[first[low : low + RUN]]] += ones[low : low + RUN] @ sums
         level = top

@@ -1,5 +1,11 @@
 """The public functions: the paper's numbers, settings, and what is refused."""
 
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -243,3 +249,22 @@ def test_a_progress_bar_on_stderr_only(capsys):
         out, err = capsys.readouterr()
         assert out == ""
         assert "50/50" in err
+
+
+def test_the_same_bits_for_any_number_of_blas_threads():
+    program = """
+        import hashlib
+        from pomdp_hier.hqs.score import evaluate
+        from tests.hqs.test_score import dendrogram
+        tree, X = dendrogram(3000)
+        values = evaluate(X, tree, delta=0.02, engine="numpy", policy="descend").path_probabilities
+        print(hashlib.sha256(values.tobytes()).hexdigest())
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    root = Path(__file__).parents[2]
+    digests = set()
+    for threads in ("1", "2"):
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": threads, "PYTHONPATH": str(root)}
+        answer = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=root)
+        digests.add(answer.stdout)
+    assert len(digests) == 1
