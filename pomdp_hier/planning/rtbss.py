@@ -59,7 +59,8 @@ class RTBSS(pomdp_py.Planner):
             ``"bound"``.
         engine: ``"plain"``, a recursion with the problem's own numbers; ``"arrays"``, float64 on the compiled problem,
             all beliefs of one depth together; ``"auto"``: arrays for looking two or more actions ahead where all
-            numbers are floats and no callable is involved.
+            numbers are floats and no callable is involved. Arrays and named bounds list every state; where there are
+            too many, ``engine="plain"`` with ``prune=False`` visits only what the look-ahead can reach.
         tie_tolerance: values this close to the best count as tied; 0 compares exactly.
         merge_tolerance: beliefs with the same depth to go are expanded once if all probabilities agree to this; 0 means
             equal beliefs only, ``None`` switches it off.

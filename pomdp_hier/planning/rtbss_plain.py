@@ -174,7 +174,8 @@ class PlainSearch:
         seen = observation if self.problem.legal_by == "observation" else None
         if self.merge_tolerance == 0:
             return belief, seen, depth
-        cells = frozenset((state, round(float(p) / self.merge_tolerance)) for state, p in belief.items())
+        width = self.merge_tolerance  # exact numbers are compared exactly
+        cells = frozenset((state, round(p / width) if isinstance(p, float) else p) for state, p in belief.items())
         return cells, seen, depth
 
 

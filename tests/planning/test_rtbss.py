@@ -305,6 +305,20 @@ def test_refused_arguments(arguments, message):
         RTBSS(2, StopValue("shout"), engine="arrays").decide(tiger())
 
 
+def test_endless_problems_are_searched_as_far_as_one_looks():
+    endless = POMDP(
+        transition=lambda s, a: {s + 1: 0.5, s - 1: 0.5} if a == "walk" else s,
+        observation=lambda next_state, a: next_state % 2,
+        reward=lambda s, a: s if a == "cash" else 0,
+        initial_belief={0: 1},
+        discount=0.9,
+        legal_actions=["cash", "walk"],
+    )
+    decision = RTBSS(4, engine="plain", prune=False, merge_tolerance=1e-9).decide(endless)
+    assert decision.value == pytest.approx(exact_value(endless, horizon=4), abs=1e-12)
+    assert "states" not in endless.__dict__
+
+
 def _nothing(problem, belief):
     return 0
 
