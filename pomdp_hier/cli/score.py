@@ -2,14 +2,21 @@
 
 import argparse
 import json
+import math
+import os
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier.cli import console, inputs, tables, trees
+from pomdp_hier.cli.trees import plain_label
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
+    from pomdp_hier.hqs.baselines import Appraisal
     from pomdp_hier.hqs.result import HQSResult
 
 NAME = "score"
@@ -18,6 +25,7 @@ EXAMPLES = (
     "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
     "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv -",
     "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv - --delta 0.005 --out items.csv --force",
+    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv - --sample-size 0.5 --random-state 1",
 )
 
 _COUNTED = {
@@ -27,14 +35,36 @@ _COUNTED = {
 }
 
 
+_CHEAP, _SHUFFLES = 5_000, 8
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     inputs.add_input_options(parser)
-    inputs.add_setting_options(parser)
+    inputs.add_setting_options(parser, calibrated=True)
     add = parser.add_argument
     add("--policy", default="one-step", metavar="NAME", help="the searcher's policy (default: one-step)")
     add("--engine", choices=("auto", "numpy", "numba"), default="auto", help="what computes (default: auto)")
+    add("--sample-size", metavar="N", help="score a sample only: a number of items, or a fraction of them such as 0.1")
+    add("--target-error", type=float, metavar="X", help="sample until the 95%% interval is as narrow as +- X")
+    add("--sampling", choices=("stratified", "simple"), default="stratified", help="how to draw (default: stratified)")
+    add("--random-state", type=int, metavar="N", help="the seed of the draw (default: another one each time)")
+    add(
+        "--dask",
+        nargs="?",
+        const="",
+        metavar="ADDRESS",
+        help="score on the workers of this Dask scheduler, or of one started here with a process a CPU; FEATURES is a "
+        ".npy or .parquet file, or a folder of them, that every worker sees; write it as --dask=ADDRESS or last",
+    )
     add("--top", type=int, default=5, metavar="N", help="list the N worst and the N best items (default: 5)")
+    add(
+        "--shuffles",
+        type=int,
+        metavar="N",
+        help="hold the score against N trees with shuffled items, the best stops in hindsight and no tree at all; 0 "
+        f"for none of this (default: {_SHUFFLES}, or 0 above {_CHEAP:,} items)",
+    )
     add("--out", metavar="PATH", help="write a row an item to .csv, .parquet or .json; - is CSV on standard output")
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the result as JSON")
@@ -44,20 +74,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Scores the hierarchy."""
     _check_usage(options)
-    from pomdp_hier.hqs.score import evaluate
-
-    X, tree, ids = inputs.read_inputs(options)
-    result = evaluate(
-        X,
-        tree,
-        similarity=options.similarity,
-        delta=options.delta,
-        nu=options.nu,
-        tie=options.tie,
-        policy=options.policy,
-        engine=options.engine,
-        progress=not options.quiet and console.on_terminal(),
-    )
+    result, tree, ids = _evaluated(options)
     by_id = trees.read_names(options.names)
     names = [by_id.get(str(name), str(name)) for name in ids]
     if options.out is not None:
@@ -68,11 +85,86 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _evaluated(options: argparse.Namespace) -> tuple["HQSResult", "Hierarchy", Sequence[Any]]:
+    """The result, the tree and the items' ids."""
+    settings: dict[str, Any] = {
+        "similarity": options.similarity,
+        "delta": options.delta,
+        "nu": options.nu,
+        "tie": options.tie,
+        "policy": options.policy,
+        "engine": options.engine,
+        "progress": not options.quiet and console.on_terminal(),
+    }
+    if options.dask is not None:
+        from pomdp_hier.hqs.distributed import evaluate_distributed, local_cluster
+
+        tree = trees.read_tree(options)
+        workers: Any = nullcontext() if options.dask else local_cluster(os.cpu_count() or 1)
+        with workers as cluster:
+            address = options.dask or cluster.scheduler_address
+            result = evaluate_distributed(
+                options.features, tree, client=address, id_column=options.id_column, **settings
+            )
+        return result, tree, trees.item_ids(tree)
+    from pomdp_hier.hqs.calibrate import resolve_delta
+    from pomdp_hier.hqs.score import evaluate
+
+    found = inputs.read_joined(options)
+    X, tree, ids = found.features, found.tree, found.ids
+    settings = {name: getattr(options, name) for name in ("similarity", "delta", "nu", "tie", "policy", "engine")}
+    settings, calibration = resolve_delta(X, tree, settings)
+    result = evaluate(X, tree, progress=not options.quiet and console.on_terminal(), **settings)
+    by_id = trees.read_names(options.names)
+    names = [by_id.get(str(name), plain_label(name)) for name in ids]
+    if options.out is not None:
+        tables.write_table(options.out, _item_table(result, tree, ids, names if by_id else None), options.force)
+    if options.out != "-":
+        appraisal = None if options.quiet else _appraisal(X, tree, settings, options.shuffles)
+        said = _Said(result, tree, names, found.joined, calibration is not None, appraisal)
+        for line in _lines(said, options):
+            print(line)
+    return 0
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What there is to print."""
+
+    result: "HQSResult"
+    tree: "Hierarchy"
+    names: Sequence[str]
+    joined: str
+    calibrated: bool
+    appraisal: "Appraisal | None"
+
+
+def _appraisal(X: Any, tree: "Hierarchy", settings: dict[str, Any], shuffles: int | None) -> "Appraisal | None":
+    """What the score is held against; none by default for a tree where that takes long."""
+    if shuffles is None:
+        shuffles = _SHUFFLES if tree.n_items <= _CHEAP else 0
+    if not shuffles:
+        return None
+    from pomdp_hier.hqs.baselines import appraise
+    from pomdp_hier.hqs.diagnostics_walk import already_told
+
+    with already_told():
+        return appraise(X, tree, n_shuffles=shuffles, **settings)
+
+
 def _check_usage(options: argparse.Namespace) -> None:
     """Raises for options that contradict each other, before anything is read."""
     inputs.check_inputs(options)
-    if options.top < 0:
-        raise ParameterError(f"--top {options.top}: give 0 or more")
+    for name in ("top", "shuffles"):
+        if (getattr(options, name) or 0) < 0:
+            raise ParameterError(f"--{name} {getattr(options, name)}: give 0 or more")
+    if options.dask is not None:
+        sampled = options.sample_size is not None or options.target_error is not None
+        if sampled or options.features == "-" or options.key is not None:
+            raise ParameterError(
+                "--dask scores every item of .npy or Parquet files; leave out --sample-size, --target-error and --key, "
+                "and give FEATURES as a path"
+            )
     if options.out == "-" and (options.json or options.quiet):
         raise ParameterError("--out - prints the items alone; leave out --json and --quiet")
     if options.out is not None:
@@ -84,39 +176,41 @@ def _item_table(
 ) -> Mapping[str, Sequence[Any]]:
     """The columns of ``--out``."""
     nodes = [tree.labels[node] if tree.labels is not None else node for node in result.stop_nodes.tolist()]
-    columns: dict[str, Sequence[Any]] = {"item": range(tree.n_items), "id": [_plain(name) for name in ids]}
+    items = result.sampled_items.tolist()
+    columns: dict[str, Sequence[Any]] = {"item": items, "id": [_plain(ids[item]) for item in items]}
     if names is not None:
-        columns["name"] = names
+        columns["name"] = [names[item] for item in items]
     return columns | {
         "value": result.values.tolist(),
         "stop_node": result.stop_nodes.tolist(),
-        "stop_label": [_plain(name) for name in nodes],
+        "stop_label": [plain_label(name) for name in nodes],
         "stop_level": result.stop_levels.tolist(),
         "path_probability": result.path_probabilities.tolist(),
         "reward": result.rewards.tolist(),
     }
 
 
-def _plain(name: Any) -> str:
-    return " / ".join(map(str, name)) if isinstance(name, tuple) else str(name)
-
-
-def _lines(result: "HQSResult", tree: "Hierarchy", names: Sequence[str], options: argparse.Namespace) -> Iterable[str]:
+def _lines(said: _Said, options: argparse.Namespace) -> Iterable[str]:
     """What is printed about a result."""
+    result, tree, names = said.result, said.tree, said.names
     if options.quiet:
         yield f"{result.score!r}"
         return
     values = result.values.tolist()
     order = sorted(range(len(values)), key=lambda item: values[item])
     counts = _counts(result, tree)
+    settings = {name: getattr(options, name) for name in ("similarity", "delta", "nu", "tie", "policy")}
+    settings["delta"] = result.config["delta"]
     if options.json:
         worst, best = order[: options.top], order[::-1][: options.top]
         summary = {
             "score": result.score,
-            "settings": {name: getattr(options, name) for name in ("similarity", "delta", "nu", "tie", "policy")},
+            "settings": settings | {"calibrated": said.calibrated},
+            "joined_by": said.joined,
             "n_items": tree.n_items,
             "n_clusters": int(tree.is_cluster.sum()),
             **counts,
+            **({} if said.appraisal is None else {"appraisal": _figures(said.appraisal)}),
             "worst": [{"item": item, "name": names[item], "value": values[item]} for item in worst],
             "best": [{"item": item, "name": names[item], "value": values[item]} for item in best],
         }
@@ -125,16 +219,50 @@ def _lines(result: "HQSResult", tree: "Hierarchy", names: Sequence[str], options
     yield f"HQS {result.score:.6f}"
     yield (
         f"  {tree.n_items:,} items, {int(tree.is_cluster.sum()):,} clusters, {options.similarity}, "
-        f"delta {options.delta:g}, nu {options.nu:g}, tie {options.tie}, policy {options.policy}"
+        f"delta {settings['delta']:g}{' (calibrated)' if said.calibrated else ''}, nu {options.nu:g}, "
+        f"tie {options.tie}, policy {options.policy}; rows joined to items by {said.joined}"
     )
+    if said.appraisal is not None:
+        yield from _beside(said.appraisal)
     for name, count in counts.items():
-        yield f"  {count:>9,} {_COUNTED[name]} ({count / tree.n_items:.1%})"
+        yield f"  {count:>9,} {_COUNTED[name]} ({count / len(values):.1%})"
     for heading, chosen in (("worst", order[: options.top]), ("best", order[::-1][: options.top])):
         if chosen:
             yield f"{heading} items"
-            for item in chosen:
-                where = f"stops at level {result.stop_levels[item]}"
-                yield f"  {values[item]:>9.4f}  {where}  {console.printable(names[item])[:60]}"
+            for row in chosen:
+                where = f"stops at level {result.stop_levels[row]}"
+                yield f"  {values[row]:>9.4f}  {where}  {console.printable(names[items[row]])[:60]}"
+
+
+def _sampled(result: "HQSResult") -> dict[str, Any]:
+    """What the JSON of a sample says besides; null where the error is not known."""
+    if result.sample is None:
+        return {}
+    known = math.isfinite(result.standard_error)
+    return {
+        "n_sampled": result.n_sampled,
+        "standard_error": result.standard_error if known else None,
+        "interval": list(result.interval()) if known else None,
+        "coverage": result.config.get("coverage", "95 %"),
+        "random_state": result.config["random_state"],
+    }
+
+
+def _beside(found: "Appraisal") -> Iterable[str]:
+    """What the score is held against, in one line, and what that says."""
+    spread = "" if math.isnan(found.shuffled_sd) else f" (SD {found.shuffled_sd:.4f}, {found.n_shuffles} shuffles)"
+    right = "" if math.isnan(found.first_branch) else f", first branch right for {found.first_branch:.1%}"
+    yield (
+        f"  beside it: no tree {found.search_root:.4f}, shuffled items {found.shuffled:.4f}{spread}, "
+        f"ceiling {found.ceiling:.4f}{right}"
+    )
+    for sentence in found.sentences():
+        yield f"  {sentence}"
+
+
+def _figures(found: "Appraisal") -> dict[str, Any]:
+    """The figures for JSON, which knows no NaN."""
+    return {name: None if value != value else value for name, value in found.to_dict().items()}
 
 
 def _counts(result: "HQSResult", tree: "Hierarchy") -> dict[str, int]:

@@ -217,7 +217,8 @@ def test_a_worker_killed_in_mid_run_costs_no_results(case, folder, cluster, tmp_
 
 
 def test_one_worker_gives_the_bits_of_one_process(case, folder):
-    X, tree = case
+    _, tree = case
+    options = {"delta": 0.1, "engine": "numpy", "partition_items": 100}
     with local_cluster(1) as running:
-        result = evaluate_distributed(folder, tree, client=running.scheduler_address, delta=0.1, partition_items=100)
-    np.testing.assert_array_equal(result.values, evaluate(X, tree, delta=0.1).values)
+        result = evaluate_distributed(folder, tree, client=running.scheduler_address, **options)
+    np.testing.assert_array_equal(result.values, evaluate_distributed(folder, tree, **options).values)
