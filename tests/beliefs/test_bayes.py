@@ -85,3 +85,22 @@ def test_terminal_states_stay_where_they_are():
     updater = BayesUpdater(problem)
     belief = updater.update(updater.update(problem.initial_belief, "go", "dark"), "go", "dark")
     assert belief["done"] == Fraction(3, 4)
+
+
+def test_ways_to_one_state_add_up_where_the_observation_depends_on_the_state_left():
+    half = Fraction(1, 2)
+    problem = POMDP(
+        transition=lambda s, a: {"here": half, "there": half},
+        observation=lambda t, a, s: {"moved": Fraction(3, 4), "quiet": Fraction(1, 4)} if t != s else {"quiet": 1},
+        reward=lambda s, a: 0,
+        initial_belief={"here": Fraction(1, 3), "there": Fraction(2, 3)},
+        legal_actions=["go"],
+    )
+    updater = BayesUpdater(problem)
+    # quiet in "here": stayed with 1/3 * 1/2, came from "there" with 2/3 * 1/2 * 1/4
+    quiet = {"here": Fraction(1, 6) + Fraction(1, 12), "there": Fraction(1, 3) + Fraction(1, 24)}
+    evidence = sum(quiet.values())
+    assert updater.evidence(problem.initial_belief, "go", "quiet") == evidence
+    posterior = updater.update(problem.initial_belief, "go", "quiet")
+    assert dict(posterior) == {state: mass / evidence for state, mass in quiet.items()}
+    assert {o: b for o, _, b in updater.branches(problem.initial_belief, "go")}["quiet"] == posterior
