@@ -1,24 +1,22 @@
 """The command line: ``pomdp-hier COMMAND``, one module a command.
 
-A command is a module with ``NAME``, ``SUMMARY``, ``EXAMPLES``, ``configure(parser)`` and ``run(options) ->
-exit code``. It imports what it works with inside ``run``, so that ``--help`` and a slip in an option are
-answered at once.
+A command is a module with ``NAME``, ``SUMMARY``, ``EXAMPLES``, ``configure(parser)`` and ``run(options) -> exit code``.
+It imports what it works with inside ``run``, so that ``--help`` and a slip in an option are answered at once.
 
-Exit codes: 0 done, 1 cannot be done, 2 wrong usage, 3 a check failed, 130 interrupted, 141 the reader of
-    the output has
-gone.
+Exit codes: 0 done, 1 cannot be done, 2 wrong usage, 3 a check failed, 130 interrupted, 141 the reader of the output
+has gone.
 """
 
 import argparse
 import warnings
 from collections.abc import Sequence
 
-from pomdp_hier.cli import compare, console, inspect, policies, reproduce, score, show, validate
+from pomdp_hier.cli import compare, completion, console, inspect, policies, report, reproduce, score, show, validate
 from pomdp_hier.errors import ParameterError, PomdpHierError, PomdpHierWarning
 
-__all__ = ["main"]
+__all__ = ["build_parser", "main"]
 
-_COMMANDS = (reproduce, score, policies, compare, inspect, show, validate)
+_COMMANDS = (reproduce, score, report, compare, inspect, policies, show, validate, completion)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -29,13 +27,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Example:
         >>> main(["show", "C", "--ascii"])
-        Hier-C: 12 items, 3 clusters, 2 without clusters below, height 1 c2 (12 items) |- c0 (2 items): Biker
-        Boot Straps, Silver Cloth `- c1 (10 items): Women Boots, Shoe Cream, Women Runner, Whitener,
-        Sneaker, Jewel Solution, Dye Kit, ... 0
+        Hier-C: 12 items, 3 clusters, 2 without clusters below, height 1
+        c2 (12 items)
+        |- c0 (2 items): Biker Boot Straps, Silver Cloth
+        `- c1 (10 items): Women Boots, Shoe Cream, Women Runner, Whitener, Sneaker, Jewel Solution, Dye Kit, ...
+        0
     """
     console.prepare()
     try:
-        options = _parser().parse_args(argv)
+        options = build_parser().parse_args(argv)
     except SystemExit as stop:  # argparse ends the process itself; a caller of main gets a code
         return stop.code if isinstance(stop.code, int) else 2
     with warnings.catch_warnings():
@@ -65,7 +65,8 @@ def _run(options: argparse.Namespace) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
+    """The parser of the whole command line."""
     from pomdp_hier import __version__
 
     parser = argparse.ArgumentParser(

@@ -1,17 +1,26 @@
 """What every command that scores takes: the features, the tree, and the searcher's settings."""
 
 import argparse
+import warnings
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier.cli import trees
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import DataWarning, FeatureError, ParameterError
 
 if TYPE_CHECKING:
-    from pomdp_hier.features.loading import FeatureTable
     from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["add_input_options", "add_reading_options", "add_setting_options", "check_inputs", "read_inputs"]
+__all__ = [
+    "Inputs",
+    "add_input_options",
+    "add_reading_options",
+    "add_setting_options",
+    "check_inputs",
+    "read_inputs",
+    "read_joined",
+]
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
@@ -23,20 +32,42 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
         help="one row an item: .npz (sparse or dense), .npy, delimited text with a header, .parquet, or - for "
         "standard input",
     )
-    add("tree", metavar="TREE", help="the hierarchy: .json (edges or children lists), .npy (linkage), or -")
+    add(
+        "tree",
+        metavar="TREE",
+        help="the hierarchy: JSON, Newick, a table of parents, edges or paths, lines of paths, a linkage matrix, or -",
+    )
     add_reading_options(parser)
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
     """Adds how to read FEATURES and TREE."""
-    add = parser.add_argument
+    add = parser.add_argument_group("how to read the features").add_argument
     add("--key", metavar="NAME", help="the array of a dense .npz to take (default: X, or the only one)")
     add("--id-column", metavar="NAME", help="the column of ids (default: id, item or item_id, if there is one)")
+    add(
+        "--text-column",
+        metavar="NAME",
+        action="append",
+        help="take the TF-IDF of this column of text; given several times, of all of them together",
+    )
+    add("--embedding-column", metavar="NAME", help="take the vectors in this column of a Parquet file")
+    add("--min-df", type=int, metavar="N", help="text: leave out terms that fewer than N items have (default: 1)")
+    add("--ngrams", type=int, metavar="N", help="text: count runs of up to N words as terms (default: 1)")
+    add("--sublinear", action="store_true", default=None, help="text: a word said often counts less than so often")
+    add("--stop-words", choices=("english",), help="text: leave out common words")
+    add(
+        "--join",
+        choices=("auto", "id", "position"),
+        default="auto",
+        help="which row belongs to which item: by the ids of both files, or the k-th row to the k-th item (default: "
+        "by id where the features have ids, unless the tree's items are plain numbers that none of them is)",
+    )
     trees.add_tree_options(parser)
 
 
-def add_setting_options(parser: argparse.ArgumentParser) -> None:
-    """Adds what guides the searcher."""
+def add_setting_options(parser: argparse.ArgumentParser, *, calibrated: bool = False) -> None:
+    """Adds what guides the searcher; ``calibrated`` is for commands that can fit the temperature to the tree."""
     add = parser.add_argument
     add(
         "--similarity",
@@ -44,7 +75,13 @@ def add_setting_options(parser: argparse.ArgumentParser) -> None:
         choices=("cosine", "inverse_sqeuclidean", "negative_euclidean", "precomputed"),
         help="what guides the searcher (default: cosine); precomputed: FEATURES is an N x N matrix",
     )
-    add("--delta", type=float, default=0.01, metavar="X", help="the temperature of the guidance (default: 0.01)")
+    add(
+        "--delta",
+        type=_temperature if calibrated else float,
+        default=0.01,
+        metavar="X",
+        help="the temperature of the guidance (default: 0.01)" + ("; or calibrated" if calibrated else ""),
+    )
     add("--nu", type=float, default=1.0, metavar="X", help="its growth a level (default: 1)")
     add("--tie", choices=("descend", "search"), default="descend", help="what a tie does (default: descend)")
 
@@ -59,25 +96,119 @@ def check_inputs(options: argparse.Namespace) -> None:
         raise ParameterError("FEATURES and TREE cannot both be -; give one of them as a file")
 
 
+def _temperature(text: str) -> float | str:
+    """The argument of ``--delta``.
+
+    >>> _temperature("0.02"), _temperature("calibrated")
+    (0.02, 'calibrated')
+    """
+    if text == "calibrated":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor 'calibrated'") from None
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """What FEATURES and TREE hold.
+
+    Attributes:
+        features: The features, one row an item, in the order of the tree's items.
+        tree: The tree.
+        ids: The id of each item.
+        joined: How rows and items were brought together: ``"id"`` or ``"position"``.
+    """
+
+    features: Any
+    tree: "Hierarchy"
+    ids: tuple[Hashable, ...]
+    joined: str
+
+
 def read_inputs(options: argparse.Namespace) -> tuple[Any, "Hierarchy", tuple[Hashable, ...]]:
     """The features in the order of the tree's items, the tree, and the items' ids.
 
     Raises:
         PomdpHierError: A file cannot be read, or the two do not belong together.
     """
+    found = read_joined(options)
+    return found.features, found.tree, found.ids
+
+
+def read_joined(options: argparse.Namespace) -> Inputs:
+    """The same, and how the rows were joined to the items.
+
+    Raises:
+        PomdpHierError: As `read_inputs`.
+    """
     from pomdp_hier.features.loading import load_features
+    from pomdp_hier.hierarchy.wording import listed
 
-    tree = trees.read_tree(options)
-    table = load_features(options.features, key=options.key, id_column=options.id_column)
-    ids = trees.item_ids(tree)
-    return _in_item_order(table, ids, options.similarity), tree, ids
+    tfidf = {name: getattr(options, name) for name in ("min_df", "ngrams", "sublinear", "stop_words")}
+    tfidf = {name: value for name, value in tfidf.items() if value is not None}
+    if tfidf and not options.text_column:
+        raise ParameterError(f"--{next(iter(tfidf)).replace('_', '-')} is for text; say which with --text-column NAME")
+    table = load_features(
+        options.features,
+        key=options.key,
+        id_column=options.id_column,
+        text=options.text_column,
+        embedding=options.embedding_column,
+        tfidf=tfidf,
+    )
+    n_rows = int(table.matrix.shape[0])
+    numbered = table.ids is None or {str(name) for name in table.ids} == set(map(str, range(n_rows)))
+    file = trees.read_tree_file(options, n_rows if numbered else None)
+    ids = trees.item_ids(file.tree)
+    rows = None if table.ids is None or options.join == "position" else _rows(table.ids, ids, options)
+    if rows is None and options.join == "id":
+        raise FeatureError(f"{options.features}: has no column of ids; name one with --id-column, or leave --join id")
+    if rows is None:
+        if options.join == "auto" and table.ids is None and not file.ordered and not _are_numbers(ids):
+            warnings.warn(
+                f"the features have no ids: row k is taken for the k-th item of the tree file ({listed(ids, limit=3)});"
+                " give a column of ids, or --join position if that is right",
+                DataWarning,
+                stacklevel=2,
+            )
+        return Inputs(table.matrix, file.tree, ids, "position")
+    matrix = table.matrix[rows][:, rows] if options.similarity == "precomputed" else table.matrix[rows]
+    return Inputs(matrix, file.tree, ids, "id")
 
 
-def _in_item_order(table: "FeatureTable", ids: Sequence[Any], similarity: str) -> Any:
-    """The rows in the order of the tree's items if the file says which is whose, else as they are."""
-    if table.ids is None:
-        return table.matrix
-    from pomdp_hier.features.join import join_rows
+def _rows(row_ids: "Sequence[Hashable]", ids: "Sequence[Hashable]", options: argparse.Namespace) -> Any:
+    """The feature row of each item by id; None if none fits and the items are plain numbers.
 
-    rows = join_rows(table.ids, ids)
-    return table.matrix[rows][:, rows] if similarity == "precomputed" else table.matrix[rows]
+    Raises:
+        FeatureError: Some do not match; lists what is missing, surplus or doubled.
+    """
+    from pomdp_hier.features.join import join_rows, match_ids
+
+    if any(isinstance(name, tuple) for name in ids):
+        row_ids, ids = _as_paths(row_ids, ids, options.sep)
+    if options.join == "auto" and _are_numbers(ids) and (match_ids(row_ids, ids).rows < 0).all():
+        return None
+    return join_rows(row_ids, ids)
+
+
+def _as_paths(
+    row_ids: "Sequence[Hashable]", ids: "Sequence[Hashable]", sep: str | None
+) -> "tuple[Sequence[Hashable], Sequence[Hashable]]":
+    """Rows' ids beside items that are paths: the last names if these tell the items apart and are meant, else paths."""
+    last = [name[-1] if isinstance(name, tuple) and name else name for name in ids]
+    if len(set(last)) == len(last) and not set(last).isdisjoint(row_ids):
+        return row_ids, last
+    texts = [name for name in row_ids if isinstance(name, str)]
+    mark = sep or next((mark for mark in (">", "|", "/") if any(mark in text for text in texts)), ">")
+
+    def parted(name: Hashable) -> Hashable:
+        return tuple(filter(None, map(str.strip, name.split(mark)))) if isinstance(name, str) else name
+
+    return [parted(name) for name in row_ids], ids
+
+
+def _are_numbers(ids: "Sequence[Hashable]") -> bool:
+    """Whether items are called by the numbers of their rows, ``0..N-1``, also as text."""
+    return all(str(name) == str(row) for row, name in enumerate(ids))

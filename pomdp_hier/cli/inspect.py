@@ -25,11 +25,9 @@ EXAMPLES = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
     add = parser.add_argument
-    add("tree", metavar="TREE", help="the hierarchy: .json (edges or children lists), .npy (linkage), or -")
+    add("tree", metavar="TREE", help="the hierarchy: JSON, Newick, a table, paths, a linkage matrix, or -")
     add("features", metavar="FEATURES", nargs="?", help="one row an item: .npz, .npy, delimited text, .parquet, or -")
-    add("--key", metavar="NAME", help="the array of a dense .npz to take (default: X, or the only one)")
-    add("--id-column", metavar="NAME", help="the column of ids (default: id, item or item_id, if there is one)")
-    trees.add_tree_options(parser)
+    inputs.add_reading_options(parser)
     inputs.add_setting_options(parser)
     add("--policy", default="one-step", metavar="NAME", help="the searcher's policy (default: one-step)")
     add("--calibrate", action="store_true", help="take the temperature that fits the tree best instead of --delta")

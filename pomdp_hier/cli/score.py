@@ -4,10 +4,9 @@ import argparse
 import json
 import math
 import os
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier.cli import console, inputs, tables, trees
@@ -33,8 +32,6 @@ _COUNTED = {
     "harder": "items that the tree makes harder to find",
     "at_root": "searches that stop at the root",
 }
-
-
 _CHEAP, _SHUFFLES = 5_000, 8
 
 
@@ -74,55 +71,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Scores the hierarchy."""
     _check_usage(options)
-    result, tree, ids = _evaluated(options)
+    said = _distributed(options) if options.dask is not None else _evaluated(options)
     by_id = trees.read_names(options.names)
-    names = [by_id.get(str(name), str(name)) for name in ids]
+    names = [by_id.get(str(name), plain_label(name)) for name in said.ids]
     if options.out is not None:
-        tables.write_table(options.out, _item_table(result, tree, ids, names if by_id else None), options.force)
+        tables.write_table(options.out, _item_table(said, names if by_id else None), options.force)
     if options.out != "-":
-        for line in _lines(result, tree, names, options):
-            print(line)
-    return 0
-
-
-def _evaluated(options: argparse.Namespace) -> tuple["HQSResult", "Hierarchy", Sequence[Any]]:
-    """The result, the tree and the items' ids."""
-    settings: dict[str, Any] = {
-        "similarity": options.similarity,
-        "delta": options.delta,
-        "nu": options.nu,
-        "tie": options.tie,
-        "policy": options.policy,
-        "engine": options.engine,
-        "progress": not options.quiet and console.on_terminal(),
-    }
-    if options.dask is not None:
-        from pomdp_hier.hqs.distributed import evaluate_distributed, local_cluster
-
-        tree = trees.read_tree(options)
-        workers: Any = nullcontext() if options.dask else local_cluster(os.cpu_count() or 1)
-        with workers as cluster:
-            address = options.dask or cluster.scheduler_address
-            result = evaluate_distributed(
-                options.features, tree, client=address, id_column=options.id_column, **settings
-            )
-        return result, tree, trees.item_ids(tree)
-    from pomdp_hier.hqs.calibrate import resolve_delta
-    from pomdp_hier.hqs.score import evaluate
-
-    found = inputs.read_joined(options)
-    X, tree, ids = found.features, found.tree, found.ids
-    settings = {name: getattr(options, name) for name in ("similarity", "delta", "nu", "tie", "policy", "engine")}
-    settings, calibration = resolve_delta(X, tree, settings)
-    result = evaluate(X, tree, progress=not options.quiet and console.on_terminal(), **settings)
-    by_id = trees.read_names(options.names)
-    names = [by_id.get(str(name), plain_label(name)) for name in ids]
-    if options.out is not None:
-        tables.write_table(options.out, _item_table(result, tree, ids, names if by_id else None), options.force)
-    if options.out != "-":
-        appraisal = None if options.quiet else _appraisal(X, tree, settings, options.shuffles)
-        said = _Said(result, tree, names, found.joined, calibration is not None, appraisal)
-        for line in _lines(said, options):
+        for line in _lines(said, names, options):
             print(line)
     return 0
 
@@ -133,23 +88,78 @@ class _Said:
 
     result: "HQSResult"
     tree: "Hierarchy"
-    names: Sequence[str]
+    ids: Sequence[Any]
     joined: str
-    calibrated: bool
-    appraisal: "Appraisal | None"
+    calibrated: bool = False
+    appraisal: "Appraisal | None" = None
 
 
-def _appraisal(X: Any, tree: "Hierarchy", settings: dict[str, Any], shuffles: int | None) -> "Appraisal | None":
+def _settings(options: argparse.Namespace) -> dict[str, Any]:
+    settings = {name: getattr(options, name) for name in ("similarity", "delta", "nu", "tie", "policy", "engine")}
+    return settings | {"progress": not options.quiet and console.on_terminal()}
+
+
+def _evaluated(options: argparse.Namespace) -> _Said:
+    """The result of all items, or of a sample, computed here."""
+    from pomdp_hier.hqs.calibrate import resolve_delta
+    from pomdp_hier.hqs.score import evaluate
+
+    sampling = {
+        "sample_size": _sample_size(options.sample_size),
+        "target_error": options.target_error,
+        "sampling": options.sampling,
+        "random_state": options.random_state,
+    }
+    found = inputs.read_joined(options)
+    settings, calibration = resolve_delta(found.features, found.tree, _settings(options))
+    result = evaluate(found.features, found.tree, **settings, **sampling)
+    appraisal = None
+    if not options.quiet and options.out != "-" and result.sample is None:
+        appraisal = _appraisal(found, settings, options.shuffles)
+    return _Said(result, found.tree, found.ids, found.joined, calibration is not None, appraisal)
+
+
+def _distributed(options: argparse.Namespace) -> _Said:
+    """The result of all items, computed by workers."""
+    from pomdp_hier.hqs.distributed import evaluate_distributed, local_cluster
+
+    tree = trees.read_tree(options)
+    workers: Any = nullcontext() if options.dask else local_cluster(os.cpu_count() or 1)
+    with workers as cluster:
+        address = options.dask or cluster.scheduler_address
+        result = evaluate_distributed(
+            options.features, tree, client=address, id_column=options.id_column, **_settings(options)
+        )
+    return _Said(result, tree, trees.item_ids(tree), "id" if options.id_column else "position")
+
+
+def _sample_size(text: str | None) -> float | None:
+    """A number of items as an integer, a fraction of them as a float.
+
+    >>> _sample_size("200"), _sample_size("0.1")
+    (200, 0.1)
+    """
+    if text is None:
+        return None
+    try:
+        return int(text) if text.strip().lstrip("+-").isdecimal() else float(text)
+    except ValueError:
+        raise ParameterError(
+            f"--sample-size {text}: give a number of items, or a fraction of them such as 0.1"
+        ) from None
+
+
+def _appraisal(found: inputs.Inputs, settings: dict[str, Any], shuffles: int | None) -> "Appraisal | None":
     """What the score is held against; none by default for a tree where that takes long."""
     if shuffles is None:
-        shuffles = _SHUFFLES if tree.n_items <= _CHEAP else 0
+        shuffles = _SHUFFLES if found.tree.n_items <= _CHEAP else 0
     if not shuffles:
         return None
     from pomdp_hier.hqs.baselines import appraise
     from pomdp_hier.hqs.diagnostics_walk import already_told
 
     with already_told():
-        return appraise(X, tree, n_shuffles=shuffles, **settings)
+        return appraise(found.features, found.tree, n_shuffles=shuffles, **(settings | {"progress": False}))
 
 
 def _check_usage(options: argparse.Namespace) -> None:
@@ -171,13 +181,12 @@ def _check_usage(options: argparse.Namespace) -> None:
         tables.check_target(options.out, options.force, (options.features, options.tree, options.names))
 
 
-def _item_table(
-    result: "HQSResult", tree: "Hierarchy", ids: Sequence[Any], names: Sequence[str] | None
-) -> Mapping[str, Sequence[Any]]:
+def _item_table(said: _Said, names: Sequence[str] | None) -> Mapping[str, Sequence[Any]]:
     """The columns of ``--out``."""
+    result, tree = said.result, said.tree
     nodes = [tree.labels[node] if tree.labels is not None else node for node in result.stop_nodes.tolist()]
     items = result.sampled_items.tolist()
-    columns: dict[str, Sequence[Any]] = {"item": items, "id": [_plain(ids[item]) for item in items]}
+    columns: dict[str, Sequence[Any]] = {"item": items, "id": [plain_label(said.ids[item]) for item in items]}
     if names is not None:
         columns["name"] = [names[item] for item in items]
     return columns | {
@@ -190,12 +199,13 @@ def _item_table(
     }
 
 
-def _lines(said: _Said, options: argparse.Namespace) -> Iterable[str]:
+def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> Iterable[str]:
     """What is printed about a result."""
-    result, tree, names = said.result, said.tree, said.names
+    result, tree = said.result, said.tree
     if options.quiet:
         yield f"{result.score!r}"
         return
+    items = result.sampled_items.tolist()
     values = result.values.tolist()
     order = sorted(range(len(values)), key=lambda item: values[item])
     counts = _counts(result, tree)
@@ -209,10 +219,11 @@ def _lines(said: _Said, options: argparse.Namespace) -> Iterable[str]:
             "joined_by": said.joined,
             "n_items": tree.n_items,
             "n_clusters": int(tree.is_cluster.sum()),
+            **_sampled(result),
             **counts,
             **({} if said.appraisal is None else {"appraisal": _figures(said.appraisal)}),
-            "worst": [{"item": item, "name": names[item], "value": values[item]} for item in worst],
-            "best": [{"item": item, "name": names[item], "value": values[item]} for item in best],
+            "worst": [{"item": items[k], "name": names[items[k]], "value": values[k]} for k in worst],
+            "best": [{"item": items[k], "name": names[items[k]], "value": values[k]} for k in best],
         }
         yield json.dumps(summary, indent=1)
         return
@@ -222,6 +233,13 @@ def _lines(said: _Said, options: argparse.Namespace) -> Iterable[str]:
         f"delta {settings['delta']:g}{' (calibrated)' if said.calibrated else ''}, nu {options.nu:g}, "
         f"tie {options.tie}, policy {options.policy}; rows joined to items by {said.joined}"
     )
+    if result.sample is not None:
+        low, high = result.interval()
+        yield (
+            f"  from {result.n_sampled:,} of {tree.n_items:,} items, standard error {result.standard_error:.6f}, "
+            f"{'nominal ' if 'coverage' in result.config else ''}95 % interval {low:.6f} to {high:.6f}, "
+            f"random state {result.config['random_state']}"
+        )
     if said.appraisal is not None:
         yield from _beside(said.appraisal)
     for name, count in counts.items():

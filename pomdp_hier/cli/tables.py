@@ -11,24 +11,26 @@ from typing import Any
 
 from pomdp_hier.errors import MissingExtraError, ParameterError, PomdpHierError
 
-__all__ = ["check_target", "csv_text", "write_table"]
+__all__ = ["check_target", "csv_text", "write_table", "write_whole"]
 
 _SUFFIXES = (".csv", ".parquet", ".json")
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
 
-def check_target(path: str, force: bool, inputs: Sequence[str | None] = ()) -> None:
+def check_target(path: str, force: bool, inputs: Sequence[str | None] = (), endings: Sequence[str] = _SUFFIXES) -> None:
     """Refuse a target that could not be written, before the work whose result it is for.
 
     Raises:
         ParameterError: Its ending is unknown, or it is one of the inputs.
         PomdpHierError: It exists and may not be replaced, or its folder does not exist.
     """
-    if path == "-":
+    tabular = endings is _SUFFIXES
+    if path == "-" and tabular:
         return
     target = Path(path)
-    if target.suffix.lower() not in _SUFFIXES:
-        raise ParameterError(f"--out {path}: unknown ending; use one of {', '.join(_SUFFIXES)}, or - for CSV on stdout")
+    if target.suffix.lower() not in endings:
+        more = ", or - for CSV on stdout" if tabular else ""
+        raise ParameterError(f"--out {path}: unknown ending; use one of {', '.join(endings)}{more}")
     if not target.parent.is_dir():
         raise PomdpHierError(f"{path}: the folder {target.parent} does not exist; create it first")
     if target.is_dir():
@@ -50,8 +52,17 @@ def write_table(path: str, columns: Mapping[str, Sequence[Any]], force: bool) ->
     if path == "-":
         sys.stdout.write(csv_text(columns))
         return
+    write = {".csv": _csv_bytes, ".json": _json_bytes, ".parquet": _parquet_bytes}[Path(path).suffix.lower()]
+    write_whole(path, write(columns), force)
+
+
+def write_whole(path: str, content: bytes, force: bool) -> None:
+    """Write a file, whole or not at all.
+
+    Raises:
+        PomdpHierError: The file exists and ``force`` is not given, or it cannot be written.
+    """
     target = Path(path)
-    content = {".csv": _csv_bytes, ".json": _json_bytes, ".parquet": _parquet_bytes}[target.suffix.lower()](columns)
     draft = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         draft.write_bytes(content)

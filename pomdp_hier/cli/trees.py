@@ -2,54 +2,86 @@
 
 import argparse
 import csv
+import re
 import sys
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pomdp_hier.cli import tree_formats
 from pomdp_hier.errors import HierarchyError, ReaderError
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["add_tree_options", "item_ids", "read_names", "read_tree"]
+__all__ = [
+    "add_tree_options",
+    "item_ids",
+    "node_names",
+    "plain_label",
+    "read_names",
+    "read_tree",
+    "read_tree_file",
+]
 
-_FORMATS = ("auto", "json", "edges", "children", "linkage")
-_BY_SUFFIX = {".npy": "linkage", ".npz": "linkage"}
+_REMEDY = re.compile(
+    r"\b(?:(add_root|on_multiple_parents|blank_levels|items_at_inner|ends_in)=(?:True|\"(\w+)\")(?: or \"(\w+)\")?"
+    r"|(id|item|parent|path|child)=(?=[ ,;)]|$))"
+)
+_COLUMNS = {"parent": "parent-column", "path": "path-column"}
 
 
 def add_tree_options(parser: argparse.ArgumentParser) -> None:
     """The options of every command that reads a tree file."""
-    parser.add_argument(
+    add = parser.add_argument_group("how to read the tree").add_argument
+    add(
         "--tree-format",
-        choices=_FORMATS,
+        choices=tree_formats.FORMATS,
         default="auto",
-        help="how to read the tree: json tells edges from children lists by itself, linkage is a SciPy linkage "
-        "matrix in .npy or .npz (default: linkage for those two, else json)",
+        help="json tells edges, children lists, nested objects and linkages apart; linkage is SciPy's, in .npy, .npz "
+        "or JSON; edges also a table with parent and child, parents one with id and parent, paths lines or a table "
+        "with an item and its path or one column a level (default: told by the ending and the content)",
     )
-    parser.add_argument("--tree-key", metavar="NAME", help="the array of an .npz that holds the linkage")
-    parser.add_argument(
+    add("--tree-key", metavar="NAME", help="the array of an .npz that holds the linkage")
+    add("--item-column", metavar="NAME", help="the table's column of ids (default: one that is called so)")
+    add("--parent-column", metavar="NAME", help="the table's column of parents (default: parent)")
+    add("--path-column", metavar="NAME", help="the table's column of paths (default: path, category)")
+    add("--levels", metavar="NAMES", help="the table's columns of levels, with commas between: --levels l1,l2,l3")
+    add("--sep", metavar="TEXT", help="what parts the categories of a path (default: > or | or /)")
+    add(
+        "--blank-levels",
+        choices=("error", "skip"),
+        default="error",
+        help="a blank level before a filled one: refuse it, or skip it (default: error)",
+    )
+    add(
+        "--ends-in",
+        choices=("item", "category"),
+        help="whether a path ends in the item itself (default where items have no column) or in its category",
+    )
+    add("--n-items", type=int, metavar="N", help="the numbers below N are the items (default: the leaves)")
+    add(
         "--singletons",
         action=argparse.BooleanOptionalAction,
         default=None,
         help="whether the items of a pure item list are leaf clusters of their own (default: for a linkage)",
     )
-    parser.add_argument(
-        "--add-root", action="store_true", help="hang several roots under a new one instead of refusing them"
-    )
-    parser.add_argument(
+    add("--add-root", action="store_true", help="hang several roots under a new one instead of refusing them")
+    add(
         "--on-multiple-parents",
         choices=("error", "first", "duplicate"),
         default="error",
         help="what to do with a node under several parents: refuse it, keep it under the first, or copy it under "
         "each (default: error)",
     )
-    parser.add_argument(
-        "--names",
-        metavar="CSV",
-        help="a table with the columns id and name, to show names instead of ids",
+    add(
+        "--items-at-inner",
+        choices=("leaf", "error"),
+        default="leaf",
+        help="an item that has nodes below: make it a leaf of its own there, or refuse it (default: leaf)",
     )
+    add("--names", metavar="CSV", help="a table with the columns id and name, to show names instead of ids")
 
 
 def read_tree(options: argparse.Namespace) -> "Hierarchy":
@@ -58,39 +90,47 @@ def read_tree(options: argparse.Namespace) -> "Hierarchy":
     Raises:
         HierarchyError: The file cannot be read or is no tree; the message starts with its name.
     """
-    form = options.tree_format
-    if form == "auto":
-        form = _BY_SUFFIX.get(Path(options.tree).suffix.lower(), "json")
-    chosen: dict[str, Any] = {} if options.singletons is None else {"singletons": options.singletons}
-    if form == "linkage":
-        return _from_linkage(options, chosen)
+    return read_tree_file(options).tree
+
+
+def read_tree_file(options: argparse.Namespace, n_rows: int | None = None) -> "tree_formats.TreeFile":
+    """The same, with what the file says about the items; ``n_rows`` is the number of feature rows if known.
+
+    Raises:
+        HierarchyError: As `read_tree`.
+    """
     content = _read_bytes(options.tree)
     with _named(options.tree):
-        from pomdp_hier.hierarchy.tree import Hierarchy
-
-        return Hierarchy.from_json(
-            content,
-            form="auto" if form == "json" else form,
-            add_root=options.add_root,
-            on_multiple_parents=options.on_multiple_parents,
-            **chosen,
-        )
-
-
-def _from_linkage(options: argparse.Namespace, chosen: dict[str, Any]) -> "Hierarchy":
-    from pomdp_hier.features.loading import load_features
-    from pomdp_hier.hierarchy.tree import Hierarchy
-
-    linkage = load_features(options.tree, key=options.tree_key).matrix
-    with _named(options.tree):
-        return Hierarchy.from_linkage(linkage, **chosen)
+        return tree_formats.read_content(content, options, n_rows)
 
 
 def item_ids(hierarchy: "Hierarchy") -> tuple[Hashable, ...]:
     """The id of each item: what the tree's file calls it, or its number."""
-    if hierarchy.labels is None:
-        return tuple(range(hierarchy.n_items))
-    return hierarchy.labels[: hierarchy.n_items]
+    return hierarchy.item_labels
+
+
+def plain_label(label: Hashable) -> str:
+    """What a node is called in a table: a path in one string.
+
+    >>> plain_label(("Home", "Bath")), plain_label(7)
+    ('Home / Bath', '7')
+    """
+    return " / ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+def node_names(hierarchy: "Hierarchy", by_id: Mapping[str, str]) -> list[str]:
+    """The name of each node, ``[n_nodes]``, for a drawing: by the table of names, else its label, a path's last part.
+
+    >>> from pomdp_hier.hierarchy import Hierarchy
+    >>> node_names(Hierarchy.from_paths({"a": "Home", "b": "Pets"}), {"a": "Sponge"})
+    ['Sponge', 'b', '(root)', 'Home', 'Pets']
+    """
+    labels: Sequence[Hashable] = range(hierarchy.n_nodes) if hierarchy.labels is None else hierarchy.labels
+    names = []
+    for label in labels:
+        last = (label[-1] if label else "(root)") if isinstance(label, tuple) else label
+        names.append(by_id.get(plain_label(label)) or str("(root)" if last is None else last))
+    return names
 
 
 def read_names(path: str | None) -> dict[str, str]:
@@ -130,4 +170,17 @@ def _named(path: str) -> Iterator[None]:
     try:
         yield
     except HierarchyError as error:
-        raise type(error)(f"{'standard input' if path == '-' else path}: {error}") from error
+        message = _REMEDY.sub(_as_option, str(error))
+        raise type(error)(f"{'standard input' if path == '-' else path}: {message}") from error
+
+
+def _as_option(remedy: "re.Match[str]") -> str:
+    """What a reader calls an argument as the command line calls it.
+
+    >>> _REMEDY.sub(_as_option, 'pass on_multiple_parents="first" or "duplicate", or add_root=True; say id=')
+    'pass --on-multiple-parents first or duplicate, or --add-root; say --item-column'
+    """
+    name, value, other, column = remedy.groups()
+    if column is not None:
+        return f"--{_COLUMNS.get(column, 'item-column')}"
+    return f"--{name.replace('_', '-')}" + (f" {value}" if value else "") + (f" or {other}" if other else "")

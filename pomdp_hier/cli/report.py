@@ -1,0 +1,99 @@
+"""``pomdp-hier report``: everything about a hierarchy in one HTML file that needs no network."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from pomdp_hier.cli import console, inputs, tables, trees
+from pomdp_hier.errors import ParameterError
+
+NAME = "report"
+SUMMARY = "write a report as one HTML file: score and baselines, the tree by search success, where searchers get lost"
+EXAMPLES = (
+    "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
+    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier report points.csv - -o report.html",
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Adds the command's arguments."""
+    inputs.add_input_options(parser)
+    inputs.add_setting_options(parser, calibrated=True)
+    add = parser.add_argument
+    add("--policy", default="one-step", metavar="NAME", help="the searcher's policy (default: one-step)")
+    add("-o", "--out", required=True, metavar="HTML", help="the file to write, .html")
+    add("--force", action="store_true", help="replace the file if it exists")
+    add("--title", metavar="TEXT", help="the heading (default: the names of the two files)")
+    add("--shuffles", type=int, default=8, metavar="N", help="shuffled trees to score as a baseline (default: 8)")
+    add("--moves", type=int, default=5, metavar="N", help="suggest N moves at most, each checked (default: 5)")
+    add("--rows", type=int, default=25, metavar="N", help="rows of each table at most (default: 25)")
+    add("--quiet", action="store_true", help="print nothing, not even the score")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Writes the report."""
+    for name in ("shuffles", "moves", "rows"):
+        if getattr(options, name) < 0:
+            raise ParameterError(f"--{name} {getattr(options, name)}: give 0 or more")
+    inputs.check_inputs(options)
+    tables.check_target(
+        options.out, options.force, (options.features, options.tree, options.names), endings=(".html", ".htm")
+    )
+    from pomdp_hier.hqs.baselines import appraise
+    from pomdp_hier.hqs.diagnostics import diagnose
+    from pomdp_hier.hqs.diagnostics_moves import suggest_moves
+    from pomdp_hier.report.page import report_html
+
+    by_id = trees.read_names(options.names)
+    found = inputs.read_joined(options)
+    X, tree = found.features, found.tree
+    settings = {name: getattr(options, name) for name in ("similarity", "delta", "nu", "tie", "policy")}
+    with _Steps(options.quiet) as step:
+        step("scoring the tree, and with shuffled items")
+        appraisal = appraise(X, tree, n_shuffles=options.shuffles, **settings)
+        settings["delta"] = appraisal.result.config["delta"]
+        step("looking where searchers get lost")
+        diagnosis = diagnose(X, tree, appraisal.result, **settings)
+        step("trying moves")
+        moves = suggest_moves(X, diagnosis, n=options.moves, **settings) if options.moves else []
+        step("writing the page")
+        page = report_html(
+            diagnosis,
+            appraisal=appraisal,
+            moves=moves,
+            names=trees.node_names(tree, by_id),
+            title=options.title or _title(options),
+            most=options.rows,
+        )
+        tables.write_whole(options.out, page.encode("utf-8", "replace"), options.force)
+    if not options.quiet:
+        calibrated = "" if appraisal.calibration is None else " (calibrated)"
+        print(f"HQS {appraisal.score:.6f}, delta {settings['delta']:g}{calibrated}, rows joined by {found.joined}")
+        for sentence in appraisal.sentences():
+            print(f"  {sentence}")
+        print(f"written to {console.printable(options.out)}, {len(page.encode()) / 1e6:.1f} MB")
+    return 0
+
+
+class _Steps:
+    """What is being done, in one line on the terminal that the next takes the place of."""
+
+    def __init__(self, quiet: bool) -> None:
+        self.shown = not quiet and console.on_terminal()
+
+    def __enter__(self) -> "_Steps":
+        return self
+
+    def __call__(self, what: str) -> None:
+        if self.shown:
+            print(f"\r{what:<60}", end="", file=sys.stderr, flush=True)
+
+    def __exit__(self, *_: Any) -> None:
+        if self.shown:
+            print(f"\r{'':<60}\r", end="", file=sys.stderr, flush=True)
+
+
+def _title(options: argparse.Namespace) -> str:
+    tree, features = ("standard input" if path == "-" else Path(path).name for path in (options.tree, options.features))
+    return f"How well does {tree} support the search in {features}?"
