@@ -1,6 +1,6 @@
 """The figure of policies side by side: values with intervals, held against the ceiling."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pomdp_hier.report.canvas import BLUE, GREY, INK, ORANGE, new_axes
 from pomdp_hier.simulation import PolicyComparison
@@ -56,7 +56,7 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
     if comparison.clairvoyant is not None:
         ax.axvline(comparison.clairvoyant, color=INK, lw=1.2, ls=(0, (4, 3)))
         foot = (comparison.clairvoyant, len(rows) - 0.45)
-        look = {"fontsize": 8, "color": INK, "rotation": 90, "va": "bottom", "ha": "right"}
+        look: dict[str, Any] = {"fontsize": 8, "color": INK, "rotation": 90, "va": "bottom", "ha": "right"}
         ax.annotate("clairvoyant", foot, xytext=(-3, 0), textcoords="offset points", **look)
     ax.set_yticks(range(len(rows)), [row.name for row in rows])
     ax.set_ylim(len(rows) - 0.4, -0.7)  # the first policy on top
