@@ -32,7 +32,7 @@ DELTA = 0.005
 
 @dataclass(frozen=True)
 class Row:
-    """One case, damage, policy and share of damaged items."""
+    """One case, damage, policy and share of damaged items; ``better``: how many trees score above the whole."""
 
     case: str
     damage: str
@@ -43,6 +43,7 @@ class Row:
     error: float
     at_root: float
     change: float
+    better: float
     verdict: str
 
 
@@ -139,7 +140,7 @@ def study(case: str, X: Any, tree: Hierarchy, shares: tuple[float, ...], repeats
         for delta in (DELTA, fitting):
             for policy in POLICIES:
                 whole = evaluate(X, tree, delta=delta, policy=policy)
-                base = Row(case, damage, delta, policy, 0.0, whole.score, 0.0, at_root(whole), 0.0, "")
+                base = Row(case, damage, delta, policy, 0.0, whole.score, 0.0, at_root(whole), 0.0, 0.0, "")
                 yield base
                 for share in shares:
                     results = [evaluate(X, each, delta=delta, policy=policy) for each in trees[share]]
@@ -148,7 +149,9 @@ def study(case: str, X: Any, tree: Hierarchy, shares: tuple[float, ...], repeats
                     change = float(scores.mean()) - whole.score
                     verdict = "" if abs(change) <= 2 * error else ("falls" if change < 0 else "RISES")
                     root = float(np.mean([at_root(result) for result in results]))
-                    yield Row(case, damage, delta, policy, share, float(scores.mean()), error, root, change, verdict)
+                    better = float((scores > whole.score).mean())
+                    mean = float(scores.mean())
+                    yield Row(case, damage, delta, policy, share, mean, error, root, change, better, verdict)
 
 
 def at_root(result: Any) -> float:
@@ -162,7 +165,9 @@ def findings(rows: list[Row]) -> Iterator[str]:
         mine = [row for row in rows if row.policy == policy and row.share > 0]
         risen = [row for row in mine if row.verdict == "RISES"]
         fallen = sum(row.verdict == "falls" for row in mine)
+        better = np.mean([row.better for row in mine])
         line = f"{policy}: falls in {fallen} of {len(mine)} settings, rises in {len(risen)}"
+        line += f"; {better:.0%} of the damaged trees score above the whole one"
         if risen:
             most = max(risen, key=lambda row: row.change)
             line += (
@@ -203,7 +208,7 @@ def main(argv: list[str] | None = None) -> int:
     for name, features, tree in options.case:
         cases[name] = lambda features=features, tree=tree: _read(features, tree)
     rows: list[Row] = []
-    heads = f"{'share':>6}{'HQS':>9}{'+-':>8}{'at root':>9}{'change':>9}"
+    heads = f"{'share':>6}{'HQS':>9}{'+-':>8}{'at root':>9}{'change':>9}{'better':>8}"
     print(f"{'case':<18}{'damage':<15}{'delta':>8} {'policy':<12}{heads}")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
@@ -212,7 +217,8 @@ def main(argv: list[str] | None = None) -> int:
                 rows.append(row)
                 print(
                     f"{row.case:<18}{row.damage:<15}{row.delta:>8.3g} {row.policy:<12}{row.share:>6.0%}"
-                    f"{row.score:>9.4f}{row.error:>8.4f}{row.at_root:>9.1%}{row.change:>+9.4f} {row.verdict}",
+                    f"{row.score:>9.4f}{row.error:>8.4f}{row.at_root:>9.1%}{row.change:>+9.4f}"
+                    f"{row.better:>8.0%} {row.verdict}",
                     flush=True,
                 )
     words = list(findings(rows))

@@ -242,7 +242,7 @@ def _in_words(found: Appraisal) -> Iterator[str]:
     if regret >= found.min_denominator:
         yield (
             f"For {float((below > 0).mean()):.0%} of the items, searching the root at once would be worth more, "
-            f"{regret:.3f} on the score: damage that keeps their searchers at the root can raise it."
+            f"{regret:.3f} on the score: damage that turns their searchers back can raise it."
         )
     if found.efficiency < _MOSTLY:
         yield (

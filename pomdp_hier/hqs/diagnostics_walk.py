@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import blake2b
 from itertools import pairwise
 from typing import Any
 
@@ -240,11 +241,13 @@ def row_keys(X: Any, similarity: Any) -> list[bytes] | None:
         table = X.tocsr(copy=True)
         table.sum_duplicates()
         table.eliminate_zeros()
-        return [
+        rows = (
             table.indices[low:high].tobytes() + table.data[low:high].tobytes()
             for low, high in pairwise(table.indptr.tolist())
-        ]
-    return [(row + 0.0).tobytes() for row in np.asarray(X)]  # adding 0.0 makes -0.0 and 0.0 the same bytes
+        )
+    else:
+        rows = ((row + 0.0).tobytes() for row in np.asanyarray(X))  # adding 0.0 makes -0.0 and 0.0 the same bytes
+    return [blake2b(row, digest_size=16).digest() for row in rows]
 
 
 def first_choice(tree: Hierarchy) -> int:

@@ -62,9 +62,9 @@ def tree_sampling_divergence(
     n_items = hierarchy.n_items
     degrees = pairs.degrees()
     total = float(degrees.sum())
-    if n_items == 1 or not total:
+    if n_items == 1 or np.abs(degrees).max() <= _ROUNDING:
         return float("nan")
-    _refuse_negative(degrees / abs(total))
+    _refuse_negative(degrees / np.abs(degrees).sum())
     edge = at_ancestor(hierarchy, pairs.inside()) * 2 / total
     _refuse_negative(edge)
     item = degrees / total if weights == "degree" else np.full(n_items, 1 / n_items)

@@ -69,6 +69,13 @@ def test_a_flat_tree_tells_nothing():
     assert tree_sampling_divergence([[1, 0], [1, 1], [0, 1]], flat) == pytest.approx(0, abs=1e-12)
 
 
+def test_nothing_alike_tells_nothing():
+    tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    X = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))[0]
+    assert np.isnan(tree_sampling_divergence(np.eye(4), tree))
+    assert np.isnan(tree_sampling_divergence(X, tree))
+
+
 def test_negative_similarities_and_other_weights_are_refused():
     tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
     with pytest.raises(ParameterError, match="negative"):
