@@ -103,7 +103,7 @@ def _pieces(request):
 @pytest.mark.usefixtures("_pieces")
 class TestAgainstThePlainScorer:
     @pytest.mark.parametrize("engine", ENGINES)
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=40, deadline=None)
     @given(case=cases(), kind=similarities())
     def test_one_step(self, case, kind, engine):
         tree, X, options = case
@@ -111,7 +111,7 @@ class TestAgainstThePlainScorer:
         options = {**options, "delta": options["delta"] * scale}
         check(quiet(X, tree, similarity=similarity, engine=engine, **options), oracle.Oracle(tree, plain(X), **options))
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(case=cases(), kind=similarities())
     def test_sparse(self, case, kind):
         tree, X, options = case
@@ -121,7 +121,7 @@ class TestAgainstThePlainScorer:
         check(result, oracle.Oracle(tree, plain(X), **options))
 
     @pytest.mark.parametrize("engine", ENGINES)
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(case=cases(), depth=st.sampled_from([2, 3, None]))
     def test_looking_further_ahead(self, case, depth, engine):
         tree, X, options = case
@@ -134,14 +134,14 @@ class TestAgainstThePlainScorer:
 
     @pytest.mark.parametrize("engine", ENGINES)
     @pytest.mark.parametrize("policy", ["descend", "search-root", "clairvoyant"])
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(case=cases())
     def test_other_policies(self, case, policy, engine):
         tree, X, options = case
         plain = oracle.Oracle(tree, oracle.cosine(X), policy=policy, **options)
         check(quiet(X, tree, policy=policy, engine=engine, **options), plain)
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(case=cases(), data=st.data())
     def test_precomputed(self, case, data):
         tree, _, options = case
@@ -154,7 +154,7 @@ class TestAgainstThePlainScorer:
             oracle.Oracle(tree, oracle.precomputed(S), **options),
         )
 
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(case=cases())
     def test_a_similarity_of_ones_own(self, case):
         tree, X, options = case
@@ -163,7 +163,7 @@ class TestAgainstThePlainScorer:
         check(evaluate(sp.csr_matrix(X), tree, similarity=manhattan, **options), plain)
 
     @pytest.mark.parametrize("engine", ENGINES)
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(case=cases())
     def test_a_reward_of_ones_own(self, case, engine):
         def reward(size, n_items):
