@@ -211,7 +211,7 @@ def first_branch(task: Task, keys: Sequence[Hashable] | None = None) -> float:
             rival_at = step.rival_at()
             misled = np.flatnonzero(step.misled(rival_at))
             wrong += int((~copies.inside(step.items[misled], step.children[rival_at[misled]])).sum())
-    return 1 - wrong / tree.n_items
+    return (tree.n_items - wrong) / tree.n_items
 
 
 def _generators(random_state: int, n_shuffles: int) -> list[np.random.Generator]:

@@ -94,7 +94,10 @@ class Diagnosis:
     def first_branch(self) -> float:
         """The share of items whose first branch is right; NaN if there is no branch."""
         node = first_choice(self.hierarchy)
-        return float("nan") if node < 0 else 1 - int(self.choices[node] - self.right[node]) / self.hierarchy.n_items
+        if node < 0:
+            return float("nan")
+        n_items = self.hierarchy.n_items
+        return (n_items - int(self.choices[node] - self.right[node])) / n_items
 
 
 def diagnose(
