@@ -15,6 +15,9 @@ EXAMPLES = (
     "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier report points.csv - -o report.html",
 )
 
+_LARGE = 20_000
+_SHUFFLES, _CANDIDATES = (8, 3), (12, 6)  # up to so many items, and above: each of them is one scoring
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the command's arguments."""
@@ -25,7 +28,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("-o", "--out", required=True, metavar="HTML", help="the file to write, .html")
     add("--force", action="store_true", help="replace the file if it exists")
     add("--title", metavar="TEXT", help="the heading (default: the names of the two files)")
-    add("--shuffles", type=int, default=8, metavar="N", help="shuffled trees to score as a baseline (default: 8)")
+    add(
+        "--shuffles",
+        type=int,
+        metavar="N",
+        help=f"shuffled trees to score as a baseline (default: {_SHUFFLES[0]}, or {_SHUFFLES[1]} above {_LARGE:,} items)",
+    )
     add("--moves", type=int, default=5, metavar="N", help="suggest N moves at most, each checked (default: 5)")
     add("--rows", type=int, default=25, metavar="N", help="rows of each table at most (default: 25)")
     add("--quiet", action="store_true", help="print nothing, not even the score")
@@ -34,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Writes the report."""
     for name in ("shuffles", "moves", "rows"):
-        if getattr(options, name) < 0:
+        if (getattr(options, name) or 0) < 0:
             raise ParameterError(f"--{name} {getattr(options, name)}: give 0 or more")
     inputs.check_inputs(options)
     tables.check_target(
@@ -48,15 +56,18 @@ def run(options: argparse.Namespace) -> int:
     by_id = trees.read_names(options.names)
     found = inputs.read_joined(options)
     X, tree = found.features, found.tree
+    large = tree.n_items > _LARGE
+    shuffles = _SHUFFLES[large] if options.shuffles is None else options.shuffles
     settings = {name: getattr(options, name) for name in ("similarity", "delta", "nu", "tie", "policy")}
     with _Steps(options.quiet) as step:
         step("scoring the tree, and with shuffled items")
-        appraisal = appraise(X, tree, n_shuffles=options.shuffles, **settings)
+        appraisal = appraise(X, tree, n_shuffles=shuffles, **settings)
         settings["delta"] = appraisal.result.config["delta"]
         step("looking where searchers get lost")
         diagnosis = diagnose(X, tree, appraisal.result, **settings)
         step("trying moves")
-        moves = suggest_moves(X, diagnosis, n=options.moves, **settings) if options.moves else []
+        candidates = max(options.moves, _CANDIDATES[large])
+        moves = suggest_moves(X, diagnosis, n=options.moves, candidates=candidates, **settings) if options.moves else []
         step("writing the page")
         page = report_html(
             diagnosis,

@@ -1,6 +1,6 @@
 """Planning: decisions, policies, RTBSS, bounds, AND-OR trees and exact values."""
 
-from pomdp_hier.planning.and_or import AndOrTree
+from pomdp_hier.planning.and_or.tree import AndOrTree
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.exact import AlphaVectors, exact_value, value_iteration
 from pomdp_hier.planning.policies import (
@@ -12,8 +12,8 @@ from pomdp_hier.planning.policies import (
     ThresholdPolicy,
     as_policy,
 )
-from pomdp_hier.planning.rtbss import RTBSS
-from pomdp_hier.planning.rtbss_fringe import ConvexFringe, StopValue
+from pomdp_hier.planning.rtbss.fringe import ConvexFringe, StopValue
+from pomdp_hier.planning.rtbss.planner import RTBSS
 
 __all__ = [
     "RTBSS",

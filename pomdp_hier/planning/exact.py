@@ -11,8 +11,8 @@ from scipy.optimize import linprog
 
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.decision import Decision
-from pomdp_hier.planning.rtbss_fringe import largest
-from pomdp_hier.planning.rtbss_outcomes import outcome_matrix
+from pomdp_hier.planning.rtbss.fringe import largest
+from pomdp_hier.planning.rtbss.outcomes import outcome_matrix
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
 from pomdp_hier.pomdp.numeric import Number, total
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.planning.and_or import AndOrTree
-from pomdp_hier.planning.and_or_view import FULL_LIMIT, BeliefWords, View, ViewNode, view, words
+from pomdp_hier.planning.and_or.tree import AndOrTree
+from pomdp_hier.planning.and_or.view import FULL_LIMIT, BeliefWords, View, ViewNode, view, words
 from pomdp_hier.report.canvas import BLUE, GREY, INK, ORANGE, new_axes
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """RTBSS as it is written in the books: a short recursion over beliefs, for any kind of number and any updater.
 
-This is the definition that the search on arrays (`rtbss_arrays`) is held against.
+This is the definition that the search on arrays (`arrays`) is held against.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pomdp_hier.errors import ParameterError, PlanningError
-from pomdp_hier.planning.rtbss_fringe import Fringe, largest
+from pomdp_hier.planning.rtbss.fringe import Fringe, largest
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_exact, total
 

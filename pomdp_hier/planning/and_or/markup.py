@@ -4,12 +4,12 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.planning.and_or_view import BeliefWords, View, ViewNode, view, words
+from pomdp_hier.planning.and_or.view import BeliefWords, View, ViewNode, view, words
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic
 
 if TYPE_CHECKING:
-    from pomdp_hier.planning.and_or import AndOrTree
+    from pomdp_hier.planning.and_or.tree import AndOrTree
 
 __all__ = ["escape_latex", "latex_number", "render_dot", "render_mermaid", "render_tikz"]
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.planning.and_or_build import AndNode, OrNode
+from pomdp_hier.planning.and_or.build import AndNode, OrNode
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.numeric import brief
 
 if TYPE_CHECKING:
-    from pomdp_hier.planning.and_or import AndOrTree
+    from pomdp_hier.planning.and_or.tree import AndOrTree
 
 __all__ = ["read_json", "write_json"]
 

@@ -6,13 +6,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.planning.and_or_build import AndNode, Grower, OrNode, backed_up, tied
-from pomdp_hier.planning.and_or_json import read_json, write_json
-from pomdp_hier.planning.and_or_markup import render_dot, render_mermaid, render_tikz
-from pomdp_hier.planning.and_or_text import explain_node, render_text
-from pomdp_hier.planning.and_or_view import FULL_LIMIT
-from pomdp_hier.planning.rtbss import RTBSS
-from pomdp_hier.planning.rtbss_fringe import largest
+from pomdp_hier.planning.and_or.as_json import read_json, write_json
+from pomdp_hier.planning.and_or.build import AndNode, Grower, OrNode, backed_up, tied
+from pomdp_hier.planning.and_or.markup import render_dot, render_mermaid, render_tikz
+from pomdp_hier.planning.and_or.text import explain_node, render_text
+from pomdp_hier.planning.and_or.view import FULL_LIMIT
+from pomdp_hier.planning.rtbss.fringe import largest
+from pomdp_hier.planning.rtbss.planner import RTBSS
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, brief
 

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pomdp_hier.planning.rtbss_fringe import FringeVectors, stop_is_illegal
-from pomdp_hier.planning.rtbss_outcomes import outcome_matrix
-from pomdp_hier.planning.rtbss_plain import BudgetExhausted, check_bound
-from pomdp_hier.planning.rtbss_rows import Rows, expand, merge, products, stack, touches
+from pomdp_hier.planning.rtbss.fringe import FringeVectors, stop_is_illegal
+from pomdp_hier.planning.rtbss.outcomes import outcome_matrix
+from pomdp_hier.planning.rtbss.plain import BudgetExhausted, check_bound
+from pomdp_hier.planning.rtbss.rows import Rows, expand, merge, products, stack, touches
 from pomdp_hier.pomdp import TabularPOMDP
 
 __all__ = ["ArraySearch"]

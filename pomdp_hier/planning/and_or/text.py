@@ -4,11 +4,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.planning.and_or_view import BeliefWords, ViewNode, view, words
+from pomdp_hier.planning.and_or.view import BeliefWords, ViewNode, view, words
 from pomdp_hier.pomdp.numeric import is_symbolic
 
 if TYPE_CHECKING:
-    from pomdp_hier.planning.and_or import AndOrTree
+    from pomdp_hier.planning.and_or.tree import AndOrTree
 
 __all__ = ["explain_node", "render_text"]
 

@@ -17,9 +17,9 @@ import pomdp_py
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound
 from pomdp_hier.planning.decision import Decision
-from pomdp_hier.planning.rtbss_arrays import ArraySearch
-from pomdp_hier.planning.rtbss_fringe import ConvexFringe, StopValue, fringe_function, fringe_vectors
-from pomdp_hier.planning.rtbss_plain import (
+from pomdp_hier.planning.rtbss.arrays import ArraySearch
+from pomdp_hier.planning.rtbss.fringe import ConvexFringe, StopValue, fringe_function, fringe_vectors
+from pomdp_hier.planning.rtbss.plain import (
     BudgetExhausted,
     PlainSearch,
     Upper,

@@ -10,7 +10,7 @@ from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic
 
 if TYPE_CHECKING:
-    from pomdp_hier.planning.and_or import AndOrTree
+    from pomdp_hier.planning.and_or.tree import AndOrTree
 
 __all__ = ["FULL_LIMIT", "BeliefWords", "View", "ViewNode", "view", "words"]
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pomdp_hier.errors import PlanningError
-from pomdp_hier.planning.and_or_symbols import tidy, tidy_sum
-from pomdp_hier.planning.rtbss import RTBSS
-from pomdp_hier.planning.rtbss_fringe import largest
-from pomdp_hier.planning.rtbss_plain import branches_of, check_bound, rank, skips
+from pomdp_hier.planning.and_or.symbols import tidy, tidy_sum
+from pomdp_hier.planning.rtbss.fringe import largest
+from pomdp_hier.planning.rtbss.plain import branches_of, check_bound, rank, skips
+from pomdp_hier.planning.rtbss.planner import RTBSS
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic, total
 
