@@ -27,9 +27,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
     add = parser.add_argument
     add("others", metavar="TREE", nargs="+", help="the trees to compare it with, over the same items")
-    inputs.add_setting_options(parser)
+    inputs.add_setting_options(parser, calibrated=True)
     add("--policy", default="one-step", metavar="NAME", help="the searcher's policy (default: one-step)")
-    add("--calibrate", action="store_true", help="take the temperature that fits the trees best instead of --delta")
     add("--labels", metavar="CSV", help="a table with the columns id and name: the class of each item")
     add("--no-measures", action="store_true", help="leave the other measures of a hierarchy out")
     add("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (default: 0.95)")
@@ -56,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         measures=not options.no_measures,
         confidence=options.confidence,
         similarity=options.similarity,
-        delta="calibrated" if options.calibrate else options.delta,
+        delta=options.delta,
         nu=options.nu,
         tie=options.tie,
         policy=options.policy,
@@ -95,7 +94,7 @@ def _aligned(options: argparse.Namespace, ids: Sequence[Hashable], first: "Hiera
 
     for path in options.others:
         tree = trees.read_tree(argparse.Namespace(**{**vars(options), "tree": path}))
-        if tree.labels is not None and first.labels is not None:
+        if options.join != "position" and tree.labels is not None and first.labels is not None:
             tree = tree.permuted(join_rows(ids, trees.item_ids(tree)))
         yield tree
 
@@ -120,7 +119,7 @@ def _lines(found: "Comparison", names: Sequence[str], options: argparse.Namespac
                 "settings": {
                     **{name: getattr(options, name) for name in ("similarity", "nu", "tie", "policy")},
                     "delta": delta,
-                    "calibrated": options.calibrate,
+                    "calibrated": found.calibration is not None,
                 },
                 "trees": found.to_rows(),
                 "ranks": found.ranks(),

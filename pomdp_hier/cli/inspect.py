@@ -28,9 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("tree", metavar="TREE", help="the hierarchy: JSON, Newick, a table, paths, a linkage matrix, or -")
     add("features", metavar="FEATURES", nargs="?", help="one row an item: .npz, .npy, delimited text, .parquet, or -")
     inputs.add_reading_options(parser)
-    inputs.add_setting_options(parser)
+    inputs.add_setting_options(parser, calibrated=True)
     add("--policy", default="one-step", metavar="NAME", help="the searcher's policy (default: one-step)")
-    add("--calibrate", action="store_true", help="take the temperature that fits the tree best instead of --delta")
     add("--shuffles", type=int, default=8, metavar="N", help="shuffled trees to score as a baseline (default: 8)")
     add("--moves", type=int, default=3, metavar="N", help="suggest N moves at most, each checked (default: 3)")
     add("--top", type=int, default=5, metavar="N", help="list N nodes, items and confusions (default: 5)")
@@ -84,8 +83,7 @@ def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport
 
     X, tree, _ = inputs.read_inputs(options)
     settings = {name: getattr(options, name) for name in ("similarity", "nu", "tie", "policy")}
-    delta = "calibrated" if options.calibrate else options.delta
-    appraisal = appraise(X, tree, n_shuffles=options.shuffles, delta=delta, **settings)
+    appraisal = appraise(X, tree, n_shuffles=options.shuffles, delta=options.delta, **settings)
     settings["delta"] = appraisal.result.config["delta"]
     diagnosis = diagnose(X, tree, appraisal.result, **settings)
     found = {

@@ -57,7 +57,7 @@ def test_json_holds_what_the_function_says(files, capsys):
 
 def test_values_of_every_item_as_a_table(files, capsys):
     X, tree = clean_case()
-    arguments = (files / "x.npy", files / "clean.json", files / "swapped.json", "--calibrate", "--out", "-")
+    arguments = (files / "x.npy", files / "clean.json", files / "swapped.json", "--delta", "calibrated", "--out", "-")
     assert main(["compare", *map(str, arguments)]) == 0
     captured = capsys.readouterr()
     assert "of 'clean' stands at the lower bound, 0.0001" in captured.err

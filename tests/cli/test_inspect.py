@@ -65,7 +65,8 @@ def test_json_holds_what_the_functions_say(files, capsys):
 
 
 def test_the_calibrated_temperature_is_told(files, capsys):
-    out = run(capsys, files / "swapped.json", files / "x.npy", "--calibrate", "--shuffles", 0, "--moves", 0, "--top", 0)
+    none = ("--shuffles", 0, "--moves", 0, "--top", 0)
+    out = run(capsys, files / "swapped.json", files / "x.npy", "--delta", "calibrated", *none)
     assert "calibrated: the mean over 1 tree(s)" in out
     assert "moves that" not in out
 
