@@ -26,9 +26,9 @@ import scipy.sparse as sp
 from pomdp_hier.features.affinity import affinity
 from pomdp_hier.features.similarity import InverseSquaredEuclidean
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.engine import choose_engine, run_engine
-from pomdp_hier.hqs.engine_rules import Descend, OneStep
-from pomdp_hier.hqs.engine_task import Task
+from pomdp_hier.hqs.engine.choice import choose_engine, run_engine
+from pomdp_hier.hqs.engine.rules import AlwaysDescend, OneStep
+from pomdp_hier.hqs.engine.task import Task
 from pomdp_hier.hqs.guidance import temperatures
 from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.score import evaluate
@@ -137,7 +137,7 @@ def run_case(case: dict[str, Any]) -> dict[str, Any]:
     summed = time.process_time() - start
     figures = {**case, "height": int(tree.height), "tree_s": built, "sums_s": summed}
     everyone = np.arange(tree.n_items)
-    for name, rule in (("forced", Descend()), ("0.005", OneStep("descend"))):
+    for name, rule in (("forced", AlwaysDescend()), ("0.005", OneStep("descend"))):
         if name == "forced" and case["shape"] == "caterpillar" and case["n"] > 10_000:
             continue
         task = Task(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pomdp_hier.hqs.diagnostics import Diagnosis, confusions, diagnose, lost_items, worst_nodes
     from pomdp_hier.hqs.diagnostics_moves import apply_move, suggest_moves
     from pomdp_hier.hqs.diagnostics_structure import check_structure
-    from pomdp_hier.hqs.engine_rules import Clairvoyant, LookAhead, OneStep, SearchRoot, StoppingRule
+    from pomdp_hier.hqs.engine.rules import Clairvoyant, LookAhead, OneStep, SearchRoot, StoppingRule
     from pomdp_hier.hqs.examples import load_amazon12, load_dvd
     from pomdp_hier.hqs.generic import evaluate_generic
     from pomdp_hier.hqs.guidance import temperatures
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from pomdp_hier.hqs.policy_table import compare_search_policies
     from pomdp_hier.hqs.presets import PAPER_TABLE, PAPER_TEXT
     from pomdp_hier.hqs.profile import delta_profile
+    from pomdp_hier.hqs.reproduction import reproduce
     from pomdp_hier.hqs.result import HQSResult
     from pomdp_hier.hqs.reward import node_rewards, paper_reward
     from pomdp_hier.hqs.score import evaluate, hqs_samples, hqs_score, oracle_value
@@ -92,6 +93,7 @@ __all__ = [
     "oracle_value",
     "paper_readings",
     "paper_reward",
+    "reproduce",
     "search_environment",
     "search_environment_from_guidance",
     "search_problem",
@@ -108,7 +110,7 @@ _HOMES = {
     "PAPER_TEXT": "pomdp_hier.hqs.presets",
     "AlgorithmOne": "pomdp_hier.hqs.policies",
     "Appraisal": "pomdp_hier.hqs.baselines",
-    "Clairvoyant": "pomdp_hier.hqs.engine_rules",
+    "Clairvoyant": "pomdp_hier.hqs.engine.rules",
     "ClairvoyantSearch": "pomdp_hier.hqs.policies",
     "ClosedFormUpdater": "pomdp_hier.hqs.belief",
     "Descend": "pomdp_hier.hqs.model",
@@ -116,16 +118,16 @@ _HOMES = {
     "FixedLevel": "pomdp_hier.hqs.policies",
     "Found": "pomdp_hier.hqs.model",
     "HQSResult": "pomdp_hier.hqs.result",
-    "LookAhead": "pomdp_hier.hqs.engine_rules",
+    "LookAhead": "pomdp_hier.hqs.engine.rules",
     "Node": "pomdp_hier.hqs.model",
     "NotFound": "pomdp_hier.hqs.model",
-    "OneStep": "pomdp_hier.hqs.engine_rules",
+    "OneStep": "pomdp_hier.hqs.engine.rules",
     "OptimalSearch": "pomdp_hier.hqs.policies",
     "PlansInEnvironment": "pomdp_hier.hqs.policies",
     "Search": "pomdp_hier.hqs.model",
-    "SearchRoot": "pomdp_hier.hqs.engine_rules",
+    "SearchRoot": "pomdp_hier.hqs.engine.rules",
     "SearchState": "pomdp_hier.hqs.model",
-    "StoppingRule": "pomdp_hier.hqs.engine_rules",
+    "StoppingRule": "pomdp_hier.hqs.engine.rules",
     "apply_move": "pomdp_hier.hqs.diagnostics_moves",
     "appraise": "pomdp_hier.hqs.baselines",
     "calibrate_delta": "pomdp_hier.hqs.calibrate",
@@ -147,6 +149,7 @@ _HOMES = {
     "oracle_value": "pomdp_hier.hqs.score",
     "paper_readings": "pomdp_hier.hqs.policies",
     "paper_reward": "pomdp_hier.hqs.reward",
+    "reproduce": "pomdp_hier.hqs.reproduction",
     "search_environment": "pomdp_hier.hqs.model",
     "search_environment_from_guidance": "pomdp_hier.hqs.model",
     "search_problem": "pomdp_hier.hqs.model",

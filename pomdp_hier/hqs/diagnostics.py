@@ -29,7 +29,7 @@ from pomdp_hier.hqs.diagnostics_walk import (
     row_keys,
     search_task,
 )
-from pomdp_hier.hqs.engine_task import Task
+from pomdp_hier.hqs.engine.task import Task
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import evaluate
 

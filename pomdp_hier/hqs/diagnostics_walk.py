@@ -20,10 +20,10 @@ from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features.affinity import Batch, affinity
 from pomdp_hier.features.members import Floats, Ints, children_of, contains, ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.engine_plan import Planner
-from pomdp_hier.hqs.engine_rules import Descend, LookAhead, OneStep, SearchRoot, StoppingRule, as_rule
-from pomdp_hier.hqs.engine_task import Task
-from pomdp_hier.hqs.engine_weigh import weigh
+from pomdp_hier.hqs.engine.plan import Planner
+from pomdp_hier.hqs.engine.rules import AlwaysDescend, LookAhead, OneStep, SearchRoot, StoppingRule, as_rule
+from pomdp_hier.hqs.engine.task import Task
+from pomdp_hier.hqs.engine.weigh import weigh
 from pomdp_hier.hqs.guidance import check_temperature, temperatures
 from pomdp_hier.hqs.reward import node_rewards
 
@@ -292,8 +292,8 @@ def _choose(task: Task, batch: Batch, chosen: Ints, rows: Ints, nodes: Ints) -> 
     best_at = _best_at(similarities, firsts, counts)
     eta, margin = weigh(task, similarities, firsts, counts, nodes, children)
     rule = task.rule
-    if isinstance(rule, SearchRoot | Descend):
-        descends = np.full(len(rows), isinstance(rule, Descend))
+    if isinstance(rule, SearchRoot | AlwaysDescend):
+        descends = np.full(len(rows), isinstance(rule, AlwaysDescend))
     elif isinstance(rule, StoppingRule):
         descends = _ask(task, rule, nodes, children, firsts, eta)
     else:

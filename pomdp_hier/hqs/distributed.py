@@ -32,10 +32,10 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs import distributed_work as work
 from pomdp_hier.hqs.distributed_source import Chunk, Source, as_source
 from pomdp_hier.hqs.distributed_tree import Cut, TreePart
-from pomdp_hier.hqs.engine import choose_engine
-from pomdp_hier.hqs.engine_numpy import blocks
-from pomdp_hier.hqs.engine_rules import LookAhead, Tie, as_rule
-from pomdp_hier.hqs.engine_task import Stops, Task
+from pomdp_hier.hqs.engine.choice import choose_engine
+from pomdp_hier.hqs.engine.on_numpy import blocks
+from pomdp_hier.hqs.engine.rules import LookAhead, Tie, as_rule
+from pomdp_hier.hqs.engine.task import Stops, Task
 from pomdp_hier.hqs.guidance import check_temperature, temperatures
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import NodeRewards, Reward, node_rewards

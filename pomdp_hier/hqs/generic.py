@@ -20,7 +20,7 @@ from pomdp_hier.features.affinity import Affinity, affinity
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.checkpoint import Checkpoint, fingerprint
-from pomdp_hier.hqs.engine_rules import Tie
+from pomdp_hier.hqs.engine.rules import Tie
 from pomdp_hier.hqs.model import END, SearchState, search_environment, search_problem
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, reward_at, search_policy
 from pomdp_hier.hqs.result import HQSResult

@@ -16,8 +16,8 @@ import numpy as np
 
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs import engine_rules as rules
-from pomdp_hier.hqs.engine_rules import Tie
+from pomdp_hier.hqs.engine import rules
+from pomdp_hier.hqs.engine.rules import Tie
 from pomdp_hier.hqs.model import Descend, Search, SearchState
 from pomdp_hier.planning import RTBSS, StopValue
 from pomdp_hier.planning.decision import Decision, Policy
@@ -400,8 +400,8 @@ def search_policy(policy: Any, tie: Tie = "descend", hierarchy: Hierarchy | None
         return OptimalSearch(rule.tie) if rule.depth is None else look_ahead(rule.depth, rule.tie)
     if isinstance(rule, rules.Clairvoyant):
         return ClairvoyantSearch(rule.tie)
-    if isinstance(rule, (rules.SearchRoot, rules.Descend)):
-        return _Always(isinstance(rule, rules.Descend))
+    if isinstance(rule, (rules.SearchRoot, rules.AlwaysDescend)):
+        return _Always(isinstance(rule, rules.AlwaysDescend))
     if rule is not None:
         if hierarchy is None:
             raise ParameterError(f"hierarchy: the rule {rule!r} needs the tree; pass hierarchy=")

@@ -13,9 +13,9 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.affinity import affinity
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.engine import choose_engine, run_engine
-from pomdp_hier.hqs.engine_rules import Tie, as_rule
-from pomdp_hier.hqs.engine_task import Stops, Task
+from pomdp_hier.hqs.engine.choice import choose_engine, run_engine
+from pomdp_hier.hqs.engine.rules import Tie, as_rule
+from pomdp_hier.hqs.engine.task import Stops, Task
 from pomdp_hier.hqs.guidance import check_temperature, temperatures
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import NodeRewards, Reward, node_rewards

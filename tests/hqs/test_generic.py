@@ -12,7 +12,7 @@ from pomdp_hier.beliefs import BayesUpdater, TabularUpdater
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.belief import ClosedFormUpdater
-from pomdp_hier.hqs.engine_rules import LookAhead
+from pomdp_hier.hqs.engine.rules import LookAhead
 from pomdp_hier.hqs.examples import load_amazon12
 from pomdp_hier.hqs.generic import evaluate_generic, search_value
 from pomdp_hier.hqs.model import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.engine_rules import Clairvoyant, Descend, LookAhead, OneStep, SearchRoot
+from pomdp_hier.hqs.engine.rules import AlwaysDescend, Clairvoyant, LookAhead, OneStep, SearchRoot
 from pomdp_hier.hqs.examples import load_amazon12
 from pomdp_hier.hqs.model import (
     SearchState,
@@ -156,7 +156,7 @@ def test_names_and_rules_find_their_policies():
     assert isinstance(search_policy(Clairvoyant()), ClairvoyantSearch)
     problem = three_node(0.9, r1=0.5, r2=0.5)
     assert search_policy(SearchRoot()).decide(problem).action == SEARCH
-    assert search_policy(Descend()).decide(problem).action == DESCEND
+    assert search_policy(AlwaysDescend()).decide(problem).action == DESCEND
     own = AlgorithmOne()
     assert search_policy(own) is own
     with pytest.raises(ParameterError, match="policy is 'best'"):

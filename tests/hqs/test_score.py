@@ -12,8 +12,9 @@ import scipy.sparse as sp
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs import engine, engine_numba
-from pomdp_hier.hqs.engine_rules import LookAhead, OneStep, StoppingRule
+from pomdp_hier.hqs.engine import choice as engine
+from pomdp_hier.hqs.engine import on_numba as engine_numba
+from pomdp_hier.hqs.engine.rules import LookAhead, OneStep, StoppingRule
 from pomdp_hier.hqs.examples import load_amazon12
 from pomdp_hier.hqs.presets import PAPER_TABLE, PAPER_TEXT
 from pomdp_hier.hqs.reward import paper_reward

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from pomdp_hier.errors import ModelError
-from pomdp_hier.planning import RTBSS, StopValue, rtbss_arrays
+from pomdp_hier.planning import RTBSS, StopValue
+from pomdp_hier.planning.rtbss import arrays as rtbss_arrays
 from pomdp_hier.planning.rtbss.rows import expand, merge, products, touches
 from pomdp_hier.pomdp import POMDP, Belief
 from tests.pomdp_models import random_problem, search_tree

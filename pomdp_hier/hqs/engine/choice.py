@@ -5,9 +5,9 @@ import importlib.util
 from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.features.dense import DenseAffinity
 from pomdp_hier.features.members import Ints
-from pomdp_hier.hqs import engine_numpy
-from pomdp_hier.hqs.engine_rules import Clairvoyant, Descend, LookAhead, SearchRoot
-from pomdp_hier.hqs.engine_task import Advance, Stops, Task
+from pomdp_hier.hqs.engine import on_numpy
+from pomdp_hier.hqs.engine.rules import AlwaysDescend, Clairvoyant, LookAhead, SearchRoot
+from pomdp_hier.hqs.engine.task import Advance, Stops, Task
 
 __all__ = ["choose_engine", "run_engine"]
 
@@ -25,7 +25,7 @@ def choose_engine(task: Task, engine: str) -> str:
         return engine
     installed = importlib.util.find_spec("numba") is not None
     fits = isinstance(task.affinity, DenseAffinity) and isinstance(
-        task.rule, LookAhead | Descend | SearchRoot | Clairvoyant
+        task.rule, LookAhead | AlwaysDescend | SearchRoot | Clairvoyant
     )
     if engine == "auto":
         return "numba" if installed and fits else "numpy"
@@ -42,7 +42,7 @@ def choose_engine(task: Task, engine: str) -> str:
 def run_engine(task: Task, items: Ints, engine: str, advance: Advance) -> Stops:
     """Returns where the search for each of these items stops, by the engine of that name."""
     if engine == "numba":
-        from pomdp_hier.hqs import engine_numba
+        from pomdp_hier.hqs.engine import on_numba
 
-        return engine_numba.run(task, items, advance)
-    return engine_numpy.run(task, items, advance)
+        return on_numba.run(task, items, advance)
+    return on_numpy.run(task, items, advance)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from pomdp_hier.errors import DataWarning
 from pomdp_hier.features import dense
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
-from pomdp_hier.hqs import engine_numpy
-from pomdp_hier.hqs.engine_rules import LookAhead
+from pomdp_hier.hqs.engine import on_numpy as engine_numpy
+from pomdp_hier.hqs.engine.rules import LookAhead
 from pomdp_hier.hqs.score import evaluate
 from tests import scorer_oracle as oracle
 

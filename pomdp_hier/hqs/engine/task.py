@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pomdp_hier.features.affinity import Affinity
 from pomdp_hier.hierarchy.arrays import min_below
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.engine_rules import Rule
+from pomdp_hier.hqs.engine.rules import Rule
 from pomdp_hier.hqs.reward import NodeRewards
 
 __all__ = ["Advance", "Stops", "Task"]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier.features.members import Floats, Ints
-from pomdp_hier.hqs.engine_task import Task
+from pomdp_hier.hqs.engine.task import Task
 
 __all__ = ["weigh"]
 

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from pomdp_hier.features.dense import DenseBatch
 from pomdp_hier.features.members import Floats, Ints, children_of, contains, ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.engine_plan import Planner
-from pomdp_hier.hqs.engine_rules import Clairvoyant, Descend, LookAhead, SearchRoot, StoppingRule
-from pomdp_hier.hqs.engine_task import Advance, Stops, Task
-from pomdp_hier.hqs.engine_weigh import weigh
+from pomdp_hier.hqs.engine.plan import Planner
+from pomdp_hier.hqs.engine.rules import AlwaysDescend, Clairvoyant, LookAhead, SearchRoot, StoppingRule
+from pomdp_hier.hqs.engine.task import Advance, Stops, Task
+from pomdp_hier.hqs.engine.weigh import weigh
 
 __all__ = ["blocks", "run"]
 
@@ -157,7 +157,7 @@ class _Walk:
         self, rows: Ints, nodes: Ints, children: Ints, firsts: Ints, counts: Ints, eta: Floats, margin: Floats
     ) -> npt.NDArray[np.bool_]:
         rule = self.task.rule
-        if isinstance(rule, Descend | Clairvoyant):
+        if isinstance(rule, AlwaysDescend | Clairvoyant):
             return np.ones(len(rows), dtype=bool)
         if isinstance(rule, LookAhead):
             descend = margin >= 0 if rule.tie == "descend" else margin > 0
@@ -191,7 +191,7 @@ class _Walk:
     def down_shared_paths(self, bounds: Ints) -> None:
         """Takes each block down the path that its items share, if features are dense and the rule looks one step."""
         rule, batch = self.task.rule, self.batch
-        simple = isinstance(rule, Descend | Clairvoyant) or (isinstance(rule, LookAhead) and rule.depth == 1)
+        simple = isinstance(rule, AlwaysDescend | Clairvoyant) or (isinstance(rule, LookAhead) and rule.depth == 1)
         if not (simple and isinstance(batch, DenseBatch)):
             return
         alive = []

@@ -6,8 +6,8 @@ import json
 import pytest
 
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.hqs import reproduce as module
-from pomdp_hier.hqs.reproduce import MISPRINT, ROUNDED_TWICE, Figure, reproduce
+from pomdp_hier.hqs import reproduction as module
+from pomdp_hier.hqs.reproduction import MISPRINT, ROUNDED_TWICE, Figure, reproduce
 
 
 def test_every_figure_comes_out():

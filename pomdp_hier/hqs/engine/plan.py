@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from pomdp_hier.features.affinity import Batch
 from pomdp_hier.features.members import Floats, Ints, children_of, ranges
-from pomdp_hier.hqs.engine_rules import LookAhead
-from pomdp_hier.hqs.engine_task import Task
-from pomdp_hier.hqs.engine_weigh import weigh
+from pomdp_hier.hqs.engine.rules import LookAhead
+from pomdp_hier.hqs.engine.task import Task
+from pomdp_hier.hqs.engine.weigh import weigh
 
 __all__ = ["Planner"]
 

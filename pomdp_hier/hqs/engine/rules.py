@@ -12,7 +12,17 @@ import numpy.typing as npt
 
 from pomdp_hier.errors import ParameterError
 
-__all__ = ["Clairvoyant", "Descend", "LookAhead", "OneStep", "Rule", "SearchRoot", "StoppingRule", "Tie", "as_rule"]
+__all__ = [
+    "AlwaysDescend",
+    "Clairvoyant",
+    "LookAhead",
+    "OneStep",
+    "Rule",
+    "SearchRoot",
+    "StoppingRule",
+    "Tie",
+    "as_rule",
+]
 
 Tie: TypeAlias = Literal["descend", "search"]
 
@@ -83,7 +93,7 @@ class OneStep(LookAhead):
 
 
 @dataclass(frozen=True)
-class Descend:
+class AlwaysDescend:
     """Go down to a leaf cluster whatever happens."""
 
 
@@ -106,7 +116,7 @@ class Clairvoyant:
         _check_tie(self.tie)
 
 
-Rule: TypeAlias = LookAhead | Descend | SearchRoot | Clairvoyant | StoppingRule
+Rule: TypeAlias = LookAhead | AlwaysDescend | SearchRoot | Clairvoyant | StoppingRule
 
 
 def as_rule(policy: Any, tie: Tie) -> Rule | None:
@@ -123,7 +133,7 @@ def as_rule(policy: Any, tie: Tie) -> Rule | None:
         "one-step": OneStep(tie),
         "optimal": LookAhead(None, tie),
         "search-root": SearchRoot(),
-        "descend": Descend(),
+        "descend": AlwaysDescend(),
         "clairvoyant": Clairvoyant(tie),
     }
     if isinstance(policy, str):
@@ -131,7 +141,7 @@ def as_rule(policy: Any, tie: Tie) -> Rule | None:
             expected = ", ".join(repr(name) for name in names)
             raise ParameterError(f"policy is {policy!r}; expected {expected}, a StoppingRule or a Policy")
         return names[policy]
-    if isinstance(policy, LookAhead | Descend | SearchRoot | Clairvoyant | StoppingRule):
+    if isinstance(policy, LookAhead | AlwaysDescend | SearchRoot | Clairvoyant | StoppingRule):
         return policy
     return None
 

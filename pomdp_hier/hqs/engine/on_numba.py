@@ -12,9 +12,9 @@ from pomdp_hier.features.dense import DenseAffinity, DenseKind
 from pomdp_hier.features.members import Ints
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean
 from pomdp_hier.hierarchy.arrays import sum_to_root
-from pomdp_hier.hqs import engine_kernels as kernels
-from pomdp_hier.hqs.engine_rules import Clairvoyant, Descend, LookAhead, SearchRoot
-from pomdp_hier.hqs.engine_task import Advance, Stops, Task
+from pomdp_hier.hqs.engine import kernels
+from pomdp_hier.hqs.engine.rules import AlwaysDescend, Clairvoyant, LookAhead, SearchRoot
+from pomdp_hier.hqs.engine.task import Advance, Stops, Task
 
 __all__ = ["run"]
 
@@ -87,10 +87,10 @@ def _kernel(task: Task) -> Kernel:
             nodes,
             probabilities,
         )
-    if not isinstance(rule, LookAhead | Descend | Clairvoyant):
+    if not isinstance(rule, LookAhead | AlwaysDescend | Clairvoyant):
         raise ParameterError(f"policy {rule!r} does not run in numba; use engine='numpy'")
-    policy = 0 if isinstance(rule, LookAhead) else 1 if isinstance(rule, Descend) else 2
-    tie_descends = isinstance(rule, Descend) or rule.tie == "descend"
+    policy = 0 if isinstance(rule, LookAhead) else 1 if isinstance(rule, AlwaysDescend) else 2
+    tie_descends = isinstance(rule, AlwaysDescend) or rule.tie == "descend"
     return lambda items, nodes, probabilities: kernels.descend_all(
         forest,
         table,
