@@ -23,6 +23,9 @@ __all__ = [
 ]
 
 
+_SIMILARITIES = ("cosine", "inverse_sqeuclidean", "negative_euclidean", "precomputed")
+
+
 def add_input_options(parser: argparse.ArgumentParser) -> None:
     """Adds FEATURES and TREE, and how to read them."""
     add = parser.add_argument
@@ -72,8 +75,10 @@ def add_setting_options(parser: argparse.ArgumentParser, *, calibrated: bool = F
     add(
         "--similarity",
         default="cosine",
-        choices=("cosine", "inverse_sqeuclidean", "negative_euclidean", "precomputed"),
-        help="what guides the searcher (default: cosine); precomputed: FEATURES is an N x N matrix",
+        choices=_SIMILARITIES,
+        metavar="NAME",
+        help=f"what guides the searcher: {', '.join(_SIMILARITIES)}, of which FEATURES is the N x N matrix "
+        "(default: cosine)",
     )
     add(
         "--delta",

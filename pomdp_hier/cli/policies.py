@@ -12,7 +12,7 @@ SUMMARY = "compare search policies on a hierarchy: which wins, and how far it is
 EXAMPLES = (
     "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
     "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier policies points.csv -",
-    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier policies points.csv - --policy one-step --policy expand --json",
+    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier policies points.csv - --policy one-step --policy expand",
 )
 
 _RULES = ("one-step", "optimal", "descend", "search-root", "clairvoyant")

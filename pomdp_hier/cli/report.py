@@ -9,7 +9,7 @@ from pomdp_hier.cli import console, inputs, tables, trees
 from pomdp_hier.errors import ParameterError
 
 NAME = "report"
-SUMMARY = "write a report as one HTML file: score and baselines, the tree by search success, where searchers get lost"
+SUMMARY = "write one HTML file: score, baselines, the tree by search success, where searchers get lost"
 EXAMPLES = (
     "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
     "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier report points.csv - -o report.html",
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--shuffles",
         type=int,
         metavar="N",
-        help=f"shuffled trees to score as a baseline (default: {_SHUFFLES[0]}, or {_SHUFFLES[1]} above {_LARGE:,} items)",
+        help=f"shuffled trees to score as a baseline (default: {_SHUFFLES[0]}; {_SHUFFLES[1]} above {_LARGE:,} items)",
     )
     add("--moves", type=int, default=5, metavar="N", help="suggest N moves at most, each checked (default: 5)")
     add("--rows", type=int, default=25, metavar="N", help="rows of each table at most (default: 25)")

@@ -86,7 +86,7 @@ def _guessed(content: bytes, options: argparse.Namespace) -> str:
 
 def _table_form(content: bytes, options: argparse.Namespace) -> str | None:
     """Whether the header is that of edges, parents or BERTopic's topics; all else is left to the reader of paths."""
-    rows = _rows(content)
+    rows = _rows(content, options)
     header = [cell.strip().casefold() for cell in next(rows, [])]
     if "child_left_id" in header:
         return "bertopic"
@@ -99,10 +99,10 @@ def _table_form(content: bytes, options: argparse.Namespace) -> str | None:
     return "edges" if is_edges else "parents" if any(is_parent) else None
 
 
-def _rows(content: bytes) -> Iterator[Sequence[str]]:
+def _rows(content: bytes, options: argparse.Namespace) -> Iterator[Sequence[str]]:
     """The rows of a table as far as they can be told; what is wrong with it is the reader's to say."""
     if content.startswith(_PARQUET):
-        columns = _parquet_columns(content)
+        columns = _parquet_columns(content, options)
         yield list(columns)
         yield from zip(
             *([("" if cell is None else str(cell)) for cell in cells] for cells in columns.values()), strict=True
@@ -130,7 +130,9 @@ def _from_array(content: bytes, options: argparse.Namespace, form: str) -> "Hier
     from pomdp_hier.features.loading import load_features
     from pomdp_hier.hierarchy.tree import Hierarchy
 
-    rows = load_features(io.BytesIO(content), key=options.tree_key).matrix
+    stream = io.BytesIO(content)
+    stream.name = _name(options)
+    rows = load_features(stream, key=options.tree_key).matrix
     if form not in ("linkage", "children", "edges"):
         raise ReaderError(f"an array holds no {form}; say linkage, children or edges, or leave --tree-format out")
     chosen = _shared(options)
@@ -169,7 +171,7 @@ def _from_json(content: bytes, options: argparse.Namespace, n_rows: int | None) 
 def _from_table(content: bytes, options: argparse.Namespace, n_rows: int | None, form: str) -> TreeFile:
     from pomdp_hier.hierarchy.tree import Hierarchy
 
-    source = _table_source(content)
+    source = _table_source(content, options)
 
     def read(n_items: int | None) -> "Hierarchy":
         if form == "edges":
@@ -199,7 +201,7 @@ def _from_paths(content: bytes, options: argparse.Namespace, n_rows: int | None)
         or any((options.item_column, options.path_column, options.levels))
     )
     tree = Hierarchy.from_paths(
-        _table_source(content),
+        _table_source(content, options),
         sep=options.sep,
         blank_levels=options.blank_levels,
         form="table" if is_table else "auto",
@@ -221,18 +223,24 @@ def _from_newick(content: bytes, options: argparse.Namespace, n_rows: int | None
 def _from_bertopic(content: bytes, options: argparse.Namespace, n_rows: int | None) -> TreeFile:
     from pomdp_hier.hierarchy.tree import Hierarchy
 
-    return TreeFile(Hierarchy.from_bertopic(_table_source(content), singletons=bool(options.singletons)), False)
+    tree = Hierarchy.from_bertopic(_table_source(content, options), singletons=bool(options.singletons))
+    return TreeFile(tree, False)
 
 
-def _table_source(content: bytes) -> Any:
-    return _parquet_columns(content) if content.startswith(_PARQUET) else content
+def _table_source(content: bytes, options: argparse.Namespace) -> Any:
+    return _parquet_columns(content, options) if content.startswith(_PARQUET) else content
 
 
-def _parquet_columns(content: bytes) -> dict[str, list[Any]]:
+def _parquet_columns(content: bytes, options: argparse.Namespace) -> dict[str, list[Any]]:
+    from pomdp_hier.features._memory import available
     from pomdp_hier.features._parquet import open_table
 
-    columns: dict[str, list[Any]] = open_table(io.BytesIO(content), "the tree", None, 1 << 62).to_pydict()
+    columns: dict[str, list[Any]] = open_table(io.BytesIO(content), _name(options), None, available()).to_pydict()
     return columns
+
+
+def _name(options: argparse.Namespace) -> str:
+    return "standard input" if options.tree == "-" else str(options.tree)
 
 
 _READERS: dict[str, Callable[[bytes, argparse.Namespace, int | None], TreeFile]] = {

@@ -39,9 +39,11 @@ def add_tree_options(parser: argparse.ArgumentParser) -> None:
         "--tree-format",
         choices=tree_formats.FORMATS,
         default="auto",
-        help="json tells edges, children lists, nested objects and linkages apart; linkage is SciPy's, in .npy, .npz "
-        "or JSON; edges also a table with parent and child, parents one with id and parent, paths lines or a table "
-        "with an item and its path or one column a level (default: told by the ending and the content)",
+        metavar="FORMAT",
+        help=f"one of {', '.join(tree_formats.FORMATS[1:])}; json tells edges, children lists, nested objects and "
+        "linkages apart; linkage is SciPy's, in .npy, .npz or JSON; edges also a table with parent and child, parents "
+        "one with id and parent, paths lines or a table with an item and its path or one column a level (default: "
+        "told by the ending and the content)",
     )
     add("--tree-key", metavar="NAME", help="the array of an .npz that holds the linkage")
     add("--item-column", metavar="NAME", help="the table's column of ids (default: one that is called so)")

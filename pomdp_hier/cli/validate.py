@@ -13,8 +13,11 @@ if TYPE_CHECKING:
 NAME = "validate"
 SUMMARY = "check a problem for faults, and its belief updates against Bayes' rule"
 EXAMPLES = (
-    "pomdp-hier validate tiger.pomdp",
-    "pomdp-hier validate --hierarchy items.npz tree.json --similarity cosine --delta 0.01",
+    "printf 'discount: 0.9\\nstates: 2\\nactions: 1\\nobservations: 2\\n' > walk.pomdp",
+    "printf 'values: reward\\nT: 0 uniform\\nO: 0 uniform\\nR: 0 : * : * : * 1\\n' >> walk.pomdp",
+    "pomdp-hier validate walk.pomdp",
+    "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv; echo '[[0,1],[2,3],[4,5]]' > tree.json",
+    "pomdp-hier validate --hierarchy points.csv tree.json --delta 0.5",
 )
 
 

@@ -1,0 +1,111 @@
+"""``pomdp-hier report`` and what ``score`` says beside the score."""
+
+import json
+
+import numpy as np
+import pytest
+
+from pomdp_hier.cli import main
+from pomdp_hier.hqs.baselines import appraise
+from pomdp_hier.hqs.calibrate import calibrate_delta
+from tests.planted import clean_case
+
+
+@pytest.fixture
+def files(tmp_path):
+    X, tree = clean_case()
+    np.save(tmp_path / "x.npy", X)
+    (tmp_path / "tree.json").write_text(tree.to_json(), encoding="utf-8")
+    (tmp_path / "names.csv").write_text("id,name\n0,<b>Ant & bee</b>\n", encoding="utf-8")
+    return X, tree, tmp_path
+
+
+def test_a_report_holds_what_was_found(files, capsys):
+    X, tree, folder = files
+    out = folder / "out.html"
+    arguments = ["report", str(folder / "x.npy"), str(folder / "tree.json"), "-o", str(out), "--delta", "0.05"]
+    assert main([*arguments, "--names", str(folder / "names.csv"), "--shuffles", "3", "--title", "A < B"]) == 0
+    captured = capsys.readouterr()
+    expected = appraise(X, tree, delta=0.05, n_shuffles=3)
+    assert captured.err == ""
+    assert captured.out.startswith(f"HQS {expected.score:.6f}, delta 0.05, rows joined by position\n")
+    assert f"written to {out}" in captured.out
+    page = out.read_text(encoding="utf-8")
+    assert f"<b>{expected.score:.4f}</b>" in page
+    assert "<h1>A &lt; B</h1>" in page
+    assert "<b>Ant" not in page
+    assert "Suggested moves" in page or "Worst nodes" in page
+    assert "shuffles: 3" in page
+    assert main(arguments) == 1
+    assert "--force" in capsys.readouterr().err
+    assert main([*arguments, "--force", "--moves", "0", "--shuffles", "0", "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert "How well does tree.json support the search in x.npy?" in out.read_text(encoding="utf-8")
+
+
+def test_paths_are_drawn_by_their_last_part(files, capsys):
+    _, _, folder = files
+    (folder / "p.csv").write_text("item,path\na,Food > Green tea\nb,Food > Mugs\nc,Pets\n", encoding="utf-8")
+    (folder / "f.csv").write_text("id,x,y\nb,0,1\na,1,0\nc,1,1\n", encoding="utf-8")
+    out = folder / "out.html"
+    assert main(["report", str(folder / "f.csv"), str(folder / "p.csv"), "-o", str(out)]) == 0
+    assert "rows joined by id" in capsys.readouterr().out
+    page = out.read_text(encoding="utf-8")
+    assert '"Green tea"' in page
+    assert "('Food'" not in page
+
+
+@pytest.mark.parametrize("command", ["score", "report"])
+def test_a_calibrated_temperature_is_reported(files, capsys, command):
+    X, tree, folder = files
+    expected = calibrate_delta(X, tree).delta
+    arguments = [command, str(folder / "x.npy"), str(folder / "tree.json"), "--delta", "calibrated", "--shuffles", "2"]
+    if command == "report":
+        assert main([*arguments, "-o", str(folder / "out.html"), "--moves", "0"]) == 0
+        assert f"delta {expected:g} (calibrated)" in capsys.readouterr().out
+        assert f"delta: {expected}" in (folder / "out.html").read_text(encoding="utf-8")
+        return
+    assert main(arguments) == 0
+    assert f"delta {expected:g} (calibrated)" in capsys.readouterr().out
+    assert main([*arguments, "--json"]) == 0
+    settings = json.loads(capsys.readouterr().out)["settings"]
+    assert (settings["delta"], settings["calibrated"]) == (expected, True)
+    assert main([*arguments, "--delta", "warm"]) == 2
+    assert "'warm' is neither a number nor 'calibrated'" in capsys.readouterr().err
+
+
+def test_what_stands_beside_a_score(files, capsys):
+    X, tree, folder = files
+    paths = ["score", str(folder / "x.npy"), str(folder / "tree.json"), "--delta", "0.05"]
+    found = appraise(X, tree, delta=0.05, n_shuffles=8)
+    assert main(paths) == 0
+    out = capsys.readouterr().out
+    assert f"no tree 0.0000, shuffled items {found.shuffled:.4f} (SD {found.shuffled_sd:.4f}, 8 shuffles)" in out
+    assert f"ceiling {found.ceiling:.4f}" in out
+    assert all(sentence in out for sentence in found.sentences())
+    assert main([*paths, "--shuffles", "0"]) == 0
+    assert "beside it" not in capsys.readouterr().out
+    assert main([*paths, "--quiet"]) == 0
+    assert capsys.readouterr().out == f"{found.score!r}\n"
+    assert main([*paths, "--json", "--shuffles", "1"]) == 0
+    figures = json.loads(capsys.readouterr().out)["appraisal"]
+    assert figures["ceiling"] == found.ceiling
+    assert figures["shuffled_sd"] is None
+    assert main([*paths, "--sample-size", "9"]) == 0
+    assert "beside it" not in capsys.readouterr().out
+
+
+def test_wrong_usage(files, capsys):
+    _, _, folder = files
+    paths = [str(folder / "x.npy"), str(folder / "tree.json")]
+    for arguments, said in [
+        (["-o", str(folder / "out.pdf")], "use one of .html, .htm"),
+        (["-o", "-"], "unknown ending"),
+        (["-o", str(folder / "out.html"), "--moves", "-1"], "--moves -1"),
+        ([], "-o/--out"),
+    ]:
+        assert main(["report", *paths, *arguments]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["report", *paths, "-o", str(folder / "none" / "out.html")]) == 1
+    assert "does not exist" in capsys.readouterr().err
+    assert not list(folder.glob("*.part"))
