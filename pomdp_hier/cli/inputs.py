@@ -179,8 +179,11 @@ def read_joined(options: argparse.Namespace) -> Inputs:
                 stacklevel=2,
             )
         return Inputs(table.matrix, file.tree, ids, "position")
-    matrix = table.matrix[rows][:, rows] if options.similarity == "precomputed" else table.matrix[rows]
-    return Inputs(matrix, file.tree, ids, "id")
+    if options.similarity == "precomputed":
+        return Inputs(table.matrix[rows][:, rows], file.tree, ids, "id")
+    from pomdp_hier.features.validation import check_features
+
+    return Inputs(check_features(table.matrix, n_rows)[rows], file.tree, ids, "id")  # its errors count the file's rows
 
 
 def _rows(row_ids: "Sequence[Hashable]", ids: "Sequence[Hashable]", options: argparse.Namespace) -> Any:
