@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pomdp_hier.hqs.diagnostics import Diagnosis, confusions, diagnose, lost_items, worst_nodes
     from pomdp_hier.hqs.diagnostics_moves import apply_move, suggest_moves
     from pomdp_hier.hqs.diagnostics_structure import check_structure
+    from pomdp_hier.hqs.distributed import evaluate_distributed
     from pomdp_hier.hqs.engine.rules import Clairvoyant, LookAhead, OneStep, SearchRoot, StoppingRule
     from pomdp_hier.hqs.examples import load_amazon12, load_dvd
     from pomdp_hier.hqs.generic import evaluate_generic
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from pomdp_hier.hqs.reproduction import reproduce
     from pomdp_hier.hqs.result import HQSResult
     from pomdp_hier.hqs.reward import node_rewards, paper_reward
+    from pomdp_hier.hqs.sample import Sample
     from pomdp_hier.hqs.score import evaluate, hqs_samples, hqs_score, oracle_value
     from pomdp_hier.hqs.scorer import hqs_scorer
 
@@ -68,6 +70,7 @@ __all__ = [
     "OneStep",
     "OptimalSearch",
     "PlansInEnvironment",
+    "Sample",
     "Search",
     "SearchRoot",
     "SearchState",
@@ -81,6 +84,7 @@ __all__ = [
     "delta_profile",
     "diagnose",
     "evaluate",
+    "evaluate_distributed",
     "evaluate_generic",
     "hqs_samples",
     "hqs_score",
@@ -124,6 +128,7 @@ _HOMES = {
     "OneStep": "pomdp_hier.hqs.engine.rules",
     "OptimalSearch": "pomdp_hier.hqs.policies",
     "PlansInEnvironment": "pomdp_hier.hqs.policies",
+    "Sample": "pomdp_hier.hqs.sample",
     "Search": "pomdp_hier.hqs.model",
     "SearchRoot": "pomdp_hier.hqs.engine.rules",
     "SearchState": "pomdp_hier.hqs.model",
@@ -137,6 +142,7 @@ _HOMES = {
     "delta_profile": "pomdp_hier.hqs.profile",
     "diagnose": "pomdp_hier.hqs.diagnostics",
     "evaluate": "pomdp_hier.hqs.score",
+    "evaluate_distributed": "pomdp_hier.hqs.distributed",
     "evaluate_generic": "pomdp_hier.hqs.generic",
     "hqs_samples": "pomdp_hier.hqs.score",
     "hqs_score": "pomdp_hier.hqs.score",
