@@ -2,8 +2,9 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,9 @@ from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import NodeRewards, Reward, node_rewards
 from pomdp_hier.hqs.sample import Sampling
 from pomdp_hier.hqs.sampling import sampling_plan
-from pomdp_hier.pomdp import POMDP
+
+if TYPE_CHECKING:
+    from pomdp_hier.pomdp import POMDP
 
 __all__ = ["as_result", "evaluate", "hqs_samples", "hqs_score", "oracle_value", "record"]
 
@@ -40,7 +43,7 @@ class Settings(TypedDict, total=False):
     """The keyword arguments of :func:`evaluate`, which say what each means."""
 
     similarity: Similarity
-    delta: float
+    delta: float | Literal["calibrated"]
     nu: float
     tie: Tie
     policy: Any
@@ -53,7 +56,7 @@ class Settings(TypedDict, total=False):
     sampling: Sampling
     random_state: int | np.random.Generator | None
     target_error: float | None
-    updater: Callable[[POMDP], Any] | None
+    updater: "Callable[[POMDP], Any] | None"
     seed: int
     n_jobs: int
     checkpoint: str | os.PathLike[str] | None
@@ -64,7 +67,7 @@ def evaluate(
     hierarchy: Hierarchy,
     *,
     similarity: Similarity = "cosine",
-    delta: float = 0.01,
+    delta: float | Literal["calibrated"] = 0.01,
     nu: float = 1.0,
     tie: Tie = "descend",
     policy: Any = "one-step",
@@ -77,7 +80,7 @@ def evaluate(
     sampling: Sampling = "stratified",
     random_state: int | np.random.Generator | None = None,
     target_error: float | None = None,
-    updater: Callable[[POMDP], Any] | None = None,
+    updater: "Callable[[POMDP], Any] | None" = None,
     seed: int = 0,
     n_jobs: int = 1,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -95,7 +98,8 @@ def evaluate(
         hierarchy: The tree over the N items, in the order of the rows.
         similarity: ``"cosine"``, ``"inverse_sqeuclidean"``, ``"negative_euclidean"``, ``"precomputed"``, one of their
             records with options, or a function of the items' rows and a cluster.
-        delta: Temperature of the guidance at the root; smaller is surer.
+        delta: Temperature of the guidance at the root; smaller is surer. ``"calibrated"`` takes the one that fits where
+            the items are best (`calibrate_delta`); the result's ``config`` tells which.
         nu: Its growth per level, at least 1.
         tie: Whether to "descend" or to "search" when both are worth the same, as at a node with one child.
         policy: ``"one-step"`` (the paper's), ``"optimal"`` (of the agent's model), ``"descend"``, ``"search-root"``,
@@ -124,6 +128,13 @@ def evaluate(
     >>> evaluate(X, tree, delta=0.1)
     HQSResult(score=0.622188, 4 items)
     """
+    calibration: dict[str, Any] = {}
+    if isinstance(delta, str):
+        from pomdp_hier.hqs.calibrate import resolve_delta
+
+        of_model = {"similarity": similarity, "nu": nu, "enter_own_singleton": enter_own_singleton}
+        delta = float(resolve_delta(X, hierarchy, {"delta": delta, **of_model})[0]["delta"])
+        calibration = {"delta_from": "calibrated"}
     check_temperature(delta, nu)
     if threads is not None and threads < 1:
         raise ParameterError(f"threads is {threads}; at least 1 is needed, or None for one per usable CPU")
@@ -151,7 +162,8 @@ def evaluate(
             checkpoint=checkpoint,
             progress=progress,
         )
-        return run() if plan is None else plan.run(hierarchy, lambda items: run(items=items))
+        result = run() if plan is None else plan.run(hierarchy, lambda items: run(items=items))
+        return replace(result, config={**result.config, **calibration}) if calibration else result
     if checkpoint is not None or updater is not None:
         raise ParameterError("checkpoint and updater are for engine='generic', which this policy does not need; say so")
     task = Task(
@@ -163,7 +175,11 @@ def evaluate(
         threads=threads,
     )
     chosen = choose_engine(task, engine)
-    config = {**record(similarity, delta, nu, tie, policy, reward, enter_own_singleton), "engine": chosen}
+    config = {
+        **record(similarity, delta, nu, tie, policy, reward, enter_own_singleton),
+        "engine": chosen,
+        **calibration,
+    }
 
     def score(items: npt.NDArray[np.int64]) -> HQSResult:
         with tqdm(total=len(items), unit="item", disable=not progress, desc="HQS") as bar:

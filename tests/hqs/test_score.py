@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.calibrate import calibrate_delta
 from pomdp_hier.hqs.engine import choice as engine
 from pomdp_hier.hqs.engine import on_numba as engine_numba
 from pomdp_hier.hqs.engine.rules import LookAhead, OneStep, StoppingRule
@@ -269,3 +270,17 @@ def test_the_same_bits_for_any_number_of_blas_threads():
         answer = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=root)
         digests.add(answer.stdout)
     assert len(digests) == 1
+
+
+@pytest.mark.parametrize("engine", ["numpy", "generic"])
+def test_a_calibrated_temperature_is_told(engine):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(8, 3)) + np.repeat(np.eye(3)[:2] * 0.7, 4, axis=0)  # noisy, so that 0 is not best
+    tree = Hierarchy.from_children([[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]], 8)
+    found = evaluate(X, tree, delta="calibrated", engine=engine)
+    delta = calibrate_delta(X, tree).delta
+    assert found.config["delta"] == delta
+    assert found.config["delta_from"] == "calibrated"
+    assert found.score == evaluate(X, tree, delta=delta, engine=engine).score
+    with pytest.raises(ParameterError, match="'calibrated'"):
+        evaluate(X, tree, delta="best", engine=engine)
