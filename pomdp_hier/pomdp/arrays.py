@@ -121,7 +121,10 @@ def _matrices(array: Any, name: str) -> list[Any]:
             matrix = sparse.csr_array(block).astype(np.float64)
             matrix.sum_duplicates()
         else:
-            dense = np.asarray(block)
+            try:
+                dense = np.asarray(block)
+            except ValueError as error:
+                raise ModelError(f"{name}[{a}]: its rows differ in length; {name} is [a, s, .]") from error
             if dense.ndim != 2:
                 raise ModelError(
                     f"{name}[{a}]: expected a matrix, got an array of shape {dense.shape}; {name} is [a, s, .]"

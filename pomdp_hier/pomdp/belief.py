@@ -56,7 +56,7 @@ class Belief(pomdp_py.GenerativeDistribution):
         *,
         tolerance: float = MASS_TOLERANCE,
     ) -> None:
-        pairs = dict(probabilities)
+        pairs = _pairs(probabilities)
         for state, probability in pairs.items():
             if not is_nonnegative(probability):
                 raise ModelError(
@@ -83,7 +83,7 @@ class Belief(pomdp_py.GenerativeDistribution):
             >>> Belief.normalized({"a": 1, "b": 3})["b"]
             0.75
         """
-        pairs = dict(weights)
+        pairs = _pairs(weights)
         for state, weight in pairs.items():
             if not is_nonnegative(weight):
                 raise ModelError(
@@ -237,3 +237,33 @@ def _restore(pairs: tuple[tuple[Any, Number], ...]) -> Belief:
     belief._probabilities = dict(pairs)
     belief._hash = None
     return belief
+
+
+def as_belief(belief: Any) -> Belief:
+    """The belief that a `Belief` or a mapping from state to probability stands for.
+
+    Raises:
+        ModelError: it is neither, or its probabilities do not sum to 1.
+
+    Example:
+        >>> as_belief({"left": 0.5, "right": 0.5})["left"]
+        0.5
+    """
+    if isinstance(belief, Belief):
+        return belief
+    if isinstance(belief, Mapping):
+        return Belief(belief)
+    raise ModelError(f"belief: {brief(belief)} is no belief; give a Belief or a dict, {{state: probability}}")
+
+
+def _pairs(probabilities: Any) -> dict[Any, Number]:
+    """The probability of each state, from a mapping or from pairs."""
+    if not isinstance(probabilities, str):
+        try:
+            return dict(probabilities)
+        except (TypeError, ValueError):  # not iterable, or not of pairs, or a state that cannot be hashed
+            pass
+    raise ModelError(
+        f"belief: {brief(probabilities)} does not say how probable each state is; give a dict, "
+        "{state: probability}, with states that can be hashed; Belief.uniform(states) and Belief.certain(state) help"
+    )

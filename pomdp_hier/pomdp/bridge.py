@@ -376,6 +376,8 @@ def problem_from_agent(
         >>> problem_from_agent(to_agent(tiger())).successors("tiger-left", "listen")
         {'tiger-left': 1}
     """
+    if not isinstance(agent, pomdp_py.Agent):
+        raise ModelError(f"agent: {brief(agent)} is no pomdp_py.Agent; a POMDP is planned for with decide(problem)")
     source = agent.problem if isinstance(agent, ProblemAgent) else None
     if source is not None:
         discount = source.discount if discount is None else discount

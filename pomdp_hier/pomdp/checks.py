@@ -11,7 +11,7 @@ import pomdp_py
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
 from pomdp_hier.pomdp.models import ObservationModel, TransitionModel
 from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative, is_number, is_symbolic, nearly_equal, total
-from pomdp_hier.pomdp.problem import POMDP
+from pomdp_hier.pomdp.problem import POMDP, require_problem
 
 __all__ = ["Fault", "check_problem"]
 
@@ -80,6 +80,7 @@ def check_problem(problem: POMDP, tolerance: float = MASS_TOLERANCE) -> list[Fau
         row sum: transition from 'a' under 'go': 0.9; make the row sum to 1
         row sum: transition from 'b' under 'go': 0.9; make the row sum to 1
     """
+    require_problem(problem, "check_problem")
     checker = _Checker(problem, tolerance)
     state = random.getstate()
     try:

@@ -31,6 +31,11 @@ __all__ = [
 ]
 
 
+_MODELS = (pomdp_py.TransitionModel, pomdp_py.ObservationModel, pomdp_py.RewardModel)
+_ACTIONS = frozenset({"a", "action"})
+_OUT_OF_PLACE = frozenset({"o", "obs", "observation"})  # no model is asked with the observation first
+
+
 class TransitionModel(pomdp_py.TransitionModel):
     """``T(s, a, s')``, the probability of the next state given state and action.
 
@@ -159,6 +164,40 @@ def _takes_argument(function: Callable[..., Any], position: int) -> bool:
     return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters) > position
 
 
+def check_function(what: str, function: Callable[..., Any], *names: str, least: int = 2) -> None:
+    """Raises unless the function can be called with at least ``least`` of the arguments named, in that order.
+
+    Raises:
+        ModelError: it is a class of models, takes another number of arguments, or names them in another order.
+
+    Example:
+        >>> check_function("transition", lambda a, s: s, "state", "action")
+        Traceback (most recent call last):
+        ...
+        pomdp_hier.errors.ModelError: transition: <lambda> takes (a, s), but is called with (state, action)
+    """
+    if isinstance(function, type) and issubclass(function, _MODELS):
+        raise ModelError(f"{what}: {function.__name__} is a class; pass an instance, {function.__name__}(...)")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some builtins do not tell
+        return
+    given = [p.name.lower() for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    wrong = len(given) > 1 and (given[0] in _OUT_OF_PLACE or (given[0] in _ACTIONS and given[1] not in _ACTIONS))
+    if wrong or not any(_binds(signature, count) for count in range(least, len(names) + 1)):
+        name = getattr(function, "__name__", type(function).__name__)
+        optional = "".join(f"[, {more}" for more in names[least:]) + "]" * (len(names) - least)
+        raise ModelError(f"{what}: {name} takes {signature}, but is called with ({', '.join(names[:least])}{optional})")
+
+
+def _binds(signature: inspect.Signature, count: int) -> bool:
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
 def _most_probable(distribution: Mapping[Any, Number]) -> Any:
     return max(distribution, key=distribution.__getitem__)
 
@@ -170,11 +209,17 @@ def _as_distribution(outcome: Any) -> Mapping[Any, Number]:
     if isinstance(outcome, pomdp_py.GenerativeDistribution):
         histogram: Mapping[Any, Number] = outcome.get_histogram()
         return histogram
+    if outcome is None:
+        raise ModelError(
+            "distribution: the model returned None; return an outcome or a dict, {outcome: probability} "
+            '(where nothing is seen, a name such as "nothing")'
+        )
     try:
         return {outcome: 1}
     except TypeError as error:
         raise ModelError(
-            f"distribution: the outcome {brief(outcome)} is not hashable; use a string, a tuple or a frozen dataclass"
+            f"distribution: the outcome {brief(outcome)} is not hashable; use a string, a tuple or a frozen dataclass, "
+            "and for several outcomes a dict, {outcome: probability}"
         ) from error
 
 
@@ -280,6 +325,7 @@ def as_transition(model: Any) -> TransitionModel:
     if isinstance(model, Mapping):
         return _TableTransition(model)
     if callable(model):
+        check_function("transition", model, "state", "action")
         return _FunctionTransition(model)
     raise ModelError(f"transition: {brief(model)} is not a TransitionModel, a function or a dict")
 
@@ -299,6 +345,7 @@ def as_observation(model: Any) -> ObservationModel:
     if isinstance(model, Mapping):
         return _TableObservation(model)
     if callable(model):
+        check_function("observation", model, "next_state", "action", "state")
         return _FunctionObservation(model)
     raise ModelError(f"observation: {brief(model)} is not an ObservationModel, a function or a dict")
 
@@ -318,5 +365,6 @@ def as_reward(model: Any) -> RewardModel:
     if isinstance(model, Mapping):
         return _TableReward(model)
     if callable(model):
+        check_function("reward", model, "state", "action", "next_state", "observation")
         return _FunctionReward(model)
     raise ModelError(f"reward: {brief(model)} is not a RewardModel, a function or a dict")

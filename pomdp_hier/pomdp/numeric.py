@@ -5,8 +5,9 @@ is kept here: how to add many of them, when a sum counts as one, and how to draw
 """
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from decimal import Decimal
+from itertools import islice
 from numbers import Number as _Number
 from numbers import Rational, Real
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ __all__ = [
     "is_nonnegative",
     "is_number",
     "is_symbolic",
+    "listed",
     "nearly_equal",
     "positive_part",
     "total",
@@ -149,3 +151,14 @@ def brief(value: object, limit: int = 60) -> str:
     """
     text = repr(value)
     return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def listed(values: Collection[object], limit: int = 4) -> str:
+    """The first few values in brief, and how many there are if that is more.
+
+    Example:
+        >>> listed(["look", "go"]), listed(range(9), limit=2)
+        ("'look', 'go'", '0, 1, … (9 in all)')
+    """
+    text = ", ".join(brief(value) for value in islice(values, limit))
+    return text if len(values) <= limit else f"{text}, … ({len(values):,} in all)"

@@ -37,7 +37,7 @@ from pomdp_hier.pomdp.arrays import ArrayObservation, ArrayTransition
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
 from pomdp_hier.pomdp.models import RewardModel
 from pomdp_hier.pomdp.numeric import Number, brief
-from pomdp_hier.pomdp.problem import POMDP
+from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 __all__ = ["read_pomdp", "write_pomdp"]
@@ -252,6 +252,7 @@ def write_pomdp(problem: POMDP, path: str | os.PathLike[str] | IO[str]) -> None:
 
     Source: Cassandra (1994-2003), the POMDP file format of pomdp-solve.
     """
+    require_problem(problem, "write_pomdp")
     lines = _lines(problem)
     if isinstance(path, str | os.PathLike):
         whole = "".join(f"{line}\n" for line in lines)  # a problem that cannot be written leaves no half a file

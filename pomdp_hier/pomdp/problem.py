@@ -87,12 +87,16 @@ class POMDP:
         if not isinstance(initial_belief, Belief):
             initial_belief = Belief(initial_belief, tolerance=tolerance)
         self.initial_belief = initial_belief
+        if not is_number(discount):
+            raise ModelError(f"discount: {brief(discount)} is not a number; expected one in [0, 1], such as 0.95")
         if not is_symbolic(discount) and not 0 <= discount <= 1:
-            raise ModelError(f"discount: {discount} is outside [0, 1]")
+            raise ModelError(f"discount: {discount} is outside [0, 1]; write 95 % as 0.95")
         self.discount = discount
         for name, given in (("terminal", terminal or ()), ("legal_actions", legal_actions)):
             if isinstance(given, str) or not (callable(given) or isinstance(given, Iterable)):
                 raise ModelError(f"{name}: {given!r} is neither a list nor a function; give a list, [{given!r}]")
+            if isinstance(given, Mapping):
+                raise ModelError(f"{name}: {brief(given)} is a dict; give a list, or a function such as its .get")
         self._is_terminal = terminal if callable(terminal) else frozenset(terminal or ()).__contains__
         if legal_by not in ("state", "observation", "belief"):
             raise ModelError(f"legal_by: {legal_by!r} is not one of 'state', 'observation', 'belief'")
@@ -223,8 +227,9 @@ class POMDP:
                         queue.append(next_state)
                         if len(states) > self.max_states:
                             raise ModelError(
-                                f"states: more than {self.max_states} were met from the start; the problem is "
-                                "infinite, or raise max_states"
+                                f"states: more than {self.max_states} were met from the start, such as "
+                                f"{brief(next_state)}; the problem is infinite, its states compare by identity (make "
+                                f"{type(next_state).__name__} a frozen dataclass), or max_states is too small"
                             )
         over = [state for state in states if self.is_terminal(state)]
         if self.has_mixed_start or not seen[True].isdisjoint(seen[False]):
@@ -427,9 +432,27 @@ class POMDP:
         return f"<{type(self).__name__}: {sizes}, discount {self.discount}>"
 
 
+def require_problem(problem: object, where: str) -> None:
+    """Raises unless the value is a `POMDP`, as where arguments stand in another order.
+
+    Raises:
+        ModelError: it is something else.
+
+    Example:
+        >>> require_problem([1, 2], "check_problem")
+        Traceback (most recent call last):
+        ...
+        pomdp_hier.errors.ModelError: check_problem: [1, 2] is no POMDP; make one with POMDP(...) or read_pomdp(...)
+    """
+    if not isinstance(problem, POMDP):
+        raise ModelError(f"{where}: {brief(problem)} is no POMDP; make one with POMDP(...) or read_pomdp(...)")
+
+
 def _distinct(name: str, values: Collection[Any]) -> tuple[Any, ...]:
     """The values as a tuple, refused when one stands there twice or cannot be hashed."""
     seen: set[Any] = set()
+    if isinstance(values, set | frozenset):  # the order of a set of strings changes from run to run
+        values = sorted(values, key=repr)
     for value in values:
         try:
             doubled = value in seen

@@ -112,3 +112,8 @@ def test_predictions_on_arrays_keep_the_looser_tolerance_too():
     updater = TabularUpdater(loose)
     assert sum(updater.predict(loose.initial_belief, 0).values()) == pytest.approx(1, abs=1e-4)
     assert compare_updaters(BayesUpdater(loose), updater, loose, depth=3, tolerance=1e-13).agrees
+
+
+def test_rows_of_unequal_length_are_refused_with_their_place():
+    with pytest.raises(ModelError, match=r"T\[0\]: its rows differ in length"):
+        POMDP.from_arrays(T=[[[0.5, 0.5], [1]]], Z=[[[1, 0], [0, 1]]], R=[[1, 0]])

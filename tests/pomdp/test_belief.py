@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp import Belief
+from pomdp_hier.pomdp.belief import as_belief
 
 
 def test_a_belief_is_a_read_only_mapping_that_is_zero_elsewhere():
@@ -129,3 +130,21 @@ def test_normalised_fractions_sum_to_one_exactly(weights):
 
 def test_normalising_does_not_make_floats_of_integers_that_sum_to_one():
     assert isinstance(Belief.normalized({"a": 1, "b": 0})["a"], int)
+
+
+@pytest.mark.parametrize("given", [[0.5, 0.5], ["left", "right"], "left", None, [([1], 1.0)]])
+def test_what_gives_no_probabilities_is_refused_with_a_remedy(given):
+    with pytest.raises(
+        ModelError, match=r"does not say how probable each state is; give a dict, \{state: probability\}"
+    ):
+        Belief(given)
+
+
+def test_a_mapping_stands_for_a_belief_and_nothing_else_does():
+    belief = Belief({"a": 1})
+    assert as_belief(belief) is belief
+    assert as_belief({"a": 0.5, "b": 0.5}) == Belief({"a": 0.5, "b": 0.5})
+    with pytest.raises(ModelError, match=r"belief: \[0.5, 0.5\] is no belief; give a Belief or a dict"):
+        as_belief([0.5, 0.5])
+    with pytest.raises(ModelError, match="sum to 10"):
+        as_belief({"a": 5, "b": 5})

@@ -334,3 +334,8 @@ def test_the_current_belief_is_where_the_problem_begins() -> None:
     assert problem_from_agent(agent).initial_belief["tiger-left"] == 0.25
     agent.update("listen", "hear-left")
     assert problem_from_agent(agent).initial_belief["tiger-left"] == agent.belief["tiger-left"]
+
+
+def test_a_problem_in_the_place_of_an_agent_is_refused():
+    with pytest.raises(ModelError, match=r"is no pomdp_py.Agent; a POMDP is planned for with decide\(problem\)"):
+        RTBSS(depth=1).plan(tiger())

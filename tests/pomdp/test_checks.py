@@ -7,6 +7,7 @@ import pomdp_py
 import pytest
 import sympy
 
+from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp import POMDP, Belief, ObservationModel, State, TransitionModel
 from pomdp_hier.pomdp.checks import Fault, check_problem
 from pomdp_hier.problems import tiger
@@ -239,3 +240,21 @@ def test_every_fault_is_found_at_once():
         states=["a"],
     )
     assert set(kinds(problem)) >= {"row sum", "no probability", "reward not finite", "off the space"}
+
+
+def test_something_else_than_a_problem_is_refused():
+    with pytest.raises(ModelError, match=r"check_problem: .* is no POMDP"):
+        check_problem([[1.0, 0.0]])
+
+
+def test_a_missing_return_is_a_fault():
+    silent = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: "heard" if a == "listen" else None,
+        reward=lambda s, a: 0,
+        initial_belief={"here": 1},
+        legal_actions=["listen", "go"],
+    )
+    faults = check_problem(silent)
+    assert any("'go'" in str(fault) and "returned None" in str(fault) for fault in faults)
+    assert not any("'listen'" in fault.place for fault in faults)

@@ -146,3 +146,8 @@ def test_what_the_format_cannot_say_is_refused_and_no_file_is_left(message: str,
     with pytest.raises(ModelError, match=message):
         write_pomdp(corridor(**UNWRITABLE[message]), path)
     assert not path.exists()
+
+
+def test_arguments_in_the_other_order_are_refused():
+    with pytest.raises(ModelError, match=r"write_pomdp: 'out.pomdp' is no POMDP"):
+        write_pomdp("out.pomdp", io.StringIO())

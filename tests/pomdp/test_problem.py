@@ -7,6 +7,7 @@ import sympy
 
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp import POMDP, Belief, ObservationModel, RewardModel, State, TransitionModel
+from pomdp_hier.pomdp.problem import require_problem
 
 HALF = Fraction(1, 2)
 
@@ -229,3 +230,47 @@ def test_from_functions_is_the_constructor():
         initial_belief={"x": 1},
         legal_actions=["stay"],
     ).states == ("x",)
+
+
+def a_problem(**changes):
+    given = {
+        "transition": lambda s, a: s,
+        "observation": lambda s, a: "seen",
+        "reward": lambda s, a: 0,
+        "initial_belief": {"here": 1},
+        "legal_actions": ["wait"],
+    }
+    return POMDP(**{**given, **changes})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"discount": 95}, "write 95 % as 0.95"),
+        ({"discount": "0.95"}, "discount: '0.95' is not a number"),
+        ({"legal_actions": {"here": ["wait"]}}, "legal_actions: .* is a dict; give a list, or a function"),
+        ({"terminal": {"end": True}}, "terminal: .* is a dict"),
+        ({"initial_belief": ["here"]}, "does not say how probable"),
+    ],
+)
+def test_what_people_write_by_mistake_is_refused_with_a_remedy(change, message):
+    with pytest.raises(ModelError, match=message):
+        a_problem(**change)
+
+
+def test_actions_given_as_a_set_stand_in_one_order_in_every_run():
+    assert a_problem(legal_actions={"wait", "go", "look", "turn"}).all_actions == ("go", "look", "turn", "wait")
+
+
+def test_states_that_compare_by_identity_are_named_where_exploring_gives_up():
+    class Place(State):
+        pass
+
+    with pytest.raises(ModelError, match=r"such as .*its states compare by identity .make Place a frozen dataclass"):
+        print(a_problem(transition=lambda s, a: Place(), max_states=20).states)
+
+
+def test_something_else_in_the_place_of_a_problem_is_named():
+    require_problem(a_problem(), "decide")
+    with pytest.raises(ModelError, match=r"decide: \{'here': 1\} is no POMDP"):
+        require_problem({"here": 1}, "decide")
