@@ -1,11 +1,14 @@
 """BayesUpdater: Bayes' rule on the models of any problem, in the problem's own numbers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pomdp_hier.beliefs.updater import impossible
+from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import Number, total
+from pomdp_hier.pomdp.belief import as_belief
+from pomdp_hier.pomdp.numeric import Number, brief, listed, total
+from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["BayesUpdater"]
 
@@ -31,25 +34,37 @@ class BayesUpdater:
     """
 
     def __init__(self, problem: POMDP) -> None:
+        require_problem(problem, "BayesUpdater")
         self.problem = problem
 
-    def predict(self, belief: Belief, action: Any) -> Belief:
+    def predict(self, belief: Belief | Mapping[Any, Number], action: Any) -> Belief:
         """The belief after the action and before the observation, ``sum_s b(s) T(s, a, s')``."""
-        return self.problem.predict(belief, action)
+        self._check_action(action)
+        return self.problem.predict(as_belief(belief), action)
 
-    def evidence(self, belief: Belief, action: Any, observation: Any) -> Number:
+    def evidence(self, belief: Belief | Mapping[Any, Number], action: Any, observation: Any) -> Number:
         """The normaliser ``Pr(o | b, a)``, 0 where the observation is impossible."""
-        return total(self._mass(belief, action, observation).values())
+        self._check_action(action)
+        return total(self._mass(as_belief(belief), action, observation).values())
 
-    def update(self, belief: Belief, action: Any, observation: Any) -> Belief:
+    def update(self, belief: Belief | Mapping[Any, Number], action: Any, observation: Any) -> Belief:
         """The posterior after the action and the observation.
 
         Raises:
             ImpossibleObservationError: ``Pr(o | b, a)`` is 0.
+            ModelError: the action is not one of the problem's, or the belief is none.
         """
-        mass = self._mass(belief, action, observation)
+        self._check_action(action)
+        known = as_belief(belief)
+        mass = self._mass(known, action, observation)
         if not mass or total(mass.values()) == 0:
-            raise impossible(belief, action, observation)
+            seen = self.problem.observations(known, action)
+            raise impossible(
+                known,
+                action,
+                observation,
+                f"what can be observed is {listed(seen)}; the observation or the model is wrong",
+            )
         return Belief.normalized(mass)
 
     def branches(self, belief: Belief, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
@@ -65,6 +80,14 @@ class BayesUpdater:
             evidence = total(mass.values())
             if evidence != 0:
                 yield observation, evidence, Belief.normalized(mass)
+
+    def _check_action(self, action: Any) -> None:
+        """Refuses an action that the problem's list does not hold: a model with an ``else`` would answer for it."""
+        known = self.problem.given_spaces[1]
+        if known is not None and action not in known:
+            raise ModelError(
+                f"action: {brief(action)} is not one of the problem's {len(known)} actions, {listed(known)}"
+            )
 
     def _mass(self, belief: Belief, action: Any, observation: Any) -> dict[Any, Number]:
         """``{s': p(s', o | b, a)}`` for the one observation."""

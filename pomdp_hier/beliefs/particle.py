@@ -8,6 +8,8 @@ import numpy as np
 from pomdp_hier.beliefs.updater import impossible
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import as_belief
+from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["ParticleUpdater"]
 
@@ -39,6 +41,7 @@ class ParticleUpdater:
     def __init__(self, problem: POMDP, n_particles: int = 1000, seed: int | np.random.Generator | None = None) -> None:
         if n_particles < 1:
             raise ParameterError(f"n_particles: {n_particles}; expected at least 1")
+        require_problem(problem, "ParticleUpdater")
         self.problem = problem
         self.n_particles = n_particles
         self.rng = np.random.default_rng(seed)
@@ -87,6 +90,7 @@ class ParticleUpdater:
 
     def _moved(self, belief: Belief, action: Any) -> Iterator[tuple[Any, Any, float]]:
         """Triples of state, next state and the share of the particles that went this way."""
+        belief = as_belief(belief)
         cumulative = np.cumsum([float(p) for p in belief.values()])
         marks = (self.rng.random() + np.arange(self.n_particles)) / self.n_particles * cumulative[-1]
         drawn = np.minimum(np.searchsorted(cumulative, marks, side="right"), len(belief) - 1)

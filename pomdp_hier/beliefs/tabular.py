@@ -1,6 +1,6 @@
 """TabularUpdater: belief updates as matrix-vector products on a compiled problem."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from pomdp_hier.beliefs.updater import impossible
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
-from pomdp_hier.pomdp.numeric import brief
+from pomdp_hier.pomdp.belief import as_belief
+from pomdp_hier.pomdp.numeric import brief, listed
+from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["TabularUpdater"]
 
@@ -38,6 +40,8 @@ class TabularUpdater:
     """
 
     def __init__(self, problem: POMDP | TabularPOMDP) -> None:
+        if not isinstance(problem, TabularPOMDP):
+            require_problem(problem, "TabularUpdater")
         self.compiled = problem if isinstance(problem, TabularPOMDP) else problem.compiled
 
     def predict(self, belief: B, action: Any) -> B:
@@ -74,12 +78,17 @@ class TabularUpdater:
     def _action(self, action: Any) -> int:
         position = self.compiled.action_index.get(action)
         if position is None:
-            raise ModelError(f"action: {brief(action)} is not one of the problem's {self.compiled.n_actions} actions")
+            raise ModelError(
+                f"action: {brief(action)} is not one of the problem's {self.compiled.n_actions} actions, "
+                f"{listed(self.compiled.actions)}"
+            )
         return position
 
     def _vector(self, belief: Belief | Floats) -> Floats:
         if isinstance(belief, Belief):
             return self.compiled.vector(belief)
+        if not isinstance(belief, np.ndarray):
+            return self.compiled.vector(as_belief(belief))
         if belief.shape != (self.compiled.n_states,):
             raise ModelError(
                 f"belief: an array of shape {belief.shape}; expected ({self.compiled.n_states},), one entry a state"
@@ -87,4 +96,4 @@ class TabularUpdater:
         return belief
 
     def _like(self, belief: B, vector: Floats) -> B:
-        return self.compiled.belief(vector) if isinstance(belief, Belief) else vector
+        return self.compiled.belief(vector) if isinstance(belief, Belief | Mapping) else vector

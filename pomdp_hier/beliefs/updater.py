@@ -5,6 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pomdp_hier.errors import ImpossibleObservationError, ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.models import check_function
 from pomdp_hier.pomdp.numeric import Number, brief, total
 
 __all__ = ["BeliefUpdater", "FullUpdater", "FunctionUpdater", "as_updater", "impossible"]
@@ -99,17 +100,21 @@ def as_updater(updater: Any, problem: POMDP) -> FullUpdater:
 
     Raises:
         ParameterError: it is none of these.
+        ModelError: the function cannot be called with belief, action and observation.
 
     Example:
         >>> from pomdp_hier.problems import tiger
         >>> as_updater(lambda b, a, o: b, tiger()).evidence(tiger().initial_belief, "listen", "hear-left")
         0.5
     """
+    if isinstance(updater, type):
+        raise ParameterError(f"updater: {updater.__name__} is a class; pass an instance, {updater.__name__}(problem)")
     if isinstance(updater, FullUpdater):
         return updater
     if isinstance(updater, BeliefUpdater):
         return FunctionUpdater(updater.update, problem, evidence=updater.evidence)
     if callable(updater):
+        check_function("updater", updater, "belief", "action", "observation", least=3)
         return FunctionUpdater(updater, problem)
     raise ParameterError(
         f"updater: {brief(updater)} has no update(belief, action, observation) and evidence(...), and is no function"

@@ -5,9 +5,10 @@ from typing import Any
 
 from pomdp_hier.beliefs.updater import impossible
 from pomdp_hier.errors import ModelError
-from pomdp_hier.hqs.model import END, AgentTransition, Descend, Found, Node, NotFound, SearchState
+from pomdp_hier.hqs.model import END, AgentTransition, Descend, Found, Node, NotFound, Search, SearchState
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import Number, brief
+from pomdp_hier.pomdp.belief import as_belief
+from pomdp_hier.pomdp.numeric import Number, brief, listed
 
 __all__ = ["ClosedFormUpdater"]
 
@@ -50,26 +51,27 @@ class ClosedFormUpdater:
         Raises:
             ImpossibleObservationError: the node seen is no child, or what the search tells contradicts the belief.
         """
-        node, b = self._place(belief)
+        node, b = self._place(belief, action)
         if action == Descend():
             children = self.eta.get(node, {})
             if not (isinstance(observation, Node) and observation.node in children):
-                raise impossible(belief, action, observation)
+                seen = f"what can be observed is {listed([Node(child) for child in children])}" if children else ""
+                raise impossible(as_belief(belief), action, observation, seen)
             return _at(observation.node, children[observation.node] * b)
         if self.evidence(belief, action, observation) == 0:
-            raise impossible(belief, action, observation)
+            raise impossible(as_belief(belief), action, observation)
         return Belief.certain(SearchState(END, int(observation == Found())))
 
     def evidence(self, belief: Belief, action: Any, observation: Any) -> Number:
         """``eta(c, c')`` after descending; b or 1 - b after a search."""
-        node, b = self._place(belief)
+        node, b = self._place(belief, action)
         if action == Descend():
             return self.eta.get(node, {}).get(observation.node, 0) if isinstance(observation, Node) else 0
         return {Found(): b, NotFound(): 1 - b}.get(observation, 0)
 
     def predict(self, belief: Belief, action: Any) -> Belief:
         """The belief after the action and before the observation."""
-        node, b = self._place(belief)
+        node, b = self._place(belief, action)
         if action != Descend():
             return Belief({SearchState(END, 1): b, SearchState(END, 0): 1 - b})
         reached: dict[SearchState, Number] = {}
@@ -80,7 +82,7 @@ class ClosedFormUpdater:
 
     def branches(self, belief: Belief, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
         """Each observation that can follow, with its probability and the posterior."""
-        node, b = self._place(belief)
+        node, b = self._place(belief, action)
         if action == Descend():
             for child, eta in self.eta.get(node, {}).items():
                 if eta != 0:
@@ -90,8 +92,11 @@ class ClosedFormUpdater:
             if probability != 0:
                 yield observation, probability, Belief.certain(SearchState(END, g))
 
-    def _place(self, belief: Belief) -> tuple[Hashable, Number]:
-        """The node where the bot is, and ``b(<c,1>)``."""
+    def _place(self, belief: Belief, action: Any) -> tuple[Hashable, Number]:
+        """The node where the bot is, and ``b(<c,1>)``, if the action is one of a search."""
+        if action not in (Search(), Descend()):
+            raise ModelError(f"action: {brief(action)} is not one of the search's actions, Search() and Descend()")
+        belief = as_belief(belief)
         node = belief.support[0].node
         if any(state.node != node for state in belief):
             raise ModelError(

@@ -14,6 +14,7 @@ from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.rtbss.fringe import largest
 from pomdp_hier.planning.rtbss.outcomes import outcome_matrix
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
+from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import Number, total
 
 __all__ = ["AlphaVectors", "exact_value", "value_iteration"]
@@ -78,7 +79,7 @@ class AlphaVectors:
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """The optimal decision with the whole horizon to go; ``q_values`` has the actions that vectors start with."""
-        belief = problem.initial_belief if belief is None else belief
+        belief = problem.initial_belief if belief is None else as_belief(belief)
         action = self.action(belief, observation=observation)
         scores, actions = self._scores(belief, observation, None)
         q_values: dict[Any, float] = {}
@@ -129,8 +130,8 @@ def value_iteration(
 
     Source: Cassandra, Littman and Zhang (1997).
     """
-    if horizon < 0:
-        raise ParameterError(f"horizon: {horizon}; expected 0 or more steps")
+    if not isinstance(horizon, int | np.integer) or horizon < 0:
+        raise ParameterError(f"horizon: {horizon!r}; expected 0 or more steps, a whole number")
     compiled = problem.compiled
     size, count = compiled.n_states, compiled.n_observations
     outcomes = [_by_observation(outcome_matrix(compiled, a), size, count) for a in range(compiled.n_actions)]
@@ -291,7 +292,7 @@ def exact_value(
     """
     if not 0 <= horizon <= 200:
         raise ParameterError(f"horizon: {horizon}; expected 0 to 200 steps (enumeration is exponential in it)")
-    belief = problem.initial_belief if belief is None else belief
+    belief = problem.initial_belief if belief is None else as_belief(belief)
     return _enumerate(problem, belief.get_histogram(), observation, horizon, final_value)
 
 

@@ -20,6 +20,7 @@ from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.exact import AlphaVectors, value_iteration
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
+from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import Number, brief, total
 
 __all__ = [
@@ -89,7 +90,7 @@ class FirstAction:
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """The decision under the belief."""
-        belief = problem.initial_belief if belief is None else belief
+        belief = problem.initial_belief if belief is None else as_belief(belief)
         return Decision(legal_actions(problem, belief, observation)[0])
 
     def __repr__(self) -> str:
@@ -115,7 +116,7 @@ class RandomPolicy:
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """The decision under the belief; each call draws anew."""
-        belief = problem.initial_belief if belief is None else belief
+        belief = problem.initial_belief if belief is None else as_belief(belief)
         actions = legal_actions(problem, belief, observation)
         return Decision(actions[int(self._rng.integers(len(actions)))])
 
@@ -157,6 +158,9 @@ class ThresholdPolicy:
     """
 
     def __init__(self, rules: Sequence[tuple[Any, Number, Any]], otherwise: Any) -> None:
+        untyped: Any = rules
+        if any(isinstance(rule, str) or len(rule) != 3 for rule in untyped):
+            raise ParameterError(f"rules: {brief(rules)}; expected triples [(event, threshold, action), ...]")
         for event, threshold, action in rules:
             if not 0 <= threshold <= 1:
                 raise ParameterError(
@@ -171,7 +175,7 @@ class ThresholdPolicy:
         Raises:
             PlanningError: no rule holds, and ``otherwise`` is not legal.
         """
-        belief = problem.initial_belief if belief is None else belief
+        belief = problem.initial_belief if belief is None else as_belief(belief)
         legal = legal_actions(problem, belief, observation)
         for event, threshold, action in self.rules:
             if action in legal and _mass(belief, event) >= threshold:
@@ -281,7 +285,7 @@ class QMDPPolicy:
             ModelError: the problem cannot be compiled.
             PlanningError: the values do not settle.
         """
-        belief = problem.initial_belief if belief is None else belief
+        belief = problem.initial_belief if belief is None else as_belief(belief)
         compiled = problem.compiled
         if self._solved is None or self._solved[0] is not problem:
             self._solved = (problem, *mdp_values(compiled, horizon=self.horizon, tolerance=self.tolerance))
@@ -393,7 +397,7 @@ class FunctionPolicy:
         Raises:
             PlanningError: the function returns an action that is not legal.
         """
-        belief = problem.initial_belief if belief is None else belief
+        belief = problem.initial_belief if belief is None else as_belief(belief)
         arguments = {1: (belief,), 2: (problem, belief), 3: (problem, belief, observation)}[self._arity]
         outcome = self.function(*arguments)
         decision = outcome if isinstance(outcome, Decision) else Decision(outcome)
@@ -425,4 +429,5 @@ def as_policy(policy: Any) -> Policy:
         return policy
     if callable(policy):
         return FunctionPolicy(policy)
-    raise ParameterError(f"policy: {brief(policy)} has no decide(problem, belief) and is not a function")
+    hint = "; the policy comes before the problem" if isinstance(policy, POMDP) else ""
+    raise ParameterError(f"policy: {brief(policy)} has no decide(problem, belief) and is not a function{hint}")

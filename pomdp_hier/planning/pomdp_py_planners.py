@@ -18,6 +18,7 @@ from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.policies import Seed, legal_actions
 from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.bridge import (
     OVER,
     BridgedObservation,
@@ -89,7 +90,7 @@ class POUCT:
         Raises:
             PlanningError: the process is over, or the runs do not suffice to try every action once.
         """
-        belief = problem.initial_belief if belief is None else belief
+        belief = problem.initial_belief if belief is None else as_belief(belief)
         actions = legal_actions(problem, belief, observation)
         if self.simulations <= len(actions):
             raise PlanningError(

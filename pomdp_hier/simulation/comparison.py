@@ -2,7 +2,7 @@
 
 import html
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.planning.policies import as_policy, mdp_values
 from pomdp_hier.pomdp import POMDP
+from pomdp_hier.pomdp.numeric import brief
 from pomdp_hier.simulation.exact import Visit, policy_value
 from pomdp_hier.simulation.monte_carlo import Episode, mean_interval, simulate
 
@@ -368,6 +369,9 @@ def _named(policies: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     """Policies by name; a name that comes again gets a number."""
     if isinstance(policies, Mapping):
         return {str(name): as_policy(policy) for name, policy in policies.items()}
+    if isinstance(policies, str) or not isinstance(policies, Iterable):
+        hint = "; the policies come before the problem" if isinstance(policies, POMDP) else ""
+        raise ParameterError(f"policies: {brief(policies)} is neither a list nor a dict of policies{hint}")
     named: dict[str, Any] = {}
     for policy in map(as_policy, policies):
         name = base = str(getattr(policy, "name", None) or policy)

@@ -16,6 +16,7 @@ from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import action_probabilities, as_policy
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, brief, total
+from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["PolicyValue", "Visit", "policy_value"]
 
@@ -132,8 +133,11 @@ def policy_value(
     """
     if horizon is not None and horizon < 0:
         raise ParameterError(f"horizon: {horizon}; expected a number of actions, 0 or more, or None")
+    chosen = as_policy(policy)
+    for model in (problem,) if environment is None else (problem, environment):
+        require_problem(model, "policy_value, after the policy")
     environment = problem if environment is None else environment
-    run = _Evaluation(as_policy(policy), problem, environment, update_of(updater, problem), max_beliefs)
+    run = _Evaluation(chosen, problem, environment, update_of(updater, problem), max_beliefs)
     return run.value(horizon, trace)
 
 

@@ -19,6 +19,7 @@ from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number
+from pomdp_hier.pomdp.problem import require_problem
 from pomdp_hier.simulation.exact import conflict, update_of
 
 __all__ = ["Episode", "SimulationResult", "Step", "mean_interval", "simulate"]
@@ -168,8 +169,11 @@ def simulate(
         True
     """
     check_simulation(n_episodes, horizon, half_width, confidence, batch)
+    chosen = as_policy(policy)
+    for model in (problem,) if environment is None else (problem, environment):
+        require_problem(model, "simulate, after the policy")
     run = _Simulator(
-        as_policy(policy),
+        chosen,
         problem,
         problem if environment is None else environment,
         update_of(updater, problem),

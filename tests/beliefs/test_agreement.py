@@ -12,7 +12,7 @@ from pomdp_hier.beliefs import (
     assert_updaters_agree,
     compare_updaters,
 )
-from pomdp_hier.errors import ImpossibleObservationError, ParameterError
+from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.problems import tiger
 from tests.random_problems import exact_arrays, random_arrays
@@ -177,3 +177,11 @@ def test_a_division_by_zero_in_the_candidate_is_a_difference_with_its_history():
     agreement = compare_updaters(BayesUpdater(EXACT), divides, EXACT, depth=2)
     assert agreement.first_history == (("open-left", "hear-left"),)
     assert "the candidate raised ZeroDivisionError" in agreement.reason
+
+
+def test_a_negative_tolerance_and_a_missing_problem_are_refused():
+    bayes = BayesUpdater(tiger())
+    with pytest.raises(ParameterError, match=r"tolerance: -1e-09; expected a number of at least 0"):
+        compare_updaters(bayes, bayes, tiger(), depth=1, tolerance=-1e-9)
+    with pytest.raises(ModelError, match=r"compare_updaters, third argument: .* is no POMDP"):
+        compare_updaters(bayes, bayes, bayes, depth=1, tolerance=1e-9)

@@ -5,7 +5,9 @@ import sympy
 from hypothesis import given, settings
 
 from pomdp_hier.beliefs import BayesUpdater
+from pomdp_hier.errors import ImpossibleObservationError, ModelError
 from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.problems import tiger
 from tests.random_problems import exact_arrays, random_arrays, sizes_and_seed
 
 
@@ -104,3 +106,34 @@ def test_ways_to_one_state_add_up_where_the_observation_depends_on_the_state_lef
     posterior = updater.update(problem.initial_belief, "go", "quiet")
     assert dict(posterior) == {state: mass / evidence for state, mass in quiet.items()}
     assert {o: b for o, _, b in updater.branches(problem.initial_belief, "go")}["quiet"] == posterior
+
+
+def test_a_misspelt_action_is_refused_though_the_model_would_answer_for_it():
+    updater = BayesUpdater(tiger())
+    start = tiger().initial_belief
+    for ask in (lambda: updater.update(start, "lisen", "hear-left"), lambda: updater.predict(start, "lisen")):
+        with pytest.raises(ModelError, match=r"action: 'lisen' is not one of the problem's 3 actions, 'listen'"):
+            ask()
+    with pytest.raises(ModelError, match="'lisen'"):
+        updater.evidence(start, "lisen", "hear-left")
+
+
+def test_an_impossible_observation_comes_with_those_that_are_possible():
+    with pytest.raises(ImpossibleObservationError, match=r"what can be observed is 'hear-left', 'hear-right'"):
+        BayesUpdater(tiger()).update(tiger().initial_belief, "listen", "left")
+
+
+def test_a_dict_is_a_belief_if_it_sums_to_1_and_a_list_is_none():
+    updater = BayesUpdater(tiger())
+    fair = {"tiger-left": 0.5, "tiger-right": 0.5}
+    assert updater.update(fair, "listen", "hear-left")["tiger-left"] == 0.85
+    assert updater.evidence(fair, "listen", "hear-left") == 0.5
+    with pytest.raises(ModelError, match="sum to 10"):
+        updater.update(dict.fromkeys(fair, 5), "listen", "hear-left")
+    with pytest.raises(ModelError, match="give a Belief or a dict"):
+        updater.predict([0.5, 0.5], "listen")
+
+
+def test_something_else_than_a_problem_is_refused():
+    with pytest.raises(ModelError, match=r"BayesUpdater: .* is no POMDP"):
+        BayesUpdater({"tiger-left": 1.0})

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 
 from pomdp_hier.beliefs import BayesUpdater, ParticleUpdater
-from pomdp_hier.errors import ImpossibleObservationError, ParameterError
+from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.problems import tiger
 from tests.random_problems import random_arrays, sizes_and_seed
@@ -58,3 +58,10 @@ def test_particles_that_cannot_make_the_observation_are_an_error_that_says_so():
         )
     with pytest.raises(ParameterError, match="n_particles: 0"):
         ParticleUpdater(tiger(), n_particles=0)
+
+
+def test_something_else_than_a_problem_or_a_belief_is_refused():
+    with pytest.raises(ModelError, match="ParticleUpdater: 3 is no POMDP"):
+        ParticleUpdater(3)
+    with pytest.raises(ModelError, match="give a Belief or a dict"):
+        ParticleUpdater(tiger(), seed=1).predict([0.5, 0.5], "listen")

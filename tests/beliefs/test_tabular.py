@@ -58,3 +58,12 @@ def test_the_belief_given_is_not_written_to():
     belief = np.array([0.5, 0.5])
     TabularUpdater(tiger()).update(belief, "listen", "hear-left")
     assert belief.tolist() == [0.5, 0.5]
+
+
+def test_a_dict_is_a_belief_and_a_list_is_none():
+    updater = TabularUpdater(tiger())
+    assert updater.update({"tiger-left": 0.5, "tiger-right": 0.5}, "listen", "hear-left")["tiger-left"] == 0.85
+    with pytest.raises(ModelError, match="give a Belief or a dict"):
+        updater.update([0.5, 0.5], "listen", "hear-left")
+    with pytest.raises(ModelError, match="TabularUpdater: 3 is no POMDP"):
+        TabularUpdater(3)

@@ -66,3 +66,10 @@ def test_an_impossible_observation_names_belief_action_and_observation(make, obs
         match=rf"'{observation}' has probability 0 after action 'listen' under a belief over 1 states .*'tiger-left'",
     ):
         updater.update(belief, "listen", observation)
+
+
+def test_a_class_or_a_function_of_other_arguments_is_refused_at_once():
+    with pytest.raises(ParameterError, match=r"BayesUpdater is a class; pass an instance, BayesUpdater\(problem\)"):
+        as_updater(BayesUpdater, tiger())
+    with pytest.raises(ModelError, match=r"called with \(belief, action, observation\)"):
+        as_updater(lambda belief, action: belief, tiger())

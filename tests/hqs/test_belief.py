@@ -153,3 +153,22 @@ def test_on_the_papers_hierarchies_it_is_bayes_to_rounding(name):
             BayesUpdater(problem), ClosedFormUpdater(problem), problem, depth=int(tree.height) + 1, tolerance=1e-14
         )
         assert agreement.n_skipped == 0
+
+
+@pytest.mark.parametrize("action", ["descend", "search", Descend])
+def test_the_name_or_the_class_of_an_action_is_refused(action):
+    problem = three_node(Fraction(3, 4))
+    for updater in (ClosedFormUpdater(problem), BayesUpdater(problem)):
+        with pytest.raises(ModelError, match=r"action: .* is not one of .*Search\(\)"):
+            updater.update(problem.initial_belief, action, Node("c1"))
+
+
+def test_the_nodes_that_can_be_seen_are_listed_where_another_is_claimed():
+    problem = three_node(Fraction(3, 4))
+    for updater in (ClosedFormUpdater(problem), BayesUpdater(problem)):
+        with pytest.raises(
+            ImpossibleObservationError, match=r"can be observed is Node\(node='c1'\), Node\(node='c2'\)"
+        ):
+            updater.update(problem.initial_belief, Descend(), "c1")
+    start = dict(problem.initial_belief.items())
+    assert ClosedFormUpdater(problem).evidence(start, Descend(), Node("c1")) == Fraction(3, 4)

@@ -135,3 +135,15 @@ def test_limits_are_named():
     assert isinstance(value_iteration(tiger(), 0), AlphaVectors)
     with pytest.raises(PlanningError, match="no step is left"):
         value_iteration(tiger(), 0).action({"left": 1})
+
+
+@pytest.mark.parametrize("horizon", [-1, "3", 2.5, None])
+def test_a_horizon_that_is_no_number_of_steps_is_refused(horizon):
+    with pytest.raises(ParameterError, match=r"horizon: .*expected 0 or more steps, a whole number"):
+        value_iteration(tiger(), horizon)
+
+
+def test_a_dict_stands_for_a_belief():
+    problem = tiger()
+    start = dict(problem.initial_belief.items())
+    assert exact_value(problem, start, 2) == exact_value(problem, horizon=2)

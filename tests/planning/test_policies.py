@@ -195,3 +195,20 @@ def test_what_is_no_policy_is_refused():
         as_policy(lambda belief: "sleep").decide(tiger())
     with pytest.raises(PlanningError, match="the process is over"):
         FirstAction().decide(corridor(), Belief.certain("out"))
+
+
+def test_rules_that_are_no_triples_and_a_problem_in_the_place_of_a_policy_are_refused():
+    with pytest.raises(ParameterError, match=r"rules: 'heads'; expected triples \[\(event, threshold, action\), ...\]"):
+        ThresholdPolicy("heads", 0.9)
+    with pytest.raises(ParameterError, match="expected triples"):
+        ThresholdPolicy([("heads", 0.9)], otherwise="look")
+    problem = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: s,
+        reward=lambda s, a: 0,
+        initial_belief={"here": 1},
+        legal_actions=["wait"],
+    )
+    with pytest.raises(ParameterError, match="the policy comes before the problem"):
+        as_policy(problem)
+    assert FirstAction().decide(problem, {"here": 1.0}).action == "wait"

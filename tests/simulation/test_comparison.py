@@ -148,3 +148,10 @@ def test_simulation_and_enumeration_agree_for_each_policy():
             policy, sensor(0.8), sensor(0.65), n_episodes=2000, seed=9, horizon=40, confidence=0.999
         ).interval
         assert low <= exact <= high, name
+
+
+def test_what_is_no_collection_of_policies_is_refused():
+    with pytest.raises(ParameterError, match="neither a list nor a dict of policies"):
+        compare_policies(FirstAction(), FirstAction())
+    with pytest.raises(ParameterError, match="neither a list nor a dict of policies"):
+        compare_policies("optimal", FirstAction())

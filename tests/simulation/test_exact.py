@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pomdp_hier.beliefs import BayesUpdater
-from pomdp_hier.errors import ImpossibleObservationError, ParameterError, PlanningError
+from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.policies import FirstAction, OptimalPolicy, RandomPolicy, ThresholdPolicy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import policy_value, simulate, simulate_in_pomdp_py
@@ -237,3 +237,8 @@ def test_what_is_seen_at_the_end_need_not_be_in_the_agents_model():
     assert policy_value(FirstAction(), agent, world).value == 3
     assert simulate(FirstAction(), agent, world, n_episodes=2).values.tolist() == [3, 3]
     assert simulate_in_pomdp_py(FirstAction(), agent, world, n_episodes=2).values.tolist() == [3, 3]
+
+
+def test_something_else_than_a_problem_is_refused():
+    with pytest.raises(ModelError, match=r"policy_value, after the policy: .* is no POMDP"):
+        policy_value(FirstAction(), {"here": 1}, horizon=1)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from pomdp_hier.errors import ImpossibleObservationError, ParameterError
+from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import policy_value, simulate
@@ -152,3 +152,8 @@ def test_arguments_out_of_range(options, message):
 def test_mean_interval_of_one_value_is_unknown():
     assert all(math.isnan(end) for end in mean_interval(np.array([1.0]), 0.95))
     assert math.isnan(simulate(FirstAction(), sensor(0.8), n_episodes=1, horizon=1).standard_error)
+
+
+def test_something_else_than_a_problem_is_refused():
+    with pytest.raises(ModelError, match=r"simulate, after the policy: .* is no POMDP"):
+        simulate(FirstAction(), {"here": 1}, n_episodes=1)

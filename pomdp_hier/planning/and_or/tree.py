@@ -14,7 +14,9 @@ from pomdp_hier.planning.and_or.view import FULL_LIMIT
 from pomdp_hier.planning.rtbss.fringe import largest
 from pomdp_hier.planning.rtbss.planner import RTBSS
 from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import Number, brief
+from pomdp_hier.pomdp.problem import require_problem
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -118,8 +120,9 @@ class AndOrTree:
         Raises:
             PlanningError: the tree has more than ``max_nodes`` nodes, or a bound is violated.
         """
+        require_problem(problem, "AndOrTree")
         grower = Grower(planner, problem, illegal, max_nodes)
-        grower.grow(problem.initial_belief if belief is None else belief, observation)
+        grower.grow(problem.initial_belief if belief is None else as_belief(belief), observation)
         return cls(grower.or_nodes, grower.and_nodes, discount=problem.discount, tie_tolerance=planner.tie_tolerance)
 
     # --- reading -------------------------------------------------------------------------------------------------

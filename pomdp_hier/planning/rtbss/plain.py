@@ -48,6 +48,8 @@ def branches_of(problem: POMDP, updater: Any = None, tidy: Callable[[Number], Nu
     """
     if updater is None:
         return lambda belief, action: _bayes(problem, belief, action, tidy or (lambda value: value))
+    if isinstance(updater, type):
+        raise ParameterError(f"updater: {updater.__name__} is a class; pass an instance, {updater.__name__}(problem)")
     if hasattr(updater, "branches"):
         branches: Branches = updater.branches
         return branches

@@ -30,7 +30,9 @@ from pomdp_hier.planning.rtbss.plain import (
     table_bound,
 )
 from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_exact, is_symbolic
+from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["RTBSS", "StopValue"]
 
@@ -159,7 +161,8 @@ class RTBSS(pomdp_py.Planner):
         Raises:
             PlanningError: the process is over; a bound is violated; the budget is too small for a single action.
         """
-        belief = problem.initial_belief if belief is None else belief
+        require_problem(problem, "decide")
+        belief = problem.initial_belief if belief is None else as_belief(belief)
         actions = problem.actions(belief, observation)
         if not actions:
             raise PlanningError(

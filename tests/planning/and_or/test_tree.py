@@ -9,7 +9,7 @@ from fractions import Fraction
 import networkx as nx
 import pytest
 
-from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning import RTBSS, AndOrTree, StopValue, exact_value
 from pomdp_hier.pomdp import POMDP, Belief
 from tests.pomdp_models import random_fractions, random_problem, three_node, tiger
@@ -273,3 +273,10 @@ def test_tikz():
     assert r"$\text{search}$" in document
     tiny = AndOrTree.build(grid(2, 2), depth=1, lower_bound=StopValue(1)).to_tikz()
     assert r"\text{0}" in tiny
+
+
+def test_a_dict_stands_for_the_belief_of_the_root_and_another_thing_for_no_problem():
+    start = dict(tiger().initial_belief.items())
+    assert AndOrTree.build(tiger(), start, depth=1).value == AndOrTree.build(tiger(), depth=1).value
+    with pytest.raises(ModelError, match=r"AndOrTree: .* is no POMDP"):
+        AndOrTree.build(start, depth=1)

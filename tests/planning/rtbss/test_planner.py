@@ -7,7 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.beliefs import BayesUpdater
+from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning import RTBSS, ConvexFringe, StopValue
 from pomdp_hier.planning.exact import exact_value, value_iteration
 from pomdp_hier.pomdp import POMDP, Belief
@@ -367,3 +368,22 @@ def test_in_pomdp_pys_loop():
         agent.set_belief(pomdp_py.Histogram({"left": 0.999, "right": 0.001}))
         assert planner.plan(agent) == "open-right"
         agent.set_belief(pomdp_py.Histogram({"left": 0.5, "right": 0.5}))
+
+
+def test_a_dict_stands_for_a_belief_and_arguments_in_the_other_order_are_refused():
+    problem = tiger()
+    start = dict(problem.initial_belief.items())
+    for engine in ("plain", "arrays"):
+        planner = RTBSS(depth=2, engine=engine)
+        assert planner.decide(problem, start).value == planner.decide(problem).value
+        with pytest.raises(ModelError, match="sum to"):
+            planner.decide(problem, dict.fromkeys(start, 0.6))
+        with pytest.raises(ModelError, match="give a Belief or a dict"):
+            planner.decide(problem, "tiger-left")
+        with pytest.raises(ModelError, match=r"decide: .* is no POMDP"):
+            planner.decide(problem.initial_belief, problem)
+
+
+def test_the_class_of_an_updater_is_refused():
+    with pytest.raises(ParameterError, match="BayesUpdater is a class; pass an instance"):
+        RTBSS(depth=1, updater=BayesUpdater).decide(tiger())
