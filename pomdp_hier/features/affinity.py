@@ -12,11 +12,13 @@ import scipy.sparse as sp
 
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.dense import DenseAffinity
+from pomdp_hier.features.distances import warn_of_distances
 from pomdp_hier.features.members import Floats, Ints, children_of, contains
 from pomdp_hier.features.similarity import ClusterView, CustomSimilarity, Precomputed, Similarity, as_similarity
 from pomdp_hier.features.sparse import SparseAffinity
 from pomdp_hier.features.sums import cluster_sums
 from pomdp_hier.features.validation import Features, check_features, check_similarity_matrix
+from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 __all__ = ["Affinity", "Batch", "CustomAffinity", "PrecomputedAffinity", "affinity"]
@@ -69,9 +71,12 @@ def affinity(
     >>> close.batch(np.array([0])).expand(np.array([0]), np.array([4]))
     array([1., 0.])
     """
+    require_hierarchy(hierarchy)
     kind = as_similarity(similarity)
     if isinstance(kind, Precomputed):
-        return PrecomputedAffinity(check_similarity_matrix(X, hierarchy.n_items), hierarchy, kind)
+        matrix = check_similarity_matrix(X, hierarchy.n_items)
+        warn_of_distances(matrix, hierarchy)
+        return PrecomputedAffinity(matrix, hierarchy, kind)
     table = check_features(X, hierarchy.n_items)
     if callable(kind):
         return CustomAffinity(table, hierarchy, kind)

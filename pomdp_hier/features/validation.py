@@ -104,11 +104,19 @@ def warn_degenerate_rows(zero_rows: npt.NDArray[np.intp], n_columns: int) -> Non
 
 
 def _as_dense(X: Any) -> Features:
-    table = X if isinstance(X, np.ndarray) and type(X) is not np.matrix else np.asarray(X)
+    try:
+        table = X if isinstance(X, np.ndarray) and type(X) is not np.matrix else np.asarray(X)
+    except ValueError as error:
+        raise FeatureError("the rows of the features differ in length; give each item the same columns") from error
+    if table.ndim == 0:
+        raise FeatureError(
+            f"features must be a table with one row per item, but are a {type(X).__name__}; give the rows of a dict as "
+            "list(X.values()), and read a file with load_features(path)"
+        )
     if table.ndim != 2:
         raise FeatureError(
             f"features must be a table with one row per item, but have {table.ndim} dimension(s), shape {table.shape}; "
-            "reshape one column with X.reshape(-1, 1)"
+            "reshape one column of numbers with X.reshape(-1, 1), and turn texts into numbers (--text-column does)"
         )
     return table.astype(_float_type(table.dtype), copy=False)
 
@@ -129,7 +137,10 @@ def _float_type(dtype: np.dtype[Any]) -> Any:
         return dtype.newbyteorder("=")
     if dtype.kind in "biuf":
         return np.dtype(np.float64)
-    raise FeatureError(f"features must be real numbers, but have dtype {dtype}; convert them with astype(float)")
+    raise FeatureError(
+        f"features must be real numbers, but have dtype {dtype}; leave columns of names out, and convert the others "
+        "with astype(float)"
+    )
 
 
 def _non_finite_rows(table: Features, skip_diagonal: bool = False) -> npt.NDArray[np.intp]:

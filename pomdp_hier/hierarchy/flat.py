@@ -16,7 +16,7 @@ from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy.arrays import IntArray, cycle_through, min_below, sum_below, sum_to_root
 from pomdp_hier.hierarchy.wording import counted, listed, shown, warn_user
 
-__all__ = ["FlatTree"]
+__all__ = ["FlatTree", "require_hierarchy"]
 
 
 class FlatTree:
@@ -179,8 +179,8 @@ class FlatTree:
     # ---- looking things up
 
     def _node(self, node: int) -> int:
-        if not 0 <= node < self.n_nodes:
-            raise ParameterError(f"node {shown(node)} does not exist: the nodes are 0..{self.n_nodes - 1}")
+        if not _is_number(node) or not 0 <= node < self.n_nodes:
+            raise ParameterError(_missing("node", node, self.n_nodes))
         return int(node)
 
     def children(self, node: int) -> IntArray:
@@ -207,8 +207,8 @@ class FlatTree:
         >>> FlatTree([3, 3, 4, 4, -1], 3).path(1)
         array([4, 3])
         """
-        if not 0 <= item < self.n_items:
-            raise ParameterError(f"item {shown(item)} does not exist: the items are 0..{self.n_items - 1}")
+        if not _is_number(item) or not 0 <= item < self.n_items:
+            raise ParameterError(_missing("item", item, self.n_items))
         node = int(self.leaf_of_item[item])
         path = np.empty(self.levels[node] + 1, dtype=np.int64)
         for place in range(path.size - 1, -1, -1):
@@ -401,6 +401,30 @@ class FlatTree:
             f"{type(self).__name__}(n_items={self.n_items}, n_nodes={self.n_nodes}, height={self.height}, "
             f"root={self.root}, singletons={self.singletons})"
         )
+
+
+def require_hierarchy(hierarchy: object) -> None:
+    """Raises unless the value is a tree, as where a file's name or a linkage matrix is given instead of one.
+
+    Raises:
+        HierarchyError: It is something else.
+
+    >>> require_hierarchy(FlatTree([2, 2, -1], 2))
+    """
+    if not isinstance(hierarchy, FlatTree):
+        raise HierarchyError(
+            f"hierarchy: {shown(hierarchy)} is no Hierarchy; build one with Hierarchy.from_paths, from_linkage, "
+            "from_children or another from_..., and give it after the features"
+        )
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | np.integer)
+
+
+def _missing(what: str, number: object, count: int) -> str:
+    hint = "" if _is_number(number) else "; .node(label) is the number of a label"
+    return f"{what} {shown(number)} does not exist: the {what}s are 0..{count - 1}{hint}"
 
 
 def _whole_numbers(values: ArrayLike, what: str) -> IntArray:

@@ -1,5 +1,7 @@
 """Guidance: how probably the searcher steps to each child, a softmax of similarities with a temperature per level."""
 
+import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,10 +22,14 @@ def check_temperature(delta: float, nu: float) -> None:
 
     >>> check_temperature(0.01, 1.0)
     """
-    if not (np.isfinite(delta) and delta > 0):
-        raise ParameterError(f"delta is {delta}; the temperature must be a positive number, such as 0.01")
-    if not (np.isfinite(nu) and nu >= 1):
-        raise ParameterError(f"nu is {nu}; the temperature's growth per level must be a number of at least 1")
+    if not (_is_finite(delta) and delta > 0):
+        raise ParameterError(f"delta is {delta!r}; the temperature must be a positive number, such as 0.01")
+    if not (_is_finite(nu) and nu >= 1):
+        raise ParameterError(f"nu is {nu!r}; the temperature's growth per level must be a number of at least 1")
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, Real) and math.isfinite(value)
 
 
 def temperatures(levels: npt.ArrayLike, delta: float, nu: float = 1.0) -> Any:

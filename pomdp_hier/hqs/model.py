@@ -22,11 +22,12 @@ import numpy as np
 from pomdp_hier.errors import ModelError, ParameterError
 from pomdp_hier.features.affinity import affinity
 from pomdp_hier.features.similarity import Similarity
+from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import check_temperature, guidance
 from pomdp_hier.hqs.reward import Reward, node_rewards, paper_reward
 from pomdp_hier.pomdp import POMDP, Action, Observation, ObservationModel, RewardModel, State, TransitionModel
-from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative, nearly_equal, total
+from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative, is_symbolic, nearly_equal, total
 
 __all__ = [
     "END",
@@ -271,6 +272,9 @@ def three_node(
         r0, r1, r2: the rewards of the three nodes; by default those of two items, one in each child.
         belief: ``b(<c0, 1>)``.
 
+    Raises:
+        ModelError: eta or the belief is no probability.
+
     Example:
         >>> problem = three_node(0.75, r1=0.5, r2=0.5)
         >>> print(*problem.states)
@@ -280,6 +284,8 @@ def three_node(
 
     Source: Huang, Piao, Moreno and Hurley, appendix A.
     """
+    if not is_nonnegative(eta) or (not is_symbolic(eta) and eta > 1):
+        raise ModelError(f"eta: {brief(eta)} is no probability; give eta(c0, c1) in [0, 1], as 0.75 or Fraction(3, 4)")
     single = float(paper_reward(1, 2))
     rewards = {"c0": r0, "c1": single if r1 is None else r1, "c2": single if r2 is None else r2}
     return search_problem_from_guidance({"c0": {"c1": eta, "c2": 1 - eta}}, rewards, belief=belief)
@@ -366,8 +372,11 @@ def item_guidance(
         0.7311
     """
     check_temperature(delta, nu)
-    if not 0 <= item < hierarchy.n_items:
-        raise ParameterError(f"item is {item}; expected 0 to {hierarchy.n_items - 1}")
+    require_hierarchy(hierarchy)
+    if not isinstance(item, int | np.integer) or not 0 <= item < hierarchy.n_items:
+        raise ParameterError(
+            f"item is {brief(item)}; expected 0 to {hierarchy.n_items - 1}; hierarchy.node(label) is an item's number"
+        )
     inner = np.flatnonzero(np.diff(hierarchy.child_offsets) > 0)
     if not len(inner):
         return {}

@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier.errors import HierarchyError
+from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 __all__ = ["hai"]
@@ -40,6 +41,8 @@ def hai(hierarchy: Hierarchy, reference: Hierarchy) -> float:
         Johnson, Xiong, Gao, Corso (2013), Comprehensive cross-hierarchy cluster agreement evaluation; in
         the form of Huang, Piao, Moreno, Hurley, POMDP Modelling for Assessing Hierarchies.
     """
+    require_hierarchy(hierarchy)
+    require_hierarchy(reference)
     n = hierarchy.n_items
     if reference.n_items != n:
         raise HierarchyError(

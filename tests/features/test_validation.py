@@ -99,3 +99,18 @@ def test_values_whose_squares_overflow(form):
 def test_pieces_cover_all_rows():
     assert row_pieces(10, 1 << 23) == [(0, 2), (2, 4), (4, 6), (6, 8), (8, 10)]
     assert row_pieces(0, 8) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ([[1, 0], [1]], "differ in length; give each item the same columns"),
+        ({"a": [1, 0], "b": [0, 1]}, r"are a dict; give the rows of a dict as list\(X.values\(\)\)"),
+        ("features.npz", r"are a str; .* load_features\(path\)"),
+        (["boots", "parka"], "turn texts into numbers"),
+        ([["boots", 1], ["parka", 2]], "leave columns of names out"),
+    ],
+)
+def test_what_is_no_table_of_numbers_is_refused_with_a_remedy(given, message):
+    with pytest.raises(FeatureError, match=message):
+        check_features(given, 2)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pomdp_hier.errors import HierarchyError, HierarchyWarning, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
+from pomdp_hier.hierarchy.flat import require_hierarchy
 from tests.hierarchy_oracle import Sample, samples
 
 MILLION = 1_000_000
@@ -236,3 +237,17 @@ def test_wrong_nodes_and_permutations_are_refused() -> None:
         tree.path(2)
     with pytest.raises(ParameterError, match="permutation"):
         tree.permuted([0, 0])
+
+
+def test_a_label_in_the_place_of_a_number_is_refused_with_a_remedy() -> None:
+    tree = Hierarchy.from_paths({"ant": "insects", "bee": "insects"})
+    with pytest.raises(ParameterError, match=r"item 'ant' does not exist: the items are 0..1; .node\(label\)"):
+        tree.path("ant")
+    with pytest.raises(ParameterError, match=r"node 'insects' does not exist.*.node\(label\)"):
+        tree.items("insects")
+
+
+@pytest.mark.parametrize("given", ["tree.json", [[0, 1], [2, 3]], np.ones((3, 4)), None])
+def test_what_is_no_tree_is_refused_with_a_remedy(given) -> None:
+    with pytest.raises(HierarchyError, match=r"is no Hierarchy; build one with Hierarchy.from_paths, from_linkage"):
+        require_hierarchy(given)

@@ -38,3 +38,11 @@ def test_deltas_that_are_no_temperature(delta):
 def test_nus_that_cool_down(nu):
     with pytest.raises(ParameterError, match="nu is"):
         guidance([1.0], 0.1, nu)
+
+
+@pytest.mark.parametrize("value", ["0.1", [0.1, 0.2], None])
+def test_a_temperature_that_is_no_number_is_refused(value):
+    with pytest.raises(ParameterError, match="the temperature must be a positive number"):
+        check_temperature(value, 1.0)
+    with pytest.raises(ParameterError, match="nu is"):
+        check_temperature(0.1, value)

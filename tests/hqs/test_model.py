@@ -7,7 +7,7 @@ import pytest
 import sympy
 
 from pomdp_hier.beliefs import BayesUpdater
-from pomdp_hier.errors import ModelError, ParameterError
+from pomdp_hier.errors import HierarchyError, ModelError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.examples import load_amazon12
 from pomdp_hier.hqs.model import (
@@ -228,3 +228,17 @@ def test_everything_is_pickled():
     assert copy.states == problem.states
     assert copy.actions() == (Search(), Descend())
     assert copy.successors(copy.states[0], Descend()) == problem.successors(problem.states[0], Descend())
+
+
+@pytest.mark.parametrize("eta", [75, -0.5, "3/4", [0.75, 0.25], None])
+def test_an_eta_that_is_no_probability_is_refused(eta):
+    with pytest.raises(ModelError, match=r"eta: .* is no probability; give eta\(c0, c1\) in \[0, 1\]"):
+        three_node(eta)
+
+
+def test_a_label_in_the_place_of_an_item_and_features_in_that_of_the_tree_are_refused():
+    tree = SHOP.hierarchies["A"]
+    with pytest.raises(ParameterError, match=r"item is 'boots'; expected 0 to 11; hierarchy.node\(label\)"):
+        search_problem(SHOP.similarity, tree, "boots", similarity="precomputed")
+    with pytest.raises(HierarchyError, match="is no Hierarchy"):
+        search_problem(tree, SHOP.similarity, 0)

@@ -81,3 +81,8 @@ def test_large_and_deep_in_little_memory():
 def test_another_number_of_items_is_refused():
     with pytest.raises(HierarchyError, match="2 and 3 items"):
         hai(Hierarchy.from_children([[0, 1]], 2), Hierarchy.from_children([[0, 1, 2]], 3))
+
+
+def test_features_in_the_place_of_a_tree_are_refused():
+    with pytest.raises(HierarchyError, match="is no Hierarchy"):
+        hai([[1.0, 0.0]], Hierarchy.from_children([[0, 1]], 2))

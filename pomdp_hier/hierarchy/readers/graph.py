@@ -147,7 +147,7 @@ def _check_several(several: list[int], ids: list[Hashable], above: IntArray, bel
         more = f", ... ({len(several):,} in all)" if len(several) > 5 else ""
         raise HierarchyError(
             f"{counted(len(several), 'node')} with several parents: {', '.join(first)}{more}; a tree has one parent a "
-            'node: remove links, or pass on_multiple_parents="first" or "duplicate"'
+            f'node: remove links, or pass on_multiple_parents="first" or "duplicate"{_turned(parents)}'
         )
     if choice == "duplicate" and sum(copies) > _MOST_COPIES:
         raise HierarchyError(
@@ -298,3 +298,11 @@ def _joined(ids: list[Hashable], has_child: NDArray[np.bool_], wanted: list[Hash
             'the tree several times, on_multiple_parents="first" or "duplicate")'
         )
     return [first[name] for name in row_of] + (copies if join.on_multiple_parents == "duplicate" else [])
+
+
+def _turned(parents: Sequence[Sequence[int]]) -> str:
+    """A question, where the links read the other way round would give each node one parent."""
+    above = [up for ups in parents for up in ups]
+    if len(set(above)) < len(above):
+        return ""
+    return "; read the other way round these links are a tree: are they (child, parent), where (parent, child) is due?"

@@ -3,6 +3,8 @@
 from collections.abc import Hashable, Mapping
 from typing import Any
 
+import numpy as np
+
 from pomdp_hier.errors import HierarchyError, ReaderError
 from pomdp_hier.hierarchy.readers.edges import is_missing
 from pomdp_hier.hierarchy.readers.graph import Join, LinkedNodes, plain_tree, text_ids
@@ -28,6 +30,11 @@ def read_parents(
         source = source.to_dict()
     if isinstance(source, Mapping) and not any(isinstance(value, (list, tuple)) for value in source.values()):
         source = list(source.items())
+    if _is_row_of_numbers(source):
+        raise ReaderError(
+            f"got {shown(source)}, expected rows of two cells, 'id' and 'parent'; an array with the parent of each "
+            "node, -1 at the root, goes to Hierarchy(parents, n_items)"
+        )
     table = read_table(source, names=("id", "parent"), delimiter=delimiter)
     id_at, parent_at = table.column(id, _IDS), table.column(parent, _PARENTS)
     if id_at is None or parent_at is None:
@@ -68,3 +75,9 @@ def read_parents(
     above_places, below_places = [position[above] for _, above in links], [place for place, _ in links]
     nodes = LinkedNodes(list(position), above_places, below_places, "row", link_rows)
     return plain_tree(nodes, text_ids(join) if table.is_text else join)
+
+
+def _is_row_of_numbers(source: Any) -> bool:
+    if isinstance(source, np.ndarray):
+        return source.ndim == 1 and source.dtype.kind in "iuf"
+    return isinstance(source, list | tuple) and all(cell is None or isinstance(cell, int | float) for cell in source)

@@ -325,6 +325,9 @@ def _from_table(table: Table, how: PathFormat) -> _Rows:
 
 def _level_path(cells: Sequence[Any], row: int, rows: _Rows, how: PathFormat) -> Path:
     """The path of one cell a level: blanks at the end are levels that it does not reach, a blank before is a gap."""
+    nested = next((cell for cell in cells if isinstance(cell, list | tuple | set | Mapping)), None)
+    if nested is not None:
+        raise ReaderError(f"row {row} has the segment {shown(nested)}, expected text; give the path alone")
     segments = ["" if is_missing(cell) else str(cell) for cell in cells]
     if how.strip:
         segments = [segment.strip() for segment in segments]

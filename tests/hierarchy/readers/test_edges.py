@@ -156,3 +156,11 @@ def test_networkx_both_ways() -> None:
         Hierarchy.from_networkx(graph)
     with pytest.raises(ReaderError, match="expected a DiGraph"):
         Hierarchy.from_networkx(nx.Graph(FRUIT))
+
+
+def test_child_before_parent_is_asked_about_where_that_would_make_a_tree():
+    with pytest.raises(HierarchyError, match=r"are they \(child, parent\), where \(parent, child\) is due\?"):
+        Hierarchy.from_edges([("ant", "insects"), ("bee", "insects"), ("insects", "all")])
+    with pytest.raises(HierarchyError, match="several parents") as caught:
+        Hierarchy.from_edges([("a", "x"), ("b", "x"), ("a", "y")])
+    assert "(child, parent)" not in str(caught.value)

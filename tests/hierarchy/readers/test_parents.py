@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
@@ -88,3 +89,10 @@ def test_several_parents_and_roots_when_asked() -> None:
     with pytest.warns(HierarchyWarning, match="the first was kept: 'x'"):
         tree = Hierarchy.from_parents(rows, add_root=True, on_multiple_parents="first")
     assert tree.labels == ("x", "y", "r", "s", None)
+
+
+@pytest.mark.parametrize("parents", [[2, 2, -1], [2, 2, None], np.array([2, 2, -1])])
+def test_an_array_of_parents_is_sent_to_the_class(parents):
+    with pytest.raises(ReaderError, match=r"-1 at the root, goes to Hierarchy\(parents, n_items\)"):
+        Hierarchy.from_parents(parents)
+    assert Hierarchy([2, 2, -1], 2).items(2).tolist() == [0, 1]

@@ -146,3 +146,8 @@ def test_files_are_read_by_their_ending(tmp_path: Path) -> None:
 def test_wrong_paths_are_refused(source: object, text: str) -> None:
     with pytest.raises(HierarchyError, match=text):
         Hierarchy.from_paths(source)
+
+
+def test_a_list_in_the_place_of_a_segment_is_refused():
+    with pytest.raises(ReaderError, match=r"row 1 has the segment \[1, 2\], expected text; give the path alone"):
+        Hierarchy.from_paths({"boots": ("shoes > winter", [1, 2]), "parka": ("coats", [1, 2])})

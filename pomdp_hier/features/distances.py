@@ -1,0 +1,41 @@
+"""Distances given where similarities are due: the mistake that turns every search around without an error."""
+
+import warnings
+
+import numpy as np
+import scipy.sparse as sp
+
+from pomdp_hier.errors import DataWarning
+from pomdp_hier.features.validation import Features
+from pomdp_hier.hierarchy.tree import Hierarchy
+
+__all__ = ["warn_of_distances"]
+
+_MOST_ITEMS = 64  # how many items are looked at
+
+
+def warn_of_distances(matrix: Features, hierarchy: Hierarchy) -> None:
+    """Warns if a precomputed matrix looks like distances: 0 to itself, and more to other branches than within one.
+
+    Args:
+        matrix: ``[N, N]``; up to 64 items of it are looked at.
+        hierarchy: The tree, whose branches below the root are compared.
+
+    >>> warn_of_distances(np.eye(3), Hierarchy.from_children([[0, 1], [3, 2]], 3))
+    """
+    items = np.unique(np.linspace(0, hierarchy.n_items - 1, _MOST_ITEMS).astype(np.int64))
+    square = matrix[items][:, items]
+    square = square.toarray() if sp.issparse(square) else np.asarray(square)
+    if len(hierarchy.children(hierarchy.root)) < 2 or square.diagonal().any() or not (square >= 0).all():
+        return
+    branches = hierarchy.starts[hierarchy.children(hierarchy.root)]
+    branch = np.searchsorted(branches, hierarchy.starts[items], side="right")
+    apart = branch[:, None] != branch
+    together = ~apart & ~np.eye(len(items), dtype=bool)
+    if apart.any() and together.any() and square[together].mean() < square[apart].mean():
+        warnings.warn(
+            "the precomputed matrix looks like distances, not similarities: its diagonal is 0, and items of one branch "
+            "have smaller entries than others; give 1 - D or -D for distances D, or the features",
+            DataWarning,
+            stacklevel=4,
+        )

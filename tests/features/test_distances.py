@@ -1,0 +1,43 @@
+"""Distances given where similarities are due are told from similarities, and nothing else is taken for them."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from pomdp_hier.errors import DataWarning
+from pomdp_hier.features.affinity import affinity
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs import hqs_score
+
+TREE = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+POINTS = np.array([0.0, 0.1, 1.0, 1.1])
+DISTANCES = np.abs(POINTS[:, None] - POINTS)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+def test_distances_are_warned_of_and_the_remedy_helps(form):
+    with pytest.warns(DataWarning, match="looks like distances, not similarities: .*give 1 - D or -D"):
+        assert hqs_score(form(DISTANCES), TREE, similarity="precomputed") < 0
+    assert hqs_score(1 - DISTANCES, TREE, similarity="precomputed") > 0.6
+    assert hqs_score(-DISTANCES, TREE, similarity="precomputed") > 0.6
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        np.exp(-DISTANCES),
+        np.exp(-DISTANCES) - np.eye(4),  # similarities whose diagonal was taken off
+        np.zeros((4, 4)),
+        np.ones((4, 4)) - np.eye(4),
+    ],
+)
+def test_similarities_are_not_warned_of(matrix):
+    affinity(matrix, TREE, "precomputed")
+
+
+def test_a_tree_without_branches_and_many_items_are_looked_at():
+    affinity(np.abs(np.arange(3.0)[:, None] - np.arange(3.0)), Hierarchy.from_children([[0, 1, 2]], 3), "precomputed")
+    place = np.arange(300.0)
+    halves = Hierarchy.from_children([list(range(150)), list(range(150, 300)), [300, 301]], 300)
+    with pytest.warns(DataWarning, match="distances"):
+        affinity(np.abs(place[:, None] - place), halves, "precomputed")
