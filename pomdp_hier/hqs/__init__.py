@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from pomdp_hier.hqs.baselines import Appraisal, appraise, shuffled_scores
     from pomdp_hier.hqs.belief import ClosedFormUpdater
     from pomdp_hier.hqs.calibrate import calibrate_delta
-    from pomdp_hier.hqs.diagnostics import Diagnosis, confusions, diagnose, lost_items, worst_nodes
-    from pomdp_hier.hqs.diagnostics_moves import apply_move, suggest_moves
-    from pomdp_hier.hqs.diagnostics_structure import check_structure
-    from pomdp_hier.hqs.distributed import evaluate_distributed
+    from pomdp_hier.hqs.comparison import compare
+    from pomdp_hier.hqs.diagnostics.moves import apply_move, suggest_moves
+    from pomdp_hier.hqs.diagnostics.reading import Diagnosis, confusions, diagnose, lost_items, worst_nodes
+    from pomdp_hier.hqs.diagnostics.structure import check_structure
+    from pomdp_hier.hqs.distributed.score import evaluate_distributed
     from pomdp_hier.hqs.engine.rules import Clairvoyant, LookAhead, OneStep, SearchRoot, StoppingRule
     from pomdp_hier.hqs.examples import load_amazon12, load_dvd
     from pomdp_hier.hqs.generic import evaluate_generic
@@ -79,6 +80,7 @@ __all__ = [
     "appraise",
     "calibrate_delta",
     "check_structure",
+    "compare",
     "compare_search_policies",
     "confusions",
     "delta_profile",
@@ -118,7 +120,7 @@ _HOMES = {
     "ClairvoyantSearch": "pomdp_hier.hqs.policies",
     "ClosedFormUpdater": "pomdp_hier.hqs.belief",
     "Descend": "pomdp_hier.hqs.model",
-    "Diagnosis": "pomdp_hier.hqs.diagnostics",
+    "Diagnosis": "pomdp_hier.hqs.diagnostics.reading",
     "FixedLevel": "pomdp_hier.hqs.policies",
     "Found": "pomdp_hier.hqs.model",
     "HQSResult": "pomdp_hier.hqs.result",
@@ -133,16 +135,17 @@ _HOMES = {
     "SearchRoot": "pomdp_hier.hqs.engine.rules",
     "SearchState": "pomdp_hier.hqs.model",
     "StoppingRule": "pomdp_hier.hqs.engine.rules",
-    "apply_move": "pomdp_hier.hqs.diagnostics_moves",
+    "apply_move": "pomdp_hier.hqs.diagnostics.moves",
     "appraise": "pomdp_hier.hqs.baselines",
     "calibrate_delta": "pomdp_hier.hqs.calibrate",
-    "check_structure": "pomdp_hier.hqs.diagnostics_structure",
+    "check_structure": "pomdp_hier.hqs.diagnostics.structure",
+    "compare": "pomdp_hier.hqs.comparison",
     "compare_search_policies": "pomdp_hier.hqs.policy_table",
-    "confusions": "pomdp_hier.hqs.diagnostics",
+    "confusions": "pomdp_hier.hqs.diagnostics.reading",
     "delta_profile": "pomdp_hier.hqs.profile",
-    "diagnose": "pomdp_hier.hqs.diagnostics",
+    "diagnose": "pomdp_hier.hqs.diagnostics.reading",
     "evaluate": "pomdp_hier.hqs.score",
-    "evaluate_distributed": "pomdp_hier.hqs.distributed",
+    "evaluate_distributed": "pomdp_hier.hqs.distributed.score",
     "evaluate_generic": "pomdp_hier.hqs.generic",
     "hqs_samples": "pomdp_hier.hqs.score",
     "hqs_score": "pomdp_hier.hqs.score",
@@ -150,7 +153,7 @@ _HOMES = {
     "load_amazon12": "pomdp_hier.hqs.examples",
     "load_dvd": "pomdp_hier.hqs.examples",
     "look_ahead": "pomdp_hier.hqs.policies",
-    "lost_items": "pomdp_hier.hqs.diagnostics",
+    "lost_items": "pomdp_hier.hqs.diagnostics.reading",
     "node_rewards": "pomdp_hier.hqs.reward",
     "oracle_value": "pomdp_hier.hqs.score",
     "paper_readings": "pomdp_hier.hqs.policies",
@@ -161,10 +164,10 @@ _HOMES = {
     "search_problem": "pomdp_hier.hqs.model",
     "search_problem_from_guidance": "pomdp_hier.hqs.model",
     "shuffled_scores": "pomdp_hier.hqs.baselines",
-    "suggest_moves": "pomdp_hier.hqs.diagnostics_moves",
+    "suggest_moves": "pomdp_hier.hqs.diagnostics.moves",
     "temperatures": "pomdp_hier.hqs.guidance",
     "three_node": "pomdp_hier.hqs.model",
-    "worst_nodes": "pomdp_hier.hqs.diagnostics",
+    "worst_nodes": "pomdp_hier.hqs.diagnostics.reading",
 }
 
 __getattr__, __dir__ = attach(__name__, _HOMES, globals())

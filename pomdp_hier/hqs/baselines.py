@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.calibrate import Calibration, resolve_delta
-from pomdp_hier.hqs.diagnostics_walk import Copies, already_told, first_choice, own_steps, row_keys, search_task
+from pomdp_hier.hqs.diagnostics.walk import Copies, already_told, first_choice, own_steps, row_keys, search_task
 from pomdp_hier.hqs.engine.task import Task
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import evaluate

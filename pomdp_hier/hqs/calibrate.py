@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features.members import Floats, ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.diagnostics_walk import already_told, own_steps, search_task
+from pomdp_hier.hqs.diagnostics.walk import already_told, own_steps, search_task
 
 __all__ = ["CALIBRATED", "Calibration", "TreeCalibration", "as_trees", "calibrate_delta", "resolve_delta"]
 

@@ -12,7 +12,7 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.baselines import appraise
 from pomdp_hier.hqs.calibrate import as_trees
-from pomdp_hier.hqs.diagnostics_walk import already_told
+from pomdp_hier.hqs.diagnostics.walk import already_told
 
 __all__ = ["DeltaProfile", "Flip", "ProfileRow", "delta_profile"]
 

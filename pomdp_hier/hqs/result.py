@@ -30,6 +30,14 @@ class HQSResult:
         rewards: The reward of finding the item there ``[n]``.
         config: The settings that led to it.
         sample: How the items were drawn; None when all were scored, n = N.
+
+    >>> from pomdp_hier import Hierarchy, evaluate
+    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    >>> result = evaluate([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
+    >>> result.stop_nodes, result.values.round(3)
+    (array([4, 4, 5, 5]), array([0.622, 0.622, 0.622, 0.622]))
+
+    Source: Huang, Piao, Moreno and Hurley, the hierarchy quality for search.
     """
 
     values: npt.NDArray[np.float64]

@@ -167,7 +167,7 @@ def evaluate(
     if checkpoint is not None or updater is not None:
         raise ParameterError("checkpoint and updater are for engine='generic', which this policy does not need; say so")
     task = Task(
-        affinity=affinity(X, hierarchy, similarity),
+        affinity=affinity(X, hierarchy, similarity, compiled=engine != "numpy"),
         rewards=node_rewards(hierarchy, reward),
         temperatures=temperatures(np.arange(int(hierarchy.height) + 1), delta, nu),
         rule=rule,

@@ -11,9 +11,9 @@ from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.baselines import appraise
 from pomdp_hier.hqs.calibrate import calibrate_delta
-from pomdp_hier.hqs.compare import compare
-from pomdp_hier.hqs.diagnostics import diagnose
-from pomdp_hier.hqs.diagnostics_moves import suggest_moves
+from pomdp_hier.hqs.comparison import compare
+from pomdp_hier.hqs.diagnostics.moves import suggest_moves
+from pomdp_hier.hqs.diagnostics.reading import diagnose
 from pomdp_hier.hqs.examples import load_amazon12
 from pomdp_hier.hqs.presets import PAPER_TABLE
 from pomdp_hier.hqs.profile import delta_profile

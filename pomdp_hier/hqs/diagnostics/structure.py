@@ -8,7 +8,7 @@ import numpy as np
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import counted
-from pomdp_hier.hqs.diagnostics import Diagnosis
+from pomdp_hier.hqs.diagnostics.reading import Diagnosis
 
 __all__ = ["CatchAll", "Chain", "StructureReport", "WideNode", "check_structure"]
 

@@ -15,7 +15,7 @@ from pomdp_hier.features.similarity import Precomputed, as_similarity
 from pomdp_hier.features.validation import check_features
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.calibrate import Calibration, as_trees, resolve_delta
-from pomdp_hier.hqs.diagnostics_walk import already_told
+from pomdp_hier.hqs.diagnostics.walk import already_told
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.measures import (

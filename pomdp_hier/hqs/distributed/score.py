@@ -29,9 +29,9 @@ from pomdp_hier.features.similarity import (
 from pomdp_hier.features.sums import cluster_sums
 from pomdp_hier.features.validation import named_rows, warn_degenerate_rows
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs import distributed_work as work
-from pomdp_hier.hqs.distributed_source import Chunk, Source, as_source
-from pomdp_hier.hqs.distributed_tree import Cut, TreePart
+from pomdp_hier.hqs.distributed import work
+from pomdp_hier.hqs.distributed.source import Chunk, Source, as_source
+from pomdp_hier.hqs.distributed.tree import Cut, TreePart
 from pomdp_hier.hqs.engine.choice import choose_engine
 from pomdp_hier.hqs.engine.on_numpy import blocks
 from pomdp_hier.hqs.engine.rules import LookAhead, Tie, as_rule

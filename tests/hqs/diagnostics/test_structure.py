@@ -5,8 +5,8 @@ import pytest
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hqs.diagnostics import diagnose
-from pomdp_hier.hqs.diagnostics_structure import CatchAll, Chain, WideNode, check_structure
+from pomdp_hier.hqs.diagnostics.reading import diagnose
+from pomdp_hier.hqs.diagnostics.structure import CatchAll, Chain, WideNode, check_structure
 from tests.planted import clean_case
 
 

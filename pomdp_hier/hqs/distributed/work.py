@@ -16,7 +16,7 @@ from pomdp_hier.errors import DataWarning
 from pomdp_hier.features.dense import DenseAffinity, DenseKind
 from pomdp_hier.features.members import Floats, Ints
 from pomdp_hier.features.validation import row_pieces
-from pomdp_hier.hqs.distributed_tree import TreePart
+from pomdp_hier.hqs.distributed.tree import TreePart
 from pomdp_hier.hqs.engine.choice import run_engine
 from pomdp_hier.hqs.engine.rules import Rule
 from pomdp_hier.hqs.engine.task import Task

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from pomdp_hier.errors import DataWarning, FeatureError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs import Clairvoyant, LookAhead
-from pomdp_hier.hqs.distributed import evaluate_distributed, local_cluster
-from pomdp_hier.hqs.distributed_tree import Cut, cut_bounds
+from pomdp_hier.hqs.distributed.score import evaluate_distributed, local_cluster
+from pomdp_hier.hqs.distributed.tree import Cut, cut_bounds
 from pomdp_hier.hqs.score import evaluate
 from tests.worker_killer import KillsOnce
 

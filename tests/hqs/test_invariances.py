@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pomdp_hier import measures
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.calibrate import calibrate_delta
-from pomdp_hier.hqs.diagnostics import diagnose
+from pomdp_hier.hqs.diagnostics.reading import diagnose
 from pomdp_hier.hqs.score import evaluate
 from tests import scorer_oracle as oracle
 

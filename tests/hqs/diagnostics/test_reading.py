@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hqs.diagnostics import confusions, diagnose, lost_items, worst_nodes
+from pomdp_hier.hqs.diagnostics.reading import confusions, diagnose, lost_items, worst_nodes
 from pomdp_hier.hqs.engine.rules import LookAhead
 from pomdp_hier.hqs.score import evaluate
 from tests import scorer_oracle as oracle

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hqs.diagnostics import diagnose
-from pomdp_hier.hqs.diagnostics_moves import apply_move, suggest_moves
+from pomdp_hier.hqs.diagnostics.moves import apply_move, suggest_moves
+from pomdp_hier.hqs.diagnostics.reading import diagnose
 from pomdp_hier.hqs.score import hqs_score
 from tests import scorer_oracle as oracle
 from tests.planted import clean_case, misplaced, swapped

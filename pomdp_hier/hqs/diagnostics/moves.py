@@ -11,8 +11,8 @@ from pomdp_hier.errors import HierarchyWarning, ParameterError
 from pomdp_hier.features.members import Floats, Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.calibrate import resolve_delta
-from pomdp_hier.hqs.diagnostics import Diagnosis
-from pomdp_hier.hqs.diagnostics_walk import Trail, already_told, greedy_trail, search_task
+from pomdp_hier.hqs.diagnostics.reading import Diagnosis
+from pomdp_hier.hqs.diagnostics.walk import Trail, already_told, greedy_trail, search_task
 from pomdp_hier.hqs.score import evaluate
 
 __all__ = ["Move", "apply_move", "suggest_moves"]
@@ -74,7 +74,7 @@ def suggest_moves(
         ParameterError: For settings that cannot be.
 
     Example:
-        >>> from pomdp_hier.hqs.diagnostics import diagnose
+        >>> from pomdp_hier.hqs.diagnostics.reading import diagnose
         >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
         >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
         >>> best = suggest_moves(X, diagnose(X, tree, delta=0.1), delta=0.1)[0]

@@ -18,7 +18,7 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.members import Floats, Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.calibrate import resolve_delta
-from pomdp_hier.hqs.diagnostics_walk import (
+from pomdp_hier.hqs.diagnostics.walk import (
     Bools,
     Copies,
     Step,
