@@ -11,7 +11,7 @@ from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
-    from pomdp_hier.hqs.diagnostics_structure import StructureReport
+    from pomdp_hier.hqs.diagnostics.structure import StructureReport
 
 NAME = "inspect"
 SUMMARY = "say what is in a tree and, with features, where searchers get lost in it"
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     inputs.check_inputs(options)
     by_id = trees.read_names(options.names)
     if options.features is None:
-        from pomdp_hier.hqs.diagnostics_structure import check_structure
+        from pomdp_hier.hqs.diagnostics.structure import check_structure
 
         tree = trees.read_tree(options)
         report = check_structure(tree)
@@ -77,9 +77,9 @@ class _Names:
 def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport, dict[str, Any]]":
     """The tree, its structure, and everything that the features say about it."""
     from pomdp_hier.hqs.baselines import appraise
-    from pomdp_hier.hqs.diagnostics import confusions, diagnose, lost_items, worst_nodes
-    from pomdp_hier.hqs.diagnostics_moves import suggest_moves
-    from pomdp_hier.hqs.diagnostics_structure import check_structure
+    from pomdp_hier.hqs.diagnostics.moves import suggest_moves
+    from pomdp_hier.hqs.diagnostics.reading import confusions, diagnose, lost_items, worst_nodes
+    from pomdp_hier.hqs.diagnostics.structure import check_structure
 
     X, tree, _ = inputs.read_inputs(options)
     settings = {name: getattr(options, name) for name in ("similarity", "nu", "tie", "policy")}
@@ -94,7 +94,7 @@ def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport
         "moves": suggest_moves(X, diagnosis, n=options.moves, **settings) if options.moves else [],
     }
     if options.profile:
-        from pomdp_hier.hqs.diagnostics_walk import already_told
+        from pomdp_hier.hqs.diagnostics.walk import already_told
         from pomdp_hier.hqs.profile import delta_profile
 
         del settings["delta"]

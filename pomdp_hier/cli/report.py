@@ -49,8 +49,8 @@ def run(options: argparse.Namespace) -> int:
         options.out, options.force, (options.features, options.tree, options.names), endings=(".html", ".htm")
     )
     from pomdp_hier.hqs.baselines import appraise
-    from pomdp_hier.hqs.diagnostics import diagnose
-    from pomdp_hier.hqs.diagnostics_moves import suggest_moves
+    from pomdp_hier.hqs.diagnostics.moves import suggest_moves
+    from pomdp_hier.hqs.diagnostics.reading import diagnose
     from pomdp_hier.report.page import report_html
 
     by_id = trees.read_names(options.names)

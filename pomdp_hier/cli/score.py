@@ -121,7 +121,7 @@ def _evaluated(options: argparse.Namespace) -> _Said:
 
 def _distributed(options: argparse.Namespace) -> _Said:
     """The result of all items, computed by workers."""
-    from pomdp_hier.hqs.distributed import evaluate_distributed, local_cluster
+    from pomdp_hier.hqs.distributed.score import evaluate_distributed, local_cluster
 
     tree = trees.read_tree(options)
     workers: Any = nullcontext() if options.dask else local_cluster(os.cpu_count() or 1)
@@ -156,7 +156,7 @@ def _appraisal(found: inputs.Inputs, settings: dict[str, Any], shuffles: int | N
     if not shuffles:
         return None
     from pomdp_hier.hqs.baselines import appraise
-    from pomdp_hier.hqs.diagnostics_walk import already_told
+    from pomdp_hier.hqs.diagnostics.walk import already_told
 
     with already_told():
         return appraise(found.features, found.tree, n_shuffles=shuffles, **(settings | {"progress": False}))

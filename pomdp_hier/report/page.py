@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hqs.baselines import Appraisal
-from pomdp_hier.hqs.diagnostics import Diagnosis, confusions, lost_items, worst_nodes
+from pomdp_hier.hqs.diagnostics.reading import Diagnosis, confusions, lost_items, worst_nodes
 from pomdp_hier.report.payload import MOST_ITEMS, Names, icicle_payload
 
 __all__ = ["report_html", "write_report"]
@@ -73,7 +73,7 @@ def write_report(
 
     Example:
         >>> from pomdp_hier.hqs import PAPER_TABLE, load_amazon12
-        >>> from pomdp_hier.hqs.diagnostics import diagnose
+        >>> from pomdp_hier.hqs.diagnostics.reading import diagnose
         >>> shop = load_amazon12()
         >>> found = diagnose(shop.similarity, shop.hierarchies["B"], similarity="precomputed", **PAPER_TABLE)
         >>> import tempfile

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hqs.diagnostics import Diagnosis
+from pomdp_hier.hqs.diagnostics.reading import Diagnosis
 
 __all__ = ["Names", "icicle_payload"]
 

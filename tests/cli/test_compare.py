@@ -10,7 +10,7 @@ import pytest
 
 from pomdp_hier.cli import main
 from pomdp_hier.hqs.calibrate import calibrate_delta
-from pomdp_hier.hqs.compare import compare
+from pomdp_hier.hqs.comparison import compare
 from pomdp_hier.hqs.score import evaluate
 from tests.planted import clean_case, swapped
 

@@ -7,7 +7,7 @@ import pytest
 
 from pomdp_hier.cli import main
 from pomdp_hier.hqs.baselines import appraise
-from pomdp_hier.hqs.diagnostics import diagnose, lost_items
+from pomdp_hier.hqs.diagnostics.reading import diagnose, lost_items
 from tests.planted import clean_case, misplaced, swapped
 
 
