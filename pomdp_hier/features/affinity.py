@@ -52,7 +52,7 @@ class Affinity(Protocol):
 
 
 def affinity(
-    X: Any, hierarchy: Hierarchy, similarity: Similarity = "cosine"
+    X: Any, hierarchy: Hierarchy, similarity: Similarity = "cosine", *, compiled: bool = True
 ) -> DenseAffinity | SparseAffinity | Affinity:
     """Returns what computes a similarity between the items and the clusters of a hierarchy.
 
@@ -61,6 +61,7 @@ def affinity(
         hierarchy: The tree over the N items.
         similarity: A name, a record with options, or a function of the items' rows and a
             :class:`~pomdp_hier.features.similarity.ClusterView`.
+        compiled: Whether numba, where it is installed, may make the sums over dense features; the bits are the same.
 
     Raises:
         FeatureError: For features that cannot be used; the message names rows.
@@ -82,7 +83,7 @@ def affinity(
         return CustomAffinity(table, hierarchy, kind)
     if sp.issparse(table):
         return SparseAffinity(table, hierarchy, kind)
-    return DenseAffinity(table, hierarchy, kind)
+    return DenseAffinity(table, hierarchy, kind, compiled=compiled)
 
 
 class PrecomputedAffinity:

@@ -6,6 +6,8 @@ distance ``||x||**2 - 2 <x, S> / n + ||S / n||**2``. An item is left out of its 
 ``<u, u>``, or, for the distance, by the factor ``(n / (n - 1))**2``.
 """
 
+import importlib.util
+import sys
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -17,7 +19,7 @@ from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.members import Floats, Ints, children_of, contains
 from pomdp_hier.features.memory import room_for
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
-from pomdp_hier.features.sums import cluster_sums
+from pomdp_hier.features.sums import RUN, cluster_sums
 from pomdp_hier.features.validation import Features, row_pieces, warn_degenerate_rows
 from pomdp_hier.hierarchy.tree import Hierarchy
 
@@ -28,6 +30,7 @@ DenseKind = Cosine | InverseSquaredEuclidean | NegativeEuclidean
 _CANCELLED = 1e-3
 LARGEST = 1e150
 PIECE_PAIRS = 256
+MANY_VALUES = 1 << 17  # features from which compiled code saves more than loading numba takes
 GEMM_PAIRS = 2048
 UNSHARED = 1 << 18  # multiplications up to which OpenBLAS stays on the calling thread
 
@@ -35,7 +38,8 @@ UNSHARED = 1 << 18  # multiplications up to which OpenBLAS stays on the calling 
 class DenseAffinity:
     """Dense features ``[N, D]`` with the sums of their prepared rows over each inner node.
 
-    Where they are a part of larger features, the ``centre`` and the ``sums`` of the whole are given.
+    Where they are a part of larger features, the ``centre`` and the ``sums`` of the whole are given. ``compiled`` is
+    whether numba may make the sums, to the same bits, where it is installed.
 
     Attributes:
         features: The features, float32 or float64.
@@ -57,8 +61,10 @@ class DenseAffinity:
         kind: DenseKind,
         centre: Floats | None = None,
         sums: Floats | None = None,
+        compiled: bool = True,
     ) -> None:
         self.features = features
+        self._compiled = compiled
         self.hierarchy = hierarchy
         self.kind = kind
         n_items, n_columns = features.shape
@@ -72,21 +78,36 @@ class DenseAffinity:
             self._find_centre()
         else:
             self.centre = centre
-        if sums is None:
-            room = room_for((hierarchy.n_nodes - n_items, n_columns), isinstance(features, np.memmap))
-            sums = cluster_sums(hierarchy, self.rows, n_columns, out=room)
-        self.sums = sums
+        self.sums = self._add_clusters() if sums is None else sums
+
+    def _add_clusters(self) -> Floats:
+        tree, n_columns = self.hierarchy, self.features.shape[1]
+        sums = room_for((tree.n_nodes - tree.n_items, n_columns), isinstance(self.features, np.memmap))
+        if not len(sums) or not self._compiles():
+            return cluster_sums(tree, self.rows, n_columns, out=sums)
+        from pomdp_hier.features import compiled
+
+        cosine = isinstance(self.kind, Cosine)
+        prepared = (_read_only(self.features), self.largest, self.lengths, self.centre, cosine, tree.root)
+        shape = (tree.child_offsets, tree.child_nodes, tree.item_order, tree.starts, tree.sizes)
+        compiled.add_clusters(*prepared, *shape, RUN, np.asarray(sums))
+        return sums
+
+    def _compiles(self) -> bool:
+        """Whether to take the compiled passes, which give the same bits."""
+        if not self._compiled or sys.modules.get("numba") is not None:
+            return self._compiled
+        return bool(self.features.size >= MANY_VALUES and importlib.util.find_spec("numba") is not None)
 
     def _measure_rows(self) -> None:
         features = self.features
-        for low, high in row_pieces(len(features), 8 * features.shape[1]):
-            piece = features[low:high].astype(np.float64)
-            # Scaled before squaring, so that rows of 1e-200 or 1e200 keep their directions.
-            largest = np.abs(piece).max(axis=1)
-            largest[largest == 0] = 1.0
-            piece /= largest[:, None]
-            self.largest[low:high] = largest
-            self.lengths[low:high] = np.sqrt(np.einsum("ij,ij->i", piece, piece))
+        if self._compiles():
+            from pomdp_hier.features import compiled
+
+            compiled.measure_rows(_read_only(features), self.largest, self.lengths)
+        else:
+            for low, high in row_pieces(len(features), 8 * features.shape[1]):
+                self.largest[low:high], self.lengths[low:high] = _measured(features[low:high])
         zero = self.lengths == 0
         self.lengths[zero] = 1.0
         self.zero_rows = np.flatnonzero(zero)
@@ -231,6 +252,29 @@ class DenseBatch:
             self.rows.shape[1],
             lambda at: self.rows[rows[at[0]]] - self._vectors(nodes[at[0]]) / sizes[at[0], None],
         )
+
+
+def _read_only(features: Features) -> Features:
+    """Returns a plain read-only view, so that one compiled version serves writable arrays and memory maps as well."""
+    view = np.asarray(features)[...]
+    view.setflags(write=False)
+    return view
+
+
+def _measured(rows: Features) -> tuple[Floats, Floats]:
+    """Returns each row's largest absolute value (1 for zeros), and its length over that."""
+    # Scaled before squaring, so that rows of 1e-200 or 1e200 keep their directions.
+    largest = np.abs(rows).max(axis=1).astype(np.float64)
+    largest[largest == 0] = 1.0
+    squares: Floats = rows / largest[:, None]
+    squares *= squares
+    # Halves onto halves: an order of addition that does not depend on the machine.
+    width = squares.shape[1]
+    while width > 1:
+        half = (width + 1) // 2
+        squares[:, : width - half] += squares[:, half:width]
+        width = half
+    return largest, np.sqrt(squares[:, 0])
 
 
 def _product(left: Floats, right: Floats) -> Floats:

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pomdp_hier.features import sums
+from pomdp_hier.features import dense, sums
 from pomdp_hier.features.members import children_of, contains, membership, ranges
+from pomdp_hier.features.similarity import Cosine, NegativeEuclidean
 from pomdp_hier.features.sums import cluster_sums
 from pomdp_hier.hierarchy.tree import Hierarchy
 from tests.scorer_oracle import features, trees
@@ -49,6 +50,25 @@ def test_one_order_of_addition_for_a_subtree_wherever_it_stands():
     alone = Hierarchy.from_children([[0, 1, 2, 3], [4, 5, 6, 7, 8, 9], [10, 11]], 10)
     found = cluster_sums(tree, lambda items: X[items], 3)[:3]
     np.testing.assert_array_equal(found, cluster_sums(alone, lambda items: X[10 + items], 3))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    data=st.data(), dtype=st.sampled_from(["float32", "float64"]), kind=st.sampled_from([Cosine(), NegativeEuclidean()])
+)
+def test_compiled_sums_and_lengths_have_the_same_bits(data, dtype, kind):
+    pytest.importorskip("numba")
+    tree = data.draw(trees())
+    rng = np.random.default_rng(data.draw(st.integers(0, 99)))
+    X = (rng.standard_normal((tree.n_items, 11)) * 10.0 ** rng.integers(-8, 8, (tree.n_items, 1))).astype(dtype)
+    run = data.draw(st.sampled_from([2, 4096]))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sums, "RUN", run)
+        patch.setattr(dense, "RUN", run)
+        patch.setattr(dense, "MANY_VALUES", 0)
+        ours, theirs = (dense.DenseAffinity(X, tree, kind, compiled=compiled) for compiled in (True, False))
+    for name in ("largest", "lengths", "sums"):
+        np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
 
 
 def test_sums_go_where_they_are_told(tmp_path):

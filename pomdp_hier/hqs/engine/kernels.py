@@ -10,6 +10,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numba
 import numpy as np
 
+from pomdp_hier.features.compiled import machine_code
+
 __all__ = ["COSINE", "INVERSE", "NEGATIVE", "Forest", "Options", "Table", "descend_all", "plan_all"]
 
 COSINE, INVERSE, NEGATIVE = 0, 1, 2
@@ -17,15 +19,10 @@ COSINE, INVERSE, NEGATIVE = 0, 1, 2
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _njit: Any = numba.njit
-_OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}, "error_model": "numpy"}
+_FASTMATH = {"reassoc", "contract", "nsz"}
 
-
-def compiled(function: Function) -> Function:
-    """Compiles to machine code, kept on disk where that is possible; sums may be reordered, NaN stays NaN."""
-    try:
-        return cast(Function, _njit(cache=True, **_OPTIONS)(function))
-    except RuntimeError:  # no directory to keep the code in
-        return cast(Function, _njit(**_OPTIONS)(function))
+compiled = machine_code(fastmath=_FASTMATH)
+"""Sums may be reordered; NaN stays NaN."""
 
 
 def inlined(function: Function) -> Function:
@@ -33,7 +30,7 @@ def inlined(function: Function) -> Function:
 
     A call would hand over two dozen arrays, and numba's own inlining drops fastmath: either doubles the time of a node.
     """
-    return cast(Function, _njit(forceinline=True, **_OPTIONS)(function))
+    return cast(Function, _njit(forceinline=True, nogil=True, fastmath=_FASTMATH, error_model="numpy")(function))
 
 
 class Forest(NamedTuple):

@@ -1,0 +1,120 @@
+"""The passes over dense features as machine code, for where numba is installed: no float64 copy of the rows.
+
+Every addition is made in the order in which numpy makes it in :mod:`~pomdp_hier.features.sums` and
+:mod:`~pomdp_hier.features.dense`, without fastmath, so that both give the same bits. Importing this module needs numba.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numba
+import numpy as np
+
+__all__ = ["add_clusters", "machine_code", "measure_rows"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_njit: Any = numba.njit
+
+
+def machine_code(**options: Any) -> Callable[[Function], Function]:
+    """Returns a decorator that compiles a function, without the GIL, and keeps the code on disk where that works."""
+
+    def decorate(function: Function) -> Function:
+        try:
+            return cast(Function, _njit(cache=True, nogil=True, error_model="numpy", **options)(function))
+        except RuntimeError:  # no directory to keep the code in
+            return cast(Function, _njit(nogil=True, error_model="numpy", **options)(function))
+
+    return decorate
+
+
+@machine_code()
+def measure_rows(features: Any, largest: Any, lengths: Any) -> None:
+    """Writes each row's largest absolute value (1 for zeros), and its length over that."""
+    n_columns = features.shape[1]
+    squares = np.empty(n_columns)
+    for item in range(features.shape[0]):
+        most = 0.0
+        for d in range(n_columns):
+            most = max(most, abs(np.float64(features[item, d])))
+        most = most if most > 0.0 else 1.0
+        for d in range(n_columns):
+            value = features[item, d] / most
+            squares[d] = value * value
+        width = n_columns
+        while width > 1:
+            half = (width + 1) // 2
+            for d in range(width - half):
+                squares[d] += squares[half + d]
+            width = half
+        largest[item], lengths[item] = most, np.sqrt(squares[0])
+
+
+@machine_code()
+def add_clusters(
+    features: Any,
+    largest: Any,
+    lengths: Any,
+    centre: Any,
+    cosine: bool,
+    root: int,
+    child_offsets: Any,
+    child_nodes: Any,
+    item_order: Any,
+    starts: Any,
+    sizes: Any,
+    run: int,
+    sums: Any,
+) -> None:
+    """Adds to ``sums`` ``[K, D]`` the prepared rows of each inner node's items, children before parents."""
+    n_items, n_columns = features.shape
+    order, stack = np.empty(len(sums), np.int64), np.empty(len(sums), np.int64)
+    stack[0], height, place = root, 1, 0
+    while height > 0:
+        height -= 1
+        node = stack[height]
+        order[place] = node
+        place += 1
+        for at in range(child_offsets[node], child_offsets[node + 1]):
+            if child_nodes[at] >= n_items:
+                stack[height] = child_nodes[at]
+                height += 1
+    part = np.empty(n_columns)
+    # Backwards through the reading order, the sums of a node's children have just been made and are still at hand.
+    for place in range(len(order) - 1, -1, -1):
+        node = order[place]
+        total = sums[node - n_items]
+        low, high = child_offsets[node], child_offsets[node + 1]
+        members = child_nodes[low:high] if high > low else item_order[starts[node] : starts[node] + sizes[node]]
+        part[:] = 0.0
+        held, clusters = 0, 0
+        for member in members:
+            if member >= n_items:
+                clusters += 1
+                continue
+            if held == run:
+                for d in range(n_columns):
+                    total[d] += part[d]
+                part[:] = 0.0
+                held = 0
+            held += 1
+            if cosine:
+                most, length = largest[member], lengths[member]
+                for d in range(n_columns):
+                    part[d] += features[member, d] / most / length
+            else:
+                for d in range(n_columns):
+                    part[d] += features[member, d] - centre[d]
+        if held > 0:
+            for d in range(n_columns):
+                total[d] += part[d]
+        if clusters > 0:
+            part[:] = 0.0
+            for member in members:
+                if member >= n_items:
+                    child = sums[member - n_items]
+                    for d in range(n_columns):
+                        part[d] += child[d]
+            for d in range(n_columns):
+                total[d] += part[d]
