@@ -1,0 +1,142 @@
+"""Every figure is rendered, and what it shows is read back from its artists."""
+
+import io
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy import Hierarchy
+from pomdp_hier.planning.policies import FirstAction, RandomPolicy
+from pomdp_hier.pomdp import Belief
+from pomdp_hier.problems import tiger
+from pomdp_hier.report import (
+    draw_alpha_vectors,
+    draw_belief_simplex,
+    draw_belief_trace,
+    draw_icicle,
+    draw_level_success,
+    draw_policy_comparison,
+    draw_value_density,
+)
+from pomdp_hier.simulation import compare_policies
+
+TREE = Hierarchy.from_children([[0, 1], [2, 3, 4], [5, 6]], 5)
+
+
+def pixels(ax):
+    """The figure as it is saved, [height, width, 4] in 0 to 1."""
+    buffer = io.BytesIO()
+    ax.get_figure().savefig(buffer, format="png", dpi=60)
+    buffer.seek(0)
+    return matplotlib.image.imread(buffer)
+
+
+def assert_something_is_drawn(ax):
+    image = pixels(ax)
+    assert (image[..., :3].std(axis=2) > 0.05).sum() > 20  # pixels of some colour, not only black text
+
+
+def test_trace_stacks_each_belief_to_one():
+    beliefs = [Belief({"l": 0.5, "r": 0.5}), Belief({"l": 0.9, "r": 0.1})]
+    ax = draw_belief_trace(beliefs, labels=["start", "listen"])
+    tops = {}
+    for bar in ax.patches:
+        tops[round(bar.get_x(), 6)] = max(tops.get(round(bar.get_x(), 6), 0), bar.get_y() + bar.get_height())
+    assert list(tops.values()) == pytest.approx([1.0, 1.0])
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["start", "listen"]
+    assert_something_is_drawn(ax)
+
+
+def test_trace_gathers_what_is_unlikely():
+    ax = draw_belief_trace([Belief(dict.fromkeys(range(10), 0.1))], most=3)
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names[0] == "7 more states"
+    assert len(names) == 4
+
+
+@pytest.mark.parametrize(
+    ("beliefs", "place"),
+    [
+        ([Belief({"a": 0.25, "b": 0.75})], (0.75, 0.0)),
+        ([Belief.uniform("abc")], (0.5, np.sqrt(3) / 6)),
+        ([Belief({"a": 0.5, "b": 0.5}), Belief({"c": 1.0})], (0.5, np.sqrt(3) / 2)),
+    ],
+)
+def test_simplex_puts_beliefs_where_they_belong(beliefs, place):
+    ax = draw_belief_simplex(beliefs)
+    last = ax.collections[-1].get_offsets()[-1]
+    assert tuple(last) == pytest.approx(place)
+    assert_something_is_drawn(ax)
+
+
+def test_simplex_joins_the_labels_of_a_belief_met_twice():
+    ax = draw_belief_simplex(
+        [Belief.uniform("ab"), Belief({"a": 1.0}), Belief.uniform("ab")], labels=["b0", "b1", "b2"]
+    )
+    assert "b0, b2" in [text.get_text() for text in ax.texts]
+
+
+def test_simplex_refuses_four_states():
+    with pytest.raises(ParameterError, match="over 4 states"):
+        draw_belief_simplex([Belief.uniform("abcd")])
+    with pytest.raises(ParameterError, match="'c' is not one of the states"):
+        draw_belief_simplex([Belief.uniform("abc")], states=["a", "b"])
+
+
+def test_alpha_vectors_show_their_envelope():
+    ax = draw_alpha_vectors([[1, 0], [0, 1], [0.8, 0.8]], actions=["left", "right", "wait"], states=["l", "r"])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["left", "wait", "right"]
+    envelope = {}
+    for line in ax.get_lines():
+        if line.get_linewidth() > 2:
+            envelope.update(zip(line.get_xdata(), line.get_ydata(), strict=True))
+    assert all(value == pytest.approx(max(1 - p, p, 0.8)) for p, value in envelope.items())
+    with pytest.raises(ParameterError, match=r"expected \[K, 2\]"):
+        draw_alpha_vectors([[1, 2, 3]])
+
+
+def test_density_names_the_means():
+    ax = draw_value_density({"good": [0.5, 0.7], "bad": [-0.5, -0.7]})
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["good (0.600)", "bad (-0.600)"]
+    assert_something_is_drawn(ax)
+    with pytest.raises(ParameterError, match="there are none"):
+        draw_value_density([])
+
+
+def test_level_success_adds_up():
+    ax = draw_level_success([1.0, 0.7], [0.0, 0.3], [0.0, 0.0])
+    assert max(bar.get_y() + bar.get_height() for bar in ax.patches) == pytest.approx(1.0)
+    assert_something_is_drawn(ax)
+    with pytest.raises(ParameterError, match="expected one length"):
+        draw_level_success([1.0], [0.0, 0.3], [0.0])
+
+
+def test_icicle_is_as_wide_as_its_items():
+    values = np.linspace(-1, 1, TREE.n_nodes)
+    ax = draw_icicle(TREE, values, names=[f"node {k}" for k in range(TREE.n_nodes)])
+    boxes = [path.get_extents() for path in ax.collections[0].get_paths()]
+    widths = sorted(round(box.width, 6) for box in boxes)
+    assert widths == [0.4, 0.6, 1.0]
+    assert "node 7" in [text.get_text() for text in ax.texts]
+    assert_something_is_drawn(ax)
+    with pytest.raises(ParameterError, match=r"expected \(8,\)"):
+        draw_icicle(TREE, [0.0])
+
+
+def test_policies_are_held_against_the_first():
+    policies = {"first": FirstAction(), "random": RandomPolicy(seed=1)}
+    table = compare_policies(policies, tiger(), horizon=3, method="monte-carlo", n_episodes=200, clairvoyant=False)
+    ax = draw_policy_comparison(table)
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["first", "random"]
+    assert ax.yaxis_inverted()
+    assert any("baseline" in text.get_text() for text in ax.texts)
+    assert_something_is_drawn(ax)
+
+
+def test_figures_go_where_they_are_told():
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    assert draw_value_density([0.1, 0.2], ax=ax) is ax
