@@ -95,8 +95,10 @@ class POMDP:
         for name, given in (("terminal", terminal or ()), ("legal_actions", legal_actions)):
             if isinstance(given, str) or not (callable(given) or isinstance(given, Iterable)):
                 raise ModelError(f"{name}: {given!r} is neither a list nor a function; give a list, [{given!r}]")
-            if isinstance(given, Mapping):
-                raise ModelError(f"{name}: {brief(given)} is a dict; give a list, or a function such as its .get")
+        if isinstance(legal_actions, Mapping):  # its keys, states most likely, would be taken for actions
+            raise ModelError(
+                f"legal_actions: {brief(legal_actions)} is a dict; give a list, or a function of the state"
+            )
         self._is_terminal = terminal if callable(terminal) else frozenset(terminal or ()).__contains__
         if legal_by not in ("state", "observation", "belief"):
             raise ModelError(f"legal_by: {legal_by!r} is not one of 'state', 'observation', 'belief'")

@@ -249,7 +249,6 @@ def a_problem(**changes):
         ({"discount": 95}, "write 95 % as 0.95"),
         ({"discount": "0.95"}, "discount: '0.95' is not a number"),
         ({"legal_actions": {"here": ["wait"]}}, "legal_actions: .* is a dict; give a list, or a function"),
-        ({"terminal": {"end": True}}, "terminal: .* is a dict"),
         ({"initial_belief": ["here"]}, "does not say how probable"),
     ],
 )
