@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.engine import rules
 from pomdp_hier.hqs.engine.rules import Tie
@@ -23,7 +23,7 @@ from pomdp_hier.planning import RTBSS, StopValue
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import as_policy, legal_actions
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import Number, is_exact, total
+from pomdp_hier.pomdp.numeric import Number, brief, is_exact, total
 
 __all__ = [
     "AlgorithmOne",
@@ -49,7 +49,10 @@ ROUNDING = 8.9e-16
 
 def node_of(belief: Belief) -> Any:
     """The node where the searcher stands, which it always knows."""
-    return belief.support[0].node
+    state = belief.support[0]
+    if not isinstance(state, SearchState):
+        raise ModelError(f"state {brief(state)} is not one of a search in a hierarchy; give a search_problem(...)")
+    return state.node
 
 
 def guidance_at(problem: POMDP, node: Any) -> dict[Any, Number]:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 __all__ = ["NodeRewards", "Reward", "node_rewards", "paper_reward"]
@@ -57,7 +58,10 @@ def node_rewards(hierarchy: Hierarchy, reward: Reward | None = None) -> NodeRewa
     >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
     >>> node_rewards(tree, lambda size, n_items: 1 - size / n_items).rise
     array([0.25, 0.25, 0.25, 0.25, 0.5 , 0.5 , 0.  ])
+
+    Source: Huang, Piao, Moreno and Hurley, reward model.
     """
+    require_hierarchy(hierarchy)
     sizes, n_items = hierarchy.sizes, hierarchy.n_items
     above = sizes[np.maximum(hierarchy.parent, 0)]
     above[hierarchy.root] = n_items

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hqs.baselines import Appraisal
-from pomdp_hier.hqs.diagnostics.reading import Diagnosis, confusions, lost_items, worst_nodes
+from pomdp_hier.hqs.diagnostics.reading import Diagnosis, confusions, lost_items, require_diagnosis, worst_nodes
 from pomdp_hier.report.payload import MOST_ITEMS, Names, icicle_payload
 
 __all__ = ["report_html", "write_report"]
@@ -81,6 +81,7 @@ def write_report(
         ...     write_report(found, Path(folder) / "b.html", names=shop.names).stat().st_size > 10_000
         True
     """
+    require_diagnosis(diagnosis)
     target = Path(path)
     if target.exists() and not overwrite:
         raise ParameterError(f"{target}: it exists already; choose another name, or pass overwrite=True")
@@ -103,6 +104,7 @@ def report_html(
     Raises:
         ParameterError: the names are not as many as the items or nodes.
     """
+    require_diagnosis(diagnosis)
     named = Names(diagnosis.hierarchy, names)
     payload, position = icicle_payload(diagnosis, named)
     tables = _Tables(diagnosis, named, position, most)

@@ -39,6 +39,11 @@ class ComparisonRow:
             ``"not distinguishable"``.
         regret: the clairvoyant value less its value, ``None`` where there is none to compare with.
         seconds_per_decision: the mean time of one decision, ``None`` where it was not measured.
+
+    Example:
+        >>> table = compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]})
+        >>> table["b"].difference, table["b"].verdict
+        (-1.0, 'not distinguishable')
     """
 
     name: str
@@ -63,6 +68,11 @@ class PolicyComparison:
         n: how many paired values stand behind a mean, ``None`` where values are exact.
         confidence: the level of the intervals.
         traces: what each policy did (`Visit` or `Episode` records), if asked for.
+
+    Example:
+        >>> table = compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]})
+        >>> table.baseline, table.n, table["a"].value
+        ('a', 3, 2.0)
     """
 
     rows: tuple[ComparisonRow, ...]
@@ -246,9 +256,10 @@ def compare_values(
     if len(lengths) != 1 or 0 in lengths:
         raise ParameterError(f"values: lengths {sorted(lengths)}; paired values are equally many, and at least one")
     n = lengths.pop()
-    reference = values[baseline]
+    arrays = {name: np.asarray(array) for name, array in values.items()}
+    reference = arrays[baseline]
     rows = []
-    for name, array in values.items():
+    for name, array in arrays.items():
         mean = math.fsum(array) / n
         difference = array - reference
         rows.append(

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.engine.rules import AlwaysDescend, Clairvoyant, LookAhead, OneStep, SearchRoot
 from pomdp_hier.hqs.examples import load_amazon12
@@ -38,6 +38,7 @@ from pomdp_hier.hqs.policies import (
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.planning import QMDPPolicy, RandomPolicy
 from pomdp_hier.pomdp import Belief
+from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import clairvoyant_value, policy_value
 from tests.search_trees import a_path, random_guidance
 
@@ -200,3 +201,11 @@ def test_fixed_level_stops_there_or_at_a_leaf(level):
         result = evaluate(SHOP.similarity, tree, similarity="precomputed", policy=FixedLevel(level))
         for number in range(12):
             assert result.stop_levels[number] == min(level, len(tree.path(number)) - 1)
+
+
+@pytest.mark.parametrize("policy", [AlgorithmOne(), OptimalSearch()])
+def test_a_problem_that_is_no_search_is_refused(policy):
+    with pytest.raises(
+        ModelError, match=r"state 'tiger-left' is not one of a search in a hierarchy; give a search_problem"
+    ):
+        policy.decide(tiger())

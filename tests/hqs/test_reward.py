@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.reward import node_rewards, paper_reward
 
@@ -60,3 +60,8 @@ def test_rewards_that_are_none(reward, said):
     tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4, singletons=True)
     with pytest.raises(ParameterError, match=said):
         node_rewards(tree, reward)
+
+
+def test_features_in_the_place_of_the_tree_are_refused():
+    with pytest.raises(HierarchyError, match="is no Hierarchy"):
+        node_rewards([[1.0, 0.0]])

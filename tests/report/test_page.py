@@ -183,3 +183,10 @@ def test_a_tree_of_a_thousand_clusters_is_painted(tmp_path):
     with opened(write_report(found, tmp_path / "large.html")) as browser:
         assert float(browser.find_element(By.ID, "icicle").get_attribute("data-paint")) > 0
         assert complaints_of(browser) == []
+
+
+def test_arguments_in_the_other_order_are_refused_with_a_remedy(tmp_path):
+    with pytest.raises(ParameterError, match=r"got a str; give what diagnose\(X, hierarchy\) returns"):
+        write_report("report.html", tmp_path)
+    with pytest.raises(ParameterError, match="got a list"):
+        report_html([[1.0]])

@@ -155,3 +155,9 @@ def test_what_is_no_collection_of_policies_is_refused():
         compare_policies(FirstAction(), FirstAction())
     with pytest.raises(ParameterError, match="neither a list nor a dict of policies"):
         compare_policies("optimal", FirstAction())
+
+
+def test_lists_of_values_are_compared_as_arrays_are():
+    lists = {"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]}
+    arrays = {name: np.array(values) for name, values in lists.items()}
+    assert compare_values(lists).rows == compare_values(arrays).rows

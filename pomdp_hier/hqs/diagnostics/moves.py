@@ -11,7 +11,7 @@ from pomdp_hier.errors import HierarchyWarning, ParameterError
 from pomdp_hier.features.members import Floats, Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.calibrate import resolve_delta
-from pomdp_hier.hqs.diagnostics.reading import Diagnosis
+from pomdp_hier.hqs.diagnostics.reading import Diagnosis, require_diagnosis
 from pomdp_hier.hqs.diagnostics.walk import Trail, already_told, greedy_trail, search_task
 from pomdp_hier.hqs.score import evaluate
 
@@ -81,6 +81,7 @@ def suggest_moves(
         >>> best.node, best.source, best.target, round(best.gain, 2)
         (5, 6, 7, 0.22)
     """
+    require_diagnosis(diagnosis)
     if n < 0 or candidates < 0:
         raise ParameterError(f"n is {n} and candidates {candidates}; give 0 or more")
     settings, _ = resolve_delta(X, diagnosis.hierarchy, settings)

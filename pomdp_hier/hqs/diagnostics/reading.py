@@ -33,7 +33,17 @@ from pomdp_hier.hqs.engine.task import Task
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import evaluate
 
-__all__ = ["Confusion", "Diagnosis", "LostItem", "NodeReport", "confusions", "diagnose", "lost_items", "worst_nodes"]
+__all__ = [
+    "Confusion",
+    "Diagnosis",
+    "LostItem",
+    "NodeReport",
+    "confusions",
+    "diagnose",
+    "lost_items",
+    "require_diagnosis",
+    "worst_nodes",
+]
 
 _PAIR_ROWS = 1 << 21  # rows that wait to be added up, 80 MB
 
@@ -356,6 +366,16 @@ class Confusion:
     cost: float
 
 
+def require_diagnosis(diagnosis: object) -> None:
+    """Raises unless the value is a `Diagnosis`, as where a result or features stand in its place.
+
+    Raises:
+        ParameterError: It is something else.
+    """
+    if not isinstance(diagnosis, Diagnosis):
+        raise ParameterError(f"diagnosis: got a {type(diagnosis).__name__}; give what diagnose(X, hierarchy) returns")
+
+
 def node_report(diagnosis: Diagnosis, node: int) -> NodeReport:
     """How searchers fare at one node."""
     tree, n_items = diagnosis.hierarchy, diagnosis.hierarchy.n_items
@@ -380,7 +400,13 @@ def worst_nodes(diagnosis: Diagnosis, n: int = 10, *, count_stops: bool = False)
         n: How many at most.
         count_stops: Whether what stopping early costs counts too, not only being misled. Where a policy stops is often
             what confusion below made it do.
+
+    >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
+    >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
+    >>> [report.node for report in worst_nodes(diagnose(X, tree, delta=0.1), n=1)]
+    [8]
     """
+    require_diagnosis(diagnosis)
     cost = diagnosis.misled + (diagnosis.stopped if count_stops else 0.0)
     order = np.lexsort((diagnosis.hierarchy.levels, -cost))[: max(n, 0)]
     return [node_report(diagnosis, node) for node in order.tolist() if cost[node] > 0]
@@ -390,7 +416,13 @@ def lost_items(diagnosis: Diagnosis, n: int = 10) -> list[LostItem]:
     """The items that searchers miss, the least valuable search first.
 
     A searcher who finds an item's equal has found it: duplicates are interchangeable.
+
+    >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
+    >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
+    >>> [(lost.item, lost.lost_to, lost.ends_at) for lost in lost_items(diagnose(X, tree, delta=0.1))]
+    [(5, 7, 7)]
     """
+    require_diagnosis(diagnosis)
     tree, result = diagnosis.hierarchy, diagnosis.result
     lost = np.flatnonzero(diagnosis.lost)
     order = lost[np.argsort(result.values[lost], kind="stable")][: max(n, 0)]
@@ -409,7 +441,14 @@ def lost_items(diagnosis: Diagnosis, n: int = 10) -> list[LostItem]:
 
 
 def confusions(diagnosis: Diagnosis, n: int = 10) -> list[Confusion]:
-    """The pairs of siblings of which one is taken for the other most, by what it costs and then by the items misled."""
+    """The pairs of siblings of which one is taken for the other most, by what it costs and then by the items misled.
+
+    >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
+    >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
+    >>> len(confusions(diagnose(X, tree, delta=0.1), n=1))
+    1
+    """
+    require_diagnosis(diagnosis)
     tree = diagnosis.hierarchy
     order = np.lexsort((-diagnosis.pair_items, -diagnosis.pair_cost))[: max(n, 0)]
     reports = []

@@ -91,3 +91,9 @@ def test_a_node_cannot_hang_below_itself():
     with pytest.raises(ParameterError, match="lies in node 5"):
         apply_move(tree, 5, 4)
     assert apply_move(tree, 4, 6) == Hierarchy.from_children([[0, 1], [2], [4, 5, 3]], 4)
+
+
+def test_a_tree_in_the_place_of_a_diagnosis_is_refused_with_a_remedy():
+    tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    with pytest.raises(ParameterError, match=r"got a Hierarchy; give what diagnose\(X, hierarchy\) returns"):
+        suggest_moves(np.eye(4), tree)

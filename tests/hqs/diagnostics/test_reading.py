@@ -213,3 +213,11 @@ def test_a_result_of_other_items_and_no_choice_at_all():
     assert worst_nodes(flat) == lost_items(flat) == confusions(flat) == []
     single = diagnose([[1.0, 2.0]], Hierarchy.from_children([], 1))
     assert single.perfect.tolist() == single.result.values.tolist()
+
+
+@pytest.mark.parametrize("read", [lost_items, confusions, worst_nodes])
+def test_a_result_in_the_place_of_a_diagnosis_is_refused_with_a_remedy(read):
+    X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+    result = evaluate(X, Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4))
+    with pytest.raises(ParameterError, match=r"got a HQSResult; give what diagnose\(X, hierarchy\) returns"):
+        read(result)
