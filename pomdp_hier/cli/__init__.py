@@ -10,6 +10,7 @@ has gone.
 import argparse
 import warnings
 from collections.abc import Sequence
+from typing import NoReturn
 
 from pomdp_hier.cli import compare, completion, console, inspect, policies, report, reproduce, score, show, validate
 from pomdp_hier.errors import ParameterError, PomdpHierError, PomdpHierWarning
@@ -17,6 +18,23 @@ from pomdp_hier.errors import ParameterError, PomdpHierError, PomdpHierWarning
 __all__ = ["build_parser", "main"]
 
 _COMMANDS = (reproduce, score, report, compare, inspect, policies, show, validate, completion)
+
+
+_EPILOG = """\
+examples:
+  pomdp-hier reproduce
+  printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv
+  echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv -
+  pomdp-hier score --help
+
+Exit codes: 0 done, 1 cannot be done, 2 wrong usage, 3 a check failed."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that answers wrong usage in two lines: the usage of a command is long, and would hide the error."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"error: {message}\nusage: {self.prog} --help lists the arguments, with examples\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -69,10 +87,11 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser of the whole command line."""
     from pomdp_hier import __version__
 
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="pomdp-hier",
-        description="How well a hierarchy supports search (HQS).",
-        epilog="Exit codes: 0 done, 1 cannot be done, 2 wrong usage, 3 a check failed.",
+        description="How well a hierarchy supports search (HQS), and whether a POMDP is what it claims to be.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"pomdp-hier {__version__}")

@@ -40,7 +40,10 @@ def test_help_and_version_name_every_command(capsys):
 )
 def test_wrong_usage_is_2(arguments, capsys):
     assert main(arguments) == 2
-    assert "usage: pomdp-hier" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert "usage: pomdp-hier" in said
+    assert said.count("\n") == 2  # the whole usage of a command would push the error off the screen
 
 
 @pytest.mark.skipif(not ON_POSIX, reason="the example is for a POSIX shell")
