@@ -4,6 +4,7 @@ pomdp-py alone takes a second to import; somebody who only scores a hierarchy, o
 not wait for it. (PEP 562)
 """
 
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
@@ -29,7 +30,9 @@ def attach(
 
     def __getattr__(name: str) -> Any:  # noqa: N807  # the name that PEP 562 asks for
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules.get(package)
+            )
         namespace[name] = value = getattr(import_module(homes[name]), name)
         return value
 

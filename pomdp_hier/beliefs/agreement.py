@@ -41,6 +41,13 @@ class Agreement:
             law of total probability.
         first_history: the first history, shortest first, at which they part; ``None`` if they agree.
         reason: how they part there.
+
+    Example:
+        >>> from pomdp_hier.beliefs import BayesUpdater
+        >>> from pomdp_hier.problems import tiger
+        >>> deaf = compare_updaters(BayesUpdater(tiger()), lambda b, a, o: b, tiger(), depth=1, tolerance=1e-9)
+        >>> deaf.agrees, round(deaf.max_difference, 2), deaf.first_history
+        (False, 0.35, (('listen', 'hear-left'),))
     """
 
     n_compared: int

@@ -16,6 +16,15 @@ class BeliefUpdater(Protocol):
     """Anything that turns a belief, an action and an observation into the next belief.
 
     The two methods here are all that one has to write; `as_updater` adds the others.
+
+    Example:
+        >>> class Deaf:
+        ...     def update(self, belief, action, observation):
+        ...         return belief
+        ...     def evidence(self, belief, action, observation):
+        ...         return 0.5
+        >>> isinstance(Deaf(), BeliefUpdater), isinstance(Deaf(), FullUpdater)
+        (True, False)
     """
 
     def update(self, belief: Belief, action: Any, observation: Any) -> Belief:
@@ -29,7 +38,14 @@ class BeliefUpdater(Protocol):
 
 @runtime_checkable
 class FullUpdater(BeliefUpdater, Protocol):
-    """A `BeliefUpdater` that also predicts, and gives all branches of an action in one pass, as planners want them."""
+    """A `BeliefUpdater` that also predicts, and gives all branches of an action in one pass, as planners want them.
+
+    Example:
+        >>> from pomdp_hier.beliefs import BayesUpdater
+        >>> from pomdp_hier.problems import tiger
+        >>> isinstance(BayesUpdater(tiger()), FullUpdater)
+        True
+    """
 
     def predict(self, belief: Belief, action: Any) -> Belief:
         """The belief after the action and before the observation."""

@@ -37,6 +37,8 @@ def temperatures(levels: npt.ArrayLike, delta: float, nu: float = 1.0) -> Any:
 
     >>> temperatures([0, 1, 100_000], 0.01, 1.1)
     array([0.01 , 0.011,   inf])
+
+    Source: Huang, Piao, Moreno and Hurley, equation of guidance.
     """
     with np.errstate(over="ignore"):
         return delta * np.power(float(nu), np.asarray(levels, dtype=np.float64))

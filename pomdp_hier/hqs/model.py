@@ -74,7 +74,12 @@ class SearchState(State):
 
 @dataclass(frozen=True)
 class Search(Action):
-    """``a_s``: stop here and search the node's items."""
+    """``a_s``: stop here and search the node's items.
+
+    Example:
+        >>> Search() == Search(), str(Search())
+        (True, 'search')
+    """
 
     def __str__(self) -> str:
         return "search"
@@ -82,7 +87,12 @@ class Search(Action):
 
 @dataclass(frozen=True)
 class Descend(Action):
-    """``a_d``: step down to a child."""
+    """``a_d``: step down to a child.
+
+    Example:
+        >>> three_node(0.75).actions() == (Search(), Descend())
+        True
+    """
 
     def __str__(self) -> str:
         return "descend"
@@ -90,7 +100,12 @@ class Descend(Action):
 
 @dataclass(frozen=True)
 class Node(Observation):
-    """The bot sees at which node it has arrived."""
+    """The bot sees at which node it has arrived.
+
+    Example:
+        >>> str(Node("c1")), Node("c1") == Node("c2")
+        ('c1', False)
+    """
 
     node: Hashable
 
@@ -100,7 +115,12 @@ class Node(Observation):
 
 @dataclass(frozen=True)
 class Found(Observation):
-    """The search found the target."""
+    """The search found the target.
+
+    Example:
+        >>> str(Found()), Found() == NotFound()
+        ('found', False)
+    """
 
     def __str__(self) -> str:
         return "found"
@@ -108,7 +128,12 @@ class Found(Observation):
 
 @dataclass(frozen=True)
 class NotFound(Observation):
-    """The search did not find the target."""
+    """The search did not find the target.
+
+    Example:
+        >>> {Found(): 0.75, NotFound(): 0.25}[NotFound()]
+        0.25
+    """
 
     def __str__(self) -> str:
         return "not found"
@@ -224,6 +249,8 @@ def search_problem_from_guidance(
         ...                                        {"all": 0, "left": 0.5, "right": 0.5})
         >>> problem.observation_probabilities(problem.initial_belief, Descend())
         {Node(node='left'): 0.75, Node(node='right'): 0.25}
+
+    Source: Huang, Piao, Moreno and Hurley, section 3.
     """
     nodes = _check_tree(eta, rewards, root, tolerance)
     return _problem(AgentTransition(eta), eta, rewards, nodes, belief, closed, tolerance)
@@ -251,6 +278,8 @@ def search_environment_from_guidance(
         ...                                          {"all": 0, "left": 0.5, "right": 0.5}, ["all", "right"])
         >>> world.successors(SearchState("all", 1), Descend())[SearchState("right", 1)]
         0.25
+
+    Source: Huang, Piao, Moreno and Hurley, the environment of the search.
     """
     steps = list(path)
     nodes = _check_tree(eta, rewards, steps[0] if steps else None, tolerance)
@@ -349,6 +378,8 @@ def search_environment(
         >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
         >>> print(*search_environment(X, tree, 3).successors(SearchState(6, 1), Descend()))
         <4,0> <5,1>
+
+    Source: Huang, Piao, Moreno and Hurley, the environment of the search.
     """
     eta = item_guidance(X, hierarchy, item, similarity=similarity, delta=delta, nu=nu)
     return search_environment_from_guidance(

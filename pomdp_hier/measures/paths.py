@@ -17,7 +17,11 @@ Path: TypeAlias = Sequence[Hashable]
 
 @dataclass(frozen=True)
 class PrecisionRecall:
-    """A precision, a recall, and ``f``, their harmonic mean; each between 0 and 1."""
+    """A precision, a recall, and ``f``, their harmonic mean; each between 0 and 1.
+
+    >>> path_precision_recall([("a", "b")], [("a", "c")])
+    PrecisionRecall(precision=0.5, recall=0.5, f=0.5)
+    """
 
     precision: float
     recall: float
@@ -30,6 +34,10 @@ class ClassFit(PrecisionRecall):
 
     Attributes:
         best: For each class (a path), its best cluster and that cluster's F.
+
+    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    >>> class_fit(tree, ["cat", "cat", "dog", "dog"]).best[("dog",)]
+    (5, 1.0)
     """
 
     best: dict[tuple[Hashable, ...], tuple[int, float]]

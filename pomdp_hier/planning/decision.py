@@ -44,6 +44,14 @@ class Policy(Protocol):
 
     ``belief`` defaults to the problem's initial belief; ``observation`` is the last one made (``None`` at the start),
     which problems whose legal actions depend on it pass on to `POMDP.actions`.
+
+    Example:
+        >>> class Stubborn:
+        ...     def decide(self, problem, belief=None, *, observation=None):
+        ...         return Decision(problem.actions(belief, observation)[-1])
+        >>> from pomdp_hier.problems import tiger
+        >>> isinstance(Stubborn(), Policy), Stubborn().decide(tiger()).action
+        (True, 'open-right')
     """
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:

@@ -128,6 +128,12 @@ def value_iteration(
         ParameterError: the horizon is negative.
         PlanningError: more than ``max_vectors`` vectors would be compared at once.
 
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> solved = value_iteration(tiger(), horizon=3)
+        >>> round(solved.value(tiger().initial_belief), 4)
+        2.3098
+
     Source: Cassandra, Littman and Zhang (1997).
     """
     if not isinstance(horizon, int | np.integer) or horizon < 0:
@@ -289,6 +295,8 @@ def exact_value(
         ...               initial_belief=Belief.uniform([0, 1], one=Fraction(1)), legal_actions=[0, 1])
         >>> exact_value(guess, horizon=3)
         Fraction(3, 2)
+
+    Source: Smallwood and Sondik (1973).
     """
     if not 0 <= horizon <= 200:
         raise ParameterError(f"horizon: {horizon}; expected 0 to 200 steps (enumeration is exponential in it)")

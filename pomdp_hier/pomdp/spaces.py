@@ -35,7 +35,15 @@ class State(pomdp_py.State):
 
 
 class Action(pomdp_py.Action):
-    """What the agent can do; see `State` for how it compares."""
+    """What the agent can do; see `State` for how it compares.
+
+    Example:
+        >>> class Wait(Action):
+        ...     pass
+        >>> wait = Wait()
+        >>> wait == wait, wait == Wait()
+        (True, False)
+    """
 
     __eq__ = object.__eq__
     __ne__ = object.__ne__
@@ -43,7 +51,16 @@ class Action(pomdp_py.Action):
 
 
 class Observation(pomdp_py.Observation):
-    """What the agent perceives; see `State` for how it compares."""
+    """What the agent perceives; see `State` for how it compares.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass(frozen=True)
+        ... class Beep(Observation):
+        ...     loudness: int
+        >>> {Beep(3): 0.8, Beep(4): 0.2}[Beep(4)]
+        0.2
+    """
 
     __eq__ = object.__eq__
     __ne__ = object.__ne__

@@ -35,6 +35,13 @@ class Visit:
         decision: the policy's `Decision`, ``None`` if it draws its action.
         observation: the last observation, ``None`` at the start.
         previous: the visit before, and the action that led here (of one history, where several lead here).
+
+    Example:
+        >>> from pomdp_hier.planning import RTBSS
+        >>> from pomdp_hier.problems import tiger
+        >>> visits = policy_value(RTBSS(depth=1), tiger(), horizon=2, trace=True).visits
+        >>> [(visit.step, visit.observation, visit.probability) for visit in visits]
+        [(0, None, 1.0), (1, 'hear-left', 0.5), (1, 'hear-right', 0.5)]
     """
 
     step: int
@@ -73,6 +80,12 @@ class PolicyValue:
         unfinished: the probability that a run was still going on when the horizon was reached.
         seconds_per_decision: the mean time that the policy took.
         visits: every belief that was decided at, if asked for, in order of the step.
+
+    Example:
+        >>> from pomdp_hier.planning import RTBSS
+        >>> from pomdp_hier.problems import tiger
+        >>> policy_value(RTBSS(depth=1), tiger(), horizon=2).value
+        -1.95
     """
 
     value: Number

@@ -40,6 +40,13 @@ class Step:
         observation: what the agent perceived then.
         reward: what the step earned.
         decision: why the agent did it.
+
+    Example:
+        >>> from pomdp_hier.planning import RTBSS
+        >>> from pomdp_hier.problems import tiger
+        >>> run = simulate(RTBSS(depth=1), tiger(), n_episodes=1, horizon=1, seed=0, keep_episodes=1).episodes[0]
+        >>> run.steps[0].action, run.steps[0].reward
+        ('listen', -1)
     """
 
     state: Any
@@ -59,6 +66,13 @@ class Episode:
         steps: what happened, in order.
         value: the discounted sum of rewards.
         finished: False if the horizon cut the run short.
+
+    Example:
+        >>> from pomdp_hier.planning import RTBSS
+        >>> from pomdp_hier.problems import tiger
+        >>> run = simulate(RTBSS(depth=1), tiger(), n_episodes=1, horizon=2, seed=0, keep_episodes=1).episodes[0]
+        >>> len(run.steps), run.value, run.finished
+        (2, -1.95, False)
     """
 
     steps: tuple[Step, ...]
@@ -77,6 +91,13 @@ class SimulationResult:
         unfinished: how many episodes the horizon cut short.
         stopped_early: whether the wanted half-width was reached; the interval's coverage is nominal then.
         episodes: the records, as many as were asked for.
+
+    Example:
+        >>> from pomdp_hier.planning import RTBSS
+        >>> from pomdp_hier.problems import tiger
+        >>> result = simulate(RTBSS(depth=1), tiger(), n_episodes=10, horizon=2, seed=0)
+        >>> result.n_episodes, result.unfinished, result.values[0]
+        (10, 10, np.float64(-1.95))
     """
 
     values: NDArray[np.float64] = field(repr=False)

@@ -32,6 +32,14 @@ class StoppingRule(Protocol):
     """A stopping rule of the user's own.
 
     ``descend`` is called for the items that stand at one node, all together.
+
+    >>> from pomdp_hier import Hierarchy, hqs_score
+    >>> class Bold:
+    ...     def descend(self, eta, sizes, rewards, level):
+    ...         return eta.max(axis=1) > 0.6
+    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    >>> round(hqs_score([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1, policy=Bold()), 4)
+    0.6222
     """
 
     def descend(

@@ -55,6 +55,13 @@ class ConvexFringe:
 
     Attributes:
         function: ``(problem, belief) -> number``.
+
+    Example:
+        >>> from pomdp_hier.planning import RTBSS
+        >>> from pomdp_hier.problems import tiger
+        >>> half_open = ConvexFringe(lambda problem, belief: 5 * max(belief.values()))
+        >>> RTBSS(depth=1, lower_bound=half_open).decide(tiger()).action
+        'listen'
     """
 
     function: Callable[[POMDP, Belief], Number]
