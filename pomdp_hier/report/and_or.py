@@ -50,7 +50,7 @@ def draw_and_or(
         title: what stands above; the size of the tree by default.
 
     Raises:
-        ParameterError: a full drawing was asked for, but the tree has more than ``limit`` nodes.
+        ParameterError: it is no tree, or a full drawing was asked for, but the tree has more than ``limit`` nodes.
         MissingExtraError: matplotlib is not installed.
 
     Example:
@@ -58,6 +58,8 @@ def draw_and_or(
         >>> ax = draw_and_or(AndOrTree.build(tiger(), depth=2))
         >>> ax.get_figure().savefig("tree.png", dpi=150)  # doctest: +SKIP
     """
+    if not isinstance(tree, AndOrTree):
+        raise ParameterError(f"tree: got a {type(tree).__name__}; give AndOrTree.build(problem, depth=...)")
     if full and len(tree) > limit:
         raise ParameterError(
             f"full: a drawing of all {len(tree)} nodes cannot be read; leave full out to see the best plan, or "

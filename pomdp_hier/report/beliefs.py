@@ -1,7 +1,7 @@
 """Figures of beliefs: how one moves through a run, where it lies in the simplex, and the values above it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp import Belief
+from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, ORANGE, new_axes
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def draw_belief_trace(
         >>> ax.get_ylabel()
         'probability'
     """
+    beliefs = _sequence(beliefs)
     if not beliefs:
         raise ParameterError("beliefs: none was given; expected one or more")
     if labels is not None and len(labels) != len(beliefs):
@@ -161,6 +163,15 @@ def _draw_path(ax: "Axes", points: Any, labels: Sequence[str] | None, *, flat: b
         ax.annotate(joined, place, xytext=(7, 8), textcoords="offset points", fontsize=8, color=INK, bbox=patch)
 
 
+def _sequence(beliefs: Any) -> list[Belief]:
+    """The beliefs as a list, refused unless each is one."""
+    if isinstance(beliefs, Iterable) and not isinstance(beliefs, str | Belief | Mapping):
+        given = list(beliefs)
+        if all(isinstance(belief, Belief | Mapping) for belief in given):
+            return [as_belief(belief) for belief in given]
+    raise ParameterError(f"beliefs: got a {type(beliefs).__name__}; give a list of beliefs, [b_0, b_1, ...]")
+
+
 def draw_alpha_vectors(
     vectors: Any,
     *,
@@ -187,7 +198,12 @@ def draw_alpha_vectors(
 
     Source: Kaelbling, Littman and Cassandra (1998), section 4.1.
     """
-    array = np.asarray(vectors, dtype=np.float64)
+    try:
+        array = np.asarray(vectors, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"vectors: got a {type(vectors).__name__}; expected numbers [K, 2], as value_iteration(...).vectors are"
+        ) from error
     if array.ndim != 2 or array.shape[1] != 2 or not len(array):
         raise ParameterError(f"vectors: shape {array.shape}; expected [K, 2], one row an alpha vector over two states")
     if actions is not None and len(actions) != len(array):

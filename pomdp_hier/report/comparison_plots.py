@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from pomdp_hier.errors import ParameterError
 from pomdp_hier.report.canvas import BLUE, GREY, INK, ORANGE, new_axes
 from pomdp_hier.simulation import PolicyComparison
 
@@ -21,6 +22,7 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
         ax: where to draw; a new figure by default.
 
     Raises:
+        ParameterError: it is no comparison.
         MissingExtraError: matplotlib is not installed.
 
     Example:
@@ -31,6 +33,8 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
         >>> draw_policy_comparison(rows).get_xlabel()
         'value'
     """
+    if not isinstance(comparison, PolicyComparison):
+        raise ParameterError(f"comparison: got a {type(comparison).__name__}; give what compare_policies returns")
     rows = comparison.rows
     ax = new_axes(ax, width=6.4, height=1.2 + 0.42 * len(rows))
     for k, row in enumerate(rows):

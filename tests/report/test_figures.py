@@ -8,11 +8,13 @@ import pytest
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
+from pomdp_hier.planning import value_iteration
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.problems import tiger
 from pomdp_hier.report import (
     draw_alpha_vectors,
+    draw_and_or,
     draw_belief_simplex,
     draw_belief_trace,
     draw_icicle,
@@ -140,3 +142,19 @@ def test_figures_go_where_they_are_told():
 
     ax = Figure().subplots()
     assert draw_value_density([0.1, 0.2], ax=ax) is ax
+
+
+@pytest.mark.parametrize(
+    ("draw", "given", "message"),
+    [
+        (draw_and_or, tiger(), r"got a POMDP; give AndOrTree.build\(problem, depth=...\)"),
+        (draw_belief_trace, tiger(), r"got a POMDP; give a list of beliefs"),
+        (draw_belief_trace, Belief({"left": 1}), r"got a Belief; give a list of beliefs"),
+        (draw_belief_trace, [0.5, 0.5], r"give a list of beliefs"),
+        (draw_alpha_vectors, value_iteration(tiger(), horizon=1), r"as value_iteration\(...\).vectors are"),
+        (draw_policy_comparison, {"first": 1.0}, r"got a dict; give what compare_policies returns"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told_what_can(draw, given, message):
+    with pytest.raises(ParameterError, match=message):
+        draw(given)
