@@ -12,7 +12,6 @@ import scipy.sparse as sp
 
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.dense import DenseAffinity
-from pomdp_hier.features.distances import warn_of_distances
 from pomdp_hier.features.members import Floats, Ints, children_of, contains
 from pomdp_hier.features.similarity import ClusterView, CustomSimilarity, Precomputed, Similarity, as_similarity
 from pomdp_hier.features.sparse import SparseAffinity
@@ -75,9 +74,7 @@ def affinity(
     require_hierarchy(hierarchy)
     kind = as_similarity(similarity)
     if isinstance(kind, Precomputed):
-        matrix = check_similarity_matrix(X, hierarchy.n_items)
-        warn_of_distances(matrix, hierarchy)
-        return PrecomputedAffinity(matrix, hierarchy, kind)
+        return PrecomputedAffinity(check_similarity_matrix(X, hierarchy.n_items), hierarchy, kind)
     table = check_features(X, hierarchy.n_items)
     if callable(kind):
         return CustomAffinity(table, hierarchy, kind)

@@ -12,6 +12,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 __all__ = ["warn_of_distances"]
 
 _MOST_ITEMS = 64  # how many items are looked at
+_MOST_APART = 0.9  # the least share of pairs above 0: distances are 0 between equals only, similarities often
 
 
 def warn_of_distances(matrix: Features, hierarchy: Hierarchy) -> None:
@@ -26,12 +27,15 @@ def warn_of_distances(matrix: Features, hierarchy: Hierarchy) -> None:
     items = np.unique(np.linspace(0, hierarchy.n_items - 1, _MOST_ITEMS).astype(np.int64))
     square = matrix[items][:, items]
     square = square.toarray() if sp.issparse(square) else np.asarray(square)
+    others = ~np.eye(len(items), dtype=bool)
     if len(hierarchy.children(hierarchy.root)) < 2 or square.diagonal().any() or not (square >= 0).all():
+        return
+    if (square[others] > 0).mean() < _MOST_APART:
         return
     branches = hierarchy.starts[hierarchy.children(hierarchy.root)]
     branch = np.searchsorted(branches, hierarchy.starts[items], side="right")
     apart = branch[:, None] != branch
-    together = ~apart & ~np.eye(len(items), dtype=bool)
+    together = ~apart & others
     if apart.any() and together.any() and square[together].mean() < square[apart].mean():
         warnings.warn(
             "the precomputed matrix looks like distances, not similarities: its diagonal is 0, and items of one branch "

@@ -11,7 +11,8 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.features.affinity import affinity
+from pomdp_hier.features.affinity import PrecomputedAffinity, affinity
+from pomdp_hier.features.distances import warn_of_distances
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.engine.choice import choose_engine, run_engine
@@ -166,8 +167,11 @@ def evaluate(
         return replace(result, config={**result.config, **calibration}) if calibration else result
     if checkpoint is not None or updater is not None:
         raise ParameterError("checkpoint and updater are for engine='generic', which this policy does not need; say so")
+    known = affinity(X, hierarchy, similarity, compiled=engine != "numpy")
+    if isinstance(known, PrecomputedAffinity):
+        warn_of_distances(known.matrix, hierarchy)
     task = Task(
-        affinity=affinity(X, hierarchy, similarity, compiled=engine != "numpy"),
+        affinity=known,
         rewards=node_rewards(hierarchy, reward),
         temperatures=temperatures(np.arange(int(hierarchy.height) + 1), delta, nu),
         rule=rule,

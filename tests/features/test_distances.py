@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from pomdp_hier.errors import DataWarning
-from pomdp_hier.features.affinity import affinity
+from pomdp_hier.features.distances import warn_of_distances
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs import hqs_score
 
@@ -32,12 +32,12 @@ def test_distances_are_warned_of_and_the_remedy_helps(form):
     ],
 )
 def test_similarities_are_not_warned_of(matrix):
-    affinity(matrix, TREE, "precomputed")
+    assert -1 <= hqs_score(matrix, TREE, similarity="precomputed") <= 1
 
 
 def test_a_tree_without_branches_and_many_items_are_looked_at():
-    affinity(np.abs(np.arange(3.0)[:, None] - np.arange(3.0)), Hierarchy.from_children([[0, 1, 2]], 3), "precomputed")
+    warn_of_distances(np.abs(np.arange(3.0)[:, None] - np.arange(3.0)), Hierarchy.from_children([[0, 1, 2]], 3))
     place = np.arange(300.0)
     halves = Hierarchy.from_children([list(range(150)), list(range(150, 300)), [300, 301]], 300)
     with pytest.warns(DataWarning, match="distances"):
-        affinity(np.abs(place[:, None] - place), halves, "precomputed")
+        warn_of_distances(np.abs(place[:, None] - place), halves)
