@@ -12,7 +12,18 @@ import numpy as np
 
 from pomdp_hier.features.compiled import machine_code
 
-__all__ = ["COSINE", "INVERSE", "NEGATIVE", "Forest", "Options", "Table", "descend_all", "plan_all"]
+__all__ = [
+    "COSINE",
+    "INVERSE",
+    "NEGATIVE",
+    "Forest",
+    "Options",
+    "Scratch",
+    "Table",
+    "descend_all",
+    "plan_all",
+    "scratch",
+]
 
 COSINE, INVERSE, NEGATIVE = 0, 1, 2
 
@@ -21,8 +32,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _njit: Any = numba.njit
 _FASTMATH = {"reassoc", "contract", "nsz"}
 
-compiled = machine_code(fastmath=_FASTMATH)
-"""Sums may be reordered; NaN stays NaN."""
+compiled = machine_code(fastmath=_FASTMATH, _nrt=False)
+"""Sums may be reordered; NaN stays NaN. Arrays are the caller's: counting references to them would double the time."""
 
 
 def inlined(function: Function) -> Function:
@@ -30,21 +41,27 @@ def inlined(function: Function) -> Function:
 
     A call would hand over two dozen arrays, and numba's own inlining drops fastmath: either doubles the time of a node.
     """
-    return cast(Function, _njit(forceinline=True, nogil=True, fastmath=_FASTMATH, error_model="numpy")(function))
+    return cast(
+        Function, _njit(forceinline=True, nogil=True, fastmath=_FASTMATH, error_model="numpy", _nrt=False)(function)
+    )
 
 
 class Forest(NamedTuple):
     """The tree, its rewards and its temperatures, each node's numbers side by side."""
 
     root: int
-    places: Any  # [n_nodes, 6], int64: first child, number of children, start, size, level, own singleton's parent
-    worths: Any  # [n_nodes, 3]: reward, rise, potential
+    places: Any  # [n_nodes, 6], int32: first child, number of children, start, size, level, own singleton's parent
+    worths: Any  # [n_nodes, 3]: reward, rise, 1 / size
+    potential: Any  # [n_nodes], empty for rules that look one step ahead
     child_nodes: Any
     temperatures: Any
 
 
 FIRST, COUNT, START, SIZE, LEVEL, LAST = range(6)
-REWARD, RISE, POTENTIAL = range(3)
+REWARD, RISE, SHARE = range(3)
+
+DRIFT = 8
+NO_WHOLE = 1 << 60
 
 
 class Options(NamedTuple):
@@ -67,7 +84,30 @@ class Table(NamedTuple):
     sums: Any
 
 
-@compiled
+class Scratch(NamedTuple):
+    """Room for one item on its way."""
+
+    row: Any
+    eta: Any
+    weights: Any
+    potentials: Any
+    frames: Any
+    bounds: Any
+
+
+def scratch(n_columns: int, longest: int, height: int) -> Scratch:
+    """Returns room for rows of that many columns, lists of children that long, and that many steps ahead."""
+    return Scratch(
+        row=np.empty(n_columns),
+        eta=np.empty(longest),
+        weights=np.empty(longest),
+        potentials=np.empty(longest),
+        frames=np.empty((height + 2, 3), np.int64),
+        bounds=np.empty((height + 2, 4)),
+    )
+
+
+@inlined
 def _prepare(features: Any, scales: Any, centre: Any, kind: int, item: int, row: Any) -> None:
     if kind == COSINE:
         largest, length = scales[item, 0], scales[item, 1]
@@ -78,7 +118,7 @@ def _prepare(features: Any, scales: Any, centre: Any, kind: int, item: int, row:
             row[d] = features[item, d] - centre[d]
 
 
-@compiled
+@inlined
 def _dot_sum(sums: Any, k: int, row: Any) -> Any:
     total = 0.0
     for d in range(row.shape[0]):
@@ -86,7 +126,7 @@ def _dot_sum(sums: Any, k: int, row: Any) -> Any:
     return total
 
 
-@compiled
+@inlined
 def _dot_item(features: Any, scales: Any, item: int, row: Any) -> Any:
     largest = scales[item, 0]
     total = 0.0
@@ -99,22 +139,119 @@ def _dot_item(features: Any, scales: Any, item: int, row: Any) -> Any:
     return total / scales[item, 1]
 
 
-@compiled
-def _square_to_centroid(sums: Any, k: int, size: int, row: Any) -> Any:
-    total, part = 0.0, 1.0 / size
+@inlined
+def _square_to_centroid(sums: Any, k: int, share: float, row: Any) -> Any:
+    # With 1 / size worked out here, the compiler would divide every column by the size: twice the time.
+    total = 0.0
     for d in range(row.shape[0]):
-        gap = row[d] - sums[k, d] * part
+        gap = row[d] - sums[k, d] * share
         total += gap * gap
     return total
 
 
-@compiled
+@inlined
 def _square_to_item(features: Any, centre: Any, item: int, row: Any) -> Any:
     total = 0.0
     for d in range(row.shape[0]):
         gap = row[d] - (features[item, d] - centre[d])
         total += gap * gap
     return total
+
+
+@inlined
+def _mean_cosine(options: Options, dot: float, size: int, inside: bool, square: float) -> Any:
+    # Without branches: which child is the item's own cannot be foretold, and a wrong guess costs as much as a product.
+    left_out = 1 if inside and options.leave_out else 0
+    value = (dot - left_out * square) / max(size - left_out, 1)
+    return options.own_singleton if inside and size == 1 and options.fixed else value
+
+
+@inlined
+def _dot(features: Any, scales: Any, sums: Any, node: int, row: Any) -> Any:
+    n_items = features.shape[0]
+    return _dot_item(features, scales, node, row) if node < n_items else _dot_sum(sums, node - n_items, row)
+
+
+@inlined
+def _by_distance(
+    worths: Any,
+    features: Any,
+    centre: Any,
+    sums: Any,
+    options: Options,
+    node: int,
+    size: int,
+    inside: bool,
+    row: Any,
+) -> Any:
+    n_items = features.shape[0]
+    if inside and size == 1 and options.fixed:
+        return options.own_singleton
+    if inside and size == 1:
+        value = 0.0
+    elif node < n_items:
+        value = _square_to_item(features, centre, node, row)
+    else:
+        value = _square_to_centroid(sums, node - n_items, worths[node, SHARE], row)
+        if inside and options.leave_out:
+            value *= (size / (size - 1)) ** 2
+    if options.mean:
+        value /= row.shape[0]
+    return 1.0 / (value + options.epsilon) if options.kind == INVERSE else -np.sqrt(value)
+
+
+@inlined
+def _weigh_pair(
+    places: Any,
+    worths: Any,
+    child_nodes: Any,
+    temperatures: Any,
+    features: Any,
+    scales: Any,
+    centre: Any,
+    sums: Any,
+    options: Options,
+    node: int,
+    position: int,
+    row: Any,
+    square: float,
+    whole: float,
+    drift: int,
+    eta: Any,
+    at: int,
+) -> tuple[int, Any, Any, int]:
+    """Does what :func:`_weigh` does at a node with two children, almost without branches.
+
+    Which child is an item's own, or the likelier, cannot be foretold, and a wrong guess costs as much as a dot product.
+    """
+    low = places[node, FIRST]
+    first, second = child_nodes[low], child_nodes[low + 1]
+    size, other_size = places[first, SIZE], places[second, SIZE]
+    inside = 0 <= position - places[first, START] < size
+    inside_other = 0 <= position - places[second, START] < other_size
+    own_whole, own_drift = 0.0, 0
+    if options.kind == COSINE:
+        drift += places[node, SIZE]
+        swap = size > other_size
+        small, large, most = (second, first, size) if swap else (first, second, other_size)
+        part, derived = _dot(features, scales, sums, small, row), drift <= DRIFT * most
+        rest = whole - part if derived else _dot(features, scales, sums, large, row)
+        one, other = (rest, part) if swap else (part, rest)
+        own_whole = one if inside else other
+        own_drift = drift if derived and inside == swap else 0
+        one = _mean_cosine(options, one, size, inside, square)
+        other = _mean_cosine(options, other, other_size, inside_other, square)
+    else:
+        one = _by_distance(worths, features, centre, sums, options, first, size, inside, row)
+        other = _by_distance(worths, features, centre, sums, options, second, other_size, inside_other, row)
+    weight = np.exp(-abs(one - other) / temperatures[places[node, LEVEL]]) if one != other else 1.0
+    likely, unlikely = 1.0 / (1.0 + weight), weight / (1.0 + weight)
+    one, other = (likely, unlikely) if one > other else (unlikely, likely)
+    eta[at], eta[at + 1] = one, other
+    worth = 1.0 + worths[node, REWARD]
+    margin = one * (one * worths[first, RISE] - worth * (1.0 - one))
+    margin += other * (other * worths[second, RISE] - worth * (1.0 - other))
+    return 0 if inside else 1 if inside_other else -1, margin, own_whole, own_drift
 
 
 @inlined
@@ -132,56 +269,122 @@ def _weigh(
     position: int,
     row: Any,
     square: float,
+    whole: float,
+    drift: int,
     eta: Any,
     at: int,
-) -> tuple[int, Any]:
-    """Writes the guidance to the children to ``eta[at:]``; returns the rank of the own child (or -1) and the margin."""
+) -> tuple[int, Any, Any, int]:
+    """Writes the guidance to the children to ``eta[at:]``.
+
+    The children's sums add up to the node's, so that one dot product, the largest child's, is what the others leave of
+    the node's own, ``whole``. Its rounding error is that of ``drift`` summed unit vectors more; as long as that is at
+    most DRIFT for each item of the child, and so for the mean, the child's own product is not needed.
+
+    Returns:
+        The rank of the own child (or -1), the margin, and ``whole`` and ``drift`` of the own child.
+    """
     low, count = places[node, FIRST], places[node, COUNT]
-    n_items, own, top = features.shape[0], -1, -np.inf
-    for rank in range(count):
+    own, own_whole, own_drift = -1, 0.0, 0
+    top, derived, most = -np.inf, -1, 0
+    if options.kind == COSINE:
+        drift += places[node, SIZE]
+        for rank in range(count):
+            size = places[child_nodes[low + rank], SIZE]
+            derived, most = (rank, size) if size > most else (derived, most)
+        derived = derived if drift <= DRIFT * most else -1
+    for step in range(count):
+        # The derived child changes places with the last.
+        rank = (derived if step == count - 1 else count - 1 if step == derived else step) if derived >= 0 else step
         child = child_nodes[low + rank]
         size = places[child, SIZE]
         inside = 0 <= position - places[child, START] < size
-        if inside:
-            own = rank
-        if inside and size == 1 and options.fixed:
-            value = options.own_singleton
-        elif options.kind == COSINE:
-            single = child < n_items
-            value = _dot_item(features, scales, child, row) if single else _dot_sum(sums, child - n_items, row)
-            if inside and options.leave_out:
-                value = (value - square) / max(size - 1, 1)
-            else:
-                value /= size
+        own = rank if inside else own
+        if options.kind == COSINE:
+            dot = whole if rank == derived else _dot(features, scales, sums, child, row)
+            whole -= dot
+            if inside:
+                own_whole, own_drift = dot, drift if rank == derived else 0
+            value = _mean_cosine(options, dot, size, inside, square)
         else:
-            if inside and size == 1:
-                value = 0.0
-            elif child < n_items:
-                value = _square_to_item(features, centre, child, row)
-            else:
-                value = _square_to_centroid(sums, child - n_items, size, row)
-                if inside and options.leave_out:
-                    value *= (size / (size - 1)) ** 2
-            if options.mean:
-                value /= row.shape[0]
-            value = 1.0 / (value + options.epsilon) if options.kind == INVERSE else -np.sqrt(value)
+            value = _by_distance(worths, features, centre, sums, options, child, size, inside, row)
         eta[at + rank] = value
         top = max(top, value)
-    temperature, total = temperatures[places[node, LEVEL]], 0.0
+    temperature, worth = temperatures[places[node, LEVEL]], 1.0 + worths[node, REWARD]
+    total, margin = 0.0, 0.0
     for rank in range(count):
         gap = eta[at + rank] - top
         weight = np.exp(gap / temperature) if gap < 0.0 else 1.0
         eta[at + rank] = weight
         total += weight
-    worth, margin = 1.0 + worths[node, REWARD], 0.0
     for rank in range(count):
         share = eta[at + rank] / total
         eta[at + rank] = share
         margin += share * (share * worths[child_nodes[low + rank], RISE] - worth * (1.0 - share))
-    return own, margin
+    return own, margin, own_whole, own_drift
 
 
-@compiled
+@inlined
+def _weigh_children(
+    places: Any,
+    worths: Any,
+    child_nodes: Any,
+    temperatures: Any,
+    features: Any,
+    scales: Any,
+    centre: Any,
+    sums: Any,
+    options: Options,
+    node: int,
+    position: int,
+    row: Any,
+    square: float,
+    whole: float,
+    drift: int,
+    eta: Any,
+    at: int,
+) -> tuple[int, Any, Any, int]:
+    if places[node, COUNT] == 2:
+        return _weigh_pair(
+            places,
+            worths,
+            child_nodes,
+            temperatures,
+            features,
+            scales,
+            centre,
+            sums,
+            options,
+            node,
+            position,
+            row,
+            square,
+            whole,
+            drift,
+            eta,
+            at,
+        )
+    return _weigh(
+        places,
+        worths,
+        child_nodes,
+        temperatures,
+        features,
+        scales,
+        centre,
+        sums,
+        options,
+        node,
+        position,
+        row,
+        square,
+        whole,
+        drift,
+        eta,
+        at,
+    )
+
+
+@inlined
 def _square(row: Any) -> Any:
     total = 0.0
     for d in range(row.shape[0]):
@@ -198,25 +401,26 @@ def descend_all(
     policy: int,
     tie_descends: bool,
     enter_own_singleton: bool,
-    widest: int,
+    scratch: Scratch,
     nodes: Any,
     probabilities: Any,
 ) -> None:
     """Writes where each item's search stops. Policies: 0 one step, 1 to the leaf, 2 the best stop in hindsight."""
     places, worths, child_nodes, temperatures = forest.places, forest.worths, forest.child_nodes, forest.temperatures
     features, scales, centre, sums = table.features, table.scales, table.centre, table.sums
-    row, eta = np.empty(features.shape[1]), np.empty(widest)
+    row, eta = scratch.row, scratch.eta
     for j in range(len(items)):
         item = items[j]
         position = places[item, START]
         _prepare(features, scales, centre, options.kind, item, row)
         square = _square(row)
         node, probability = forest.root, 1.0
+        whole, drift = 0.0, NO_WHOLE
         best_node, best_probability, best = node, 1.0, 1.0 + worths[node, REWARD]
         while places[node, COUNT] > 0:
             if not enter_own_singleton and places[item, LAST] == node:
                 break
-            own, margin = _weigh(
+            own, margin, whole, drift = _weigh_children(
                 places,
                 worths,
                 child_nodes,
@@ -230,6 +434,8 @@ def descend_all(
                 position,
                 row,
                 square,
+                whole,
+                drift,
                 eta,
                 0,
             )
@@ -237,9 +443,10 @@ def descend_all(
                 break
             probability *= eta[own]
             node = child_nodes[places[node, FIRST] + own]
-            worth = probability * (1.0 + worths[node, REWARD])
-            if worth > best or (worth == best and tie_descends):
-                best_node, best_probability, best = node, probability, worth
+            if policy == 2:
+                worth = probability * (1.0 + worths[node, REWARD])
+                if worth > best or (worth == best and tie_descends):
+                    best_node, best_probability, best = node, probability, worth
         if policy == 2:
             node, probability = best_node, best_probability
         nodes[j], probabilities[j] = node, probability
@@ -264,7 +471,7 @@ def _open_frame(
     places, worths, child_nodes, temperatures = forest.places, forest.worths, forest.child_nodes, forest.temperatures
     features, scales, centre, sums = table.features, table.scales, table.centre, table.sums
     position = places[item, START]
-    _, margin = _weigh(
+    _, margin, _, _ = _weigh_children(
         places,
         worths,
         child_nodes,
@@ -278,6 +485,8 @@ def _open_frame(
         position,
         row,
         square,
+        0.0,
+        NO_WHOLE,
         weights,
         first,
     )
@@ -286,7 +495,7 @@ def _open_frame(
     for rank in range(places[node, COUNT]):
         child = child_nodes[low + rank]
         weights[first + rank] *= weights[first + rank]
-        potential = worths[child, POTENTIAL] if can_go_on else 0.0
+        potential = forest.potential[child] if can_go_on else 0.0
         if not enter_own_singleton and places[item, LAST] == child:
             potential = 0.0
         potentials[first + rank] = potential
@@ -382,17 +591,15 @@ def plan_all(
     depth: int,
     tie_descends: bool,
     enter_own_singleton: bool,
-    longest: int,
-    height: int,
+    scratch: Scratch,
     nodes: Any,
     probabilities: Any,
 ) -> None:
     """Writes where each item's search stops when it plans ``depth`` steps ahead at every node."""
     places, worths, child_nodes, temperatures = forest.places, forest.worths, forest.child_nodes, forest.temperatures
     features, scales, centre, sums = table.features, table.scales, table.centre, table.sums
-    row = np.empty(features.shape[1])
-    eta, weights, potentials = np.empty(longest), np.empty(longest), np.empty(longest)
-    frames, bounds = np.empty((height + 2, 3), np.int64), np.empty((height + 2, 4))
+    row, eta, weights, potentials = scratch.row, scratch.eta, scratch.weights, scratch.potentials
+    frames, bounds = scratch.frames, scratch.bounds
     for j in range(len(items)):
         item = items[j]
         position = places[item, START]
@@ -402,7 +609,7 @@ def plan_all(
         while places[node, COUNT] > 0:
             if not enter_own_singleton and places[item, LAST] == node:
                 break
-            own, margin = _weigh(
+            own, margin, _, _ = _weigh_children(
                 places,
                 worths,
                 child_nodes,
@@ -416,6 +623,8 @@ def plan_all(
                 position,
                 row,
                 square,
+                0.0,
+                NO_WHOLE,
                 eta,
                 0,
             )

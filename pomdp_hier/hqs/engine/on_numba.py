@@ -82,8 +82,7 @@ def _kernel(task: Task) -> Kernel:
             depth,
             rule.tie == "descend",
             task.enter_own_singleton,
-            longest,
-            int(tree.height),
+            kernels.scratch(table.centre.size, longest, int(tree.height)),
             nodes,
             probabilities,
         )
@@ -99,7 +98,7 @@ def _kernel(task: Task) -> Kernel:
         policy,
         tie_descends,
         task.enter_own_singleton,
-        int(counts.max()),
+        kernels.scratch(table.centre.size, int(counts.max()), 0),
         nodes,
         probabilities,
     )
@@ -108,14 +107,21 @@ def _kernel(task: Task) -> Kernel:
 def _forest(task: Task) -> kernels.Forest:
     tree, rewards = task.hierarchy, task.rewards
     plans = isinstance(task.rule, LookAhead) and task.rule.depth != 1
-    first = tree.child_offsets[:-1]
-    places = [first, np.diff(tree.child_offsets), tree.starts, tree.sizes, tree.levels]
     last = np.where(tree.is_cluster & (np.arange(tree.n_nodes) < tree.n_items), tree.parent, -1)
-    potential = task.potential if plans else np.zeros(tree.n_nodes)
+    columns = (tree.child_offsets[:-1], np.diff(tree.child_offsets), tree.starts, tree.sizes, tree.levels, last)
+    # Half the memory, and half of what an item has to read, for trees that are not too large for it.
+    small = tree.n_nodes < np.iinfo(np.int32).max
+    places = np.empty((tree.n_nodes, len(columns)), dtype=np.int32 if small else np.int64)
+    worths = np.empty((tree.n_nodes, 3))
+    for at, column in enumerate(columns):
+        places[:, at] = column
+    for at, column in enumerate((rewards.reward, rewards.rise, 1.0 / tree.sizes)):
+        worths[:, at] = column
     return kernels.Forest(
         root=int(tree.root),
-        places=_read_only(np.stack([*places, last], axis=1)),
-        worths=_read_only(np.stack([rewards.reward, rewards.rise, potential], axis=1)),
+        places=_read_only(places),
+        worths=_read_only(worths),
+        potential=_read_only(task.potential if plans else np.empty(0)),
         child_nodes=tree.child_nodes,
         temperatures=_read_only(task.temperatures),
     )

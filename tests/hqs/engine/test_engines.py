@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pomdp_hier.errors import DataWarning
 from pomdp_hier.features import dense
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
+from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.engine import on_numpy as engine_numpy
 from pomdp_hier.hqs.engine.rules import LookAhead
 from pomdp_hier.hqs.score import evaluate
@@ -172,3 +173,41 @@ class TestAgainstThePlainScorer:
         tree, X, options = case
         plain = oracle.Oracle(tree, oracle.cosine(X), reward=reward, **options)
         check(quiet(X, tree, reward=reward, engine=engine, **options), plain)
+
+
+@pytest.mark.parametrize("leave_out", [True, False])
+@pytest.mark.parametrize("shape", ["caterpillar", "ladder", "wide"])
+def test_products_that_follow_from_those_above_stay_exact_on_deep_trees(shape, leave_out):
+    """A child's dot product as what its siblings leave of the parent's: the error must not pile up on the way down."""
+    n_items = 1_500
+    chain = [[0, 1]] + [[k + 1, n_items + k - 1] for k in range(1, n_items - 1)]
+    ladder = [[3 * k, 3 * k + 1, 3 * k + 2] + ([n_items + k - 1] if k else []) for k in range(n_items // 3)]
+    groups = [list(range(10 * k, 10 * k + 10)) for k in range(n_items // 10)]
+    wide = [*groups, list(range(n_items, n_items + len(groups)))]
+    tree = Hierarchy.from_children({"caterpillar": chain, "ladder": ladder, "wide": wide}[shape], n_items)
+    # All alike, so that sums are as long as they can be and what is left of them small.
+    X = 1.0 + 0.3 * np.random.default_rng(0).standard_normal((n_items, 7))
+    settings = {"similarity": Cosine(leave_out), "policy": "descend", "delta": 1.0}
+    ours, plain = (evaluate(X, tree, engine=engine, **settings) for engine in ENGINES[::-1])
+    np.testing.assert_array_equal(ours.stop_nodes, plain.stop_nodes)
+    filled = plain.path_probabilities > 0
+    relative = ours.path_probabilities[filled] / plain.path_probabilities[filled] - 1.0
+    assert np.abs(relative).max() < 1e-11
+
+
+def test_the_same_bits_for_any_number_of_threads(monkeypatch):
+    from pomdp_hier.hqs.engine import on_numba
+
+    monkeypatch.setattr(on_numba, "PIECE_ITEMS", 37)
+    n_items = 1_000
+    nodes = np.arange(2 * n_items - 2).reshape(-1, 2)
+    sizes = np.ones(2 * n_items - 1)
+    for k, pair in enumerate(nodes):
+        sizes[n_items + k] = sizes[pair].sum()
+    tree = Hierarchy.from_linkage(np.column_stack([nodes, np.arange(1.0, n_items), sizes[n_items:]]))
+    X = np.random.default_rng(0).standard_normal((n_items, 9)).astype("float32")
+    for policy in ("descend", "optimal"):
+        runs = [evaluate(X, tree, engine="numba", threads=threads, policy=policy) for threads in (1, 2, 5)]
+        for run in runs[1:]:
+            np.testing.assert_array_equal(run.values, runs[0].values)
+            np.testing.assert_array_equal(run.stop_nodes, runs[0].stop_nodes)
