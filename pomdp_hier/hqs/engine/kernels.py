@@ -415,7 +415,7 @@ def descend_all(
         _prepare(features, scales, centre, options.kind, item, row)
         square = _square(row)
         node, probability = forest.root, 1.0
-        whole, drift = 0.0, NO_WHOLE
+        whole, drift = 0.0, np.int64(NO_WHOLE)  # plain constants would be types of their own, and compiled for twice
         best_node, best_probability, best = node, 1.0, 1.0 + worths[node, REWARD]
         while places[node, COUNT] > 0:
             if not enter_own_singleton and places[item, LAST] == node:
@@ -437,7 +437,7 @@ def descend_all(
                 whole,
                 drift,
                 eta,
-                0,
+                np.int64(0),
             )
             if policy == 0 and (margin < 0.0 or (margin == 0.0 and not tie_descends)):
                 break
@@ -486,7 +486,7 @@ def _open_frame(
         row,
         square,
         0.0,
-        NO_WHOLE,
+        np.int64(NO_WHOLE),
         weights,
         first,
     )
@@ -529,7 +529,18 @@ def _plans_to_descend(
     top = 0
     frames[0, 0], frames[0, 1] = start, 0
     bounds[0, 0], bounds[0, 1] = _open_frame(
-        forest, table, options, item, row, square, enter_own_singleton, start, depth > 1, 0, weights, potentials
+        forest,
+        table,
+        options,
+        item,
+        row,
+        square,
+        enter_own_singleton,
+        start,
+        depth > 1,
+        np.int64(0),
+        weights,
+        potentials,
     )
     bounds[0, 2] = bounds[0, 3] = 0.0
     while True:
@@ -624,9 +635,9 @@ def plan_all(
                 row,
                 square,
                 0.0,
-                NO_WHOLE,
+                np.int64(NO_WHOLE),
                 eta,
-                0,
+                np.int64(0),
             )
             if not (margin > 0.0 or (margin == 0.0 and tie_descends)) and not _plans_to_descend(
                 forest,
