@@ -58,7 +58,7 @@ def add_clusters(
     lengths: Any,
     centre: Any,
     cosine: bool,
-    root: int,
+    order: Any,
     child_offsets: Any,
     child_nodes: Any,
     item_order: Any,
@@ -69,35 +69,28 @@ def add_clusters(
 ) -> None:
     """Adds to ``sums`` ``[K, D]`` the prepared rows of each inner node's items, children before parents."""
     n_items, n_columns = features.shape
-    order, stack = np.empty(len(sums), np.int64), np.empty(len(sums), np.int64)
-    stack[0], height, place = root, 1, 0
-    while height > 0:
-        height -= 1
-        node = stack[height]
-        order[place] = node
-        place += 1
-        for at in range(child_offsets[node], child_offsets[node + 1]):
-            if child_nodes[at] >= n_items:
-                stack[height] = child_nodes[at]
-                height += 1
     part = np.empty(n_columns)
-    # Backwards through the reading order, the sums of a node's children have just been made and are still at hand.
     for place in range(len(order) - 1, -1, -1):
         node = order[place]
-        total = sums[node - n_items]
+        if node < n_items:
+            continue
+        k = node - n_items
         low, high = child_offsets[node], child_offsets[node + 1]
-        members = child_nodes[low:high] if high > low else item_order[starts[node] : starts[node] + sizes[node]]
-        part[:] = 0.0
+        leaf = low == high
+        if leaf:
+            low, high = starts[node], starts[node] + sizes[node]
         held, clusters = 0, 0
-        for member in members:
+        for at in range(low, high):
+            member = item_order[at] if leaf else child_nodes[at]
             if member >= n_items:
                 clusters += 1
                 continue
             if held == run:
                 for d in range(n_columns):
-                    total[d] += part[d]
-                part[:] = 0.0
+                    sums[k, d] += part[d]
                 held = 0
+            if held == 0:
+                part[:] = 0.0
             held += 1
             if cosine:
                 most, length = largest[member], lengths[member]
@@ -108,13 +101,13 @@ def add_clusters(
                     part[d] += features[member, d] - centre[d]
         if held > 0:
             for d in range(n_columns):
-                total[d] += part[d]
+                sums[k, d] += part[d]
         if clusters > 0:
             part[:] = 0.0
-            for member in members:
+            for at in range(low, high):
+                member = child_nodes[at]
                 if member >= n_items:
-                    child = sums[member - n_items]
                     for d in range(n_columns):
-                        part[d] += child[d]
+                        part[d] += sums[member - n_items, d]
             for d in range(n_columns):
-                total[d] += part[d]
+                sums[k, d] += part[d]

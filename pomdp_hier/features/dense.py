@@ -88,7 +88,7 @@ class DenseAffinity:
         from pomdp_hier.features import compiled
 
         cosine = isinstance(self.kind, Cosine)
-        prepared = (_read_only(self.features), self.largest, self.lengths, self.centre, cosine, tree.root)
+        prepared = (_read_only(self.features), self.largest, self.lengths, self.centre, cosine, tree.topological_order)
         shape = (tree.child_offsets, tree.child_nodes, tree.item_order, tree.starts, tree.sizes)
         compiled.add_clusters(*prepared, *shape, RUN, np.asarray(sums))
         return sums
