@@ -12,7 +12,7 @@ from pomdp_hier.features.dense import DenseAffinity, DenseKind
 from pomdp_hier.features.members import Ints
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean
 from pomdp_hier.hierarchy.arrays import sum_to_root
-from pomdp_hier.hqs.engine import kernels
+from pomdp_hier.hqs.engine import at_node, kernels
 from pomdp_hier.hqs.engine.rules import AlwaysDescend, Clairvoyant, LookAhead, SearchRoot
 from pomdp_hier.hqs.engine.task import Advance, Stops, Task
 
@@ -82,7 +82,7 @@ def _kernel(task: Task) -> Kernel:
             depth,
             rule.tie == "descend",
             task.enter_own_singleton,
-            kernels.scratch(table.centre.size, longest, int(tree.height)),
+            at_node.scratch(table.centre.size, longest, int(tree.height)),
             nodes,
             probabilities,
         )
@@ -98,13 +98,13 @@ def _kernel(task: Task) -> Kernel:
         policy,
         tie_descends,
         task.enter_own_singleton,
-        kernels.scratch(table.centre.size, int(counts.max()), 0),
+        at_node.scratch(table.centre.size, int(counts.max()), 0),
         nodes,
         probabilities,
     )
 
 
-def _forest(task: Task) -> kernels.Forest:
+def _forest(task: Task) -> at_node.Forest:
     tree, rewards = task.hierarchy, task.rewards
     plans = isinstance(task.rule, LookAhead) and task.rule.depth != 1
     last = np.where(tree.is_cluster & (np.arange(tree.n_nodes) < tree.n_items), tree.parent, -1)
@@ -117,7 +117,7 @@ def _forest(task: Task) -> kernels.Forest:
         places[:, at] = column
     for at, column in enumerate((rewards.reward, rewards.rise, 1.0 / tree.sizes)):
         worths[:, at] = column
-    return kernels.Forest(
+    return at_node.Forest(
         root=int(tree.root),
         places=_read_only(places),
         worths=_read_only(worths),
@@ -127,8 +127,8 @@ def _forest(task: Task) -> kernels.Forest:
     )
 
 
-def _table(affinity: DenseAffinity) -> kernels.Table:
-    return kernels.Table(
+def _table(affinity: DenseAffinity) -> at_node.Table:
+    return at_node.Table(
         features=_read_only(affinity.features),
         scales=_read_only(np.stack([affinity.largest, affinity.lengths], axis=1)),
         centre=_read_only(affinity.centre),
@@ -136,14 +136,14 @@ def _table(affinity: DenseAffinity) -> kernels.Table:
     )
 
 
-def _options(kind: DenseKind) -> kernels.Options:
-    code = kernels.NEGATIVE
+def _options(kind: DenseKind) -> at_node.Options:
+    code = at_node.NEGATIVE
     if isinstance(kind, Cosine):
-        code = kernels.COSINE
+        code = at_node.COSINE
     elif isinstance(kind, InverseSquaredEuclidean):
-        code = kernels.INVERSE
+        code = at_node.INVERSE
     own = kind.own_singleton
-    return kernels.Options(
+    return at_node.Options(
         kind=code,
         leave_out=kind.leave_out,
         mean=getattr(kind, "mean", False),
