@@ -8,6 +8,7 @@ import pytest
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
+from pomdp_hier.hqs import delta_profile, load_amazon12
 from pomdp_hier.planning import value_iteration
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy
 from pomdp_hier.pomdp import Belief
@@ -17,6 +18,7 @@ from pomdp_hier.report import (
     draw_and_or,
     draw_belief_simplex,
     draw_belief_trace,
+    draw_delta_profile,
     draw_icicle,
     draw_level_success,
     draw_policy_comparison,
@@ -134,6 +136,18 @@ def test_policies_are_held_against_the_first():
     assert [text.get_text() for text in ax.get_yticklabels()] == ["first", "random"]
     assert ax.yaxis_inverted()
     assert any("baseline" in text.get_text() for text in ax.texts)
+    assert_something_is_drawn(ax)
+
+
+def test_profile_marks_where_trees_change_places():
+    shop = load_amazon12()
+    trees = {name: shop.hierarchies[name] for name in "BC"}
+    profile = delta_profile(shop.similarity, trees, [0.001, 0.0018, 0.0032], n_shuffles=2, similarity="precomputed")
+    ax = draw_delta_profile(profile)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["B", "C"]
+    assert len([text for text in ax.texts if "overtakes" in text.get_text()]) == len(profile.flips) >= 1
+    solid = next(line for line in ax.get_lines() if line.get_label() == "B")
+    assert solid.get_ydata().tolist() == profile.column("B", "score").tolist()
     assert_something_is_drawn(ax)
 
 
