@@ -47,6 +47,11 @@ class Appraisal:
         random_state: The seed of the shuffles.
         calibration: Where the temperature came from, if it was to be calibrated.
         result: The scored result, item by item.
+
+    Example:
+        >>> found = appraise([[1, 0], [1, 0], [0, 1], [0, 1]], Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4))
+        >>> isinstance(found, Appraisal), found.first_branch
+        (True, 1.0)
     """
 
     score: float

@@ -96,6 +96,11 @@ class AlgorithmOne:
     Attributes:
         tie: "search" as in the algorithm, or "descend" as in its walk-through.
 
+    Example:
+        >>> from pomdp_hier.hqs.model import three_node
+        >>> print(AlgorithmOne().decide(three_node(0.9, r1=0.5, r2=0.5)).action)
+        descend
+
     Source: Huang, Piao, Moreno and Hurley, Algorithm 1.
     """
 
@@ -260,6 +265,13 @@ class ClairvoyantSearch:
         tie: of equally good nodes, the deepest ("descend") or the first ("search").
         environment: the environment of the item; the generic route gives it by `for_environment`.
 
+    Example:
+        >>> from pomdp_hier.hqs.model import search_environment_from_guidance, three_node
+        >>> eta, rewards = {"c0": {"c1": 0.9, "c2": 0.1}}, {"c0": 0, "c1": 0.5, "c2": 0.5}
+        >>> world = search_environment_from_guidance(eta, rewards, ["c0", "c2"])
+        >>> print(ClairvoyantSearch(environment=world).decide(three_node(0.9, r1=0.5, r2=0.5)).action)
+        search
+
     Source: Moreno (2017) assumes such a searcher.
     """
 
@@ -298,6 +310,13 @@ class PlansInEnvironment:
     Args:
         policy: any `Policy`.
         environment: the environment of the item; the generic route gives it by `for_environment`.
+
+    Example:
+        >>> from pomdp_hier.hqs.model import search_environment_from_guidance, three_node
+        >>> eta, rewards = {"c0": {"c1": 0.9, "c2": 0.1}}, {"c0": 0, "c1": 0.5, "c2": 0.5}
+        >>> told = PlansInEnvironment(look_ahead(1), search_environment_from_guidance(eta, rewards, ["c0", "c2"]))
+        >>> print(told.decide(three_node(0.9, r1=0.5, r2=0.5)).action)
+        search
     """
 
     def __init__(self, policy: Any, environment: POMDP | None = None) -> None:

@@ -103,6 +103,12 @@ def report_html(
 
     Raises:
         ParameterError: the names are not as many as the items or nodes.
+
+    Example:
+        >>> from pomdp_hier import Hierarchy, diagnose
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> report_html(diagnose([[2, 0], [1, 0], [0, 1], [0, 2]], tree))[:15]
+        '<!doctype html>'
     """
     require_diagnosis(diagnosis)
     named = Names(diagnosis.hierarchy, names)

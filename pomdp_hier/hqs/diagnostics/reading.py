@@ -73,6 +73,12 @@ class Diagnosis:
         pair_items: How many items of the right one find the other more alike ``[P]``.
         pair_searchers: The expected number of searchers that go wrong so ``[P]``.
         pair_cost: What that costs, summed over the items ``[P]``.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> found = diagnose([[2, 0], [1, 0], [0, 1], [0, 2]], tree)
+        >>> bool(found.lost.any()), found.first_branch
+        (False, 1.0)
     """
 
     hierarchy: Hierarchy

@@ -107,7 +107,11 @@ class AlwaysDescend:
 
 @dataclass(frozen=True)
 class SearchRoot:
-    """Search the root at once."""
+    """Search the root at once.
+
+    >>> SearchRoot()
+    SearchRoot()
+    """
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,9 @@ class Clairvoyant:
 
     Attributes:
         tie: Of equally good nodes, the deepest ("descend") or the first ("search").
+
+    >>> Clairvoyant("search")
+    Clairvoyant(tie='search')
     """
 
     tie: Tie = "descend"
