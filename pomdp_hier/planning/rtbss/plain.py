@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.rtbss.fringe import Fringe, largest
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_exact, total
@@ -186,6 +186,9 @@ def table_bound(problem: POMDP, table: Any) -> Upper:
     states, actions = problem.compiled.state_index, problem.compiled.action_index
 
     def upper(belief: Belief, action: Any, depth: int) -> Number:
+        stray = next((state for state in belief if state not in states), None)
+        if stray is not None:
+            raise ModelError(f"belief: {brief(stray)} is not one of the problem's {len(states)} states")
         row: Mapping[int, float] = table[depth - 1, actions[action]]
         return total(float(p) * float(row[states[state]]) for state, p in belief.items())
 

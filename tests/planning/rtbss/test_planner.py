@@ -387,3 +387,9 @@ def test_a_dict_stands_for_a_belief_and_arguments_in_the_other_order_are_refused
 def test_the_class_of_an_updater_is_refused():
     with pytest.raises(ParameterError, match="BayesUpdater is a class; pass an instance"):
         RTBSS(depth=1, updater=BayesUpdater).decide(tiger())
+
+
+@pytest.mark.parametrize("engine", ["plain", "arrays"])
+def test_a_belief_off_the_space_is_named(engine):
+    with pytest.raises(ModelError, match="'nowhere' is not one of the problem's 2 states"):
+        RTBSS(2, engine=engine).decide(tiger(), Belief({"nowhere": 1.0}))
