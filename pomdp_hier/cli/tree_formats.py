@@ -232,10 +232,12 @@ def _table_source(content: bytes, options: argparse.Namespace) -> Any:
 
 
 def _parquet_columns(content: bytes, options: argparse.Namespace) -> dict[str, list[Any]]:
-    from pomdp_hier.features._memory import available
     from pomdp_hier.features._parquet import open_table
+    from pomdp_hier.features.memory import memory_available
 
-    columns: dict[str, list[Any]] = open_table(io.BytesIO(content), _name(options), None, available()).to_pydict()
+    columns: dict[str, list[Any]] = open_table(
+        io.BytesIO(content), _name(options), None, memory_available()
+    ).to_pydict()
     return columns
 
 

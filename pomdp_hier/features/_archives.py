@@ -14,7 +14,7 @@ from numpy.lib import format as npy
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from pomdp_hier.errors import FeatureError
-from pomdp_hier.features import _memory
+from pomdp_hier.features.memory import require_memory
 
 __all__ = ["read_npy", "read_npz"]
 
@@ -59,7 +59,7 @@ def _matrix(archive: zipfile.ZipFile, name: str, key: str | None, limit: int) ->
         wanted = [part for part in _SPARSE_PARTS if part in members]
     else:
         wanted = [_chosen(list(members), name, key)]
-    _memory.require(sum(members[part].file_size for part in wanted), limit, name)
+    require_memory(sum(members[part].file_size for part in wanted), limit, name)
     arrays = {}
     for part in wanted:
         with archive.open(members[part]) as stream:
@@ -82,7 +82,7 @@ def _chosen(names: list[str], name: str, key: str | None) -> str:
 def _read_array(stream: IO[bytes], length: int, what: str, limit: int) -> Any:
     """The array in a ``.npy`` stream of ``length`` bytes, once its header's claim has passed both bounds."""
     shape, fortran_order, dtype, start = _read_header(stream, what)
-    _memory.require(math.prod(shape) * dtype.itemsize, limit, what)
+    require_memory(math.prod(shape) * dtype.itemsize, limit, what)
     needed = _check_length(shape, dtype, length - start, what)
     content = bytearray(needed)
     filled = 0
@@ -143,7 +143,7 @@ def _sparse(arrays: dict[str, Any], name: str, limit: int) -> csr_array:
     shape = tuple(int(length) for length in arrays["shape"].ravel())
     if len(shape) != 2 or min(shape) < 0:
         raise FeatureError(f"{name}: expected a matrix, found a sparse array of shape {shape}; give one row an item")
-    _memory.require(8 * (shape[0] + 1), limit, name)
+    require_memory(8 * (shape[0] + 1), limit, name)
     try:
         if layout in {"csr", "csc"}:
             compressed = csr_array if layout == "csr" else csc_array

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier.errors import FeatureError, MissingExtraError
-from pomdp_hier.features import _delimited, _memory
+from pomdp_hier.features import _delimited
+from pomdp_hier.features.memory import require_memory
 
 __all__ = ["from_table", "open_table", "read"]
 
@@ -45,7 +46,7 @@ def open_table(stream: IO[bytes], name: str, id_column: str | None, limit: int, 
         position = _delimited.id_position(columns, name, id_column)
         if wanted:
             columns = [column for at, column in enumerate(columns) if at == position or column in wanted]
-        _memory.require(8 * file.metadata.num_rows * max(1, len(columns)), limit, name)
+        require_memory(8 * file.metadata.num_rows * max(1, len(columns)), limit, name)
         return file.read(columns=columns)
     except (pa.ArrowException, OSError) as error:
         raise FeatureError(f"{name}: a damaged Parquet file ({error}); write it again") from error

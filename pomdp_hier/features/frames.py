@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier.errors import FeatureError, MissingExtraError, ParameterError, ReaderError
-from pomdp_hier.features import _delimited, _memory, _parquet
+from pomdp_hier.features import _delimited, _parquet
 from pomdp_hier.features.loading import FeatureTable
+from pomdp_hier.features.memory import memory_available, require_memory
 from pomdp_hier.features.text import text_features
 
 __all__ = ["from_arrow", "read_frame", "read_text_columns"]
@@ -82,9 +83,9 @@ def from_arrow(
     Raises:
         FeatureError: As `read_frame`.
     """
-    limit = _memory.available() if memory is None else memory
+    limit = memory_available() if memory is None else memory
     if text is None and embedding is None:
-        _memory.require(8 * table.num_rows * max(1, table.num_columns), limit, name)
+        require_memory(8 * table.num_rows * max(1, table.num_columns), limit, name)
         return FeatureTable(*_parquet.from_table(table, name, id_column))
     position = _delimited.id_position(table.column_names, name, id_column)
     ids = None if position is None else tuple(table.column(position).to_pylist())
@@ -194,7 +195,7 @@ def _embeddings(column: Any, name: str, label: str, limit: int) -> NDArray[np.fl
             f"{lengths[0]}; all must be as long"
         )
     single = kinds.is_float32(inner) or kinds.is_float16(inner)
-    _memory.require((4 if single else 8) * int(lengths.sum()), limit, f"{name}, column {label!r}")
+    require_memory((4 if single else 8) * int(lengths.sum()), limit, f"{name}, column {label!r}")
     flat = pc.list_flatten(column)
     if flat.null_count:
         raise FeatureError(f"{name}: a vector in column {label!r} has a gap; fill it or drop the row")

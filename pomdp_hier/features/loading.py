@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
 from pomdp_hier.errors import FeatureError, ParameterError
-from pomdp_hier.features import _archives, _delimited, _memory, _parquet
+from pomdp_hier.features import _archives, _delimited, _parquet
+from pomdp_hier.features.memory import memory_available, require_memory
 
 __all__ = ["FeatureTable", "load_features"]
 
@@ -89,7 +90,7 @@ def load_features(
         name = "standard input" if str(path) == "-" else str(path)
     else:
         name = str(getattr(path, "name", "the open file"))
-    limit = _memory.available() if memory is None else memory
+    limit = memory_available() if memory is None else memory
     try:
         with _opened(path) as stream:
             if text is not None or embedding is not None:
@@ -176,5 +177,5 @@ def _checked(matrix: Any, name: str, limit: int) -> Any:
         raise FeatureError(f"{name}: expected real numbers, found {matrix.dtype}; convert with X.astype(float)")
     if matrix.dtype in (np.float32, np.float64):
         return matrix
-    _memory.require(8 * (matrix.nnz if issparse(matrix) else matrix.size), limit, f"{name} as float64")
+    require_memory(8 * (matrix.nnz if issparse(matrix) else matrix.size), limit, f"{name} as float64")
     return matrix.astype(np.float64)
