@@ -11,8 +11,8 @@ import numpy as np
 from pomdp_hier.hqs.engine.at_node import (
     COUNT,
     FIRST,
-    LAST,
-    NO_WHOLE,
+    PARENT,
+    RANK,
     REWARD,
     START,
     Forest,
@@ -24,6 +24,7 @@ from pomdp_hier.hqs.engine.at_node import (
     square_of,
     weigh,
 )
+from pomdp_hier.hqs.engine.on_path import OWN_WORTH, Path, follow, lay, weigh_step
 
 __all__ = ["descend_all", "plan_all"]
 
@@ -38,37 +39,36 @@ def descend_all(
     tie_descends: bool,
     enter_own_singleton: bool,
     scratch: Scratch,
+    path: Path,
     nodes: Any,
     probabilities: Any,
 ) -> None:
     """Writes where each item's search stops. Policies: 0 one step, 1 to the leaf, 2 the best stop in hindsight."""
-    places, worths, child_nodes = forest.places, forest.worths, forest.child_nodes
-    row, eta = scratch.row, scratch.eta
+    row, laid = scratch.row, np.int64(0)
     for j in range(len(items)):
         item = items[j]
-        position = places[item, START]
+        length, shared = follow(forest, item, path, enter_own_singleton)
+        laid = min(laid, shared)
         prepare(table.features, table.scales, table.centre, options.kind, item, row)
         square = square_of(row)
-        node, probability = forest.root, 1.0
-        whole, drift = 0.0, np.int64(NO_WHOLE)  # plain constants would be types of their own, and compiled for twice
-        best_node, best_probability, best = node, 1.0, 1.0 + worths[node, REWARD]
-        while places[node, COUNT] > 0:
-            if not enter_own_singleton and places[item, LAST] == node:
-                break
-            own, margin, whole, drift = weigh(
-                forest, table, options, node, position, row, square, whole, drift, eta, np.int64(0)
-            )
+        level, probability, whole = np.int64(0), 1.0, 0.0
+        best_level, best_probability, best = level, 1.0, 1.0 + forest.worths[forest.root, REWARD]
+        while level < length:
+            if level == laid:
+                lay(forest, options, path, level)
+                laid += 1
+            eta, margin, whole = weigh_step(forest, table, options, path, level, row, square, whole, scratch.eta)
             if policy == 0 and (margin < 0.0 or (margin == 0.0 and not tie_descends)):
                 break
-            probability *= eta[own]
-            node = child_nodes[places[node, FIRST] + own]
+            probability *= eta
+            level += 1
             if policy == 2:
-                worth = probability * (1.0 + worths[node, REWARD])
+                worth = probability * path.worths[level - 1, OWN_WORTH]
                 if worth > best or (worth == best and tie_descends):
-                    best_node, best_probability, best = node, probability, worth
+                    best_level, best_probability, best = level, probability, worth
         if policy == 2:
-            node, probability = best_node, best_probability
-        nodes[j], probabilities[j] = node, probability
+            level, probability = best_level, best_probability
+        nodes[j], probabilities[j] = path.nodes[level], probability
 
 
 @compiled
@@ -89,16 +89,14 @@ def _open_frame(
     """Writes ``eta**2`` and the potential of the node's children at ``first``; returns bounds of the node's margin."""
     places, child_nodes = forest.places, forest.child_nodes
     position = places[item, START]
-    _, margin, _, _ = weigh(
-        forest, table, options, node, position, row, square, 0.0, np.int64(NO_WHOLE), weights, first
-    )
+    margin = weigh(forest, table, options, node, position, row, square, weights, first)
     low = places[node, FIRST]
     upper = margin
     for rank in range(places[node, COUNT]):
         child = child_nodes[low + rank]
         weights[first + rank] *= weights[first + rank]
         potential = forest.potential[child] if can_go_on else 0.0
-        if not enter_own_singleton and places[item, LAST] == child:
+        if not enter_own_singleton and places[item, RANK] >= 0 and places[item, PARENT] == child:
             potential = 0.0
         potentials[first + rank] = potential
         upper += weights[first + rank] * potential
@@ -205,25 +203,25 @@ def plan_all(
     tie_descends: bool,
     enter_own_singleton: bool,
     scratch: Scratch,
+    path: Path,
     nodes: Any,
     probabilities: Any,
 ) -> None:
     """Writes where each item's search stops when it plans ``depth`` steps ahead at every node."""
-    places, child_nodes = forest.places, forest.child_nodes
-    row, eta, weights, potentials = scratch.row, scratch.eta, scratch.weights, scratch.potentials
-    frames, bounds = scratch.frames, scratch.bounds
+    row, weights, potentials = scratch.row, scratch.weights, scratch.potentials
+    frames, bounds, laid = scratch.frames, scratch.bounds, np.int64(0)
     for j in range(len(items)):
         item = items[j]
-        position = places[item, START]
+        length, shared = follow(forest, item, path, enter_own_singleton)
+        laid = min(laid, shared)
         prepare(table.features, table.scales, table.centre, options.kind, item, row)
         square = square_of(row)
-        node, probability = forest.root, 1.0
-        while places[node, COUNT] > 0:
-            if not enter_own_singleton and places[item, LAST] == node:
-                break
-            own, margin, _, _ = weigh(
-                forest, table, options, node, position, row, square, 0.0, np.int64(NO_WHOLE), eta, np.int64(0)
-            )
+        level, probability, whole = np.int64(0), 1.0, 0.0
+        while level < length:
+            if level == laid:
+                lay(forest, options, path, level)
+                laid += 1
+            eta, margin, whole = weigh_step(forest, table, options, path, level, row, square, whole, scratch.eta)
             if not (margin > 0.0 or (margin == 0.0 and tie_descends)) and not _plans_to_descend(
                 forest,
                 table,
@@ -231,7 +229,7 @@ def plan_all(
                 item,
                 row,
                 square,
-                node,
+                path.nodes[level],
                 depth,
                 tie_descends,
                 enter_own_singleton,
@@ -241,6 +239,6 @@ def plan_all(
                 bounds,
             ):
                 break
-            probability *= eta[own]
-            node = child_nodes[places[node, FIRST] + own]
-        nodes[j], probabilities[j] = node, probability
+            probability *= eta
+            level += 1
+        nodes[j], probabilities[j] = path.nodes[level], probability

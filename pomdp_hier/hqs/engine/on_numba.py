@@ -12,7 +12,8 @@ from pomdp_hier.features.dense import DenseAffinity, DenseKind
 from pomdp_hier.features.members import Ints
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean
 from pomdp_hier.hierarchy.arrays import sum_to_root
-from pomdp_hier.hqs.engine import at_node, kernels
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.engine import at_node, kernels, on_path
 from pomdp_hier.hqs.engine.rules import AlwaysDescend, Clairvoyant, LookAhead, SearchRoot
 from pomdp_hier.hqs.engine.task import Advance, Stops, Task
 
@@ -70,7 +71,7 @@ def _kernel(task: Task) -> Kernel:
     if not isinstance(affinity, DenseAffinity):
         raise ParameterError("the numba engine takes dense features; use engine='numpy'")
     forest, table, options = _forest(task), _table(affinity), _options(affinity.kind)
-    counts = np.diff(tree.child_offsets)
+    counts, height = np.diff(tree.child_offsets), int(tree.height)
     if isinstance(rule, LookAhead) and rule.depth != 1:
         longest = int(sum_to_root(tree.parent, counts).max())
         depth = _WITHOUT_END if rule.depth is None else rule.depth
@@ -82,12 +83,14 @@ def _kernel(task: Task) -> Kernel:
             depth,
             rule.tie == "descend",
             task.enter_own_singleton,
-            at_node.scratch(table.centre.size, longest, int(tree.height)),
+            at_node.scratch(table.centre.size, longest, height),
+            on_path.path_scratch(height),
             nodes,
             probabilities,
         )
     if not isinstance(rule, LookAhead | AlwaysDescend | Clairvoyant):
         raise ParameterError(f"policy {rule!r} does not run in numba; use engine='numpy'")
+    widest = int(counts.max())
     policy = 0 if isinstance(rule, LookAhead) else 1 if isinstance(rule, AlwaysDescend) else 2
     tie_descends = isinstance(rule, AlwaysDescend) or rule.tie == "descend"
     return lambda items, nodes, probabilities: kernels.descend_all(
@@ -98,7 +101,8 @@ def _kernel(task: Task) -> Kernel:
         policy,
         tie_descends,
         task.enter_own_singleton,
-        at_node.scratch(table.centre.size, int(counts.max()), 0),
+        at_node.scratch(table.centre.size, widest, 0),
+        on_path.path_scratch(height),
         nodes,
         probabilities,
     )
@@ -107,8 +111,9 @@ def _kernel(task: Task) -> Kernel:
 def _forest(task: Task) -> at_node.Forest:
     tree, rewards = task.hierarchy, task.rewards
     plans = isinstance(task.rule, LookAhead) and task.rule.depth != 1
-    last = np.where(tree.is_cluster & (np.arange(tree.n_nodes) < tree.n_items), tree.parent, -1)
-    columns = (tree.child_offsets[:-1], np.diff(tree.child_offsets), tree.starts, tree.sizes, tree.levels, last)
+    ranks, largest = _ranks(tree)
+    counts = np.diff(tree.child_offsets)
+    columns = (tree.child_offsets[:-1], counts, tree.starts, tree.sizes, tree.levels, tree.parent, ranks, largest)
     # Half the memory, and half of what an item has to read, for trees that are not too large for it.
     small = tree.n_nodes < np.iinfo(np.int32).max
     places = np.empty((tree.n_nodes, len(columns)), dtype=np.int32 if small else np.int64)
@@ -125,6 +130,20 @@ def _forest(task: Task) -> at_node.Forest:
         child_nodes=tree.child_nodes,
         temperatures=_read_only(task.temperatures),
     )
+
+
+def _ranks(tree: Hierarchy) -> tuple[Ints, Ints]:
+    """Returns each node's rank among its siblings (-1 for what is no cluster), and that of its largest child."""
+    counts, sizes = np.diff(tree.child_offsets), tree.sizes[tree.child_nodes]
+    inner = np.flatnonzero(counts)
+    ranks, largest = np.full(tree.n_nodes, -1), np.zeros(tree.n_nodes, dtype=np.int64)
+    ranks[tree.root] = 0
+    if len(inner):
+        ranks[tree.child_nodes] = np.arange(len(sizes)) - np.repeat(tree.child_offsets[inner], counts[inner])
+        most = np.maximum.reduceat(sizes, tree.child_offsets[inner])
+        chosen = tree.child_nodes[sizes == np.repeat(most, counts[inner])][::-1]
+        largest[tree.parent[chosen]] = ranks[chosen]  # of equals, the first is written last
+    return ranks, largest
 
 
 def _table(affinity: DenseAffinity) -> at_node.Table:
