@@ -187,13 +187,14 @@ class Oracle:
 
 @st.composite
 def trees(draw: st.DrawFn, max_items: int = 14) -> Hierarchy:
-    """Trees of every shape: wide, deep, chains of one child, leaf clusters of any size, items beside clusters."""
+    """Trees of every shape: wide, deep, pairs, chains of one child, leaf clusters of any size, items by clusters."""
     n_items = draw(st.integers(1, max_items))
     order = draw(st.permutations(range(n_items)))
     open_: list[int] = list(order)
     children: list[list[int]] = []
+    pairs = draw(st.booleans())
     while len(open_) > 1 or not children:
-        width = draw(st.integers(1, max(1, min(len(open_), 5))))
+        width = min(2, len(open_)) if pairs else draw(st.integers(1, max(1, min(len(open_), 5))))
         at = draw(st.integers(0, len(open_) - width))
         children.append(open_[at : at + width])
         open_[at : at + width] = [n_items + len(children) - 1]

@@ -23,7 +23,7 @@ from pomdp_hier.features.sums import RUN, cluster_sums
 from pomdp_hier.features.validation import Features, row_pieces, warn_degenerate_rows
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["DenseAffinity", "DenseBatch", "DenseKind", "finish"]
+__all__ = ["DenseAffinity", "DenseBatch", "DenseKind", "finish", "multiply"]
 
 DenseKind = Cosine | InverseSquaredEuclidean | NegativeEuclidean
 
@@ -139,7 +139,7 @@ class DenseAffinity:
 
     def rows(self, items: Ints) -> Floats:
         """Returns the prepared float64 rows ``[m, D]`` of these items."""
-        table: Floats = self.features[items].astype(np.float64)
+        table: Floats = self.features[items].astype(np.float64, copy=False)
         if isinstance(self.kind, Cosine):
             table /= self.largest[items, None]
             table /= self.lengths[items, None]
@@ -169,7 +169,7 @@ class DenseBatch:
         self.positions = self._tree.starts[items]
         self.rows = parent.rows(items)
         self.squares = np.einsum("ij,ij->i", self.rows, self.rows)
-        self._row_at = np.full(1, -1)
+        self._row_at, self._first = np.full(1, -1), 0
         if len(items):
             self._first = int(self.positions.min())
             self._row_at = np.full(int(self.positions.max()) - self._first + 1, -1)
@@ -197,7 +197,7 @@ class DenseBatch:
     def table(self, nodes: Ints, rows: Ints | slice) -> Floats:
         """Returns the similarities ``[len(nodes), m]`` of these rows of the batch to the nodes: one matrix product."""
         positions, mine = self.positions[rows], self.rows[rows]
-        dots = _product(self._vectors(nodes), mine)
+        dots = multiply(self.vectors(nodes), mine, np.empty((len(nodes), len(mine))))
         inside = contains(self._tree, nodes[:, None], positions[None, :])
         sizes = self._tree.sizes[nodes]
         return finish(
@@ -208,18 +208,61 @@ class DenseBatch:
             self.squares[rows][None, :],
             self._parent.squares[nodes][:, None],
             mine.shape[1],
-            lambda at: mine[at[1]] - self._vectors(nodes[at[0]]) / sizes[at[0], None],
+            lambda at: mine[at[1]] - self.vectors(nodes[at[0]]) / sizes[at[0], None],
         )
 
-    def _vectors(self, nodes: Ints) -> Floats:
+    def vectors(self, nodes: Ints) -> Floats:
+        """Returns the sums of the nodes' prepared rows ``[len(nodes), D]``."""
         n_items = self._tree.n_items
         if (nodes >= n_items).all():
             return self._parent.sums[nodes - n_items]
         table = np.empty((len(nodes), self.rows.shape[1]))
-        items = nodes < n_items
-        table[items] = self._parent.rows(nodes[items])
-        table[~items] = self._parent.sums[nodes[~items] - n_items]
+        inner, items = np.flatnonzero(nodes >= n_items), np.flatnonzero(nodes < n_items)
+        table[inner] = self._parent.sums[nodes[inner] - n_items]
+        near = self._rows_of(nodes[items])
+        table[items[near >= 0]] = self.rows[near[near >= 0]]
+        if (near < 0).any():
+            table[items[near < 0]] = self._parent.rows(nodes[items[near < 0]])
         return table
+
+    def _rows_of(self, items: Ints) -> Ints:
+        """Returns which row of the batch each item is, or -1."""
+        near = self._tree.starts[items] - self._first
+        known = (near >= 0) & (near < len(self._row_at))
+        return np.where(known, self._row_at[np.where(known, near, 0)], -1)
+
+    def consecutive(self, rows: Ints) -> Floats:
+        """Returns the prepared rows at these ascending numbers, uncopied where they follow one another."""
+        low, high = int(rows[0]), int(rows[-1]) + 1
+        return self.rows[low:high] if high - low == len(rows) else self.rows[rows]
+
+    def similarities(
+        self, products: Floats, rows: Ints, nodes: Ints, inside: bool, spread: Callable[[Any], Any]
+    ) -> Floats:
+        """Returns the similarities that products of rows with nodes' sums stand for; uses up the products.
+
+        Args:
+            products: ``[..., m]``.
+            rows: The rows ``[m]``.
+            nodes: The nodes.
+            inside: Whether each row's item lies in its node, for all of them.
+            spread: Lays an array like ``nodes`` out like ``products``.
+        """
+        parent, sizes = self._parent, spread(self._tree.sizes[nodes])
+        cosine = isinstance(parent.kind, Cosine)
+        if cosine and not inside:
+            products /= sizes
+            return products
+        return finish(
+            parent.kind,
+            products,
+            sizes,
+            inside,
+            self.squares[rows],
+            0.0 if cosine else spread(parent.squares[nodes]),
+            self.rows.shape[1],
+            lambda at: self.rows[rows[at[-1]]] - self.vectors(spread(nodes)[at]) / sizes[at][:, None],
+        )
 
     def _pairs(self, rows: Ints, nodes: Ints) -> Floats:
         tree = self._tree
@@ -229,9 +272,7 @@ class DenseBatch:
         _pair_dots(self.rows, rows, self._parent.sums, nodes - n_items, np.flatnonzero(inner), dots)
         single = np.flatnonzero(~inner)
         if len(single):
-            near = tree.starts[nodes[single]] - self._first
-            known = (near >= 0) & (near < len(self._row_at))
-            near = np.where(known, self._row_at[np.where(known, near, 0)], -1)
+            near = self._rows_of(nodes[single])
             if (near >= 0).all():
                 table, index = self.rows, near
             else:
@@ -250,7 +291,7 @@ class DenseBatch:
             self.squares[rows],
             self._parent.squares[nodes],
             self.rows.shape[1],
-            lambda at: self.rows[rows[at[0]]] - self._vectors(nodes[at[0]]) / sizes[at[0], None],
+            lambda at: self.rows[rows[at[0]]] - self.vectors(nodes[at[0]]) / sizes[at[0], None],
         )
 
 
@@ -277,21 +318,31 @@ def _measured(rows: Features) -> tuple[Floats, Floats]:
     return largest, np.sqrt(squares[:, 0])
 
 
-def _product(left: Floats, right: Floats) -> Floats:
-    """Returns ``left @ right.T`` in tiles too small for BLAS to share among threads.
+def multiply(left: Floats, right: Floats, out: Floats) -> Floats:
+    """Writes ``left @ right.T`` to ``out``, in tiles too small for BLAS to share among threads; returns it.
 
     With as many threads as the machine happens to have, it would add up in another order and give other bits.
     """
     depth, width = min(left.shape[1], 256), min(len(left), 32)
     height = max(1, UNSHARED // (depth * width))
-    product = np.zeros((len(left), len(right)))
     for top in range(0, len(left), width):
         for low in range(0, len(right), height):
-            tile = product[top : top + width, low : low + height]
             for first in range(0, left.shape[1], depth):
                 columns = slice(first, first + depth)
-                tile += left[top : top + width, columns] @ right[low : low + height, columns].T
-    return product
+                one, other = left[top : top + width, columns], right[low : low + height, columns]
+                _multiply_tile(one, other, out[top : top + width, low : low + height], add=first > 0)
+    return out
+
+
+def _multiply_tile(left: Floats, right: Floats, out: Floats, add: bool) -> None:
+    if len(left) == 1 or len(right) == 1:
+        # As a vector, a single row would be multiplied in another order, and give other bits.
+        product = np.repeat(left, 2, axis=0) @ np.repeat(right, 2, axis=0).T
+        out[:] = out + product[::2, ::2] if add else product[::2, ::2]
+    elif add:
+        out += left @ right.T
+    else:
+        np.matmul(left, right.T, out=out)
 
 
 def _pair_dots(left: Floats, left_at: Ints, right: Floats, right_at: Ints, chosen: Ints, out: Floats) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from pomdp_hier.features.members import Floats, Ints
 from pomdp_hier.hqs.engine.task import Task
 
-__all__ = ["weigh"]
+__all__ = ["guidance_to_first", "margin_of_two", "weigh"]
 
 
 def weigh(
@@ -55,3 +55,27 @@ def weigh(
     terms -= (1.0 - eta) * tall(worth)
     terms *= eta
     return eta, fold(np.add, terms)
+
+
+def guidance_to_first(near: Floats, far: Floats, temperature: Floats) -> Floats:
+    """Returns ``eta`` of the first of two children, ``1 / (1 + exp((far - near) / temperature))``; uses up both."""
+    far -= near
+    with np.errstate(over="ignore"):  # towards 0
+        far /= temperature
+        np.exp(far, out=far)
+    far += 1.0
+    return np.divide(1.0, far, out=far)
+
+
+def margin_of_two(eta: Floats, worth: Floats, rise: Floats, other_rise: Floats) -> Floats:
+    """Returns the margin of :func:`weigh` at nodes with two children, for one minus whose guidance is the other's."""
+    other = 1.0 - eta
+    # eta (eta (r' - r) - (1 + r) (1 - eta)) for each of the two, with the small rise never added to a large number.
+    margin = eta * rise
+    margin -= worth * other
+    margin *= eta
+    rest = other * other_rise
+    rest -= worth * (1.0 - other)
+    rest *= other
+    margin += rest
+    return margin

@@ -14,6 +14,7 @@ from pomdp_hier.features import dense
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.engine import on_numpy as engine_numpy
+from pomdp_hier.hqs.engine import pairs, walk
 from pomdp_hier.hqs.engine.rules import LookAhead
 from pomdp_hier.hqs.score import evaluate
 from tests import scorer_oracle as oracle
@@ -94,7 +95,10 @@ def _pieces(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engine_numpy, "BLOCK_ITEMS", 5)
         patch.setattr(engine_numpy, "SMALL_BLOCK", 3)
-        patch.setattr(engine_numpy, "PIECE_PAIRS", 12)
+        patch.setattr(walk, "PIECE_PAIRS", 12)
+        patch.setattr(pairs, "SMALL_ITEMS", 3)
+        patch.setattr(pairs, "PIECE_PAIRS", 5)
+        patch.setattr(pairs, "LONGEST_STRETCH", 2)
         patch.setattr(dense.DenseAffinity, "batch_items", 7)
         patch.setattr(dense, "GEMM_PAIRS", 6)
         patch.setattr(dense, "PIECE_PAIRS", 3)
