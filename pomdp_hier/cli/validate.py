@@ -115,7 +115,7 @@ def _print_faults(problem: "POMDP", quiet: bool = False) -> bool:
     """Prints the faults; true if there is none."""
     from pomdp_hier.pomdp.checks import check_problem
 
-    faults = check_problem(problem, problem.tolerance)
+    faults = check_problem(problem)
     for fault in faults[:50]:
         print(console.printable(str(fault)))
     if len(faults) > 50:

@@ -323,7 +323,10 @@ def multiply(left: Floats, right: Floats, out: Floats) -> Floats:
 
     With as many threads as the machine happens to have, it would add up in another order and give other bits.
     """
-    depth, width = min(left.shape[1], 256), min(len(left), 32)
+    shape = len(left), len(right), left.shape[1]
+    if shape[0] > 1 and shape[1] > 1 and shape[2] <= 256 and shape[0] * shape[1] * shape[2] <= UNSHARED:
+        return np.matmul(left, right.T, out=out)
+    depth, width = min(shape[2], 256), min(shape[0], 32)
     height = max(1, UNSHARED // (depth * width))
     for top in range(0, len(left), width):
         for low in range(0, len(right), height):

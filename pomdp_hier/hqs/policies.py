@@ -23,6 +23,7 @@ from pomdp_hier.planning import RTBSS, StopValue
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import as_policy, legal_actions
 from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_exact, total
 
 __all__ = [
@@ -108,7 +109,7 @@ class AlgorithmOne:
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """The decision under the belief."""
-        belief = problem.initial_belief if belief is None else belief
+        belief = problem.initial_belief if belief is None else as_belief(belief)
         node = node_of(belief)
         held = belief[SearchState(node, 1)]
         search = held * (reward_at(problem, node) + 1) - 1
@@ -236,7 +237,7 @@ class OptimalSearch:
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """The decision under the belief."""
-        belief = problem.initial_belief if belief is None else belief
+        belief = problem.initial_belief if belief is None else as_belief(belief)
         node = node_of(belief)
         held = belief[SearchState(node, 1)]
         here = reward_at(problem, node) + 1
@@ -297,7 +298,7 @@ class ClairvoyantSearch:
         """
         if self._ahead is None:
             raise PlanningError("clairvoyant: the environment is not known; use for_environment(environment)")
-        belief = problem.initial_belief if belief is None else belief
+        belief = problem.initial_belief if belief is None else as_belief(belief)
         return Decision(DESCEND if node_of(belief) in self._ahead else SEARCH)
 
     def __repr__(self) -> str:
@@ -340,7 +341,7 @@ class PlansInEnvironment:
         """
         if self.environment is None:
             raise PlanningError("the environment is not known; use for_environment(environment)")
-        belief = problem.initial_belief if belief is None else belief
+        belief = problem.initial_belief if belief is None else as_belief(belief)
         return self.policy.decide(self.environment, belief, observation=observation)
 
     def __repr__(self) -> str:
@@ -387,7 +388,7 @@ class RuleSearch:
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """The decision at the node where the belief is."""
-        belief = problem.initial_belief if belief is None else belief
+        belief = problem.initial_belief if belief is None else as_belief(belief)
         if DESCEND not in legal_actions(problem, belief, observation):
             return Decision(SEARCH)
         node = node_of(belief)
@@ -438,6 +439,6 @@ class _Always:
     descends: bool
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        belief = problem.initial_belief if belief is None else belief
+        belief = problem.initial_belief if belief is None else as_belief(belief)
         legal = legal_actions(problem, belief, observation)
         return Decision(DESCEND if self.descends and DESCEND in legal else SEARCH)

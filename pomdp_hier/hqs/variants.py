@@ -14,6 +14,7 @@ from pomdp_hier.hqs.model import Node, SearchState
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, guidance_at, node_of, reward_at
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.pomdp import POMDP, Action, Belief, State
+from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import Number
 
 __all__ = ["BACK", "Back", "Enter", "GreedyChild", "TrailState", "backtracking_search", "choosing_search"]
@@ -112,7 +113,7 @@ class GreedyChild:
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """The decision under the belief, in a problem of `choosing_search`."""
-        belief = problem.initial_belief if belief is None else belief
+        belief = problem.initial_belief if belief is None else as_belief(belief)
         node = node_of(belief)
         here = Belief.certain(SearchState(node, 1))
         values: dict[Any, Number] = {SEARCH: problem.reward(here, SEARCH) + 1}

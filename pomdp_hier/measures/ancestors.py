@@ -5,15 +5,19 @@ has at most m - 1 of them, and between one branching node and the next the class
 measure needs about all clusters and classes fits in O(N).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hierarchy.wording import shown
 
-__all__ = ["Branching", "branching_nodes", "neighbour_ancestors"]
+__all__ = ["Branching", "branching_nodes", "neighbour_ancestors", "one_label_an_item"]
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
@@ -101,3 +105,25 @@ def _range_ancestors(hierarchy: Hierarchy, left: Ints, right: Ints) -> Ints:
         best = np.where(levels[best[:-step]] <= levels[best[step:]], best[:-step], best[step:])
         step *= 2
     return result
+
+
+def one_label_an_item(hierarchy: Hierarchy, labels: Any, read: Callable[[Any], Any] = lambda label: label) -> list[Any]:
+    """Returns the labels as a list, each as ``read`` reads it, if there is one an item and each can be hashed.
+
+    Raises:
+        HierarchyError: No hierarchy.
+        ParameterError: Other labels.
+    """
+    require_hierarchy(hierarchy)
+    try:
+        names = [read(label) for label in (labels.tolist() if isinstance(labels, np.ndarray) else labels)]
+    except TypeError:
+        raise ParameterError(f"labels: {shown(labels)} is no list; give one label an item, in item order") from None
+    if len(names) != hierarchy.n_items:
+        raise ParameterError(f"{len(names)} labels for {hierarchy.n_items} items; give one an item, in item order")
+    for item, name in enumerate(names):
+        try:
+            hash(name)
+        except TypeError:
+            raise ParameterError(f"labels[{item}] is {shown(name)}; expected a name, a number or None") from None
+    return names

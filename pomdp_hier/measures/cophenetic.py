@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.measures.pairs import PairSums, at_ancestor, pair_counts
 
@@ -54,6 +55,7 @@ def cophenetic_correlation(
     References:
         Sokal, Rohlf (1962), The comparison of dendrograms by objective methods, Taxon.
     """
+    require_hierarchy(hierarchy)
     height = _heights(hierarchy, heights)
     if hierarchy.n_items < 3:
         return float("nan")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.measures.pairs import PairSums, at_ancestor
 
@@ -85,6 +86,7 @@ def moseley_wang_revenue(
 
 def _cost(X: Any, hierarchy: Hierarchy, similarity: object) -> tuple[float, float]:
     """The cost, and ``N * sum of w``, 0 where that is rounding and nothing else."""
+    require_hierarchy(hierarchy)
     n_items = hierarchy.n_items
     inside = PairSums(X, hierarchy, similarity).inside()
     if n_items == 1:

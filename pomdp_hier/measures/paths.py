@@ -1,6 +1,6 @@
 """Hierarchical precision, recall and F: clusters against classes that may be nested, and paths against paths."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -8,7 +8,8 @@ import numpy as np
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.measures.ancestors import branching_nodes
+from pomdp_hier.hierarchy.wording import shown
+from pomdp_hier.measures.ancestors import branching_nodes, one_label_an_item
 
 __all__ = ["ClassFit", "PrecisionRecall", "class_fit", "path_precision_recall"]
 
@@ -60,7 +61,8 @@ def class_fit(hierarchy: Hierarchy, labels: Sequence[Hashable | Path]) -> ClassF
         labels: One label an item: a tuple or list is a path, anything else a class; None has no class.
 
     Raises:
-        ParameterError: Another number of labels, or none at all.
+        ParameterError: Another number of labels, none at all, or one that cannot be hashed.
+        HierarchyError: No hierarchy.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -71,13 +73,11 @@ def class_fit(hierarchy: Hierarchy, labels: Sequence[Hashable | Path]) -> ClassF
     References:
         Larsen, Aone (1999), Fast and effective text mining using linear-time document clustering, KDD.
     """
-    if len(labels) != hierarchy.n_items:
-        raise ParameterError(f"{len(labels)} labels for {hierarchy.n_items} items; give one an item, in item order")
+    paths = one_label_an_item(hierarchy, labels, _as_path)
     number: dict[tuple[Hashable, ...], int] = {}
     items: list[int] = []
     classes: list[int] = []
-    for item, label in enumerate(labels):
-        path = _as_path(label)
+    for item, path in enumerate(paths):
         for length in range(1, len(path) + 1):
             items.append(item)
             classes.append(number.setdefault(path[:length], len(number)))
@@ -139,6 +139,10 @@ def path_precision_recall(true: Sequence[Path], predicted: Sequence[Path]) -> Pr
         Kiritchenko, Matwin, Famili (2005), Functional annotation of genes using hierarchical text
         categorization, BioLINK.
     """
+    for name, paths in (("true", true), ("predicted", predicted)):
+        if not isinstance(paths, Iterable):
+            raise ParameterError(f"{name}: {shown(paths)} is no list; give one path an item")
+    true, predicted = list(true), list(predicted)
     if len(true) != len(predicted):
         raise ParameterError(f"{len(true)} true and {len(predicted)} predicted paths; give one of each an item")
     common = n_true = n_predicted = 0
@@ -158,4 +162,4 @@ def path_precision_recall(true: Sequence[Path], predicted: Sequence[Path]) -> Pr
 def _as_path(label: Hashable | Path) -> tuple[Hashable, ...]:
     if label is None:
         return ()
-    return tuple(label) if isinstance(label, tuple | list) else (label,)
+    return tuple(label) if isinstance(label, tuple | list | np.ndarray) else (label,)

@@ -5,9 +5,8 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.measures.ancestors import branching_nodes
+from pomdp_hier.measures.ancestors import branching_nodes, one_label_an_item
 
 __all__ = ["dendrogram_purity"]
 
@@ -30,7 +29,8 @@ def dendrogram_purity(hierarchy: Hierarchy, labels: Sequence[Hashable] | npt.Arr
         The purity; NaN if no two items share a label.
 
     Raises:
-        ParameterError: Another number of labels.
+        ParameterError: Another number of labels, or one that cannot be hashed.
+        HierarchyError: No hierarchy.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -40,9 +40,7 @@ def dendrogram_purity(hierarchy: Hierarchy, labels: Sequence[Hashable] | npt.Arr
     References:
         Heller, Ghahramani (2005), Bayesian hierarchical clustering, ICML.
     """
-    names = labels.tolist() if isinstance(labels, np.ndarray) else list(labels)  # type: ignore[arg-type]
-    if len(names) != hierarchy.n_items:
-        raise ParameterError(f"{len(names)} labels for {hierarchy.n_items} items; give one an item, in item order")
+    names = one_label_an_item(hierarchy, labels)
     number: dict[Hashable, int] = {}
     items = np.array([item for item, name in enumerate(names) if name is not None], dtype=np.int64)
     classes = np.array([number.setdefault(names[item], len(number)) for item in items.tolist()], dtype=np.int64)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pomdp_py
 
-from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
+from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.models import ObservationModel, TransitionModel
 from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative, is_number, is_symbolic, nearly_equal, total
 from pomdp_hier.pomdp.problem import POMDP, require_problem
@@ -57,7 +57,7 @@ class Fault:
         return f"{self.kind}: {self.place}: {value}; {self.remedy}"
 
 
-def check_problem(problem: POMDP, tolerance: float = MASS_TOLERANCE) -> list[Fault]:
+def check_problem(problem: POMDP, tolerance: float | None = None) -> list[Fault]:
     """Every fault of the problem; an empty list if there is none.
 
     It asks the models about each state that is listed or can be reached, under each action that may be legal there, and
@@ -70,7 +70,8 @@ def check_problem(problem: POMDP, tolerance: float = MASS_TOLERANCE) -> list[Fau
 
     Args:
         problem: the problem to check.
-        tolerance: how far the sum of a row of floats may be from 1; exact numbers must sum to 1.
+        tolerance: how far the sum of a row of floats may be from 1, the problem's own by default; exact numbers must
+            sum to 1.
 
     Example:
         >>> leaky = POMDP(transition=lambda s, a: {"a": 0.5, "b": 0.4}, observation=lambda s, a: "dark",
@@ -81,7 +82,7 @@ def check_problem(problem: POMDP, tolerance: float = MASS_TOLERANCE) -> list[Fau
         row sum: transition from 'b' under 'go': 0.9; make the row sum to 1
     """
     require_problem(problem, "check_problem")
-    checker = _Checker(problem, tolerance)
+    checker = _Checker(problem, problem.tolerance if tolerance is None else tolerance)
     state = random.getstate()
     try:
         random.seed(0)  # models draw with Python's global generator

@@ -209,3 +209,10 @@ def test_a_problem_that_is_no_search_is_refused(policy):
         ModelError, match=r"state 'tiger-left' is not one of a search in a hierarchy; give a search_problem"
     ):
         policy.decide(tiger())
+
+
+@pytest.mark.parametrize("policy", [AlgorithmOne(), OptimalSearch()])
+def test_a_dict_does_for_a_belief(policy):
+    problem = three_node(0.9, r1=0.5, r2=0.5)
+    states = {state: problem.initial_belief[state] for state in problem.initial_belief}
+    assert policy.decide(problem, states).action == policy.decide(problem).action

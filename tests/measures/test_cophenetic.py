@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import pdist, squareform
 
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures import cophenetic_correlation
 from tests.measure_oracle import cosines, pairs, trees_with_features
@@ -51,3 +51,8 @@ def test_heights_that_do_not_fit():
     for heights in ("depth", [1.0, 2.0], [1.0, 2.0, np.nan]):
         with pytest.raises(ParameterError, match="heights"):
             cophenetic_correlation(np.eye(4), tree, heights=heights)
+
+
+def test_the_tree_comes_after_the_features():
+    with pytest.raises(HierarchyError, match="give it after the features"):
+        cophenetic_correlation(Hierarchy.from_children([[0, 1]], 2), np.eye(2))

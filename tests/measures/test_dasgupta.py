@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from scipy.cluster.hierarchy import linkage
 from sklearn.datasets import load_digits
 
-from pomdp_hier.errors import DataWarning, FeatureError, ParameterError
+from pomdp_hier.errors import DataWarning, FeatureError, HierarchyError, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures import dasgupta_cost, moseley_wang_revenue
 from tests.measure_oracle import cosines, pairs, trees_with_features
@@ -73,3 +73,6 @@ def test_errors_name_the_remedy():
         dasgupta_cost(np.eye(2), tree, similarity="negative_euclidean")
     with pytest.raises(FeatureError, match="3 rows"):
         dasgupta_cost(np.eye(3), tree)
+    for measure in (dasgupta_cost, moseley_wang_revenue):
+        with pytest.raises(HierarchyError, match="give it after the features"):
+            measure(tree, np.eye(2))

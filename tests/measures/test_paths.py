@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures import class_fit, path_precision_recall
 from tests.hierarchy_oracle import samples
@@ -71,3 +71,18 @@ def test_stopping_early_costs_recall_only():
     assert (early.precision, early.recall) == (1, 1 / 3)
     with pytest.raises(ParameterError, match="2 true and 1 predicted"):
         path_precision_recall([("a",), ("b",)], [("a",)])
+
+
+def test_what_is_no_list_of_paths_or_labels_is_refused():
+    tree = Hierarchy.from_children([[0, 1]], 2)
+    with pytest.raises(HierarchyError, match="is no Hierarchy"):
+        class_fit(["a", "b"], tree)
+    with pytest.raises(ParameterError, match="is no list; give one label an item"):
+        class_fit(tree, tree)
+    with pytest.raises(ParameterError, match="true: .* is no list; give one path an item"):
+        path_precision_recall(tree, [("a",)])
+
+
+def test_rows_of_an_array_are_paths():
+    codes = np.array([[1, 2], [3, 4]])
+    assert path_precision_recall(codes, [(1, 2), (3, 5)]).precision == 3 / 4

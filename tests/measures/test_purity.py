@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures import dendrogram_purity
 from pomdp_hier.measures.ancestors import branching_nodes, neighbour_ancestors
@@ -69,3 +69,7 @@ def test_arrays_of_labels_and_a_long_ladder():
 def test_one_label_an_item_is_needed():
     with pytest.raises(ParameterError, match="3 labels for 2 items"):
         dendrogram_purity(Hierarchy.from_children([[0, 1]], 2), ["a", "b", "c"])
+    with pytest.raises(ParameterError, match=r"labels\[0\] is \[1.0, 0.0\]; expected a name"):
+        dendrogram_purity(Hierarchy.from_children([[0, 1]], 2), np.eye(2))
+    with pytest.raises(HierarchyError, match="'tree.csv' is no Hierarchy"):
+        dendrogram_purity("tree.csv", ["a", "b"])

@@ -57,6 +57,7 @@ def test_a_row_that_does_not_sum_to_one_is_named_with_its_sum():
     problem = two(transition=lambda s, a: {"a": 0.5, "b": 0.4 if s == "b" else 0.5})
     assert the_one(problem) == Fault("row sum", "transition from 'b' under 'go'", 0.9, "make the row sum to 1")
     assert kinds(problem, tolerance=0.2) == []
+    assert kinds(two(transition=lambda s, a: {"a": 0.5, "b": 0.4}, tolerance=0.2)) == []
     exact = two(transition=lambda s, a: {"a": Fraction(1, 2), "b": Fraction(10**9, 2 * 10**9 + 1)})
     assert kinds(exact, tolerance=0.2) == ["row sum", "row sum"]
     assert kinds(two(observation=lambda s, a: {"o": 0.5})) == ["row sum", "row sum"]

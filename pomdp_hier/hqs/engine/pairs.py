@@ -144,20 +144,19 @@ class PairWalk(Walk):
         own = np.where(taken, path, pairs.first[tree.root])
         node = tree.parent[own]
         other = pairs.first[node] + pairs.second[node] - own
-        products, rest = np.zeros((2, len(path), len(rows)))
-        # One list of the vectors, group by group, so that each group's are a slice of it.
-        vectors = self.batch.vectors(np.concatenate([own.T[taken.T], other.T[taken.T]]))
-        at, half, low = 0, len(vectors) // 2, 0
-        for length, count in zip(lengths.tolist(), counts.tolist(), strict=True):
+        products = np.zeros((2 * len(path), len(rows)))
+        # The vectors group by group, the own child's and the other's in turn, so that each group's are a slice.
+        vectors = self.batch.vectors(np.stack([own.T, other.T], axis=2)[taken.T].reshape(-1))
+        at, low = 0, 0
+        for height, count in zip((2 * lengths).tolist(), counts.tolist(), strict=True):
             mine = self.batch.consecutive(rows[low : low + count])
-            multiply(vectors[at : at + length], mine, products[:length, low : low + count])
-            multiply(vectors[half + at :][:length], mine, rest[:length, low : low + count])
-            at, low = at + length, low + count
+            multiply(vectors[at : at + height], mine, products[:height, low : low + count])
+            at, low = at + height, low + count
 
         def spread(values: Any) -> Any:
             return np.repeat(values, counts, axis=1)
 
-        eta, stay = self._weigh(products, rest, rows, node, own, other, spread)
+        eta, stay = self._weigh(products[::2], products[1::2], rows, node, own, other, spread)
         if not taken.all():
             unused = spread(~taken)
             eta[unused] = 1.0

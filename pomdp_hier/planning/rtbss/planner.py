@@ -105,7 +105,7 @@ class RTBSS(pomdp_py.Planner):
     ) -> None:
         if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
             raise ParameterError(f"depth: {depth!r}; expected a whole number of actions to look ahead, at least 1")
-        if budget is not None and budget < 1:
+        if budget is not None and (not isinstance(budget, (int, float, np.integer)) or budget < 1):
             raise ParameterError(f"budget: {budget!r}; expected at least one node, or None")
         for name, value, allowed in (("tie", tie, ("first", "all")), ("engine", engine, ("auto", "plain", "arrays"))):
             if value not in allowed:

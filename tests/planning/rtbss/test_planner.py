@@ -290,6 +290,7 @@ def test_symbols_need_numbers_to_decide():
     [
         ({"depth": 0}, "depth: 0; expected a whole number"),
         ({"depth": 1.5}, "depth: 1.5; expected a whole number"),
+        ({"depth": 1, "budget": "a"}, "budget: 'a'; expected at least one node"),
         ({"depth": 2, "lower_bound": "best"}, "lower_bound: 'best' is not one of"),
         ({"depth": 2, "lower_bound": 7}, "lower_bound: 7 is neither a name"),
         ({"depth": 2, "upper_bound": "mdp"}, "upper_bound: 'mdp' is not one of"),
