@@ -79,7 +79,7 @@ def test_what_is_no_list_of_paths_or_labels_is_refused():
         class_fit(["a", "b"], tree)
     with pytest.raises(ParameterError, match="is no list; give one label an item"):
         class_fit(tree, tree)
-    with pytest.raises(ParameterError, match="true: .* is no list; give one path an item"):
+    with pytest.raises(ParameterError, match=r"true: .* is no list; give one path an item"):
         path_precision_recall(tree, [("a",)])
 
 
