@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from pomdp_hier.errors import FeatureError, MissingExtraError, ParameterError, ReaderError
 from pomdp_hier.features import _delimited, _parquet
-from pomdp_hier.features.loading import FeatureTable
 from pomdp_hier.features.memory import memory_available, require_memory
+from pomdp_hier.features.table import FeatureTable
 from pomdp_hier.features.text import text_features
 
 __all__ = ["from_arrow", "read_frame", "read_text_columns"]

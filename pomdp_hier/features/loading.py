@@ -7,34 +7,18 @@ to hold is held against the memory there is before any of it is unpacked.
 import io
 import sys
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import issparse
 
 from pomdp_hier.errors import FeatureError, ParameterError
 from pomdp_hier.features import _archives, _delimited, _parquet
 from pomdp_hier.features.memory import memory_available, require_memory
+from pomdp_hier.features.table import FeatureTable
 
-__all__ = ["FeatureTable", "load_features"]
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureTable:
-    """What a feature file holds.
-
-    Attributes:
-        matrix: One row an item, dense or CSR, [N, D].
-        ids: The id of each row if the file has an id column.
-        columns: The names of the columns if the file has them.
-    """
-
-    matrix: "NDArray[np.generic] | csr_array"
-    ids: tuple[Hashable, ...] | None = None
-    columns: tuple[str, ...] | None = None
+__all__ = ["load_features"]
 
 
 def load_features(

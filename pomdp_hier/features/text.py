@@ -7,7 +7,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from pomdp_hier.errors import FeatureError, MissingExtraError, ParameterError
-from pomdp_hier.features.loading import FeatureTable
+from pomdp_hier.features.table import FeatureTable
 
 __all__ = ["text_features"]
 

@@ -23,9 +23,9 @@ from pomdp_hier.hqs.checkpoint import Checkpoint, fingerprint
 from pomdp_hier.hqs.engine.rules import Tie
 from pomdp_hier.hqs.model import END, SearchState, search_environment, search_problem
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, reward_at, search_policy
+from pomdp_hier.hqs.record import record
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import Reward
-from pomdp_hier.hqs.score import record
 from pomdp_hier.planning.decision import Policy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import Number, total

@@ -19,6 +19,7 @@ from pomdp_hier.hqs.engine.choice import choose_engine, run_engine
 from pomdp_hier.hqs.engine.rules import Tie, as_rule
 from pomdp_hier.hqs.engine.task import Stops, Task
 from pomdp_hier.hqs.guidance import check_temperature, temperatures
+from pomdp_hier.hqs.record import named, record
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import NodeRewards, Reward, node_rewards
 from pomdp_hier.hqs.sample import Sampling
@@ -27,7 +28,7 @@ from pomdp_hier.hqs.sampling import sampling_plan
 if TYPE_CHECKING:
     from pomdp_hier.pomdp import POMDP
 
-__all__ = ["as_result", "evaluate", "hqs_samples", "hqs_score", "oracle_value", "record"]
+__all__ = ["as_result", "evaluate", "hqs_samples", "hqs_score", "oracle_value"]
 
 
 def oracle_value(probability: npt.ArrayLike, reward: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -145,7 +146,7 @@ def evaluate(
         from pomdp_hier.hqs.generic import evaluate_generic
 
         if engine not in ("auto", "generic"):
-            raise ParameterError(f"engine is {engine!r}; policy {_name(policy)} is no stopping rule: use 'generic'")
+            raise ParameterError(f"engine is {engine!r}; policy {named(policy)} is no stopping rule: use 'generic'")
         run = partial(
             evaluate_generic,
             X,
@@ -205,21 +206,6 @@ def as_result(stops: Stops, hierarchy: Hierarchy, rewards: NodeRewards, config: 
     )
 
 
-def record(
-    similarity: Similarity, delta: float, nu: float, tie: Tie, policy: Any, reward: Reward | None, own_singleton: bool
-) -> dict[str, Any]:
-    """Returns the settings of the model as a result keeps them."""
-    return {
-        "similarity": _name(similarity),
-        "delta": float(delta),
-        "nu": float(nu),
-        "tie": tie,
-        "policy": _name(policy),
-        "reward": "paper" if reward is None else _name(reward),
-        "enter_own_singleton": own_singleton,
-    }
-
-
 def hqs_score(X: Any, hierarchy: Hierarchy, **settings: Unpack[Settings]) -> float:
     """Returns the HQS of a tree over items: the mean of :func:`hqs_samples`, exactly summed, in -1 to 1.
 
@@ -244,9 +230,3 @@ def hqs_samples(X: Any, hierarchy: Hierarchy, **settings: Unpack[Settings]) -> n
     array([0.6225, 0.6225, 0.6225, 0.6225])
     """
     return evaluate(X, hierarchy, **settings).values
-
-
-def _name(setting: Any) -> str:
-    if isinstance(setting, str):
-        return setting
-    return getattr(setting, "__name__", None) or repr(setting)

@@ -37,9 +37,10 @@ from pomdp_hier.hqs.engine.on_numpy import blocks
 from pomdp_hier.hqs.engine.rules import LookAhead, Tie, as_rule
 from pomdp_hier.hqs.engine.task import Stops, Task
 from pomdp_hier.hqs.guidance import check_temperature, temperatures
+from pomdp_hier.hqs.record import record
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import NodeRewards, Reward, node_rewards
-from pomdp_hier.hqs.score import as_result, record
+from pomdp_hier.hqs.score import as_result
 
 __all__ = ["evaluate_distributed", "local_cluster"]
 

@@ -1,0 +1,31 @@
+"""The settings of a score, as a result and a checkpoint keep them."""
+
+from typing import Any
+
+from pomdp_hier.features.similarity import Similarity
+from pomdp_hier.hqs.engine.rules import Tie
+from pomdp_hier.hqs.reward import Reward
+
+__all__ = ["named", "record"]
+
+
+def record(
+    similarity: Similarity, delta: float, nu: float, tie: Tie, policy: Any, reward: Reward | None, own_singleton: bool
+) -> dict[str, Any]:
+    """Returns the settings of the model as a result keeps them."""
+    return {
+        "similarity": named(similarity),
+        "delta": float(delta),
+        "nu": float(nu),
+        "tie": tie,
+        "policy": named(policy),
+        "reward": "paper" if reward is None else named(reward),
+        "enter_own_singleton": own_singleton,
+    }
+
+
+def named(setting: Any) -> str:
+    """Returns the name of a setting, or how it writes itself."""
+    if isinstance(setting, str):
+        return setting
+    return getattr(setting, "__name__", None) or repr(setting)
