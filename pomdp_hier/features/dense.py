@@ -253,6 +253,7 @@ class DenseBatch:
         if cosine and not inside:
             products /= sizes
             return products
+        laid_out = nodes if cosine else spread(nodes)
         return finish(
             parent.kind,
             products,
@@ -261,7 +262,7 @@ class DenseBatch:
             self.squares[rows],
             0.0 if cosine else spread(parent.squares[nodes]),
             self.rows.shape[1],
-            lambda at: self.rows[rows[at[-1]]] - self.vectors(spread(nodes)[at]) / sizes[at][:, None],
+            lambda at: self.rows[rows[at[-1]]] - self.vectors(laid_out[at]) / sizes[at][:, None],
         )
 
     def _pairs(self, rows: Ints, nodes: Ints) -> Floats:

@@ -86,8 +86,9 @@ def lay(forest: Forest, options: Options, path: Path, level: Any) -> None:
     places, worths, steps, numbers = forest.places, forest.worths, path.steps, path.worths
     node, own = path.nodes[level], path.nodes[level + 1]
     first, largest = places[node, FIRST], places[node, LARGEST]
-    drift = places[node, SIZE] + (steps[level - 1, DRIFT] if level > 0 else UNKNOWN)
-    derived = options.kind == COSINE and drift <= DRIFTS * places[forest.child_nodes[first + largest], SIZE]
+    drift = np.int64(places[node, SIZE]) + (steps[level - 1, DRIFT] if level > 0 else UNKNOWN)
+    most = np.int64(places[forest.child_nodes[first + largest], SIZE])
+    derived = options.kind == COSINE and drift <= DRIFTS * most
     other = forest.child_nodes[first + (1 if places[own, RANK] == 0 and places[node, COUNT] == 2 else 0)]
     steps[level, WIDTH] = places[node, COUNT]
     steps[level, OWN] = places[own, RANK]

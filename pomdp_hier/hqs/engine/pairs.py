@@ -2,8 +2,8 @@
 
 Which path an item takes is known before any similarity is. Items that share a stretch of their path take it together:
 their products with the sums along it are one matrix product for each group of items, and what follows is done for many
-groups at once. The groups are blocks of about a thousand items first, then the largest subtrees of a few items; within
-one of these, the products of its items with all of its nodes are one small matrix.
+groups at once. The groups are blocks of about a thousand items first, then of about a hundred, and in the end the
+largest subtrees of a few items; within one of these, the products of all items with all nodes are one small matrix.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from pomdp_hier.hqs.engine.weigh import guidance_to_first, margin_of_two
 
 __all__ = ["PairWalk", "Pairs"]
 
-SMALL_ITEMS = 32
+GROUP_ITEMS = 128, 32
 PIECE_PAIRS = 1 << 15
 LONGEST_STRETCH = 256
 
@@ -33,15 +33,16 @@ class Pairs:
 
     Attributes:
         first, second: The children in leaf order ``[n_nodes]``; 0 for a leaf.
-        tops: The largest subtrees of at most 32 items, and the leaves that are no part of one, in leaf order.
-        order: The clusters of those subtrees in preorder, one subtree after another.
+        tops: For groups of each size, the largest first: the largest subtrees of at most so many items, and the leaves
+            that are no part of one, in leaf order.
+        order: The clusters of the smallest such subtrees in preorder, one subtree after another.
         place: Where each of them stands there ``[n_nodes]``.
         ends: Where its subtree ends there ``[n_nodes]``.
     """
 
     first: Ints
     second: Ints
-    tops: Ints
+    tops: tuple[Ints, ...]
     order: Ints
     place: Ints
     ends: Ints
@@ -57,13 +58,16 @@ class Pairs:
         first, second, place, ends = np.zeros((4, tree.n_nodes), dtype=np.int64)
         first[inner] = tree.child_nodes[tree.child_offsets[inner]]
         second[inner] = tree.child_nodes[tree.child_offsets[inner] + 1]
-        small = tree.is_cluster & ((tree.sizes <= SMALL_ITEMS) | tree.is_leaf)
-        tops = np.flatnonzero(small & ~np.append(small, False)[tree.parent])
+        tops = []
+        for group_items in GROUP_ITEMS:
+            small = tree.is_cluster & ((tree.sizes <= group_items) | tree.is_leaf)
+            found = np.flatnonzero(small & ~np.append(small, False)[tree.parent])
+            tops.append(found[np.argsort(tree.starts[found])])
         order = np.flatnonzero(small)
         order = order[np.argsort(tree.starts[order] * (int(tree.height) + 2) + tree.levels[order])]
         place[order] = np.arange(len(order))
         ends[order] = np.searchsorted(tree.starts[order], tree.starts[order] + tree.sizes[order])
-        return cls(first, second, tops[np.argsort(tree.starts[tops])], order, place, ends)
+        return cls(first, second, tuple(tops), order, place, ends)
 
 
 class PairWalk(Walk):
@@ -77,9 +81,14 @@ class PairWalk(Walk):
 
     def go(self, bounds: Ints) -> None:
         """Takes all items to where their searches stop; rows from one of the bounds to the next are a block."""
-        tops, starts = self.pairs.tops, self.tree.starts
+        tree = self.tree
         self._down_together(np.searchsorted(bounds, np.arange(len(self.items)), side="right"), to_top=False)
-        self._down_together(tops[np.searchsorted(starts[tops], self.positions, side="right") - 1], to_top=True)
+        for group_items, tops in zip(GROUP_ITEMS, self.pairs.tops, strict=True):
+            top = tops[np.searchsorted(tree.starts[tops], self.positions, side="right") - 1]
+            # What is left beside large subtrees shares much of its path with its neighbours.
+            beside = tree.n_nodes + self.positions // group_items
+            self._down_together(np.where(8 * tree.sizes[top] < group_items, beside, top), to_top=False)
+        self._down_together(top, to_top=True)
         self._down_small_subtrees()
 
     # -- stretches of a path that a group of items shares -------------------------------------------------------------

@@ -96,7 +96,7 @@ def _pieces(request):
         patch.setattr(engine_numpy, "BLOCK_ITEMS", 5)
         patch.setattr(engine_numpy, "SMALL_BLOCK", 3)
         patch.setattr(walk, "PIECE_PAIRS", 12)
-        patch.setattr(pairs, "SMALL_ITEMS", 3)
+        patch.setattr(pairs, "GROUP_ITEMS", (6, 3))
         patch.setattr(pairs, "PIECE_PAIRS", 5)
         patch.setattr(pairs, "LONGEST_STRETCH", 2)
         patch.setattr(dense.DenseAffinity, "batch_items", 7)
