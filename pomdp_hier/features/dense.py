@@ -28,7 +28,7 @@ __all__ = ["DenseAffinity", "DenseBatch", "DenseKind", "finish", "multiply"]
 DenseKind = Cosine | InverseSquaredEuclidean | NegativeEuclidean
 
 _CANCELLED = 1e-3
-LARGEST = 1e150
+LARGEST = 1e140  # times itself, the number of columns and twice that of the items, all of which must stay finite
 PIECE_PAIRS = 256
 MANY_VALUES = 1 << 17  # features from which compiled code saves more than loading numba takes
 GEMM_PAIRS = 2048

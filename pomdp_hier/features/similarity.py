@@ -43,6 +43,9 @@ class Cosine:
     leave_out: bool = True
     own_singleton: float = 1.0
 
+    def __post_init__(self) -> None:
+        _check_own_singleton(self.own_singleton)
+
 
 @dataclass(frozen=True)
 class InverseSquaredEuclidean:
@@ -58,7 +61,7 @@ class InverseSquaredEuclidean:
             ``1 / epsilon``.
 
     Raises:
-        ParameterError: If epsilon is not positive.
+        ParameterError: If epsilon is not positive, or the similarity to its own singleton no finite number.
 
     >>> InverseSquaredEuclidean(mean=True)
     InverseSquaredEuclidean(epsilon=0.0001, leave_out=False, mean=True, own_singleton=None)
@@ -70,8 +73,11 @@ class InverseSquaredEuclidean:
     own_singleton: float | None = None
 
     def __post_init__(self) -> None:
-        if not (self.epsilon > 0 and np.isfinite(self.epsilon)):
-            raise ParameterError(f"epsilon is {self.epsilon}; a positive number is needed, such as the paper's 0.0001")
+        if not (1e-300 <= self.epsilon < np.inf):
+            raise ParameterError(
+                f"epsilon is {self.epsilon}; a positive number of at least 1e-300 is needed, such as the paper's 0.0001"
+            )
+        _check_own_singleton(self.own_singleton)
 
 
 @dataclass(frozen=True)
@@ -93,6 +99,9 @@ class NegativeEuclidean:
     mean: bool = False
     own_singleton: float | None = None
 
+    def __post_init__(self) -> None:
+        _check_own_singleton(self.own_singleton)
+
 
 @dataclass(frozen=True)
 class Precomputed:
@@ -108,6 +117,9 @@ class Precomputed:
     """
 
     own_singleton: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_own_singleton(self.own_singleton)
 
 
 class ClusterView:
@@ -143,6 +155,11 @@ class ClusterView:
     def centroid(self) -> npt.NDArray[np.float64]:
         """The mean of the members' rows, ``[D]``, float64."""
         return self.sum / self.size
+
+
+def _check_own_singleton(value: Any) -> None:
+    if value is not None and not (isinstance(value, int | float | np.number) and np.isfinite(value)):
+        raise ParameterError(f"own_singleton is {value!r}; expected a finite number, such as 1.0")
 
 
 CustomSimilarity: TypeAlias = Callable[[Any, ClusterView], npt.ArrayLike]

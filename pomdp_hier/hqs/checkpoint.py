@@ -9,11 +9,12 @@ import hashlib
 import json
 import os
 import re
+import sys
 import types
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,7 +26,10 @@ from pomdp_hier.errors import CheckpointError
 __all__ = ["Checkpoint", "describe", "fingerprint"]
 
 _FORMAT = "pomdp-hier checkpoint 1"
-_DEEPEST = 8
+_DEEPEST = 16
+_ABOUT_THE_TEXT = {"__module__", "__qualname__", "__doc__", "__firstlineno__", "__static_attributes__"}
+_KNOWN = sys.stdlib_module_names | {"pomdp_hier", "numpy", "scipy", "pomdp_py", "networkx"} - {"__main__"}
+_DATA = (str, bytes, bool, int, float, complex, np.generic, np.ndarray, tuple, frozenset)
 
 
 class Checkpoint:
@@ -144,6 +148,8 @@ def _parse(content: bytes, key: str, path: Path) -> tuple[dict[int, dict[str, An
                     f"{path}: belongs to a run on other data or settings (its key is {str(record.get('key'))[:12]}, "
                     f"this run's is {key[:12]}); give another path, or delete the file to start over"
                 )
+        elif "item" not in record:
+            raise CheckpointError(f"{path}: line {number + 1} holds no item; give another path, or delete the file")
         else:
             rows[int(record["item"])] = record
         good += len(line)
@@ -165,8 +171,11 @@ def fingerprint(**parts: Any) -> str:
     return digest.hexdigest()
 
 
-def describe(value: Any, depth: int = 0) -> str:
+def describe(value: Any) -> str:
     """A text that tells values of settings apart and is the same in every process: no addresses, arrays by checksum.
+
+    An object is described by its state and by the code of its class, a function by its code; both with what they take
+    from around them.
 
     Example:
         >>> class Rule:
@@ -175,45 +184,124 @@ def describe(value: Any, depth: int = 0) -> str:
         >>> describe(Rule(2)) == describe(Rule(2)), describe(Rule(2)) == describe(Rule(3))
         (True, False)
     """
-    if value is None or isinstance(value, (str, bytes, bool, int, float, complex, np.generic)):
-        return f"{type(value).__name__}:{value!r}"
-    if isinstance(value, np.ndarray):
-        return _array(value)
-    if sparse.issparse(value):
-        rows = sparse.csr_array(value)
-        return f"csr{rows.shape}:{_array(rows.indptr)}{_array(rows.indices)}{_array(rows.data)}"
-    if isinstance(value, np.random.Generator):
-        return describe(value.bit_generator.state, depth + 1)
-    if isinstance(value, types.CodeType):
-        return f"code:{value.co_code.hex()}{value.co_names}{describe(value.co_consts, depth + 1)}"
-    if depth > _DEEPEST:
-        return f"{type(value).__qualname__}:..."
-    if isinstance(value, Mapping):
-        pairs = (f"{describe(key, depth + 1)}:{describe(entry, depth + 1)}" for key, entry in value.items())
-        return "{" + ",".join(sorted(pairs)) + "}"
-    if isinstance(value, (set, frozenset)):
-        return "{" + ",".join(sorted(describe(entry, depth + 1) for entry in value)) + "}"
-    if isinstance(value, (list, tuple)):
-        return "[" + ",".join(describe(entry, depth + 1) for entry in value) + "]"
-    if isinstance(value, types.FunctionType):
-        cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        inside = [value.__code__, value.__defaults__, value.__kwdefaults__, cells]
-        return f"{value.__module__}.{value.__qualname__}{describe(inside, depth + 1)}"
-    if isinstance(value, type):
-        return f"{value.__module__}.{value.__qualname__}"
-    kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    if isinstance(value, partial):
-        return f"{kind}{describe([value.func, value.args, value.keywords], depth + 1)}"
-    # What an object says of itself when it is pickled leaves out what it has only remembered.
-    if "__reduce__" in vars(type(value)):
-        return f"{kind}{describe(value.__reduce__(), depth + 1)}"
-    state = value.__getstate__() if hasattr(value, "__dict__") else None
-    if state:
-        return f"{kind}{describe(state, depth + 1)}"
-    return f"{kind}:{re.sub(r'0x[0-9a-fA-F]+', '', repr(value))}"
+    return _Describer().text(value)
 
 
-def _array(array: np.ndarray[Any, Any]) -> str:
-    if array.dtype == object:
-        return f"array{array.shape}:{describe(array.ravel().tolist())}"
-    return f"array{array.shape}{array.dtype.str}:{hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()}"
+class _Describer:
+    """Describes a value; of a function or class that comes again, the name is enough."""
+
+    def __init__(self) -> None:
+        self._seen: set[Any] = set()
+        self._within: list[Any] = []
+
+    def text(self, value: Any, depth: int = 0) -> str:
+        """What `describe` returns."""
+        if value is None or isinstance(value, (str, bytes, bool, int, float, complex, np.generic)):
+            return f"{type(value).__name__}:{value!r}"
+        if isinstance(value, np.ndarray):
+            return self._array(value, depth)
+        if sparse.issparse(value):
+            rows = sparse.csr_array(value)
+            return f"csr{rows.shape}:{self._inside([rows.indptr, rows.indices, rows.data], depth)}"
+        if isinstance(value, np.random.Generator):
+            return self.text(value.bit_generator.state, depth + 1)
+        if isinstance(value, types.CodeType):
+            return f"code:{value.co_code.hex()}{value.co_names}{self.text(value.co_consts, depth + 1)}"
+        if depth > _DEEPEST:
+            return f"{type(value).__qualname__}:..."
+        if isinstance(value, Mapping):
+            pairs = (f"{self.text(key, depth + 1)}:{self.text(entry, depth + 1)}" for key, entry in value.items())
+            return "{" + ",".join(sorted(pairs)) + "}"
+        if isinstance(value, (set, frozenset)):
+            return "{" + ",".join(sorted(self.text(entry, depth + 1) for entry in value)) + "}"
+        if isinstance(value, (list, tuple)):
+            return self._inside(value, depth)
+        if isinstance(value, types.FunctionType):
+            return self._function(value, depth)
+        if isinstance(value, type):
+            return self._class(value, depth)
+        if isinstance(value, types.MethodType):
+            return self._inside([value.__func__, value.__self__], depth)
+        if any(value is outer for outer in self._within):
+            return f"{type(value).__qualname__}:around"
+        self._within.append(value)
+        told = self._object(value, depth)
+        self._within.pop()
+        return told
+
+    def _inside(self, values: Iterable[Any], depth: int) -> str:
+        return "[" + ",".join(self.text(value, depth + 1) for value in values) + "]"
+
+    def _array(self, array: np.ndarray[Any, Any], depth: int) -> str:
+        if array.dtype == object:
+            return f"array{array.shape}:{self.text(array.ravel().tolist(), depth + 1)}"
+        return f"array{array.shape}{array.dtype.str}:{hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()}"
+
+    def _function(self, function: types.FunctionType, depth: int) -> str:
+        name = f"{function.__module__}.{function.__qualname__}"
+        if function in self._seen:
+            return name
+        self._seen.add(function)
+        cells = [_content(cell) for cell in function.__closure__ or ()]
+        around = {
+            name: function.__globals__[name] for name in _names(function.__code__) if name in function.__globals__
+        }
+        told = {name: entry for name, entry in around.items() if _tells(entry)}
+        inside = [function.__code__, function.__defaults__, function.__kwdefaults__, cells, told]
+        return name + self._inside(inside, depth)
+
+    def _class(self, kind: type, depth: int) -> str:
+        """The class's name, and, if it is a user's, its attributes and those of the classes it comes from."""
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        if kind in self._seen or not _tells(kind):
+            return name
+        self._seen.add(kind)
+        attributes = {key: _bare(entry) for key, entry in vars(kind).items() if key not in _ABOUT_THE_TEXT}
+        told = {key: entry for key, entry in attributes.items() if _tells(entry)}
+        return name + self._inside([told, kind.__bases__], depth)
+
+    def _object(self, value: Any, depth: int) -> str:
+        kind = self._class(type(value), depth)
+        if isinstance(value, partial):
+            return kind + self._inside([value.func, value.args, value.keywords], depth)
+        # What an object says of itself when it is pickled leaves out what it has only remembered.
+        if "__reduce__" in vars(type(value)):
+            return kind + self.text(value.__reduce__(), depth + 1)
+        state = value.__getstate__() if hasattr(value, "__dict__") or hasattr(type(value), "__slots__") else None
+        if state:
+            return kind + self.text(state, depth + 1)
+        return f"{kind}:{re.sub(r'0x[0-9a-fA-F]+', '', repr(value))}"
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not filled yet
+        return None
+
+
+def _names(code: types.CodeType) -> set[str]:
+    """The global names that a function's code uses, and those of the functions written inside of it."""
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return set(code.co_names).union(*map(_names, inner))
+
+
+def _bare(attribute: Any) -> Any:
+    """The function behind a class's attribute."""
+    if isinstance(attribute, (staticmethod, classmethod)):
+        return attribute.__func__
+    if isinstance(attribute, cached_property):
+        return attribute.func
+    return attribute.fget if isinstance(attribute, property) else attribute
+
+
+def _tells(value: Any) -> bool:
+    """Whether a value is a part of the settings: data that stays as it is, or code that comes with no library.
+
+    Dicts, lists and sets beside the code may be what a run remembers, and are left out.
+    """
+    if isinstance(value, _DATA):
+        return True
+    if isinstance(value, (types.FunctionType, type)):
+        return (value.__module__ or "").partition(".")[0] not in _KNOWN
+    return False

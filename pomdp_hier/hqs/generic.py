@@ -223,6 +223,7 @@ class _Job:
             X=self.X if hasattr(self.X, "dtype") else np.asarray(self.X),
             parent=self.hierarchy.parent,
             n_items=self.hierarchy.n_items,
+            is_cluster=self.hierarchy.is_cluster,
             model=self.model,
             policy=self.policy.seeded(0) if draws else self.policy,  # type: ignore[attr-defined]
             updater=self.updater,

@@ -2,11 +2,14 @@
 
 from typing import Any
 
+import numpy as np
+
+from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hqs.engine.rules import Tie
 from pomdp_hier.hqs.reward import Reward
 
-__all__ = ["named", "record"]
+__all__ = ["check_flag", "named", "record"]
 
 
 def record(
@@ -29,3 +32,13 @@ def named(setting: Any) -> str:
     if isinstance(setting, str):
         return setting
     return getattr(setting, "__name__", None) or repr(setting)
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raises unless the value is True or False.
+
+    Raises:
+        ParameterError: It is something else, such as a word.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise ParameterError(f"{name} is {value!r}; expected True or False")

@@ -17,6 +17,8 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Reward: TypeAlias = Callable[[int, int], float]
 """``reward(size, n_items)``: must not grow with the size, and stay above -1, what a miss costs."""
 
+LARGEST = 1e100  # whose sum over all items, and its square, are finite
+
 
 def paper_reward(size: npt.ArrayLike, n_items: int) -> Floats:
     """Returns ``r(c) = 1 - (exp(|c|/N) - 1) / (e - 1)`` of clusters of these sizes: 0 at the root, near 1 for an item.
@@ -53,7 +55,7 @@ def node_rewards(hierarchy: Hierarchy, reward: Reward | None = None) -> NodeRewa
         reward: ``reward(size, n_items)``; None for the paper's.
 
     Raises:
-        ParameterError: If the reward is not a finite number above -1, or grows with the size.
+        ParameterError: If the reward is no function, not a finite number above -1, or grows with the size.
 
     >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
     >>> node_rewards(tree, lambda size, n_items: 1 - size / n_items).rise
@@ -69,6 +71,8 @@ def node_rewards(hierarchy: Hierarchy, reward: Reward | None = None) -> NodeRewa
         values = paper_reward(sizes, n_items)
         rise = np.exp(sizes / n_items) * np.expm1((above - sizes) / n_items) / np.expm1(1.0)
     else:
+        if not callable(reward):
+            raise ParameterError(f"reward is {reward!r}; expected a function, reward(size, n_items), or None")
         unique, index = np.unique(sizes, return_inverse=True)
         by_size = np.array([float(reward(int(size), n_items)) for size in unique])
         _check_decreasing(unique, by_size)
@@ -78,11 +82,11 @@ def node_rewards(hierarchy: Hierarchy, reward: Reward | None = None) -> NodeRewa
 
 
 def _check_decreasing(sizes: npt.NDArray[np.int64], rewards: Floats) -> None:
-    wrong = np.flatnonzero(~(np.isfinite(rewards) & (rewards > -1)))
+    wrong = np.flatnonzero(~((rewards <= LARGEST) & (rewards > -1)))
     if len(wrong):
         raise ParameterError(
-            f"the reward of a cluster of {sizes[wrong[0]]} item(s) is {rewards[wrong[0]]}; it must be a finite number "
-            "above -1, the reward of a miss"
+            f"the reward of a cluster of {sizes[wrong[0]]} item(s) is {rewards[wrong[0]]}; it must be a number above "
+            f"-1, the reward of a miss, and at most {LARGEST:g}"
         )
     wrong = np.flatnonzero(np.diff(rewards) > 0)
     if len(wrong):

@@ -103,8 +103,9 @@ def sampling_plan(
         raise ParameterError(
             f"sample_size is {sample_size} and target_error {target_error}; give one, the other follows from it"
         )
-    if target_error is not None and not (target_error > 0 and math.isfinite(target_error)):
-        raise ParameterError(f"target_error is {target_error}; expected a positive half-width, such as 0.01")
+    number = isinstance(target_error, int | float | np.number) and not isinstance(target_error, bool)
+    if target_error is not None and not (number and 0 < target_error < math.inf):
+        raise ParameterError(f"target_error is {target_error!r}; expected a positive half-width, such as 0.01")
     seed: Any = np.random.SeedSequence().entropy if random_state is None else random_state
     try:
         random = np.random.default_rng(seed)
@@ -152,7 +153,7 @@ def _number(sample_size: float, n_items: int) -> int:
     if isinstance(sample_size, int | np.integer) and not isinstance(sample_size, bool):
         if 1 <= sample_size <= n_items:
             return int(sample_size)
-    elif isinstance(sample_size, float) and 0 < sample_size <= 1:
+    elif isinstance(sample_size, float | np.floating) and 0 < sample_size <= 1:
         return min(n_items, max(2, round(sample_size * n_items)))  # one item would say nothing about the error
     raise ParameterError(
         f"sample_size is {sample_size!r}; expected a whole number of items from 1 to {n_items}, or a fraction of them "

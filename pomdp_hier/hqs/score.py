@@ -19,7 +19,7 @@ from pomdp_hier.hqs.engine.choice import choose_engine, run_engine
 from pomdp_hier.hqs.engine.rules import Tie, as_rule
 from pomdp_hier.hqs.engine.task import Stops, Task
 from pomdp_hier.hqs.guidance import check_temperature, temperatures
-from pomdp_hier.hqs.record import named, record
+from pomdp_hier.hqs.record import check_flag, named, record
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import NodeRewards, Reward, node_rewards
 from pomdp_hier.hqs.sample import Sampling
@@ -107,7 +107,8 @@ def evaluate(
         policy: ``"one-step"`` (the paper's), ``"optimal"`` (of the agent's model), ``"descend"``, ``"search-root"``,
             ``"clairvoyant"`` (the best stop in hindsight), ``LookAhead(depth)``, a ``StoppingRule`` or a ``Policy``.
         reward: ``reward(size, n_items)``, not growing with the size; None for the paper's.
-        enter_own_singleton: Whether the search for x may step into a cluster that holds x alone.
+        enter_own_singleton: Whether the search for x may step into x itself, where the tree has it as a leaf cluster of
+            its own. (A one-item cluster with a node number of its own is a cluster like any other.)
         engine: ``"auto"``, ``"numpy"``, ``"numba"``, or ``"generic"``, which plans each item's POMDP.
         threads: Threads for numba, None for one per usable CPU; the result is the same to the last bit.
         progress: Whether to show a progress bar on stderr.
@@ -138,8 +139,9 @@ def evaluate(
         delta = float(resolve_delta(X, hierarchy, {"delta": delta, **of_model})[0]["delta"])
         calibration = {"delta_from": "calibrated"}
     check_temperature(delta, nu)
-    if threads is not None and threads < 1:
-        raise ParameterError(f"threads is {threads}; at least 1 is needed, or None for one per usable CPU")
+    if threads is not None and (not isinstance(threads, int | np.integer) or threads < 1):
+        raise ParameterError(f"threads is {threads!r}; at least 1 is needed, or None for one per usable CPU")
+    check_flag("enter_own_singleton", enter_own_singleton)
     rule = as_rule(policy, tie)
     plan = sampling_plan(hierarchy, sample_size, sampling, random_state, target_error)
     if engine == "generic" or rule is None:

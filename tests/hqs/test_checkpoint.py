@@ -10,10 +10,12 @@ import pytest
 from scipy import sparse
 
 from pomdp_hier.errors import CheckpointError
+from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs import checkpoint as module
 from pomdp_hier.hqs.checkpoint import Checkpoint, describe, fingerprint
 from pomdp_hier.hqs.model import three_node
 from pomdp_hier.hqs.policies import OptimalSearch
+from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.planning import RTBSS, OptimalPolicy, QMDPPolicy
 
 ROWS = [{"item": i, "value": 0.1 * i - 1 / 3, "node": i + 7} for i in range(5)]
@@ -181,3 +183,73 @@ def test_what_a_planner_remembers_is_no_part_of_it():
         assert describe(pickle.loads(pickle.dumps(policy))) == before
     assert describe(RTBSS(2)) != describe(RTBSS(3))
     assert describe(OptimalSearch("search")) != describe(OptimalSearch("descend"))
+
+
+def bold(level):
+    class Bold:
+        def descend(self, eta, sizes, rewards, level_):
+            return eta.max(axis=1) > level
+
+    return Bold()
+
+
+class Slotted:
+    __slots__ = ("level",)
+
+    def __init__(self, level):
+        self.level = level
+
+
+LEVEL = 0.5
+
+
+class Global:
+    def descend(self, eta, sizes, rewards, level):
+        return helper(eta) > LEVEL
+
+
+def helper(eta):
+    return eta.max(axis=1)
+
+
+def test_what_a_policy_does_is_a_part_of_it(monkeypatch):
+    assert describe(bold(0.1)) == describe(bold(0.1)) != describe(bold(0.9))
+    assert describe(Slotted(0.1)) == describe(Slotted(0.1)) != describe(Slotted(0.9))
+    before = describe(Global())
+    monkeypatch.setattr(sys.modules[__name__], "LEVEL", 0.9)
+    changed = describe(Global())
+    monkeypatch.setattr(sys.modules[__name__], "helper", lambda eta: eta.min(axis=1))
+    assert len({before, changed, describe(Global())}) == 3
+    other = type("Global", (), {"descend": Slotted.__init__, "__module__": __name__, "__qualname__": "Global"})
+    assert describe(other()) != describe(Global())
+
+
+def test_what_refers_to_itself_is_described_once():
+    class Chained:
+        def again(self):
+            return again(self.chain)
+
+    def again(chain):
+        return chain.again()
+
+    first, second = Chained(), Chained()
+    first.chain, second.chain = second, first
+    assert describe(first) == describe(second)
+
+
+def test_a_checkpoint_of_the_same_lists_with_other_leaf_clusters_is_refused(tmp_path):
+    X, lists = np.random.default_rng(0).normal(size=(8, 3)), [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    whole, alone = (Hierarchy.from_children(lists, 8, singletons=singletons) for singletons in (False, True))
+    settings = {"engine": "generic", "policy": "descend", "checkpoint": tmp_path / "run"}
+    evaluate(X, whole, **settings)
+    with pytest.raises(CheckpointError, match="other data or settings"):
+        evaluate(X, alone, **settings)
+
+
+def test_a_line_without_an_item_is_refused(tmp_path):
+    path = tmp_path / "run"
+    with Checkpoint.open(path, "abc"):
+        header = path.read_bytes()
+    path.write_bytes(header + header)
+    with pytest.raises(CheckpointError, match="line 2 holds no item"), Checkpoint.open(path, "abc"):
+        pass

@@ -231,6 +231,7 @@ def test_a_fraction_gives_two_items_at_least():
     assert evaluate(X, tree, sample_size=0.001).n_sampled == 2
     assert evaluate(X, tree, sample_size=1.0).n_sampled == tree.n_items
     assert -1 <= hqs_score(X, tree, sample_size=0.5) <= 1
+    assert evaluate(X, tree, sample_size=np.float32(0.5)).n_sampled == evaluate(X, tree, sample_size=0.5).n_sampled
 
 
 @pytest.mark.parametrize(
@@ -244,6 +245,8 @@ def test_a_fraction_gives_two_items_at_least():
         ({"sample_size": 5, "sampling": "cluster"}, "sampling is 'cluster'"),
         ({"sample_size": 5, "target_error": 0.1}, "give one, the other follows"),
         ({"target_error": 0.0}, "target_error is 0.0; expected a positive half-width"),
+        ({"target_error": "0.1"}, "target_error is '0.1'; expected a positive half-width"),
+        ({"target_error": True}, "target_error is True"),
         ({"sample_size": 5, "random_state": -1}, "random_state is -1"),
         ({"sample_size": 5, "random_state": "now"}, "random_state is 'now'"),
     ],

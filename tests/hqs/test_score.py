@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean, Precomputed
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.calibrate import calibrate_delta
 from pomdp_hier.hqs.engine import choice as engine
@@ -224,6 +225,10 @@ def test_a_temperature_that_overflows_is_the_uniform_limit():
         ({"delta": 0}, "delta is 0"),
         ({"nu": 0.5}, "nu is 0.5"),
         ({"threads": 0}, "threads is 0"),
+        ({"threads": "2"}, "threads is '2'"),
+        ({"reward": 3}, "reward is 3; expected a function"),
+        ({"reward": lambda size, n_items: 1e308}, r"at most 1e\+100"),
+        ({"enter_own_singleton": "no"}, "enter_own_singleton is 'no'; expected True or False"),
         ({"engine": "numba", "policy": Bold()}, "engine='numba' runs the built-in"),
         ({"engine": "numba", "similarity": "precomputed"}, "engine='numba' runs the built-in"),
     ],
@@ -233,6 +238,11 @@ def test_settings_that_are_refused(settings, said):
         evaluate(SHOP.similarity, SHOP.hierarchies["A"], **settings)
     with pytest.raises(ParameterError, match="depth is 0"):
         LookAhead(0)
+    for kind in (Cosine, InverseSquaredEuclidean, NegativeEuclidean, Precomputed):
+        with pytest.raises(ParameterError, match="own_singleton is nan"):
+            kind(own_singleton=float("nan"))
+    with pytest.raises(ParameterError, match="epsilon is 5e-324"):
+        InverseSquaredEuclidean(epsilon=5e-324)
 
 
 def test_numba_is_chosen_by_itself_and_missed_politely(monkeypatch):
@@ -284,3 +294,28 @@ def test_a_calibrated_temperature_is_told(engine):
     assert found.score == evaluate(X, tree, delta=delta, engine=engine).score
     with pytest.raises(ParameterError, match="'calibrated'"):
         evaluate(X, tree, delta="best", engine=engine)
+
+
+@pytest.mark.parametrize("policy", ["one-step", "optimal"])
+def test_where_smaller_clusters_are_worth_no_more_a_step_is_a_loss_however_small(policy):
+    tree, X = dendrogram(300)
+    for delta in (0.001, 0.02):
+        for name in ("numpy", "numba"):
+            result = evaluate(X, tree, reward=lambda size, n_items: 0.5, engine=name, policy=policy, delta=delta)
+            assert result.stop_levels.max() == 0
+        steps = [
+            evaluate(X, tree, reward=lambda size, n_items: float(size <= 5), engine=name, policy=policy, delta=delta)
+            for name in ("numpy", "numba")
+        ]
+        np.testing.assert_array_equal(steps[0].stop_nodes, steps[1].stop_nodes)
+
+
+@pytest.mark.parametrize("name", ["numpy", "numba"])
+def test_the_largest_features_that_are_allowed_do_not_overflow(name):
+    n_items = 4_000
+    X = np.where(np.arange(n_items)[:, None] < n_items // 2, 1e140, -1e140) * np.ones((n_items, 8))
+    halves = [list(range(n_items // 2)), list(range(n_items // 2, n_items)), [n_items, n_items + 1]]
+    tree = Hierarchy.from_children(halves, n_items)
+    result = evaluate(X, tree, similarity="negative_euclidean", delta=1e140, engine=name)
+    small = evaluate(X / 1e140, tree, similarity="negative_euclidean", delta=1.0, engine=name)
+    np.testing.assert_allclose(result.values, small.values, atol=1e-12)

@@ -37,7 +37,7 @@ from pomdp_hier.hqs.engine.on_numpy import blocks
 from pomdp_hier.hqs.engine.rules import LookAhead, Tie, as_rule
 from pomdp_hier.hqs.engine.task import Stops, Task
 from pomdp_hier.hqs.guidance import check_temperature, temperatures
-from pomdp_hier.hqs.record import record
+from pomdp_hier.hqs.record import check_flag, record
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import NodeRewards, Reward, node_rewards
 from pomdp_hier.hqs.score import as_result
@@ -95,8 +95,11 @@ def evaluate_distributed(
     HQSResult(score=0.622188, 4 items)
     """
     check_temperature(delta, nu)
-    if partition_items < 1:
-        raise ParameterError(f"partition_items is {partition_items}; expected at least 1, such as 100000")
+    check_flag("enter_own_singleton", enter_own_singleton)
+    if not isinstance(partition_items, int | np.integer) or partition_items < 1:
+        raise ParameterError(
+            f"partition_items is {partition_items!r}; expected a whole number of at least 1, such as 100000"
+        )
     kind = as_similarity(similarity)
     if not isinstance(kind, Cosine | InverseSquaredEuclidean | NegativeEuclidean):
         raise ParameterError(
@@ -358,7 +361,14 @@ def _runner(client: Any) -> Iterator[_Runner]:
     # A partition's tree goes out once, to where it is needed: Dask's advice to scatter it is the slower way.
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
         if isinstance(client, str):
-            with distributed.Client(client, set_as_default=False) as connected:
+            try:
+                distributed.comm.get_address_host_port(client)  # a client that cannot parse it waits a minute to close
+                connected = distributed.Client(client, set_as_default=False)
+            except (OSError, ValueError) as error:
+                raise ParameterError(
+                    f"client: no scheduler answers at {client!r} ({error}); give an address such as tcp://host:8786"
+                ) from error
+            with connected:
                 yield _OnDask(connected)
         elif isinstance(client, distributed.Client):
             yield _OnDask(client)

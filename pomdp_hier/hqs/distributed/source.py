@@ -1,6 +1,7 @@
 """Features that lie outside this process, read by row ranges: a Dask array, Parquet files, a folder of ``.npy``."""
 
 import os
+import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -42,7 +43,7 @@ def as_source(features: Any, id_column: str | None = None) -> Source:
 
     Args:
         features: A Dask array ``[N, D]``, or a path: a Parquet file or folder, a ``.npy`` file or a folder of them;
-            the files of a folder follow one another by name.
+            the files of a folder follow one another by name, numbers in the names by their value (2 before 10).
         id_column: The Parquet column of ids, by default the one called ``id``, ``item`` or ``item_id``.
 
     Raises:
@@ -51,10 +52,14 @@ def as_source(features: Any, id_column: str | None = None) -> Source:
     """
     if isinstance(features, str | os.PathLike):
         path = Path(features)
-        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        files = sorted(path.iterdir(), key=_by_number) if path.is_dir() else [path]
         if tables := [file for file in files if file.suffix.lower() in (".parquet", ".pq")]:
             return _ParquetSource.of(tables, id_column)
         if arrays := [file for file in files if file.suffix.lower() == ".npy"]:
+            if id_column is not None:
+                raise FeatureError(
+                    f"id_column is {id_column!r}, but {path} holds no named columns; leave id_column out"
+                )
             return _NpySource.of(arrays)
         raise FeatureError(
             f"{path}: expected a .parquet or .npy file, or a folder of such files; write the features as one of them"
@@ -71,6 +76,12 @@ def as_source(features: Any, id_column: str | None = None) -> Source:
         f"features are a {type(features).__name__}; expected a Dask array (dask.array.from_array makes one), or the "
         "path of Parquet or .npy files"
     )
+
+
+def _by_number(path: Path) -> list[tuple[bool, int, str]]:
+    """A file's place among others: Dask and others number their parts without leading zeros."""
+    parts = re.split(r"(\d+)", path.name)
+    return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
 
 
 def common_type(dtypes: Sequence[np.dtype[Any]], name: str) -> np.dtype[Any]:
@@ -172,6 +183,13 @@ class _ParquetSource(_Files):
     @classmethod
     def of(cls, paths: Sequence[Path], id_column: str | None) -> "_ParquetSource":
         parquet = _pyarrow_parquet()
+        for path in paths:
+            try:
+                parquet.read_metadata(path)
+            except (OSError, ValueError) as error:  # pyarrow's own errors are both
+                raise FeatureError(
+                    f"{path}: no readable Parquet file ({error}); write it again, or leave it out"
+                ) from error
         schema = parquet.read_schema(paths[0])
         names = list(schema.names)
         position = _delimited.id_position(names, str(paths[0]), id_column)

@@ -26,7 +26,10 @@ from pomdp_hier.hqs.engine.at_node import (
 )
 from pomdp_hier.hqs.engine.on_path import OWN_WORTH, Path, follow, lay, weigh_step
 
-__all__ = ["descend_all", "plan_all"]
+__all__ = ["SOURCES", "descend_all", "plan_all"]
+
+SOURCES = "75c8a1b05312e96a263d2e9b8301af35ba6254ab95bae514ae6068e2aa308b06"
+"""SHA-256 of ``at_node.py`` and ``on_path.py``: numba keeps compiled code while the text of this file is the same."""
 
 
 @compiled

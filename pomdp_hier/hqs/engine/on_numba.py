@@ -20,6 +20,7 @@ from pomdp_hier.hqs.engine.task import Advance, Stops, Task
 __all__ = ["run"]
 
 PIECE_ITEMS = 4096
+PIECE_STEPS = 1 << 20
 _WITHOUT_END = 1 << 40
 
 Kernel = Callable[[Ints, Any, Any], None]
@@ -36,14 +37,17 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
     kernel = _kernel(task)
     order = np.argsort(tree.starts[items], kind="stable")
 
+    # Down a tree of thousands of levels a piece takes long, and whoever stops the run waits for it.
+    size = max(1, min(PIECE_ITEMS, PIECE_STEPS // (int(tree.height) + 1)))
+
     def work(low: int) -> int:
-        part = order[low : low + PIECE_ITEMS]
+        part = order[low : low + size]
         where, chance = np.empty(len(part), dtype=np.int64), np.empty(len(part))
         kernel(items[part], where, chance)
         nodes[part], probabilities[part] = where, chance
         return len(part)
 
-    lows = range(0, len(items), PIECE_ITEMS)
+    lows = range(0, len(items), size)
     workers = min(task.threads or _usable_cpus(), len(lows))
     if workers <= 1:
         for low in lows:

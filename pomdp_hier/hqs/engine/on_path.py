@@ -80,13 +80,16 @@ def lay(forest: Forest, options: Options, path: Path, level: Any) -> None:
     """Writes down the step from this level on; those above are there.
 
     The children's sums add up to the node's, so that one dot product, the largest child's, is what the others leave of
-    the node's own. Its rounding error is that of ``drift`` summed unit vectors more; as long as that is at most DRIFTS
-    for each item of the child, and so for the mean, the child's own product is not needed.
+    the node's own. Each product taken off may add the rounding of the whole, that of as many unit vectors as the node
+    has items: ``drift``. As long as that is at most DRIFTS for each item of the child, and so for the mean, the child's
+    own product is not needed.
     """
     places, worths, steps, numbers = forest.places, forest.worths, path.steps, path.worths
     node, own = path.nodes[level], path.nodes[level + 1]
     first, largest = places[node, FIRST], places[node, LARGEST]
-    drift = np.int64(places[node, SIZE]) + (steps[level - 1, DRIFT] if level > 0 else UNKNOWN)
+    drift = np.int64(places[node, SIZE]) * (places[node, COUNT] - 1) + (
+        steps[level - 1, DRIFT] if level > 0 else UNKNOWN
+    )
     most = np.int64(places[forest.child_nodes[first + largest], SIZE])
     derived = options.kind == COSINE and drift <= DRIFTS * most
     other = forest.child_nodes[first + (1 if places[own, RANK] == 0 and places[node, COUNT] == 2 else 0)]

@@ -251,9 +251,9 @@ class PairWalk(Walk):
         near = batch.similarities(products, rows, own, True, spread)
         far = batch.similarities(rest, rows, other, False, spread)
         temperature = spread(task.temperatures[self.tree.levels[node]])
-        eta = guidance_to_first(near, far, temperature)
+        eta, odds = guidance_to_first(near, far, temperature)
         if not isinstance(rule, LookAhead):
             return eta, np.zeros(eta.shape, dtype=bool)
         reward, rise = task.rewards.reward, task.rewards.rise
-        margin = margin_of_two(eta, spread(1.0 + reward[node]), spread(rise[own]), spread(rise[other]))
+        margin = margin_of_two(eta, odds, spread(1.0 + reward[node]), spread(rise[own]), spread(rise[other]))
         return eta, margin < 0 if rule.tie == "descend" else margin <= 0

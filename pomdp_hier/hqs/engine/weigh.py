@@ -44,8 +44,8 @@ def weigh(
 
     rewards = task.rewards
     eta = similarities
-    eta -= spread(fold(np.maximum, eta))
-    with np.errstate(over="ignore"):  # towards -inf, at temperatures near 0
+    with np.errstate(over="ignore"):  # towards -inf, at temperatures near 0 or similarities without end
+        eta -= spread(fold(np.maximum, eta))
         eta /= tall(spread(task.temperatures[task.hierarchy.levels[nodes]]))
     np.exp(eta, out=eta)
     eta /= spread(fold(np.add, eta))
@@ -57,19 +57,25 @@ def weigh(
     return eta, fold(np.add, terms)
 
 
-def guidance_to_first(near: Floats, far: Floats, temperature: Floats) -> Floats:
-    """Returns ``eta`` of the first of two children, ``1 / (1 + exp((far - near) / temperature))``; uses up both."""
-    far -= near
-    with np.errstate(over="ignore"):  # towards 0
-        far /= temperature
-        np.exp(far, out=far)
-    far += 1.0
-    return np.divide(1.0, far, out=far)
+def guidance_to_first(near: Floats, far: Floats, temperature: Floats) -> tuple[Floats, Floats]:
+    """Returns ``eta`` of the first of two children, ``1 / (1 + odds)``, and the odds of the second; uses up both.
+
+    The odds are ``exp((far - near) / temperature)``. The second's guidance is ``1 / (1 + 1 / odds)``; as one minus the
+    first's it would be rounded to 0.
+    """
+    with np.errstate(over="ignore"):  # towards inf, and eta towards 0
+        odds = np.subtract(far, near, out=far)
+        odds /= temperature
+        np.exp(odds, out=odds)
+    return np.divide(1.0, 1.0 + odds, out=near), odds
 
 
-def margin_of_two(eta: Floats, worth: Floats, rise: Floats, other_rise: Floats) -> Floats:
-    """Returns the margin of :func:`weigh` at nodes with two children, for one minus whose guidance is the other's."""
-    other = 1.0 - eta
+def margin_of_two(eta: Floats, odds: Floats, worth: Floats, rise: Floats, other_rise: Floats) -> Floats:
+    """Returns the margin of :func:`weigh` at nodes with two children; uses up the odds."""
+    with np.errstate(divide="ignore", over="ignore"):  # towards 0
+        other = np.divide(1.0, odds, out=odds)
+    other += 1.0
+    np.divide(1.0, other, out=other)
     # eta (eta (r' - r) - (1 + r) (1 - eta)) for each of the two, with the small rise never added to a large number.
     margin = eta * rise
     margin -= worth * other

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.cluster.hierarchy import linkage
 
 from pomdp_hier.errors import DataWarning, FeatureError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -173,11 +174,19 @@ def test_refusals_say_what_to_do(case, folder, tmp_path):
         (ParameterError, "which may have to see all of the tree", folder, {"policy": "optimal"}),
         (ParameterError, "needs all members of a cluster in one place", folder, {"similarity": "precomputed"}),
         (ParameterError, "partition_items is 0", folder, {"partition_items": 0}),
+        (ParameterError, "partition_items is '5'", folder, {"partition_items": "5"}),
+        (ParameterError, "no scheduler answers at 'x'", folder, {"client": "x"}),
+        (FeatureError, "id_column is 'key', but", folder, {"id_column": "key"}),
         (ParameterError, "expected a distributed.Client, an address, or None", folder, {"client": 7}),
     ]
     for error, words, features, options in refused:
         with pytest.raises(error, match=words):
             evaluate_distributed(features, tree, **options)
+    broken = tmp_path / "broken.parquet"
+    broken.write_text("hello")
+    with pytest.raises(FeatureError, match="no readable Parquet file"):
+        evaluate_distributed(broken, tree)
+    broken.unlink()
     np.save(folder / "part-9.npy", X[:3, :4])
     with pytest.raises(FeatureError, match=r"part-9.npy: another number of columns"):
         evaluate_distributed(folder, tree)
@@ -222,3 +231,30 @@ def test_one_worker_gives_the_bits_of_one_process(case, folder):
     with local_cluster(1) as running:
         result = evaluate_distributed(folder, tree, client=running.scheduler_address, **options)
     np.testing.assert_array_equal(result.values, evaluate_distributed(folder, tree, **options).values)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+@pytest.mark.parametrize("policy", ["one-step", "descend"])
+@pytest.mark.parametrize("similarity", ["cosine", "inverse_sqeuclidean"])
+def test_partitions_of_a_dendrogram_give_the_bits_of_the_whole(engine, policy, similarity, tmp_path):
+    """On trees of pairs numpy takes matrix products whose shapes depend on where the tree is cut."""
+    rng = np.random.default_rng(7)
+    X = np.cumsum(rng.normal(size=(2_500, 9)), axis=0)
+    tree = Hierarchy.from_linkage(linkage(X, "average"))
+    np.save(tmp_path / "X.npy", X)
+    settings = {"engine": engine, "policy": policy, "similarity": similarity, "delta": 0.02}
+    expected = evaluate(X, tree, **settings)
+    for partition_items in (90, 700):
+        result = evaluate_distributed(tmp_path, tree, partition_items=partition_items, **settings)
+        np.testing.assert_array_equal(result.values, expected.values)
+        np.testing.assert_array_equal(result.stop_nodes, expected.stop_nodes)
+
+
+def test_parts_follow_one_another_by_their_numbers(case, tmp_path):
+    """Dask numbers its parts without leading zeros: by name alone, 10 comes before 2."""
+    import dask.array as da
+
+    X, tree = case
+    da.to_npy_stack(tmp_path, da.from_array(X, chunks=(100, 8)))
+    result = evaluate_distributed(tmp_path, tree, delta=0.1)
+    np.testing.assert_array_equal(result.values, evaluate(X, tree, delta=0.1).values)

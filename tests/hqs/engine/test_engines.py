@@ -1,7 +1,9 @@
 """The engines against the plain scorer, and against each other."""
 
+import hashlib
 import math
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -215,3 +217,11 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch):
         for run in runs[1:]:
             np.testing.assert_array_equal(run.values, runs[0].values)
             np.testing.assert_array_equal(run.stop_nodes, runs[0].stop_nodes)
+
+
+def test_code_that_numba_has_kept_is_not_older_than_what_it_was_made_from():
+    from pomdp_hier.hqs.engine import at_node, kernels, on_path
+
+    sources = b"".join(Path(module.__file__).read_bytes() for module in (at_node, on_path))
+    digest = hashlib.sha256(sources.replace(b"\r\n", b"\n")).hexdigest()
+    assert digest == kernels.SOURCES, "write this digest into kernels.py, so that numba compiles anew"
