@@ -37,8 +37,10 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
     kernel = _kernel(task)
     order = np.argsort(tree.starts[items], kind="stable")
 
-    # Down a tree of thousands of levels a piece takes long, and whoever stops the run waits for it.
-    size = max(1, min(PIECE_ITEMS, PIECE_STEPS // (int(tree.height) + 1)))
+    size = PIECE_ITEMS
+    if not isinstance(task.rule, LookAhead):
+        # To the leaves of a tree of thousands of levels a piece takes long, and whoever stops the run waits for it.
+        size = min(size, max(64, PIECE_STEPS // (int(tree.height) + 1)))
 
     def work(low: int) -> int:
         part = order[low : low + size]
