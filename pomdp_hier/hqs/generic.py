@@ -151,6 +151,9 @@ def evaluate_generic(
     A policy with ``seeded`` is given a seed an item, any other is copied for each: the result does not depend on the
     number of workers or on the order in which they finish.
 
+    Values of actions that differ by less than a few roundings count as a tie here. Under a reward that is the same for
+    clusters of several sizes, a step can lose less than that; the engine tells such a loss from a tie, and stops.
+
     Args:
         X, hierarchy, similarity, delta, nu, tie, reward, enter_own_singleton: as for `pomdp_hier.hqs.score.evaluate`.
         policy: any name or rule of the engine, a `Policy`, or a function of the belief.
