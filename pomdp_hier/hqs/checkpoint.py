@@ -5,6 +5,7 @@ its own checksum. A last line that was cut off (the process was killed, the disk
 opened again; any other damage is refused.
 """
 
+import dis
 import hashlib
 import json
 import os
@@ -243,10 +244,9 @@ class _Describer:
             return name
         self._seen.add(function)
         cells = [_content(cell) for cell in function.__closure__ or ()]
-        around = {
-            name: function.__globals__[name] for name in _names(function.__code__) if name in function.__globals__
-        }
-        told = {name: entry for name, entry in around.items() if _tells(entry)}
+        used = _names(function.__code__) - _assigned(function.__code__)
+        around = {key: function.__globals__[key] for key in used if key in function.__globals__}
+        told = {key: entry for key, entry in around.items() if _tells(entry)}
         inside = [function.__code__, function.__defaults__, function.__kwdefaults__, cells, told]
         return name + self._inside(inside, depth)
 
@@ -257,7 +257,9 @@ class _Describer:
             return name
         self._seen.add(kind)
         attributes = {key: _bare(entry) for key, entry in vars(kind).items() if key not in _ABOUT_THE_TEXT}
-        told = {key: entry for key, entry in attributes.items() if _tells(entry)}
+        codes = [entry.__code__ for entry in attributes.values() if isinstance(entry, types.FunctionType)]
+        counted = set().union(*map(_assigned, codes))
+        told = {key: entry for key, entry in attributes.items() if key not in counted and _tells(entry)}
         return name + self._inside([told, kind.__bases__], depth)
 
     def _object(self, value: Any, depth: int) -> str:
@@ -286,6 +288,13 @@ def _names(code: types.CodeType) -> set[str]:
     return set(code.co_names).union(*map(_names, inner))
 
 
+def _assigned(code: types.CodeType) -> set[str]:
+    """The attributes and globals that a function's code assigns: what a run counts or remembers, and no setting."""
+    stores = {step.argval for step in dis.get_instructions(code) if step.opname in ("STORE_ATTR", "STORE_GLOBAL")}
+    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
+    return stores.union(*map(_assigned, inner))
+
+
 def _bare(attribute: Any) -> Any:
     """The function behind a class's attribute."""
     if isinstance(attribute, (staticmethod, classmethod)):
@@ -296,9 +305,9 @@ def _bare(attribute: Any) -> Any:
 
 
 def _tells(value: Any) -> bool:
-    """Whether a value is a part of the settings: data that stays as it is, or code that comes with no library.
+    """Whether a value beside the code is a part of the settings: data, or code that comes with no library.
 
-    Dicts, lists and sets beside the code may be what a run remembers, and are left out.
+    Dicts, lists and sets are left out: they may be what a run remembers.
     """
     if isinstance(value, _DATA):
         return True

@@ -253,3 +253,22 @@ def test_a_line_without_an_item_is_refused(tmp_path):
     path.write_bytes(header + header)
     with pytest.raises(CheckpointError, match="line 2 holds no item"), Checkpoint.open(path, "abc"):
         pass
+
+
+COUNTED = 0
+
+
+def test_what_a_run_counts_is_no_part_of_it(monkeypatch):
+    class Counting:
+        asked = 0
+
+        def descend(self, eta, sizes, rewards, level):
+            global COUNTED
+            COUNTED += 1
+            Counting.asked += 1
+            return eta.max(axis=1) > 0.5
+
+    before = describe(Counting())
+    Counting().descend(np.ones((1, 1)), None, None, 0)
+    assert (COUNTED, Counting.asked) == (1, 1)
+    assert describe(Counting()) == before

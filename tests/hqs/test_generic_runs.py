@@ -42,11 +42,11 @@ class Stumbles:
     """Descends, but for a while breaks off at the given call."""
 
     calls = 0
-    breaks_at = math.inf
+    plan = {"breaks_at": math.inf}  # noqa: RUF012
 
     def decide(self, problem, belief=None, *, observation=None):
         Stumbles.calls += 1
-        if Stumbles.calls == Stumbles.breaks_at:
+        if Stumbles.calls == self.plan["breaks_at"]:
             raise InterruptedError
         return AlgorithmOne().decide(problem, belief, observation=observation)
 
@@ -56,10 +56,10 @@ def test_a_run_that_broke_off_resumes_and_ends_with_the_same_bits(tmp_path):
     options = {"policy": Stumbles(), "checkpoint": path, **GIVEN, **PAPER_TABLE}
     whole = evaluate_generic(SHOP.similarity, tree, **{**options, "checkpoint": None})
     once = Stumbles.calls
-    Stumbles.calls, Stumbles.breaks_at = 0, once // 2
+    Stumbles.calls, Stumbles.plan["breaks_at"] = 0, once // 2
     with pytest.raises(InterruptedError):
         evaluate_generic(SHOP.similarity, tree, **options)
-    Stumbles.breaks_at, Stumbles.calls = math.inf, 0
+    Stumbles.plan["breaks_at"], Stumbles.calls = math.inf, 0
     resumed = evaluate_generic(SHOP.similarity, tree, **options)
     assert Stumbles.calls < once
     assert np.array_equal(whole.values, resumed.values)
