@@ -1,5 +1,6 @@
 """Which items a node holds and which children it has, for many nodes in one array operation."""
 
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -8,7 +9,7 @@ import scipy.sparse as sp
 
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["Floats", "Ints", "children_of", "contains", "membership", "ranges"]
+__all__ = ["Floats", "Ints", "children_of", "contains", "membership", "pieces", "ranges"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -25,6 +26,19 @@ def ranges(starts: npt.ArrayLike, counts: npt.ArrayLike) -> Ints:
     total = int(ends[-1]) if len(ends) else 0
     numbers: Ints = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
     return numbers
+
+
+def pieces(work: Ints, most: int) -> Iterator[slice]:
+    """Yields slices of a list of jobs, each of about ``most`` work at the most, and of one job at the least.
+
+    >>> list(pieces(np.array([3, 3, 9, 1]), 6))
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
+    """
+    done, low = np.cumsum(work), 0
+    while low < len(work):
+        high = max(low + 1, int(np.searchsorted(done, done[low] - work[low] + most, side="right")))
+        yield slice(low, high)
+        low = high
 
 
 def membership(hierarchy: Hierarchy, nodes: npt.NDArray[np.int64]) -> sp.csr_matrix:

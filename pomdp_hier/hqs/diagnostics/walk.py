@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features.affinity import Batch, affinity
-from pomdp_hier.features.members import Floats, Ints, children_of, contains, ranges
+from pomdp_hier.features.members import Floats, Ints, children_of, contains, pieces, ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.engine.plan import Planner
 from pomdp_hier.hqs.engine.rules import AlwaysDescend, LookAhead, OneStep, SearchRoot, StoppingRule, as_rule
@@ -260,13 +260,8 @@ def first_choice(tree: Hierarchy) -> int:
 
 def _pieces(tree: Hierarchy, rows: Ints, nodes: Ints) -> Iterator[Ints]:
     """The rows in pieces that see about a million children, so that a wide node does not fill the memory."""
-    ends = np.cumsum(np.diff(tree.child_offsets)[nodes])
-    low = 0
-    while low < len(rows):
-        done = int(ends[low - 1]) if low else 0
-        high = max(low + 1, int(np.searchsorted(ends, done + _PIECE_PAIRS, side="right")))
-        yield rows[low:high]
-        low = high
+    for part in pieces(np.diff(tree.child_offsets)[nodes], _PIECE_PAIRS):
+        yield rows[part]
 
 
 def _step(tree: Hierarchy, batch: Batch, chosen: Ints, rows: Ints, nodes: Ints, level: int) -> Step:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier.features.dense import DenseAffinity, DenseBatch, multiply
-from pomdp_hier.features.members import Floats, Ints, ranges
+from pomdp_hier.features.members import Floats, Ints, pieces, ranges
 from pomdp_hier.hqs.engine.rules import AlwaysDescend, Clairvoyant, LookAhead
 from pomdp_hier.hqs.engine.task import Task
 from pomdp_hier.hqs.engine.walk import Walk
@@ -135,15 +135,10 @@ class PairWalk(Walk):
     def _take(self, rows: Ints, path: Ints, lengths: Ints, counts: Ints) -> Ints:
         """Takes each group along its path, ``lengths`` steps; returns the rows that reached its end."""
         work = lengths * (4 * counts + 2 * self.batch.rows.shape[1])
-        reached, ends = [], np.cumsum(counts)
-        low, done = 0, np.cumsum(work)
-        while low < len(counts):
-            high = int(np.searchsorted(done, done[low] - work[low] + 4 * PIECE_PAIRS, side="right"))
-            high = max(high, low + 1)
-            part = slice(low, high)
-            chosen = rows[ends[low] - counts[low] : ends[high - 1]]
+        reached, ends = [], np.append(0, np.cumsum(counts))
+        for part in pieces(work, 4 * PIECE_PAIRS):
+            chosen = rows[ends[part.start] : ends[part.stop]]
             reached.append(self._take_piece(chosen, path[: lengths[part].max(), part], lengths[part], counts[part]))
-            low = high
         return np.concatenate(reached) if reached else rows
 
     def _take_piece(self, rows: Ints, path: Ints, lengths: Ints, counts: Ints) -> Ints:
@@ -194,20 +189,16 @@ class PairWalk(Walk):
         counts = np.diff(np.append(fresh, len(rows)))
         top = self.node[rows[fresh]]
         sizes = self.pairs.ends[top] - self.pairs.place[top] - 1
-        work, ends = sizes * (counts + self.batch.rows.shape[1]), np.cumsum(counts)
-        low, done = 0, np.cumsum(work)
-        while low < len(counts):
-            high = int(np.searchsorted(done, done[low] - work[low] + 16 * PIECE_PAIRS, side="right"))
-            high = max(high, low + 1)
-            part = slice(low, high)
-            self._down_subtrees(rows[ends[low] - counts[low] : ends[high - 1]], top[part], sizes[part], counts[part])
-            low = high
+        work, ends = sizes * (counts + self.batch.rows.shape[1]), np.append(0, np.cumsum(counts))
+        for part in pieces(work, 16 * PIECE_PAIRS):
+            self._down_subtrees(rows[ends[part.start] : ends[part.stop]], top[part], sizes[part], counts[part])
 
     def _can_go_on(self, rows: Ints) -> npt.NDArray[np.bool_]:
         able: npt.NDArray[np.bool_] = ~self.tree.is_leaf[self.node[rows]]
         return able if self.task.enter_own_singleton else able & ~self._before_own_singleton(rows)
 
     def _down_subtrees(self, rows: Ints, top: Ints, sizes: Ints, counts: Ints) -> None:
+        """Takes rows to where they stop: ``counts`` of them stand at each top, below which are ``sizes`` nodes."""
         tree, pairs = self.tree, self.pairs
         vectors = self.batch.vectors(pairs.order[ranges(pairs.place[top] + 1, sizes)])
         table = np.empty(int((sizes * counts).sum()))

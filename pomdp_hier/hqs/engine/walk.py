@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier.features.dense import DenseBatch
-from pomdp_hier.features.members import Floats, Ints, children_of, contains, ranges
+from pomdp_hier.features.members import Floats, Ints, children_of, contains, pieces, ranges
 from pomdp_hier.hqs.engine.plan import Planner
 from pomdp_hier.hqs.engine.rules import AlwaysDescend, Clairvoyant, LookAhead, SearchRoot, StoppingRule
 from pomdp_hier.hqs.engine.task import Task
@@ -65,13 +65,7 @@ class Walk:
             if not self.task.enter_own_singleton:
                 rows = rows[~self._before_own_singleton(rows)]
             counts = np.diff(tree.child_offsets)[self.node[rows]]
-            ends = np.cumsum(counts)
-            low, left = 0, []
-            while low < len(rows):
-                done = ends[low - 1] if low else 0
-                high = max(low + 1, int(np.searchsorted(ends, done + PIECE_PAIRS, side="right")))
-                left.append(self._step(rows[low:high]))
-                low = high
+            left = [self._step(rows[part]) for part in pieces(counts, PIECE_PAIRS)]
             self.alive = np.concatenate(left) if left else rows
 
     def _before_own_singleton(self, rows: Ints) -> npt.NDArray[np.bool_]:
