@@ -183,14 +183,13 @@ class _ParquetSource(_Files):
     @classmethod
     def of(cls, paths: Sequence[Path], id_column: str | None) -> "_ParquetSource":
         parquet = _pyarrow_parquet()
+        told = []
         for path in paths:
             try:
-                parquet.read_metadata(path)
+                told.append(parquet.read_metadata(path))
             except (OSError, ValueError) as error:  # pyarrow's own errors are both
-                raise FeatureError(
-                    f"{path}: no readable Parquet file ({error}); write it again, or leave it out"
-                ) from error
-        schema = parquet.read_schema(paths[0])
+                raise FeatureError(f"{path}: no readable Parquet file ({error}); write it again") from error
+        schema = told[0].schema.to_arrow_schema()
         names = list(schema.names)
         position = _delimited.id_position(names, str(paths[0]), id_column)
         id_name = None if position is None else names[position]
@@ -203,8 +202,7 @@ class _ParquetSource(_Files):
             except (NotImplementedError, TypeError) as error:
                 raise FeatureError(f"{paths[0]}, column {name!r}: {kind} is not a number; leave it out") from error
         starts = [0]
-        for path in paths:
-            metadata = parquet.read_metadata(path)
+        for path, metadata in zip(paths, told, strict=True):
             if metadata.schema.to_arrow_schema().names != names:
                 raise FeatureError(f"{path}: other columns than {paths[0]}; write both with the same columns")
             starts.append(starts[-1] + metadata.num_rows)

@@ -2,7 +2,8 @@
 
 Items are taken in leaf order. With dense features, the items of a block share their path from the root down to their
 lowest common ancestor, so that several levels of that path are one matrix product; below it, and for all other
-features, the items that are still on their way go down one level together.
+features, the items that are still on their way go down one level together. Where every inner node has two children,
+:mod:`~pomdp_hier.hqs.engine.pairs` knows a faster way.
 """
 
 import numpy as np
