@@ -268,7 +268,7 @@ def beside_prototype(checkout: str, n_items: int, n_columns: int, n_sampled: int
     work = lambda: evaluate(X, tree, similarity=similarity, enter_own_singleton=False, threads=1)  # noqa: E731
     evaluated = work()
     ours = evaluated.values[items]
-    per_item = median_seconds(work, 5) / n_items
+    per_item = median_seconds(work, 25) / n_items
     return {
         "n": n_items,
         "columns": n_columns,
@@ -336,7 +336,8 @@ def main() -> int:
     parser.add_argument("--case", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.case:
-        print(json.dumps(run_case(json.loads(options.case))))
+        case = json.loads(options.case)
+        print(json.dumps(beside_prototype(**case) if "checkout" in case else run_case(case)))
         return 0
     if options.quick:
         options.sizes, options.shapes, options.threads, options.repeats = [2_000], list(SHAPES), [1], 1
@@ -345,14 +346,21 @@ def main() -> int:
           "     bare")  # fmt: skip
     results = []
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    for case in cases(options):
+
+    def figures_of(case: dict[str, Any]) -> dict[str, Any]:
         command = [sys.executable, "-m", "benchmarks.hqs_scale", "--case", json.dumps(case)]
         answer = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
-        results.append(json.loads(answer.splitlines()[-1]))
+        figures: dict[str, Any] = json.loads(answer.splitlines()[-1])
+        return figures
+
+    for case in cases(options):
+        results.append(figures_of(case))
         print(show(results[-1]), flush=True)
     prototype = None
     if options.pyhqs:
-        prototype = beside_prototype(options.pyhqs, 4_000, options.columns, 10)
+        prototype = figures_of(
+            {"checkout": options.pyhqs, "n_items": 4_000, "n_columns": options.columns, "n_sampled": 10}
+        )
         print(
             f"beside the prototype at {prototype['n']:,} items: {prototype['prototype_ms_per_item']:.1f} ms an item "
             f"against {prototype['ours_ms_per_item']:.6f} ms, {prototype['ratio']:,.0f} times; "
