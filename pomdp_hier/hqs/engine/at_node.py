@@ -36,9 +36,11 @@ __all__ = [
     "inlined",
     "mean_cosine",
     "prepare",
+    "scale_of_squares",
     "scratch",
     "share_out",
     "square_of",
+    "squared_distance",
     "weigh",
 ]
 
@@ -113,6 +115,7 @@ class Scratch(NamedTuple):
     """Room for one item on its way."""
 
     row: Any
+    beside: Any
     eta: Any
     weights: Any
     potentials: Any
@@ -124,6 +127,7 @@ def scratch(n_columns: int, longest: int, height: int) -> Scratch:
     """Returns room for rows of that many columns, lists of children that long, and that many steps ahead."""
     return Scratch(
         row=np.empty(n_columns),
+        beside=np.empty(n_columns),
         eta=np.empty(longest),
         weights=np.empty(longest),
         potentials=np.empty(longest),
@@ -178,15 +182,12 @@ def mean_cosine(options: Options, product: float, size: Any, inside: bool, squar
 
 
 @inlined
-def by_distance(table: Table, options: Options, node: int, size: Any, share: float, inside: bool, row: Any) -> Any:
-    """Returns the similarity to a cluster by the distance to its centroid, with ``share`` one over its size."""
+def squared_distance(table: Table, node: int, share: float, row: Any) -> Any:
+    """Returns the squared distance of a prepared row to a node's centroid, with ``share`` one over the node's size."""
     features, centre, sums = table.features, table.centre, table.sums
     k = node - features.shape[0]
     total = 0.0
-    if inside and size == 1:
-        if options.fixed:
-            return options.own_singleton
-    elif k < 0:
+    if k < 0:
         for d in range(row.shape[0]):
             gap = row[d] - (features[node, d] - centre[d])
             total += gap * gap
@@ -195,11 +196,22 @@ def by_distance(table: Table, options: Options, node: int, size: Any, share: flo
         for d in range(row.shape[0]):
             gap = row[d] - sums[k, d] * share
             total += gap * gap
-        if inside and options.leave_out:
-            total *= (size / (size - 1)) ** 2
-    if options.mean:
-        total /= row.shape[0]
-    return 1.0 / (total + options.epsilon) if options.kind == INVERSE else -np.sqrt(total)
+    return total
+
+
+@inlined
+def scale_of_squares(options: Options, size: Any, inside: bool, n_columns: int) -> Any:
+    """Returns what a squared distance to a cluster is multiplied with: for the item left out, and for the mean."""
+    scale = (size / (size - 1)) ** 2 if inside and options.leave_out and size > 1 else 1.0
+    return scale / n_columns if options.mean else scale
+
+
+@inlined
+def by_distance(options: Options, square: float, size: Any, inside: bool) -> Any:
+    """Returns the similarity that a squared distance, scaled, stands for."""
+    square = 0.0 if inside and size == 1 else square
+    value = 1.0 / (square + options.epsilon) if options.kind == INVERSE else -np.sqrt(square)
+    return options.own_singleton if inside and size == 1 and options.fixed else value
 
 
 @inlined
@@ -243,7 +255,8 @@ def weigh(
         if options.kind == COSINE:
             value = mean_cosine(options, dot(table, child, row), size, inside, square)
         else:
-            value = by_distance(table, options, child, size, forest.worths[child, SHARE], inside, row)
+            value = squared_distance(table, child, forest.worths[child, SHARE], row)
+            value = by_distance(options, value * scale_of_squares(options, size, inside, row.shape[0]), size, inside)
         eta[at + rank] = value
         top = max(top, value)
     return share_out(forest, node, top, eta, at)

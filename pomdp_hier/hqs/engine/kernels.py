@@ -28,7 +28,7 @@ from pomdp_hier.hqs.engine.on_path import OWN_WORTH, Path, follow, lay, weigh_st
 
 __all__ = ["SOURCES", "descend_all", "plan_all"]
 
-SOURCES = "75c8a1b05312e96a263d2e9b8301af35ba6254ab95bae514ae6068e2aa308b06"
+SOURCES = "92f00a058246a6b838f7149c1d6503d1ad85e4a50d466ccef5be172d7d5d605a"
 """SHA-256 of ``at_node.py`` and ``on_path.py``: numba keeps compiled code while the text of this file is the same."""
 
 
@@ -54,13 +54,15 @@ def descend_all(
         laid = min(laid, shared)
         prepare(table.features, table.scales, table.centre, options.kind, item, row)
         square = square_of(row)
-        level, probability, whole = np.int64(0), 1.0, 0.0
+        level, probability, whole, drift = np.int64(0), 1.0, 0.0, np.inf
         best_level, best_probability, best = level, 1.0, 1.0 + forest.worths[forest.root, REWARD]
         while level < length:
             if level == laid:
-                lay(forest, options, path, level)
+                lay(forest, table, options, path, level, scratch.beside)
                 laid += 1
-            eta, margin, whole = weigh_step(forest, table, options, path, level, row, square, whole, scratch.eta)
+            eta, margin, whole, drift = weigh_step(
+                forest, table, options, path, level, row, square, whole, drift, scratch.eta
+            )
             if policy == 0 and (margin < 0.0 or (margin == 0.0 and not tie_descends)):
                 break
             probability *= eta
@@ -219,12 +221,14 @@ def plan_all(
         laid = min(laid, shared)
         prepare(table.features, table.scales, table.centre, options.kind, item, row)
         square = square_of(row)
-        level, probability, whole = np.int64(0), 1.0, 0.0
+        level, probability, whole, drift = np.int64(0), 1.0, 0.0, np.inf
         while level < length:
             if level == laid:
-                lay(forest, options, path, level)
+                lay(forest, table, options, path, level, scratch.beside)
                 laid += 1
-            eta, margin, whole = weigh_step(forest, table, options, path, level, row, square, whole, scratch.eta)
+            eta, margin, whole, drift = weigh_step(
+                forest, table, options, path, level, row, square, whole, drift, scratch.eta
+            )
             if not (margin > 0.0 or (margin == 0.0 and tie_descends)) and not _plans_to_descend(
                 forest,
                 table,

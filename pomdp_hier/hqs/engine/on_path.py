@@ -30,30 +30,38 @@ from pomdp_hier.hqs.engine.at_node import (
     dot,
     inlined,
     mean_cosine,
+    prepare,
+    scale_of_squares,
     share_out,
+    squared_distance,
 )
 
 __all__ = ["OWN_WORTH", "Path", "follow", "lay", "path_scratch", "weigh_step"]
 
 DRIFTS = 8  # roundings of a mean cosine that a product may gather from those above before it is made anew
 UNKNOWN = 1 << 60  # as drift: the node's own product is not known
+LEAST = -746.0  # whose exponential, and that of all below, is 0, though the library takes its time over it
+CANCELLED = 0.1  # of what a squared distance is derived from: below that, it is made anew
 
 
 class Path(NamedTuple):
     """The way down to one item; step l leads from ``nodes[l]`` to ``nodes[l + 1]``."""
 
     nodes: Any  # [height + 2]
-    steps: Any  # [height + 1, 7]: children, own child's rank, derived child's rank, drift; of two: the other, sizes
-    worths: Any  # [height + 1, 7]: temperature, 1 + reward, own child's likewise; own and other's rise, 1 / size
+    steps: Any  # [height + 1, 8]: children, own child's rank, derived child's rank, drift; of two: see below
+    worths: Any  # [height + 1, 12]: temperature, 1 + reward, own child's likewise; of two: see below
 
 
-WIDTH, OWN, DERIVED, DRIFT, OTHER, OWN_SIZE, OTHER_SIZE = range(7)
-TEMPERATURE, WORTH, OWN_WORTH, OWN_RISE, OTHER_RISE, OWN_SHARE, OTHER_SHARE = range(7)
+WIDTH, OWN, DERIVED, DRIFT = range(4)
+SMALL, LARGE, OWN_SIZE, OTHER_SIZE = range(4, 8)  # the smaller child, the larger
+TEMPERATURE, WORTH, OWN_WORTH = range(3)
+OWN_RISE, OTHER_RISE, OWN_SCALE, OTHER_SCALE, MERGE = range(3, 8)
+SMALL_COUNT, SMALL_SHARE, LARGE_COUNT, LARGE_SHARE = range(8, 12)  # sizes, and one over them
 
 
 def path_scratch(height: int) -> Path:
     """Returns room for a path, with no item on it."""
-    return Path(np.full(height + 2, -1), np.empty((height + 1, 7), np.int64), np.empty((height + 1, 7)))
+    return Path(np.full(height + 2, -1), np.empty((height + 1, 8), np.int64), np.empty((height + 1, 12)))
 
 
 @inlined
@@ -76,13 +84,23 @@ def follow(forest: Forest, item: int, path: Path, enter_own_singleton: bool) -> 
 
 
 @inlined
-def lay(forest: Forest, options: Options, path: Path, level: Any) -> None:
+def lay(forest: Forest, table: Table, options: Options, path: Path, level: Any, centroid: Any) -> None:
     """Writes down the step from this level on; those above are there.
 
     The children's sums add up to the node's, so that one dot product, the largest child's, is what the others leave of
     the node's own. Each product taken off may add the rounding of the whole, that of as many unit vectors as the node
     has items: ``drift``. As long as that is at most DRIFTS for each item of the child, and so for the mean, the child's
     own product is not needed.
+
+    For two children a and b, squared distances to the centroids add up as well (König and Huygens):
+    ``n_a d_a + n_b d_b = n d + n_a n_b / n ||m_a - m_b||**2``, whose last term, the same for all items, is laid down
+    here. How much of it cancels depends on the item, and is looked at there.
+
+    Args:
+        forest, table, options: What the search runs over.
+        path: The item's path.
+        level: The step's.
+        centroid: Room for a row.
     """
     places, worths, steps, numbers = forest.places, forest.worths, path.steps, path.worths
     node, own = path.nodes[level], path.nodes[level + 1]
@@ -90,51 +108,74 @@ def lay(forest: Forest, options: Options, path: Path, level: Any) -> None:
     drift = np.int64(places[node, SIZE]) * (places[node, COUNT] - 1) + (
         steps[level - 1, DRIFT] if level > 0 else UNKNOWN
     )
-    most = np.int64(places[forest.child_nodes[first + largest], SIZE])
-    derived = options.kind == COSINE and drift <= DRIFTS * most
-    other = forest.child_nodes[first + (1 if places[own, RANK] == 0 and places[node, COUNT] == 2 else 0)]
+    large = forest.child_nodes[first + largest]
+    derived = options.kind == COSINE and drift <= DRIFTS * np.int64(places[large, SIZE])
     steps[level, WIDTH] = places[node, COUNT]
     steps[level, OWN] = places[own, RANK]
     steps[level, DERIVED] = largest if derived else -1
     steps[level, DRIFT] = drift if derived and largest == places[own, RANK] else 0
-    steps[level, OTHER] = other
-    steps[level, OWN_SIZE], steps[level, OTHER_SIZE] = places[own, SIZE], places[other, SIZE]
     numbers[level, TEMPERATURE] = forest.temperatures[level]
     numbers[level, WORTH], numbers[level, OWN_WORTH] = 1.0 + worths[node, REWARD], 1.0 + worths[own, REWARD]
+    if places[node, COUNT] != 2:
+        return
+    small = forest.child_nodes[first + 1 - largest]
+    other = small if own == large else large
+    size, other_size = np.int64(places[own, SIZE]), np.int64(places[other, SIZE])
+    steps[level, SMALL], steps[level, LARGE] = small, large
+    steps[level, OWN_SIZE], steps[level, OTHER_SIZE] = size, other_size
     numbers[level, OWN_RISE], numbers[level, OTHER_RISE] = worths[own, RISE], worths[other, RISE]
-    numbers[level, OWN_SHARE], numbers[level, OTHER_SHARE] = worths[own, SHARE], worths[other, SHARE]
+    numbers[level, SMALL_COUNT], numbers[level, LARGE_COUNT] = places[small, SIZE], places[large, SIZE]
+    numbers[level, SMALL_SHARE], numbers[level, LARGE_SHARE] = worths[small, SHARE], worths[large, SHARE]
+    if options.kind != COSINE:
+        n_columns, yes = table.centre.shape[0], bool(size > 0)
+        numbers[level, OWN_SCALE] = scale_of_squares(options, size, yes, n_columns) / size
+        numbers[level, OTHER_SCALE] = scale_of_squares(options, other_size, not yes, n_columns) / other_size
+        k = small - table.features.shape[0]
+        if k < 0:
+            prepare(table.features, table.scales, table.centre, options.kind, small, centroid)
+        else:
+            for d in range(n_columns):
+                centroid[d] = table.sums[k, d] * numbers[level, SMALL_SHARE]
+        apart = squared_distance(table, large, numbers[level, LARGE_SHARE], centroid)
+        numbers[level, MERGE] = apart * numbers[level, SMALL_COUNT] * numbers[level, LARGE_COUNT] * worths[node, SHARE]
 
 
 @inlined
 def _weigh_two(
-    table: Table, options: Options, path: Path, level: Any, row: Any, square: float, whole: float
-) -> tuple[Any, Any, Any]:
+    table: Table, options: Options, path: Path, level: Any, row: Any, square: float, whole: float, drift: float
+) -> tuple[Any, Any, Any, Any]:
     """Does what :func:`weigh_step` does at a node with two children."""
     steps, numbers = path.steps, path.worths
-    own, other = path.nodes[level + 1], steps[level, OTHER]
-    size, other_size, derived = steps[level, OWN_SIZE], steps[level, OTHER_SIZE], steps[level, DERIVED]
+    small, large, own_large = steps[level, SMALL], steps[level, LARGE], steps[level, LARGE] == path.nodes[level + 1]
+    size, other_size = steps[level, OWN_SIZE], steps[level, OTHER_SIZE]
     yes = size > 0  # plain constants would be types of their own, and compiled for twice
     if options.kind == COSINE:
-        if derived >= 0:
-            own_first = derived != steps[level, OWN]
-            part = dot(table, own if own_first else other, row)
-            whole, rest = (part, whole - part) if own_first else (whole - part, part)
-        else:
-            whole, rest = dot(table, own, row), dot(table, other, row)
+        part = dot(table, small, row)
+        rest = whole - part if steps[level, DERIVED] >= 0 else dot(table, large, row)
+        whole, other = (rest, part) if own_large else (part, rest)
         own_value = mean_cosine(options, whole, size, yes, square)
-        other_value = mean_cosine(options, rest, other_size, not yes, square)
+        other_value = mean_cosine(options, other, other_size, not yes, square)
     else:
-        own_value = by_distance(table, options, own, size, numbers[level, OWN_SHARE], yes, row)
-        other_value = by_distance(table, options, other, other_size, numbers[level, OTHER_SHARE], not yes, row)
+        part = squared_distance(table, small, numbers[level, SMALL_SHARE], row) * numbers[level, SMALL_COUNT]
+        whole += numbers[level, MERGE]
+        drift += whole
+        rest = whole - part
+        if not rest > CANCELLED * drift:
+            rest = squared_distance(table, large, numbers[level, LARGE_SHARE], row) * numbers[level, LARGE_COUNT]
+            drift = 0.0
+        whole, other, drift = (rest, part, drift) if own_large else (part, rest, 0.0)
+        own_value = by_distance(options, whole * numbers[level, OWN_SCALE], size, yes)
+        other_value = by_distance(options, other * numbers[level, OTHER_SCALE], other_size, not yes)
     gap = own_value - other_value
-    weight = np.exp(-abs(gap) / numbers[level, TEMPERATURE]) if gap != 0.0 else 1.0
+    scaled = -abs(gap) / numbers[level, TEMPERATURE]
+    weight = 0.0 if scaled < LEAST else np.exp(scaled)
     likely = 1.0 / (1.0 + weight)
     unlikely = weight * likely
     eta, rest_eta = (likely, unlikely) if gap > 0.0 else (unlikely, likely)
     worth = numbers[level, WORTH]
     margin = eta * (eta * numbers[level, OWN_RISE] - worth * (1.0 - eta))
     margin += rest_eta * (rest_eta * numbers[level, OTHER_RISE] - worth * (1.0 - rest_eta))
-    return eta, margin, whole
+    return eta, margin, whole, drift
 
 
 @inlined
@@ -147,8 +188,9 @@ def weigh_step(
     row: Any,
     square: float,
     whole: float,
+    drift: float,
     eta: Any,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Any, Any, Any, Any]:
     """Weighs the children at the step's upper end for one item.
 
     Args:
@@ -157,14 +199,16 @@ def weigh_step(
         level: The step's.
         row: The item's prepared row.
         square: Its squared length.
-        whole: Its product with the node's sum, if that is known.
+        whole: Its product with the node's sum, if that is known; for a distance, the squared one to the node's
+            centroid, times the node's size.
+        drift: For a distance, what has been added up since a squared one was last made anew; infinite before.
         eta: Room for the guidance.
 
     Returns:
-        The guidance to the own child, the margin, and the product with the own child's sum.
+        The guidance to the own child, the margin, and the own child's whole and drift.
     """
     if path.steps[level, WIDTH] == 2:
-        return _weigh_two(table, options, path, level, row, square, whole)
+        return _weigh_two(table, options, path, level, row, square, whole, drift)
     places, worths, child_nodes = forest.places, forest.worths, forest.child_nodes
     steps = path.steps
     low, count = places[path.nodes[level], FIRST], steps[level, WIDTH]
@@ -181,8 +225,11 @@ def weigh_step(
             own_whole = product if rank == own else own_whole
             value = mean_cosine(options, product, size, rank == own, square)
         else:
-            value = by_distance(table, options, child, size, worths[child, SHARE], rank == own, row)
+            gaps = squared_distance(table, child, worths[child, SHARE], row)
+            own_whole = gaps * size if rank == own else own_whole
+            scale = scale_of_squares(options, size, rank == own, row.shape[0])
+            value = by_distance(options, gaps * scale, size, rank == own)
         eta[rank] = value
         top = max(top, value)
     margin = share_out(forest, path.nodes[level], top, eta, np.int64(0))
-    return eta[own], margin, own_whole
+    return eta[own], margin, own_whole, 0.0

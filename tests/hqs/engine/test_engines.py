@@ -201,6 +201,59 @@ def test_products_that_follow_from_those_above_stay_exact_on_deep_trees(shape, l
     assert np.abs(relative).max() < 1e-11
 
 
+def plain_path_probability(tree, X, kind, delta, item):
+    """What a search for the item that never stops finds it with, in extended precision."""
+    X, probability = X.astype(np.longdouble), np.longdouble(1.0)
+    node = item if tree.is_cluster[item] else int(tree.parent[item])
+    while node != tree.root:
+        own, node, gaps = node, int(tree.parent[node]), []
+        for child in tree.children(node):
+            gap = ((X[item] - X[tree.items(child)].mean(axis=0)) ** 2).sum()
+            size = int(tree.sizes[child])
+            leaves_out = child == own and kind.leave_out and size > 1
+            gap *= (np.longdouble(size) / (size - 1)) ** 2 if leaves_out else 1
+            gaps.append(gap * (int(child) != item))
+        gaps = np.array(gaps)
+        values = 1 / (gaps + np.longdouble(kind.epsilon)) if hasattr(kind, "epsilon") else -np.sqrt(gaps)
+        odds = np.exp((values - values[list(tree.children(node)).index(own)]) / delta)
+        probability /= odds.sum()
+    return probability
+
+
+@pytest.mark.parametrize(
+    "kind", [InverseSquaredEuclidean(1.0), NegativeEuclidean(leave_out=True)], ids=["inverse", "-"]
+)
+@pytest.mark.parametrize("data", ["noise", "nested", "far"])
+@pytest.mark.parametrize("shape", ["caterpillar", "balanced", "wide"])
+def test_distances_that_follow_from_those_above_stay_exact_on_deep_trees(shape, data, kind):
+    """The larger child's distance as what the smaller one leaves of the parent's, unless that is next to nothing."""
+    n_items, rng = 256, np.random.default_rng(0)
+    if shape == "caterpillar":
+        lists = [[0, 1, 2]] + [[k + 2, n_items + k - 1] for k in range(1, n_items - 2)]
+    else:
+        lists, width = [[2 * k, 2 * k + 1] for k in range(n_items // 2)], 2 if shape == "balanced" else 5
+        rows = list(range(n_items, n_items + len(lists)))
+        while len(rows) > 1:
+            groups = [rows[k : k + width] for k in range(0, len(rows), width)]
+            first = n_items + len(lists)
+            lists += groups
+            rows = list(range(first, first + len(groups)))
+    tree = Hierarchy.from_children(lists, n_items)
+    X = rng.standard_normal((n_items, 5))
+    if data == "nested":  # ever closer, so that what is left of the distances above is next to nothing
+        X *= 2.0 ** (-np.abs(tree.levels[tree.parent[:n_items]])[:, None] / 4)
+        X[:4] *= 1e-3
+    elif data == "far":
+        X += 1e4
+    delta = 0.02 if kind == InverseSquaredEuclidean(1.0) else 0.2
+    result = evaluate(X, tree, similarity=kind, delta=delta, policy="descend", engine="numba")
+    for item in [0, 1, 2, 3, *range(4, n_items, 7)]:
+        expected = plain_path_probability(tree, X, kind, delta, item)
+        if expected > 1e-300:
+            # 1e4 takes four digits from the features themselves, before anything is computed.
+            assert abs(result.path_probabilities[item] / expected - 1) < (1e-7 if data == "far" else 1e-11), item
+
+
 def test_the_same_bits_for_any_number_of_threads(monkeypatch):
     from pomdp_hier.hqs.engine import on_numba
 
