@@ -3,7 +3,7 @@
 Every case runs in a process of its own, so that its peak memory is its own. Times are CPU seconds, medians of the
 repeats; "peak" is what scoring adds to the resident memory of the input and the tree. "forced" descends to the leaves
 whatever happens, the worst case; "0.005" is the paper's policy at that temperature. "bare" is a hand-written kernel for
-binary trees that does nothing but dot products, softmax and decisions.
+binary trees that does nothing but dot products, softmax and decisions; ratios to it come from runs in turns.
 """
 
 import argparse
@@ -189,12 +189,39 @@ def run_case(case: dict[str, Any]) -> dict[str, Any]:
         figures |= {f"{name}_items_per_s": tree.n_items / figures[f"{name}_wall_s"], f"{name}_ns": 1e9 * cpu / visits}
     figures |= {"peak_mb": resident() - before, "process_mb": resident()}
     if case["bare"]:
-        figures["bare_cpu_s"] = bare_seconds(tree, X, close, case["repeats"])
+        figures |= in_turns(tree, close, case["repeats"])
     return figures
 
 
-def bare_seconds(tree: Hierarchy, X: np.ndarray, close: Any, repeats: int) -> float:
-    """CPU seconds of the bare kernel, forced to the leaves of a binary tree."""
+def in_turns(tree: Hierarchy, close: Any, repeats: int) -> dict[str, float]:
+    """Ratios of CPU times forced to the leaves: numpy to numba, and numba to the bare kernel.
+
+    On a shared machine one run of a second differs from the next by half. So the three take turns, and a ratio is the
+    median over pairs of runs that followed one another.
+    """
+    task = Task(
+        affinity=close,
+        rewards=node_rewards(tree),
+        temperatures=temperatures(np.arange(int(tree.height) + 1), 0.005),
+        rule=AlwaysDescend(),
+        enter_own_singleton=True,
+        threads=1,
+    )
+    everyone = np.arange(tree.n_items)
+    works = [lambda e=engine: run_engine(task, everyone, e, lambda count: None) for engine in ("numpy", "numba")]
+    works.append(bare_kernel(tree, close))
+    for work in works:
+        work()
+    times = np.array([[median_seconds(work, 1) for work in works] for _ in range(3 * repeats)])
+    return {
+        "bare_cpu_s": float(np.median(times[:, 2])),
+        "numpy_to_numba": float(np.median(times[:, 0] / times[:, 1])),
+        "numba_to_bare": float(np.median(times[:, 1] / times[:, 2])),
+    }
+
+
+def bare_kernel(tree: Hierarchy, close: Any) -> Callable[[], None]:
+    """What runs the bare kernel, forced to the leaves of a binary tree."""
     import numba
 
     @numba.njit(fastmath={"reassoc", "contract", "nsz"}, nogil=True)
@@ -226,8 +253,7 @@ def bare_seconds(tree: Hierarchy, X: np.ndarray, close: Any, repeats: int) -> fl
     right[inner] = tree.child_nodes[tree.child_offsets[inner] + 1]
     worth, stops = node_rewards(tree).reward + 1.0, np.empty(tree.n_items)
     arguments = (rows, left, right, tree.starts, tree.sizes, worth, int(tree.root), 0.005, stops)
-    bare(tree.item_order[:10], *arguments)
-    return median_seconds(lambda: bare(tree.item_order, *arguments), repeats)
+    return lambda: bare(tree.item_order, *arguments)
 
 
 PEER = """
@@ -356,6 +382,12 @@ def main() -> int:
     for case in cases(options):
         results.append(figures_of(case))
         print(show(results[-1]), flush=True)
+        if "numba_to_bare" in results[-1]:
+            print(
+                f"{'':>9} forced, in turns: numpy {results[-1]['numpy_to_numba']:.2f} times numba, "
+                f"numba {results[-1]['numba_to_bare']:.2f} times the bare kernel",
+                flush=True,
+            )
     prototype = None
     if options.pyhqs:
         prototype = figures_of(

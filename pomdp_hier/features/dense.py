@@ -214,15 +214,14 @@ class DenseBatch:
     def vectors(self, nodes: Ints) -> Floats:
         """Returns the sums of the nodes' prepared rows ``[len(nodes), D]``."""
         n_items = self._tree.n_items
-        if (nodes >= n_items).all():
-            return self._parent.sums[nodes - n_items]
+        # mode="clip" writes straight to the table, and any row for an item, whose own comes after.
         table = np.empty((len(nodes), self.rows.shape[1]))
-        inner, items = np.flatnonzero(nodes >= n_items), np.flatnonzero(nodes < n_items)
-        table[inner] = self._parent.sums[nodes[inner] - n_items]
-        near = self._rows_of(nodes[items])
-        table[items[near >= 0]] = self.rows[near[near >= 0]]
-        if (near < 0).any():
-            table[items[near < 0]] = self._parent.rows(nodes[items[near < 0]])
+        np.take(self._parent.sums, nodes - n_items, axis=0, out=table, mode="clip")
+        single = np.flatnonzero(nodes < n_items)
+        near = self._rows_of(nodes[single])
+        table[single] = self.rows[near]
+        if len(far := single[near < 0]):
+            table[far] = self._parent.rows(nodes[far])
         return table
 
     def _rows_of(self, items: Ints) -> Ints:
@@ -246,24 +245,30 @@ class DenseBatch:
             rows: The rows ``[m]``.
             nodes: The nodes.
             inside: Whether each row's item lies in its node, for all of them.
-            spread: Lays an array like ``nodes`` out like ``products``.
+            spread: Lays an array like ``nodes`` out like ``products``, or so that it broadcasts to them.
         """
-        parent, sizes = self._parent, spread(self._tree.sizes[nodes])
-        cosine = isinstance(parent.kind, Cosine)
-        if cosine and not inside:
-            products /= sizes
-            return products
-        laid_out = nodes if cosine else spread(nodes)
-        return finish(
-            parent.kind,
-            products,
-            sizes,
-            inside,
-            self.squares[rows],
-            0.0 if cosine else spread(parent.squares[nodes]),
-            self.rows.shape[1],
-            lambda at: self.rows[rows[at[-1]]] - self.vectors(laid_out[at]) / sizes[at][:, None],
-        )
+        parent, sizes = self._parent, self._tree.sizes[nodes]
+        if not isinstance(parent.kind, Cosine):
+            laid_out, sizes = (np.broadcast_to(spread(values), products.shape) for values in (nodes, sizes))
+            return finish(
+                parent.kind,
+                products,
+                sizes,
+                inside,
+                self.squares[rows],
+                spread(parent.squares[nodes]),
+                self.rows.shape[1],
+                lambda at: self.rows[rows[at[-1]]] - self.vectors(laid_out[at]) / sizes[at][:, None],
+            )
+        # What finish() does, worked out for each node before it is laid out for the rows.
+        left_out = inside & parent.kind.leave_out & (sizes > 1)
+        own = inside & (sizes == 1)
+        if left_out.any():
+            products -= self.squares[rows] if left_out.all() else spread(left_out) * self.squares[rows]
+        products /= spread(sizes - left_out)
+        if own.any():
+            products[np.broadcast_to(spread(own), products.shape)] = parent.kind.own_singleton
+        return products
 
     def _pairs(self, rows: Ints, nodes: Ints) -> Floats:
         tree = self._tree
@@ -320,21 +325,25 @@ def _measured(rows: Features) -> tuple[Floats, Floats]:
 
 
 def multiply(left: Floats, right: Floats, out: Floats) -> Floats:
-    """Writes ``left @ right.T`` to ``out``, in tiles too small for BLAS to share among threads; returns it.
+    """Writes ``left @ right.T`` to ``out``, each number with the same bits whatever the rows around it; returns it.
 
-    With as many threads as the machine happens to have, it would add up in another order and give other bits.
+    Tiles are too small for BLAS to share among threads: with as many as the machine happens to have, it would add up
+    in another order. So it does for a single row, and for the last of an odd number of rows on the left, which takes
+    a call of its own here.
     """
     shape = len(left), len(right), left.shape[1]
-    if shape[0] > 1 and shape[1] > 1 and shape[2] <= 256 and shape[0] * shape[1] * shape[2] <= UNSHARED:
+    even = shape[0] - shape[0] % 2
+    if shape[0] == even and shape[1] > 1 and shape[2] <= 256 and shape[0] * shape[1] * shape[2] <= UNSHARED:
         return np.matmul(left, right.T, out=out)
-    depth, width = min(shape[2], 256), min(shape[0], 32)
+    depth, width = min(shape[2], 256), max(min(even, 64), 1)
     height = max(1, UNSHARED // (depth * width))
-    for top in range(0, len(left), width):
-        for low in range(0, len(right), height):
-            for first in range(0, left.shape[1], depth):
+    for top in [*range(0, even, width), *range(even, shape[0])]:
+        bottom = min(top + width, even) if top < even else shape[0]
+        for low in range(0, shape[1], height):
+            for first in range(0, shape[2], depth):
                 columns = slice(first, first + depth)
-                one, other = left[top : top + width, columns], right[low : low + height, columns]
-                _multiply_tile(one, other, out[top : top + width, low : low + height], add=first > 0)
+                one, other = left[top:bottom, columns], right[low : low + height, columns]
+                _multiply_tile(one, other, out[top:bottom, low : low + height], add=first > 0)
     return out
 
 

@@ -123,3 +123,16 @@ def test_sparse_similarities_may_be_precomputed():
     for form in (np.asarray, sp.csr_matrix):
         for (item, node), value in everything(affinity(form(S), TREE, "precomputed"), TREE).items():
             assert value == pytest.approx(sim(item, TREE.items(node).tolist()), abs=1e-14)
+
+
+@pytest.mark.parametrize("n_columns", [1, 9, 100, 300])
+def test_a_product_has_the_same_bits_whatever_is_multiplied_beside_it(n_columns):
+    rng = np.random.default_rng(0)
+    left, right = rng.standard_normal((132, n_columns)), rng.standard_normal((90, n_columns))
+    whole = dense.multiply(left, right, np.empty((132, 90)))
+    np.testing.assert_allclose(whole, left @ right.T, rtol=1e-12, atol=1e-12)
+    for high in (1, 2, 3, 4, 5, 23, 64, 65, 66, 67, 131):
+        for wide in (1, 2, 3, 8, 37, 89):
+            for low in (0, 1):
+                part = dense.multiply(left[low:high], right[low:wide], np.empty((high - low, wide - low)))
+                np.testing.assert_array_equal(part, whole[low:high, low:wide])

@@ -28,8 +28,8 @@ from pomdp_hier.hqs.engine.on_path import OWN_WORTH, Path, follow, lay, weigh_st
 
 __all__ = ["SOURCES", "descend_all", "plan_all"]
 
-SOURCES = "92f00a058246a6b838f7149c1d6503d1ad85e4a50d466ccef5be172d7d5d605a"
-"""SHA-256 of ``at_node.py`` and ``on_path.py``: numba keeps compiled code while the text of this file is the same."""
+SOURCES = "7a8b92d8d9863e01fa1e395eff0cca0a2fd1c5812c29837b7d31d614c91fde57"
+"""SHA-256 of ``at_node.py``, ``on_path.py`` and ``drift.py``: numba keeps compiled code while this file is the same."""
 
 
 @compiled

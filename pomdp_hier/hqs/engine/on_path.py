@@ -35,11 +35,10 @@ from pomdp_hier.hqs.engine.at_node import (
     share_out,
     squared_distance,
 )
+from pomdp_hier.hqs.engine.drift import DRIFTS, UNKNOWN
 
 __all__ = ["OWN_WORTH", "Path", "follow", "lay", "path_scratch", "weigh_step"]
 
-DRIFTS = 8  # roundings of a mean cosine that a product may gather from those above before it is made anew
-UNKNOWN = 1 << 60  # as drift: the node's own product is not known
 LEAST = -746.0  # whose exponential, and that of all below, is 0, though the library takes its time over it
 CANCELLED = 0.1  # of what a squared distance is derived from: below that, it is made anew
 
@@ -87,10 +86,7 @@ def follow(forest: Forest, item: int, path: Path, enter_own_singleton: bool) -> 
 def lay(forest: Forest, table: Table, options: Options, path: Path, level: Any, centroid: Any) -> None:
     """Writes down the step from this level on; those above are there.
 
-    The children's sums add up to the node's, so that one dot product, the largest child's, is what the others leave of
-    the node's own. Each product taken off may add the rounding of the whole, that of as many unit vectors as the node
-    has items: ``drift``. As long as that is at most DRIFTS for each item of the child, and so for the mean, the child's
-    own product is not needed.
+    The largest child's dot product is what the others leave of the node's own, as long as its drift allows that.
 
     For two children a and b, squared distances to the centroids add up as well (König and Huygens):
     ``n_a d_a + n_b d_b = n d + n_a n_b / n ||m_a - m_b||**2``, whose last term, the same for all items, is laid down

@@ -3,7 +3,8 @@
 Which path an item takes is known before any similarity is. Items that share a stretch of their path take it together:
 their products with the sums along it are one matrix product for each group of items, and what follows is done for many
 groups at once. The groups are blocks of about a thousand items first, then of about a hundred, and in the end the
-largest subtrees of a few items; within one of these, the products of all items with all nodes are one small matrix.
+largest subtrees of a few items. Within one of these, the items' products with half of the nodes are one small matrix: a
+larger child's is what the smaller one's leaves of the node's own.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier.features.dense import DenseAffinity, DenseBatch, multiply
-from pomdp_hier.features.members import Floats, Ints, pieces, ranges
+from pomdp_hier.features.members import Floats, Ints, contains, pieces, ranges
+from pomdp_hier.features.similarity import Cosine
+from pomdp_hier.hqs.engine.drift import DRIFTS, UNKNOWN
 from pomdp_hier.hqs.engine.rules import AlwaysDescend, Clairvoyant, LookAhead
 from pomdp_hier.hqs.engine.task import Task
 from pomdp_hier.hqs.engine.walk import Walk
@@ -22,30 +25,35 @@ from pomdp_hier.hqs.engine.weigh import guidance_to_first, margin_of_two
 
 __all__ = ["PairWalk", "Pairs"]
 
-GROUP_ITEMS = 128, 32
+GROUP_ITEMS = 256, 48
 PIECE_PAIRS = 1 << 15
 LONGEST_STRETCH = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The two children of each node, and the order of the nodes within small subtrees.
+    """The two children of each node, and the subtrees that groups of items share.
 
     Attributes:
         first, second: The children in leaf order ``[n_nodes]``; 0 for a leaf.
+        small: The one with fewer items ``[n_nodes]``.
         tops: For groups of each size, the largest first: the largest subtrees of at most so many items, and the leaves
             that are no part of one, in leaf order.
-        order: The clusters of the smallest such subtrees in preorder, one subtree after another.
+        derives: Whether products with the sums of children may be derived from one another.
+        derived: Whether, within the smallest such subtrees, the product with the larger child's sum is derived from the
+            node's own and the smaller child's ``[n_nodes]``.
+        order: The nodes below their tops whose products are not, in leaf order.
         place: Where each of them stands there ``[n_nodes]``.
-        ends: Where its subtree ends there ``[n_nodes]``.
     """
 
     first: Ints
     second: Ints
+    small: Ints
     tops: tuple[Ints, ...]
+    derives: bool
+    derived: npt.NDArray[np.bool_]
     order: Ints
     place: Ints
-    ends: Ints
 
     @classmethod
     def of(cls, task: Task) -> Self | None:
@@ -55,19 +63,31 @@ class Pairs:
         inner = np.flatnonzero(counts)
         if not (simple and isinstance(task.affinity, DenseAffinity) and len(inner) and (counts[inner] == 2).all()):
             return None
-        first, second, place, ends = np.zeros((4, tree.n_nodes), dtype=np.int64)
+        first, second, small, place = np.zeros((4, tree.n_nodes), dtype=np.int64)
         first[inner] = tree.child_nodes[tree.child_offsets[inner]]
         second[inner] = tree.child_nodes[tree.child_offsets[inner] + 1]
+        small[inner] = np.where(tree.sizes[second[inner]] <= tree.sizes[first[inner]], second[inner], first[inner])
         tops = []
         for group_items in GROUP_ITEMS:
-            small = tree.is_cluster & ((tree.sizes <= group_items) | tree.is_leaf)
-            found = np.flatnonzero(small & ~np.append(small, False)[tree.parent])
+            within = tree.is_cluster & ((tree.sizes <= group_items) | tree.is_leaf)
+            found = np.flatnonzero(within & ~np.append(within, False)[tree.parent])
             tops.append(found[np.argsort(tree.starts[found])])
-        order = np.flatnonzero(small)
-        order = order[np.argsort(tree.starts[order] * (int(tree.height) + 2) + tree.levels[order])]
+        derives, derived = isinstance(task.affinity.kind, Cosine), np.zeros(tree.n_nodes, dtype=bool)
+        upper = tops[-1][~tree.is_leaf[tops[-1]]]
+        drift = np.where(upper == tree.root, UNKNOWN, 0)
+        direct = []
+        while len(upper):
+            smaller, larger = small[upper], first[upper] + second[upper] - small[upper]
+            drift = drift + tree.sizes[upper]
+            known = derives & (drift <= DRIFTS * tree.sizes[larger])
+            derived[upper] = known
+            direct += [smaller, larger[~known]]
+            upper, drift = np.append(smaller, larger), np.append(np.zeros_like(drift), np.where(known, drift, 0))
+            upper, drift = upper[~tree.is_leaf[upper]], drift[~tree.is_leaf[upper]]
+        order = np.concatenate(direct) if direct else upper
+        order = order[np.argsort(tree.starts[order], kind="stable")]
         place[order] = np.arange(len(order))
-        ends[order] = np.searchsorted(tree.starts[order], tree.starts[order] + tree.sizes[order])
-        return cls(first, second, tuple(tops), order, place, ends)
+        return cls(first, second, small, tuple(tops), derives, derived, order, place)
 
 
 class PairWalk(Walk):
@@ -78,7 +98,9 @@ class PairWalk(Walk):
     def __init__(self, task: Task, items: Ints, pairs: Pairs) -> None:
         super().__init__(task, items)
         self.pairs = pairs
+        self.whole = np.zeros(len(items))  # each row's product with the sum of the node where it stands
 
+    @np.errstate(over="ignore", divide="ignore")  # of odds and one over odds, towards a guidance of 0
     def go(self, bounds: Ints) -> None:
         """Takes all items to where their searches stop; rows from one of the bounds to the next are a block."""
         tree = self.tree
@@ -115,14 +137,19 @@ class PairWalk(Walk):
         self.alive = np.sort(np.concatenate(arrived)) if arrived else waiting
 
     def _shared_stretch(self, node: Ints, first: Ints, last: Ints, longest: int) -> Ints:
-        """Returns the next nodes ``[steps, groups]`` that hold each group's positions from first to last, then -1."""
+        """Returns the next nodes ``[steps, groups]`` that hold each group's positions from first to last, then -1.
+
+        None of them lies below the top of a smallest subtree: where the way of deriving products changes must not
+        depend on which items are asked about.
+        """
         tree, pairs = self.tree, self.pairs
         path: list[Ints] = []
         open_ = np.arange(len(node))
         while len(open_) and len(path) < longest:
             second = pairs.second[node[open_]]
             child = np.where(first[open_] >= tree.starts[second], second, pairs.first[node[open_]])
-            held = ~tree.is_leaf[node[open_]] & (last[open_] < tree.starts[child] + tree.sizes[child])
+            held = ~tree.is_leaf[node[open_]] & (tree.sizes[node[open_]] > GROUP_ITEMS[-1])
+            held &= last[open_] < tree.starts[child] + tree.sizes[child]
             if not self.task.enter_own_singleton:
                 held &= child >= tree.n_items
             open_, child = open_[held], child[held]
@@ -148,27 +175,23 @@ class PairWalk(Walk):
         own = np.where(taken, path, pairs.first[tree.root])
         node = tree.parent[own]
         other = pairs.first[node] + pairs.second[node] - own
-        products = np.zeros((2 * len(path), len(rows)))
-        # The vectors group by group, the own child's and the other's in turn, so that each group's are a slice.
-        vectors = self.batch.vectors(np.stack([own.T, other.T], axis=2)[taken.T].reshape(-1))
-        at, low = 0, 0
-        for height, count in zip((2 * lengths).tolist(), counts.tolist(), strict=True):
-            mine = self.batch.consecutive(rows[low : low + count])
-            multiply(vectors[at : at + height], mine, products[:height, low : low + count])
-            at, low = at + height, low + count
+        products, others = self._products(rows, taken, own, node, other, counts)
 
         def spread(values: Any) -> Any:
-            return np.repeat(values, counts, axis=1)
+            return values if len(counts) == 1 else np.repeat(values, counts, axis=1)
 
-        eta, stay = self._weigh(products[::2], products[1::2], rows, node, own, other, spread)
-        if not taken.all():
-            unused = spread(~taken)
-            eta[unused] = 1.0
-            stay = stay & ~unused
-        eta[0] *= self.probability[rows]
-        np.cumprod(eta, axis=0, out=eta)
         length = np.repeat(lengths, counts)
-        steps = np.where(stay.any(axis=0), stay.argmax(axis=0), length)
+        self.whole[rows] = products[length - 1, np.arange(len(rows))]
+        eta, stay = self._weigh(products, others, rows, node, own, other, spread)
+        if not taken.all():
+            eta[spread(~taken)] = 1.0
+        eta[0] *= self.probability[rows]
+        for level in range(1, len(eta)):  # cumprod() along the short axis takes four times as long
+            eta[level] *= eta[level - 1]
+        steps = length
+        if stay is not None:
+            stay &= spread(taken)
+            steps = np.where(stay.any(axis=0), stay.argmax(axis=0), length)
         group = np.repeat(np.arange(len(counts)), counts)
         for level in range(len(path) if self.tracks_best else 0):
             on = np.flatnonzero(level < steps)
@@ -180,52 +203,86 @@ class PairWalk(Walk):
         reached: Ints = rows[steps == length]
         return reached
 
+    def _products(
+        self, rows: Ints, taken: npt.NDArray[np.bool_], own: Ints, node: Ints, other: Ints, counts: Ints
+    ) -> tuple[Floats, Floats]:
+        """Returns the products of the rows with the own and the other children's sums, each ``[steps, rows]``.
+
+        Another child's product is the node's less the own child's, unless the child is small and the node large.
+        """
+        sizes, lengths = self.tree.sizes, taken.sum(axis=0)
+        apart = taken & ((DRIFTS * sizes[other] < sizes[node]) | (node == self.tree.root) | (not self.pairs.derives))
+        heights, firsts = lengths + apart.sum(axis=0), np.cumsum(counts) - counts
+        made = np.zeros((int(_even(heights).max()), len(rows)))
+        # The vectors group by group, the own children's before those made apart, so that each group's are a slice.
+        nodes = np.concatenate([own, other]).T[np.concatenate([taken, apart]).T]
+        vectors, at = self.batch.vectors(np.append(nodes, nodes[-1])), 0
+        for height, low, count in zip(heights.tolist(), firsts.tolist(), counts.tolist(), strict=True):
+            mine, high = self.batch.consecutive(rows[low : low + count]), _even(height)
+            multiply(vectors[at : at + high], mine, made[:high, low : low + count])
+            at += height
+        products = made[: len(own)]
+        others = np.concatenate([self.whole[rows][None, :], products[:-1]])
+        others -= products
+        group, level = np.nonzero(apart.T)
+        times = counts[group]
+        columns, source = ranges(firsts[group], times), ranges(lengths, heights - lengths)
+        others[np.repeat(level, times), columns] = made[np.repeat(source, times), columns]
+        return products, others
+
     # -- small subtrees -----------------------------------------------------------------------------------------------
 
     def _down_small_subtrees(self) -> None:
         """Takes the rows, each of which stands at a subtree of a few items or cannot go on, to where they stop."""
+        tree, pairs = self.tree, self.pairs
         rows = self.alive[self._can_go_on(self.alive)]
         fresh = np.flatnonzero(np.diff(self.node[rows], prepend=-1))
         counts = np.diff(np.append(fresh, len(rows)))
         top = self.node[rows[fresh]]
-        sizes = self.pairs.ends[top] - self.pairs.place[top] - 1
-        work, ends = sizes * (counts + self.batch.rows.shape[1]), np.append(0, np.cumsum(counts))
-        for part in pieces(work, 16 * PIECE_PAIRS):
-            self._down_subtrees(rows[ends[part.start] : ends[part.stop]], top[part], sizes[part], counts[part])
+        low, high = np.searchsorted(tree.starts[pairs.order], [tree.starts[top], tree.starts[top] + tree.sizes[top]])
+        products, offset, stride = self._table(rows, low, high - low, counts)
+        at = np.arange(len(rows))
+        while len(at):
+            here, base, step = rows[at], offset[at], stride[at]
+            node = self.node[here]
+            small = pairs.small[node]
+            large = pairs.first[node] + pairs.second[node] - small
+            part = products[base + pairs.place[small] * step]
+            rest, made = self.whole[here] - part, np.flatnonzero(~pairs.derived[node])
+            rest[made] = products[base[made] + pairs.place[large[made]] * step[made]]
+            in_small = contains(tree, small, self.positions[here])
+            own, other = np.where(in_small, small, large), np.where(in_small, large, small)
+            whole, others = np.where(in_small, part, rest), np.where(in_small, rest, part)
+            self.whole[here] = whole
+            eta, stay = self._weigh(whole, others, here, node, own, other, lambda values: values)
+            going = np.arange(len(here)) if stay is None else np.flatnonzero(~stay)
+            moved = here[going]
+            self.node[moved] = own[going]
+            self.probability[moved] *= eta[going]
+            self._note(moved)
+            at = at[going[self._can_go_on(moved)]]
 
     def _can_go_on(self, rows: Ints) -> npt.NDArray[np.bool_]:
         able: npt.NDArray[np.bool_] = ~self.tree.is_leaf[self.node[rows]]
         return able if self.task.enter_own_singleton else able & ~self._before_own_singleton(rows)
 
-    def _down_subtrees(self, rows: Ints, top: Ints, sizes: Ints, counts: Ints) -> None:
-        """Takes rows to where they stop: ``counts`` of them stand at each top, below which are ``sizes`` nodes."""
-        tree, pairs = self.tree, self.pairs
-        vectors = self.batch.vectors(pairs.order[ranges(pairs.place[top] + 1, sizes)])
-        table = np.empty(int((sizes * counts).sum()))
-        at, low, used = 0, 0, 0
-        for size, count in zip(sizes.tolist(), counts.tolist(), strict=True):
-            mine, entries = self.batch.consecutive(rows[low : low + count]), size * count
-            multiply(vectors[at : at + size], mine, table[used : used + entries].reshape(size, count))
-            at, low, used = at + size, low + count, used + entries
-        # The product of row j with node v is at offset[j] + place[v] * stride[j].
-        starts = np.cumsum(sizes * counts) - sizes * counts - (pairs.place[top] + 1) * counts
-        offset, stride = np.repeat(starts, counts) + ranges(np.zeros_like(counts), counts), np.repeat(counts, counts)
-        at_rows = np.arange(len(rows))
-        while len(at_rows):
-            here = rows[at_rows]
-            node = self.node[here]
-            inside = self.positions[here] >= tree.starts[pairs.second[node]]
-            own = np.where(inside, pairs.second[node], pairs.first[node])
-            other = pairs.first[node] + pairs.second[node] - own
-            base, step = offset[at_rows], stride[at_rows]
-            products, rest = table[base + pairs.place[own] * step], table[base + pairs.place[other] * step]
-            eta, stay = self._weigh(products, rest, here, node, own, other, lambda values: values)
-            going = np.flatnonzero(~stay)
-            moved = here[going]
-            self.node[moved] = own[going]
-            self.probability[moved] *= eta[going]
-            self._note(moved)
-            at_rows = at_rows[going[self._can_go_on(moved)]]
+    def _table(self, rows: Ints, places: Ints, sizes: Ints, counts: Ints) -> tuple[Floats, Ints, Ints]:
+        """Returns the products of ``counts`` rows per subtree with its ``sizes`` nodes, in order from ``places`` on.
+
+        That of row j with node v is at ``offset[j] + place[v] * stride[j]``.
+        """
+        entries, ends = _even(sizes) * counts, np.append(0, np.cumsum(counts))
+        table, used = np.empty(int(entries.sum())), 0
+        for part in pieces(sizes * (counts + self.batch.rows.shape[1]), 16 * PIECE_PAIRS):
+            nodes = self.pairs.order[ranges(places[part], sizes[part])]
+            vectors, at = self.batch.vectors(np.append(nodes, nodes[-1:])), 0
+            for size, low, count in zip(sizes[part].tolist(), ends[part].tolist(), counts[part].tolist(), strict=True):
+                mine, high = self.batch.consecutive(rows[low : low + count]), _even(size)
+                block = table[used : used + high * count].reshape(high, count)
+                multiply(vectors[at : at + high], mine, block)
+                at, used = at + size, used + high * count
+        starts = np.cumsum(entries) - entries - places * counts
+        return table, np.repeat(starts, counts) + ranges(np.zeros_like(counts), counts), np.repeat(counts, counts)
 
     def _weigh(
         self,
@@ -236,15 +293,23 @@ class PairWalk(Walk):
         own: Ints,
         other: Ints,
         spread: Callable[[Any], Any],
-    ) -> tuple[Floats, npt.NDArray[np.bool_]]:
-        """Returns the guidance to the own children, and where the rule stops before them; uses up the products."""
+    ) -> tuple[Floats, npt.NDArray[np.bool_] | None]:
+        """Returns the guidance to the own children, and where the rule, if ever, stops before them.
+
+        It uses up the products.
+        """
         task, rule, batch = self.task, self.task.rule, self.batch
         near = batch.similarities(products, rows, own, True, spread)
         far = batch.similarities(rest, rows, other, False, spread)
         temperature = spread(task.temperatures[self.tree.levels[node]])
         eta, odds = guidance_to_first(near, far, temperature)
         if not isinstance(rule, LookAhead):
-            return eta, np.zeros(eta.shape, dtype=bool)
+            return eta, None
         reward, rise = task.rewards.reward, task.rewards.rise
         margin = margin_of_two(eta, odds, spread(1.0 + reward[node]), spread(rise[own]), spread(rise[other]))
         return eta, margin < 0 if rule.tie == "descend" else margin <= 0
+
+
+def _even(count: Any) -> Any:
+    """Returns how many vectors to multiply with: one of the next group's more, as the last of an odd number is slow."""
+    return count + count % 2

@@ -60,20 +60,18 @@ def weigh(
 def guidance_to_first(near: Floats, far: Floats, temperature: Floats) -> tuple[Floats, Floats]:
     """Returns ``eta`` of the first of two children, ``1 / (1 + odds)``, and the odds of the second; uses up both.
 
-    The odds are ``exp((far - near) / temperature)``. The second's guidance is ``1 / (1 + 1 / odds)``; as one minus the
-    first's it would be rounded to 0.
+    The odds are ``exp((far - near) / temperature)``; where they overflow, ``eta`` is 0. The second's guidance is
+    ``1 / (1 + 1 / odds)``; as one minus the first's it would be rounded to 0.
     """
-    with np.errstate(over="ignore"):  # towards inf, and eta towards 0
-        odds = np.subtract(far, near, out=far)
-        odds /= temperature
-        np.exp(odds, out=odds)
-    return np.divide(1.0, 1.0 + odds, out=near), odds
+    odds = np.subtract(far, near, out=far)
+    odds /= temperature
+    np.exp(odds, out=odds)
+    return np.divide(1.0, np.add(odds, 1.0, out=near), out=near), odds
 
 
 def margin_of_two(eta: Floats, odds: Floats, worth: Floats, rise: Floats, other_rise: Floats) -> Floats:
-    """Returns the margin of :func:`weigh` at nodes with two children; uses up the odds."""
-    with np.errstate(divide="ignore", over="ignore"):  # towards 0
-        other = np.divide(1.0, odds, out=odds)
+    """Returns the margin of :func:`weigh` at nodes with two children; uses up the odds, which may be 0 or infinite."""
+    other = np.divide(1.0, odds, out=odds)
     other += 1.0
     np.divide(1.0, other, out=other)
     # eta (eta (r' - r) - (1 + r) (1 - eta)) for each of the two, with the small rise never added to a large number.
