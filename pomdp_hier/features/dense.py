@@ -179,10 +179,10 @@ class DenseBatch:
         """Returns the similarities of item ``rows[j]`` of the batch to the children of ``parents[j]``, row by row."""
         nodes, counts = children_of(self._tree, parents)
         firsts = np.cumsum(counts) - counts
-        # Rows that stand before the same node one after another make a block: one matrix product if it is large.
+        # Rows that stand before the same node one after another make a block: one matrix product if the node is large.
         starts = np.flatnonzero(np.concatenate([[True], parents[1:] != parents[:-1]]))
         heights = np.diff(np.concatenate([starts, [len(parents)]]))
-        large = heights * counts[starts] >= GEMM_PAIRS
+        large = self.multiplies(parents[starts])
         if not large.any():
             return self._pairs(np.repeat(rows, counts), nodes)
         values = np.empty(len(nodes))
@@ -193,6 +193,17 @@ class DenseBatch:
         small = np.repeat(np.repeat(~large, heights), counts)
         values[small] = self._pairs(np.repeat(rows, counts)[small], nodes[small])
         return values
+
+    def multiplies(self, parents: Ints) -> npt.NDArray[np.bool_]:
+        """Returns whether similarities to the children of these nodes are matrix products ``[len(parents)]``.
+
+        Whether it pays depends on how many of the items are here. The two ways differ in the last bit, though, so the
+        tree decides: a value does not depend on which other items are asked about.
+        """
+        tree = self._tree
+        counts = tree.child_offsets[parents + 1] - tree.child_offsets[parents]
+        large: npt.NDArray[np.bool_] = np.maximum(counts, 2) * tree.sizes[parents] >= GEMM_PAIRS
+        return large
 
     def table(self, nodes: Ints, rows: Ints | slice) -> Floats:
         """Returns the similarities ``[len(nodes), m]`` of these rows of the batch to the nodes: one matrix product."""

@@ -64,8 +64,9 @@ def evaluate_distributed(
 ) -> HQSResult:
     """Returns the Hierarchy Quality for Search, computed by the workers of a Dask cluster.
 
-    The result has the same bits for any number of workers and without any. With numba they are those of
-    :func:`~pomdp_hier.hqs.score.evaluate`; with numpy the last bit of a similarity may depend on the partitions.
+    The result has the same bits for any number of workers and without any, and for partitions of any size: those of
+    :func:`~pomdp_hier.hqs.score.evaluate`. (With numpy that takes a BLAS whose products do not depend on the shape of
+    the matrix, as OpenBLAS's do where the package uses it.)
 
     Args:
         features: Dense features ``[N, D]`` as a Dask array, or the path of a Parquet file or folder, a ``.npy`` file or

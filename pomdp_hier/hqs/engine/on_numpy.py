@@ -24,7 +24,8 @@ SMALL_BLOCK = 128
 def run(task: Task, items: Ints, advance: Advance) -> Stops:
     """Returns where the search for each of these items stops.
 
-    The result does not depend on which other items are asked about, but for the last bit of a similarity.
+    With dense features the result does not depend on which other items are asked about: what is a matrix product is
+    settled by the tree alone.
     """
     tree = task.hierarchy
     nodes = np.full(len(items), tree.root)

@@ -134,7 +134,7 @@ class Walk:
         for low, high in pairwise(bounds.tolist()):
             rows, step = self.alive[max(low, 0) : max(high, 0)], 4
             while len(rows):
-                path, own = self._shared_path(rows, step)
+                path, own = self._shared_path(batch, rows, step)
                 if len(path) == 0:
                     break
                 rows = self._down_path(batch, rows, path, own)
@@ -142,14 +142,14 @@ class Walk:
             alive.append(rows)
         self.alive = np.concatenate(alive) if alive else self.alive
 
-    def _shared_path(self, rows: Ints, step: int) -> tuple[Ints, Ints]:
-        """Returns up to ``step`` nodes from where the rows stand, and the one child of each that holds all of them."""
+    def _shared_path(self, batch: DenseBatch, rows: Ints, step: int) -> tuple[Ints, Ints]:
+        """Returns up to ``step`` large nodes from where the rows stand, and each one's child that holds them all."""
         tree = self.tree
         first, last = self.positions[rows[0]], self.positions[rows[-1]]
         node = int(self.node[rows[0]])
         path: list[int] = []
         own: list[int] = []
-        while len(path) < step and not tree.is_leaf[node]:
+        while len(path) < step and not tree.is_leaf[node] and batch.multiplies(np.array([node]))[0]:
             children = tree.child_nodes[tree.child_offsets[node] : tree.child_offsets[node + 1]]
             child = int(children[np.searchsorted(tree.starts[children], first, side="right") - 1])
             if last >= tree.starts[child] + tree.sizes[child]:

@@ -234,13 +234,23 @@ def test_one_worker_gives_the_bits_of_one_process(case, folder):
 
 
 @pytest.mark.parametrize("engine", ["numpy", "numba"])
-@pytest.mark.parametrize("policy", ["one-step", "descend"])
+@pytest.mark.parametrize("policy", ["one-step", "descend", LookAhead(2)], ids=str)
 @pytest.mark.parametrize("similarity", ["cosine", "inverse_sqeuclidean"])
-def test_partitions_of_a_dendrogram_give_the_bits_of_the_whole(engine, policy, similarity, tmp_path):
-    """On trees of pairs numpy takes matrix products whose shapes depend on where the tree is cut."""
+@pytest.mark.parametrize("shape", ["dendrogram", "taxonomy"])
+def test_partitions_give_the_bits_of_the_whole(shape, engine, policy, similarity, tmp_path):
+    """numpy takes matrix products whose shapes depend on where the tree is cut."""
     rng = np.random.default_rng(7)
-    X = np.cumsum(rng.normal(size=(2_500, 9)), axis=0)
-    tree = Hierarchy.from_linkage(linkage(X, "average"))
+    n_items = 2_500
+    X = np.cumsum(rng.normal(size=(n_items, 9)), axis=0)
+    if shape == "dendrogram":
+        tree = Hierarchy.from_linkage(linkage(X, "average"))
+    else:  # leaf clusters of a few items, five to nine nodes below each other node
+        lists, rows = [], np.split(np.arange(n_items), np.sort(rng.choice(np.arange(1, n_items), 600, replace=False)))
+        while len(rows) > 1:
+            first = n_items + len(lists)
+            lists += [group.tolist() for group in rows]
+            rows = np.array_split(np.arange(first, n_items + len(lists)), -(-len(rows) // 7))
+        tree = Hierarchy.from_children([*lists, rows[0].tolist()], n_items)
     np.save(tmp_path / "X.npy", X)
     settings = {"engine": engine, "policy": policy, "similarity": similarity, "delta": 0.02}
     expected = evaluate(X, tree, **settings)

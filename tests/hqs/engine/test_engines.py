@@ -13,11 +13,16 @@ from hypothesis import strategies as st
 
 from pomdp_hier.errors import DataWarning
 from pomdp_hier.features import dense
+from pomdp_hier.features.affinity import affinity
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.engine import on_numpy as engine_numpy
 from pomdp_hier.hqs.engine import pairs, walk
-from pomdp_hier.hqs.engine.rules import LookAhead
+from pomdp_hier.hqs.engine.choice import run_engine
+from pomdp_hier.hqs.engine.rules import AlwaysDescend, LookAhead, OneStep
+from pomdp_hier.hqs.engine.task import Task
+from pomdp_hier.hqs.guidance import temperatures
+from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.score import evaluate
 from tests import scorer_oracle as oracle
 
@@ -282,6 +287,34 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch):
         for run in runs[1:]:
             np.testing.assert_array_equal(run.values, runs[0].values)
             np.testing.assert_array_equal(run.stop_nodes, runs[0].stop_nodes)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("rule", [OneStep("descend"), AlwaysDescend(), LookAhead(3, "descend")], ids=str)
+@pytest.mark.parametrize("width", [2, 7])
+def test_an_item_gets_the_same_bits_whichever_are_asked_about_beside_it(engine, rule, width):
+    n_items, rng = 2_048, np.random.default_rng(0)
+    lists, rows = [], [[2 * k, 2 * k + 1] for k in range(n_items // 2)]
+    while len(rows) > 1:
+        first = n_items + len(lists)
+        lists += rows
+        rows = [row.tolist() for row in np.array_split(np.arange(first, n_items + len(lists)), -(-len(rows) // width))]
+    tree = Hierarchy.from_children([*lists, *rows], n_items, singletons=width == 2)
+    task = Task(
+        affinity=affinity(np.cumsum(rng.standard_normal((n_items, 9)), axis=0), tree),
+        rewards=node_rewards(tree),
+        temperatures=temperatures(np.arange(int(tree.height) + 1), 0.02),
+        rule=rule,
+        enter_own_singleton=True,
+        threads=1,
+    )
+    whole = run_engine(task, np.arange(n_items), engine, lambda done: None)
+    assert len(np.unique(whole.nodes)) > 10
+    for size in (1, 10, 400):
+        some = rng.choice(n_items, size, replace=False)
+        part = run_engine(task, some, engine, lambda done: None)
+        np.testing.assert_array_equal(part.nodes, whole.nodes[some])
+        np.testing.assert_array_equal(part.probabilities, whole.probabilities[some])
 
 
 def test_code_that_numba_has_kept_is_not_older_than_what_it_was_made_from():
