@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier.errors import FeatureError
-from pomdp_hier.features.members import Floats, Ints, children_of, contains
+from pomdp_hier.features.members import Floats, Ints, child_counts, children_of, contains
 from pomdp_hier.features.memory import room_for
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.features.sums import RUN, cluster_sums
@@ -200,9 +200,8 @@ class DenseBatch:
         Whether it pays depends on how many of the items are here. The two ways differ in the last bit, though, so the
         tree decides: a value does not depend on which other items are asked about.
         """
-        tree = self._tree
-        counts = tree.child_offsets[parents + 1] - tree.child_offsets[parents]
-        large: npt.NDArray[np.bool_] = np.maximum(counts, 2) * tree.sizes[parents] >= GEMM_PAIRS
+        counts = np.maximum(child_counts(self._tree, parents), 2)
+        large: npt.NDArray[np.bool_] = counts * self._tree.sizes[parents] >= GEMM_PAIRS
         return large
 
     def table(self, nodes: Ints, rows: Ints | slice) -> Floats:

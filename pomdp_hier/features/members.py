@@ -9,7 +9,17 @@ import scipy.sparse as sp
 
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["Floats", "Ints", "children_of", "contains", "in_leaf_order", "membership", "pieces", "ranges"]
+__all__ = [
+    "Floats",
+    "Ints",
+    "child_counts",
+    "children_of",
+    "contains",
+    "in_leaf_order",
+    "membership",
+    "pieces",
+    "ranges",
+]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -69,9 +79,14 @@ def membership(hierarchy: Hierarchy, nodes: npt.NDArray[np.int64]) -> sp.csr_mat
 
 def children_of(hierarchy: Hierarchy, parents: Ints) -> tuple[Ints, Ints]:
     """Returns the children of each of the nodes, one list after another, and how many each has."""
-    first = hierarchy.child_offsets[parents]
-    counts = hierarchy.child_offsets[parents + 1] - first
-    return hierarchy.child_nodes[ranges(first, counts)], counts
+    counts = child_counts(hierarchy, parents)
+    return hierarchy.child_nodes[ranges(hierarchy.child_offsets[parents], counts)], counts
+
+
+def child_counts(hierarchy: Hierarchy, parents: Ints) -> Ints:
+    """Returns how many children each of the nodes has."""
+    counts: Ints = hierarchy.child_offsets[parents + 1] - hierarchy.child_offsets[parents]
+    return counts
 
 
 def contains(hierarchy: Hierarchy, nodes: Any, positions: Any) -> Any:

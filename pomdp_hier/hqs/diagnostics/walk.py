@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features.affinity import Batch, affinity
-from pomdp_hier.features.members import Floats, Ints, children_of, contains, pieces, ranges
+from pomdp_hier.features.members import Floats, Ints, child_counts, children_of, contains, pieces, ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.engine.plan import Planner
 from pomdp_hier.hqs.engine.rules import AlwaysDescend, LookAhead, OneStep, SearchRoot, StoppingRule, as_rule
@@ -260,7 +260,7 @@ def first_choice(tree: Hierarchy) -> int:
 
 def _pieces(tree: Hierarchy, rows: Ints, nodes: Ints) -> Iterator[Ints]:
     """The rows in pieces that see about a million children, so that a wide node does not fill the memory."""
-    for part in pieces(np.diff(tree.child_offsets)[nodes], _PIECE_PAIRS):
+    for part in pieces(child_counts(tree, nodes), _PIECE_PAIRS):
         yield rows[part]
 
 

@@ -39,10 +39,12 @@ class Pairs:
         small: The one with fewer items ``[n_nodes]``.
         tops: For groups of each size, the largest first: the largest subtrees of at most so many items, and the leaves
             that are no part of one, in leaf order.
+        top_starts: Where in the leaf order each of them begins.
         derives: Whether products with the sums of children may be derived from one another.
         derived: Whether, within the smallest such subtrees, the product with the larger child's sum is derived from the
             node's own and the smaller child's ``[n_nodes]``.
         order: The nodes below their tops whose products are not, in leaf order.
+        order_starts: Where in the leaf order each of them begins.
         place: Where each of them stands there ``[n_nodes]``.
     """
 
@@ -50,9 +52,11 @@ class Pairs:
     second: Ints
     small: Ints
     tops: tuple[Ints, ...]
+    top_starts: tuple[Ints, ...]
     derives: bool
     derived: npt.NDArray[np.bool_]
     order: Ints
+    order_starts: Ints
     place: Ints
 
     @classmethod
@@ -87,7 +91,8 @@ class Pairs:
         order = np.concatenate(direct) if direct else upper
         order = order[np.argsort(tree.starts[order], kind="stable")]
         place[order] = np.arange(len(order))
-        return cls(first, second, small, tuple(tops), derives, derived, order, place)
+        top_starts = tuple(tree.starts[found] for found in tops)
+        return cls(first, second, small, tuple(tops), top_starts, derives, derived, order, tree.starts[order], place)
 
 
 class PairWalk(Walk):
@@ -105,8 +110,8 @@ class PairWalk(Walk):
         """Takes all items to where their searches stop; rows from one of the bounds to the next are a block."""
         tree = self.tree
         self._down_together(np.searchsorted(bounds, np.arange(len(self.items)), side="right"), to_top=False)
-        for group_items, tops in zip(GROUP_ITEMS, self.pairs.tops, strict=True):
-            top = tops[np.searchsorted(tree.starts[tops], self.positions, side="right") - 1]
+        for group_items, tops, starts in zip(GROUP_ITEMS, self.pairs.tops, self.pairs.top_starts, strict=True):
+            top = tops[np.searchsorted(starts, self.positions, side="right") - 1]
             # What is left beside large subtrees shares much of its path with its neighbours.
             beside = tree.n_nodes + self.positions // group_items
             self._down_together(np.where(8 * tree.sizes[top] < group_items, beside, top), to_top=False)
@@ -239,7 +244,7 @@ class PairWalk(Walk):
         fresh = np.flatnonzero(np.diff(self.node[rows], prepend=-1))
         counts = np.diff(np.append(fresh, len(rows)))
         top = self.node[rows[fresh]]
-        low, high = np.searchsorted(tree.starts[pairs.order], [tree.starts[top], tree.starts[top] + tree.sizes[top]])
+        low, high = np.searchsorted(pairs.order_starts, [tree.starts[top], tree.starts[top] + tree.sizes[top]])
         products, offset, stride = self._table(rows, low, high - low, counts)
         at = np.arange(len(rows))
         while len(at):

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier.features.dense import DenseBatch
-from pomdp_hier.features.members import Floats, Ints, children_of, contains, pieces, ranges
+from pomdp_hier.features.members import Floats, Ints, child_counts, children_of, contains, pieces, ranges
 from pomdp_hier.hqs.engine.plan import Planner
 from pomdp_hier.hqs.engine.rules import AlwaysDescend, Clairvoyant, LookAhead, SearchRoot, StoppingRule
 from pomdp_hier.hqs.engine.task import Task
@@ -64,7 +64,7 @@ class Walk:
             rows = self.alive[~tree.is_leaf[self.node[self.alive]]]
             if not self.task.enter_own_singleton:
                 rows = rows[~self._before_own_singleton(rows)]
-            counts = np.diff(tree.child_offsets)[self.node[rows]]
+            counts = child_counts(tree, self.node[rows])
             left = [self._step(rows[part]) for part in pieces(counts, PIECE_PAIRS)]
             self.alive = np.concatenate(left) if left else rows
 
