@@ -143,14 +143,20 @@ class Walk:
         self.alive = np.concatenate(alive) if alive else self.alive
 
     def _shared_path(self, batch: DenseBatch, rows: Ints, step: int) -> tuple[Ints, Ints]:
-        """Returns up to ``step`` large nodes from where the rows stand, and each one's child that holds them all."""
+        """Returns up to ``step`` nodes from where the rows stand, and each one's child that holds all of them.
+
+        Each is large enough for its similarities to be a matrix product, or has one child.
+        """
         tree = self.tree
         first, last = self.positions[rows[0]], self.positions[rows[-1]]
         node = int(self.node[rows[0]])
         path: list[int] = []
         own: list[int] = []
-        while len(path) < step and not tree.is_leaf[node] and batch.multiplies(np.array([node]))[0]:
+        while len(path) < step and not tree.is_leaf[node]:
             children = tree.child_nodes[tree.child_offsets[node] : tree.child_offsets[node + 1]]
+            # What an only child is like does not matter.
+            if len(children) > 1 and not batch.multiplies(np.array([node]))[0]:
+                break
             child = int(children[np.searchsorted(tree.starts[children], first, side="right") - 1])
             if last >= tree.starts[child] + tree.sizes[child]:
                 break
