@@ -345,7 +345,7 @@ def multiply(left: Floats, right: Floats, out: Floats) -> Floats:
     even = shape[0] - shape[0] % 2
     if shape[0] == even and shape[1] > 1 and shape[2] <= 256 and shape[0] * shape[1] * shape[2] <= UNSHARED:
         return np.matmul(left, right.T, out=out)
-    depth, width = min(shape[2], 256), max(min(even, 64), 1)
+    depth, width = min(shape[2], 256), max(min(even, 64), 2)
     height = max(1, UNSHARED // (depth * width))
     for top in [*range(0, even, width), *range(even, shape[0])]:
         bottom = min(top + width, even) if top < even else shape[0]
@@ -358,14 +358,14 @@ def multiply(left: Floats, right: Floats, out: Floats) -> Floats:
 
 
 def _multiply_tile(left: Floats, right: Floats, out: Floats, add: bool) -> None:
-    if len(left) == 1 or len(right) == 1:
-        # As a vector, a single row would be multiplied in another order, and give other bits.
-        product = np.repeat(left, 2, axis=0) @ np.repeat(right, 2, axis=0).T
-        out[:] = out + product[::2, ::2] if add else product[::2, ::2]
-    elif add:
-        out += left @ right.T
-    else:
+    # As a vector, a single row would be multiplied in another order, and give other bits.
+    one = np.repeat(left, 2, axis=0) if len(left) == 1 else left
+    other = np.repeat(right, 2, axis=0) if len(right) == 1 else right
+    if one is left and other is right and not add:
         np.matmul(left, right.T, out=out)
+        return
+    product = (one @ other.T)[: len(left), : len(right)]
+    out[:] = out + product if add else product
 
 
 def _pair_dots(left: Floats, left_at: Ints, right: Floats, right_at: Ints, chosen: Ints, out: Floats) -> None:

@@ -136,3 +136,15 @@ def test_a_product_has_the_same_bits_whatever_is_multiplied_beside_it(n_columns)
             for low in (0, 1):
                 part = dense.multiply(left[low:high], right[low:wide], np.empty((high - low, wide - low)))
                 np.testing.assert_array_equal(part, whole[low:high, low:wide])
+
+
+@pytest.mark.parametrize("n_columns", [128, 256])
+@pytest.mark.parametrize("high", [1, 2, 3, 65])
+def test_a_product_is_not_shared_among_threads(n_columns, high):
+    """Shared, it would be cut where the number of threads says, and the parts multiplied in another order."""
+    rng = np.random.default_rng(0)
+    left, right = rng.standard_normal((high, n_columns)), rng.standard_normal((2_600, n_columns))
+    whole = dense.multiply(left, right, np.empty((high, len(right))))
+    for low in range(0, len(right), 100):
+        part = dense.multiply(left, right[low : low + 100], np.empty((high, 100)))
+        np.testing.assert_array_equal(part, whole[:, low : low + 100])
