@@ -34,6 +34,7 @@ from pomdp_hier.hqs.distributed.source import Chunk, Source, as_source
 from pomdp_hier.hqs.distributed.tree import Cut, TreePart
 from pomdp_hier.hqs.engine.choice import choose_engine
 from pomdp_hier.hqs.engine.on_numpy import blocks
+from pomdp_hier.hqs.engine.pairs import in_pairs
 from pomdp_hier.hqs.engine.rules import LookAhead, Tie, as_rule
 from pomdp_hier.hqs.engine.task import Stops, Task
 from pomdp_hier.hqs.guidance import check_temperature, temperatures
@@ -65,8 +66,8 @@ def evaluate_distributed(
     """Returns the Hierarchy Quality for Search, computed by the workers of a Dask cluster.
 
     The result has the same bits for any number of workers and without any, and for partitions of any size: those of
-    :func:`~pomdp_hier.hqs.score.evaluate`. (With numpy that takes a BLAS whose products do not depend on the shape of
-    the matrix, as OpenBLAS's do where the package uses it.)
+    :func:`~pomdp_hier.hqs.score.evaluate`. With numpy that takes a BLAS whose products do not depend on the shape of
+    the matrix: OpenBLAS's kernels for AVX2 are such, those for processors before AVX are not.
 
     Args:
         features: Dense features ``[N, D]`` as a Dask array, or the path of a Parquet file or folder, a ``.npy`` file or
@@ -122,6 +123,7 @@ def evaluate_distributed(
         enter_own_singleton=enter_own_singleton,
         engine=engine,
         n_items=hierarchy.n_items,
+        in_pairs=in_pairs(hierarchy),
     )
     plan = replace(plan, engine=_engine(plan))
     rewards = node_rewards(hierarchy, reward)

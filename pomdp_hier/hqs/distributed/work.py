@@ -47,6 +47,7 @@ class Plan:
         enter_own_singleton: As in `evaluate`.
         engine: ``"numpy"`` or ``"numba"``.
         n_items: N of the whole tree.
+        in_pairs: Whether the whole tree's inner nodes have two children each: a part may not decide that by itself.
     """
 
     kind: DenseKind
@@ -55,6 +56,7 @@ class Plan:
     enter_own_singleton: bool
     engine: str
     n_items: int
+    in_pairs: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,6 +151,7 @@ def score(plan: Plan, part: TreePart, rows: Any, shared: Shared, cuts: Ints) -> 
         enter_own_singleton=plan.enter_own_singleton,
         threads=1,
         blocks=cuts,
+        in_pairs=plan.in_pairs,
     )
     stops = run_engine(task, items, plan.engine, lambda done: None)
     return both.nodes[stops.nodes], stops.probabilities

@@ -17,17 +17,24 @@ import numpy.typing as npt
 from pomdp_hier.features.dense import DenseAffinity, DenseBatch, multiply
 from pomdp_hier.features.members import Floats, Ints, contains, pieces, ranges
 from pomdp_hier.features.similarity import Cosine
+from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.engine.drift import DRIFTS, UNKNOWN
 from pomdp_hier.hqs.engine.rules import AlwaysDescend, Clairvoyant, LookAhead
 from pomdp_hier.hqs.engine.task import Task
 from pomdp_hier.hqs.engine.walk import Walk
 from pomdp_hier.hqs.engine.weigh import guidance_to_first, margin_of_two
 
-__all__ = ["PairWalk", "Pairs"]
+__all__ = ["PairWalk", "Pairs", "in_pairs"]
 
 GROUP_ITEMS = 256, 48
 PIECE_PAIRS = 1 << 15
 LONGEST_STRETCH = 256
+
+
+def in_pairs(hierarchy: Hierarchy) -> bool:
+    """Returns whether the tree has inner nodes, and each of them two children."""
+    counts = np.diff(hierarchy.child_offsets)
+    return bool(counts.any() and np.isin(counts, [0, 2]).all())
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,11 +69,12 @@ class Pairs:
     @classmethod
     def of(cls, task: Task) -> Self | None:
         """Returns the pairs of a task's tree, or None where this way down does not fit the task."""
-        tree, rule, counts = task.hierarchy, task.rule, np.diff(task.hierarchy.child_offsets)
+        tree, rule = task.hierarchy, task.rule
         simple = isinstance(rule, AlwaysDescend | Clairvoyant) or (isinstance(rule, LookAhead) and rule.depth == 1)
-        inner = np.flatnonzero(counts)
-        if not (simple and isinstance(task.affinity, DenseAffinity) and len(inner) and (counts[inner] == 2).all()):
+        fits = in_pairs(tree) if task.in_pairs is None else task.in_pairs
+        if not (simple and isinstance(task.affinity, DenseAffinity) and fits):
             return None
+        inner = np.flatnonzero(np.diff(tree.child_offsets))
         first, second, small, place = np.zeros((4, tree.n_nodes), dtype=np.int64)
         first[inner] = tree.child_nodes[tree.child_offsets[inner]]
         second[inner] = tree.child_nodes[tree.child_offsets[inner] + 1]

@@ -236,7 +236,7 @@ def test_one_worker_gives_the_bits_of_one_process(case, folder):
 @pytest.mark.parametrize("engine", ["numpy", "numba"])
 @pytest.mark.parametrize("policy", ["one-step", "descend", LookAhead(2)], ids=str)
 @pytest.mark.parametrize("similarity", ["cosine", "inverse_sqeuclidean"])
-@pytest.mark.parametrize("shape", ["dendrogram", "taxonomy"])
+@pytest.mark.parametrize("shape", ["dendrogram", "taxonomy", "one of three"])
 def test_partitions_give_the_bits_of_the_whole(shape, engine, policy, similarity, tmp_path):
     """numpy takes matrix products whose shapes depend on where the tree is cut."""
     rng = np.random.default_rng(7)
@@ -244,6 +244,13 @@ def test_partitions_give_the_bits_of_the_whole(shape, engine, policy, similarity
     X = np.cumsum(rng.normal(size=(n_items, 9)), axis=0)
     if shape == "dendrogram":
         tree = Hierarchy.from_linkage(linkage(X, "average"))
+    elif shape == "one of three":  # a dendrogram with its first merge dissolved, so that nearly all parts are pairs
+        pairs = Hierarchy.from_linkage(linkage(X, "average"))
+        lists = [pairs.children(node).tolist() for node in range(n_items, pairs.n_nodes)]
+        above = int(pairs.parent[n_items]) - n_items
+        lists[above] = [child for child in lists[above] if child != n_items] + lists[0]
+        lists = [[child - (child > n_items) for child in children] for children in lists[1:]]
+        tree = Hierarchy.from_children(lists, n_items, singletons=True)
     else:  # leaf clusters of a few items, five to nine nodes below each other node
         lists, rows = [], np.split(np.arange(n_items), np.sort(rng.choice(np.arange(1, n_items), 600, replace=False)))
         while len(rows) > 1:
