@@ -337,35 +337,43 @@ def _measured(rows: Features) -> tuple[Floats, Floats]:
 def multiply(left: Floats, right: Floats, out: Floats) -> Floats:
     """Writes ``left @ right.T`` to ``out``, each number with the same bits whatever the rows around it; returns it.
 
-    Tiles are too small for BLAS to share among threads: with as many as the machine happens to have, it would add up
-    in another order. So it does for a single row, and for the last of an odd number of rows on the left, which takes
-    a call of its own here.
+    How BLAS adds up depends on more than the numbers, and here none of it is left to chance. Tiles are too small for
+    it to share among threads: with as many as the machine happens to have, it would add up in another order. So it does
+    for a single row, and, in kernels for AVX2, for the last of an odd number of rows on the left, which takes a call of
+    its own here; and, in kernels for AVX-512, for small matrices unless the left one lies in columns.
     """
     shape = len(left), len(right), left.shape[1]
     even = shape[0] - shape[0] % 2
     if shape[0] == even and shape[1] > 1 and shape[2] <= 256 and shape[0] * shape[1] * shape[2] <= UNSHARED:
-        return np.matmul(left, right.T, out=out)
+        return np.matmul(np.asfortranarray(left), right.T, out=out)
     depth, width = min(shape[2], 256), max(min(even, 64), 2)
     height = max(1, UNSHARED // (depth * width))
     for top in [*range(0, even, width), *range(even, shape[0])]:
         bottom = min(top + width, even) if top < even else shape[0]
-        for low in range(0, shape[1], height):
-            for first in range(0, shape[2], depth):
-                columns = slice(first, first + depth)
-                one, other = left[top:bottom, columns], right[low : low + height, columns]
+        for first in range(0, shape[2], depth):
+            columns = slice(first, first + depth)
+            one = np.asfortranarray(np.repeat(left[top:bottom, columns], 2 if bottom - top == 1 else 1, axis=0))
+            for low in range(0, shape[1], height):
+                other = right[low : low + height, columns]
                 _multiply_tile(one, other, out[top:bottom, low : low + height], add=first > 0)
     return out
 
 
 def _multiply_tile(left: Floats, right: Floats, out: Floats, add: bool) -> None:
     # As a vector, a single row would be multiplied in another order, and give other bits.
-    one = np.repeat(left, 2, axis=0) if len(left) == 1 else left
-    other = np.repeat(right, 2, axis=0) if len(right) == 1 else right
-    if one is left and other is right and not add:
+    if len(right) > 1 and len(left) == len(out) and not add:
         np.matmul(left, right.T, out=out)
         return
-    product = (one @ other.T)[: len(left), : len(right)]
+    other = np.repeat(right, 2, axis=0) if len(right) == 1 else right
+    product = (left @ other.T)[: len(out), : len(right)]
     out[:] = out + product if add else product
+
+
+def _blocks(keys: Ints) -> tuple[Ints, list[int]]:
+    """Returns an order in which equal keys follow one another, and where each of them begins there, and the end."""
+    order = np.argsort(keys, kind="stable")
+    fresh = np.flatnonzero(np.diff(keys[order])) + 1
+    return order, [0, *fresh.tolist(), len(keys)]
 
 
 def _pair_dots(left: Floats, left_at: Ints, right: Floats, right_at: Ints, chosen: Ints, out: Floats) -> None:

@@ -67,7 +67,7 @@ def evaluate_distributed(
 
     The result has the same bits for any number of workers and without any, and for partitions of any size: those of
     :func:`~pomdp_hier.hqs.score.evaluate`. With numpy that takes a BLAS whose products do not depend on the shape of
-    the matrix: OpenBLAS's kernels for AVX2 are such, those for processors before AVX are not.
+    the matrix: OpenBLAS's kernels for AVX, AVX2 and AVX-512 are such, those for older processors are not.
 
     Args:
         features: Dense features ``[N, D]`` as a Dask array, or the path of a Parquet file or folder, a ``.npy`` file or

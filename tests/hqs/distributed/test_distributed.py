@@ -14,6 +14,7 @@ from pomdp_hier.hqs import Clairvoyant, LookAhead
 from pomdp_hier.hqs.distributed.score import evaluate_distributed, local_cluster
 from pomdp_hier.hqs.distributed.tree import Cut, cut_bounds
 from pomdp_hier.hqs.score import evaluate
+from tests.blas import needs_even_products
 from tests.worker_killer import KillsOnce
 
 SIMILARITIES = ("cosine", "inverse_sqeuclidean", "negative_euclidean")
@@ -233,7 +234,7 @@ def test_one_worker_gives_the_bits_of_one_process(case, folder):
     np.testing.assert_array_equal(result.values, evaluate_distributed(folder, tree, **options).values)
 
 
-@pytest.mark.parametrize("engine", ["numpy", "numba"])
+@pytest.mark.parametrize("engine", [pytest.param("numpy", marks=needs_even_products), "numba"])
 @pytest.mark.parametrize("policy", ["one-step", "descend", LookAhead(2)], ids=str)
 @pytest.mark.parametrize("similarity", ["cosine", "inverse_sqeuclidean"])
 @pytest.mark.parametrize("shape", ["dendrogram", "taxonomy", "one of three"])
