@@ -10,13 +10,14 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier.errors import FeatureError
-from pomdp_hier.features.members import Floats, Ints, child_counts, children_of, contains
+from pomdp_hier.features.members import Floats, Ints, child_counts, children_of, contains, pieces, ranges
 from pomdp_hier.features.memory import room_for
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.features.sums import RUN, cluster_sums
@@ -31,6 +32,7 @@ _CANCELLED = 1e-3
 LARGEST = 1e140  # times itself, the number of columns and twice that of the items, all of which must stay finite
 PIECE_PAIRS = 256
 MANY_VALUES = 1 << 17  # features from which compiled code saves more than loading numba takes
+PIECE_VALUES = 1 << 20
 GEMM_PAIRS = 2048
 UNSHARED = 1 << 18  # multiplications up to which OpenBLAS stays on the calling thread
 
@@ -178,20 +180,26 @@ class DenseBatch:
     def expand(self, rows: Ints, parents: Ints) -> Floats:
         """Returns the similarities of item ``rows[j]`` of the batch to the children of ``parents[j]``, row by row."""
         nodes, counts = children_of(self._tree, parents)
-        firsts = np.cumsum(counts) - counts
-        # Rows that stand before the same node one after another make a block: one matrix product if the node is large.
-        starts = np.flatnonzero(np.concatenate([[True], parents[1:] != parents[:-1]]))
-        heights = np.diff(np.concatenate([starts, [len(parents)]]))
-        large = self.multiplies(parents[starts])
+        large = self.multiplies(parents)
         if not large.any():
             return self._pairs(np.repeat(rows, counts), nodes)
         values = np.empty(len(nodes))
-        for start, height in zip(starts[large], heights[large], strict=True):
-            first, width = firsts[start], counts[start]
-            table = self.table(nodes[first : first + width], rows[start : start + height])
-            values[first : first + height * width] = table.T.reshape(-1)
-        small = np.repeat(np.repeat(~large, heights), counts)
+        small = np.repeat(~large, counts)
         values[small] = self._pairs(np.repeat(rows, counts)[small], nodes[small])
+        at, firsts = np.flatnonzero(large), np.cumsum(counts) - counts
+        # One matrix product for each node, or for each row where there are fewer.
+        (by_node, node_bounds), (by_row, row_bounds) = _blocks(parents[at]), _blocks(rows[at])
+        if len(node_bounds) <= len(row_bounds):
+            for low, high in pairwise(node_bounds):
+                here = at[by_node[low:high]]
+                where = firsts[here][:, None] + np.arange(counts[here[0]])
+                values[where] = self.table(nodes[where[0]], rows[here]).T
+            return values
+        for low, high in pairwise(row_bounds):
+            block = at[by_row[low:high]]
+            for part in pieces(counts[block] * self.rows.shape[1], PIECE_VALUES):
+                where = ranges(firsts[block[part]], counts[block[part]])
+                values[where] = self.table(nodes[where], rows[block[:1]])[:, 0]
         return values
 
     def multiplies(self, parents: Ints) -> npt.NDArray[np.bool_]:

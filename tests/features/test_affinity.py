@@ -16,6 +16,7 @@ from pomdp_hier.features.similarity import (
 )
 from pomdp_hier.hierarchy.tree import Hierarchy
 from tests import scorer_oracle as oracle
+from tests.blas import needs_even_products
 
 TREE = Hierarchy.from_children([[0, 1, 2], [3], [4, 5, 8], [6, 9, 7]], 7)
 KINDS = [
@@ -125,6 +126,7 @@ def test_sparse_similarities_may_be_precomputed():
             assert value == pytest.approx(sim(item, TREE.items(node).tolist()), abs=1e-14)
 
 
+@needs_even_products
 @pytest.mark.parametrize("n_columns", [1, 9, 100, 300])
 def test_a_product_has_the_same_bits_whatever_is_multiplied_beside_it(n_columns):
     rng = np.random.default_rng(0)
@@ -138,6 +140,7 @@ def test_a_product_has_the_same_bits_whatever_is_multiplied_beside_it(n_columns)
                 np.testing.assert_array_equal(part, whole[low:high, low:wide])
 
 
+@needs_even_products
 @pytest.mark.parametrize("n_columns", [128, 256])
 @pytest.mark.parametrize("high", [1, 2, 3, 65])
 def test_a_product_is_not_shared_among_threads(n_columns, high):
@@ -148,3 +151,24 @@ def test_a_product_is_not_shared_among_threads(n_columns, high):
     for low in range(0, len(right), 100):
         part = dense.multiply(left, right[low : low + 100], np.empty((high, 100)))
         np.testing.assert_array_equal(part, whole[:, low : low + 100])
+
+
+@needs_even_products
+@pytest.mark.parametrize("n_rows", [1, 5, 60])
+def test_large_nodes_take_a_product_for_each_node_or_each_row(n_rows, monkeypatch):
+    """Whatever the order in which they are asked about, and to the same bits."""
+    n_items, n_large, rng = 400, 20, np.random.default_rng(0)
+    tree = Hierarchy.from_children([[0, 1, 2], *([n_items + k, k + 3] for k in range(n_items - 3))], n_items)
+    monkeypatch.setattr(dense, "GEMM_PAIRS", 2 * (n_items - n_large + 1))
+    monkeypatch.setattr(dense, "PIECE_VALUES", 100)  # five nodes with two children of nine columns
+    batch = affinity(rng.standard_normal((n_items, 9)), tree).batch(rng.choice(n_items, n_rows, replace=False))
+    nodes = np.arange(tree.n_nodes - 2 * n_large, tree.n_nodes)
+    rows, parents = (places.ravel() for places in np.meshgrid(np.arange(n_rows), nodes))
+    one_by_one = [batch.expand(rows[j : j + 1], parents[j : j + 1]) for j in range(len(rows))]
+    tables, table = [], batch.table
+    monkeypatch.setattr(batch, "table", lambda nodes, rows: tables.append(nodes) or table(nodes, rows))
+    for order in (np.arange(len(rows)), rng.permutation(len(rows))):
+        tables.clear()
+        found = batch.expand(rows[order], parents[order])
+        np.testing.assert_array_equal(found, np.concatenate([one_by_one[j] for j in order]))
+        assert len(tables) == (n_large if n_rows >= n_large else n_rows * n_large // 5)
