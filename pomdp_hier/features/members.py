@@ -15,7 +15,6 @@ __all__ = [
     "child_counts",
     "children_of",
     "contains",
-    "in_leaf_order",
     "membership",
     "pieces",
     "ranges",
@@ -36,21 +35,6 @@ def ranges(starts: npt.ArrayLike, counts: npt.ArrayLike) -> Ints:
     total = int(ends[-1]) if len(ends) else 0
     numbers: Ints = np.arange(total, dtype=np.int64) + np.repeat(starts - (ends - counts), counts)
     return numbers
-
-
-def in_leaf_order(hierarchy: Hierarchy, items: Ints) -> Ints:
-    """Returns how to sort items, none of them twice, by their positions in the tree's leaf order.
-
-    >>> tree = Hierarchy.from_children([[2, 0], [3, 1]], 3)
-    >>> in_leaf_order(tree, np.array([0, 1, 2]))
-    array([2, 0, 1])
-    """
-    positions = hierarchy.starts[items]
-    if positions.max(initial=0) >= len(items):
-        return np.argsort(positions)
-    order = np.empty(len(items), dtype=np.int64)  # all positions there are: no need to compare them
-    order[positions] = np.arange(len(items))
-    return order
 
 
 def pieces(work: Ints, most: int) -> Iterator[slice]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.dense import DenseAffinity, DenseKind
-from pomdp_hier.features.members import Ints, in_leaf_order
+from pomdp_hier.features.members import Ints
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean
 from pomdp_hier.hierarchy.arrays import sum_to_root
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -35,7 +35,7 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
         advance(len(items))
         return Stops(nodes, probabilities)
     kernel = _kernel(task)
-    order = in_leaf_order(tree, items)
+    order = np.argsort(tree.starts[items])
 
     size = PIECE_ITEMS
     if not isinstance(task.rule, LookAhead):

@@ -8,7 +8,7 @@ features, the items that are still on their way go down one level together. Wher
 
 import numpy as np
 
-from pomdp_hier.features.members import Ints, in_leaf_order
+from pomdp_hier.features.members import Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.engine.pairs import Pairs, PairWalk
 from pomdp_hier.hqs.engine.rules import SearchRoot
@@ -33,7 +33,7 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
     if isinstance(task.rule, SearchRoot):
         advance(len(items))
         return Stops(nodes, probabilities)
-    order = in_leaf_order(tree, items)
+    order = np.argsort(tree.starts[items])
     positions = tree.starts[items][order]
     bounds = np.searchsorted(positions, blocks(tree) if task.blocks is None else task.blocks)
     pairs = Pairs.of(task)

@@ -313,8 +313,7 @@ def test_an_item_gets_the_same_bits_whichever_are_asked_about_beside_it(engine, 
     )
     whole = run_engine(task, np.arange(n_items), engine, lambda done: None)
     assert len(np.unique(whole.nodes)) > 10
-    for size in (1, 10, 400):
-        some = rng.choice(n_items, size, replace=False)
+    for some in (rng.choice(n_items, size) for size in (1, 10, 400, 3_000)):
         part = run_engine(task, some, engine, lambda done: None)
         np.testing.assert_array_equal(part.nodes, whole.nodes[some])
         np.testing.assert_array_equal(part.probabilities, whole.probabilities[some])
