@@ -113,7 +113,6 @@ class PairWalk(Walk):
         self.pairs = pairs
         self.whole = np.zeros(len(items))  # each row's product with the sum of the node where it stands
 
-    @np.errstate(over="ignore", divide="ignore")  # of odds and one over odds, towards a guidance of 0
     def go(self, bounds: Ints) -> None:
         """Takes all items to where their searches stop; rows from one of the bounds to the next are a block."""
         tree = self.tree

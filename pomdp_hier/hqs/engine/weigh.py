@@ -64,14 +64,16 @@ def guidance_to_first(near: Floats, far: Floats, temperature: Floats) -> tuple[F
     ``1 / (1 + 1 / odds)``; as one minus the first's it would be rounded to 0.
     """
     odds = np.subtract(far, near, out=far)
-    odds /= temperature
-    np.exp(odds, out=odds)
+    with np.errstate(over="ignore"):
+        odds /= temperature
+        np.exp(odds, out=odds)
     return np.divide(1.0, np.add(odds, 1.0, out=near), out=near), odds
 
 
 def margin_of_two(eta: Floats, odds: Floats, worth: Floats, rise: Floats, other_rise: Floats) -> Floats:
     """Returns the margin of :func:`weigh` at nodes with two children; uses up the odds, which may be 0 or infinite."""
-    other = np.divide(1.0, odds, out=odds)
+    with np.errstate(over="ignore", divide="ignore"):
+        other = np.divide(1.0, odds, out=odds)
     other += 1.0
     np.divide(1.0, other, out=other)
     # eta (eta (r' - r) - (1 + r) (1 - eta)) for each of the two, with the small rise never added to a large number.
