@@ -265,28 +265,20 @@ class DenseBatch:
             inside: Whether each row's item lies in its node, for all of them.
             spread: Lays an array like ``nodes`` out like ``products``, or so that it broadcasts to them.
         """
-        parent, sizes = self._parent, self._tree.sizes[nodes]
-        if not isinstance(parent.kind, Cosine):
-            laid_out, sizes = (np.broadcast_to(spread(values), products.shape) for values in (nodes, sizes))
-            return finish(
-                parent.kind,
-                products,
-                sizes,
-                inside,
-                self.squares[rows],
-                spread(parent.squares[nodes]),
-                self.rows.shape[1],
-                lambda at: self.rows[rows[at[-1]]] - self.vectors(laid_out[at]) / sizes[at][:, None],
-            )
-        # What finish() does, worked out for each node before it is laid out for the rows.
-        left_out = inside & parent.kind.leave_out & (sizes > 1)
-        own = inside & (sizes == 1)
-        if left_out.any():
-            products -= self.squares[rows] if left_out.all() else spread(left_out) * self.squares[rows]
-        products /= spread(sizes - left_out)
-        if own.any():
-            products[np.broadcast_to(spread(own), products.shape)] = parent.kind.own_singleton
-        return products
+        kind, sizes = self._parent.kind, self._tree.sizes
+        # Only distances are ever made anew.
+        laid_out = nodes if isinstance(kind, Cosine) else np.broadcast_to(spread(nodes), products.shape)
+        return finish(
+            kind,
+            products,
+            sizes[nodes],
+            inside,
+            self.squares[rows],
+            self._parent.squares[nodes],
+            self.rows.shape[1],
+            lambda at: self.rows[rows[at[-1]]] - self.vectors(laid_out[at]) / sizes[laid_out[at]][:, None],
+            spread,
+        )
 
     def _pairs(self, rows: Ints, nodes: Ints) -> Floats:
         tree = self._tree
@@ -407,26 +399,32 @@ def finish(
     node_squares: Any,
     n_columns: int,
     difference: Callable[[tuple[Any, ...]], Floats],
+    spread: Callable[[Any], Any] = np.asarray,
 ) -> Floats:
     """Returns the similarities that dot products of items with clusters' sums stand for; ``dots`` is used up.
 
     Args:
         kind: The similarity.
-        dots: ``<row, S>``, of any shape; the arrays below broadcast to it.
+        dots: ``<row, S>``, of any shape; the arrays below broadcast to it, those of clusters once they are spread.
         sizes: The clusters' sizes.
-        inside: Whether the item lies in the cluster.
+        inside: Whether the item lies in the cluster; where arrays are spread, one answer for all items of a cluster.
         row_squares: The rows' squared lengths.
         node_squares: The squared lengths of the clusters' centroids; not read for the cosine.
         n_columns: D.
         difference: Gives row less centroid, ``[j, D]``, at the places of an index into ``dots``.
+        spread: Lays an array of clusters out like ``dots``, where several items share each of them.
     """
     left_out = inside & (kind.leave_out & (sizes > 1))
     own = inside & (sizes == 1)
     if isinstance(kind, Cosine):
-        dots -= left_out * row_squares
-        dots /= sizes - left_out
-        dots[own] = kind.own_singleton
+        if left_out.any():
+            dots -= row_squares if left_out.all() else spread(left_out) * row_squares
+        dots /= spread(sizes - left_out)
+        if own.any():
+            dots[np.broadcast_to(spread(own), dots.shape)] = kind.own_singleton
         return dots
+    sizes, node_squares, left_out = spread(sizes), spread(node_squares), spread(left_out)
+    own = np.broadcast_to(spread(own), dots.shape)
     dots *= -2.0 / sizes
     scale = row_squares + node_squares
     dots += scale
