@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pomdp_hier.features.affinity import affinity
+from pomdp_hier.features.affinity import Affinity, affinity
 from pomdp_hier.features.similarity import InverseSquaredEuclidean
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.engine.choice import choose_engine, run_engine
-from pomdp_hier.hqs.engine.rules import AlwaysDescend, OneStep
+from pomdp_hier.hqs.engine.rules import AlwaysDescend, OneStep, Rule
 from pomdp_hier.hqs.engine.task import Task
 from pomdp_hier.hqs.guidance import temperatures
 from pomdp_hier.hqs.reward import node_rewards
@@ -142,6 +142,13 @@ def median_seconds(work: Callable[[], Any], repeats: int) -> float:
     return float(np.median(times))
 
 
+def task_of(close: Affinity, rule: Rule, threads: int) -> Task:
+    """What an engine is given: the features, and a temperature of 0.005."""
+    tree = close.hierarchy
+    levels = np.arange(int(tree.height) + 1)
+    return Task(close, node_rewards(tree), temperatures(levels, 0.005), rule, enter_own_singleton=True, threads=threads)
+
+
 def run_case(case: dict[str, Any]) -> dict[str, Any]:
     """Scores one case; returns its figures."""
     rng = np.random.default_rng(0)
@@ -166,14 +173,7 @@ def run_case(case: dict[str, Any]) -> dict[str, Any]:
     for name, rule in (("forced", AlwaysDescend()), ("0.005", OneStep("descend"))):
         if name == "forced" and case["shape"] == "caterpillar" and case["n"] > 10_000 and not case["patient"]:
             continue
-        task = Task(
-            affinity=close,
-            rewards=node_rewards(tree),
-            temperatures=temperatures(np.arange(int(tree.height) + 1), 0.005),
-            rule=rule,
-            enter_own_singleton=True,
-            threads=case["threads"],
-        )
+        task = task_of(close, rule, case["threads"])
         engine = choose_engine(task, "auto" if case["sparse"] else case["engine"])
         run_engine(task, everyone[:100], engine, lambda count: None)
         clock, start = time.perf_counter(), time.process_time()
@@ -199,14 +199,7 @@ def in_turns(tree: Hierarchy, close: Any, repeats: int) -> dict[str, float]:
     On a shared machine one run of a second differs from the next by half. So the three take turns, and a ratio is the
     median over pairs of runs that followed one another.
     """
-    task = Task(
-        affinity=close,
-        rewards=node_rewards(tree),
-        temperatures=temperatures(np.arange(int(tree.height) + 1), 0.005),
-        rule=AlwaysDescend(),
-        enter_own_singleton=True,
-        threads=1,
-    )
+    task = task_of(close, AlwaysDescend(), threads=1)
     everyone = np.arange(tree.n_items)
     works = [lambda e=engine: run_engine(task, everyone, e, lambda count: None) for engine in ("numpy", "numba")]
     works.append(bare_kernel(tree, close))

@@ -28,7 +28,7 @@ __all__ = ["DenseAffinity", "DenseBatch", "DenseKind", "finish", "multiply"]
 
 DenseKind = Cosine | InverseSquaredEuclidean | NegativeEuclidean
 
-_CANCELLED = 1e-3
+_CANCELLED = 1e-3  # of its terms, below which a squared distance is made anew; numba's paths take a tenth
 LARGEST = 1e140  # times itself, the number of columns and twice that of the items, all of which must stay finite
 PIECE_PAIRS = 256
 MANY_VALUES = 1 << 17  # features from which compiled code saves more than loading numba takes
@@ -208,8 +208,7 @@ class DenseBatch:
         Whether it pays depends on how many of the items are here. The two ways differ in the last bit, though, so the
         tree decides: a value does not depend on which other items are asked about.
         """
-        counts = np.maximum(child_counts(self._tree, parents), 2)
-        large: npt.NDArray[np.bool_] = counts * self._tree.sizes[parents] >= GEMM_PAIRS
+        large: npt.NDArray[np.bool_] = child_counts(self._tree, parents) * self._tree.sizes[parents] >= GEMM_PAIRS
         return large
 
     def table(self, nodes: Ints, rows: Ints | slice) -> Floats:
@@ -232,7 +231,8 @@ class DenseBatch:
     def vectors(self, nodes: Ints) -> Floats:
         """Returns the sums of the nodes' prepared rows ``[len(nodes), D]``."""
         n_items = self._tree.n_items
-        # mode="clip" writes straight to the table, and any row for an item, whose own comes after.
+        # mode="clip" writes straight to the table, unbuffered. An item's number is negative here and takes the first
+        # sum, until its own row replaces that below.
         table = np.empty((len(nodes), self.rows.shape[1]))
         np.take(self._parent.sums, nodes - n_items, axis=0, out=table, mode="clip")
         single = np.flatnonzero(nodes < n_items)

@@ -28,7 +28,7 @@ from pomdp_hier.hqs.engine.on_path import OWN_WORTH, Path, follow, lay, weigh_st
 
 __all__ = ["SOURCES", "descend_all", "plan_all"]
 
-SOURCES = "7a8b92d8d9863e01fa1e395eff0cca0a2fd1c5812c29837b7d31d614c91fde57"
+SOURCES = "88357c6e4464232191f0449ae26c08353c832a1144d41526f02848f33916490f"
 """SHA-256 of ``at_node.py``, ``on_path.py`` and ``drift.py``: numba keeps compiled code while this file is the same."""
 
 
@@ -54,21 +54,21 @@ def descend_all(
         laid = min(laid, shared)
         prepare(table.features, table.scales, table.centre, options.kind, item, row)
         square = square_of(row)
-        level, probability, whole, drift = np.int64(0), 1.0, 0.0, np.inf
+        level, probability, whole, added = np.int64(0), 1.0, 0.0, np.inf
         best_level, best_probability, best = level, 1.0, 1.0 + forest.worths[forest.root, REWARD]
         while level < length:
             if level == laid:
                 lay(forest, table, options, path, level, scratch.beside)
                 laid += 1
-            eta, margin, whole, drift = weigh_step(
-                forest, table, options, path, level, row, square, whole, drift, scratch.eta
+            eta, margin, whole, added = weigh_step(
+                forest, table, options, path, level, row, square, whole, added, scratch.eta
             )
             if policy == 0 and (margin < 0.0 or (margin == 0.0 and not tie_descends)):
                 break
             probability *= eta
             level += 1
             if policy == 2:
-                worth = probability * path.worths[level - 1, OWN_WORTH]
+                worth = probability * path.numbers[level - 1, OWN_WORTH]
                 if worth > best or (worth == best and tie_descends):
                     best_level, best_probability, best = level, probability, worth
         if policy == 2:
@@ -221,13 +221,13 @@ def plan_all(
         laid = min(laid, shared)
         prepare(table.features, table.scales, table.centre, options.kind, item, row)
         square = square_of(row)
-        level, probability, whole, drift = np.int64(0), 1.0, 0.0, np.inf
+        level, probability, whole, added = np.int64(0), 1.0, 0.0, np.inf
         while level < length:
             if level == laid:
                 lay(forest, table, options, path, level, scratch.beside)
                 laid += 1
-            eta, margin, whole, drift = weigh_step(
-                forest, table, options, path, level, row, square, whole, drift, scratch.eta
+            eta, margin, whole, added = weigh_step(
+                forest, table, options, path, level, row, square, whole, added, scratch.eta
             )
             if not (margin > 0.0 or (margin == 0.0 and tie_descends)) and not _plans_to_descend(
                 forest,

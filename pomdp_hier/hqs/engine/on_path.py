@@ -40,7 +40,7 @@ from pomdp_hier.hqs.engine.drift import DRIFTS, UNKNOWN
 __all__ = ["OWN_WORTH", "Path", "follow", "lay", "path_scratch", "weigh_step"]
 
 LEAST = -746.0  # whose exponential, and that of all below, is 0, though the library takes its time over it
-CANCELLED = 0.1  # of what a squared distance is derived from: below that, it is made anew
+CANCELLED = 0.1  # of all that a squared distance is derived from: below that, it is made anew (numpy's: 1e-3 of a step)
 
 
 class Path(NamedTuple):
@@ -48,7 +48,7 @@ class Path(NamedTuple):
 
     nodes: Any  # [height + 2]
     steps: Any  # [height + 1, 8]: children, own child's rank, derived child's rank, drift; of two: see below
-    worths: Any  # [height + 1, 12]: temperature, 1 + reward, own child's likewise; of two: see below
+    numbers: Any  # [height + 1, 12]: temperature, 1 + reward, own child's likewise; of two: see below
 
 
 WIDTH, OWN, DERIVED, DRIFT = range(4)
@@ -84,9 +84,10 @@ def follow(forest: Forest, item: int, path: Path, enter_own_singleton: bool) -> 
 
 @inlined
 def lay(forest: Forest, table: Table, options: Options, path: Path, level: Any, centroid: Any) -> None:
-    """Writes down the step from this level on; those above are there.
+    """Writes to the path what its step from this level needs and no item changes; the steps above are there already.
 
-    The largest child's dot product is what the others leave of the node's own, as long as its drift allows that.
+    For the cosine, the largest child's dot product is what the others leave of the node's own, as long as its drift
+    allows that.
 
     For two children a and b, squared distances to the centroids add up as well (König and Huygens):
     ``n_a d_a + n_b d_b = n d + n_a n_b / n ||m_a - m_b||**2``, whose last term, the same for all items, is laid down
@@ -98,7 +99,7 @@ def lay(forest: Forest, table: Table, options: Options, path: Path, level: Any, 
         level: The step's.
         centroid: Room for a row.
     """
-    places, worths, steps, numbers = forest.places, forest.worths, path.steps, path.worths
+    places, worths, steps, numbers = forest.places, forest.worths, path.steps, path.numbers
     node, own = path.nodes[level], path.nodes[level + 1]
     first, largest = places[node, FIRST], places[node, LARGEST]
     drift = np.int64(places[node, SIZE]) * (places[node, COUNT] - 1) + (
@@ -138,10 +139,10 @@ def lay(forest: Forest, table: Table, options: Options, path: Path, level: Any, 
 
 @inlined
 def _weigh_two(
-    table: Table, options: Options, path: Path, level: Any, row: Any, square: float, whole: float, drift: float
+    table: Table, options: Options, path: Path, level: Any, row: Any, square: float, whole: float, added: float
 ) -> tuple[Any, Any, Any, Any]:
     """Does what :func:`weigh_step` does at a node with two children."""
-    steps, numbers = path.steps, path.worths
+    steps, numbers = path.steps, path.numbers
     small, large, own_large = steps[level, SMALL], steps[level, LARGE], steps[level, LARGE] == path.nodes[level + 1]
     size, other_size = steps[level, OWN_SIZE], steps[level, OTHER_SIZE]
     yes = size > 0  # plain constants would be types of their own, and compiled for twice
@@ -154,12 +155,12 @@ def _weigh_two(
     else:
         part = squared_distance(table, small, numbers[level, SMALL_SHARE], row) * numbers[level, SMALL_COUNT]
         whole += numbers[level, MERGE]
-        drift += whole
+        added += whole
         rest = whole - part
-        if not rest > CANCELLED * drift:
+        if not rest > CANCELLED * added:
             rest = squared_distance(table, large, numbers[level, LARGE_SHARE], row) * numbers[level, LARGE_COUNT]
-            drift = 0.0
-        whole, other, drift = (rest, part, drift) if own_large else (part, rest, 0.0)
+            added = 0.0
+        whole, other, added = (rest, part, added) if own_large else (part, rest, 0.0)
         own_value = by_distance(options, whole * numbers[level, OWN_SCALE], size, yes)
         other_value = by_distance(options, other * numbers[level, OTHER_SCALE], other_size, not yes)
     gap = own_value - other_value
@@ -171,7 +172,7 @@ def _weigh_two(
     worth = numbers[level, WORTH]
     margin = eta * (eta * numbers[level, OWN_RISE] - worth * (1.0 - eta))
     margin += rest_eta * (rest_eta * numbers[level, OTHER_RISE] - worth * (1.0 - rest_eta))
-    return eta, margin, whole, drift
+    return eta, margin, whole, added
 
 
 @inlined
@@ -184,7 +185,7 @@ def weigh_step(
     row: Any,
     square: float,
     whole: float,
-    drift: float,
+    added: float,
     eta: Any,
 ) -> tuple[Any, Any, Any, Any]:
     """Weighs the children at the step's upper end for one item.
@@ -197,14 +198,14 @@ def weigh_step(
         square: Its squared length.
         whole: Its product with the node's sum, if that is known; for a distance, the squared one to the node's
             centroid, times the node's size.
-        drift: For a distance, what has been added up since a squared one was last made anew; infinite before.
+        added: For a distance, what has been added up since a squared one was last made anew; infinite before.
         eta: Room for the guidance.
 
     Returns:
-        The guidance to the own child, the margin, and the own child's whole and drift.
+        The guidance to the own child, the margin, and the own child's whole and what was added for it.
     """
     if path.steps[level, WIDTH] == 2:
-        return _weigh_two(table, options, path, level, row, square, whole, drift)
+        return _weigh_two(table, options, path, level, row, square, whole, added)
     places, worths, child_nodes = forest.places, forest.worths, forest.child_nodes
     steps = path.steps
     low, count = places[path.nodes[level], FIRST], steps[level, WIDTH]

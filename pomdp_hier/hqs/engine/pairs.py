@@ -2,9 +2,10 @@
 
 Which path an item takes is known before any similarity is. Items that share a stretch of their path take it together:
 their products with the sums along it are one matrix product for each group of items, and what follows is done for many
-groups at once. The groups are blocks of about a thousand items first, then of about a hundred, and in the end the
-largest subtrees of a few items. Within one of these, the items' products with half of the nodes are one small matrix: a
-larger child's is what the smaller one's leaves of the node's own.
+groups at once. The groups are blocks of about a thousand items first, then the largest subtrees of at most 256 items,
+and in the end those of at most 48. Within one of these, the items' products with its nodes are one small matrix. For
+the cosine, half of the nodes will do: a larger child's product is what the smaller one's leaves of the node's own, by
+the rule of :mod:`~pomdp_hier.hqs.engine.drift`. For distances each node's product is made.
 """
 
 from collections.abc import Callable
@@ -47,10 +48,11 @@ class Pairs:
         tops: For groups of each size, the largest first: the largest subtrees of at most so many items, and the leaves
             that are no part of one, in leaf order.
         top_starts: Where in the leaf order each of them begins.
-        derives: Whether products with the sums of children may be derived from one another.
+        cosine: Whether the similarity is the cosine, for which products with the sums of children may be derived from
+            one another.
         derived: Whether, within the smallest such subtrees, the product with the larger child's sum is derived from the
             node's own and the smaller child's ``[n_nodes]``.
-        order: The nodes below their tops whose products are not, in leaf order.
+        order: The nodes below the tops of the smallest such subtrees whose products are not derived, in leaf order.
         order_starts: Where in the leaf order each of them begins.
         place: Where each of them stands there ``[n_nodes]``.
     """
@@ -60,7 +62,7 @@ class Pairs:
     small: Ints
     tops: tuple[Ints, ...]
     top_starts: tuple[Ints, ...]
-    derives: bool
+    cosine: bool
     derived: npt.NDArray[np.bool_]
     order: Ints
     order_starts: Ints
@@ -84,14 +86,14 @@ class Pairs:
             within = tree.is_cluster & ((tree.sizes <= group_items) | tree.is_leaf)
             found = np.flatnonzero(within & ~np.append(within, False)[tree.parent])
             tops.append(found[np.argsort(tree.starts[found])])
-        derives, derived = isinstance(task.affinity.kind, Cosine), np.zeros(tree.n_nodes, dtype=bool)
+        cosine, derived = isinstance(task.affinity.kind, Cosine), np.zeros(tree.n_nodes, dtype=bool)
         upper = tops[-1][~tree.is_leaf[tops[-1]]]
         drift = np.where(upper == tree.root, UNKNOWN, 0)
         direct = []
         while len(upper):
             smaller, larger = small[upper], first[upper] + second[upper] - small[upper]
             drift = drift + tree.sizes[upper]
-            known = derives & (drift <= DRIFTS * tree.sizes[larger])
+            known = cosine & (drift <= DRIFTS * tree.sizes[larger])
             derived[upper] = known
             direct += [smaller, larger[~known]]
             upper, drift = np.append(smaller, larger), np.append(np.zeros_like(drift), np.where(known, drift, 0))
@@ -100,7 +102,7 @@ class Pairs:
         order = order[np.argsort(tree.starts[order], kind="stable")]
         place[order] = np.arange(len(order))
         top_starts = tuple(tree.starts[found] for found in tops)
-        return cls(first, second, small, tuple(tops), top_starts, derives, derived, order, tree.starts[order], place)
+        return cls(first, second, small, tuple(tops), top_starts, cosine, derived, order, tree.starts[order], place)
 
 
 class PairWalk(Walk):
@@ -220,10 +222,13 @@ class PairWalk(Walk):
     ) -> tuple[Floats, Floats]:
         """Returns the products of the rows with the own and the other children's sums, each ``[steps, rows]``.
 
-        Another child's product is the node's less the own child's, unless the child is small and the node large.
+        The other child's product is the node's less the own child's, where three things hold: the node's is known, as
+        it is not at the root; the similarity is the cosine; and the other child has an eighth (1 / `DRIFTS`) of the
+        node's items at the least, so that the rounding of the whole stays small beside it. An own child's is made anew
+        at each step, and so what has drifted never adds up from one step to the next.
         """
         sizes, lengths = self.tree.sizes, taken.sum(axis=0)
-        apart = taken & ((DRIFTS * sizes[other] < sizes[node]) | (node == self.tree.root) | (not self.pairs.derives))
+        apart = taken & ((DRIFTS * sizes[other] < sizes[node]) | (node == self.tree.root) | (not self.pairs.cosine))
         heights, firsts = lengths + apart.sum(axis=0), np.cumsum(counts) - counts
         made = np.zeros((int(_even(heights).max()), len(rows)))
         # The vectors group by group, the own children's before those made apart, so that each group's are a slice.
