@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.cluster.hierarchy import linkage
 
 from pomdp_hier.errors import DataWarning
 from pomdp_hier.features import dense
@@ -19,6 +20,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.engine import on_numpy as engine_numpy
 from pomdp_hier.hqs.engine import pairs, walk
 from pomdp_hier.hqs.engine.choice import run_engine
+from pomdp_hier.hqs.engine.drift import DRIFTS
 from pomdp_hier.hqs.engine.rules import AlwaysDescend, LookAhead, OneStep
 from pomdp_hier.hqs.engine.task import Task
 from pomdp_hier.hqs.guidance import temperatures
@@ -236,14 +238,23 @@ def test_products_that_follow_from_those_above_stay_exact_on_deep_trees(shape, l
     check_path_probabilities(tree, X, Cosine(leave_out), 0.1, [0, 1, 2, 255, 700, 1_100, 1_499], (2e-12, 2e-12))
 
 
+def nested_features(tree, ratio, rng):
+    """Items about their clusters' places, which are ever closer the further down: by the ratio from level to level."""
+    places = np.zeros((tree.n_nodes, 5))
+    for node in np.argsort(tree.levels)[1:]:
+        near = ratio ** int(tree.levels[tree.parent[node]])
+        places[node] = places[tree.parent[node]] + near * rng.standard_normal(5)
+    return places[: tree.n_items]
+
+
 @pytest.mark.parametrize(
-    "kind",
-    [Cosine(), InverseSquaredEuclidean(1.0), NegativeEuclidean(leave_out=True)],
+    ("kind", "delta"),
+    [(Cosine(), 0.2), (InverseSquaredEuclidean(1e-6), 1e4), (NegativeEuclidean(leave_out=True), 0.01)],
     ids=["cosine", "inverse", "negative"],
 )
 @pytest.mark.parametrize("data", ["noise", "nested", "far"])
 @pytest.mark.parametrize("shape", ["caterpillar", "balanced", "wide"])
-def test_what_follows_from_above_stays_exact(shape, data, kind):
+def test_what_follows_from_above_stays_exact(shape, data, kind, delta):
     """The larger child's product or distance is what the smaller one leaves of the parent's, unless that is little."""
     n_items, rng = 256, np.random.default_rng(0)
     if shape == "caterpillar":
@@ -257,19 +268,73 @@ def test_what_follows_from_above_stays_exact(shape, data, kind):
             lists += groups
             rows = list(range(first, first + len(groups)))
     tree = Hierarchy.from_children(lists, n_items, singletons=shape == "balanced")
-    X = rng.standard_normal((n_items, 5))
-    if data == "nested":  # ever closer, so that what is left of the distances above is next to nothing
-        X *= 2.0 ** (-np.abs(tree.levels[tree.parent[:n_items]])[:, None] / 4)
-        X[:4] *= 1e-3
-    elif data == "far":
-        X += 1e4
+    X = rng.standard_normal((n_items, 5)) + (1e4 if data == "far" else 0.0)
+    if data == "nested":  # what is left of the distances above is next to nothing
+        X = nested_features(tree, 0.85 if shape == "caterpillar" else 0.25, rng)
+    elif kind == InverseSquaredEuclidean(1e-6):
+        kind, delta = InverseSquaredEuclidean(1.0), 0.02
     # 1e4 takes four digits from the features themselves, before anything is computed; numpy makes a distance anew only
     # where it keeps less than three.
-    tolerances = (1e-8, 1e-11) if data != "far" else (1e-6, 1e-7)
-    if isinstance(kind, Cosine):
+    tolerances = (1e-8, 1e-11) if data != "far" else (1e-5, 1e-6)
+    if isinstance(kind, Cosine) or data == "nested":
         tolerances = (1e-11, 1e-11)
-    delta = 0.02 if kind == InverseSquaredEuclidean(1.0) else 0.2
     check_path_probabilities(tree, X, kind, delta, [0, 1, 2, 3, *range(4, n_items, 14)], tolerances)
+
+
+def test_what_one_item_leaves_of_a_hundred_thousand_is_not_derived():
+    """An item's product as what the rest leaves of the whole would carry the rounding of the whole."""
+    n_items = 100_000
+    tree = Hierarchy.from_children(
+        [[0, 1]] + [[k + 1, n_items + k - 1] for k in range(1, n_items - 1)], n_items, singletons=True
+    )
+    X = 1.0 + 0.3 * np.random.default_rng(0).standard_normal((n_items, 3))
+    task = Task(
+        affinity=affinity(X, tree),
+        rewards=node_rewards(tree),
+        temperatures=temperatures(np.arange(int(tree.height) + 1), 0.1),
+        rule=AlwaysDescend(),
+        enter_own_singleton=True,
+        threads=1,
+    )
+    items = np.arange(n_items - 100, n_items)  # the first hundred on the way down
+    for engine in ENGINES:
+        found = run_engine(task, items, engine, lambda done: None).probabilities
+        for item in (n_items - 1, n_items - 2, n_items - 9, n_items - 30):
+            expected = plain_path_probability(tree, X, Cosine(), 0.1, item)
+            assert abs(found[item - items[0]] / expected - 1) < 5e-12, (engine, item)
+
+
+@pytest.mark.parametrize("data", ["chains", "noise"])
+def test_products_are_derived_as_far_as_their_drift_allows(data):
+    """In the subtrees of a few items, followed from each node upward: what has been added since one was made."""
+    rng, n_items = np.random.default_rng(0), 300
+    if data == "chains":
+        lists = [[0, 1]] + [[k + 1, n_items + k - 1] for k in range(1, n_items - 1)]
+        tree = Hierarchy.from_children(lists, n_items, singletons=True)
+    else:
+        tree = Hierarchy.from_linkage(linkage(rng.standard_normal((n_items, 3)), "average"))
+    task = Task(
+        affinity=affinity(rng.standard_normal((n_items, 3)), tree),
+        rewards=node_rewards(tree),
+        temperatures=temperatures(np.arange(int(tree.height) + 1), 0.1),
+        rule=AlwaysDescend(),
+        enter_own_singleton=True,
+    )
+    made = pairs.Pairs.of(task)
+    derived = {}
+    for node in np.flatnonzero(~tree.is_leaf & (tree.sizes <= pairs.GROUP_ITEMS[-1])).tolist():
+        large = next(int(child) for child in tree.children(node) if child != made.small[node])
+        drift, above = 0, node
+        while True:  # up to the node whose product is made by itself
+            drift += int(tree.sizes[above])
+            parent = int(tree.parent[above])
+            if tree.sizes[parent] > pairs.GROUP_ITEMS[-1] or made.small[parent] == above or not made.derived[parent]:
+                break
+            above = parent
+        derived[node] = drift <= DRIFTS * int(tree.sizes[large])
+    assert derived == {node: bool(made.derived[node]) for node in derived}
+    assert 0 < sum(derived.values()) < len(derived)
+    assert not made.derived[tree.sizes > pairs.GROUP_ITEMS[-1]].any()
 
 
 def test_the_same_bits_for_any_number_of_threads(monkeypatch):
