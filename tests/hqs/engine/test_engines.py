@@ -96,7 +96,7 @@ def quiet(*args, **kwargs):
         return evaluate(*args, **kwargs)
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["whole", "pieces"])
+@pytest.fixture(scope="class", params=[False, True], ids=["whole", "pieces"])
 def _pieces(request):
     """Runs with the usual sizes of blocks and pieces, and with tiny ones, so that small trees have several."""
     if not request.param:
@@ -247,6 +247,7 @@ def nested_features(tree, ratio, rng):
     return places[: tree.n_items]
 
 
+@pytest.mark.usefixtures("_pieces")
 @pytest.mark.parametrize(
     ("kind", "delta"),
     [(Cosine(), 0.2), (InverseSquaredEuclidean(1e-6), 1e4), (NegativeEuclidean(leave_out=True), 0.01)],
@@ -355,6 +356,7 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch):
             np.testing.assert_array_equal(run.stop_nodes, runs[0].stop_nodes)
 
 
+@pytest.mark.usefixtures("_pieces")
 @pytest.mark.parametrize("engine", [pytest.param("numpy", marks=needs_even_products), "numba"])
 @pytest.mark.parametrize("rule", [OneStep("descend"), AlwaysDescend(), LookAhead(3, "descend")], ids=str)
 @pytest.mark.parametrize("width", [2, 7])
