@@ -63,8 +63,8 @@ def guidance_to_first(near: Floats, far: Floats, temperature: Floats) -> tuple[F
     The odds are ``exp((far - near) / temperature)``; where they overflow, ``eta`` is 0. The second's guidance is
     ``1 / (1 + 1 / odds)``; as one minus the first's it would be rounded to 0.
     """
-    odds = np.subtract(far, near, out=far)
     with np.errstate(over="ignore"):
+        odds = np.subtract(far, near, out=far)
         odds /= temperature
         np.exp(odds, out=odds)
     return np.divide(1.0, np.add(odds, 1.0, out=near), out=near), odds
