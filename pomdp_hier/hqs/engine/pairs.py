@@ -3,9 +3,10 @@
 Which path an item takes is known before any similarity is. Items that share a stretch of their path take it together:
 their products with the sums along it are one matrix product for each group of items, and what follows is done for many
 groups at once. The groups are blocks of about a thousand items first, then the largest subtrees of at most 256 items,
-and in the end those of at most 48. Within one of these, the items' products with its nodes are one small matrix. For
-the cosine, half of the nodes will do: a larger child's product is what the smaller one's leaves of the node's own, by
-the rule of :mod:`~pomdp_hier.hqs.engine.drift`. For distances each node's product is made.
+and in the end those of at most 48; or, where those are much smaller, runs of as many items in leaf order. Within one
+of these subtrees, the items' products with its nodes are one small matrix. For the cosine, half of the nodes will do: a
+larger child's product is what the smaller one's leaves of the node's own, by the rule of
+:mod:`~pomdp_hier.hqs.engine.drift`. For distances each node's product is made.
 """
 
 from collections.abc import Callable

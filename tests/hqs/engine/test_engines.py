@@ -254,12 +254,14 @@ def nested_features(tree, ratio, rng):
     ids=["cosine", "inverse", "negative"],
 )
 @pytest.mark.parametrize("data", ["noise", "nested", "far"])
-@pytest.mark.parametrize("shape", ["caterpillar", "balanced", "wide"])
+@pytest.mark.parametrize("shape", ["caterpillar", "chain", "balanced", "wide"])
 def test_what_follows_from_above_stays_exact(shape, data, kind, delta):
     """The larger child's product or distance is what the smaller one leaves of the parent's, unless that is little."""
     n_items, rng = 256, np.random.default_rng(0)
     if shape == "caterpillar":
         lists = [[0, 1, 2]] + [[k + 2, n_items + k - 1] for k in range(1, n_items - 2)]
+    elif shape == "chain":  # the same in pairs
+        lists = [[0, 1]] + [[k + 1, n_items + k - 1] for k in range(1, n_items - 1)]
     else:
         lists, width = [[2 * k, 2 * k + 1] for k in range(n_items // 2)], 2 if shape == "balanced" else 5
         rows = list(range(n_items, n_items + len(lists)))
@@ -271,7 +273,7 @@ def test_what_follows_from_above_stays_exact(shape, data, kind, delta):
     tree = Hierarchy.from_children(lists, n_items, singletons=shape == "balanced")
     X = rng.standard_normal((n_items, 5)) + (1e4 if data == "far" else 0.0)
     if data == "nested":  # what is left of the distances above is next to nothing
-        X = nested_features(tree, 0.85 if shape == "caterpillar" else 0.25, rng)
+        X = nested_features(tree, 0.85 if shape in {"caterpillar", "chain"} else 0.25, rng)
     elif kind == InverseSquaredEuclidean(1e-6):
         kind, delta = InverseSquaredEuclidean(1.0), 0.02
     # 1e4 takes four digits from the features themselves, before anything is computed; numpy makes a distance anew only
@@ -280,6 +282,28 @@ def test_what_follows_from_above_stays_exact(shape, data, kind, delta):
     if isinstance(kind, Cosine) or data == "nested":
         tolerances = (1e-11, 1e-11)
     check_path_probabilities(tree, X, kind, delta, [0, 1, 2, 3, *range(4, n_items, 14)], tolerances)
+
+
+def test_products_are_not_derived_for_distances():
+    """Where two outliers cancel above and one is left below, rows are far longer than what products tell apart."""
+    lists, rows = [[2 * k, 2 * k + 1] for k in range(128)], list(range(256, 384))
+    while len(rows) > 1:
+        first = 256 + len(lists)
+        lists += [rows[k : k + 2] for k in range(0, len(rows), 2)]
+        rows = list(range(first, 256 + len(lists)))
+    tree = Hierarchy.from_children(lists, 256, singletons=True)
+    X = np.random.default_rng(0).standard_normal((256, 5))
+    X[0], X[255] = 1e9, -1e9
+    kind = InverseSquaredEuclidean(1.0)
+    check_path_probabilities(tree, X, kind, 0.02, [1, 2, 3, *range(4, 254, 14)], (1e-11, 1e-11))
+    task = Task(
+        affinity=affinity(X, tree, kind),
+        rewards=node_rewards(tree),
+        temperatures=temperatures(np.arange(int(tree.height) + 1), 0.02),
+        rule=AlwaysDescend(),
+        enter_own_singleton=True,
+    )
+    assert not pairs.Pairs.of(task).derived.any()
 
 
 def test_what_one_item_leaves_of_a_hundred_thousand_is_not_derived():
