@@ -9,22 +9,21 @@ distance ``||x||**2 - 2 <x, S> / n + ||S / n||**2``. An item is left out of its 
 import importlib.util
 import sys
 from collections.abc import Callable
-from functools import cached_property
-from itertools import pairwise
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier.errors import FeatureError
-from pomdp_hier.features.members import Floats, Ints, child_counts, children_of, contains, pieces, ranges
+from pomdp_hier.features.members import Floats, Ints, child_counts, children_of, contains, pieces
 from pomdp_hier.features.memory import room_for
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.features.sums import RUN, cluster_sums
 from pomdp_hier.features.validation import Features, row_pieces, warn_degenerate_rows
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["DenseAffinity", "DenseBatch", "DenseKind", "finish", "multiply"]
+__all__ = ["DenseAffinity", "DenseBatch", "DenseKind", "finish", "multiply", "multiply_each"]
 
 DenseKind = Cosine | InverseSquaredEuclidean | NegativeEuclidean
 
@@ -33,6 +32,9 @@ LARGEST = 1e140  # times itself, the number of columns and twice that of the ite
 PIECE_PAIRS = 256
 MANY_VALUES = 1 << 17  # features from which compiled code saves more than loading numba takes
 PIECE_VALUES = 1 << 20
+FEW = (
+    1 << 16
+)  # multiplications, 2,048 more a row, up to which a node's own matrix product would cost more than it saves
 GEMM_PAIRS = 2048
 UNSHARED = 1 << 18  # multiplications up to which OpenBLAS stays on the calling thread
 
@@ -118,7 +120,7 @@ class DenseAffinity:
     def _find_centre(self) -> None:
         features = self.features
         for low, high in row_pieces(len(features), 8 * features.shape[1]):
-            piece = features[low:high]
+            piece = np.ascontiguousarray(features[low:high])  # columns would be added up in another order
             if (large := float(np.abs(piece).max(initial=0.0))) > LARGEST:
                 raise FeatureError(
                     f"features hold {large:.3g} in absolute value, whose square overflows; rescale them for a distance"
@@ -141,7 +143,7 @@ class DenseAffinity:
 
     def rows(self, items: Ints) -> Floats:
         """Returns the prepared float64 rows ``[m, D]`` of these items."""
-        table: Floats = self.features[items].astype(np.float64, copy=False)
+        table: Floats = self.features[items].astype(np.float64, order="C", copy=False)
         if isinstance(self.kind, Cosine):
             table /= self.largest[items, None]
             table /= self.lengths[items, None]
@@ -187,20 +189,36 @@ class DenseBatch:
         small = np.repeat(~large, counts)
         values[small] = self._pairs(np.repeat(rows, counts)[small], nodes[small])
         at, firsts = np.flatnonzero(large), np.cumsum(counts) - counts
-        # One matrix product for each node, or for each row where there are fewer.
-        (by_node, node_bounds), (by_row, row_bounds) = _blocks(parents[at]), _blocks(rows[at])
-        if len(node_bounds) <= len(row_bounds):
-            for low, high in pairwise(node_bounds):
-                here = at[by_node[low:high]]
-                where = firsts[here][:, None] + np.arange(counts[here[0]])
-                values[where] = self.table(nodes[where[0]], rows[here]).T
-            return values
-        for low, high in pairwise(row_bounds):
-            block = at[by_row[low:high]]
-            for part in pieces(counts[block] * self.rows.shape[1], PIECE_VALUES):
-                where = ranges(firsts[block[part]], counts[block[part]])
-                values[where] = self.table(nodes[where], rows[block[:1]])[:, 0]
+        order = at[np.argsort(parents[at], kind="stable")]
+        bounds = [0, *(np.flatnonzero(np.diff(parents[order])) + 1).tolist(), len(order)]
+        few = np.diff(bounds) * (2048 + counts[order[bounds[:-1]]] * self.rows.shape[1]) <= FEW
+        self._expand_few(rows, nodes, firsts, counts, order[np.repeat(few, np.diff(bounds))], values)
+        for block in np.flatnonzero(~few).tolist():
+            here = order[bounds[block] : bounds[block + 1]]
+            where = firsts[here][:, None] + np.arange(counts[here[0]])
+            values[where] = self.table(nodes[where[0]], rows[here]).T
         return values
+
+    def _expand_few(self, rows: Ints, nodes: Ints, firsts: Ints, counts: Ints, at: Ints, values: Floats) -> None:
+        """Writes what `expand` returns for the j in ``at``: a small product for each, all of one width in a stack."""
+        sizes, squares, n_columns = self._tree.sizes, self._parent.squares, self.rows.shape[1]
+        for width in np.unique(counts[at]).tolist():
+            chosen = at[counts[at] == width]
+            for part in pieces(np.full(len(chosen), width * n_columns), PIECE_VALUES):
+                here = rows[chosen[part]]
+                where = firsts[chosen[part]][:, None] + np.arange(width)
+                below = nodes[where]
+                dots = multiply_each(self.vectors(below.ravel()).reshape(*below.shape, n_columns), self.rows[here])
+                values[where] = finish(
+                    self._parent.kind,
+                    dots,
+                    sizes[below],
+                    contains(self._tree, below, self.positions[here][:, None]),
+                    self.squares[here][:, None],
+                    squares[below],
+                    n_columns,
+                    partial(self._gaps_at, here[:, None], below),
+                )
 
     def multiplies(self, parents: Ints) -> npt.NDArray[np.bool_]:
         """Returns whether similarities to the children of these nodes are matrix products ``[len(parents)]``.
@@ -225,8 +243,15 @@ class DenseBatch:
             self.squares[rows][None, :],
             self._parent.squares[nodes][:, None],
             mine.shape[1],
-            lambda at: mine[at[1]] - self.vectors(nodes[at[0]]) / sizes[at[0], None],
+            partial(self._gaps_at, np.arange(len(self.rows))[rows], nodes[:, None]),
         )
+
+    def _gaps_at(self, rows: Ints, nodes: Ints, at: tuple[Any, ...]) -> Floats:
+        """Returns row less centroid ``[j, D]`` at the places of an index into a table that both broadcast to."""
+        shape = np.broadcast_shapes(rows.shape, nodes.shape)
+        rows, nodes = np.broadcast_to(rows, shape)[at], np.broadcast_to(nodes, shape)[at]
+        gaps: Floats = self.rows[rows] - self.vectors(nodes) / self._tree.sizes[nodes][:, None]
+        return gaps
 
     def vectors(self, nodes: Ints) -> Floats:
         """Returns the sums of the nodes' prepared rows ``[len(nodes), D]``."""
@@ -276,7 +301,7 @@ class DenseBatch:
             self.squares[rows],
             self._parent.squares[nodes],
             self.rows.shape[1],
-            lambda at: self.rows[rows[at[-1]]] - self.vectors(laid_out[at]) / sizes[laid_out[at]][:, None],
+            partial(self._gaps_at, rows, laid_out),
             spread,
         )
 
@@ -307,7 +332,7 @@ class DenseBatch:
             self.squares[rows],
             self._parent.squares[nodes],
             self.rows.shape[1],
-            lambda at: self.rows[rows[at[0]]] - self.vectors(nodes[at[0]]) / sizes[at[0], None],
+            partial(self._gaps_at, rows, nodes),
         )
 
 
@@ -369,11 +394,20 @@ def _multiply_tile(left: Floats, right: Floats, out: Floats, add: bool) -> None:
     out[:] = out + product if add else product
 
 
-def _blocks(keys: Ints) -> tuple[Ints, list[int]]:
-    """Returns an order in which equal keys follow one another, and where each of them begins there, and the end."""
-    order = np.argsort(keys, kind="stable")
-    fresh = np.flatnonzero(np.diff(keys[order])) + 1
-    return order, [0, *fresh.tolist(), len(keys)]
+def multiply_each(lefts: Floats, rights: Floats) -> Floats:
+    """Returns ``lefts[j] @ rights[j]``, ``[n, m]`` of ``[n, m, D]`` and ``[n, D]``, to the bits of `multiply`."""
+    n, width, n_columns = lefts.shape
+    out, even = np.empty((n, width)), width - width % 2
+    twice = np.repeat(rights[:, None, :], 2, axis=1)
+    for top in [*range(0, even, 64), *range(even, width)]:
+        bottom = min(top + 64, even) if top < even else width
+        for first in range(0, n_columns, 256):
+            columns = slice(first, first + 256)
+            left = lefts[:, top:bottom, columns] if top < even else np.repeat(lefts[:, top:, columns], 2, axis=1)
+            left = np.ascontiguousarray(left.swapaxes(1, 2)).swapaxes(1, 2)
+            product = (left @ twice[:, :, columns].swapaxes(1, 2))[:, : bottom - top, 0]
+            out[:, top:bottom] = out[:, top:bottom] + product if first else product
+    return out
 
 
 def _pair_dots(left: Floats, left_at: Ints, right: Floats, right_at: Ints, chosen: Ints, out: Floats) -> None:

@@ -154,14 +154,27 @@ def test_a_product_is_not_shared_among_threads(n_columns, high):
 
 
 @needs_even_products
+@pytest.mark.parametrize("n_columns", [1, 9, 300])
+@pytest.mark.parametrize("width", [1, 2, 7, 130])
+def test_small_products_in_a_stack_have_the_bits_of_larger_ones(width, n_columns):
+    rng = np.random.default_rng(0)
+    lefts, rights = rng.standard_normal((12, width, n_columns)), rng.standard_normal((12, n_columns))
+    found = dense.multiply_each(lefts, rights)
+    for j in range(12):
+        np.testing.assert_array_equal(found[j], dense.multiply(lefts[j], rights, np.empty((width, 12)))[:, j])
+
+
+@needs_even_products
+@pytest.mark.parametrize("kind", [Cosine(), NegativeEuclidean()], ids=["cosine", "distance"])
 @pytest.mark.parametrize("n_rows", [1, 5, 60])
-def test_large_nodes_take_a_product_for_each_node_or_each_row(n_rows, monkeypatch):
+def test_large_nodes_take_a_product_of_their_own_where_many_rows_stand(n_rows, kind, monkeypatch):
     """Whatever the order in which they are asked about, and to the same bits."""
     n_items, n_large, rng = 400, 20, np.random.default_rng(0)
     tree = Hierarchy.from_children([[0, 1, 2], *([n_items + k, k + 3] for k in range(n_items - 3))], n_items)
     monkeypatch.setattr(dense, "GEMM_PAIRS", 2 * (n_items - n_large + 1))
     monkeypatch.setattr(dense, "PIECE_VALUES", 100)  # five nodes with two children of nine columns
-    batch = affinity(rng.standard_normal((n_items, 9)), tree).batch(rng.choice(n_items, n_rows, replace=False))
+    monkeypatch.setattr(dense, "FEW", 10 * (2048 + 2 * 9))  # ten rows
+    batch = affinity(rng.standard_normal((n_items, 9)), tree, kind).batch(rng.choice(n_items, n_rows, replace=False))
     nodes = np.arange(tree.n_nodes - 2 * n_large, tree.n_nodes)
     rows, parents = (places.ravel() for places in np.meshgrid(np.arange(n_rows), nodes))
     one_by_one = [batch.expand(rows[j : j + 1], parents[j : j + 1]) for j in range(len(rows))]
@@ -171,4 +184,20 @@ def test_large_nodes_take_a_product_for_each_node_or_each_row(n_rows, monkeypatc
         tables.clear()
         found = batch.expand(rows[order], parents[order])
         np.testing.assert_array_equal(found, np.concatenate([one_by_one[j] for j in order]))
-        assert len(tables) == (n_large if n_rows >= n_large else n_rows * n_large // 5)
+        assert len(tables) == (n_large if n_rows > 10 else 0)
+
+
+@pytest.mark.parametrize("kind", [Cosine(), InverseSquaredEuclidean(), NegativeEuclidean()], ids=str)
+def test_features_stored_by_columns_give_the_same_bits(kind):
+    X = np.random.default_rng(0).standard_normal((2_000, 9))
+    lists = [[2 * k, 2 * k + 1] for k in range(1_000)]
+    tree = Hierarchy.from_children([*lists, list(range(2_000, 3_000))], 2_000)
+    for compiled in (False, True):
+        by_rows = affinity(X, tree, kind, compiled=compiled)
+        by_columns = affinity(np.asfortranarray(X), tree, kind, compiled=compiled)
+        np.testing.assert_array_equal(by_columns.sums, by_rows.sums)
+        np.testing.assert_array_equal(by_columns.centre, by_rows.centre)
+        np.testing.assert_array_equal(by_columns.squares, by_rows.squares)
+        items, parents = np.arange(2_000), np.full(2_000, tree.root)
+        found, expected = (close.batch(items).expand(items, parents) for close in (by_columns, by_rows))
+        np.testing.assert_array_equal(found, expected)
