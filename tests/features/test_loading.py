@@ -257,7 +257,7 @@ def test_parquet_with_ids_and_its_faults(tmp_path):
     assert features.matrix.tolist() == [[1.5, 3], [2, 4]]
     assert (features.ids, features.columns) == (("x", "y"), ("a", "b"))
     assert load_features(written(a=pa.array([1.5], pa.float32()))).matrix.dtype == np.float32
-    assert load_features(written(a=pa.array([1.5, 2.5], pa.float16()))).matrix.tolist() == [[1.5], [2.5]]
+    assert load_features(written(a=pa.array(np.array([1.5, 2.5], np.float16)))).matrix.tolist() == [[1.5], [2.5]]
     assert load_features(written(a=[True, False])).matrix.tolist() == [[1], [0]]
     assert "row 1 of column 'b'" in refusal(written(a=[1.0, 2.0], b=[1.0, None]))
     assert "--id-column 'name'" in refusal(written(a=[1.0], name=["x"]))
