@@ -96,8 +96,8 @@ class SimulationResult:
         >>> from pomdp_hier.planning import RTBSS
         >>> from pomdp_hier.problems import tiger
         >>> result = simulate(RTBSS(depth=1), tiger(), n_episodes=10, horizon=2, seed=0)
-        >>> result.n_episodes, result.unfinished, result.values[0]
-        (10, 10, np.float64(-1.95))
+        >>> result.n_episodes, result.unfinished, float(result.values[0])
+        (10, 10, -1.95)
     """
 
     values: NDArray[np.float64] = field(repr=False)
