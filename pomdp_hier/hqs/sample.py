@@ -50,8 +50,9 @@ class Sample:
 
     def estimate(self, values: npt.NDArray[np.float64]) -> float:
         """Returns the estimated mean over all items from the drawn items' values ``[n]``; unbiased."""
-        each = self.stratum_sizes / np.maximum(self._drawn(), 1)
-        return math.fsum(values * each[self.strata]) / self.n_items
+        stands_for = (self.stratum_sizes / np.maximum(self._drawn(), 1))[self.strata]
+        weights = stands_for / stands_for.max()  # ones in a simple sample, so that the mean of one value is that value
+        return math.fsum(values * weights) / math.fsum(weights)
 
     def standard_error(self, values: npt.NDArray[np.float64]) -> float:
         """Returns the standard error of the estimate, 0 when everything was drawn.
