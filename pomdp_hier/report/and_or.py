@@ -220,7 +220,7 @@ def _draw_node(ax: "Axes", layout: _Layout, node: ViewNode, place: _Place, scale
     )  # fmt: skip
     if not expanded:
         ax.plot([place.x], [place.y], marker="x", markersize=_SYMBOL * scale, color=GREY, zorder=3)
-    x, step = place.x + _SYMBOL + _GAP, _FONT * 1.15
+    x, step = place.x + _SYMBOL + _GAP, _FONT * 1.2
     top = place.y - step * (len(place.lines) - 1) / 2
     for i, line in enumerate(place.lines):
         ax.text(

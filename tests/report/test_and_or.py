@@ -36,7 +36,7 @@ def assert_apart(ax):
         for second, other in boxes[i + 1 :]:
             across = min(one.x1, other.x1) - max(one.x0, other.x0)
             down = min(one.y1, other.y1) - max(one.y0, other.y0)
-            assert across <= 0 or down <= 4, f"{first!r} and {second!r} overlap"
+            assert across <= 0 or down <= 3, f"{first!r} and {second!r} overlap"
 
 
 @pytest.mark.parametrize(
