@@ -8,7 +8,7 @@ distance ``||x||**2 - 2 <x, S> / n + ||S / n||**2``. An item is left out of its 
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, partial
 from typing import Any
 
@@ -32,11 +32,11 @@ LARGEST = 1e140  # times itself, the number of columns and twice that of the ite
 PIECE_PAIRS = 256
 MANY_VALUES = 1 << 17  # features from which compiled code saves more than loading numba takes
 PIECE_VALUES = 1 << 20
-FEW = (
-    1 << 16
-)  # multiplications, 2,048 more a row, up to which a node's own matrix product would cost more than it saves
+FEW = 1 << 16  # work at one node, in multiplications, up to which a product of its own costs more than it saves
+ROW_WORK = 2048  # what a row is in that, besides its own multiplications
 GEMM_PAIRS = 2048
 UNSHARED = 1 << 18  # multiplications up to which OpenBLAS stays on the calling thread
+TILE_ROWS, TILE_COLUMNS = 64, 256
 
 
 class DenseAffinity:
@@ -188,37 +188,28 @@ class DenseBatch:
         values = np.empty(len(nodes))
         small = np.repeat(~large, counts)
         values[small] = self._pairs(np.repeat(rows, counts)[small], nodes[small])
-        at, firsts = np.flatnonzero(large), np.cumsum(counts) - counts
-        order = at[np.argsort(parents[at], kind="stable")]
-        bounds = [0, *(np.flatnonzero(np.diff(parents[order])) + 1).tolist(), len(order)]
-        few = np.diff(bounds) * (2048 + counts[order[bounds[:-1]]] * self.rows.shape[1]) <= FEW
-        self._expand_few(rows, nodes, firsts, counts, order[np.repeat(few, np.diff(bounds))], values)
-        for block in np.flatnonzero(~few).tolist():
-            here = order[bounds[block] : bounds[block + 1]]
+        firsts, order = np.cumsum(counts) - counts, np.flatnonzero(large)
+        order = order[np.argsort(parents[order], kind="stable")]
+        ends = np.append(np.flatnonzero(np.diff(parents[order])) + 1, len(order))
+        heights = np.diff(ends, prepend=0)
+        few = heights * (ROW_WORK + counts[order[ends - 1]] * self.rows.shape[1]) <= FEW
+        self._expand_few(rows, nodes, firsts, counts, order[np.repeat(few, heights)], values)
+        for low, high in zip((ends - heights)[~few].tolist(), ends[~few].tolist(), strict=True):
+            here = order[low:high]
             where = firsts[here][:, None] + np.arange(counts[here[0]])
             values[where] = self.table(nodes[where[0]], rows[here]).T
         return values
 
     def _expand_few(self, rows: Ints, nodes: Ints, firsts: Ints, counts: Ints, at: Ints, values: Floats) -> None:
         """Writes what `expand` returns for the j in ``at``: a small product for each, all of one width in a stack."""
-        sizes, squares, n_columns = self._tree.sizes, self._parent.squares, self.rows.shape[1]
+        n_columns = self.rows.shape[1]
         for width in np.unique(counts[at]).tolist():
             chosen = at[counts[at] == width]
             for part in pieces(np.full(len(chosen), width * n_columns), PIECE_VALUES):
                 here = rows[chosen[part]]
                 where = firsts[chosen[part]][:, None] + np.arange(width)
-                below = nodes[where]
-                dots = multiply_each(self.vectors(below.ravel()).reshape(*below.shape, n_columns), self.rows[here])
-                values[where] = finish(
-                    self._parent.kind,
-                    dots,
-                    sizes[below],
-                    contains(self._tree, below, self.positions[here][:, None]),
-                    self.squares[here][:, None],
-                    squares[below],
-                    n_columns,
-                    partial(self._gaps_at, here[:, None], below),
-                )
+                vectors = self.vectors(nodes[where].ravel()).reshape(len(here), width, n_columns)
+                values[where] = self._finish(multiply_each(vectors, self.rows[here]), here[:, None], nodes[where])
 
     def multiplies(self, parents: Ints) -> npt.NDArray[np.bool_]:
         """Returns whether similarities to the children of these nodes are matrix products ``[len(parents)]``.
@@ -229,27 +220,27 @@ class DenseBatch:
         large: npt.NDArray[np.bool_] = child_counts(self._tree, parents) * self._tree.sizes[parents] >= GEMM_PAIRS
         return large
 
-    def table(self, nodes: Ints, rows: Ints | slice) -> Floats:
+    def table(self, nodes: Ints, rows: Ints) -> Floats:
         """Returns the similarities ``[len(nodes), m]`` of these rows of the batch to the nodes: one matrix product."""
-        positions, mine = self.positions[rows], self.rows[rows]
-        dots = multiply(self.vectors(nodes), mine, np.empty((len(nodes), len(mine))))
-        inside = contains(self._tree, nodes[:, None], positions[None, :])
-        sizes = self._tree.sizes[nodes]
+        dots = multiply(self.vectors(nodes), self.rows[rows], np.empty((len(nodes), len(rows))))
+        return self._finish(dots, rows, nodes[:, None])
+
+    def _finish(self, dots: Floats, rows: Ints, nodes: Ints) -> Floats:
+        """Returns the similarities that the products of rows with nodes' sums stand for; both broadcast to them."""
         return finish(
             self._parent.kind,
             dots,
-            sizes[:, None],
-            inside,
-            self.squares[rows][None, :],
-            self._parent.squares[nodes][:, None],
-            mine.shape[1],
-            partial(self._gaps_at, np.arange(len(self.rows))[rows], nodes[:, None]),
+            self._tree.sizes[nodes],
+            contains(self._tree, nodes, self.positions[rows]),
+            self.squares[rows],
+            self._parent.squares[nodes],
+            self.rows.shape[1],
+            partial(self._gaps_at, rows, nodes),
         )
 
     def _gaps_at(self, rows: Ints, nodes: Ints, at: tuple[Any, ...]) -> Floats:
-        """Returns row less centroid ``[j, D]`` at the places of an index into a table that both broadcast to."""
-        shape = np.broadcast_shapes(rows.shape, nodes.shape)
-        rows, nodes = np.broadcast_to(rows, shape)[at], np.broadcast_to(nodes, shape)[at]
+        """Returns row less centroid ``[j, D]`` at the places of an index into what both broadcast to."""
+        rows, nodes = (values[at] for values in np.broadcast_arrays(rows, nodes))
         gaps: Floats = self.rows[rows] - self.vectors(nodes) / self._tree.sizes[nodes][:, None]
         return gaps
 
@@ -322,18 +313,7 @@ class DenseBatch:
             where = np.zeros(len(nodes), dtype=np.int64)
             where[single] = index
             _pair_dots(self.rows, rows, table, where, single, dots)
-        inside = contains(tree, nodes, self.positions[rows])
-        sizes = tree.sizes[nodes]
-        return finish(
-            self._parent.kind,
-            dots,
-            sizes,
-            inside,
-            self.squares[rows],
-            self._parent.squares[nodes],
-            self.rows.shape[1],
-            partial(self._gaps_at, rows, nodes),
-        )
+        return self._finish(dots, rows, nodes)
 
 
 def _read_only(features: Features) -> Features:
@@ -369,23 +349,20 @@ def multiply(left: Floats, right: Floats, out: Floats) -> Floats:
     """
     shape = len(left), len(right), left.shape[1]
     even = shape[0] - shape[0] % 2
-    if shape[0] == even and shape[1] > 1 and shape[2] <= 256 and shape[0] * shape[1] * shape[2] <= UNSHARED:
-        return np.matmul(np.asfortranarray(left), right.T, out=out)
-    depth, width = min(shape[2], 256), max(min(even, 64), 2)
-    height = max(1, UNSHARED // (depth * width))
-    for top in [*range(0, even, width), *range(even, shape[0])]:
-        bottom = min(top + width, even) if top < even else shape[0]
-        for first in range(0, shape[2], depth):
-            columns = slice(first, first + depth)
-            one = np.asfortranarray(np.repeat(left[top:bottom, columns], 2 if bottom - top == 1 else 1, axis=0))
+    if shape[0] == even and shape[1] > 1 and shape[2] <= TILE_COLUMNS and shape[0] * shape[1] * shape[2] <= UNSHARED:
+        return np.matmul(_in_columns(left), right.T, out=out)
+    width = max(min(even, TILE_ROWS), 2)
+    height = max(1, UNSHARED // (min(shape[2], TILE_COLUMNS) * width))
+    for tile in _even_tiles(shape[0], width):
+        for first in range(0, shape[2], TILE_COLUMNS):
+            columns = slice(first, first + TILE_COLUMNS)
+            one = _in_columns(left[tile, columns])
             for low in range(0, shape[1], height):
-                other = right[low : low + height, columns]
-                _multiply_tile(one, other, out[top:bottom, low : low + height], add=first > 0)
+                _multiply_tile(one, right[low : low + height, columns], out[tile, low : low + height], add=first > 0)
     return out
 
 
 def _multiply_tile(left: Floats, right: Floats, out: Floats, add: bool) -> None:
-    # As a vector, a single row would be multiplied in another order, and give other bits.
     if len(right) > 1 and len(left) == len(out) and not add:
         np.matmul(left, right.T, out=out)
         return
@@ -397,17 +374,29 @@ def _multiply_tile(left: Floats, right: Floats, out: Floats, add: bool) -> None:
 def multiply_each(lefts: Floats, rights: Floats) -> Floats:
     """Returns ``lefts[j] @ rights[j]``, ``[n, m]`` of ``[n, m, D]`` and ``[n, D]``, to the bits of `multiply`."""
     n, width, n_columns = lefts.shape
-    out, even = np.empty((n, width)), width - width % 2
+    out = np.zeros((n, width))
     twice = np.repeat(rights[:, None, :], 2, axis=1)
-    for top in [*range(0, even, 64), *range(even, width)]:
-        bottom = min(top + 64, even) if top < even else width
-        for first in range(0, n_columns, 256):
-            columns = slice(first, first + 256)
-            left = lefts[:, top:bottom, columns] if top < even else np.repeat(lefts[:, top:, columns], 2, axis=1)
-            left = np.ascontiguousarray(left.swapaxes(1, 2)).swapaxes(1, 2)
-            product = (left @ twice[:, :, columns].swapaxes(1, 2))[:, : bottom - top, 0]
-            out[:, top:bottom] = out[:, top:bottom] + product if first else product
+    for tile in _even_tiles(width, TILE_ROWS):
+        for first in range(0, n_columns, TILE_COLUMNS):
+            columns = slice(first, first + TILE_COLUMNS)
+            product = _in_columns(lefts[:, tile, columns]) @ twice[:, :, columns].swapaxes(1, 2)
+            out[:, tile] += product[:, : out[:, tile].shape[1], 0]
     return out
+
+
+def _even_tiles(count: int, most: int) -> Iterator[slice]:
+    """Yields slices of that many rows, ``most`` at the most and each of an even number, then an odd last one alone."""
+    even = count - count % 2
+    for top in range(0, even, most):
+        yield slice(top, min(top + most, even))
+    if count > even:
+        yield slice(even, count)
+
+
+def _in_columns(rows: Floats) -> Floats:
+    """Returns rows ``[..., m, D]`` that lie in columns; a single one, which BLAS would take for a vector, twice."""
+    several = np.repeat(rows, 2, axis=-2) if rows.shape[-2] == 1 else rows
+    return np.ascontiguousarray(several.swapaxes(-1, -2)).swapaxes(-1, -2)
 
 
 def _pair_dots(left: Floats, left_at: Ints, right: Floats, right_at: Ints, chosen: Ints, out: Floats) -> None:

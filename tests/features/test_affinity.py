@@ -173,7 +173,7 @@ def test_large_nodes_take_a_product_of_their_own_where_many_rows_stand(n_rows, k
     tree = Hierarchy.from_children([[0, 1, 2], *([n_items + k, k + 3] for k in range(n_items - 3))], n_items)
     monkeypatch.setattr(dense, "GEMM_PAIRS", 2 * (n_items - n_large + 1))
     monkeypatch.setattr(dense, "PIECE_VALUES", 100)  # five nodes with two children of nine columns
-    monkeypatch.setattr(dense, "FEW", 10 * (2048 + 2 * 9))  # ten rows
+    monkeypatch.setattr(dense, "FEW", 10 * (dense.ROW_WORK + 2 * 9))  # ten rows
     batch = affinity(rng.standard_normal((n_items, 9)), tree, kind).batch(rng.choice(n_items, n_rows, replace=False))
     nodes = np.arange(tree.n_nodes - 2 * n_large, tree.n_nodes)
     rows, parents = (places.ravel() for places in np.meshgrid(np.arange(n_rows), nodes))
