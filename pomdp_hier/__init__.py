@@ -7,8 +7,10 @@ The general framework (`POMDP`, `Belief`, `BayesUpdater`, `RTBSS`, `AndOrTree`, 
 from typing import TYPE_CHECKING
 
 from pomdp_hier._lazy import attach
+from pomdp_hier._version import __version__
 
 if TYPE_CHECKING:
+    from pomdp_hier.appraisal import appraise, compare, diagnose
     from pomdp_hier.beliefs import (
         BayesUpdater,
         BeliefUpdater,
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
         assert_updaters_agree,
         compare_updaters,
     )
+    from pomdp_hier.distributed import evaluate_distributed
     from pomdp_hier.features.loading import load_features
     from pomdp_hier.hierarchy import Hierarchy
     from pomdp_hier.hqs import (
@@ -24,11 +27,7 @@ if TYPE_CHECKING:
         PAPER_TEXT,
         HQSResult,
         StoppingRule,
-        appraise,
-        compare,
-        diagnose,
         evaluate,
-        evaluate_distributed,
         hqs_samples,
         hqs_score,
         load_amazon12,
@@ -54,8 +53,6 @@ if TYPE_CHECKING:
     from pomdp_hier.pomdp.checks import check_problem
     from pomdp_hier.pomdp.pomdp_file import read_pomdp, write_pomdp
     from pomdp_hier.simulation import compare_policies, policy_value, simulate
-
-__version__ = "0.1.0"
 
 __all__ = [
     "PAPER_TABLE",
@@ -83,6 +80,7 @@ __all__ = [
     "TabularPOMDP",
     "TabularUpdater",
     "TransitionModel",
+    "__version__",
     "appraise",
     "assert_updaters_agree",
     "check_problem",
@@ -120,11 +118,11 @@ _HOMES = {
     "PAPER_TABLE": "pomdp_hier.hqs",
     "PAPER_TEXT": "pomdp_hier.hqs",
     "StoppingRule": "pomdp_hier.hqs",
-    "appraise": "pomdp_hier.hqs",
-    "compare": "pomdp_hier.hqs",
-    "diagnose": "pomdp_hier.hqs",
+    "appraise": "pomdp_hier.appraisal",
+    "compare": "pomdp_hier.appraisal",
+    "diagnose": "pomdp_hier.appraisal",
     "evaluate": "pomdp_hier.hqs",
-    "evaluate_distributed": "pomdp_hier.hqs",
+    "evaluate_distributed": "pomdp_hier.distributed",
     "hqs_samples": "pomdp_hier.hqs",
     "hqs_score": "pomdp_hier.hqs",
     "load_amazon12": "pomdp_hier.hqs",

@@ -12,7 +12,7 @@ import pomdp_hier
 
 HEAVY = ["dask", "joblib", "matplotlib", "narwhals", "numba", "pandas", "polars", "pyarrow", "sklearn", "sympy"]
 ROOMS = ["beliefs", "features", "hierarchy", "hqs", "measures", "planning", "pomdp", "problems", "report", "simulation"]
-WITH_EXTRAS = {"pomdp_hier.hqs.engine.on_numba"}  # modules that the code imports only where their extra is installed
+WITH_EXTRAS = {"pomdp_hier.scorer.on_numba"}  # modules that the code imports only where their extra is installed
 
 
 def modules():
@@ -65,7 +65,8 @@ def test_scoring_loads_no_pomdp_py():
     code = (
         "from pomdp_hier import Hierarchy, HQSResult, appraise, diagnose, evaluate, hqs_samples, hqs_score\n"
         "from pomdp_hier import load_amazon12\n"
-        "from pomdp_hier.hqs import PAPER_TABLE, delta_profile, hqs_scorer, lost_items\n"
+        "from pomdp_hier.appraisal import delta_sweep, hqs_scorer, lost_items\n"
+        "from pomdp_hier.hqs import PAPER_TABLE\n"
         "shop = load_amazon12()\n"
         "hqs_score(shop.similarity, shop.hierarchies['A'], similarity='precomputed', engine='numpy', **PAPER_TABLE)"
     )

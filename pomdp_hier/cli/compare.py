@@ -10,8 +10,8 @@ from pomdp_hier.cli import console, inputs, tables, trees
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
+    from pomdp_hier.appraisal.tree_comparison import Comparison
     from pomdp_hier.hierarchy.tree import Hierarchy
-    from pomdp_hier.hqs.comparison import Comparison
 
 NAME = "compare"
 SUMMARY = "compare trees over the same items: which is better, by how much, for which items"
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     """Compares the trees."""
     paths = [options.tree, *options.others]
     _check_usage(options, paths)
-    from pomdp_hier.hqs.comparison import compare
+    from pomdp_hier.appraisal.tree_comparison import compare
 
     X, first, ids = inputs.read_inputs(options)
     named = dict(zip(_names(paths), [first, *_aligned(options, ids, first)], strict=True))

@@ -10,8 +10,8 @@ from pomdp_hier.cli import console, inputs, trees
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
+    from pomdp_hier.appraisal.structure import StructureReport
     from pomdp_hier.hierarchy.tree import Hierarchy
-    from pomdp_hier.hqs.diagnostics.structure import StructureReport
 
 NAME = "inspect"
 SUMMARY = "say what is in a tree and, with features, where searchers get lost in it"
@@ -33,7 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--shuffles", type=int, default=8, metavar="N", help="shuffled trees to score as a baseline (default: 8)")
     add("--moves", type=int, default=3, metavar="N", help="suggest N moves at most, each checked (default: 3)")
     add("--top", type=int, default=5, metavar="N", help="list N nodes, items and confusions (default: 5)")
-    add("--profile", action="store_true", help="score the tree over a range of temperatures as well")
+    add("--sweep", action="store_true", help="score the tree over a range of temperatures as well")
     add("--json", action="store_true", help="print everything as JSON")
 
 
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     inputs.check_inputs(options)
     by_id = trees.read_names(options.names)
     if options.features is None:
-        from pomdp_hier.hqs.diagnostics.structure import check_structure
+        from pomdp_hier.appraisal.structure import check_structure
 
         tree = trees.read_tree(options)
         report = check_structure(tree)
@@ -76,10 +76,10 @@ class _Names:
 
 def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport, dict[str, Any]]":
     """The tree, its structure, and everything that the features say about it."""
-    from pomdp_hier.hqs.baselines import appraise
-    from pomdp_hier.hqs.diagnostics.moves import suggest_moves
-    from pomdp_hier.hqs.diagnostics.reading import confusions, diagnose, lost_items, worst_nodes
-    from pomdp_hier.hqs.diagnostics.structure import check_structure
+    from pomdp_hier.appraisal.baselines import appraise
+    from pomdp_hier.appraisal.diagnosis import confusions, diagnose, lost_items, worst_nodes
+    from pomdp_hier.appraisal.moves import suggest_moves
+    from pomdp_hier.appraisal.structure import check_structure
 
     X, tree, _ = inputs.read_inputs(options)
     settings = {name: getattr(options, name) for name in ("similarity", "nu", "tie", "policy")}
@@ -93,13 +93,13 @@ def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport
         "confusions": confusions(diagnosis, options.top),
         "moves": suggest_moves(X, diagnosis, n=options.moves, **settings) if options.moves else [],
     }
-    if options.profile:
-        from pomdp_hier.hqs.diagnostics.walk import already_told
-        from pomdp_hier.hqs.profile import delta_profile
+    if options.sweep:
+        from pomdp_hier.appraisal.sweep import delta_sweep
+        from pomdp_hier.hqs.settings import already_told
 
         del settings["delta"]
         with already_told():
-            found["profile"] = delta_profile(X, tree, n_shuffles=options.shuffles, **settings)
+            found["sweep"] = delta_sweep(X, tree, n_shuffles=options.shuffles, **settings)
     return tree, check_structure(tree, diagnosis), found
 
 
@@ -109,7 +109,7 @@ def _plain(found: dict[str, Any]) -> dict[str, Any]:
     for name, value in found.items():
         if name == "appraisal":
             plain |= {"settings": dict(value.result.config), "appraisal": value.to_dict(), "words": value.sentences()}
-        elif name == "profile":
+        elif name == "sweep":
             plain[name] = value.to_rows()
         else:
             plain[name] = [dataclasses.asdict(entry) for entry in value]
@@ -139,8 +139,8 @@ def _found_lines(found: dict[str, Any], names: _Names) -> Iterable[str]:
             yield from ("", heading)
             for entry in found[name]:
                 yield f"  {line(entry, names)}"
-    if "profile" in found:
-        yield from ("", found["profile"].summary())
+    if "sweep" in found:
+        yield from ("", found["sweep"].summary())
 
 
 def _items(count: int) -> str:

@@ -44,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     inputs.check_inputs(options)
     names = list(dict.fromkeys(options.policy or _RULES))
     policies = {name: _policy(name, options.tie) for name in names}
-    from pomdp_hier.hqs.policy_table import compare_search_policies
+    from pomdp_hier.appraisal.policy_comparison import compare_search_policies
 
     X, tree, _ = inputs.read_inputs(options)
     table = compare_search_policies(
@@ -74,8 +74,8 @@ def _policy(name: str, tie: Any) -> Any:
         return name
     kind, _, number = name.rpartition("-")
     if kind in ("level", "look-ahead") and number.isdecimal():
-        from pomdp_hier.hqs.engine.rules import LookAhead
         from pomdp_hier.hqs.policies import FixedLevel
+        from pomdp_hier.scorer.rules import LookAhead
 
         return FixedLevel(int(number)) if kind == "level" else LookAhead(int(number), tie)
     if name in ("expand", "max-0"):

@@ -48,9 +48,9 @@ def run(options: argparse.Namespace) -> int:
     tables.check_target(
         options.out, options.force, (options.features, options.tree, options.names), endings=(".html", ".htm")
     )
-    from pomdp_hier.hqs.baselines import appraise
-    from pomdp_hier.hqs.diagnostics.moves import suggest_moves
-    from pomdp_hier.hqs.diagnostics.reading import diagnose
+    from pomdp_hier.appraisal.baselines import appraise
+    from pomdp_hier.appraisal.diagnosis import diagnose
+    from pomdp_hier.appraisal.moves import suggest_moves
     from pomdp_hier.report.page import report_html
 
     by_id = trees.read_names(options.names)

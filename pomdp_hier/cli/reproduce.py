@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pomdp_hier.hqs.reproduction import Figure, Reproduction
+    from pomdp_hier.hqs.paper.reproduction import Figure, Reproduction
 
 NAME = "reproduce"
 SUMMARY = "print the paper's case study beside the computed values, and check every figure"
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Prints the case study; 3 if a figure does not come out as it should."""
-    from pomdp_hier.hqs.reproduction import reproduce
+    from pomdp_hier.hqs.paper.reproduction import reproduce
 
     study = reproduce(options.preset)
     if options.json:
@@ -93,7 +93,7 @@ def _items(study: "Reproduction") -> Iterable[str]:
 
 
 def _rounded_twice(study: "Reproduction") -> Iterable[str]:
-    from pomdp_hier.hqs.reproduction import ROUNDED_TWICE
+    from pomdp_hier.hqs.paper.reproduction import ROUNDED_TWICE
 
     for figures in study.items.values():
         for figure in figures:
@@ -108,7 +108,7 @@ def _line(figure: "Figure") -> str:
 
 def _mark(figure: "Figure") -> str:
     """``!`` at a figure that does not come out, the paper's slips by kind, else a blank."""
-    from pomdp_hier.hqs.reproduction import MISPRINT, ROUNDED_TWICE
+    from pomdp_hier.hqs.paper.reproduction import MISPRINT, ROUNDED_TWICE
 
     if not figure.ok:
         return "!"

@@ -14,8 +14,8 @@ from pomdp_hier.cli.trees import plain_label
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
+    from pomdp_hier.appraisal.baselines import Appraisal
     from pomdp_hier.hierarchy.tree import Hierarchy
-    from pomdp_hier.hqs.baselines import Appraisal
     from pomdp_hier.hqs.result import HQSResult
 
 NAME = "score"
@@ -101,7 +101,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 def _evaluated(options: argparse.Namespace) -> _Said:
     """The result of all items, or of a sample, computed here."""
-    from pomdp_hier.hqs.calibrate import resolve_delta
+    from pomdp_hier.hqs.calibration import resolve_delta
     from pomdp_hier.hqs.score import evaluate
 
     sampling = {
@@ -121,7 +121,7 @@ def _evaluated(options: argparse.Namespace) -> _Said:
 
 def _distributed(options: argparse.Namespace) -> _Said:
     """The result of all items, computed by workers."""
-    from pomdp_hier.hqs.distributed.score import evaluate_distributed, local_cluster
+    from pomdp_hier.distributed.score import evaluate_distributed, local_cluster
 
     tree = trees.read_tree(options)
     workers: Any = nullcontext() if options.dask else local_cluster(os.cpu_count() or 1)
@@ -155,8 +155,8 @@ def _appraisal(found: inputs.Inputs, settings: dict[str, Any], shuffles: int | N
         shuffles = _SHUFFLES if found.tree.n_items <= _CHEAP else 0
     if not shuffles:
         return None
-    from pomdp_hier.hqs.baselines import appraise
-    from pomdp_hier.hqs.diagnostics.walk import already_told
+    from pomdp_hier.appraisal.baselines import appraise
+    from pomdp_hier.hqs.settings import already_told
 
     with already_told():
         return appraise(found.features, found.tree, n_shuffles=shuffles, **(settings | {"progress": False}))

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _built_in(name: str) -> "tuple[str, Hierarchy, Sequence[str]]":
     """Title, tree, and the names of all its nodes."""
-    from pomdp_hier.hqs.examples import load_amazon12, load_dvd
+    from pomdp_hier.hqs.paper.examples import load_amazon12, load_dvd
 
     if name == "dvd":
         shelf = load_dvd()

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.export import WrittenTree
 from pomdp_hier.hierarchy.readers.bertopic_form import read_bertopic
 from pomdp_hier.hierarchy.readers.children import read_children
 from pomdp_hier.hierarchy.readers.edges import read_edges
@@ -24,7 +25,6 @@ from pomdp_hier.hierarchy.readers.plain import ItemsAtInner, OnMultipleParents, 
 from pomdp_hier.hierarchy.readers.sklearn_form import read_sklearn
 from pomdp_hier.hierarchy.readers.sources import TextSource
 from pomdp_hier.hierarchy.wording import counted, shown, warn_user
-from pomdp_hier.hierarchy.written import WrittenTree
 
 __all__ = ["Hierarchy"]
 

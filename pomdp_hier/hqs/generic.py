@@ -14,13 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-import pomdp_hier
+from pomdp_hier._version import __version__
 from pomdp_hier.errors import DataWarning, MissingExtraError, ParameterError
 from pomdp_hier.features.affinity import Affinity, affinity
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.checkpoint import Checkpoint, fingerprint
-from pomdp_hier.hqs.engine.rules import Tie
 from pomdp_hier.hqs.model import END, SearchState, search_environment, search_problem
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, reward_at, search_policy
 from pomdp_hier.hqs.record import record
@@ -29,6 +28,7 @@ from pomdp_hier.hqs.reward import Reward
 from pomdp_hier.planning.decision import Policy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import Number, total
+from pomdp_hier.scorer.rules import Tie
 from pomdp_hier.simulation import PolicyValue, policy_value
 
 __all__ = ["SearchValue", "evaluate_generic", "search_value"]
@@ -69,7 +69,7 @@ def search_value(
             come then, so that the value is the same; left out, only the item's own path is walked.
 
     Example:
-        >>> from pomdp_hier.hqs.examples import load_amazon12
+        >>> from pomdp_hier.hqs.paper.examples import load_amazon12
         >>> shop = load_amazon12()
         >>> models = [build(shop.similarity, shop.hierarchies["A"], 0, similarity="precomputed", delta=0.005)
         ...           for build in (search_problem, search_environment)]
@@ -222,7 +222,7 @@ class _Job:
         """The fingerprint of everything that the result depends on."""
         draws = hasattr(self.policy, "seeded")
         return fingerprint(
-            version=pomdp_hier.__version__,
+            version=__version__,
             X=self.X if hasattr(self.X, "dtype") else np.asarray(self.X),
             parent=self.hierarchy.parent,
             n_items=self.hierarchy.n_items,

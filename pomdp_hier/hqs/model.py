@@ -345,7 +345,7 @@ def search_problem(
         ParameterError: a setting that cannot, or no such item.
 
     Example:
-        >>> from pomdp_hier.hqs.examples import load_amazon12
+        >>> from pomdp_hier.hqs.paper.examples import load_amazon12
         >>> shop = load_amazon12()
         >>> problem = search_problem(shop.similarity, shop.hierarchies["A"], 0, similarity="precomputed", delta=0.005)
         >>> round(problem.observation_probabilities(problem.initial_belief, Descend())[Node(19)], 4)

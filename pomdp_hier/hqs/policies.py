@@ -1,6 +1,6 @@
 """Policies for the search of one item: the engine's stopping rules as policies that decide on beliefs, and others.
 
-The engine (`pomdp_hier.hqs.engine`) knows its policies as rules on what is seen at a node; here the same policies
+The engine (`pomdp_hier.scorer`) knows its policies as rules on what is seen at a node; here the same policies
 decide from a belief over states, by planning in the POMDP of the item. They are two programs for one thing, and each
 tests the other. `search_policy` finds the policy that belongs to a rule or a name.
 
@@ -16,8 +16,6 @@ import numpy as np
 
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.engine import rules
-from pomdp_hier.hqs.engine.rules import Tie
 from pomdp_hier.hqs.model import Descend, Search, SearchState
 from pomdp_hier.planning import RTBSS, StopValue
 from pomdp_hier.planning.decision import Decision, Policy
@@ -25,6 +23,8 @@ from pomdp_hier.planning.policies import as_policy, legal_actions
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_exact, total
+from pomdp_hier.scorer import rules
+from pomdp_hier.scorer.rules import Tie
 
 __all__ = [
     "AlgorithmOne",

@@ -6,8 +6,8 @@ import numpy as np
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.similarity import Similarity
-from pomdp_hier.hqs.engine.rules import Tie
 from pomdp_hier.hqs.reward import Reward
+from pomdp_hier.scorer.rules import Tie
 
 __all__ = ["check_flag", "named", "record"]
 

@@ -1,7 +1,6 @@
 """Rewards: what finding the target in a cluster is worth, by the cluster's size."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -10,8 +9,9 @@ import numpy.typing as npt
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.scorer.task import NodeRewards
 
-__all__ = ["NodeRewards", "Reward", "node_rewards", "paper_reward"]
+__all__ = ["Reward", "node_rewards", "paper_reward"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Reward: TypeAlias = Callable[[int, int], float]
@@ -32,19 +32,6 @@ def paper_reward(size: npt.ArrayLike, n_items: int) -> Floats:
     # (e - exp(s)) / (e - 1), with the difference taken inside expm1: 0 exactly at the root, full precision near it.
     reward: Floats = np.exp(share) * np.expm1(1.0 - share) / np.expm1(1.0)
     return reward
-
-
-@dataclass(frozen=True)
-class NodeRewards:
-    """What each node is worth.
-
-    Attributes:
-        reward: ``r`` of each node ``[n_nodes]``.
-        rise: ``r(node) - r(parent)`` without cancellation ``[n_nodes]``; 0 at the root.
-    """
-
-    reward: Floats
-    rise: Floats
 
 
 def node_rewards(hierarchy: Hierarchy, reward: Reward | None = None) -> NodeRewards:

@@ -15,15 +15,15 @@ from pomdp_hier.features.affinity import PrecomputedAffinity, affinity
 from pomdp_hier.features.distances import warn_of_distances
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.engine.choice import choose_engine, run_engine
-from pomdp_hier.hqs.engine.rules import Tie, as_rule
-from pomdp_hier.hqs.engine.task import Stops, Task
 from pomdp_hier.hqs.guidance import check_temperature, temperatures
 from pomdp_hier.hqs.record import check_flag, named, record
 from pomdp_hier.hqs.result import HQSResult
-from pomdp_hier.hqs.reward import NodeRewards, Reward, node_rewards
+from pomdp_hier.hqs.reward import Reward, node_rewards
 from pomdp_hier.hqs.sample import Sampling
 from pomdp_hier.hqs.sampling import sampling_plan
+from pomdp_hier.scorer.dispatch import choose_engine, run_engine
+from pomdp_hier.scorer.rules import Tie, as_rule
+from pomdp_hier.scorer.task import NodeRewards, Stops, Task
 
 if TYPE_CHECKING:
     from pomdp_hier.pomdp import POMDP
@@ -133,7 +133,7 @@ def evaluate(
     """
     calibration: dict[str, Any] = {}
     if isinstance(delta, str):
-        from pomdp_hier.hqs.calibrate import resolve_delta
+        from pomdp_hier.hqs.calibration import resolve_delta
 
         of_model = {"similarity": similarity, "nu": nu, "enter_own_singleton": enter_own_singleton}
         delta = float(resolve_delta(X, hierarchy, {"delta": delta, **of_model})[0]["delta"])
@@ -213,8 +213,8 @@ def hqs_score(X: Any, hierarchy: Hierarchy, **settings: Unpack[Settings]) -> flo
 
     Takes the settings of :func:`evaluate`, and raises what it raises.
 
-    >>> from pomdp_hier.hqs.examples import load_amazon12
-    >>> from pomdp_hier.hqs.presets import PAPER_TABLE
+    >>> from pomdp_hier.hqs.paper.examples import load_amazon12
+    >>> from pomdp_hier.hqs.paper.presets import PAPER_TABLE
     >>> shop = load_amazon12()
     >>> round(hqs_score(shop.similarity, shop.hierarchies["A"], similarity="precomputed", **PAPER_TABLE), 4)
     0.5715

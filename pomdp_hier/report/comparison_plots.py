@@ -2,15 +2,15 @@
 
 from typing import TYPE_CHECKING, Any
 
+from pomdp_hier.appraisal.sweep import DeltaSweep
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.hqs.profile import DeltaProfile
 from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, ORANGE, new_axes
 from pomdp_hier.simulation import PolicyComparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_delta_profile", "draw_policy_comparison"]
+__all__ = ["draw_delta_sweep", "draw_policy_comparison"]
 
 
 def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = None) -> "Axes":
@@ -72,41 +72,42 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
     return ax
 
 
-def draw_delta_profile(profile: DeltaProfile, *, ax: "Axes | None" = None) -> "Axes":
+def draw_delta_sweep(sweep: DeltaSweep, *, ax: "Axes | None" = None) -> "Axes":
     """The axes with the score of each tree over the temperatures, its ceiling dotted and its shuffled baseline dashed.
 
     A vertical line marks where two trees change places; 0 is what searching without a tree is worth.
 
     Args:
-        profile: what `delta_profile` returned.
+        sweep: what `delta_sweep` returned.
         ax: where to draw; a new figure by default.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
 
     Example:
-        >>> from pomdp_hier.hqs import delta_profile, load_amazon12
+        >>> from pomdp_hier.appraisal import delta_sweep
+        >>> from pomdp_hier.hqs import load_amazon12
         >>> shop = load_amazon12()
         >>> two = {name: shop.hierarchies[name] for name in "BC"}
-        >>> profile = delta_profile(shop.similarity, two, [0.001, 0.01, 0.1], n_shuffles=2, similarity="precomputed")
-        >>> draw_delta_profile(profile).get_xscale()
+        >>> sweep = delta_sweep(shop.similarity, two, [0.001, 0.01, 0.1], n_shuffles=2, similarity="precomputed")
+        >>> draw_delta_sweep(sweep).get_xscale()
         'log'
     """
     ax = new_axes(ax, width=6.4, height=4.0)
-    deltas = profile.deltas
-    for k, tree in enumerate(profile.trees):
+    deltas = sweep.deltas
+    for k, tree in enumerate(sweep.trees):
         colour = CYCLE[k % len(CYCLE)]
-        ax.plot(deltas, profile.column(tree, "score"), color=colour, lw=2.2, marker="o", ms=4, label=tree, zorder=3)
-        ax.plot(deltas, profile.column(tree, "ceiling"), color=colour, lw=1.0, ls=":", zorder=2)
-        shuffled = profile.column(tree, "shuffled")
+        ax.plot(deltas, sweep.column(tree, "score"), color=colour, lw=2.2, marker="o", ms=4, label=tree, zorder=3)
+        ax.plot(deltas, sweep.column(tree, "ceiling"), color=colour, lw=1.0, ls=":", zorder=2)
+        shuffled = sweep.column(tree, "shuffled")
         if not all(value != value for value in shuffled):
             ax.plot(deltas, shuffled, color=colour, lw=1.0, ls="--", zorder=2)
-    for flip in profile.flips:
+    for flip in sweep.flips:
         middle = (flip.low * flip.high) ** 0.5
         ax.axvline(middle, color=GREY, lw=0.9, zorder=1)
         words = f"{flip.after} overtakes {flip.before}"
         ax.annotate(words, (middle, -0.98), rotation=90, ha="right", va="bottom", fontsize=7, color=INK)
     ax.axhline(0, color=GREY, lw=0.8, zorder=0)
     ax.set(xscale="log", xlabel="delta", ylabel="HQS (dotted: ceiling, dashed: shuffled)", ylim=(-1, 1))
-    ax.legend(frameon=False, loc="upper right", ncols=min(4, len(profile.trees)))
+    ax.legend(frameon=False, loc="upper right", ncols=min(4, len(sweep.trees)))
     return ax

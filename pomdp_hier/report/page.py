@@ -18,9 +18,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pomdp_hier.appraisal.baselines import Appraisal
+from pomdp_hier.appraisal.diagnosis import Diagnosis, confusions, lost_items, require_diagnosis, worst_nodes
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.hqs.baselines import Appraisal
-from pomdp_hier.hqs.diagnostics.reading import Diagnosis, confusions, lost_items, require_diagnosis, worst_nodes
 from pomdp_hier.report.payload import MOST_ITEMS, Names, icicle_payload
 
 __all__ = ["report_html", "write_report"]
@@ -73,7 +73,7 @@ def write_report(
 
     Example:
         >>> from pomdp_hier.hqs import PAPER_TABLE, load_amazon12
-        >>> from pomdp_hier.hqs.diagnostics.reading import diagnose
+        >>> from pomdp_hier.appraisal.diagnosis import diagnose
         >>> shop = load_amazon12()
         >>> found = diagnose(shop.similarity, shop.hierarchies["B"], similarity="precomputed", **PAPER_TABLE)
         >>> import tempfile

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pomdp_hier.appraisal.diagnosis import Diagnosis
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hqs.diagnostics.reading import Diagnosis
 
 __all__ = ["Names", "icicle_payload"]
 

@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 
+from pomdp_hier.appraisal.tree_comparison import compare
 from pomdp_hier.cli import main
-from pomdp_hier.hqs.calibrate import calibrate_delta
-from pomdp_hier.hqs.comparison import compare
+from pomdp_hier.hqs.calibration import calibrate_delta
 from pomdp_hier.hqs.score import evaluate
 from tests.planted import clean_case, swapped
 

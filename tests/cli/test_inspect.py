@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from pomdp_hier.appraisal.baselines import appraise
+from pomdp_hier.appraisal.diagnosis import diagnose, lost_items
 from pomdp_hier.cli import main
-from pomdp_hier.hqs.baselines import appraise
-from pomdp_hier.hqs.diagnostics.reading import diagnose, lost_items
 from tests.planted import clean_case, misplaced, swapped
 
 
@@ -51,7 +51,7 @@ def test_everything_about_a_planted_fault(files, capsys):
 def test_json_holds_what_the_functions_say(files, capsys):
     X, tree = clean_case()
     broken = misplaced(tree, 0, -1)[0]
-    arguments = (files / "misplaced.json", files / "x.npy", "--delta", 0.02, "--shuffles", 3, "--json", "--profile")
+    arguments = (files / "misplaced.json", files / "x.npy", "--delta", 0.02, "--shuffles", 3, "--json", "--sweep")
     report = json.loads(run(capsys, *arguments))
     found = appraise(X, broken, n_shuffles=3, delta=0.02)
     assert report["appraisal"] == found.to_dict()
@@ -61,7 +61,7 @@ def test_json_holds_what_the_functions_say(files, capsys):
         entry.item for entry in lost_items(diagnose(X, broken, delta=0.02))
     ]
     assert report["moves"][0]["node"] == 0
-    assert len(report["profile"]) == 13
+    assert len(report["sweep"]) == 13
 
 
 def test_the_calibrated_temperature_is_told(files, capsys):

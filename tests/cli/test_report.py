@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
+from pomdp_hier.appraisal.baselines import appraise
 from pomdp_hier.cli import main
-from pomdp_hier.hqs.baselines import appraise
-from pomdp_hier.hqs.calibrate import calibrate_delta
+from pomdp_hier.hqs.calibration import calibrate_delta
 from tests.planted import clean_case
 
 

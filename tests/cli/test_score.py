@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from pomdp_hier import cli
 from pomdp_hier.cli import main
-from pomdp_hier.hqs.examples import load_amazon12, load_dvd
+from pomdp_hier.hqs.paper.examples import load_amazon12, load_dvd
 from pomdp_hier.hqs.score import evaluate
 
 

@@ -7,7 +7,6 @@ import sympy
 from pomdp_hier.beliefs import BayesUpdater, FullUpdater, assert_updaters_agree, compare_updaters
 from pomdp_hier.errors import ImpossibleObservationError, ModelError
 from pomdp_hier.hqs.belief import ClosedFormUpdater
-from pomdp_hier.hqs.examples import load_amazon12
 from pomdp_hier.hqs.model import (
     Descend,
     Found,
@@ -20,6 +19,7 @@ from pomdp_hier.hqs.model import (
     search_problem_from_guidance,
     three_node,
 )
+from pomdp_hier.hqs.paper.examples import load_amazon12
 from pomdp_hier.pomdp import Belief
 from tests.search_trees import height, random_guidance
 

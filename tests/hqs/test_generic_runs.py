@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import CheckpointError, ParameterError
-from pomdp_hier.hqs.examples import load_amazon12
 from pomdp_hier.hqs.generic import evaluate_generic
+from pomdp_hier.hqs.paper.examples import load_amazon12
+from pomdp_hier.hqs.paper.presets import PAPER_TABLE
 from pomdp_hier.hqs.policies import AlgorithmOne
-from pomdp_hier.hqs.presets import PAPER_TABLE
 from pomdp_hier.planning.pomdp_py_planners import POUCT
 
 SHOP = load_amazon12()
@@ -93,7 +93,7 @@ def test_a_killed_run_resumes_with_the_same_bits(tmp_path):
     code = textwrap.dedent(
         """
         import sys
-        from pomdp_hier.hqs.examples import load_amazon12
+        from pomdp_hier.hqs.paper.examples import load_amazon12
         from pomdp_hier.hqs.generic import evaluate_generic
         from pomdp_hier.planning.pomdp_py_planners import POUCT
         shop = load_amazon12()

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pomdp_hier import measures
+from pomdp_hier.appraisal.diagnosis import diagnose
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hqs.calibrate import calibrate_delta
-from pomdp_hier.hqs.diagnostics.reading import diagnose
+from pomdp_hier.hqs.calibration import calibrate_delta
 from pomdp_hier.hqs.score import evaluate
 from tests import scorer_oracle as oracle
 

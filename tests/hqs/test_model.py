@@ -9,7 +9,6 @@ import sympy
 from pomdp_hier.beliefs import BayesUpdater
 from pomdp_hier.errors import HierarchyError, ModelError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.examples import load_amazon12
 from pomdp_hier.hqs.model import (
     END,
     AgentTransition,
@@ -26,6 +25,7 @@ from pomdp_hier.hqs.model import (
     search_problem_from_guidance,
     three_node,
 )
+from pomdp_hier.hqs.paper.examples import load_amazon12
 from pomdp_hier.pomdp import POMDP, Belief
 from tests.search_trees import a_path, random_guidance
 

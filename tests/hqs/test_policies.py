@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.engine.rules import AlwaysDescend, Clairvoyant, LookAhead, OneStep, SearchRoot
-from pomdp_hier.hqs.examples import load_amazon12
 from pomdp_hier.hqs.model import (
     SearchState,
     search_environment,
@@ -20,6 +18,7 @@ from pomdp_hier.hqs.model import (
     search_problem_from_guidance,
     three_node,
 )
+from pomdp_hier.hqs.paper.examples import load_amazon12
 from pomdp_hier.hqs.policies import (
     DESCEND,
     SEARCH,
@@ -39,6 +38,7 @@ from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.planning import QMDPPolicy, RandomPolicy
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.problems import tiger
+from pomdp_hier.scorer.rules import AlwaysDescend, Clairvoyant, LookAhead, OneStep, SearchRoot
 from pomdp_hier.simulation import clairvoyant_value, policy_value
 from tests.search_trees import a_path, random_guidance
 

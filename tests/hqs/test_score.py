@@ -13,14 +13,14 @@ import scipy.sparse as sp
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean, Precomputed
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.calibrate import calibrate_delta
-from pomdp_hier.hqs.engine import choice as engine
-from pomdp_hier.hqs.engine import on_numba as engine_numba
-from pomdp_hier.hqs.engine.rules import LookAhead, OneStep, StoppingRule
-from pomdp_hier.hqs.examples import load_amazon12
-from pomdp_hier.hqs.presets import PAPER_TABLE, PAPER_TEXT
+from pomdp_hier.hqs.calibration import calibrate_delta
+from pomdp_hier.hqs.paper.examples import load_amazon12
+from pomdp_hier.hqs.paper.presets import PAPER_TABLE, PAPER_TEXT
 from pomdp_hier.hqs.reward import paper_reward
 from pomdp_hier.hqs.score import evaluate, hqs_samples, hqs_score, oracle_value
+from pomdp_hier.scorer import dispatch as engine
+from pomdp_hier.scorer import on_numba as engine_numba
+from pomdp_hier.scorer.rules import LookAhead, OneStep, StoppingRule
 
 SHOP = load_amazon12()
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pomdp_hier.errors import HierarchyError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.examples import load_amazon12
+from pomdp_hier.hqs.paper.examples import load_amazon12
 from pomdp_hier.measures.hai import hai
 
 

@@ -6,9 +6,10 @@ import matplotlib.image
 import numpy as np
 import pytest
 
+from pomdp_hier.appraisal import delta_sweep
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hqs import delta_profile, load_amazon12
+from pomdp_hier.hqs import load_amazon12
 from pomdp_hier.planning import value_iteration
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy
 from pomdp_hier.pomdp import Belief
@@ -18,7 +19,7 @@ from pomdp_hier.report import (
     draw_and_or,
     draw_belief_simplex,
     draw_belief_trace,
-    draw_delta_profile,
+    draw_delta_sweep,
     draw_icicle,
     draw_level_success,
     draw_policy_comparison,
@@ -142,12 +143,12 @@ def test_policies_are_held_against_the_first():
 def test_profile_marks_where_trees_change_places():
     shop = load_amazon12()
     trees = {name: shop.hierarchies[name] for name in "BC"}
-    profile = delta_profile(shop.similarity, trees, [0.001, 0.0018, 0.0032], n_shuffles=2, similarity="precomputed")
-    ax = draw_delta_profile(profile)
+    sweep = delta_sweep(shop.similarity, trees, [0.001, 0.0018, 0.0032], n_shuffles=2, similarity="precomputed")
+    ax = draw_delta_sweep(sweep)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["B", "C"]
-    assert len([text for text in ax.texts if "overtakes" in text.get_text()]) == len(profile.flips) >= 1
+    assert len([text for text in ax.texts if "overtakes" in text.get_text()]) == len(sweep.flips) >= 1
     solid = next(line for line in ax.get_lines() if line.get_label() == "B")
-    assert solid.get_ydata().tolist() == profile.column("B", "score").tolist()
+    assert solid.get_ydata().tolist() == sweep.column("B", "score").tolist()
     assert_something_is_drawn(ax)
 
 

@@ -7,11 +7,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from pomdp_hier.appraisal.baselines import appraise
+from pomdp_hier.appraisal.diagnosis import diagnose
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs import PAPER_TABLE, load_amazon12
-from pomdp_hier.hqs.baselines import appraise
-from pomdp_hier.hqs.diagnostics.reading import diagnose
 from pomdp_hier.report import payload as payload_module
 from pomdp_hier.report.page import report_html, write_report
 from pomdp_hier.report.payload import Names, icicle_payload

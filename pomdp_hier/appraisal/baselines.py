@@ -1,0 +1,273 @@
+"""Is a score good? What stands beside it: not using the tree, chance, hindsight, perfection."""
+
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pomdp_hier.appraisal.interchangeable import Copies, row_keys
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.calibration import Calibration, resolve_delta
+from pomdp_hier.hqs.result import HQSResult
+from pomdp_hier.hqs.score import evaluate
+from pomdp_hier.hqs.settings import already_told, search_task
+from pomdp_hier.scorer.own_path import first_choice, own_steps
+from pomdp_hier.scorer.task import Task
+
+__all__ = ["Appraisal", "adjusted_score", "appraise", "first_branch", "shuffled_scores"]
+
+MIN_DENOMINATOR = 0.05
+_MODEL = ("similarity", "delta", "nu", "tie", "reward", "enter_own_singleton", "threads")
+_MOSTLY, _NEARLY_ALL, _ABOUT_NOTHING = 0.5, 0.8, 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class Appraisal:
+    """A score and what it has to be held against.
+
+    Attributes:
+        score: The HQS.
+        search_root: The value of not using the tree: searching the root at once; 0 with the paper's reward.
+        ceiling: What the clairvoyant policy gets on the same tree and guidance: no policy gets more.
+        perfect: The mean reward of the items' leaf clusters: guidance that never errs, down to the leaves.
+        shuffled: The mean score of the same shape with the items shuffled; NaN without shuffles.
+        shuffled_median: Their median: a few shuffles in which searchers do set out can pull the mean.
+        shuffled_sd: The standard deviation of these scores; NaN with less than two.
+        n_shuffles: How many there were.
+        adjusted: ``(score - shuffled) / (perfect - shuffled)``: 0 as good as chance, 1 perfect; NaN where the
+            denominator is below ``min_denominator``. Trees are ranked by the score: their baselines differ.
+        efficiency: ``(score - search_root) / (ceiling - search_root)``: the share of what can be got out of this tree
+            that the policy gets; NaN where the denominator is below ``min_denominator``.
+        first_branch: The share of items whose first branch is right: the first node with a choice prefers their child.
+        at_root: The share of items whose search stops at the root.
+        shuffled_at_root: The same, over the shuffled trees.
+        min_denominator: Below which the ratios are NaN.
+        random_state: The seed of the shuffles.
+        calibration: Where the temperature came from, if it was to be calibrated.
+        result: The scored result, item by item.
+
+    Example:
+        >>> found = appraise([[1, 0], [1, 0], [0, 1], [0, 1]], Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4))
+        >>> isinstance(found, Appraisal), found.first_branch
+        (True, 1.0)
+    """
+
+    score: float
+    search_root: float
+    ceiling: float
+    perfect: float
+    shuffled: float
+    shuffled_median: float
+    shuffled_sd: float
+    n_shuffles: int
+    adjusted: float
+    efficiency: float
+    first_branch: float
+    at_root: float
+    shuffled_at_root: float
+    min_denominator: float
+    random_state: int
+    calibration: Calibration | None
+    result: HQSResult
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the figures by name, without the items."""
+        return {name: value for name, value in self.__dict__.items() if name not in ("result", "calibration")}
+
+    def sentences(self) -> list[str]:
+        """Returns what the figures say, in words."""
+        return list(_in_words(self))
+
+    def summary(self) -> str:
+        """Returns the figures as a table, and what they say."""
+        rows = [
+            ("score", self.score, ""),
+            ("search at the root", self.search_root, "the tree not used at all"),
+            ("shuffled items", self.shuffled, f"SD {self.shuffled_sd:.4f}, {self.n_shuffles} shuffles"),
+            ("ceiling", self.ceiling, "best stop in hindsight"),
+            ("perfect", self.perfect, "guidance that never errs"),
+            ("adjusted", self.adjusted, "0 chance, 1 perfect; rank trees by score"),
+            ("policy efficiency", self.efficiency, "share of the ceiling"),
+            ("first branch right", self.first_branch, "share of the items"),
+        ]
+        lines = [f"{name:<20}{value:>9.4f}  {note}".rstrip() for name, value, note in rows]
+        if self.calibration is not None:
+            lines.append(self.calibration.summary())
+        return "\n".join([*lines, "", *self.sentences()])
+
+
+def appraise(
+    X: Any,
+    hierarchy: Hierarchy,
+    *,
+    n_shuffles: int = 24,
+    random_state: int = 0,
+    min_denominator: float = MIN_DENOMINATOR,
+    **settings: Any,
+) -> Appraisal:
+    """Returns the score of a hierarchy beside everything it should be held against.
+
+    Args:
+        X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
+        hierarchy: The tree.
+        n_shuffles: How often the items are shuffled over the same shape; each costs one scoring. 0 for none.
+        random_state: Seed of the shuffles.
+        min_denominator: Ratios with a smaller denominator are NaN.
+        **settings: As for `evaluate`.
+
+    Raises:
+        FeatureError: For features that cannot be used.
+        ParameterError: For a setting that cannot.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+        >>> found = appraise(X, tree, delta=0.1, n_shuffles=10)
+        >>> round(found.score, 4), round(found.perfect, 4), found.first_branch
+        (0.6222, 0.6225, 1.0)
+
+    References:
+        The adjustment for chance is in the manner of Hubert, Arabie (1985), Comparing partitions.
+    """
+    if not min_denominator > 0:
+        raise ParameterError(f"min_denominator is {min_denominator}; give a positive number, such as {MIN_DENOMINATOR}")
+    settings, calibration = resolve_delta(X, hierarchy, settings)
+    result = evaluate(X, hierarchy, **settings)
+    model = {name: settings[name] for name in _MODEL if name in settings}
+    with already_told():
+        ceiling = evaluate(X, hierarchy, **model, policy="clairvoyant").score
+        task = search_task(X, hierarchy, **settings)
+        shuffles = [_shuffled(X, hierarchy, rng, settings) for rng in _generators(random_state, n_shuffles)]
+    scores = [shuffle.score for shuffle in shuffles]
+    shuffled = math.fsum(scores) / n_shuffles if n_shuffles else float("nan")
+    perfect = perfect_score(task)
+    search_root = float(task.rewards.reward[hierarchy.root])
+    return Appraisal(
+        score=result.score,
+        search_root=search_root,
+        ceiling=ceiling,
+        perfect=perfect,
+        shuffled=shuffled,
+        shuffled_median=float(np.median(scores)) if scores else float("nan"),
+        shuffled_sd=float(np.std(scores, ddof=1)) if n_shuffles > 1 else float("nan"),
+        n_shuffles=n_shuffles,
+        adjusted=adjusted_score(result.score, shuffled, perfect, min_denominator),
+        efficiency=adjusted_score(result.score, search_root, ceiling, min_denominator),
+        first_branch=first_branch(task, row_keys(X, settings.get("similarity", "cosine"))),
+        at_root=_at_root(result),
+        shuffled_at_root=float(np.mean([_at_root(shuffle) for shuffle in shuffles])) if shuffles else float("nan"),
+        min_denominator=min_denominator,
+        random_state=random_state,
+        calibration=calibration,
+        result=result,
+    )
+
+
+def shuffled_scores(
+    X: Any, hierarchy: Hierarchy, *, n_shuffles: int = 24, random_state: int = 0, **settings: Any
+) -> npt.NDArray[np.float64]:
+    """Returns the scores of the same shape with its items shuffled, ``[n_shuffles]``: what chance gets.
+
+    Shuffle k depends on the seed and k alone, so that more shuffles only add to the list.
+
+    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    >>> shuffled_scores([[1, 0], [1, 0], [0, 1], [0, 1]], tree, n_shuffles=3).shape
+    (3,)
+    """
+    settings, _ = resolve_delta(X, hierarchy, settings)
+    generators = _generators(random_state, n_shuffles)
+    return np.array([_shuffled(X, hierarchy, rng, settings).score for rng in generators])
+
+
+def adjusted_score(score: float, zero: float, one: float, min_denominator: float = MIN_DENOMINATOR) -> float:
+    """Returns the score on a scale where ``zero`` is 0 and ``one`` is 1; NaN where they are too close to tell.
+
+    >>> adjusted_score(0.25, 0.0, 0.5), adjusted_score(0.3, 0.29, 0.3)
+    (0.5, nan)
+    """
+    return (score - zero) / (one - zero) if one - zero >= min_denominator else float("nan")
+
+
+def perfect_score(task: Task) -> float:
+    """Returns the mean reward of the deepest clusters that the items' searches may enter."""
+    tree = task.hierarchy
+    leaf = tree.leaf_of_item
+    if not task.enter_own_singleton:
+        own = (leaf == np.arange(tree.n_items)) & (tree.parent[leaf] >= 0)
+        leaf = np.where(own, tree.parent[leaf], leaf)
+    return math.fsum(task.rewards.reward[leaf]) / tree.n_items
+
+
+def first_branch(task: Task, keys: Sequence[Hashable] | None = None) -> float:
+    """Returns the share of items that the first node with a choice leads the right way; NaN if there is no such node.
+
+    It does if no other child is more alike than the one that holds the item, or one that is holds an item of equal key.
+    """
+    tree = task.hierarchy
+    node = first_choice(tree)
+    if node < 0:
+        return float("nan")
+    copies = Copies(tree, keys)
+    wrong = 0
+    for step in own_steps(task, until=np.full(tree.n_items, tree.levels[node])):
+        if step.level == tree.levels[node]:
+            rival_at = step.rival_at()
+            misled = np.flatnonzero(step.misled(rival_at))
+            wrong += int((~copies.inside(step.items[misled], step.children[rival_at[misled]])).sum())
+    return (tree.n_items - wrong) / tree.n_items
+
+
+def _generators(random_state: int, n_shuffles: int) -> list[np.random.Generator]:
+    if n_shuffles < 0:
+        raise ParameterError(f"n_shuffles is {n_shuffles}; give 0 or more")
+    seeds = np.random.SeedSequence(random_state).spawn(n_shuffles)
+    return [np.random.default_rng(seed) for seed in seeds]
+
+
+def _shuffled(X: Any, hierarchy: Hierarchy, rng: np.random.Generator, settings: dict[str, Any]) -> HQSResult:
+    settings = {name: value for name, value in settings.items() if name != "checkpoint"}  # it is of the tree's own run
+    return evaluate(X, hierarchy.permuted(rng.permutation(hierarchy.n_items)), **settings)
+
+
+def _at_root(result: HQSResult) -> float:
+    return float((result.stop_levels == 0).mean())
+
+
+def _in_words(found: Appraisal) -> Iterator[str]:
+    if found.score < found.search_root:
+        yield "Searchers fare worse with this tree than without it: searching everything at once is worth more."
+    if found.at_root >= _MOSTLY:
+        yield f"{found.at_root:.0%} of the searches stop at the root: the score is mostly that of not using the tree."
+    if found.n_shuffles:
+        yield from _about_chance(found)
+    below = found.search_root - found.result.values
+    regret = float(np.maximum(below, 0.0).mean())
+    if regret >= found.min_denominator:
+        yield (
+            f"For {float((below > 0).mean()):.0%} of the items, searching the root at once would be worth more, "
+            f"{regret:.3f} on the score: damage that turns their searchers back can raise it."
+        )
+    if found.efficiency < _MOSTLY:
+        yield (
+            f"The policy gets {max(found.efficiency, 0.0):.0%} of what can be got out of this tree with this guidance: "
+            "much of the loss is a matter of where it stops."
+        )
+
+
+def _about_chance(found: Appraisal) -> Iterator[str]:
+    stays = found.shuffled_at_root >= _NEARLY_ALL and abs(found.shuffled_median - found.search_root) < _ABOUT_NOTHING
+    if stays:
+        yield (
+            f"A shuffled tree gets {found.shuffled_median:.3f} (median), since {found.shuffled_at_root:.0%} of its "
+            "searches stay at the root; that is no merit of its order."
+        )
+    if stays and found.score < found.shuffled_median:
+        yield "This tree gets less than that because its searchers do set out, and too many are misled."
+    elif not math.isnan(found.shuffled_sd) and found.score <= found.shuffled + 2 * found.shuffled_sd:
+        yield "The score is within two standard deviations of what shuffled items get: no clear sign of order."
+    if math.isnan(found.adjusted):
+        yield f"Perfect and shuffled are less than {found.min_denominator:g} apart, so there is no adjusted score."

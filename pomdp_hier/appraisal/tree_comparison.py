@@ -1,0 +1,270 @@
+"""Trees over the same items held against each other: paired by item, and beside other measures of a hierarchy."""
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from scipy.stats import t as student_t
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.similarity import Precomputed, as_similarity
+from pomdp_hier.features.validation import check_features
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.calibration import Calibration, as_trees, resolve_delta
+from pomdp_hier.hqs.result import HQSResult
+from pomdp_hier.hqs.score import evaluate
+from pomdp_hier.hqs.settings import already_told
+from pomdp_hier.measures import (
+    class_fit,
+    cophenetic_correlation,
+    dasgupta_cost,
+    dendrogram_purity,
+    hai,
+    moseley_wang_revenue,
+    tree_sampling_divergence,
+)
+
+__all__ = ["Comparison", "PairedDifference", "compare"]
+
+LOWER_IS_BETTER = frozenset({"dasgupta_cost"})
+NO_RANK = frozenset({"hai"})
+_SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """How two trees differ over the same items.
+
+    Attributes:
+        one: The name of the first tree.
+        other: The name of the second.
+        difference: The score of the first less that of the second: the mean over the items.
+        standard_error: Of that mean, from the differences item by item.
+        low: Lower end of the interval.
+        high: Upper end.
+        gained: How many items are worth more in the first.
+        lost: How many are worth less.
+    """
+
+    one: str
+    other: str
+    difference: float
+    standard_error: float
+    low: float
+    high: float
+    gained: int
+    lost: int
+
+    @property
+    def distinguishable(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Trees over the same items, compared.
+
+    Attributes:
+        results: Each tree's score, item by item.
+        differences: One a pair of trees, the earlier one first.
+        measures: Per tree, the other measures by name; NaN where one is undefined or was too costly.
+        reference: The tree that HAI holds the others against.
+        confidence: Of the intervals.
+        calibration: Where the temperature came from, if it was to be calibrated.
+    """
+
+    results: Mapping[str, HQSResult]
+    differences: tuple[PairedDifference, ...]
+    measures: Mapping[str, Mapping[str, float]]
+    reference: str
+    confidence: float
+    calibration: Calibration | None
+
+    @property
+    def ranking(self) -> tuple[str, ...]:
+        """The trees' names, the best score first."""
+        return tuple(sorted(self.results, key=lambda name: -self.results[name].score))
+
+    def ranks(self) -> dict[str, dict[str, int]]:
+        """Returns each tree's rank by score and by every measure, 1 the best; equal figures share the better rank.
+
+        HAI says how alike a tree is to the reference, not how good, and gives no rank; nor does NaN.
+        """
+        columns = {"hqs": {name: result.score for name, result in self.results.items()}}
+        for measure in next(iter(self.measures.values()), {}):
+            if measure not in NO_RANK:
+                columns[measure] = {name: figures[measure] for name, figures in self.measures.items()}
+        ranks: dict[str, dict[str, int]] = {name: {} for name in self.results}
+        for measure, column in columns.items():
+            sign = -1 if measure in LOWER_IS_BETTER else 1
+            for name, figure in column.items():
+                if not math.isnan(figure):
+                    better = sum(sign * other > sign * figure + _SAME for other in column.values())
+                    ranks[name][measure] = better + 1
+        return ranks
+
+    def gained_items(self, one: str, other: str, n: int = 10) -> list[tuple[int, float]]:
+        """Returns the items that gain most by ``one`` over ``other``, with what they gain, the most first.
+
+        Those that lose most are ``gained_items(other, one)``.
+
+        Raises:
+            ParameterError: For a tree that was not compared.
+        """
+        for name in (one, other):
+            if name not in self.results:
+                raise ParameterError(f"no tree is called {name!r}; the trees are {', '.join(map(repr, self.results))}")
+        gain = self.results[one].values - self.results[other].values
+        order = np.argsort(-gain, kind="stable")[: max(n, 0)]
+        return [(item, float(gain[item])) for item in order.tolist() if gain[item] > _SAME]
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Returns one dictionary a tree: its score, rank and other measures."""
+        ranks = self.ranks()
+        return [
+            {"tree": name, "rank": ranks[name]["hqs"], "hqs": result.score, **self.measures.get(name, {})}
+            for name, result in self.results.items()
+        ]
+
+    def summary(self) -> str:
+        """Returns scores and measures as a table, the differences, and what they say."""
+        rows = sorted(self.to_rows(), key=lambda row: row["rank"])
+        names = [name for name in rows[0] if name not in ("tree", "rank")]
+        width = max(4, *(len(row["tree"]) for row in rows))
+        lines = [f"{'tree':<{width}}" + "".join(f"  {name:>8}" for name in names)]
+        for row in rows:
+            figures = "".join(f"  {row[name]:>{max(8, len(name))}.4f}" for name in names)
+            lines.append(f"{row['tree']:<{width}}{figures}")
+        if self.calibration is not None:
+            lines.append(self.calibration.summary())
+        return "\n".join([*lines, "", *self.sentences()])
+
+    def sentences(self) -> list[str]:
+        """Returns the differences in words."""
+        return list(_in_words(self))
+
+
+def compare(
+    X: Any,
+    trees: Mapping[str, Hierarchy],
+    *,
+    labels: Sequence[Hashable] | None = None,
+    reference: str | None = None,
+    measures: bool = True,
+    quadratic_limit: int = 20_000,
+    confidence: float = 0.95,
+    **settings: Any,
+) -> Comparison:
+    """Returns how trees over the same items compare: by score, item by item, and by other measures.
+
+    The difference of two scores is the mean of the items' differences d, so that its standard error is ``s_d/sqrt(N)``
+    and its interval ``mean +- t s_d/sqrt(N)``: the items stand for more of their kind. What the measures mean, and who
+    defined them, is said at each in `pomdp_hier.measures`. They go by the cosine, or by the matrix if the similarity is
+    "precomputed".
+
+    Args:
+        X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
+        trees: The trees by name.
+        labels: One class or path of classes an item, for purity and the class F.
+        reference: The tree that HAI holds the others against (default: the first).
+        measures: Whether to compute the other measures.
+        quadratic_limit: With more items, HAI and the tree sampling divergence, which look at all pairs, are left NaN.
+        confidence: Of the intervals.
+        **settings: As for `evaluate`; ``delta="calibrated"`` takes one temperature for all, the mean over the trees.
+
+    Raises:
+        FeatureError: For features that cannot be used.
+        ParameterError: For trees of different items, an unknown reference, or a setting that cannot be.
+
+    Example:
+        >>> good = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> bad = Hierarchy.from_children([[0, 2], [1, 3], [4, 5]], 4)
+        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+        >>> found = compare(X, {"good": good, "bad": bad}, delta=0.1)
+        >>> found.ranking, found.differences[0].gained, round(found.measures["bad"]["hai"], 2)
+        (('good', 'bad'), 4, 0.5)
+
+    References:
+        Student (1908), The probable error of a mean, Biometrika (the interval of paired differences).
+    """
+    named = as_trees(trees)
+    first = next(iter(named)) if reference is None else reference
+    if first not in named:
+        raise ParameterError(f"reference is {first!r}; the trees are {', '.join(map(repr, named))}")
+    if not 0 < confidence < 1:
+        raise ParameterError(f"confidence is {confidence}; give a share between 0 and 1, such as 0.95")
+    settings, calibration = resolve_delta(X, named, settings)
+    results: dict[str, HQSResult] = {}
+    for name, tree in named.items():
+        with already_told() if results else nullcontext():
+            results[name] = evaluate(X, tree, **settings)
+    kind = as_similarity(settings.get("similarity", "cosine"))
+    by = "precomputed" if isinstance(kind, Precomputed) else "cosine"
+    figures = {}
+    if measures:
+        for name, tree in named.items():
+            with already_told():
+                figures[name] = dict(_measures(X, tree, named[first], by, labels, quadratic_limit))
+    differences = tuple(_difference(one, other, results, confidence) for one, other in combinations(named, 2))
+    return Comparison(results, differences, figures, first, confidence, calibration)
+
+
+def _measures(
+    X: Any, tree: Hierarchy, reference: Hierarchy, similarity: str, labels: Sequence[Hashable] | None, limit: int
+) -> Iterator[tuple[str, float]]:
+    pairs = tree.n_items <= limit
+    yield "hai", hai(tree, reference) if pairs else float("nan")
+    yield "dasgupta_cost", dasgupta_cost(X, tree, similarity=similarity)
+    yield "revenue", moseley_wang_revenue(X, tree, similarity=similarity)
+    yield "divergence", _divergence(X, tree, similarity) if pairs else float("nan")
+    yield "cophenetic", cophenetic_correlation(X, tree, similarity=similarity)
+    if labels is not None:
+        yield "purity", dendrogram_purity(tree, labels)
+        yield "class_f", class_fit(tree, labels).f
+
+
+def _divergence(X: Any, tree: Hierarchy, similarity: str) -> float:
+    """The tree sampling divergence; NaN where features may have negative similarities, for which it is not defined."""
+    if similarity == "cosine" and check_features(X, tree.n_items).min() < 0:
+        return float("nan")
+    return tree_sampling_divergence(X, tree, similarity=similarity)
+
+
+def _difference(one: str, other: str, results: Mapping[str, HQSResult], confidence: float) -> PairedDifference:
+    gain = results[one].values - results[other].values
+    n_items = len(gain)
+    mean = math.fsum(gain) / n_items
+    error = float(np.std(gain, ddof=1)) / math.sqrt(n_items) if n_items > 1 else float("nan")
+    reach = float(student_t.ppf((1 + confidence) / 2, n_items - 1)) * error if n_items > 1 else float("inf")
+    return PairedDifference(
+        one=one,
+        other=other,
+        difference=mean,
+        standard_error=error,
+        low=mean - reach,
+        high=mean + reach,
+        gained=int((gain > _SAME).sum()),
+        lost=int((gain < -_SAME).sum()),
+    )
+
+
+def _in_words(found: Comparison) -> Iterator[str]:
+    for pair in found.differences:
+        better, worse = (pair.one, pair.other) if pair.difference >= 0 else (pair.other, pair.one)
+        low, high = sorted((abs(pair.low), abs(pair.high))) if pair.distinguishable else (pair.low, pair.high)
+        counts = f"{pair.gained:,} items gain by {pair.one} and {pair.lost:,} lose"
+        if pair.distinguishable:
+            yield (
+                f"{better} is better than {worse} by {abs(pair.difference):.4f} "
+                f"({found.confidence:.0%} interval {low:.4f} to {high:.4f}); {counts}."
+            )
+        else:
+            yield (
+                f"{pair.one} and {pair.other} are not distinguishable: difference {pair.difference:.4f} "
+                f"({found.confidence:.0%} interval {low:.4f} to {high:.4f}); {counts}."
+            )

@@ -1,0 +1,379 @@
+"""Scoring on several processes or machines with Dask: each partition of whole subtrees where its rows are.
+
+The features are read once, in row ranges, and dealt out by partition. Each partition returns the sums of the few
+clusters that others have to know; the top of the tree is added up here and sent to all; then each partition scores its
+own items. Nothing else moves, and whatever a lost worker held is computed again from the features.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+from tqdm import tqdm
+
+from pomdp_hier.distributed import work
+from pomdp_hier.distributed.source import Chunk, Source, as_source
+from pomdp_hier.distributed.tree import Cut, TreePart
+from pomdp_hier.errors import FeatureError, MissingExtraError, ParameterError
+from pomdp_hier.features.dense import LARGEST
+from pomdp_hier.features.join import join_rows
+from pomdp_hier.features.members import Floats, Ints
+from pomdp_hier.features.similarity import (
+    Cosine,
+    InverseSquaredEuclidean,
+    NegativeEuclidean,
+    Similarity,
+    as_similarity,
+)
+from pomdp_hier.features.sums import cluster_sums
+from pomdp_hier.features.validation import named_rows, warn_degenerate_rows
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.guidance import check_temperature, temperatures
+from pomdp_hier.hqs.record import check_flag, record
+from pomdp_hier.hqs.result import HQSResult
+from pomdp_hier.hqs.reward import Reward, node_rewards
+from pomdp_hier.hqs.score import as_result
+from pomdp_hier.scorer.dispatch import choose_engine
+from pomdp_hier.scorer.on_numpy import blocks
+from pomdp_hier.scorer.pairs import in_pairs
+from pomdp_hier.scorer.rules import LookAhead, Tie, as_rule
+from pomdp_hier.scorer.task import NodeRewards, Stops, Task
+
+__all__ = ["evaluate_distributed", "local_cluster"]
+
+
+def evaluate_distributed(
+    features: Any,
+    hierarchy: Hierarchy,
+    *,
+    client: Any = None,
+    similarity: Similarity = "cosine",
+    delta: float = 0.01,
+    nu: float = 1.0,
+    tie: Tie = "descend",
+    policy: Any = "one-step",
+    reward: Reward | None = None,
+    enter_own_singleton: bool = True,
+    engine: str = "auto",
+    partition_items: int = 100_000,
+    id_column: str | None = None,
+    progress: bool = False,
+) -> HQSResult:
+    """Returns the Hierarchy Quality for Search, computed by the workers of a Dask cluster.
+
+    The result has the same bits for any number of workers and without any, and for partitions of any size: those of
+    :func:`~pomdp_hier.hqs.score.evaluate`. With numpy that takes a BLAS whose products do not depend on the shape of
+    the matrix: OpenBLAS's kernels for AVX, AVX2 and AVX-512 are such, those for older processors are not.
+
+    Args:
+        features: Dense features ``[N, D]`` as a Dask array, or the path of a Parquet file or folder, a ``.npy`` file or
+            a folder of them; every worker has to see the path. Fastest where the rows are in the tree's leaf order.
+        hierarchy: The tree over the N items, in the order of the rows, or by the ids of a Parquet column.
+        client: A ``distributed.Client``, or the address of a scheduler; None for this process, a partition after the
+            other.
+        similarity: ``"cosine"``, ``"inverse_sqeuclidean"``, ``"negative_euclidean"``, or one of their records.
+        delta, nu, tie, reward, enter_own_singleton: As for `evaluate`.
+        policy: A stopping rule, or the name of one, that looks a number of levels ahead: not ``"optimal"``.
+        engine: ``"auto"``, ``"numpy"`` or ``"numba"``, on every worker.
+        partition_items: How many items a partition has, about.
+        id_column: The Parquet column that says which row is whose, by default ``id``, ``item`` or ``item_id``.
+        progress: Whether to show a progress bar on stderr.
+
+    Raises:
+        FeatureError: For features that cannot be used.
+        ParameterError: For a setting that cannot, or that needs everything in one place.
+        MissingExtraError: For an address or a Parquet file without what reads it.
+
+    >>> import tempfile
+    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(f"{folder}/part-0.npy", [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
+    ...     np.save(f"{folder}/part-1.npy", [[0.1, 0.9]])
+    ...     evaluate_distributed(folder, tree, delta=0.1, partition_items=2)
+    HQSResult(score=0.622188, 4 items)
+    """
+    check_temperature(delta, nu)
+    check_flag("enter_own_singleton", enter_own_singleton)
+    if not isinstance(partition_items, int | np.integer) or partition_items < 1:
+        raise ParameterError(
+            f"partition_items is {partition_items!r}; expected a whole number of at least 1, such as 100000"
+        )
+    kind = as_similarity(similarity)
+    if not isinstance(kind, Cosine | InverseSquaredEuclidean | NegativeEuclidean):
+        raise ParameterError(
+            f"similarity is {similarity!r}, which needs all members of a cluster in one place; use a built-in "
+            "similarity over features, or evaluate()"
+        )
+    rule = as_rule(policy, tie)
+    if rule is None or (isinstance(rule, LookAhead) and rule.depth is None):
+        raise ParameterError(
+            f"policy is {policy!r}, which may have to see all of the tree; use 'one-step', LookAhead(depth) or another "
+            "stopping rule, or evaluate()"
+        )
+    source = as_source(features, id_column)
+    rows_of_items = _rows_of_items(source, hierarchy)
+    plan = work.Plan(
+        kind=kind,
+        rule=rule,
+        temperatures=temperatures(np.arange(int(hierarchy.height) + 1), delta, nu),
+        enter_own_singleton=enter_own_singleton,
+        engine=engine,
+        n_items=hierarchy.n_items,
+        in_pairs=in_pairs(hierarchy),
+    )
+    plan = replace(plan, engine=_engine(plan))
+    rewards = node_rewards(hierarchy, reward)
+    reach = rule.depth if isinstance(rule, LookAhead) and rule.depth is not None else 1
+    cut = Cut.of(hierarchy, partition_items, reach)
+    with _runner(client) as runner:
+        stops = _Run(runner, source, hierarchy, rewards, plan, cut).stops(rows_of_items, progress)
+    config = record(similarity, delta, nu, tie, policy, reward, enter_own_singleton)
+    config |= {"engine": plan.engine, "partition_items": partition_items}
+    return as_result(stops, hierarchy, rewards, config)
+
+
+class _Run:
+    """One run: what is known of the tree here, and what has been asked of the workers."""
+
+    def __init__(
+        self, runner: "_Runner", source: Source, tree: Hierarchy, rewards: NodeRewards, plan: work.Plan, cut: Cut
+    ) -> None:
+        self.runner, self.source, self.tree, self.rewards = runner, source, tree, rewards
+        self.plan, self.cut = plan, cut
+        self.parts = [self._part(cut.nodes(number)) for number in range(len(cut))]
+        in_top = np.isin(cut.shared, cut.top)
+        owner = np.searchsorted(cut.bounds, tree.starts[cut.shared], side="right") - 1
+        owner[in_top] = -1
+        self.shared_of = [cut.shared[owner == number] for number in range(len(cut))]
+
+    def stops(self, rows_of_items: Ints, progress: bool) -> Stops:
+        """Returns where each item's search stops."""
+        tree, runner, parts = self.tree, self.runner, self.parts
+        rows, centre = self._deal(rows_of_items)
+        held = [runner.submit(_itself, part) for part in parts]
+        summaries = runner.gather(
+            [
+                runner.submit(work.sum_up, self.plan, part, table, shared, centre)
+                for part, table, shared in zip(held, rows, self.shared_of, strict=True)
+            ]
+        )
+        if isinstance(self.plan.kind, Cosine):
+            zero_rows = np.sort(np.concatenate([summary.zero_rows for summary in summaries]))
+            warn_degenerate_rows(zero_rows, self.source.shape[1])
+        shared = runner.submit(_itself, self._share(summaries, centre))
+        cuts = blocks(tree)
+        scored = []
+        for number, (part, table) in enumerate(zip(held, rows, strict=True)):
+            low, high = self.cut.bounds[number : number + 2]
+            inside = np.union1d([low, high], cuts[(cuts > low) & (cuts < high)])
+            scored.append(runner.submit(work.score, self.plan, part, table, shared, inside))
+        nodes, probabilities = np.empty(tree.n_items, dtype=np.int64), np.empty(tree.n_items)
+        with tqdm(total=tree.n_items, unit="item", disable=not progress, desc="HQS") as bar:
+            for number, (where, chance) in runner.each(scored):
+                items = self._items(number)
+                nodes[items], probabilities[items] = where, chance
+                bar.update(len(items))
+        return Stops(nodes, probabilities)
+
+    def _part(self, nodes: Ints) -> TreePart:
+        return TreePart.of(self.tree, self.rewards, nodes)
+
+    def _items(self, number: int) -> Ints:
+        part = self.parts[number]
+        return part.nodes[: part.n_items(self.tree.n_items)]
+
+    def _deal(self, rows_of_items: Ints) -> tuple[list[Any], Floats]:
+        """Has the features read, checked and dealt out: each partition's rows where they are, and the centre."""
+        n_rows, n_columns = self.source.shape
+        piece = work.piece_rows(n_rows, n_columns)
+        unit = piece * max(1, round(n_rows / len(self.cut) / piece))
+        cuts = [*range(0, n_rows, unit), n_rows]
+        chunks = [self.runner.read(chunk) for chunk in self.source.ranges(cuts)]
+        checks = [
+            self.runner.submit(work.inspect, chunk, piece, low) for chunk, low in zip(chunks, cuts[:-1], strict=True)
+        ]
+        rows = [self._rows(chunks, unit, rows_of_items[self._items(number)]) for number in range(len(self.cut))]
+        return rows, self._centre(self.runner.gather(checks))
+
+    def _rows(self, chunks: Sequence[Any], unit: int, wanted: Ints) -> Any:
+        """The rows of these numbers, picked from the chunks that hold them."""
+        order = np.argsort(wanted, kind="stable")
+        ascending = wanted[order]
+        numbers, firsts = np.unique(ascending // unit, return_index=True)
+        pieces = [
+            self.runner.submit(work.pick, chunks[number], mine - number * unit)
+            for number, mine in zip(numbers.tolist(), np.split(ascending, firsts[1:]), strict=True)
+        ]
+        return self.runner.submit(work.assemble, pieces, np.argsort(order))
+
+    def _centre(self, checks: Sequence[work.Inspection]) -> Floats:
+        bad = np.concatenate([check.bad for check in checks])
+        if len(bad):
+            raise FeatureError(
+                f"NaN or infinite values in {len(bad)} row(s): {named_rows(bad)}; drop these items from features and "
+                "tree, or fill the values in"
+            )
+        n_rows, n_columns = self.source.shape
+        centre = np.zeros(n_columns)
+        if isinstance(self.plan.kind, Cosine):
+            return centre
+        largest = max(check.largest for check in checks)
+        if largest > LARGEST:
+            raise FeatureError(
+                f"features hold {largest:.3g} in absolute value, whose square overflows; rescale them for a distance"
+            )
+        for check in checks:
+            for total in check.sums:
+                centre += total / n_rows
+        return centre
+
+    def _share(self, summaries: Sequence[work.Summary], centre: Floats) -> work.Shared:
+        """What every partition has to know, with the sums of the top of the tree."""
+        cut, part, inner = self.cut, self._part(self.cut.shared), self.tree.n_items
+        n_items, n_columns = part.n_items(inner), self.source.shape[1]
+        sums = np.zeros((len(part.nodes) - n_items, n_columns))
+        rows = np.empty((n_items, n_columns), dtype=self.source.dtype)
+        for shared, summary in zip(self.shared_of, summaries, strict=True):
+            at = part.places(shared)
+            sums[at[at >= n_items] - n_items] = summary.sums
+            rows[at[at < n_items]] = summary.rows
+        if len(cut.top):
+            near = self._part(np.union1d(cut.top, cut.fringe))
+            at, n_near = part.places(near.nodes), near.n_items(inner)
+            tree = near.excerpt(inner)
+            top = work.quiet_affinity(self.plan, rows[at[:n_near]], tree, centre, sums[at[n_near:] - n_items])
+            sums[at[n_near:] - n_items] = cluster_sums(tree, top.rows, n_columns, out=top.sums)
+        return work.Shared(part, sums, rows, centre)
+
+
+def _itself(part: Any) -> Any:
+    """A task that holds what it was given, so that it can be had again when a worker is lost."""
+    return part
+
+
+def _rows_of_items(source: Source, hierarchy: Hierarchy) -> Ints:
+    """The feature row of each item."""
+    n_rows, n_columns = source.shape
+    ids = source.ids()
+    if ids is not None:
+        return np.asarray(join_rows(ids, hierarchy.item_labels), dtype=np.int64)
+    if n_rows != hierarchy.n_items:
+        raise FeatureError(
+            f"the features have {n_rows} rows, but the hierarchy has {hierarchy.n_items} items; give one row per item, "
+            "in item order"
+        )
+    if n_columns == 0:
+        raise FeatureError(f"the features have shape ({n_rows}, 0); at least one column is needed")
+    return np.arange(n_rows)
+
+
+def _engine(plan: work.Plan) -> str:
+    """The engine that runs such a plan, found with the smallest of tasks."""
+    one = Hierarchy(np.array([-1]), 1)
+    affinity = work.quiet_affinity(plan, np.ones((1, 1)), one, np.zeros(1))
+    return choose_engine(
+        Task(affinity, node_rewards(one), plan.temperatures, plan.rule, plan.enter_own_singleton), plan.engine
+    )
+
+
+class _Runner(Protocol):
+    """Where tasks run; what `submit` and `read` return may be an argument of later tasks."""
+
+    def submit(self, function: Any, *arguments: Any) -> Any: ...
+    def read(self, chunk: Any) -> Any: ...
+    def gather(self, handles: Sequence[Any]) -> list[Any]: ...
+    def each(self, handles: Sequence[Any]) -> Iterator[tuple[int, Any]]: ...
+
+
+class _Here:
+    """Runs every task at once, in this process."""
+
+    def submit(self, function: Any, *arguments: Any) -> Any:
+        return function(*arguments)
+
+    def read(self, chunk: Any) -> Any:
+        return chunk.rows() if isinstance(chunk, Chunk) else chunk.compute(scheduler="synchronous")
+
+    def gather(self, handles: Sequence[Any]) -> list[Any]:
+        return list(handles)
+
+    def each(self, handles: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        return enumerate(handles)
+
+
+class _OnDask:
+    """Runs tasks on the workers of a client."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.submit = partial(client.submit, pure=False)
+
+    def read(self, chunk: Any) -> Any:
+        return self.submit(Chunk.rows, chunk) if isinstance(chunk, Chunk) else self.client.compute(chunk)
+
+    def gather(self, handles: Sequence[Any]) -> list[Any]:
+        results: list[Any] = self.client.gather(list(handles))
+        return results
+
+    def each(self, handles: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        as_completed = _distributed().as_completed
+        number = {handle.key: at for at, handle in enumerate(handles)}
+        for handle, result in as_completed(handles, loop=self.client.loop, with_results=True):
+            yield number[handle.key], result
+
+
+def local_cluster(n_workers: int) -> Any:
+    """Returns a Dask cluster of processes on this machine, with one thread each: on loopback, without a dashboard.
+
+    Its ``scheduler_address`` is a client for `evaluate_distributed`. Use it in a ``with`` statement, which ends it.
+
+    Raises:
+        MissingExtraError: If Dask is not installed.
+    """
+    return _distributed().LocalCluster(
+        n_workers=n_workers,
+        threads_per_worker=1,
+        processes=True,
+        host="127.0.0.1",
+        dashboard_address="127.0.0.1:0",  # with None it would listen on one fixed port, and warn where that is taken
+        scheduler_kwargs={"dashboard": False},
+        silence_logs=logging.ERROR,
+    )
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingExtraError("this needs Dask; install it with: pip install 'pomdp-hier[dask]'") from error
+    return distributed
+
+
+@contextmanager
+def _runner(client: Any) -> Iterator[_Runner]:
+    if client is None:
+        yield _Here()
+        return
+    distributed = _distributed()
+    import dask
+
+    # A partition's tree goes out once, to where it is needed: Dask's advice to scatter it is the slower way.
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TB"}):
+        if isinstance(client, str):
+            try:
+                distributed.comm.get_address_host_port(client)  # a client that cannot parse it waits a minute to close
+                connected = distributed.Client(client, set_as_default=False)
+            except (OSError, ValueError) as error:
+                raise ParameterError(
+                    f"client: no scheduler answers at {client!r} ({error}); give an address such as tcp://host:8786"
+                ) from error
+            with connected:
+                yield _OnDask(connected)
+        elif isinstance(client, distributed.Client):
+            yield _OnDask(client)
+        else:
+            raise ParameterError(f"client is {client!r}; expected a distributed.Client, an address, or None")

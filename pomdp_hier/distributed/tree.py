@@ -1,0 +1,190 @@
+"""Cutting a tree into partitions of whole subtrees, and the few nodes that every partition has to know.
+
+A partition is a piece of the leaf order made of whole subtrees. The nodes that no partition holds whole are the top of
+the tree. Searches that stand in the top compare its children, which lie in other partitions too: those nodes are
+shared, with their sums, and everything else about a subtree is its own partition's business.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from pomdp_hier.features.members import Floats, Ints
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.scorer.task import NodeRewards
+
+__all__ = ["Cut", "TreePart", "cut_bounds"]
+
+
+@dataclass(frozen=True, eq=False)
+class TreePart:
+    """Some nodes of a tree, with what they are in the whole of it.
+
+    Attributes:
+        nodes: Their numbers there, ascending ``[m]``.
+        parent: Their parents' numbers there, -1 for the root.
+        sizes, starts, levels, is_cluster: As in `Hierarchy`.
+        reward, rise: As in `NodeRewards`.
+    """
+
+    nodes: Ints
+    parent: Ints
+    sizes: Ints
+    starts: Ints
+    levels: Ints
+    is_cluster: npt.NDArray[np.bool_]
+    reward: Floats
+    rise: Floats
+
+    @classmethod
+    def of(cls, tree: Hierarchy, rewards: NodeRewards, nodes: Ints) -> Self:
+        """Returns these nodes of the tree, which are given ascending."""
+        return cls(
+            nodes,
+            tree.parent[nodes],
+            tree.sizes[nodes],
+            tree.starts[nodes],
+            tree.levels[nodes],
+            tree.is_cluster[nodes],
+            rewards.reward[nodes],
+            rewards.rise[nodes],
+        )
+
+    def joined(self, other: Self) -> Self:
+        """Returns the nodes of both parts."""
+        nodes, first = np.unique(np.concatenate([self.nodes, other.nodes]), return_index=True)
+        columns = {}
+        for field in fields(self)[1:]:
+            columns[field.name] = np.concatenate([getattr(self, field.name), getattr(other, field.name)])[first]
+        return type(self)(nodes, **columns)
+
+    def places(self, nodes: Ints) -> Ints:
+        """Returns where these nodes stand in ``nodes``; they have to be there."""
+        return np.searchsorted(self.nodes, nodes)
+
+    def n_items(self, inner: int) -> int:
+        """Returns how many of the nodes are items, when inner nodes have the numbers from ``inner``."""
+        return int(np.searchsorted(self.nodes, inner))
+
+    def excerpt(self, inner: int) -> Hierarchy:
+        """Returns the nodes as a tree, if each one's parent is among them: renumbered, all else as in the whole tree.
+
+        Its sizes, levels and positions are those of the whole tree; children that are not here are left out, and a
+        node of which none is here is taken for a leaf cluster: nobody plans beyond it.
+        """
+        n_nodes, n_items = len(self.nodes), self.n_items(inner)
+        parent = np.where(self.parent < 0, -1, self.places(self.parent))
+        children = np.flatnonzero(self.is_cluster & (parent >= 0))
+        children = children[np.lexsort((self.starts[children], parent[children]))]
+        counts = np.bincount(parent[children], minlength=n_nodes)
+        tree = Hierarchy.__new__(Hierarchy)
+        tree.__setstate__(
+            {
+                "n_items": n_items,
+                "n_nodes": n_nodes,
+                "root": int(np.flatnonzero(parent < 0)[0]),
+                "parent": parent,
+                "is_cluster": self.is_cluster,
+                "is_leaf": self.is_cluster & (counts == 0),
+                "child_offsets": np.concatenate([[0], np.cumsum(counts)]),
+                "child_nodes": children,
+                "sizes": self.sizes,
+                "levels": self.levels,
+                "item_order": np.argsort(self.starts[:n_items]),
+                "starts": self.starts,
+                "topological_order": np.argsort(self.levels, kind="stable"),
+                "height": int(self.levels[self.is_cluster].max()),
+                "labels": None,
+                "singletons": bool(self.is_cluster[:n_items].all()),
+            }
+        )
+        return tree
+
+    def forest(self, inner: int) -> Hierarchy:
+        """Returns the nodes under one more root, which comes last: subtrees to be summed, renumbered from 0."""
+        parent = self.places(self.parent)
+        parent = np.where(parent < len(self.nodes), parent, 0)
+        parent[self.nodes[parent] != self.parent] = len(self.nodes)
+        order = np.append(len(self.nodes), np.lexsort((self.levels, self.starts)))
+        return Hierarchy(np.append(parent, -1), self.n_items(inner), order=order)
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """A tree cut into partitions.
+
+    Attributes:
+        bounds: Where the partitions begin and end in leaf order ``[P + 1]``.
+        top: The nodes that no partition holds whole, ascending.
+        fringe: The children of the top that are not in the top themselves, ascending.
+        shared: The nodes that every partition has to know, ascending: the top and what lies ``reach`` levels below.
+        by_partition: All nodes in order of their partition; those of one partition ascending.
+        offsets: Where each partition's begin in ``by_partition`` ``[P + 1]``.
+    """
+
+    bounds: Ints
+    top: Ints
+    fringe: Ints
+    shared: Ints
+    by_partition: Ints
+    offsets: Ints
+
+    @classmethod
+    def of(cls, tree: Hierarchy, partition_items: int, reach: int) -> Self:
+        """Returns the tree cut into partitions of about that many items, for searchers who look ``reach`` levels down.
+
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11], [12, 13]], 8)
+        >>> cut = Cut.of(tree, 4, 1)
+        >>> cut.bounds, cut.top, cut.shared
+        (array([0, 4, 8]), array([14]), array([12, 13, 14]))
+        """
+        bounds = cut_bounds(tree, partition_items)
+        partition = np.searchsorted(bounds, tree.starts, side="right") - 1
+        whole = tree.starts + tree.sizes <= bounds[partition + 1]
+        in_top = ~whole
+        known = np.append(in_top, False)  # no parent is -1, which is never known
+        for _ in range(reach):
+            grown = known[:-1] | known[tree.parent]
+            if (grown == known[:-1]).all():
+                break
+            known[:-1] = grown
+        shared = known[:-1] & (tree.is_cluster | in_top)
+        fringe = np.flatnonzero(whole & np.append(in_top, False)[tree.parent])
+        n_partitions = len(bounds) - 1
+        partition[in_top] = n_partitions
+        order = np.argsort(partition, kind="stable")
+        offsets = np.searchsorted(partition[order], np.arange(n_partitions + 1))
+        return cls(bounds, np.flatnonzero(in_top), fringe, np.flatnonzero(shared), order, offsets)
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+    def nodes(self, partition: int) -> Ints:
+        """Returns the nodes of a partition, ascending."""
+        return self.by_partition[self.offsets[partition] : self.offsets[partition + 1]]
+
+
+def cut_bounds(tree: Hierarchy, partition_items: int) -> Ints:
+    """Returns the bounds in leaf order of partitions of about ``partition_items`` items ``[P + 1]``.
+
+    The largest subtrees of no more items are put together while they fit; a leaf cluster is never cut, however large.
+
+    >>> tree = Hierarchy.from_children([[0, 1, 2], [3, 4, 5], [6, 7], [8, 9, 10]], 8)
+    >>> cut_bounds(tree, 5)
+    array([0, 3, 8])
+    """
+    n_items = tree.n_items
+    divisible = (tree.sizes > partition_items) & ~tree.is_leaf
+    if not divisible[tree.root]:
+        return np.array([0, n_items])
+    pieces = np.flatnonzero(~divisible & np.append(divisible, False)[tree.parent])
+    ends = np.append(np.sort(tree.starts[pieces])[1:], n_items)
+    bounds = [0]
+    while bounds[-1] < n_items:
+        at = int(np.searchsorted(ends, bounds[-1] + partition_items, side="right")) - 1
+        if at < 0 or ends[at] <= bounds[-1]:
+            at += 1
+        bounds.append(int(ends[at]))
+    return np.array(bounds)

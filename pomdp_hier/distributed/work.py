@@ -1,0 +1,173 @@
+"""What a worker does for `evaluate_distributed`: plain functions of arrays, the same wherever they run.
+
+Arrays arrive from Dask read-only and unaligned, and numpy copies an unaligned array whole on every take; so they are
+aligned once where they arrive.
+"""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from pomdp_hier.distributed.tree import TreePart
+from pomdp_hier.errors import DataWarning
+from pomdp_hier.features.dense import DenseAffinity, DenseKind
+from pomdp_hier.features.members import Floats, Ints
+from pomdp_hier.features.validation import row_pieces
+from pomdp_hier.scorer.dispatch import run_engine
+from pomdp_hier.scorer.rules import Rule
+from pomdp_hier.scorer.task import NodeRewards, Task
+
+__all__ = [
+    "Inspection",
+    "Plan",
+    "Shared",
+    "Summary",
+    "assemble",
+    "inspect",
+    "pick",
+    "quiet_affinity",
+    "score",
+    "sum_up",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How every partition is scored.
+
+    Attributes:
+        kind: The similarity.
+        rule: When to stop.
+        temperatures: ``delta_t`` of each level of the whole tree.
+        enter_own_singleton: As in `evaluate`.
+        engine: ``"numpy"`` or ``"numba"``.
+        n_items: N of the whole tree.
+        in_pairs: Whether the whole tree's inner nodes have two children each: a part may not decide that by itself.
+    """
+
+    kind: DenseKind
+    rule: Rule
+    temperatures: Floats
+    enter_own_singleton: bool
+    engine: str
+    n_items: int
+    in_pairs: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Inspection:
+    """What reading rows showed: those that are not finite, the largest value, and sums of pieces for the centre."""
+
+    bad: Ints
+    largest: float
+    sums: list[Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """What the others have to know of a partition: sums ``[k, D]`` and rows ``[m, D]`` of its shared nodes.
+
+    ``zero_rows`` are the items whose rows are zeros.
+    """
+
+    sums: Floats
+    rows: npt.NDArray[Any]
+    zero_rows: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Shared:
+    """The nodes that every partition knows, with the sums of the inner ones, the items' rows, and the centre."""
+
+    part: TreePart
+    sums: Floats
+    rows: npt.NDArray[Any]
+    centre: Floats
+
+
+def inspect(rows: Any, piece_rows: int, first: int) -> Inspection:
+    """Returns what rows from number ``first`` on show; ``piece_rows`` at a time are summed, as `evaluate` does."""
+    rows = _aligned(rows)
+    bad = first + np.flatnonzero(~np.isfinite(rows).all(axis=1))
+    pieces = [rows[low : low + piece_rows] for low in range(0, len(rows), piece_rows)]
+    sums = [piece.sum(axis=0, dtype=np.float64) for piece in pieces]
+    return Inspection(bad, float(np.abs(rows).max(initial=0.0)), sums)
+
+
+def pick(rows: Any, chosen: Ints) -> Any:
+    """Returns some of the rows."""
+    return _aligned(rows)[chosen]
+
+
+def assemble(pieces: Sequence[Any], order: Ints) -> Any:
+    """Returns the rows of the pieces in another order."""
+    return np.concatenate([_aligned(piece) for piece in pieces])[order]
+
+
+def sum_up(plan: Plan, part: TreePart, rows: Any, shared: Ints, centre: Floats) -> Summary:
+    """Returns what the others have to know of a partition; ``shared`` are the nodes in question."""
+    rows, n_items = _aligned(rows), part.n_items(plan.n_items)
+    affinity = quiet_affinity(plan, rows, part.forest(plan.n_items), centre)
+    at = part.places(shared)
+    return Summary(
+        affinity.sums[at[at >= n_items] - n_items],
+        rows[at[at < n_items]],
+        part.nodes[:n_items][getattr(affinity, "zero_rows", np.empty(0, dtype=np.int64))],
+    )
+
+
+def score(plan: Plan, part: TreePart, rows: Any, shared: Shared, cuts: Ints) -> tuple[Ints, Floats]:
+    """Returns where the searches for a partition's items stop, and with what probability they get there.
+
+    Args:
+        plan: How.
+        part: The partition's nodes.
+        rows: Its items' rows, ascending.
+        shared: What it knows of the rest.
+        cuts: The numpy engine's blocks, of the whole tree.
+    """
+    rows, inner = _aligned(rows), plan.n_items
+    own = quiet_affinity(plan, rows, part.forest(inner), shared.centre).sums[:-1]
+    both = part.joined(shared.part)
+    tree, n_items = both.excerpt(inner), both.n_items(inner)
+    table, sums = rows, np.empty((len(both.nodes) - n_items, rows.shape[1]))
+    items = both.places(part.nodes[: part.n_items(inner)])
+    if n_items > len(items):
+        table = np.empty((n_items, rows.shape[1]), dtype=rows.dtype)
+        table[both.places(shared.part.nodes[: shared.part.n_items(inner)])] = shared.rows
+        table[items] = rows
+    sums[both.places(shared.part.nodes[shared.part.n_items(inner) :]) - n_items] = shared.sums
+    sums[both.places(part.nodes[part.n_items(inner) :]) - n_items] = own
+    task = Task(
+        affinity=quiet_affinity(plan, table, tree, shared.centre, sums),
+        rewards=NodeRewards(both.reward, both.rise),
+        temperatures=plan.temperatures,
+        rule=plan.rule,
+        enter_own_singleton=plan.enter_own_singleton,
+        threads=1,
+        blocks=cuts,
+        in_pairs=plan.in_pairs,
+    )
+    stops = run_engine(task, items, plan.engine, lambda done: None)
+    return both.nodes[stops.nodes], stops.probabilities
+
+
+def quiet_affinity(plan: Plan, rows: Any, tree: Any, centre: Floats, sums: Floats | None = None) -> DenseAffinity:
+    """Returns the affinity of a part; warnings are given once, for the whole."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        return DenseAffinity(rows, tree, plan.kind, centre, sums)
+
+
+def piece_rows(n_items: int, n_columns: int) -> int:
+    """Returns how many rows `evaluate` sums at a time for the centre."""
+    low, high = row_pieces(max(n_items, 1), 8 * n_columns)[0]
+    return high - low
+
+
+def _aligned(array: Any) -> Any:
+    return np.require(array, requirements=["C", "A"])

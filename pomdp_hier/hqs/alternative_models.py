@@ -1,0 +1,249 @@
+"""Two other searchers, written against the same classes: one that picks its child, one that can turn back.
+
+Both are made from the two models of an item's search, `search_problem` and `search_environment`, and give an agent's
+model and an environment again, for any policy, updater and evaluation. They show how a searcher with other actions is
+written down; copy one to start your own.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hqs.model import Node, SearchState
+from pomdp_hier.hqs.policies import DESCEND, SEARCH, guidance_at, node_of, reward_at
+from pomdp_hier.planning.decision import Decision
+from pomdp_hier.pomdp import POMDP, Action, Belief, State
+from pomdp_hier.pomdp.belief import as_belief
+from pomdp_hier.pomdp.numeric import Number
+
+__all__ = ["BACK", "Back", "Enter", "GreedyChild", "TrailState", "backtracking_search", "choosing_search"]
+
+
+@dataclass(frozen=True)
+class Enter(Action):
+    """Step into one child, chosen by the searcher."""
+
+    child: Any
+    __ne__ = object.__ne__
+
+
+@dataclass(frozen=True)
+class Back(Action):
+    """Step back to the parent, for a price."""
+
+    __ne__ = object.__ne__
+
+
+BACK = Back()
+
+
+def _own_child(environment: POMDP, node: Any) -> Any:
+    """The child that really holds the item if the node does, ``None`` at a leaf cluster."""
+    state = SearchState(node, 1)
+    if DESCEND not in environment.actions(Belief.certain(state)):
+        return None
+    return next(after.node for after in environment.successors(state, DESCEND) if after.on_path)
+
+
+def choosing_search(problem: POMDP, environment: POMDP) -> tuple[POMDP, POMDP]:
+    """The agent's model and the environment of a searcher that picks the child it steps into.
+
+    Instead of `Descend`, which steps to a child with the probability of its guidance, there is `Enter` for each child.
+    The agent believes that the item is in the child with probability ``eta(c, c')``: ``b' = eta b``.
+
+    Args:
+        problem, environment: the two models of an item's search.
+
+    Example:
+        >>> from pomdp_hier.hqs.paper.examples import load_amazon12
+        >>> from pomdp_hier.hqs.model import search_environment, search_problem
+        >>> from pomdp_hier.simulation import policy_value
+        >>> shop = load_amazon12()
+        >>> item = {"similarity": "precomputed", "delta": 0.005}
+        >>> agent, world = choosing_search(search_problem(shop.similarity, shop.hierarchies["A"], 0, **item),
+        ...                                search_environment(shop.similarity, shop.hierarchies["A"], 0, **item))
+        >>> round(float(policy_value(GreedyChild(), agent, world)), 4)
+        0.6225
+    """
+
+    def legal(state: Any) -> list[Any]:
+        return [SEARCH, *map(Enter, guidance_at(problem, state.node))]
+
+    def believed(state: Any, action: Any) -> Mapping[Any, Number]:
+        if action == SEARCH:
+            return problem.successors(state, SEARCH)
+        if not state.on_path:
+            return {SearchState(action.child, 0): 1}
+        eta = guidance_at(problem, state.node)[action.child]
+        return {SearchState(action.child, 1): eta, SearchState(action.child, 0): 1 - eta}
+
+    def real(state: Any, action: Any) -> Mapping[Any, Number]:
+        if action == SEARCH:
+            return environment.successors(state, SEARCH)
+        holds = state.on_path and action.child == _own_child(environment, state.node)
+        return {SearchState(action.child, int(holds)): 1}
+
+    def perceive(next_state: Any, action: Any) -> Any:
+        return problem.observation_distribution(next_state, SEARCH, None) if action == SEARCH else Node(next_state.node)
+
+    def earn(state: Any, action: Any, next_state: Any) -> Number:
+        return problem.step_reward(state, SEARCH, next_state) if action == SEARCH else 0
+
+    def model(move: Any, start: Belief) -> POMDP:
+        return POMDP(
+            transition=move,
+            observation=perceive,
+            reward=earn,
+            initial_belief=start,
+            terminal=problem.is_terminal,
+            legal_actions=legal,
+            discount=problem.discount,
+        )
+
+    return model(believed, problem.initial_belief), model(real, environment.initial_belief)
+
+
+@dataclass(frozen=True)
+class GreedyChild:
+    """Enters the child of the largest guidance while searching it looks at least as good as searching here.
+
+    ``eta(c, c') (r(c') + 1) >= r(c) + 1``, in which the belief cancels as in the paper's rule.
+    """
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """The decision under the belief, in a problem of `choosing_search`."""
+        belief = problem.initial_belief if belief is None else as_belief(belief)
+        node = node_of(belief)
+        here = Belief.certain(SearchState(node, 1))
+        values: dict[Any, Number] = {SEARCH: problem.reward(here, SEARCH) + 1}
+        for action in problem.actions(belief, observation):
+            if action != SEARCH:
+                eta = problem.transition.probability(SearchState(action.child, 1), SearchState(node, 1), action)
+                values[action] = eta * (reward_at(problem, action.child) + 1)
+        entering = {action: value for action, value in values.items() if action != SEARCH}
+        best = max(entering, key=entering.__getitem__, default=SEARCH)
+        held = belief[SearchState(node, 1)]
+        q_values = {action: held * value - 1 for action, value in values.items()}
+        action = best if values[best] >= values[SEARCH] else SEARCH
+        return Decision(action, value=q_values[action], q_values=q_values)
+
+
+@dataclass(frozen=True)
+class TrailState(State):
+    """Where a searcher that can turn back stands, and how far along its way the item was still below it.
+
+    Attributes:
+        node: the node where it stands; ``None`` once it has searched.
+        holder: the deepest node on the way from the root that holds the item.
+        backs: how often it may still turn back.
+    """
+
+    node: Any
+    holder: Any
+    backs: int
+    __ne__ = object.__ne__
+
+
+def backtracking_search(
+    problem: POMDP, environment: POMDP, *, backs: int = 1, price: Number = 0.01
+) -> tuple[POMDP, POMDP]:
+    """The agent's model and the environment of a searcher that can step back to the parent and try again.
+
+    A step down goes to a child with the probability of its guidance, as ever; whoever lands in an unlikely child may
+    take it back, for a price. What the searcher cannot see is how far down its way still holds the item.
+
+    Args:
+        problem, environment: the two models of an item's search.
+        backs: how many steps back are allowed in all.
+        price: what each costs, in rewards.
+
+    Raises:
+        ParameterError: the number or the price is negative.
+
+    Example:
+        >>> from pomdp_hier.hqs.paper.examples import load_amazon12
+        >>> from pomdp_hier.hqs.model import search_environment, search_problem
+        >>> from pomdp_hier.planning import RTBSS, StopValue
+        >>> from pomdp_hier.simulation import policy_value
+        >>> shop = load_amazon12()
+        >>> item = {"similarity": "precomputed", "delta": 0.01}
+        >>> models = [build(shop.similarity, shop.hierarchies["A"], 0, **item)
+        ...           for build in (search_problem, search_environment)]
+        >>> policy = RTBSS(2, lower_bound=StopValue(SEARCH))
+        >>> for backs in (0, 1):
+        ...     agent, world = backtracking_search(*models, backs=backs)
+        ...     print(round(float(policy_value(policy, agent, world)), 4))
+        0.5665
+        0.6202
+    """
+    if backs < 0 or price < 0:
+        raise ParameterError(f"backs, price: {backs}, {price}; neither may be negative")
+    parent = _parents(problem)
+    over = {True: TrailState(None, True, 0), False: TrailState(None, False, 0)}
+
+    def legal(state: TrailState) -> list[Any]:
+        descend = [DESCEND] if guidance_at(problem, state.node) else []
+        return [SEARCH, *descend, *([BACK] if state.backs and state.node in parent else [])]
+
+    def back(state: TrailState) -> Mapping[Any, Number]:
+        above = parent[state.node]
+        return {TrailState(above, above if state.holder == state.node else state.holder, state.backs - 1): 1}
+
+    def believed(state: TrailState, action: Any) -> Mapping[Any, Number]:
+        if action == SEARCH:
+            return {over[state.holder == state.node]: 1}
+        if action == BACK:
+            return back(state)
+        moved: dict[Any, Number] = {}
+        for child, eta in guidance_at(problem, state.node).items():
+            inside = eta if state.holder == state.node else 0
+            moved[TrailState(child, child, state.backs)] = eta * inside
+            moved[TrailState(child, state.holder, state.backs)] = eta * (1 - inside)
+        return moved
+
+    def real(state: TrailState, action: Any) -> Mapping[Any, Number]:
+        if action != DESCEND:
+            return believed(state, action)
+        own = _own_child(environment, state.node) if state.holder == state.node else None
+        return {
+            TrailState(child, child if child == own else state.holder, state.backs): eta
+            for child, eta in guidance_at(environment, state.node).items()
+        }
+
+    def earn(state: TrailState, action: Any, next_state: TrailState) -> Number:
+        if action == BACK:
+            return -price
+        if action == DESCEND:
+            return 0
+        return problem.expected_reward(SearchState(state.node, int(state.holder == state.node)), SEARCH)
+
+    def perceive(next_state: TrailState, action: Any) -> Any:
+        return ("found" if next_state.holder else "missed") if action == SEARCH else (next_state.node, next_state.backs)
+
+    root = node_of(problem.initial_belief)
+
+    def model(move: Any) -> POMDP:
+        return POMDP(
+            transition=move,
+            observation=perceive,
+            reward=earn,
+            initial_belief={TrailState(root, root, backs): 1},
+            terminal=lambda state: state.node is None,
+            legal_actions=legal,
+            discount=problem.discount,
+        )
+
+    return model(believed), model(real)
+
+
+def _parents(problem: POMDP) -> dict[Any, Any]:
+    """The parent of every node that can be reached."""
+    parent: dict[Any, Any] = {}
+    waiting = [node_of(problem.initial_belief)]
+    while waiting:
+        node = waiting.pop()
+        for child in guidance_at(problem, node):
+            parent[child] = node
+            waiting.append(child)
+    return parent

@@ -1,0 +1,1 @@
+"""The paper's case study: its data, its two settings, and its figures computed again."""

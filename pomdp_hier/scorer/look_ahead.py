@@ -1,0 +1,125 @@
+"""Looking further ahead than one step, for many items at once: depth after depth, between bounds.
+
+The gain of a node is what planning adds to searching it, over b: ``G(c) = W(c) - (r(c) + 1) = max(0, M(c))`` with the
+margin ``M(c) = sum of eta**2 (r' - r) - (1 + r) sum of eta (1 - eta) + sum of eta**2 G(c')``. G lies between 0 and the
+node's potential, and most decisions are clear long before the tree below has been seen.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from pomdp_hier.features.affinity import Batch
+from pomdp_hier.features.members import Floats, Ints, children_of, ranges
+from pomdp_hier.scorer.margin import weigh
+from pomdp_hier.scorer.rules import LookAhead
+from pomdp_hier.scorer.task import Task
+
+__all__ = ["Planner"]
+
+_PIECE_QUERIES = 2048
+
+
+@dataclass
+class _Layer:
+    """Children one step further down: who asks, the node, ``eta**2``, the pair of the layer above, bounds of the gain.
+
+    ``asked`` of the pairs have been expanded into the next layer, with ``margin`` their margins of one step.
+    """
+
+    row: Ints
+    node: Ints
+    weight: Floats
+    above: Ints
+    query: Ints
+    lower: Floats
+    upper: Floats
+    asked: Ints
+    margin: Floats
+
+
+class Planner:
+    """Decides for items at nodes whether planning on to some depth makes descending worth it."""
+
+    def __init__(self, task: Task, rule: LookAhead, batch: Batch, items: Ints) -> None:
+        self._task = task
+        self._rule = rule
+        self._batch = batch
+        self._items = items
+
+    def descend(self, rows: Ints, children: Ints, counts: Ints, eta: Floats, margin: Floats) -> npt.NDArray[np.bool_]:
+        """Returns whether row j of the batch, whose one-step margin is against it, should descend all the same.
+
+        Args:
+            rows: Rows of the batch ``[n]``.
+            children: The children of the nodes where they stand, one list after another.
+            counts: How many each has ``[n]``.
+            eta: The guidance to the children.
+            margin: The margins of one step ``[n]``.
+        """
+        result = np.empty(len(rows), dtype=bool)
+        firsts = np.cumsum(counts) - counts
+        for low in range(0, len(rows), _PIECE_QUERIES):
+            part = slice(low, low + _PIECE_QUERIES)
+            at = ranges(firsts[part], counts[part])
+            queries = np.repeat(np.arange(len(rows[part])), counts[part])
+            top = self._layer(rows[part][queries], children[at], eta[at], queries, queries, 1)
+            result[part] = self._decide(top, margin[part])
+        return result
+
+    def _layer(self, row: Ints, node: Ints, eta: Floats, above: Ints, query: Ints, depth: int) -> _Layer:
+        task, tree = self._task, self._task.hierarchy
+        upper = task.potential[node]
+        if self._rule.depth is not None and depth >= self._rule.depth:
+            upper = np.zeros(len(node))
+        elif not task.enter_own_singleton:
+            item = self._items[row]
+            upper[tree.is_cluster[item] & (tree.parent[item] == node)] = 0.0
+        none = np.empty(0, dtype=np.int64)
+        return _Layer(row, node, eta**2, above, query, np.zeros(len(node)), upper, none, np.empty(0))
+
+    def _decide(self, top: _Layer, margin: Floats) -> npt.NDArray[np.bool_]:
+        """Deepens layer by layer until the bounds of every query agree on a side."""
+        layers, tie = [top], self._rule.tie == "descend"
+        while True:
+            lower, upper = self._bounds(layers, margin)
+            yes = lower >= 0 if tie else lower > 0
+            no = upper < 0 if tie else upper <= 0
+            open_ = self._open(layers, ~(yes | no))
+            if len(open_) == 0:
+                return yes
+            layers.append(self._expand(layers[-1], open_, len(layers) + 1))
+
+    def _open(self, layers: list[_Layer], undecided: npt.NDArray[np.bool_]) -> Ints:
+        """Returns the pairs of the last layer whose gain is open and matters to a query that is undecided."""
+        matters = undecided
+        for layer in layers:
+            matters = matters[layer.above] & (layer.upper > layer.lower)
+        return np.flatnonzero(matters)
+
+    def _expand(self, layer: _Layer, open_: Ints, depth: int) -> _Layer:
+        rows, nodes = layer.row[open_], layer.node[open_]
+        order = np.argsort(nodes, kind="stable")
+        open_, rows, nodes = open_[order], rows[order], nodes[order]
+        children, counts = children_of(self._task.hierarchy, nodes)
+        firsts = np.cumsum(counts) - counts
+        similarities = self._batch.expand(rows, nodes)
+        eta, layer.margin = weigh(self._task, similarities, firsts, counts, nodes, children)
+        layer.asked = open_
+        above = np.repeat(open_, counts)
+        return self._layer(np.repeat(rows, counts), children, eta, above, layer.query[above], depth)
+
+    def _bounds(self, layers: list[_Layer], margin: Floats) -> tuple[Floats, Floats]:
+        """Returns the bounds of the queries' margins, from the deepest layer upward."""
+        for layer, below in zip(layers[-2::-1], layers[:0:-1], strict=True):
+            size = len(layer.node)
+            low = np.bincount(below.above, weights=below.weight * below.lower, minlength=size)[layer.asked]
+            high = np.bincount(below.above, weights=below.weight * below.upper, minlength=size)[layer.asked]
+            layer.lower[layer.asked] = np.maximum(layer.margin + low, 0.0)
+            layer.upper[layer.asked] = np.maximum(layer.margin + high, 0.0)
+        top, size = layers[0], len(margin)
+        return (
+            margin + np.bincount(top.above, weights=top.weight * top.lower, minlength=size),
+            margin + np.bincount(top.above, weights=top.weight * top.upper, minlength=size),
+        )

@@ -1,0 +1,83 @@
+"""What an engine is given and what it gives back."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from pomdp_hier.features.affinity import Affinity
+from pomdp_hier.hierarchy.arrays import min_below
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.scorer.rules import Rule
+
+__all__ = ["Advance", "NodeRewards", "Stops", "Task"]
+
+Advance = Callable[[int], object]
+"""Told how many more items are done."""
+
+
+@dataclass(frozen=True)
+class NodeRewards:
+    """What each node is worth.
+
+    Attributes:
+        reward: ``r`` of each node ``[n_nodes]``.
+        rise: ``r(node) - r(parent)`` without cancellation ``[n_nodes]``; 0 at the root.
+    """
+
+    reward: npt.NDArray[np.float64]
+    rise: npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One scoring task.
+
+    Attributes:
+        affinity: Similarities of items to clusters.
+        rewards: The nodes' rewards.
+        temperatures: ``delta_t`` of each level, ``[height + 1]``.
+        rule: When to stop.
+        enter_own_singleton: Whether an item's search may step into the cluster that holds this item alone.
+        threads: Threads for the numba engine; None for one per usable CPU. The result does not depend on it.
+        blocks: Bounds in leaf order for the numpy engine, where the tree is a part of a larger one; None for its own.
+        in_pairs: Whether that larger tree's inner nodes have two children each; None for the tree's own.
+    """
+
+    affinity: Affinity
+    rewards: NodeRewards
+    temperatures: npt.NDArray[np.float64]
+    rule: Rule
+    enter_own_singleton: bool
+    threads: int | None = None
+    blocks: npt.NDArray[np.int64] | None = None
+    in_pairs: bool | None = None
+
+    @property
+    def hierarchy(self) -> Hierarchy:
+        """The tree."""
+        return self.affinity.hierarchy
+
+    @cached_property
+    def potential(self) -> npt.NDArray[np.float64]:
+        """How much more than the node itself the best cluster below it is worth ``[n_nodes]``: a bound for planning."""
+        tree, reward = self.hierarchy, self.rewards.reward
+        smallest = min_below(tree.parent, np.where(tree.is_leaf, tree.sizes, tree.n_items))
+        sizes, examples = np.unique(tree.sizes, return_index=True)
+        best = reward[examples[np.searchsorted(sizes, smallest)]]
+        return np.where(tree.is_leaf, 0.0, best - reward)
+
+
+@dataclass(frozen=True)
+class Stops:
+    """Where each search ends.
+
+    Attributes:
+        nodes: The node searched ``[m]``.
+        probabilities: The probability of having come down the target's own path to there ``[m]``.
+    """
+
+    nodes: npt.NDArray[np.int64]
+    probabilities: npt.NDArray[np.float64]

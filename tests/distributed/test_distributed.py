@@ -1,0 +1,278 @@
+"""Partitions of a tree, scored here and on workers: the same bits as in one place, and none lost with a worker."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.cluster.hierarchy import linkage
+
+from pomdp_hier.distributed.score import evaluate_distributed, local_cluster
+from pomdp_hier.distributed.tree import Cut, cut_bounds
+from pomdp_hier.errors import DataWarning, FeatureError, ParameterError
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs import Clairvoyant, LookAhead
+from pomdp_hier.hqs.score import evaluate
+from tests.blas import needs_even_products
+from tests.worker_killer import KillsOnce
+
+SIMILARITIES = ("cosine", "inverse_sqeuclidean", "negative_euclidean")
+
+
+def random_tree(rng: np.random.Generator, n_items: int, singletons: bool) -> Hierarchy:
+    """A tree of every shape: wide and narrow nodes, single items beside clusters, chains of one child."""
+    nodes = list(rng.permutation(n_items).tolist())
+    lists = []
+    while len(nodes) > 1 or not lists:
+        width = min(len(nodes), int(rng.choice([1, 2, 3, 8])))
+        chosen = [nodes.pop(int(rng.integers(len(nodes)))) for _ in range(width)]
+        lists.append(chosen)
+        nodes.append(n_items + len(lists) - 1)
+        if width == 1 and len(lists) > 2 * n_items:
+            break
+    if len(nodes) > 1:
+        lists.append(nodes)
+    return Hierarchy.from_children(lists, n_items, singletons=singletons)
+
+
+@pytest.fixture(scope="module")
+def case():
+    """Four levels over 1,200 items in an order that has nothing to do with the tree, float32."""
+    rng = np.random.default_rng(1)
+    n_items = 1200
+    leaf = rng.permutation(np.repeat(np.arange(120), 10))
+    middle, top = np.repeat(np.arange(24), 5), np.repeat(np.arange(4), 6)
+    parent = np.concatenate([n_items + leaf, n_items + 120 + middle, n_items + 144 + top, [n_items + 148] * 4, [-1]])
+    centres = rng.normal(size=(120, 8)) + 2 * rng.normal(size=(24, 8))[middle]
+    X = (centres[leaf] + rng.normal(size=(n_items, 8))).astype(np.float32)
+    return X, Hierarchy(parent, n_items)
+
+
+@pytest.fixture
+def folder(case, tmp_path):
+    """The features as files of unequal length."""
+    for number, rows in enumerate(np.split(case[0], [100, 750, 751])):
+        np.save(tmp_path / f"part-{number}.npy", rows)
+    return tmp_path
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.data())
+def test_partitions_score_as_the_whole(data):
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32), label="seed"))
+    n_items = data.draw(st.integers(2, 60), label="items")
+    tree = random_tree(rng, n_items, data.draw(st.booleans(), label="singletons"))
+    X = np.round(rng.normal(size=(n_items, 3)), 1) + 0.05
+    options = {
+        "similarity": data.draw(st.sampled_from(SIMILARITIES)),
+        "delta": data.draw(st.sampled_from([0.05, 0.5])),
+        "policy": data.draw(st.sampled_from(["one-step", "descend", Clairvoyant(), LookAhead(2), LookAhead(3)])),
+        "enter_own_singleton": data.draw(st.booleans()),
+        "engine": data.draw(st.sampled_from(["numpy", "numba"])),
+    }
+    import dask.array as da
+
+    features = da.from_array(X, chunks=(max(1, n_items // 3), 2))
+    whole = evaluate(X, tree, **options)
+    parts = evaluate_distributed(features, tree, partition_items=data.draw(st.integers(1, n_items)), **options)
+    np.testing.assert_array_equal(parts.stop_nodes, whole.stop_nodes)
+    if options["engine"] == "numba":
+        np.testing.assert_array_equal(parts.values, whole.values)
+    else:
+        np.testing.assert_allclose(parts.values, whole.values, atol=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 80), st.integers(1, 80), st.booleans())
+def test_partitions_are_whole_subtrees_and_share_only_the_top_and_its_children(seed, n_items, size, singletons):
+    tree = random_tree(np.random.default_rng(seed), n_items, singletons)
+    cut = Cut.of(tree, size, 1)
+    assert cut.bounds[0] == 0
+    assert cut.bounds[-1] == n_items
+    owner = np.full(tree.n_nodes, -1)
+    for number in range(len(cut)):
+        owner[cut.nodes(number)] = number
+        inside = tree.item_order[cut.bounds[number] : cut.bounds[number + 1]]
+        assert set(inside.tolist()) == set(cut.nodes(number)[cut.nodes(number) < n_items].tolist())
+    assert (owner[cut.top] == -1).all()
+    assert len(cut.top) == (owner == -1).sum()
+    held = np.flatnonzero((owner >= 0) & (tree.parent >= 0))
+    up = owner[tree.parent[held]]
+    assert ((up == owner[held]) | (up == -1)).all()
+    children = np.flatnonzero(np.isin(tree.parent, cut.top))
+    np.testing.assert_array_equal(cut.shared, np.union1d(cut.top, children))
+
+
+def test_a_leaf_cluster_is_never_cut():
+    tree = Hierarchy.from_children([list(range(50)), list(range(50, 53)), [53, 54]], 53)
+    assert cut_bounds(tree, 10).tolist() == [0, 50, 53]
+
+
+def test_the_top_is_small():
+    n_items = 1 << 14
+    order = np.arange(2 * n_items - 2).reshape(-1, 2)
+    tree = Hierarchy.from_children(order, n_items, singletons=True)
+    cut = Cut.of(tree, 1000, 1)
+    assert len(cut) == 32
+    assert len(cut.shared) == 2 * 32 - 1
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_files_score_as_arrays_do(case, folder, similarity):
+    X, tree = case
+    expected = evaluate(X, tree, similarity=similarity, delta=0.1)
+    result = evaluate_distributed(folder, tree, similarity=similarity, delta=0.1, partition_items=200)
+    np.testing.assert_array_equal(result.values, expected.values)
+    assert result.config["engine"] == expected.config["engine"]
+    single = folder / "all.npy"
+    np.save(single, X)
+    again = evaluate_distributed(single, tree, similarity=similarity, delta=0.1, partition_items=10**6)
+    np.testing.assert_array_equal(again.values, expected.values)
+
+
+def test_parquet_rows_are_joined_to_items_by_id(case, tmp_path):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    X, plain = case
+    names = [f"item-{number}" for number in range(len(X))]
+    tree = Hierarchy(plain.parent, plain.n_items, labels=names)
+    order = np.random.default_rng(0).permutation(len(X))
+    columns = {f"x{column}": X[order, column] for column in range(X.shape[1])}
+    table = pa.table({"id": [names[row] for row in order], **columns})
+    pq.write_table(table.slice(0, 500), tmp_path / "a.parquet", row_group_size=120)
+    pq.write_table(table.slice(500), tmp_path / "b.parquet", row_group_size=1000)
+    result = evaluate_distributed(tmp_path, tree, delta=0.1, partition_items=300)
+    np.testing.assert_array_equal(result.values, evaluate(X, tree, delta=0.1).values)
+    with pytest.raises(FeatureError, match="no column 'key'"):
+        evaluate_distributed(tmp_path, tree, id_column="key")
+
+
+def test_rows_of_zeros_are_told_of_once(case):
+    import dask.array as da
+
+    X, tree = case
+    X = X.copy()
+    X[[3, 700]] = 0
+    with pytest.warns(DataWarning, match=r"2 row\(s\) of zeros have cosine 0 to everything: 3, 700"):
+        result = evaluate_distributed(da.from_array(X, chunks=300), tree, delta=0.1, partition_items=200)
+    with pytest.warns(DataWarning):
+        np.testing.assert_array_equal(result.values, evaluate(X, tree, delta=0.1).values)
+
+
+def test_refusals_say_what_to_do(case, folder, tmp_path):
+    import dask.array as da
+
+    X, tree = case
+    bad = X.copy()
+    bad[[5, 1100], 2] = np.nan
+    huge = X.astype(np.float64) * 1e160
+    refused = [
+        (FeatureError, r"NaN or infinite values in 2 row\(s\): 5, 1100", da.from_array(bad, chunks=400), {}),
+        (FeatureError, "the features have 1199 rows, but the hierarchy has 1200", da.from_array(X[1:], chunks=400), {}),
+        (FeatureError, "features are a ndarray; expected a Dask array", X, {}),
+        (FeatureError, "expected a .parquet or .npy file", folder / "nothing.csv", {}),
+        (FeatureError, "whose square overflows", da.from_array(huge, chunks=400), {"similarity": SIMILARITIES[1]}),
+        (ParameterError, "which may have to see all of the tree", folder, {"policy": "optimal"}),
+        (ParameterError, "needs all members of a cluster in one place", folder, {"similarity": "precomputed"}),
+        (ParameterError, "partition_items is 0", folder, {"partition_items": 0}),
+        (ParameterError, "partition_items is '5'", folder, {"partition_items": "5"}),
+        (ParameterError, "no scheduler answers at 'x'", folder, {"client": "x"}),
+        (FeatureError, "id_column is 'key', but", folder, {"id_column": "key"}),
+        (ParameterError, "expected a distributed.Client, an address, or None", folder, {"client": 7}),
+    ]
+    for error, words, features, options in refused:
+        with pytest.raises(error, match=words):
+            evaluate_distributed(features, tree, **options)
+    broken = tmp_path / "broken.parquet"
+    broken.write_text("hello")
+    with pytest.raises(FeatureError, match="no readable Parquet file"):
+        evaluate_distributed(broken, tree)
+    broken.unlink()
+    np.save(folder / "part-9.npy", X[:3, :4])
+    with pytest.raises(FeatureError, match=r"part-9.npy: another number of columns"):
+        evaluate_distributed(folder, tree)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    pytest.importorskip("distributed")
+    with local_cluster(2) as running:
+        yield running
+
+
+def test_two_workers_give_the_bits_of_one_process(case, folder, cluster):
+    import dask.array as da
+
+    X, tree = case
+    expected = evaluate(X, tree, delta=0.1)
+    with cluster.get_client() as client:
+        for features in (folder, da.from_array(X, chunks=(350, 3))):
+            result = evaluate_distributed(features, tree, client=client, delta=0.1, partition_items=100)
+            np.testing.assert_array_equal(result.values, expected.values)
+            np.testing.assert_array_equal(result.stop_nodes, expected.stop_nodes)
+    distances = {"similarity": "inverse_sqeuclidean", "delta": 0.1, "engine": "numpy", "partition_items": 100}
+    here = evaluate_distributed(folder, tree, **distances)
+    there = evaluate_distributed(folder, tree, client=cluster.scheduler_address, **distances)
+    np.testing.assert_array_equal(here.values, there.values)
+
+
+def test_a_worker_killed_in_mid_run_costs_no_results(case, folder, cluster, tmp_path):
+    _, tree = case
+    rule = KillsOnce(level=2, flag=tmp_path / "killed", spared=os.getpid())
+    expected = evaluate_distributed(folder, tree, policy=rule, partition_items=60)
+    with cluster.get_client() as client:
+        result = evaluate_distributed(folder, tree, client=client, policy=rule, partition_items=60)
+    assert rule.flag.exists()
+    np.testing.assert_array_equal(result.values, expected.values)
+
+
+def test_one_worker_gives_the_bits_of_one_process(case, folder):
+    _, tree = case
+    options = {"delta": 0.1, "engine": "numpy", "partition_items": 100}
+    with local_cluster(1) as running:
+        result = evaluate_distributed(folder, tree, client=running.scheduler_address, **options)
+    np.testing.assert_array_equal(result.values, evaluate_distributed(folder, tree, **options).values)
+
+
+@pytest.mark.parametrize("engine", [pytest.param("numpy", marks=needs_even_products), "numba"])
+@pytest.mark.parametrize("policy", ["one-step", "descend", LookAhead(2)], ids=str)
+@pytest.mark.parametrize("similarity", ["cosine", "inverse_sqeuclidean"])
+@pytest.mark.parametrize("shape", ["dendrogram", "taxonomy", "one of three"])
+def test_partitions_give_the_bits_of_the_whole(shape, engine, policy, similarity, tmp_path):
+    """numpy takes matrix products whose shapes depend on where the tree is cut."""
+    rng = np.random.default_rng(7)
+    n_items = 2_500
+    X = np.cumsum(rng.normal(size=(n_items, 9)), axis=0)
+    if shape == "dendrogram":
+        tree = Hierarchy.from_linkage(linkage(X, "average"))
+    elif shape == "one of three":  # a dendrogram with its first merge dissolved, so that nearly all parts are pairs
+        pairs = Hierarchy.from_linkage(linkage(X, "average"))
+        lists = [pairs.children(node).tolist() for node in range(n_items, pairs.n_nodes)]
+        above = int(pairs.parent[n_items]) - n_items
+        lists[above] = [child for child in lists[above] if child != n_items] + lists[0]
+        lists = [[child - (child > n_items) for child in children] for children in lists[1:]]
+        tree = Hierarchy.from_children(lists, n_items, singletons=True)
+    else:  # leaf clusters of a few items, five to nine nodes below each other node
+        lists, rows = [], np.split(np.arange(n_items), np.sort(rng.choice(np.arange(1, n_items), 600, replace=False)))
+        while len(rows) > 1:
+            first = n_items + len(lists)
+            lists += [group.tolist() for group in rows]
+            rows = np.array_split(np.arange(first, n_items + len(lists)), -(-len(rows) // 7))
+        tree = Hierarchy.from_children([*lists, rows[0].tolist()], n_items)
+    np.save(tmp_path / "X.npy", X)
+    settings = {"engine": engine, "policy": policy, "similarity": similarity, "delta": 0.02}
+    expected = evaluate(X, tree, **settings)
+    for partition_items in (90, 700):
+        result = evaluate_distributed(tmp_path, tree, partition_items=partition_items, **settings)
+        np.testing.assert_array_equal(result.values, expected.values)
+        np.testing.assert_array_equal(result.stop_nodes, expected.stop_nodes)
+
+
+def test_parts_follow_one_another_by_their_numbers(case, tmp_path):
+    """Dask numbers its parts without leading zeros: by name alone, 10 comes before 2."""
+    import dask.array as da
+
+    X, tree = case
+    da.to_npy_stack(tmp_path, da.from_array(X, chunks=(100, 8)))
+    result = evaluate_distributed(tmp_path, tree, delta=0.1)
+    np.testing.assert_array_equal(result.values, evaluate(X, tree, delta=0.1).values)

@@ -1,0 +1,401 @@
+"""The engines against the plain scorer, and against each other."""
+
+import hashlib
+import math
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.cluster.hierarchy import linkage
+
+from pomdp_hier.errors import DataWarning
+from pomdp_hier.features import dense
+from pomdp_hier.features.affinity import affinity
+from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.guidance import temperatures
+from pomdp_hier.hqs.reward import node_rewards
+from pomdp_hier.hqs.score import evaluate
+from pomdp_hier.scorer import on_numpy as engine_numpy
+from pomdp_hier.scorer import pairs, walk
+from pomdp_hier.scorer.dispatch import run_engine
+from pomdp_hier.scorer.drift import DRIFTS
+from pomdp_hier.scorer.rules import AlwaysDescend, LookAhead, OneStep
+from pomdp_hier.scorer.task import Task
+from tests import scorer_oracle as oracle
+from tests.blas import needs_even_products
+
+ENGINES = ["numpy", "numba"]
+
+
+def manhattan(items, cluster):
+    return -np.abs(np.asarray(items - cluster.centroid)).sum(axis=1)
+
+
+def plain_manhattan(X):
+    def sim(x, members):
+        centre = [math.fsum(float(X[y][d]) for y in members) / len(members) for d in range(X.shape[1])]
+        return -math.fsum(abs(float(X[x][d]) - centre[d]) for d in range(X.shape[1]))
+
+    return sim
+
+
+@st.composite
+def similarities(draw):
+    """A similarity, its plain counterpart, and the scale of its values."""
+    leave_out, mean = draw(st.booleans()), draw(st.booleans())
+    own = draw(st.sampled_from([None, 1.0]))
+    return draw(
+        st.sampled_from(
+            [
+                (Cosine(leave_out), lambda X: oracle.cosine(X, leave_out), 1.0),
+                (
+                    InverseSquaredEuclidean(0.01, leave_out, mean, own),
+                    lambda X: oracle.inverse_sqeuclidean(X, 0.01, leave_out, mean, own),
+                    10.0,
+                ),
+                (
+                    NegativeEuclidean(leave_out, mean, own),
+                    lambda X: oracle.negative_euclidean(X, leave_out, mean, own),
+                    1.0,
+                ),
+            ]
+        )
+    )
+
+
+@st.composite
+def cases(draw):
+    tree = draw(oracle.trees())
+    X = draw(oracle.features(tree.n_items))
+    options = {
+        "delta": draw(st.sampled_from([0.05, 0.2, 1.0])),
+        "nu": draw(st.sampled_from([1.0, 1.3, 1e200])),
+        "tie": draw(st.sampled_from(["descend", "search"])),
+        "enter_own_singleton": draw(st.booleans()),
+    }
+    return tree, X, options
+
+
+def check(result, plain, tolerance=1e-12):
+    for item, (value, stop) in enumerate(zip(result.values, result.stop_nodes, strict=True)):
+        expected = plain.score(item)
+        if expected.margin is None or expected.margin > 1e-10:
+            assert stop == expected.stop, item
+            assert value == pytest.approx(expected.value, abs=tolerance)
+            assert result.path_probabilities[item] == pytest.approx(expected.probability, abs=tolerance)
+
+
+def quiet(*args, **kwargs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        return evaluate(*args, **kwargs)
+
+
+@pytest.fixture(scope="class", params=[False, True], ids=["whole", "pieces"])
+def _pieces(request):
+    """Runs with the usual sizes of blocks and pieces, and with tiny ones, so that small trees have several."""
+    if not request.param:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine_numpy, "BLOCK_ITEMS", 5)
+        patch.setattr(engine_numpy, "SMALL_BLOCK", 3)
+        patch.setattr(walk, "PIECE_PAIRS", 12)
+        patch.setattr(pairs, "GROUP_ITEMS", (6, 3))
+        patch.setattr(pairs, "PIECE_PAIRS", 5)
+        patch.setattr(pairs, "LONGEST_STRETCH", 2)
+        patch.setattr(dense.DenseAffinity, "batch_items", 7)
+        patch.setattr(dense, "GEMM_PAIRS", 6)
+        patch.setattr(dense, "PIECE_PAIRS", 3)
+        yield
+
+
+@pytest.mark.usefixtures("_pieces")
+class TestAgainstThePlainScorer:
+    @pytest.mark.parametrize("engine", ENGINES)
+    @settings(max_examples=40, deadline=None)
+    @given(case=cases(), kind=similarities())
+    def test_one_step(self, case, kind, engine):
+        tree, X, options = case
+        similarity, plain, scale = kind
+        options = {**options, "delta": options["delta"] * scale}
+        check(quiet(X, tree, similarity=similarity, engine=engine, **options), oracle.Oracle(tree, plain(X), **options))
+
+    @settings(max_examples=20, deadline=None)
+    @given(case=cases(), kind=similarities())
+    def test_sparse(self, case, kind):
+        tree, X, options = case
+        similarity, plain, scale = kind
+        options = {**options, "delta": options["delta"] * scale}
+        result = quiet(sp.csr_matrix(X), tree, similarity=similarity, **options)
+        check(result, oracle.Oracle(tree, plain(X), **options))
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    @settings(max_examples=20, deadline=None)
+    @given(case=cases(), depth=st.sampled_from([2, 3, None]))
+    def test_looking_further_ahead(self, case, depth, engine):
+        tree, X, options = case
+        tie = options["tie"]
+        policy = "optimal" if depth is None else LookAhead(depth, tie)
+        plain = oracle.Oracle(tree, oracle.cosine(X), depth=depth, **options)
+        check(quiet(X, tree, policy=policy, engine=engine, **options), plain)
+        if engine == "numpy":
+            check(quiet(sp.csr_matrix(X), tree, policy=policy, **options), plain)
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    @pytest.mark.parametrize("policy", ["descend", "search-root", "clairvoyant"])
+    @settings(max_examples=20, deadline=None)
+    @given(case=cases())
+    def test_other_policies(self, case, policy, engine):
+        tree, X, options = case
+        plain = oracle.Oracle(tree, oracle.cosine(X), policy=policy, **options)
+        check(quiet(X, tree, policy=policy, engine=engine, **options), plain)
+
+    @settings(max_examples=20, deadline=None)
+    @given(case=cases(), data=st.data())
+    def test_precomputed(self, case, data):
+        tree, _, options = case
+        n_items = tree.n_items
+        S = np.array(data.draw(st.lists(st.integers(-9, 9), min_size=n_items**2, max_size=n_items**2))) / 9
+        S = S.reshape(n_items, n_items)
+        np.fill_diagonal(S, np.nan)
+        check(
+            evaluate(S, tree, similarity="precomputed", **options),
+            oracle.Oracle(tree, oracle.precomputed(S), **options),
+        )
+
+    @settings(max_examples=20, deadline=None)
+    @given(case=cases())
+    def test_a_similarity_of_ones_own(self, case):
+        tree, X, options = case
+        plain = oracle.Oracle(tree, plain_manhattan(X), **options)
+        check(evaluate(X, tree, similarity=manhattan, **options), plain)
+        check(evaluate(sp.csr_matrix(X), tree, similarity=manhattan, **options), plain)
+
+    @pytest.mark.parametrize("engine", ENGINES)
+    @settings(max_examples=20, deadline=None)
+    @given(case=cases())
+    def test_a_reward_of_ones_own(self, case, engine):
+        def reward(size, n_items):
+            return 1 - size / n_items
+
+        tree, X, options = case
+        plain = oracle.Oracle(tree, oracle.cosine(X), reward=reward, **options)
+        check(quiet(X, tree, reward=reward, engine=engine, **options), plain)
+
+
+def chain(n_items):
+    """Children lists of a caterpillar in pairs, the last item at the top."""
+    return [[0, 1]] + [[k + 1, n_items + k - 1] for k in range(1, n_items - 1)]
+
+
+def grouped(n_items, width):
+    """Children lists of a tree of pairs of items, under nodes that take the next ``width`` each."""
+    lists, rows = [[2 * k, 2 * k + 1] for k in range(n_items // 2)], range(n_items, n_items + n_items // 2)
+    while len(rows) > 1:
+        first = n_items + len(lists)
+        lists += [list(rows[k : k + width]) for k in range(0, len(rows), width)]
+        rows = range(first, n_items + len(lists))
+    return lists
+
+
+def task_of(X, tree, kind="cosine", delta=0.1, rule=AlwaysDescend()):  # noqa: B008
+    """What an engine is given."""
+    levels = np.arange(int(tree.height) + 1)
+    return Task(affinity(X, tree, kind), node_rewards(tree), temperatures(levels, delta), rule, True, threads=1)
+
+
+def plain_path_probability(tree, X, kind, delta, item):
+    """What a search for the item that never stops finds it with, in extended precision."""
+    X, probability = X.astype(np.longdouble), np.longdouble(1.0)
+    unit = X / np.sqrt((X**2).sum(axis=1))[:, None]
+    cosines = unit @ unit[item]
+    node = item if tree.is_cluster[item] else int(tree.parent[item])
+    while node != tree.root:
+        own, node, values = node, int(tree.parent[node]), []
+        for child in tree.children(node):
+            members, size = tree.items(child), int(tree.sizes[child])
+            left_out = child == own and kind.leave_out and size > 1
+            if isinstance(kind, Cosine):
+                value = (cosines[members].sum() - left_out * cosines[item]) / (size - left_out)
+                values.append(1.0 if int(child) == item else value)
+                continue
+            gap = ((X[item] - X[members].mean(axis=0)) ** 2).sum() * (int(child) != item)
+            gap *= (np.longdouble(size) / (size - 1)) ** 2 if left_out else 1
+            values.append(1 / (gap + np.longdouble(kind.epsilon)) if hasattr(kind, "epsilon") else -np.sqrt(gap))
+        values = np.array(values)
+        probability /= np.exp((values - values[list(tree.children(node)).index(own)]) / delta).sum()
+    return probability
+
+
+def check_path_probabilities(tree, X, kind, delta, items, tolerances):
+    """The probabilities of both engines against the plain ones, relative to them."""
+    settings = {"similarity": kind, "policy": "descend", "delta": delta}
+    found = [evaluate(X, tree, engine=engine, **settings).path_probabilities for engine in ENGINES]
+    for item in items:
+        expected = plain_path_probability(tree, X, kind, delta, item)
+        if expected > 1e-300:
+            for ours, tolerance, engine in zip(found, tolerances, ENGINES, strict=True):
+                assert abs(ours[item] / expected - 1) < tolerance, (engine, item)
+
+
+@pytest.mark.parametrize("leave_out", [True, False])
+@pytest.mark.parametrize("shape", ["caterpillar", "ladder", "wide"])
+def test_products_that_follow_from_those_above_stay_exact_on_deep_trees(shape, leave_out):
+    """A child's dot product as what its siblings leave of the parent's: the error must not pile up on the way down."""
+    n_items = 1_500
+    ladder = [[3 * k, 3 * k + 1, 3 * k + 2] + ([n_items + k - 1] if k else []) for k in range(n_items // 3)]
+    groups = [list(range(10 * k, 10 * k + 10)) for k in range(n_items // 10)]
+    wide = [*groups, list(range(n_items, n_items + len(groups)))]
+    tree = Hierarchy.from_children({"caterpillar": chain(n_items), "ladder": ladder, "wide": wide}[shape], n_items)
+    # All alike, so that sums are as long as they can be and what is left of them small.
+    X = 1.0 + 0.3 * np.random.default_rng(0).standard_normal((n_items, 7))
+    check_path_probabilities(tree, X, Cosine(leave_out), 0.1, [0, 1, 2, 255, 700, 1_100, 1_499], (2e-12, 2e-12))
+
+
+def nested_features(tree, ratio, rng):
+    """Items about their clusters' places, which are ever closer the further down: by the ratio from level to level."""
+    places = np.zeros((tree.n_nodes, 5))
+    for node in np.argsort(tree.levels)[1:]:
+        near = ratio ** int(tree.levels[tree.parent[node]])
+        places[node] = places[tree.parent[node]] + near * rng.standard_normal(5)
+    return places[: tree.n_items]
+
+
+@pytest.mark.usefixtures("_pieces")
+@pytest.mark.parametrize(
+    "kind",
+    [Cosine(), InverseSquaredEuclidean(1.0), NegativeEuclidean(leave_out=True)],
+    ids=["cosine", "inverse", "negative"],
+)
+@pytest.mark.parametrize("data", ["noise", "nested", "far"])
+@pytest.mark.parametrize("shape", ["caterpillar", "chain", "balanced", "wide"])
+def test_what_follows_from_above_stays_exact(shape, data, kind):
+    """The larger child's product or distance is what the smaller one leaves of the parent's, unless that is little."""
+    n_items, rng = 256, np.random.default_rng(0)
+    lists = {
+        "caterpillar": [[0, 1, 2]] + [[k + 2, n_items + k - 1] for k in range(1, n_items - 2)],
+        "chain": chain(n_items),
+        "balanced": grouped(n_items, 2),
+        "wide": grouped(n_items, 5),
+    }[shape]
+    tree = Hierarchy.from_children(lists, n_items, singletons=shape == "balanced")
+    X = rng.standard_normal((n_items, 5))
+    delta = 0.02 if kind == InverseSquaredEuclidean(1.0) else 0.2
+    # 1e4 takes four digits from the features themselves, before anything is computed; numpy makes a distance anew only
+    # where it keeps less than three.
+    tolerances = (1e-8, 1e-11)
+    if data == "far":
+        X += 1e4
+        tolerances = (1e-6, 1e-7)
+    elif data == "nested":  # what is left of the distances above is next to nothing, and small differences matter
+        X = nested_features(tree, 0.85 if shape in {"caterpillar", "chain"} else 0.25, rng)
+        tolerances = (1e-11, 1e-11)
+        if kind == InverseSquaredEuclidean(1.0):
+            kind, delta = InverseSquaredEuclidean(1e-6), 1e4
+        elif isinstance(kind, NegativeEuclidean):
+            delta = 0.01
+    if isinstance(kind, Cosine):
+        tolerances = (1e-11, 1e-11)
+    check_path_probabilities(tree, X, kind, delta, [0, 1, 2, 3, *range(4, n_items, 14)], tolerances)
+
+
+def test_products_are_not_derived_for_distances():
+    """Where two outliers cancel above and one is left below, rows are far longer than what products tell apart."""
+    tree = Hierarchy.from_children(grouped(256, 2), 256, singletons=True)
+    X = np.random.default_rng(0).standard_normal((256, 5))
+    X[0], X[255] = 1e9, -1e9
+    kind = InverseSquaredEuclidean(1.0)
+    check_path_probabilities(tree, X, kind, 0.02, [1, 2, 3, *range(4, 254, 14)], (1e-11, 1e-11))
+    assert not pairs.Pairs.of(task_of(X, tree, kind)).derived.any()
+
+
+def test_what_one_item_leaves_of_a_hundred_thousand_is_not_derived():
+    """An item's product as what the rest leaves of the whole would carry the rounding of the whole."""
+    n_items = 100_000
+    tree = Hierarchy.from_children(chain(n_items), n_items, singletons=True)
+    X = 1.0 + 0.3 * np.random.default_rng(0).standard_normal((n_items, 3))
+    items = np.arange(n_items - 100, n_items)  # the first hundred on the way down
+    for engine in ENGINES:
+        found = run_engine(task_of(X, tree), items, engine, lambda done: None).probabilities
+        for item in (n_items - 1, n_items - 2, n_items - 9, n_items - 30):
+            expected = plain_path_probability(tree, X, Cosine(), 0.1, item)
+            assert abs(found[item - items[0]] / expected - 1) < 5e-12, (engine, item)
+
+
+@pytest.mark.parametrize("data", ["chains", "noise"])
+def test_products_are_derived_as_far_as_their_drift_allows(data):
+    """In the subtrees of a few items, followed from each node upward: what has been added since one was made."""
+    rng, n_items = np.random.default_rng(0), 300
+    tree = Hierarchy.from_linkage(linkage(rng.standard_normal((n_items, 3)), "average"))
+    if data == "chains":
+        tree = Hierarchy.from_children(chain(n_items), n_items, singletons=True)
+    made = pairs.Pairs.of(task_of(rng.standard_normal((n_items, 3)), tree))
+    derived = {}
+    for node in np.flatnonzero(~tree.is_leaf & (tree.sizes <= pairs.GROUP_ITEMS[-1])).tolist():
+        large = next(int(child) for child in tree.children(node) if child != made.small[node])
+        drift, above = 0, node
+        while True:  # up to the node whose product is made by itself
+            drift += int(tree.sizes[above])
+            parent = int(tree.parent[above])
+            if tree.sizes[parent] > pairs.GROUP_ITEMS[-1] or made.small[parent] == above or not made.derived[parent]:
+                break
+            above = parent
+        derived[node] = drift <= DRIFTS * int(tree.sizes[large])
+    assert derived == {node: bool(made.derived[node]) for node in derived}
+    assert 0 < sum(derived.values()) < len(derived)
+    assert not made.derived[tree.sizes > pairs.GROUP_ITEMS[-1]].any()
+
+
+def test_the_same_bits_for_any_number_of_threads(monkeypatch):
+    from pomdp_hier.scorer import on_numba
+
+    monkeypatch.setattr(on_numba, "PIECE_ITEMS", 37)
+    n_items = 1_000
+    nodes = np.arange(2 * n_items - 2).reshape(-1, 2)
+    sizes = np.ones(2 * n_items - 1)
+    for k, pair in enumerate(nodes):
+        sizes[n_items + k] = sizes[pair].sum()
+    tree = Hierarchy.from_linkage(np.column_stack([nodes, np.arange(1.0, n_items), sizes[n_items:]]))
+    X = np.random.default_rng(0).standard_normal((n_items, 9)).astype("float32")
+    for policy in ("descend", "optimal"):
+        runs = [evaluate(X, tree, engine="numba", threads=threads, policy=policy) for threads in (1, 2, 5)]
+        for run in runs[1:]:
+            np.testing.assert_array_equal(run.values, runs[0].values)
+            np.testing.assert_array_equal(run.stop_nodes, runs[0].stop_nodes)
+
+
+@pytest.mark.usefixtures("_pieces")
+@pytest.mark.parametrize("engine", [pytest.param("numpy", marks=needs_even_products), "numba"])
+@pytest.mark.parametrize("rule", [OneStep("descend"), AlwaysDescend(), LookAhead(3, "descend")], ids=str)
+@pytest.mark.parametrize("width", [2, 7])
+def test_an_item_gets_the_same_bits_whichever_are_asked_about_beside_it(engine, rule, width):
+    n_items, rng = 2_048, np.random.default_rng(0)
+    lists, rows = [], [[2 * k, 2 * k + 1] for k in range(n_items // 2)]
+    while len(rows) > 1:
+        first = n_items + len(lists)
+        lists += rows
+        if width == 7:  # only children, which a shared path takes in whatever their size
+            first, lists = n_items + len(lists), lists + [[node] for node in range(first, n_items + len(lists))]
+        rows = [row.tolist() for row in np.array_split(np.arange(first, n_items + len(lists)), -(-len(rows) // width))]
+    tree = Hierarchy.from_children([*lists, *rows], n_items, singletons=width == 2)
+    task = task_of(np.cumsum(rng.standard_normal((n_items, 9)), axis=0), tree, delta=0.02, rule=rule)
+    whole = run_engine(task, np.arange(n_items), engine, lambda done: None)
+    assert len(np.unique(whole.nodes)) > 10
+    for some in (rng.choice(n_items, size) for size in (1, 10, 400, 3_000)):
+        part = run_engine(task, some, engine, lambda done: None)
+        np.testing.assert_array_equal(part.nodes, whole.nodes[some])
+        np.testing.assert_array_equal(part.probabilities, whole.probabilities[some])
+
+
+def test_code_that_numba_has_kept_is_not_older_than_what_it_was_made_from():
+    from pomdp_hier.scorer import at_node, drift, kernels, on_path
+
+    sources = b"".join(Path(module.__file__).read_bytes() for module in (at_node, on_path, drift))
+    digest = hashlib.sha256(sources.replace(b"\r\n", b"\n")).hexdigest()
+    assert digest == kernels.SOURCES, "write this digest into kernels.py, so that numba compiles anew"
