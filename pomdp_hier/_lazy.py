@@ -15,12 +15,12 @@ __all__ = ["attach"]
 def attach(
     package: str, homes: Mapping[str, str], namespace: dict[str, Any]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """The module-level ``__getattr__`` and ``__dir__`` of a package whose names live in other modules.
+    """Return the module-level ``__getattr__`` and ``__dir__`` of a package whose names live in other modules.
 
     Args:
-        package: the package's ``__name__``.
-        homes: the module of each name.
-        namespace: the package's ``globals()``, where a name is kept once it was asked for.
+        package: The package's ``__name__``.
+        homes: The module of each name.
+        namespace: The package's ``globals()``, where a name is kept once it was asked for.
 
     Example:
         >>> get, names = attach("demo", {"sqrt": "math"}, {})

@@ -75,15 +75,15 @@ class Appraisal:
     result: HQSResult
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the figures by name, without the items."""
+        """Return the figures by name, without the items."""
         return {name: value for name, value in self.__dict__.items() if name not in ("result", "calibration")}
 
     def sentences(self) -> list[str]:
-        """Returns what the figures say, in words."""
+        """Return what the figures say, in words."""
         return list(_in_words(self))
 
     def summary(self) -> str:
-        """Returns the figures as a table, and what they say."""
+        """Return the figures as a table, and what they say."""
         rows = [
             ("score", self.score, ""),
             ("search at the root", self.search_root, "the tree not used at all"),
@@ -109,7 +109,7 @@ def appraise(
     min_denominator: float = MIN_DENOMINATOR,
     **settings: Any,
 ) -> Appraisal:
-    """Returns the score of a hierarchy beside everything it should be held against.
+    """Return the score of a hierarchy beside everything it should be held against.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
@@ -170,13 +170,14 @@ def appraise(
 def shuffled_scores(
     X: Any, hierarchy: Hierarchy, *, n_shuffles: int = 24, random_state: int = 0, **settings: Any
 ) -> npt.NDArray[np.float64]:
-    """Returns the scores of the same shape with its items shuffled, ``[n_shuffles]``: what chance gets.
+    """Return the scores of the same shape with its items shuffled, ``[n_shuffles]``: what chance gets.
 
     Shuffle k depends on the seed and k alone, so that more shuffles only add to the list.
 
-    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-    >>> shuffled_scores([[1, 0], [1, 0], [0, 1], [0, 1]], tree, n_shuffles=3).shape
-    (3,)
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> shuffled_scores([[1, 0], [1, 0], [0, 1], [0, 1]], tree, n_shuffles=3).shape
+        (3,)
     """
     settings, _ = resolve_delta(X, hierarchy, settings)
     generators = _generators(random_state, n_shuffles)
@@ -184,16 +185,17 @@ def shuffled_scores(
 
 
 def adjusted_score(score: float, zero: float, one: float, min_denominator: float = MIN_DENOMINATOR) -> float:
-    """Returns the score on a scale where ``zero`` is 0 and ``one`` is 1; NaN where they are too close to tell.
+    """Return the score on a scale where ``zero`` is 0 and ``one`` is 1; NaN where they are too close to tell.
 
-    >>> adjusted_score(0.25, 0.0, 0.5), adjusted_score(0.3, 0.29, 0.3)
-    (0.5, nan)
+    Example:
+        >>> adjusted_score(0.25, 0.0, 0.5), adjusted_score(0.3, 0.29, 0.3)
+        (0.5, nan)
     """
     return (score - zero) / (one - zero) if one - zero >= min_denominator else float("nan")
 
 
 def perfect_score(task: Task) -> float:
-    """Returns the mean reward of the deepest clusters that the items' searches may enter."""
+    """Return the mean reward of the deepest clusters that the items' searches may enter."""
     tree = task.hierarchy
     leaf = tree.leaf_of_item
     if not task.enter_own_singleton:
@@ -203,7 +205,7 @@ def perfect_score(task: Task) -> float:
 
 
 def first_branch(task: Task, keys: Sequence[Hashable] | None = None) -> float:
-    """Returns the share of items that the first node with a choice leads the right way; NaN if there is no such node.
+    """Return the share of items that the first node with a choice leads the right way; NaN if there is no such node.
 
     It does if no other child is more alike than the one that holds the item, or one that is holds an item of equal key.
     """

@@ -116,7 +116,7 @@ def diagnose(
     interchangeable: Sequence[Hashable] | None = None,
     **settings: Any,
 ) -> Diagnosis:
-    """What goes wrong in a hierarchy, and where: the record that `worst_nodes`, `lost_items` and `confusions` read.
+    """Return what goes wrong in a hierarchy, and where, for `worst_nodes`, `lost_items` and `confusions` to read.
 
     The guidance is followed down every item's path to its leaf cluster, beyond where the policy stops: O(D) per item,
     level and child. An item is left out of its own clusters, as the similarity says.
@@ -158,7 +158,7 @@ def diagnose(
 
 
 def _check_result(result: HQSResult, hierarchy: Hierarchy, settings: dict[str, Any]) -> None:
-    """Raises if a result is of another tree or other settings than those given, as far as it says."""
+    """Raise if a result is of another tree or other settings than those given, as far as it says."""
     if len(result.values) != hierarchy.n_items:
         raise ParameterError(
             f"the result is of {len(result.values)} items, but the hierarchy has {hierarchy.n_items}; leave it out, or "
@@ -194,7 +194,7 @@ class _Count:
         self._waiting = 0
 
     def add(self, step: Step) -> None:
-        """Counts one step."""
+        """Count one step."""
         tree, n_nodes = self.tree, self.tree.n_nodes
         eta = step.eta(self.task)
         rival_at = step.rival_at()
@@ -230,7 +230,7 @@ class _Count:
         self.wrong_turn[step.items[first]] = before[first] * eta[rival_at[first]]
 
     def diagnosis(self) -> Diagnosis:
-        """The record."""
+        """Return the record."""
         tree, result = self.tree, self.result
         perfect = self.task.rewards.reward[self.deepest]
         early = perfect - result.rewards
@@ -274,7 +274,7 @@ def _other(eta: Floats, step: Step) -> Floats:
 
 
 def _summed(rows: list[tuple[Ints, Ints, Floats]], n_nodes: int) -> tuple[Ints, Ints, Floats]:
-    """The pairs of child and rival, each once, with their amounts ``[3, P]`` added up."""
+    """Return the pairs of child and rival, each once, with their amounts ``[3, P]`` added up."""
     if not rows:
         none = np.empty(0, dtype=np.int64)
         return none, none, np.empty((3, 0))
@@ -365,7 +365,7 @@ class Confusion:
 
 
 def require_diagnosis(diagnosis: object) -> None:
-    """Raises unless the value is a `Diagnosis`, as where a result or features stand in its place.
+    """Raise unless the value is a `Diagnosis`, as where a result or features stand in its place.
 
     Raises:
         ParameterError: It is something else.
@@ -391,7 +391,7 @@ def node_report(diagnosis: Diagnosis, node: int) -> NodeReport:
 
 
 def worst_nodes(diagnosis: Diagnosis, n: int = 10, *, count_stops: bool = False) -> list[NodeReport]:
-    """The nodes that cost the score most, the worst first; those that cost nothing are left out.
+    """Return the nodes that cost the score most, the worst first; those that cost nothing are left out.
 
     Args:
         diagnosis: What `diagnose` returned.
@@ -399,10 +399,11 @@ def worst_nodes(diagnosis: Diagnosis, n: int = 10, *, count_stops: bool = False)
         count_stops: Whether what stopping early costs counts too, not only being misled. Where a policy stops is often
             what confusion below made it do.
 
-    >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
-    >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
-    >>> [report.node for report in worst_nodes(diagnose(X, tree, delta=0.1), n=1)]
-    [8]
+    Example:
+        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
+        >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
+        >>> [report.node for report in worst_nodes(diagnose(X, tree, delta=0.1), n=1)]
+        [8]
     """
     require_diagnosis(diagnosis)
     cost = diagnosis.misled + (diagnosis.stopped if count_stops else 0.0)
@@ -411,14 +412,15 @@ def worst_nodes(diagnosis: Diagnosis, n: int = 10, *, count_stops: bool = False)
 
 
 def lost_items(diagnosis: Diagnosis, n: int = 10) -> list[LostItem]:
-    """The items that searchers miss, the least valuable search first.
+    """Return the items that searchers miss, the least valuable search first.
 
     A searcher who finds an item's equal has found it: duplicates are interchangeable.
 
-    >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
-    >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
-    >>> [(lost.item, lost.lost_to, lost.ends_at) for lost in lost_items(diagnose(X, tree, delta=0.1))]
-    [(5, 7, 7)]
+    Example:
+        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
+        >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
+        >>> [(lost.item, lost.lost_to, lost.ends_at) for lost in lost_items(diagnose(X, tree, delta=0.1))]
+        [(5, 7, 7)]
     """
     require_diagnosis(diagnosis)
     tree, result = diagnosis.hierarchy, diagnosis.result
@@ -439,12 +441,13 @@ def lost_items(diagnosis: Diagnosis, n: int = 10) -> list[LostItem]:
 
 
 def confusions(diagnosis: Diagnosis, n: int = 10) -> list[Confusion]:
-    """The pairs of siblings of which one is taken for the other most, by what it costs and then by the items misled.
+    """Return pairs of siblings of which one is taken for the other most, by what it costs and then by the items misled.
 
-    >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
-    >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
-    >>> len(confusions(diagnose(X, tree, delta=0.1), n=1))
-    1
+    Example:
+        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
+        >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
+        >>> len(confusions(diagnose(X, tree, delta=0.1), n=1))
+        1
     """
     require_diagnosis(diagnosis)
     tree = diagnosis.hierarchy

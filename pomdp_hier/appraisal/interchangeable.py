@@ -38,7 +38,7 @@ class Copies:
 
 
 def row_keys(X: Any, similarity: Any) -> list[bytes] | None:
-    """A key a row that is equal exactly where the rows are."""
+    """Return a key a row that is equal exactly where the rows are."""
     if similarity == "precomputed" or type(similarity).__name__ == "Precomputed":
         return None
     if sp.issparse(X):

@@ -26,7 +26,7 @@ class HQSScorer:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
-        """Returns the HQS of the estimator's tree over the rows it was fitted to.
+        """Return the HQS of the estimator's tree over the rows it was fitted to.
 
         Raises:
             ParameterError: If the estimator holds no tree, or one of other rows.
@@ -42,7 +42,7 @@ class HQSScorer:
 
 
 def hqs_scorer(*, cut: bool = True, **settings: Any) -> HQSScorer:
-    """Returns a scorer for scikit-learn's model selection, ``scoring=hqs_scorer(delta=0.005)``.
+    """Return a scorer for scikit-learn's model selection, ``scoring=hqs_scorer(delta=0.005)``.
 
     It scores models with ``children_`` (AgglomerativeClustering), with a ``hierarchy_`` of their own, HDBSCAN's, and
     pipelines that end in one. A tree knows only the items it was made from, so the folds have to be the whole set.
@@ -73,7 +73,7 @@ def hqs_scorer(*, cut: bool = True, **settings: Any) -> HQSScorer:
 
 
 def tree_of_model(estimator: Any, *, cut: bool = True) -> Hierarchy:
-    """Returns the tree that a fitted estimator holds.
+    """Return the tree that a fitted estimator holds.
 
     Raises:
         ParameterError: If it holds none.
@@ -97,7 +97,7 @@ def tree_of_model(estimator: Any, *, cut: bool = True) -> Hierarchy:
 
 
 def cut_tree(children: Any, n_items: int, n_clusters: int) -> Hierarchy:
-    """Returns the top of a dendrogram: its ``n_clusters`` clusters as leaf clusters, the last merges above them.
+    """Return the top of a dendrogram: its ``n_clusters`` clusters as leaf clusters, the last merges above them.
 
     Every cluster gets a node, those of one item too.
 
@@ -109,8 +109,9 @@ def cut_tree(children: Any, n_items: int, n_clusters: int) -> Hierarchy:
     Raises:
         ParameterError: For a tree that is not whole, or a number of clusters that it does not have.
 
-    >>> cut_tree([[0, 1], [2, 3], [4, 5]], 4, 2).to_children()
-    [[0, 1], [2, 3], [4, 5]]
+    Example:
+        >>> cut_tree([[0, 1], [2, 3], [4, 5]], 4, 2).to_children()
+        [[0, 1], [2, 3], [4, 5]]
     """
     merges = np.asarray(children, dtype=np.int64)
     if merges.shape != (n_items - 1, 2):

@@ -54,7 +54,7 @@ def suggest_moves(
     verify: bool = True,
     **settings: Any,
 ) -> list[Move]:
-    """Returns moves that raise the score, the best first: where to hang what searchers look for elsewhere.
+    """Return moves that raise the score, the best first: where to hang what searchers look for elsewhere.
 
     A lost item is a candidate for the leaf cluster to which its searcher would go; a cluster most of whose items are
     lost above it is one for the node where their searchers turn to, and for the deepest one that 80 % of them still
@@ -103,16 +103,17 @@ def suggest_moves(
 
 
 def apply_move(hierarchy: Hierarchy, node: int, target: int) -> Hierarchy:
-    """Returns the hierarchy with an item or a cluster hung under another inner node.
+    """Return the hierarchy with an item or a cluster hung under another inner node.
 
     A cluster that this leaves without items is dropped, and later nodes are then renumbered; labels stay.
 
     Raises:
         ParameterError: If the node is the root, or the target is an item or lies in what is to be moved.
 
-    >>> tree = Hierarchy.from_children([[0, 1, 2], [3, 4], [5, 6]], 5)
-    >>> apply_move(tree, 2, 6).to_children()
-    [[0, 1], [2, 3, 4], [5, 6]]
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1, 2], [3, 4], [5, 6]], 5)
+        >>> apply_move(tree, 2, 6).to_children()
+        [[0, 1], [2, 3, 4], [5, 6]]
     """
     if not 0 <= node < hierarchy.n_nodes or hierarchy.parent[node] < 0:
         raise ParameterError(f"node {node} cannot be moved: it is the root, or does not exist")
@@ -190,7 +191,7 @@ def _lost_above(diagnosis: Diagnosis, lost: Ints) -> Ints:
 
 
 def _targets(tree: Hierarchy, node: int, where: Ints, n_lost: int) -> Iterator[int]:
-    """The commonest wrong turn, and the deepest node that most of the searchers pass."""
+    """Yield the commonest wrong turn, and the deepest node that most of the searchers pass."""
     nodes, counts = np.unique(where, return_counts=True)
     outside = (tree.starts[nodes] < tree.starts[node]) | (tree.starts[nodes] >= tree.starts[node] + tree.sizes[node])
     nodes, counts = nodes[outside], counts[outside]
@@ -206,7 +207,7 @@ def _targets(tree: Hierarchy, node: int, where: Ints, n_lost: int) -> Iterator[i
 
 
 def _chosen(tree: Hierarchy, moves: list[Move], candidates: int) -> list[Move]:
-    """The most promising moves, but few of clusters that lie in each other and of items that go the same way."""
+    """Return the most promising moves, but few of clusters that lie in each other and of items that go the same way."""
     chosen: list[Move] = []
     for move in moves:
         if len(chosen) == candidates:
@@ -228,7 +229,7 @@ def _nested(tree: Hierarchy, one: int, other: int) -> bool:
 
 
 def _verified(X: Any, diagnosis: Diagnosis, moves: list[Move], settings: dict[str, Any]) -> list[Move]:
-    """The moves that gain, with their gains, the best first; of those that lie in each other the best alone."""
+    """Return the moves that gain, with their gains, the best first; of those that lie in each other the best alone."""
     tree = diagnosis.hierarchy
     checked = []
     for move in moves:

@@ -28,19 +28,19 @@ def compare_search_policies(
     confidence: float = 0.95,
     **settings: Any,
 ) -> PolicyComparison:
-    """The policies' HQS on one hierarchy, paired by item, with the regret to the clairvoyant policy.
+    """Return the policies' HQS on one hierarchy, paired by item, with the regret to the clairvoyant policy.
 
     Each value is exact for these items; the intervals take the items as a sample of those that one might search for.
 
     Args:
-        X, hierarchy: features or similarities, and the tree over them.
-        policies: names of the engine's policies, or any policies by the names to show.
-        baseline: the name of the policy that the others are held against; the first by default.
-        confidence: the level of the intervals, in (0, 1).
-        settings: as for `pomdp_hier.hqs.score.evaluate`, except ``policy``.
+        X, hierarchy: Features or similarities, and the tree over them.
+        policies: Names of the engine's policies, or any policies by the names to show.
+        baseline: The name of the policy that the others are held against; the first by default.
+        confidence: The level of the intervals, in (0, 1).
+        settings: As for `pomdp_hier.hqs.score.evaluate`, except ``policy``.
 
     Raises:
-        ParameterError: no policy is given, or ``policy`` is.
+        ParameterError: No policy is given, or ``policy`` is.
 
     Example:
         >>> from pomdp_hier.hqs.paper.examples import load_amazon12

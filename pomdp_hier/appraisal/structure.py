@@ -104,7 +104,7 @@ class StructureReport:
     catch_alls: tuple[CatchAll, ...]
 
     def sentences(self) -> list[str]:
-        """Returns what looks unhealthy, in words; nothing if nothing does."""
+        """Return what looks unhealthy, in words; nothing if nothing does."""
         return list(_in_words(self))
 
 
@@ -115,7 +115,7 @@ def check_structure(
     wide: int = 50,
     lopsided: float = 0.9,
 ) -> StructureReport:
-    """Returns what a hierarchy is made of, and what in its structure looks unhealthy.
+    """Return what a hierarchy is made of, and what in its structure looks unhealthy.
 
     Args:
         hierarchy: The tree.

@@ -77,15 +77,15 @@ class DeltaSweep:
         return tuple(dict.fromkeys(row.tree for row in self.rows))
 
     def column(self, tree: str, name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        """Returns one figure of one tree over the temperatures, such as ``column("tree", "score")``."""
+        """Return one figure of one tree over the temperatures, such as ``column("tree", "score")``."""
         return np.array([getattr(row, name) for row in self.rows if row.tree == tree], dtype=np.float64)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Returns the rows as dictionaries, for a data frame or a file."""
+        """Return the rows as dictionaries, for a data frame or a file."""
         return [asdict(row) for row in self.rows]
 
     def summary(self) -> str:
-        """Returns the table, and where the ranking flips, in words."""
+        """Return the table, and where the ranking flips, in words."""
         width = max(4, *(len(name) for name in self.trees))
         heads = f"{'delta':>10}{'score':>9}{'shuffled':>10}{'SD':>8}{'ceiling':>9}{'adjusted':>10}{'at root':>9}"
         lines = [f"{'tree':<{width}}{heads}"]
@@ -97,7 +97,7 @@ class DeltaSweep:
         return "\n".join([*lines, *self.sentences()])
 
     def sentences(self) -> list[str]:
-        """Returns where the ranking of the trees flips, in words."""
+        """Return where the ranking of the trees flips, in words."""
         if len(self.trees) == 1:
             return []
         if not self.flips:
@@ -117,7 +117,7 @@ def delta_sweep(
     random_state: int = 0,
     **settings: Any,
 ) -> DeltaSweep:
-    """Returns score, baselines and ceiling of one or more trees over a range of temperatures, and where rankings flip.
+    """Return score, baselines and ceiling of one or more trees over a range of temperatures, and where rankings flip.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.

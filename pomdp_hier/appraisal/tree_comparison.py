@@ -91,7 +91,7 @@ class Comparison:
         return tuple(sorted(self.results, key=lambda name: -self.results[name].score))
 
     def ranks(self) -> dict[str, dict[str, int]]:
-        """Returns each tree's rank by score and by every measure, 1 the best; equal figures share the better rank.
+        """Return each tree's rank by score and by every measure, 1 the best; equal figures share the better rank.
 
         HAI says how alike a tree is to the reference, not how good, and gives no rank; nor does NaN.
         """
@@ -109,7 +109,7 @@ class Comparison:
         return ranks
 
     def gained_items(self, one: str, other: str, n: int = 10) -> list[tuple[int, float]]:
-        """Returns the items that gain most by ``one`` over ``other``, with what they gain, the most first.
+        """Return the items that gain most by ``one`` over ``other``, with what they gain, the most first.
 
         Those that lose most are ``gained_items(other, one)``.
 
@@ -124,7 +124,7 @@ class Comparison:
         return [(item, float(gain[item])) for item in order.tolist() if gain[item] > _SAME]
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Returns one dictionary a tree: its score, rank and other measures."""
+        """Return one dictionary a tree: its score, rank and other measures."""
         ranks = self.ranks()
         return [
             {"tree": name, "rank": ranks[name]["hqs"], "hqs": result.score, **self.measures.get(name, {})}
@@ -132,7 +132,7 @@ class Comparison:
         ]
 
     def summary(self) -> str:
-        """Returns scores and measures as a table, the differences, and what they say."""
+        """Return scores and measures as a table, the differences, and what they say."""
         rows = sorted(self.to_rows(), key=lambda row: row["rank"])
         names = [name for name in rows[0] if name not in ("tree", "rank")]
         width = max(4, *(len(row["tree"]) for row in rows))
@@ -145,7 +145,7 @@ class Comparison:
         return "\n".join([*lines, "", *self.sentences()])
 
     def sentences(self) -> list[str]:
-        """Returns the differences in words."""
+        """Return the differences in words."""
         return list(_in_words(self))
 
 
@@ -160,7 +160,7 @@ def compare(
     confidence: float = 0.95,
     **settings: Any,
 ) -> Comparison:
-    """Returns how trees over the same items compare: by score, item by item, and by other measures.
+    """Return how trees over the same items compare: by score, item by item, and by other measures.
 
     The difference of two scores is the mean of the items' differences d, so that its standard error is ``s_d/sqrt(N)``
     and its interval ``mean +- t s_d/sqrt(N)``: the items stand for more of their kind. What the measures mean, and who
@@ -229,7 +229,7 @@ def _measures(
 
 
 def _divergence(X: Any, tree: Hierarchy, similarity: str) -> float:
-    """The tree sampling divergence; NaN where features may have negative similarities, for which it is not defined."""
+    """Return the tree sampling divergence; NaN where similarities may be negative, as it is not defined there."""
     if similarity == "cosine" and check_features(X, tree.n_items).min() < 0:
         return float("nan")
     return tree_sampling_divergence(X, tree, similarity=similarity)

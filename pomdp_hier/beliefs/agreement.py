@@ -29,18 +29,18 @@ class Agreement:
     """What was compared, what was left out, and how far the two updaters are apart; all differences are absolute.
 
     Attributes:
-        n_compared: the histories at whose end the two posteriors were compared.
-        n_skipped: the histories that were met and left out because of ``max_histories``; in the random mode also one
+        n_compared: The histories at whose end the two posteriors were compared.
+        n_skipped: The histories that were met and left out because of ``max_histories``; in the random mode also one
             for each action that was not followed after a history that was met. What follows them is left out too, and
             not counted.
-        depth: the longest history that was asked for.
-        tolerance: the difference up to which two numbers agree.
-        max_difference: of the posterior probabilities; infinite where the candidate gave no answer.
-        max_evidence_difference: of ``Pr(o | b, a)``; ``None`` where the candidate is a plain function.
-        max_total_difference: of ``sum_o Pr(o | b, a) b'(s')``, with the candidate's numbers, from the prediction: the
+        depth: The longest history that was asked for.
+        tolerance: The difference up to which two numbers agree.
+        max_difference: Of the posterior probabilities; infinite where the candidate gave no answer.
+        max_evidence_difference: Of ``Pr(o | b, a)``; ``None`` where the candidate is a plain function.
+        max_total_difference: Of ``sum_o Pr(o | b, a) b'(s')``, with the candidate's numbers, from the prediction: the
             law of total probability.
-        first_history: the first history, shortest first, at which they part; ``None`` if they agree.
-        reason: how they part there.
+        first_history: The first history, shortest first, at which they part; ``None`` if they agree.
+        reason: How they part there.
 
     Example:
         >>> from pomdp_hier.beliefs import BayesUpdater
@@ -92,22 +92,22 @@ def compare_updaters(
     mode: Literal["all", "random"] = "all",
     rng: int | np.random.Generator | None = None,
 ) -> Agreement:
-    """Compares two updaters on the histories that are reachable from the problem's initial belief.
+    """Compare two updaters on the histories that are reachable from the problem's initial belief.
 
     Args:
-        reference: the updater that is right; `BayesUpdater`, as a rule.
-        candidate: the updater in question, or a plain function ``(belief, action, observation)``.
-        problem: says which actions are legal.
-        depth: the length of the longest history.
-        tolerance: the absolute difference that is still agreement. It must be given where a float occurs; exact numbers
+        reference: The updater that is right; `BayesUpdater`, as a rule.
+        candidate: The updater in question, or a plain function ``(belief, action, observation)``.
+        problem: Says which actions are legal.
+        depth: The length of the longest history.
+        tolerance: The absolute difference that is still agreement. It must be given where a float occurs; exact numbers
             have to be equal by default.
-        max_histories: how many histories are compared at most.
+        max_histories: How many histories are compared at most.
         mode: ``"all"`` goes through the histories shortest first; ``"random"`` draws runs, with legal actions drawn
             uniformly and observations by their probability, for problems too large for the other.
-        rng: the seed or generator of the random mode.
+        rng: The seed or generator of the random mode.
 
     Raises:
-        ParameterError: depth or max_histories is below 1, the mode is unknown, or floats come without a tolerance.
+        ParameterError: Depth or max_histories is below 1, the mode is unknown, or floats come without a tolerance.
 
     Example:
         >>> from pomdp_hier.beliefs import BayesUpdater, TabularUpdater
@@ -144,10 +144,10 @@ def assert_updaters_agree(
     mode: Literal["all", "random"] = "all",
     rng: int | np.random.Generator | None = None,
 ) -> Agreement:
-    """The result of `compare_updaters`; for tests.
+    """Return the result of `compare_updaters`; for tests.
 
     Raises:
-        AssertionError: the two part; the message names the first history.
+        AssertionError: The two part; the message names the first history.
 
     Example:
         >>> from pomdp_hier.beliefs import BayesUpdater
@@ -265,7 +265,7 @@ class _Comparison:
     # --- one step ------------------------------------------------------------------------------------------------
 
     def _step(self, node: _Node, action: Any) -> list[_Node]:
-        """Compares the histories that go on from a node by one action, as far as the cap allows."""
+        """Compare the histories that go on from a node by one action, as far as the cap allows."""
         branches = list(self.reference.branches(node.reference, action))
         room = max(0, self.max_histories - self.n_compared)
         self.n_skipped += max(0, len(branches) - room)
@@ -289,7 +289,7 @@ class _Comparison:
     def _answer(
         self, history: History, belief: Belief, evidence: Number
     ) -> tuple[Number, Belief | Mapping[Any, Number] | None]:
-        """The candidate's evidence and posterior, as it gives them: no distribution is a difference, not an error."""
+        """Return the candidate's evidence and posterior as given: no distribution is a difference, not an error."""
         action, observation = history[-1]
         try:
             own = evidence if self.is_function else self.candidate.evidence(belief, action, observation)
@@ -335,7 +335,7 @@ class _Comparison:
             )
 
     def _gap(self, expected: Belief, answer: Belief | Mapping[Any, Number]) -> tuple[float, Any]:
-        """The largest absolute difference, and the state where it is."""
+        """Return the largest absolute difference, and the state where it is."""
         self.check_numbers(expected.values())
         self.check_numbers(answer.values())
         largest, where = 0.0, None
@@ -361,7 +361,7 @@ class _Comparison:
 
 
 def _size(difference: Number) -> float:
-    """The absolute value; infinite for NaN, and for an expression that does not simplify to a number."""
+    """Return the absolute value; infinite for NaN, and for an expression that does not simplify to a number."""
     if is_symbolic(difference):
         difference = difference.simplify()
     if is_symbolic(difference) or difference != difference:
@@ -370,7 +370,7 @@ def _size(difference: Number) -> float:
 
 
 def _as_belief(answer: Belief | Mapping[Any, Number], otherwise: Belief) -> Belief:
-    """The answer, which agrees within the tolerance, as a belief to go on from."""
+    """Return the answer, which agrees within the tolerance, as a belief to go on from."""
     if isinstance(answer, Belief):
         return answer
     try:

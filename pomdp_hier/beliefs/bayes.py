@@ -14,7 +14,9 @@ __all__ = ["BayesUpdater"]
 
 
 class BayesUpdater:
-    """Exact belief updates by Bayes' rule::
+    """Exact belief updates by Bayes' rule.
+
+    The rule is::
 
         b'(s') = sum_s b(s) T(s, a, s') Z(s', a, o) / Pr(o | b, a)
 
@@ -22,7 +24,7 @@ class BayesUpdater:
     fractions and sympy expressions stay what they are.
 
     Args:
-        problem: any `POMDP`; its spaces need not be finite or listed.
+        problem: Any `POMDP`; its spaces need not be finite or listed.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -30,7 +32,8 @@ class BayesUpdater:
         >>> updater.update(tiger().initial_belief, "listen", "hear-left")["tiger-left"]
         0.85
 
-    Source: Kaelbling, Littman and Cassandra (1998), section 3.3.
+    References:
+        Kaelbling, Littman and Cassandra (1998), section 3.3.
     """
 
     def __init__(self, problem: POMDP) -> None:
@@ -38,21 +41,21 @@ class BayesUpdater:
         self.problem = problem
 
     def predict(self, belief: Belief | Mapping[Any, Number], action: Any) -> Belief:
-        """The belief after the action and before the observation, ``sum_s b(s) T(s, a, s')``."""
+        """Return the belief after the action and before the observation, ``sum_s b(s) T(s, a, s')``."""
         self._check_action(action)
         return self.problem.predict(as_belief(belief), action)
 
     def evidence(self, belief: Belief | Mapping[Any, Number], action: Any, observation: Any) -> Number:
-        """The normaliser ``Pr(o | b, a)``, 0 where the observation is impossible."""
+        """Return the normaliser ``Pr(o | b, a)``, 0 where the observation is impossible."""
         self._check_action(action)
         return total(self._mass(as_belief(belief), action, observation).values())
 
     def update(self, belief: Belief | Mapping[Any, Number], action: Any, observation: Any) -> Belief:
-        """The posterior after the action and the observation.
+        """Return the posterior after the action and the observation.
 
         Raises:
             ImpossibleObservationError: ``Pr(o | b, a)`` is 0.
-            ModelError: the action is not one of the problem's, or the belief is none.
+            ModelError: The action is not one of the problem's, or the belief is none.
         """
         self._check_action(action)
         known = as_belief(belief)

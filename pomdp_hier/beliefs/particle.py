@@ -22,12 +22,12 @@ class ParticleUpdater:
     ``1 / sqrt(n_particles)``.
 
     Args:
-        problem: any `POMDP` with numbers that convert to floats.
-        n_particles: how many particles each update draws.
-        seed: a seed or a `numpy.random.Generator`; the same seed and the same calls give the same beliefs.
+        problem: Any `POMDP` with numbers that convert to floats.
+        n_particles: How many particles each update draws.
+        seed: A seed or a `numpy.random.Generator`; the same seed and the same calls give the same beliefs.
 
     Raises:
-        ParameterError: there is less than one particle.
+        ParameterError: There is less than one particle.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -35,7 +35,8 @@ class ParticleUpdater:
         >>> round(updater.update(tiger().initial_belief, "listen", "hear-left")["tiger-left"], 2)
         0.85
 
-    Source: Gordon, Salmond and Smith (1993); Thrun (1999).
+    References:
+        Gordon, Salmond and Smith (1993); Thrun (1999).
     """
 
     def __init__(self, problem: POMDP, n_particles: int = 1000, seed: int | np.random.Generator | None = None) -> None:
@@ -47,21 +48,21 @@ class ParticleUpdater:
         self.rng = np.random.default_rng(seed)
 
     def predict(self, belief: Belief, action: Any) -> Belief:
-        """The moved particles, before the observation: each state's share of them."""
+        """Return the moved particles, before the observation: each state's share of them."""
         shares: dict[Any, float] = {}
         for _, next_state, share in self._moved(belief, action):
             shares[next_state] = shares.get(next_state, 0.0) + share
         return Belief.normalized(shares)
 
     def evidence(self, belief: Belief, action: Any, observation: Any) -> float:
-        """An unbiased estimate of ``Pr(o | b, a)``: the mean likelihood of the particles."""
+        """Return an unbiased estimate of ``Pr(o | b, a)``: the mean likelihood of the particles."""
         return sum(self._weights(belief, action).get(observation, {}).values())
 
     def update(self, belief: Belief, action: Any, observation: Any) -> Belief:
-        """The weighted particles as a belief.
+        """Return the weighted particles as a belief.
 
         Raises:
-            ImpossibleObservationError: no particle can make the observation.
+            ImpossibleObservationError: No particle can make the observation.
         """
         weights = self._weights(belief, action).get(observation)
         if not weights:

@@ -27,10 +27,10 @@ class TabularUpdater:
     entries that are not 0 up to 1,000 states, and from 50 % beyond (measured by ``benchmarks/belief_update.py``).
 
     Args:
-        problem: a `POMDP`, which is compiled, or a `TabularPOMDP`.
+        problem: A `POMDP`, which is compiled, or a `TabularPOMDP`.
 
     Raises:
-        ModelError: the problem cannot be compiled.
+        ModelError: The problem cannot be compiled.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -45,18 +45,18 @@ class TabularUpdater:
         self.compiled = problem if isinstance(problem, TabularPOMDP) else problem.compiled
 
     def predict(self, belief: B, action: Any) -> B:
-        """The belief after the action and before the observation, ``sum_s b(s) T(s, a, s')``."""
+        """Return the belief after the action and before the observation, ``sum_s b(s) T(s, a, s')``."""
         return self._like(belief, self.compiled.predict(self._vector(belief), self._action(action)))
 
     def evidence(self, belief: Belief | Floats, action: Any, observation: Any) -> float:
-        """The normaliser ``Pr(o | b, a)``, 0 where the observation is impossible."""
+        """Return the normaliser ``Pr(o | b, a)``, 0 where the observation is impossible."""
         position = self.compiled.observation_index.get(observation)
         if position is None:
             return 0.0
         return float(self.compiled.outcome(self._vector(belief), self._action(action), position).sum())
 
     def update(self, belief: B, action: Any, observation: Any) -> B:
-        """The posterior after the action and the observation, in the form of the belief given.
+        """Return the posterior after the action and the observation, in the form of the belief given.
 
         Raises:
             ImpossibleObservationError: ``Pr(o | b, a)`` is 0.

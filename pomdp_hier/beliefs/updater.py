@@ -28,11 +28,11 @@ class BeliefUpdater(Protocol):
     """
 
     def update(self, belief: Belief, action: Any, observation: Any) -> Belief:
-        """The posterior ``b'(s') = p(s' | b, a, o)``; an `ImpossibleObservationError` where ``Pr(o | b, a) = 0``."""
+        """Return posterior ``b'(s') = p(s' | b, a, o)``; an `ImpossibleObservationError` where ``Pr(o | b, a) = 0``."""
         ...
 
     def evidence(self, belief: Belief, action: Any, observation: Any) -> Number:
-        """The normaliser ``Pr(o | b, a)``."""
+        """Return the normaliser ``Pr(o | b, a)``."""
         ...
 
 
@@ -48,7 +48,7 @@ class FullUpdater(BeliefUpdater, Protocol):
     """
 
     def predict(self, belief: Belief, action: Any) -> Belief:
-        """The belief after the action and before the observation."""
+        """Return the belief after the action and before the observation."""
         ...
 
     def branches(self, belief: Belief, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
@@ -60,9 +60,9 @@ class FunctionUpdater:
     """An updater that asks a plain function ``(belief, action, observation) -> Belief | mapping``.
 
     Args:
-        function: gives the posterior; a mapping from state to probability will do.
-        problem: which observations can follow, and the prediction, are read from its models.
-        evidence: a function of the same arguments that gives ``Pr(o | b, a)``; by Bayes' rule when left out.
+        function: Gives the posterior; a mapping from state to probability will do.
+        problem: Which observations can follow, and the prediction, are read from its models.
+        evidence: A function of the same arguments that gives ``Pr(o | b, a)``; by Bayes' rule when left out.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -83,10 +83,10 @@ class FunctionUpdater:
         self._evidence = evidence
 
     def update(self, belief: Belief, action: Any, observation: Any) -> Belief:
-        """The function's answer, as a `Belief`.
+        """Return the function's answer, as a `Belief`.
 
         Raises:
-            ModelError: the answer is no distribution.
+            ModelError: The answer is no distribution.
         """
         answer = self._function(belief, action, observation)
         return answer if isinstance(answer, Belief) else Belief(answer)
@@ -98,7 +98,7 @@ class FunctionUpdater:
         return total(self.problem.joint(belief, action).get(observation, {}).values())
 
     def predict(self, belief: Belief, action: Any) -> Belief:
-        """The belief after the action and before the observation."""
+        """Return the belief after the action and before the observation."""
         return self.problem.predict(belief, action)
 
     def branches(self, belief: Belief, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
@@ -112,11 +112,11 @@ class FunctionUpdater:
 
 
 def as_updater(updater: Any, problem: POMDP) -> FullUpdater:
-    """The updater with all four methods that an updater, an object with two of them, or a plain function stands for.
+    """Return updater with all four methods that an updater, an object with two of them, or a plain function stands for.
 
     Raises:
-        ParameterError: it is none of these.
-        ModelError: the function cannot be called with belief, action and observation.
+        ParameterError: It is none of these.
+        ModelError: The function cannot be called with belief, action and observation.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -138,7 +138,7 @@ def as_updater(updater: Any, problem: POMDP) -> FullUpdater:
 
 
 def impossible(belief: Belief, action: Any, observation: Any, why: str = "") -> ImpossibleObservationError:
-    """The error for an observation of probability 0, with belief, action and observation in brief."""
+    """Return the error for an observation of probability 0, with belief, action and observation in brief."""
     likely = belief.argmax()
     return ImpossibleObservationError(
         f"observation {brief(observation)} has probability 0 after action {brief(action)} under a belief over "

@@ -38,7 +38,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code of one command line; whatever a user can get wrong ends in one line on standard error.
+    """Return the exit code of one command line; whatever a user can get wrong ends in one line on standard error.
 
     Args:
         argv: The arguments; those of the process by default.
@@ -84,7 +84,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line."""
+    """Return the parser of the whole command line."""
     from pomdp_hier import __version__
 
     parser = _Parser(

@@ -23,7 +23,7 @@ EXAMPLES = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
+    """Add the command's arguments."""
     inputs.add_input_options(parser)
     add = parser.add_argument
     add("others", metavar="TREE", nargs="+", help="the trees to compare it with, over the same items")
@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compares the trees."""
+    """Compare the trees."""
     paths = [options.tree, *options.others]
     _check_usage(options, paths)
     from pomdp_hier.appraisal.tree_comparison import compare
@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_usage(options: argparse.Namespace, paths: Sequence[str]) -> None:
-    """Raises for options that contradict each other, before anything is read."""
+    """Raise for options that contradict each other, before anything is read."""
     if [options.features, *paths].count("-") > 1:
         raise ParameterError("- can stand for one input only; give the others as files")
     if options.top < 0:
@@ -82,14 +82,14 @@ def _check_usage(options: argparse.Namespace, paths: Sequence[str]) -> None:
 
 
 def _names(paths: Sequence[str]) -> list[str]:
-    """What the trees are called: their files' names, or whole paths where these are the same."""
+    """Return what the trees are called: their files' names, or whole paths where these are the same."""
     stems = [Path(path).stem if path != "-" else "stdin" for path in paths]
     names = [stem if stems.count(stem) == 1 else path for stem, path in zip(stems, paths, strict=True)]
     return [name if names.count(name) == 1 else f"{name} ({at})" for at, name in enumerate(names, start=1)]
 
 
 def _aligned(options: argparse.Namespace, ids: Sequence[Hashable], first: "Hierarchy") -> "Iterable[Hierarchy]":
-    """The other trees with their items in the order of the first, joined by id where both files have ids."""
+    """Yield the other trees with their items in the order of the first, joined by id where both files have ids."""
     from pomdp_hier.features.join import join_rows
 
     for path in options.others:
@@ -100,13 +100,13 @@ def _aligned(options: argparse.Namespace, ids: Sequence[Hashable], first: "Hiera
 
 
 def _item_table(found: "Comparison", ids: Sequence[Hashable]) -> Mapping[str, Sequence[Any]]:
-    """The columns of ``--out``: each item's value under every tree."""
+    """Return the columns of ``--out``: each item's value under every tree."""
     columns: dict[str, Sequence[Any]] = {"item": range(len(ids)), "id": [str(name) for name in ids]}
     return columns | {name: result.values.tolist() for name, result in found.results.items()}
 
 
 def _lines(found: "Comparison", names: Sequence[str], options: argparse.Namespace) -> Iterable[str]:
-    """What is printed about a comparison."""
+    """Yield what is printed about a comparison."""
     best, *rest = found.ranking
     changes = {
         f"{one} over {other}": found.gained_items(one, other, options.top)

@@ -15,12 +15,12 @@ EXAMPLES = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
+    """Add the command's arguments."""
     parser.add_argument("shell", choices=tuple(_SHELLS), help="the shell")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the completion."""
+    """Print the completion."""
     from pomdp_hier.cli import build_parser
 
     for line in _SHELLS[options.shell](list(_commands(build_parser()))):
@@ -49,7 +49,7 @@ class _Command:
 
 
 def _commands(parser: argparse.ArgumentParser) -> Iterable[_Command]:
-    """What the parser knows of each command."""
+    """Yield what the parser knows of each command."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             summaries = {choice.dest: choice.help or "" for choice in action._choices_actions}
@@ -69,7 +69,7 @@ def _option(action: argparse.Action) -> _Option:
 
 
 def _bash(commands: list[_Command]) -> Iterable[str]:
-    """A function with a case a command; where nothing is known the shell completes file names."""
+    """Yield a function with a case a command; where nothing is known the shell completes file names."""
     yield "_pomdp_hier() {"
     yield '    local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" words=""'
     yield "    COMPREPLY=()"
@@ -100,7 +100,7 @@ def _bash(commands: list[_Command]) -> Iterable[str]:
 
 
 def _zsh(commands: list[_Command]) -> Iterable[str]:
-    """A function that hands each command's options to ``_arguments``."""
+    """Yield a function that hands each command's options to ``_arguments``."""
     yield "#compdef pomdp-hier"
     yield "_pomdp_hier() {"
     yield "    if (( CURRENT == 2 )); then"
@@ -133,7 +133,7 @@ def _zsh(commands: list[_Command]) -> Iterable[str]:
 
 
 def _fish(commands: list[_Command]) -> Iterable[str]:
-    """A line an option, on the condition that its command was given."""
+    """Yield a line an option, on the condition that its command was given."""
     yield "complete -c pomdp-hier -n __fish_use_subcommand -l help -l version"
     for command in commands:
         name, about = shlex.quote(command.name), shlex.quote(command.help)

@@ -27,7 +27,7 @@ def say(text: str) -> None:
 
 
 def fail(error: PomdpHierError | str, code: int) -> int:
-    """The exit code, after one line that says what is wrong and what to do."""
+    """Return the exit code, after one line that says what is wrong and what to do."""
     say(f"pomdp-hier: {error}" if code == 130 else f"error: {error}")
     return code
 
@@ -40,7 +40,7 @@ def show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """A warning of the package as one line; any other as Python shows it."""
+    """Return a warning of the package as one line; any other as Python shows it."""
     if issubclass(category, PomdpHierWarning):
         say(f"warning: {message}")
     else:
@@ -48,10 +48,11 @@ def show_warning(
 
 
 def printable(text: str) -> str:
-    """The text on one line and without the control characters that names in files may hold.
+    """Return the text on one line and without the control characters that names in files may hold.
 
-    >>> printable("a\\nb\\x1b[31mc")
-    'a b\\\\x1b[31mc'
+    Example:
+        >>> printable("a\\nb\\x1b[31mc")
+        'a b\\\\x1b[31mc'
     """
     words = " ".join(text.split("\n"))
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in words)

@@ -27,7 +27,7 @@ _SIMILARITIES = ("cosine", "inverse_sqeuclidean", "negative_euclidean", "precomp
 
 
 def add_input_options(parser: argparse.ArgumentParser) -> None:
-    """Adds FEATURES and TREE, and how to read them."""
+    """Add FEATURES and TREE, and how to read them."""
     add = parser.add_argument
     add(
         "features",
@@ -44,7 +44,7 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
-    """Adds how to read FEATURES and TREE."""
+    """Add how to read FEATURES and TREE."""
     add = parser.add_argument_group("how to read the features").add_argument
     add("--key", metavar="NAME", help="the array of a dense .npz to take (default: X, or the only one)")
     add("--id-column", metavar="NAME", help="the column of ids (default: id, item or item_id, if there is one)")
@@ -70,7 +70,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_setting_options(parser: argparse.ArgumentParser, *, calibrated: bool = False) -> None:
-    """Adds what guides the searcher; ``calibrated`` is for commands that can fit the temperature to the tree."""
+    """Add what guides the searcher; ``calibrated`` is for commands that can fit the temperature to the tree."""
     add = parser.add_argument
     add(
         "--similarity",
@@ -102,10 +102,11 @@ def check_inputs(options: argparse.Namespace) -> None:
 
 
 def _temperature(text: str) -> float | str:
-    """The argument of ``--delta``.
+    """Return the argument of ``--delta``.
 
-    >>> _temperature("0.02"), _temperature("calibrated")
-    (0.02, 'calibrated')
+    Example:
+        >>> _temperature("0.02"), _temperature("calibrated")
+        (0.02, 'calibrated')
     """
     if text == "calibrated":
         return text
@@ -133,7 +134,7 @@ class Inputs:
 
 
 def read_inputs(options: argparse.Namespace) -> tuple[Any, "Hierarchy", tuple[Hashable, ...]]:
-    """The features in the order of the tree's items, the tree, and the items' ids.
+    """Return the features in the order of the tree's items, the tree, and the items' ids.
 
     Raises:
         PomdpHierError: A file cannot be read, or the two do not belong together.
@@ -143,7 +144,7 @@ def read_inputs(options: argparse.Namespace) -> tuple[Any, "Hierarchy", tuple[Ha
 
 
 def read_joined(options: argparse.Namespace) -> Inputs:
-    """The same, and how the rows were joined to the items.
+    """Return the same, and how the rows were joined to the items.
 
     Raises:
         PomdpHierError: As `read_inputs`.
@@ -187,7 +188,7 @@ def read_joined(options: argparse.Namespace) -> Inputs:
 
 
 def _rows(row_ids: "Sequence[Hashable]", ids: "Sequence[Hashable]", options: argparse.Namespace) -> Any:
-    """The feature row of each item by id; None if none fits and the items are plain numbers.
+    """Return the feature row of each item by id; None if none fits and the items are plain numbers.
 
     Raises:
         FeatureError: Some do not match; lists what is missing, surplus or doubled.

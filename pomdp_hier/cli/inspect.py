@@ -23,7 +23,7 @@ EXAMPLES = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
+    """Add the command's arguments."""
     add = parser.add_argument
     add("tree", metavar="TREE", help="the hierarchy: JSON, Newick, a table, paths, a linkage matrix, or -")
     add("features", metavar="FEATURES", nargs="?", help="one row an item: .npz, .npy, delimited text, .parquet, or -")
@@ -38,7 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Looks into the tree."""
+    """Look into the tree."""
     for name in ("shuffles", "moves", "top"):
         if getattr(options, name) < 0:
             raise ParameterError(f"--{name} {getattr(options, name)}: give 0 or more")
@@ -75,7 +75,7 @@ class _Names:
 
 
 def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport, dict[str, Any]]":
-    """The tree, its structure, and everything that the features say about it."""
+    """Return the tree, its structure, and everything that the features say about it."""
     from pomdp_hier.appraisal.baselines import appraise
     from pomdp_hier.appraisal.diagnosis import confusions, diagnose, lost_items, worst_nodes
     from pomdp_hier.appraisal.moves import suggest_moves
@@ -104,7 +104,7 @@ def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport
 
 
 def _plain(found: dict[str, Any]) -> dict[str, Any]:
-    """What was found, as JSON takes it."""
+    """Return what was found, as JSON takes it."""
     plain: dict[str, Any] = {}
     for name, value in found.items():
         if name == "appraisal":

@@ -20,7 +20,7 @@ _PLANNED = ("expand", "max-0", "pouct", "pouct-environment")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
+    """Add the command's arguments."""
     inputs.add_input_options(parser)
     inputs.add_setting_options(parser)
     add = parser.add_argument
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Compares the policies."""
+    """Compare the policies."""
     inputs.check_inputs(options)
     names = list(dict.fromkeys(options.policy or _RULES))
     policies = {name: _policy(name, options.tie) for name in names}
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _policy(name: str, tie: Any) -> Any:
-    """The policy of a name.
+    """Return the policy of a name.
 
     Raises:
         ParameterError: There is none.

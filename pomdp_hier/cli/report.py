@@ -20,7 +20,7 @@ _SHUFFLES, _CANDIDATES = (8, 3), (12, 6)  # up to so many items, and above: each
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
+    """Add the command's arguments."""
     inputs.add_input_options(parser)
     inputs.add_setting_options(parser, calibrated=True)
     add = parser.add_argument
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Writes the report."""
+    """Write the report."""
     for name in ("shuffles", "moves", "rows"):
         if (getattr(options, name) or 0) < 0:
             raise ParameterError(f"--{name} {getattr(options, name)}: give 0 or more")

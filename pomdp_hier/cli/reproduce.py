@@ -23,7 +23,7 @@ _TEXT_NOTE = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
+    """Add the command's arguments."""
     parser.add_argument(
         "--preset",
         choices=("table", "text"),
@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Prints the case study; 3 if a figure does not come out as it should."""
+    """Print the case study; 3 if a figure does not come out as it should."""
     from pomdp_hier.hqs.paper.reproduction import reproduce
 
     study = reproduce(options.preset)

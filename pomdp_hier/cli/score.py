@@ -36,7 +36,7 @@ _CHEAP, _SHUFFLES = 5_000, 8
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
+    """Add the command's arguments."""
     inputs.add_input_options(parser)
     inputs.add_setting_options(parser, calibrated=True)
     add = parser.add_argument
@@ -100,7 +100,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _evaluated(options: argparse.Namespace) -> _Said:
-    """The result of all items, or of a sample, computed here."""
+    """Return the result of all items, or of a sample, computed here."""
     from pomdp_hier.hqs.calibration import resolve_delta
     from pomdp_hier.hqs.score import evaluate
 
@@ -120,7 +120,7 @@ def _evaluated(options: argparse.Namespace) -> _Said:
 
 
 def _distributed(options: argparse.Namespace) -> _Said:
-    """The result of all items, computed by workers."""
+    """Return the result of all items, computed by workers."""
     from pomdp_hier.distributed.score import evaluate_distributed, local_cluster
 
     tree = trees.read_tree(options)
@@ -134,10 +134,11 @@ def _distributed(options: argparse.Namespace) -> _Said:
 
 
 def _sample_size(text: str | None) -> float | None:
-    """A number of items as an integer, a fraction of them as a float.
+    """Return a number of items as an integer, a fraction of them as a float.
 
-    >>> _sample_size("200"), _sample_size("0.1")
-    (200, 0.1)
+    Example:
+        >>> _sample_size("200"), _sample_size("0.1")
+        (200, 0.1)
     """
     if text is None:
         return None
@@ -150,7 +151,7 @@ def _sample_size(text: str | None) -> float | None:
 
 
 def _appraisal(found: inputs.Inputs, settings: dict[str, Any], shuffles: int | None) -> "Appraisal | None":
-    """What the score is held against; none by default for a tree where that takes long."""
+    """Return what the score is held against; none by default for a tree where that takes long."""
     if shuffles is None:
         shuffles = _SHUFFLES if found.tree.n_items <= _CHEAP else 0
     if not shuffles:
@@ -163,7 +164,7 @@ def _appraisal(found: inputs.Inputs, settings: dict[str, Any], shuffles: int | N
 
 
 def _check_usage(options: argparse.Namespace) -> None:
-    """Raises for options that contradict each other, before anything is read."""
+    """Raise for options that contradict each other, before anything is read."""
     inputs.check_inputs(options)
     for name in ("top", "shuffles"):
         if (getattr(options, name) or 0) < 0:
@@ -182,7 +183,7 @@ def _check_usage(options: argparse.Namespace) -> None:
 
 
 def _item_table(said: _Said, names: Sequence[str] | None) -> Mapping[str, Sequence[Any]]:
-    """The columns of ``--out``."""
+    """Return the columns of ``--out``."""
     result, tree = said.result, said.tree
     nodes = [tree.labels[node] if tree.labels is not None else node for node in result.stop_nodes.tolist()]
     items = result.sampled_items.tolist()
@@ -200,7 +201,7 @@ def _item_table(said: _Said, names: Sequence[str] | None) -> Mapping[str, Sequen
 
 
 def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> Iterable[str]:
-    """What is printed about a result."""
+    """Yield what is printed about a result."""
     result, tree = said.result, said.tree
     if options.quiet:
         yield f"{result.score!r}"
@@ -253,7 +254,7 @@ def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> It
 
 
 def _sampled(result: "HQSResult") -> dict[str, Any]:
-    """What the JSON of a sample says besides; null where the error is not known."""
+    """Return what the JSON of a sample says besides; null where the error is not known."""
     if result.sample is None:
         return {}
     known = math.isfinite(result.standard_error)
@@ -267,7 +268,7 @@ def _sampled(result: "HQSResult") -> dict[str, Any]:
 
 
 def _beside(found: "Appraisal") -> Iterable[str]:
-    """What the score is held against, in one line, and what that says."""
+    """Yield what the score is held against, in one line, and what that says."""
     spread = "" if math.isnan(found.shuffled_sd) else f" (SD {found.shuffled_sd:.4f}, {found.n_shuffles} shuffles)"
     right = "" if math.isnan(found.first_branch) else f", first branch right for {found.first_branch:.1%}"
     yield (
@@ -279,7 +280,7 @@ def _beside(found: "Appraisal") -> Iterable[str]:
 
 
 def _figures(found: "Appraisal") -> dict[str, Any]:
-    """The figures for JSON, which knows no NaN."""
+    """Return the figures for JSON, which knows no NaN."""
     return {name: None if value != value else value for name, value in found.to_dict().items()}
 
 

@@ -22,7 +22,7 @@ _BUILT_IN = ("A", "B", "C", "D", "E", "dvd")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
+    """Add the command's arguments."""
     parser.add_argument(
         "tree",
         metavar="TREE",

@@ -76,10 +76,11 @@ def write_whole(path: str, content: bytes, force: bool) -> None:
 
 
 def csv_text(columns: Mapping[str, Sequence[Any]]) -> str:
-    """A table as CSV; text that a spreadsheet would run as a formula gets an apostrophe in front.
+    """Return a table as CSV; text that a spreadsheet would run as a formula gets an apostrophe in front.
 
-    >>> csv_text({"name": ["=1+1", "Dye Kit"], "value": [-0.5, 1.0]})
-    "name,value\\n'=1+1,-0.5\\nDye Kit,1.0\\n"
+    Example:
+        >>> csv_text({"name": ["=1+1", "Dye Kit"], "value": [-0.5, 1.0]})
+        "name,value\\n'=1+1,-0.5\\nDye Kit,1.0\\n"
     """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

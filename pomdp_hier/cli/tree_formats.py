@@ -39,7 +39,7 @@ class TreeFile:
 
 
 def read_content(content: bytes, options: argparse.Namespace, n_rows: int | None = None) -> TreeFile:
-    """The tree in the content of a file.
+    """Return the tree in the content of a file.
 
     Args:
         content: All of the file.
@@ -64,7 +64,7 @@ def read_content(content: bytes, options: argparse.Namespace, n_rows: int | None
 
 
 def _guessed(content: bytes, options: argparse.Namespace) -> str:
-    """The format; a wrong guess ends in an error of the format guessed, never in another tree without a word."""
+    """Return the format; a wrong guess ends in an error of the format guessed, never in another tree without a word."""
     ending = Path(options.tree).suffix.lower()
     if content.startswith(_ARRAYS):
         return "linkage"
@@ -100,7 +100,7 @@ def _table_form(content: bytes, options: argparse.Namespace) -> str | None:
 
 
 def _rows(content: bytes, options: argparse.Namespace) -> Iterator[Sequence[str]]:
-    """The rows of a table as far as they can be told; what is wrong with it is the reader's to say."""
+    """Yield the rows of a table as far as they can be told; what is wrong with it is the reader's to say."""
     if content.startswith(_PARQUET):
         columns = _parquet_columns(content, options)
         yield list(columns)
@@ -284,7 +284,7 @@ def _is_edges(value: Any) -> bool:
 def _with_known_items(
     read: "Callable[[int | None], Hierarchy]", n_items: int | None, n_rows: int | None
 ) -> "Hierarchy":
-    """The tree; if its leaves are more than the items ``0..n_rows - 1`` that its ids name, read again with these alone.
+    """Return the tree; read again with the items ``0..n_rows - 1`` alone if its leaves are more than these.
 
     Leaves that are numbered from 0 on without a gap stay the items, however many rows there are: a row that is missing
     is not to pass for a category that is empty.
@@ -306,7 +306,7 @@ def _with_known_items(
 
 
 def _numbers(labels: Any) -> list[int | None]:
-    """The number that each id is or writes, None for one that is none."""
+    """Return the number that each id is or writes, None for one that is none."""
     return [
         label
         if type(label) is int

@@ -33,7 +33,7 @@ _COLUMNS = {"parent": "parent-column", "path": "path-column"}
 
 
 def add_tree_options(parser: argparse.ArgumentParser) -> None:
-    """The options of every command that reads a tree file."""
+    """Return the options of every command that reads a tree file."""
     add = parser.add_argument_group("how to read the tree").add_argument
     add(
         "--tree-format",
@@ -87,7 +87,7 @@ def add_tree_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read_tree(options: argparse.Namespace) -> "Hierarchy":
-    """The hierarchy in the file ``options.tree``; ``-`` is standard input.
+    """Return the hierarchy in the file ``options.tree``; ``-`` is standard input.
 
     Raises:
         HierarchyError: The file cannot be read or is no tree; the message starts with its name.
@@ -96,7 +96,7 @@ def read_tree(options: argparse.Namespace) -> "Hierarchy":
 
 
 def read_tree_file(options: argparse.Namespace, n_rows: int | None = None) -> "tree_formats.TreeFile":
-    """The same, with what the file says about the items; ``n_rows`` is the number of feature rows if known.
+    """Return the same, with what the file says about the items; ``n_rows`` is the number of feature rows if known.
 
     Raises:
         HierarchyError: As `read_tree`.
@@ -107,25 +107,27 @@ def read_tree_file(options: argparse.Namespace, n_rows: int | None = None) -> "t
 
 
 def item_ids(hierarchy: "Hierarchy") -> tuple[Hashable, ...]:
-    """The id of each item: what the tree's file calls it, or its number."""
+    """Return the id of each item: what the tree's file calls it, or its number."""
     return hierarchy.item_labels
 
 
 def plain_label(label: Hashable) -> str:
-    """What a node is called in a table: a path in one string.
+    """Return what a node is called in a table: a path in one string.
 
-    >>> plain_label(("Home", "Bath")), plain_label(7)
-    ('Home / Bath', '7')
+    Example:
+        >>> plain_label(("Home", "Bath")), plain_label(7)
+        ('Home / Bath', '7')
     """
     return " / ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
 def node_names(hierarchy: "Hierarchy", by_id: Mapping[str, str]) -> list[str]:
-    """The name of each node, ``[n_nodes]``, for a drawing: by the table of names, else its label, a path's last part.
+    """Return each node's name ``[n_nodes]`` for a drawing: from the table of names, else its label, a path's last part.
 
-    >>> from pomdp_hier.hierarchy import Hierarchy
-    >>> node_names(Hierarchy.from_paths({"a": "Home", "b": "Pets"}), {"a": "Sponge"})
-    ['Sponge', 'b', '(root)', 'Home', 'Pets']
+    Example:
+        >>> from pomdp_hier.hierarchy import Hierarchy
+        >>> node_names(Hierarchy.from_paths({"a": "Home", "b": "Pets"}), {"a": "Sponge"})
+        ['Sponge', 'b', '(root)', 'Home', 'Pets']
     """
     labels: Sequence[Hashable] = range(hierarchy.n_nodes) if hierarchy.labels is None else hierarchy.labels
     names = []
@@ -136,7 +138,7 @@ def node_names(hierarchy: "Hierarchy", by_id: Mapping[str, str]) -> list[str]:
 
 
 def read_names(path: str | None) -> dict[str, str]:
-    """The names by id of a table with the columns ``id`` and ``name``; none without a path.
+    """Return the names by id of a table with the columns ``id`` and ``name``; none without a path.
 
     Raises:
         ReaderError: The file cannot be read, or has no such columns.
@@ -168,7 +170,7 @@ def _read_bytes(path: str) -> bytes:
 
 @contextmanager
 def _named(path: str) -> Iterator[None]:
-    """Puts the file's name before what is wrong with its tree."""
+    """Put the file's name before what is wrong with its tree."""
     try:
         yield
     except HierarchyError as error:
@@ -177,10 +179,11 @@ def _named(path: str) -> Iterator[None]:
 
 
 def _as_option(remedy: "re.Match[str]") -> str:
-    """What a reader calls an argument as the command line calls it.
+    """Return what a reader calls an argument as the command line calls it.
 
-    >>> _REMEDY.sub(_as_option, 'pass on_multiple_parents="first" or "duplicate", or add_root=True; say id=')
-    'pass --on-multiple-parents first or duplicate, or --add-root; say --item-column'
+    Example:
+        >>> _REMEDY.sub(_as_option, 'pass on_multiple_parents="first" or "duplicate", or add_root=True; say id=')
+        'pass --on-multiple-parents first or duplicate, or --add-root; say --item-column'
     """
     name, value, other, column = remedy.groups()
     if column is not None:

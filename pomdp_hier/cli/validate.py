@@ -22,7 +22,7 @@ EXAMPLES = (
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Adds the command's arguments."""
+    """Add the command's arguments."""
     add = parser.add_argument
     add("problem", metavar="FILE", nargs="?", help="a .pomdp file: the updates on its arrays are held against Bayes")
     add(
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Checks, and returns 3 where something is wrong."""
+    """Check, and returns 3 where something is wrong."""
     if (options.problem is None) == (options.hierarchy is None):
         raise ParameterError("give either a .pomdp FILE or --hierarchy FEATURES TREE")
     if options.items < 1:
@@ -112,7 +112,7 @@ def _compare(reference: Any, candidate: Any, problem: "POMDP", depth: int, optio
 
 
 def _print_faults(problem: "POMDP", quiet: bool = False) -> bool:
-    """Prints the faults; true if there is none."""
+    """Print the faults; true if there is none."""
     from pomdp_hier.pomdp.checks import check_problem
 
     faults = check_problem(problem)

@@ -63,7 +63,7 @@ def evaluate_distributed(
     id_column: str | None = None,
     progress: bool = False,
 ) -> HQSResult:
-    """Returns the Hierarchy Quality for Search, computed by the workers of a Dask cluster.
+    """Return the Hierarchy Quality for Search, computed by the workers of a Dask cluster.
 
     The result has the same bits for any number of workers and without any, and for partitions of any size: those of
     :func:`~pomdp_hier.hqs.score.evaluate`. With numpy that takes a BLAS whose products do not depend on the shape of
@@ -88,13 +88,14 @@ def evaluate_distributed(
         ParameterError: For a setting that cannot, or that needs everything in one place.
         MissingExtraError: For an address or a Parquet file without what reads it.
 
-    >>> import tempfile
-    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     np.save(f"{folder}/part-0.npy", [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
-    ...     np.save(f"{folder}/part-1.npy", [[0.1, 0.9]])
-    ...     evaluate_distributed(folder, tree, delta=0.1, partition_items=2)
-    HQSResult(score=0.622188, 4 items)
+    Example:
+        >>> import tempfile
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     np.save(f"{folder}/part-0.npy", [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]])
+        ...     np.save(f"{folder}/part-1.npy", [[0.1, 0.9]])
+        ...     evaluate_distributed(folder, tree, delta=0.1, partition_items=2)
+        HQSResult(score=0.622188, 4 items)
     """
     check_temperature(delta, nu)
     check_flag("enter_own_singleton", enter_own_singleton)
@@ -151,7 +152,7 @@ class _Run:
         self.shared_of = [cut.shared[owner == number] for number in range(len(cut))]
 
     def stops(self, rows_of_items: Ints, progress: bool) -> Stops:
-        """Returns where each item's search stops."""
+        """Return where each item's search stops."""
         tree, runner, parts = self.tree, self.runner, self.parts
         rows, centre = self._deal(rows_of_items)
         held = [runner.submit(_itself, part) for part in parts]
@@ -200,7 +201,7 @@ class _Run:
         return rows, self._centre(self.runner.gather(checks))
 
     def _rows(self, chunks: Sequence[Any], unit: int, wanted: Ints) -> Any:
-        """The rows of these numbers, picked from the chunks that hold them."""
+        """Return the rows of these numbers, picked from the chunks that hold them."""
         order = np.argsort(wanted, kind="stable")
         ascending = wanted[order]
         numbers, firsts = np.unique(ascending // unit, return_index=True)
@@ -232,7 +233,7 @@ class _Run:
         return centre
 
     def _share(self, summaries: Sequence[work.Summary], centre: Floats) -> work.Shared:
-        """What every partition has to know, with the sums of the top of the tree."""
+        """Return what every partition has to know, with the sums of the top of the tree."""
         cut, part, inner = self.cut, self._part(self.cut.shared), self.tree.n_items
         n_items, n_columns = part.n_items(inner), self.source.shape[1]
         sums = np.zeros((len(part.nodes) - n_items, n_columns))
@@ -251,12 +252,12 @@ class _Run:
 
 
 def _itself(part: Any) -> Any:
-    """A task that holds what it was given, so that it can be had again when a worker is lost."""
+    """Return a task that holds what it was given, so that it can be had again when a worker is lost."""
     return part
 
 
 def _rows_of_items(source: Source, hierarchy: Hierarchy) -> Ints:
-    """The feature row of each item."""
+    """Return the feature row of each item."""
     n_rows, n_columns = source.shape
     ids = source.ids()
     if ids is not None:
@@ -272,7 +273,7 @@ def _rows_of_items(source: Source, hierarchy: Hierarchy) -> Ints:
 
 
 def _engine(plan: work.Plan) -> str:
-    """The engine that runs such a plan, found with the smallest of tasks."""
+    """Return the engine that runs such a plan, found with the smallest of tasks."""
     one = Hierarchy(np.array([-1]), 1)
     affinity = work.quiet_affinity(plan, np.ones((1, 1)), one, np.zeros(1))
     return choose_engine(
@@ -327,7 +328,7 @@ class _OnDask:
 
 
 def local_cluster(n_workers: int) -> Any:
-    """Returns a Dask cluster of processes on this machine, with one thread each: on loopback, without a dashboard.
+    """Return a Dask cluster of processes on this machine, with one thread each: on loopback, without a dashboard.
 
     Its ``scheduler_address`` is a client for `evaluate_distributed`. Use it in a ``with`` statement, which ends it.
 

@@ -23,7 +23,7 @@ class Source(Protocol):
 
     Attributes:
         shape: ``(N, D)``.
-        dtype: float32 or float64, what the rows are read as.
+        dtype: Float32 or float64, what the rows are read as.
     """
 
     @property
@@ -32,14 +32,14 @@ class Source(Protocol):
     def dtype(self) -> np.dtype[Any]: ...
 
     def ids(self) -> Sequence[Hashable] | None:
-        """Returns the rows' ids if the source has some."""
+        """Return the rows' ids if the source has some."""
 
     def ranges(self, cuts: Sequence[int]) -> Sequence[Any]:
-        """Returns the rows between the cuts, each as an argument of `rows`."""
+        """Return the rows between the cuts, each as an argument of `rows`."""
 
 
 def as_source(features: Any, id_column: str | None = None) -> Source:
-    """Returns what reads these features.
+    """Return what reads these features.
 
     Args:
         features: A Dask array ``[N, D]``, or a path: a Parquet file or folder, a ``.npy`` file or a folder of them;
@@ -79,13 +79,13 @@ def as_source(features: Any, id_column: str | None = None) -> Source:
 
 
 def _by_number(path: Path) -> list[tuple[bool, int, str]]:
-    """A file's place among others: Dask and others number their parts without leading zeros."""
+    """Return a file's place among others: Dask and others number their parts without leading zeros."""
     parts = re.split(r"(\d+)", path.name)
     return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
 
 
 def common_type(dtypes: Sequence[np.dtype[Any]], name: str) -> np.dtype[Any]:
-    """Returns float32 if all are, else float64.
+    """Return float32 if all are, else float64.
 
     Raises:
         FeatureError: If one is not real.
@@ -111,7 +111,7 @@ class Chunk:
     dtype: np.dtype[Any]
 
     def rows(self) -> Any:
-        """Returns the rows ``[m, D]``."""
+        """Return the rows ``[m, D]``."""
         return np.concatenate([np.asarray(self.read(*piece), dtype=self.dtype) for piece in self.pieces])
 
 

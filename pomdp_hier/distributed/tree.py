@@ -40,7 +40,7 @@ class TreePart:
 
     @classmethod
     def of(cls, tree: Hierarchy, rewards: NodeRewards, nodes: Ints) -> Self:
-        """Returns these nodes of the tree, which are given ascending."""
+        """Return these nodes of the tree, which are given ascending."""
         return cls(
             nodes,
             tree.parent[nodes],
@@ -53,7 +53,7 @@ class TreePart:
         )
 
     def joined(self, other: Self) -> Self:
-        """Returns the nodes of both parts."""
+        """Return the nodes of both parts."""
         nodes, first = np.unique(np.concatenate([self.nodes, other.nodes]), return_index=True)
         columns = {}
         for field in fields(self)[1:]:
@@ -61,15 +61,15 @@ class TreePart:
         return type(self)(nodes, **columns)
 
     def places(self, nodes: Ints) -> Ints:
-        """Returns where these nodes stand in ``nodes``; they have to be there."""
+        """Return where these nodes stand in ``nodes``; they have to be there."""
         return np.searchsorted(self.nodes, nodes)
 
     def n_items(self, inner: int) -> int:
-        """Returns how many of the nodes are items, when inner nodes have the numbers from ``inner``."""
+        """Return how many of the nodes are items, when inner nodes have the numbers from ``inner``."""
         return int(np.searchsorted(self.nodes, inner))
 
     def excerpt(self, inner: int) -> Hierarchy:
-        """Returns the nodes as a tree, if each one's parent is among them: renumbered, all else as in the whole tree.
+        """Return the nodes as a tree, if each one's parent is among them: renumbered, all else as in the whole tree.
 
         Its sizes, levels and positions are those of the whole tree; children that are not here are left out, and a
         node of which none is here is taken for a leaf cluster: nobody plans beyond it.
@@ -103,7 +103,7 @@ class TreePart:
         return tree
 
     def forest(self, inner: int) -> Hierarchy:
-        """Returns the nodes under one more root, which comes last: subtrees to be summed, renumbered from 0."""
+        """Return the nodes under one more root, which comes last: subtrees to be summed, renumbered from 0."""
         parent = self.places(self.parent)
         parent = np.where(parent < len(self.nodes), parent, 0)
         parent[self.nodes[parent] != self.parent] = len(self.nodes)
@@ -133,12 +133,13 @@ class Cut:
 
     @classmethod
     def of(cls, tree: Hierarchy, partition_items: int, reach: int) -> Self:
-        """Returns the tree cut into partitions of about that many items, for searchers who look ``reach`` levels down.
+        """Return the tree cut into partitions of about that many items, for searchers who look ``reach`` levels down.
 
-        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11], [12, 13]], 8)
-        >>> cut = Cut.of(tree, 4, 1)
-        >>> cut.bounds, cut.top, cut.shared
-        (array([0, 4, 8]), array([14]), array([12, 13, 14]))
+        Example:
+            >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11], [12, 13]], 8)
+            >>> cut = Cut.of(tree, 4, 1)
+            >>> cut.bounds, cut.top, cut.shared
+            (array([0, 4, 8]), array([14]), array([12, 13, 14]))
         """
         bounds = cut_bounds(tree, partition_items)
         partition = np.searchsorted(bounds, tree.starts, side="right") - 1
@@ -162,18 +163,19 @@ class Cut:
         return len(self.bounds) - 1
 
     def nodes(self, partition: int) -> Ints:
-        """Returns the nodes of a partition, ascending."""
+        """Return the nodes of a partition, ascending."""
         return self.by_partition[self.offsets[partition] : self.offsets[partition + 1]]
 
 
 def cut_bounds(tree: Hierarchy, partition_items: int) -> Ints:
-    """Returns the bounds in leaf order of partitions of about ``partition_items`` items ``[P + 1]``.
+    """Return the bounds in leaf order of partitions of about ``partition_items`` items ``[P + 1]``.
 
     The largest subtrees of no more items are put together while they fit; a leaf cluster is never cut, however large.
 
-    >>> tree = Hierarchy.from_children([[0, 1, 2], [3, 4, 5], [6, 7], [8, 9, 10]], 8)
-    >>> cut_bounds(tree, 5)
-    array([0, 3, 8])
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1, 2], [3, 4, 5], [6, 7], [8, 9, 10]], 8)
+        >>> cut_bounds(tree, 5)
+        array([0, 3, 8])
     """
     n_items = tree.n_items
     divisible = (tree.sizes > partition_items) & ~tree.is_leaf

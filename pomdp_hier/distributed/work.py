@@ -90,7 +90,7 @@ class Shared:
 
 
 def inspect(rows: Any, piece_rows: int, first: int) -> Inspection:
-    """Returns what rows from number ``first`` on show; ``piece_rows`` at a time are summed, as `evaluate` does."""
+    """Return what rows from number ``first`` on show; ``piece_rows`` at a time are summed, as `evaluate` does."""
     rows = _aligned(rows)
     bad = first + np.flatnonzero(~np.isfinite(rows).all(axis=1))
     pieces = [rows[low : low + piece_rows] for low in range(0, len(rows), piece_rows)]
@@ -99,17 +99,17 @@ def inspect(rows: Any, piece_rows: int, first: int) -> Inspection:
 
 
 def pick(rows: Any, chosen: Ints) -> Any:
-    """Returns some of the rows."""
+    """Return some of the rows."""
     return _aligned(rows)[chosen]
 
 
 def assemble(pieces: Sequence[Any], order: Ints) -> Any:
-    """Returns the rows of the pieces in another order."""
+    """Return the rows of the pieces in another order."""
     return np.concatenate([_aligned(piece) for piece in pieces])[order]
 
 
 def sum_up(plan: Plan, part: TreePart, rows: Any, shared: Ints, centre: Floats) -> Summary:
-    """Returns what the others have to know of a partition; ``shared`` are the nodes in question."""
+    """Return what the others have to know of a partition; ``shared`` are the nodes in question."""
     rows, n_items = _aligned(rows), part.n_items(plan.n_items)
     affinity = quiet_affinity(plan, rows, part.forest(plan.n_items), centre)
     at = part.places(shared)
@@ -121,7 +121,7 @@ def sum_up(plan: Plan, part: TreePart, rows: Any, shared: Ints, centre: Floats) 
 
 
 def score(plan: Plan, part: TreePart, rows: Any, shared: Shared, cuts: Ints) -> tuple[Ints, Floats]:
-    """Returns where the searches for a partition's items stop, and with what probability they get there.
+    """Return where the searches for a partition's items stop, and with what probability they get there.
 
     Args:
         plan: How.
@@ -157,14 +157,14 @@ def score(plan: Plan, part: TreePart, rows: Any, shared: Shared, cuts: Ints) -> 
 
 
 def quiet_affinity(plan: Plan, rows: Any, tree: Any, centre: Floats, sums: Floats | None = None) -> DenseAffinity:
-    """Returns the affinity of a part; warnings are given once, for the whole."""
+    """Return the affinity of a part; warnings are given once, for the whole."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         return DenseAffinity(rows, tree, plan.kind, centre, sums)
 
 
 def piece_rows(n_items: int, n_columns: int) -> int:
-    """Returns how many rows `evaluate` sums at a time for the centre."""
+    """Return how many rows `evaluate` sums at a time for the centre."""
     low, high = row_pieces(max(n_items, 1), 8 * n_columns)[0]
     return high - low
 

@@ -25,7 +25,7 @@ _AGAIN = "copy or write the file again"
 
 
 def read_npy(stream: IO[bytes], name: str, limit: int) -> Any:
-    """The array in a ``.npy`` stream; a file that would take more than half of ``limit`` is memory-mapped instead.
+    """Return array in a ``.npy`` stream; a file that would take more than half of ``limit`` is memory-mapped instead.
 
     Raises:
         FeatureError: The file is cut off, holds Python objects, or claims more than ``limit`` bytes.
@@ -40,7 +40,7 @@ def read_npy(stream: IO[bytes], name: str, limit: int) -> Any:
 
 
 def read_npz(stream: IO[bytes], name: str, key: str | None, limit: int) -> Any:
-    """The matrix in a ``.npz`` stream: CSR if scipy wrote it as sparse, else the array ``key``, ``X`` or the only one.
+    """Return the matrix in a ``.npz`` stream: CSR as scipy writes it, else the array ``key``, ``X`` or the only one.
 
     Raises:
         FeatureError: The archive is damaged, does not say which array to take, or claims more than
@@ -80,7 +80,7 @@ def _chosen(names: list[str], name: str, key: str | None) -> str:
 
 
 def _read_array(stream: IO[bytes], length: int, what: str, limit: int) -> Any:
-    """The array in a ``.npy`` stream of ``length`` bytes, once its header's claim has passed both bounds."""
+    """Return the array in a ``.npy`` stream of ``length`` bytes, once its header's claim has passed both bounds."""
     shape, fortran_order, dtype, start = _read_header(stream, what)
     require_memory(math.prod(shape) * dtype.itemsize, limit, what)
     needed = _check_length(shape, dtype, length - start, what)
@@ -137,7 +137,7 @@ class _Counted:
 
 
 def _sparse(arrays: dict[str, Any], name: str, limit: int) -> csr_array:
-    """The CSR matrix of the arrays that ``scipy.sparse.save_npz`` wrote, every index checked."""
+    """Return the CSR matrix of the arrays that ``scipy.sparse.save_npz`` wrote, every index checked."""
     layout = arrays["format"].item() if arrays["format"].size == 1 else None
     layout = layout.decode("ascii", "replace") if isinstance(layout, bytes) else layout
     shape = tuple(int(length) for length in arrays["shape"].ravel())

@@ -20,7 +20,7 @@ _DELIMITERS = ",\t;"
 def read(
     stream: IO[bytes], name: str, id_column: str | None
 ) -> tuple[NDArray[np.float64], tuple[str, ...] | None, tuple[str, ...]]:
-    """The matrix, the ids if there is an id column, and the names of the other columns.
+    """Return the matrix, the ids if there is an id column, and the names of the other columns.
 
     Raises:
         FeatureError: The text is not UTF-8 or not a table of numbers under a header; the message names the
@@ -103,7 +103,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _bad_cell(name: str, line: int, cells: list[str], columns: list[str], position: int | None) -> FeatureError:
-    """The error for the first cell of a line that is not a number."""
+    """Return the error for the first cell of a line that is not a number."""
     names = [column for index, column in enumerate(columns) if index != position]
     column, cell = next((column, cell) for column, cell in zip(names, cells, strict=True) if not _is_number(cell))
     shown = "an empty cell" if not cell.strip() else repr(cell[:40])

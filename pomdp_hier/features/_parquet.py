@@ -16,22 +16,22 @@ __all__ = ["from_table", "open_table", "read"]
 def read(
     stream: IO[bytes], name: str, id_column: str | None, limit: int
 ) -> tuple[NDArray[np.generic], tuple[Hashable, ...] | None, tuple[str, ...]]:
-    """The matrix, the ids if there is an id column, and the names of the other columns.
+    """Return the matrix, the ids if there is an id column, and the names of the other columns.
 
     Raises:
         FeatureError: The file is damaged, claims more than ``limit`` bytes, or has a column that is no
             number.
-        MissingExtraError: pyarrow is not installed.
+        MissingExtraError: Pyarrow is not installed.
     """
     return from_table(open_table(stream, name, id_column, limit), name, id_column)
 
 
 def open_table(stream: IO[bytes], name: str, id_column: str | None, limit: int, wanted: Sequence[str] = ()) -> Any:
-    """The file as a pyarrow table: all of it, or the ids and the columns that are wanted.
+    """Return the file as a pyarrow table: all of it, or the ids and the columns that are wanted.
 
     Raises:
         FeatureError: The file is damaged, claims more than ``limit`` bytes, or has no such column.
-        MissingExtraError: pyarrow is not installed.
+        MissingExtraError: Pyarrow is not installed.
     """
     try:
         import pyarrow as pa
@@ -55,7 +55,7 @@ def open_table(stream: IO[bytes], name: str, id_column: str | None, limit: int, 
 def from_table(
     table: Any, name: str, id_column: str | None
 ) -> tuple[NDArray[np.generic], tuple[Hashable, ...] | None, tuple[str, ...]]:
-    """What `read` returns, of a pyarrow table."""
+    """Return what `read` returns, of a pyarrow table."""
     position = _delimited.id_position(table.column_names, name, id_column)
     ids = None
     if position is not None:

@@ -29,7 +29,7 @@ class Batch(Protocol):
     """Some items with what their similarities need at hand."""
 
     def expand(self, rows: Ints, parents: Ints) -> Floats:
-        """Returns the similarities of item ``rows[j]`` of the batch to the children of node ``parents[j]``.
+        """Return the similarities of item ``rows[j]`` of the batch to the children of node ``parents[j]``.
 
         All children of one row follow one another, in child order; rows follow in the order given.
         """
@@ -47,13 +47,13 @@ class Affinity(Protocol):
         """How many items a batch should have at most, for memory."""
 
     def batch(self, items: Ints) -> Batch:
-        """Returns these items, ready to be compared."""
+        """Return these items, ready to be compared."""
 
 
 def affinity(
     X: Any, hierarchy: Hierarchy, similarity: Similarity = "cosine", *, compiled: bool = True
 ) -> DenseAffinity | SparseAffinity | Affinity:
-    """Returns what computes a similarity between the items and the clusters of a hierarchy.
+    """Return what computes a similarity between the items and the clusters of a hierarchy.
 
     Args:
         X: Features ``[N, D]``, dense or sparse, or similarities ``[N, N]`` with ``"precomputed"``.
@@ -66,10 +66,11 @@ def affinity(
         FeatureError: For features that cannot be used; the message names rows.
         ParameterError: For an unknown similarity.
 
-    >>> tree = Hierarchy.from_children([[0, 1], [3, 2]], 3, singletons=True)
-    >>> close = affinity([[0.0, 1.0], [0.0, 2.0], [3.0, 0.0]], tree)
-    >>> close.batch(np.array([0])).expand(np.array([0]), np.array([4]))
-    array([1., 0.])
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [3, 2]], 3, singletons=True)
+        >>> close = affinity([[0.0, 1.0], [0.0, 2.0], [3.0, 0.0]], tree)
+        >>> close.batch(np.array([0])).expand(np.array([0]), np.array([4]))
+        array([1., 0.])
     """
     require_hierarchy(hierarchy)
     kind = as_similarity(similarity)
@@ -93,7 +94,7 @@ class PrecomputedAffinity:
         self.batch_items = max(16, min(1024, _TABLE_FLOATS // hierarchy.n_nodes))
 
     def batch(self, items: Ints) -> Batch:
-        """Returns these items with the sums of their rows over every cluster."""
+        """Return these items with the sums of their rows over every cluster."""
         return _PrecomputedBatch(self, items)
 
 
@@ -133,7 +134,7 @@ class CustomAffinity:
         self.similarity = similarity
 
     def batch(self, items: Ints) -> Batch:
-        """Returns these items."""
+        """Return these items."""
         return _CustomBatch(self, items)
 
 

@@ -18,7 +18,7 @@ _njit: Any = numba.njit
 
 
 def machine_code(**options: Any) -> Callable[[Function], Function]:
-    """Returns a decorator that compiles a function, without the GIL, and keeps the code on disk where that works."""
+    """Return a decorator that compiles a function, without the GIL, and keeps the code on disk where that works."""
 
     def decorate(function: Function) -> Function:
         try:
@@ -31,7 +31,7 @@ def machine_code(**options: Any) -> Callable[[Function], Function]:
 
 @machine_code()
 def measure_rows(features: Any, largest: Any, lengths: Any) -> None:
-    """Writes each row's largest absolute value (1 for zeros), and its length over that."""
+    """Write each row's largest absolute value (1 for zeros), and its length over that."""
     n_columns = features.shape[1]
     squares = np.empty(n_columns)
     for item in range(features.shape[0]):
@@ -67,7 +67,7 @@ def add_clusters(
     run: int,
     sums: Any,
 ) -> None:
-    """Adds to ``sums`` ``[K, D]`` the prepared rows of each inner node's items, children before parents."""
+    """Add to ``sums`` ``[K, D]`` the prepared rows of each inner node's items, children before parents."""
     n_items, n_columns = features.shape
     part = np.empty(n_columns)
     for place in range(len(order) - 1, -1, -1):

@@ -142,7 +142,7 @@ class DenseAffinity:
         return squares
 
     def rows(self, items: Ints) -> Floats:
-        """Returns the prepared float64 rows ``[m, D]`` of these items."""
+        """Return the prepared float64 rows ``[m, D]`` of these items."""
         table: Floats = self.features[items].astype(np.float64, order="C", copy=False)
         if isinstance(self.kind, Cosine):
             table /= self.largest[items, None]
@@ -152,7 +152,7 @@ class DenseAffinity:
         return table
 
     def batch(self, items: Ints) -> "DenseBatch":
-        """Returns these items with their prepared rows."""
+        """Return these items with their prepared rows."""
         return DenseBatch(self, items)
 
 
@@ -180,7 +180,7 @@ class DenseBatch:
             self._row_at[self.positions - self._first] = np.arange(len(items))
 
     def expand(self, rows: Ints, parents: Ints) -> Floats:
-        """Returns the similarities of item ``rows[j]`` of the batch to the children of ``parents[j]``, row by row."""
+        """Return the similarities of item ``rows[j]`` of the batch to the children of ``parents[j]``, row by row."""
         nodes, counts = children_of(self._tree, parents)
         large = self.multiplies(parents)
         if not large.any():
@@ -201,7 +201,7 @@ class DenseBatch:
         return values
 
     def _expand_few(self, rows: Ints, nodes: Ints, firsts: Ints, counts: Ints, at: Ints, values: Floats) -> None:
-        """Writes what `expand` returns for the j in ``at``: a small product for each, all of one width in a stack."""
+        """Write what `expand` returns for the j in ``at``: a small product for each, all of one width in a stack."""
         n_columns = self.rows.shape[1]
         for width in np.unique(counts[at]).tolist():
             chosen = at[counts[at] == width]
@@ -212,7 +212,7 @@ class DenseBatch:
                 values[where] = self._finish(multiply_each(vectors, self.rows[here]), here[:, None], nodes[where])
 
     def multiplies(self, parents: Ints) -> npt.NDArray[np.bool_]:
-        """Returns whether similarities to the children of these nodes are matrix products ``[len(parents)]``.
+        """Return whether similarities to the children of these nodes are matrix products ``[len(parents)]``.
 
         Whether it pays depends on how many of the items are here. The two ways differ in the last bit, though, so the
         tree decides: a value does not depend on which other items are asked about.
@@ -221,12 +221,12 @@ class DenseBatch:
         return large
 
     def table(self, nodes: Ints, rows: Ints) -> Floats:
-        """Returns the similarities ``[len(nodes), m]`` of these rows of the batch to the nodes: one matrix product."""
+        """Return the similarities ``[len(nodes), m]`` of these rows of the batch to the nodes: one matrix product."""
         dots = multiply(self.vectors(nodes), self.rows[rows], np.empty((len(nodes), len(rows))))
         return self._finish(dots, rows, nodes[:, None])
 
     def _finish(self, dots: Floats, rows: Ints, nodes: Ints) -> Floats:
-        """Returns the similarities that the products of rows with nodes' sums stand for; both broadcast to them."""
+        """Return the similarities that the products of rows with nodes' sums stand for; both broadcast to them."""
         return finish(
             self._parent.kind,
             dots,
@@ -239,13 +239,13 @@ class DenseBatch:
         )
 
     def _gaps_at(self, rows: Ints, nodes: Ints, at: tuple[Any, ...]) -> Floats:
-        """Returns row less centroid ``[j, D]`` at the places of an index into what both broadcast to."""
+        """Return row less centroid ``[j, D]`` at the places of an index into what both broadcast to."""
         rows, nodes = (values[at] for values in np.broadcast_arrays(rows, nodes))
         gaps: Floats = self.rows[rows] - self.vectors(nodes) / self._tree.sizes[nodes][:, None]
         return gaps
 
     def vectors(self, nodes: Ints) -> Floats:
-        """Returns the sums of the nodes' prepared rows ``[len(nodes), D]``."""
+        """Return the sums of the nodes' prepared rows ``[len(nodes), D]``."""
         n_items = self._tree.n_items
         # mode="clip" writes straight to the table, unbuffered. An item's number is negative here and takes the first
         # sum, until its own row replaces that below.
@@ -259,20 +259,20 @@ class DenseBatch:
         return table
 
     def _rows_of(self, items: Ints) -> Ints:
-        """Returns which row of the batch each item is, or -1."""
+        """Return which row of the batch each item is, or -1."""
         near = self._tree.starts[items] - self._first
         known = (near >= 0) & (near < len(self._row_at))
         return np.where(known, self._row_at[np.where(known, near, 0)], -1)
 
     def consecutive(self, rows: Ints) -> Floats:
-        """Returns the prepared rows at these ascending numbers, uncopied where they follow one another."""
+        """Return the prepared rows at these ascending numbers, uncopied where they follow one another."""
         low, high = int(rows[0]), int(rows[-1]) + 1
         return self.rows[low:high] if high - low == len(rows) else self.rows[rows]
 
     def similarities(
         self, products: Floats, rows: Ints, nodes: Ints, inside: bool, spread: Callable[[Any], Any]
     ) -> Floats:
-        """Returns the similarities that products of rows with nodes' sums stand for; uses up the products.
+        """Return the similarities that products of rows with nodes' sums stand for; uses up the products.
 
         Args:
             products: ``[..., m]``.
@@ -317,14 +317,14 @@ class DenseBatch:
 
 
 def _read_only(features: Features) -> Features:
-    """Returns a plain read-only view, so that one compiled version serves writable arrays and memory maps as well."""
+    """Return a plain read-only view, so that one compiled version serves writable arrays and memory maps as well."""
     view = np.asarray(features)[...]
     view.setflags(write=False)
     return view
 
 
 def _measured(rows: Features) -> tuple[Floats, Floats]:
-    """Returns each row's largest absolute value (1 for zeros), and its length over that."""
+    """Return each row's largest absolute value (1 for zeros), and its length over that."""
     # Scaled before squaring, so that rows of 1e-200 or 1e200 keep their directions.
     largest = np.abs(rows).max(axis=1).astype(np.float64)
     largest[largest == 0] = 1.0
@@ -340,7 +340,7 @@ def _measured(rows: Features) -> tuple[Floats, Floats]:
 
 
 def multiply(left: Floats, right: Floats, out: Floats) -> Floats:
-    """Writes ``left @ right.T`` to ``out``, each number with the same bits whatever the rows around it; returns it.
+    """Write ``left @ right.T`` to ``out``, each number with the same bits whatever the rows around it; returns it.
 
     How BLAS adds up depends on more than the numbers, and here none of it is left to chance. Tiles are too small for
     it to share among threads: with as many as the machine happens to have, it would add up in another order. So it does
@@ -372,7 +372,7 @@ def _multiply_tile(left: Floats, right: Floats, out: Floats, add: bool) -> None:
 
 
 def multiply_each(lefts: Floats, rights: Floats) -> Floats:
-    """Returns ``lefts[j] @ rights[j]``, ``[n, m]`` of ``[n, m, D]`` and ``[n, D]``, to the bits of `multiply`."""
+    """Return ``lefts[j] @ rights[j]``, ``[n, m]`` of ``[n, m, D]`` and ``[n, D]``, to the bits of `multiply`."""
     n, width, n_columns = lefts.shape
     out = np.zeros((n, width))
     twice = np.repeat(rights[:, None, :], 2, axis=1)
@@ -385,7 +385,7 @@ def multiply_each(lefts: Floats, rights: Floats) -> Floats:
 
 
 def _even_tiles(count: int, most: int) -> Iterator[slice]:
-    """Yields slices of that many rows, ``most`` at the most and each of an even number, then an odd last one alone."""
+    """Yield slices of that many rows, ``most`` at the most and each of an even number, then an odd last one alone."""
     even = count - count % 2
     for top in range(0, even, most):
         yield slice(top, min(top + most, even))
@@ -394,13 +394,13 @@ def _even_tiles(count: int, most: int) -> Iterator[slice]:
 
 
 def _in_columns(rows: Floats) -> Floats:
-    """Returns rows ``[..., m, D]`` that lie in columns; a single one, which BLAS would take for a vector, twice."""
+    """Return rows ``[..., m, D]`` that lie in columns; a single one, which BLAS would take for a vector, twice."""
     several = np.repeat(rows, 2, axis=-2) if rows.shape[-2] == 1 else rows
     return np.ascontiguousarray(several.swapaxes(-1, -2)).swapaxes(-1, -2)
 
 
 def _pair_dots(left: Floats, left_at: Ints, right: Floats, right_at: Ints, chosen: Ints, out: Floats) -> None:
-    """Writes ``<left[left_at[j]], right[right_at[j]]>`` to ``out[j]`` for the chosen j, through two small buffers."""
+    """Write ``<left[left_at[j]], right[right_at[j]]>`` to ``out[j]`` for the chosen j, through two small buffers."""
     step = min(PIECE_PAIRS, len(chosen))
     first = np.empty((step, left.shape[1]))
     second = np.empty_like(first)
@@ -424,7 +424,7 @@ def finish(
     difference: Callable[[tuple[Any, ...]], Floats],
     spread: Callable[[Any], Any] = np.asarray,
 ) -> Floats:
-    """Returns the similarities that dot products of items with clusters' sums stand for; ``dots`` is used up.
+    """Return the similarities that dot products of items with clusters' sums stand for; ``dots`` is used up.
 
     Args:
         kind: The similarity.
@@ -464,7 +464,7 @@ def finish(
 
 
 def _recompute(squares: Floats, near: npt.NDArray[np.bool_], difference: Callable[[tuple[Any, ...]], Floats]) -> None:
-    """Replaces squared distances that came out of a cancellation by sums of squared differences."""
+    """Replace squared distances that came out of a cancellation by sums of squared differences."""
     where = np.nonzero(near)
     for low in range(0, len(where[0]), PIECE_PAIRS):
         piece = tuple(axis[low : low + PIECE_PAIRS] for axis in where)

@@ -22,7 +22,8 @@ def warn_of_distances(matrix: Features, hierarchy: Hierarchy) -> None:
         matrix: ``[N, N]``; up to 64 items of it are looked at.
         hierarchy: The tree, whose branches below the root are compared.
 
-    >>> warn_of_distances(np.eye(3), Hierarchy.from_children([[0, 1], [3, 2]], 3))
+    Example:
+        >>> warn_of_distances(np.eye(3), Hierarchy.from_children([[0, 1], [3, 2]], 3))
     """
     items = np.unique(np.linspace(0, hierarchy.n_items - 1, _MOST_ITEMS).astype(np.int64))
     square = matrix[items][:, items]

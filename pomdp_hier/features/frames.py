@@ -26,7 +26,7 @@ def read_frame(
     tfidf: Mapping[str, Any] | None = None,
     memory: int | None = None,
 ) -> FeatureTable:
-    """The features in a data frame of pandas, Polars, or whatever else narwhals knows (extra ``frames``).
+    """Return the features in a data frame of pandas, Polars, or whatever else narwhals knows (extra ``frames``).
 
     By default every column is a number but that of the ids, and they make the matrix in their order; all float32 stays
     float32. The ids are ``id_column``, or else the first column called ``id``, ``item`` or ``item_id``, or else the
@@ -44,7 +44,7 @@ def read_frame(
     Raises:
         FeatureError: A column is missing, has a gap, or is of another kind than expected.
         ParameterError: More than one of ``columns``, ``text``, ``embedding`` is given.
-        MissingExtraError: narwhals or pyarrow is not installed, or scikit-learn for ``text``.
+        MissingExtraError: Narwhals or pyarrow is not installed, or scikit-learn for ``text``.
 
     Example:
         >>> import pandas as pd
@@ -78,7 +78,7 @@ def from_arrow(
     tfidf: Mapping[str, Any] | None = None,
     memory: int | None = None,
 ) -> FeatureTable:
-    """The features in a pyarrow table; what `read_frame` says of frames holds for it.
+    """Return the features in a pyarrow table; what `read_frame` says of frames holds for it.
 
     Raises:
         FeatureError: As `read_frame`.
@@ -102,7 +102,7 @@ def read_text_columns(
     text: str | Sequence[str],
     tfidf: Mapping[str, Any] | None = None,
 ) -> FeatureTable:
-    """The TF-IDF of columns of text in delimited text with a header; its other columns are not read.
+    """Return the TF-IDF of columns of text in delimited text with a header; its other columns are not read.
 
     Raises:
         FeatureError: The text is no table in UTF-8, or has no such column.
@@ -125,7 +125,7 @@ def read_text_columns(
 
 
 def _as_arrow(frame: Any, name: str) -> tuple[Any, tuple[Hashable, ...] | None]:
-    """The frame as a pyarrow table, and the ids in the index of a pandas frame, if it has any."""
+    """Return the frame as a pyarrow table, and the ids in the index of a pandas frame, if it has any."""
     try:
         import narwhals as nw
         import pyarrow as pa
@@ -165,7 +165,7 @@ def _column(table: Any, name: str, column: str) -> Any:
 
 
 def _joined(columns: Sequence[Sequence[Any]], name: str, names: Sequence[str]) -> list[str]:
-    """The texts of each row in one; a gap in one column is no word, a thing that is no text an error."""
+    """Return the texts of each row in one; a gap in one column is no word, a thing that is no text an error."""
     for column, cells in zip(names, columns, strict=True):
         wrong = next((row for row, cell in enumerate(cells) if cell is not None and not isinstance(cell, str)), None)
         if wrong is not None:
@@ -174,7 +174,7 @@ def _joined(columns: Sequence[Sequence[Any]], name: str, names: Sequence[str]) -
 
 
 def _embeddings(column: Any, name: str, label: str, limit: int) -> NDArray[np.floating[Any]]:
-    """A column of lists of numbers as a matrix; every list must be as long as the first."""
+    """Return a column of lists of numbers as a matrix; every list must be as long as the first."""
     import pyarrow.compute as pc
     import pyarrow.types as kinds
 

@@ -32,7 +32,7 @@ class IdMatch:
     doubled_items: tuple[Hashable, ...]
 
     def faults(self, *, surplus: bool = True) -> list[str]:
-        """What does not match, one phrase a kind; empty if every item has exactly one row.
+        """Return what does not match, one phrase a kind; empty if every item has exactly one row.
 
         Args:
             surplus: Whether feature rows without an item are a fault.
@@ -47,7 +47,7 @@ class IdMatch:
 
 
 def match_ids(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable]) -> IdMatch:
-    """The feature row of each item by its id, and every id that is missing, surplus or doubled.
+    """Return the feature row of each item by its id, and every id that is missing, surplus or doubled.
 
     Ids match when they are equal. When the rows' ids are all text, as they come out of a text file, items
     are matched by their ids' text, so that item ``7`` finds row ``"7"``.
@@ -79,7 +79,7 @@ def match_ids(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable]) -> IdMa
 def join_rows(
     row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], *, surplus: str = "error"
 ) -> NDArray[np.int64]:
-    """The feature row of each item: ``X[join_rows(row_ids, item_ids)]`` has one row an item, in item order.
+    """Return the feature row of each item: ``X[join_rows(row_ids, item_ids)]`` has one row an item, in item order.
 
     Args:
         row_ids: The id of each feature row.

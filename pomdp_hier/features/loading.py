@@ -31,7 +31,7 @@ def load_features(
     tfidf: Mapping[str, Any] | None = None,
     memory: int | None = None,
 ) -> FeatureTable:
-    """The features in a file: ``.npz`` (sparse or dense), ``.npy``, delimited text, or Parquet (extra ``frames``).
+    """Return features in a file: ``.npz`` (sparse or dense), ``.npy``, delimited text, or Parquet (extra ``frames``).
 
     A sparse ``.npz`` is one that ``scipy.sparse.save_npz`` wrote; it comes out as CSR. In a dense one the
     array is ``key``, or ``X``, or the only one. Delimited text (comma, tab or semicolon) has a header;
@@ -87,7 +87,7 @@ def load_features(
 
 
 def _opened(path: str | Path | IO[bytes]) -> IO[bytes]:
-    """The file as a seekable stream of bytes; standard input and open files are read to their end first."""
+    """Return the file as a seekable stream of bytes; standard input and open files are read to their end first."""
     if not isinstance(path, (str, Path)):
         return io.BytesIO(path.read())
     if str(path) == "-":
@@ -128,7 +128,7 @@ def _read_mixed(
     tfidf: Mapping[str, Any] | None,
     limit: int,
 ) -> FeatureTable:
-    """The TF-IDF of columns of text, or the vectors in one, out of Parquet or delimited text."""
+    """Return the TF-IDF of columns of text, or the vectors in one, out of Parquet or delimited text."""
     from pomdp_hier.features import frames
 
     start = stream.read(8)
@@ -151,7 +151,7 @@ _WRITERS = {
 
 
 def _checked(matrix: Any, name: str, limit: int) -> Any:
-    """The matrix, if it is one of real numbers; half precision and integers become float64."""
+    """Return the matrix, if it is one of real numbers; half precision and integers become float64."""
     if matrix.ndim != 2:
         remedy = "give one row an item; a single column is X.reshape(-1, 1)"
         raise FeatureError(f"{name}: expected a matrix, found an array of shape {matrix.shape}; {remedy}")

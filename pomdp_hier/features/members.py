@@ -25,10 +25,11 @@ Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 def ranges(starts: npt.ArrayLike, counts: npt.ArrayLike) -> Ints:
-    """Returns ``start, start + 1, ...`` for each start, ``count`` numbers each, one range after another.
+    """Return ``start, start + 1, ...`` for each start, ``count`` numbers each, one range after another.
 
-    >>> ranges([5, 0], [2, 3])
-    array([5, 6, 0, 1, 2])
+    Example:
+        >>> ranges([5, 0], [2, 3])
+        array([5, 6, 0, 1, 2])
     """
     starts, counts = np.asarray(starts, dtype=np.int64), np.asarray(counts, dtype=np.int64)
     ends = np.cumsum(counts)
@@ -38,10 +39,11 @@ def ranges(starts: npt.ArrayLike, counts: npt.ArrayLike) -> Ints:
 
 
 def pieces(work: Ints, most: int) -> Iterator[slice]:
-    """Yields slices of a list of jobs, each of about ``most`` work at the most, and of one job at the least.
+    """Yield slices of a list of jobs, each of about ``most`` work at the most, and of one job at the least.
 
-    >>> list(pieces(np.array([3, 3, 9, 1]), 6))
-    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
+    Example:
+        >>> list(pieces(np.array([3, 3, 9, 1]), 6))
+        [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
     """
     done, low = np.cumsum(work), 0
     while low < len(work):
@@ -51,7 +53,7 @@ def pieces(work: Ints, most: int) -> Iterator[slice]:
 
 
 def membership(hierarchy: Hierarchy, nodes: npt.NDArray[np.int64]) -> sp.csr_matrix:
-    """Returns the sparse 0/1 matrix ``[len(nodes), N]`` of which item lies in which of the nodes, items in leaf order.
+    """Return the sparse 0/1 matrix ``[len(nodes), N]`` of which item lies in which of the nodes, items in leaf order.
 
     Times a table of rows it gives the sums over the nodes; it holds as many ones as the nodes hold items.
     """
@@ -62,18 +64,18 @@ def membership(hierarchy: Hierarchy, nodes: npt.NDArray[np.int64]) -> sp.csr_mat
 
 
 def children_of(hierarchy: Hierarchy, parents: Ints) -> tuple[Ints, Ints]:
-    """Returns the children of each of the nodes, one list after another, and how many each has."""
+    """Return the children of each of the nodes, one list after another, and how many each has."""
     counts = child_counts(hierarchy, parents)
     return hierarchy.child_nodes[ranges(hierarchy.child_offsets[parents], counts)], counts
 
 
 def child_counts(hierarchy: Hierarchy, parents: Ints) -> Ints:
-    """Returns how many children each of the nodes has."""
+    """Return how many children each of the nodes has."""
     counts: Ints = hierarchy.child_offsets[parents + 1] - hierarchy.child_offsets[parents]
     return counts
 
 
 def contains(hierarchy: Hierarchy, nodes: Any, positions: Any) -> Any:
-    """Returns whether the items at these positions of the leaf order lie in the nodes, elementwise."""
+    """Return whether the items at these positions of the leaf order lie in the nodes, elementwise."""
     start = hierarchy.starts[nodes]
     return (positions >= start) & (positions < start + hierarchy.sizes[nodes])

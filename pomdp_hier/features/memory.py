@@ -17,10 +17,11 @@ _SHARE = 4
 
 
 def memory_allowed() -> int:
-    """Returns the bytes of memory that this process may use: the machine's, or less by a limit or a control group.
+    """Return the bytes of memory that this process may use: the machine's, or less by a limit or a control group.
 
-    >>> memory_allowed() > 0
-    True
+    Example:
+        >>> memory_allowed() > 0
+        True
     """
     limits = [sys.maxsize]
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
@@ -44,7 +45,7 @@ def memory_allowed() -> int:
 
 
 def room_for(shape: tuple[int, int], may_use_disk: bool) -> npt.NDArray[np.float64]:
-    """Returns zeros of this shape, in memory, or in an unnamed temporary file if they would take a quarter of it.
+    """Return zeros of this shape, in memory, or in an unnamed temporary file if they would take a quarter of it.
 
     Args:
         shape: Of the table, float64.
@@ -57,7 +58,7 @@ def room_for(shape: tuple[int, int], may_use_disk: bool) -> npt.NDArray[np.float
 
 
 def memory_available() -> int:
-    """The bytes that can be taken now without swapping: what the system has left, or the container's limit if less."""
+    """Return the bytes that can be taken now without swapping: what system or container has left."""
     limits = [limit for limit in (_system(), _control_group()) if limit is not None]
     return min(limits, default=_WHERE_UNKNOWN)
 
@@ -89,7 +90,7 @@ def _system() -> int | None:
 
 
 def _control_group() -> int | None:
-    """What is left of the limit of this process's control group (version 2), if it has one."""
+    """Return what is left of the limit of this process's control group (version 2), if it has one."""
     group = Path("/sys/fs/cgroup")
     try:
         limit = int((group / "memory.max").read_text(encoding="ascii"))

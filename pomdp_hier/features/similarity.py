@@ -36,8 +36,9 @@ class Cosine:
         leave_out: Whether the item itself is left out of its own clusters' means.
         own_singleton: The similarity of an item to the cluster that holds nothing else.
 
-    >>> Cosine().own_singleton
-    1.0
+    Example:
+        >>> Cosine().own_singleton
+        1.0
     """
 
     leave_out: bool = True
@@ -63,8 +64,9 @@ class InverseSquaredEuclidean:
     Raises:
         ParameterError: If epsilon is not positive, or the similarity to its own singleton no finite number.
 
-    >>> InverseSquaredEuclidean(mean=True)
-    InverseSquaredEuclidean(epsilon=0.0001, leave_out=False, mean=True, own_singleton=None)
+    Example:
+        >>> InverseSquaredEuclidean(mean=True)
+        InverseSquaredEuclidean(epsilon=0.0001, leave_out=False, mean=True, own_singleton=None)
     """
 
     epsilon: float = 1e-4
@@ -91,8 +93,9 @@ class NegativeEuclidean:
         mean: Whether the squared distance is divided by the number of columns before the root is taken.
         own_singleton: The similarity of an item to the cluster that holds nothing else; None for the formula's own, 0.
 
-    >>> NegativeEuclidean(leave_out=True).leave_out
-    True
+    Example:
+        >>> NegativeEuclidean(leave_out=True).leave_out
+        True
     """
 
     leave_out: bool = False
@@ -112,8 +115,9 @@ class Precomputed:
     Attributes:
         own_singleton: The similarity of an item to the cluster that holds nothing else.
 
-    >>> Precomputed()
-    Precomputed(own_singleton=1.0)
+    Example:
+        >>> Precomputed()
+        Precomputed(own_singleton=1.0)
     """
 
     own_singleton: float = 1.0
@@ -177,7 +181,7 @@ _ALIASES: dict[str, BuiltIn] = {
 
 
 def as_similarity(similarity: Similarity) -> BuiltIn | CustomSimilarity:
-    """Returns the similarity that a name stands for; a record or a callable is returned as it is.
+    """Return the similarity that a name stands for; a record or a callable is returned as it is.
 
     A callable takes the rows of the items asked about, ``[m, D]``, and a :class:`ClusterView`, and returns their ``m``
     similarities to that cluster.
@@ -185,8 +189,9 @@ def as_similarity(similarity: Similarity) -> BuiltIn | CustomSimilarity:
     Raises:
         ParameterError: For an unknown name, or something that is neither.
 
-    >>> as_similarity("cosine")
-    Cosine(leave_out=True, own_singleton=1.0)
+    Example:
+        >>> as_similarity("cosine")
+        Cosine(leave_out=True, own_singleton=1.0)
     """
     if isinstance(similarity, str) and similarity in _ALIASES:
         return _ALIASES[similarity]

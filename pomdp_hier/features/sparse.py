@@ -58,7 +58,7 @@ class SparseAffinity:
         self.features = sp.csr_matrix((values, features.indices, features.indptr), shape=features.shape)
 
     def batch(self, items: Ints) -> "_SparseBatch":
-        """Returns these items."""
+        """Return these items."""
         return _SparseBatch(self, items)
 
 
@@ -84,7 +84,7 @@ class _Join:
         self.entries = sp.csr_matrix((self.sums.data[order], nodes, bounds), shape=(len(self.keys), len(self.children)))
 
     def dots(self, features: Any, at: Ints) -> Any:
-        """Returns the sparse ``[m, children]`` dot products of rows with the children of ``parents[at]``."""
+        """Return the sparse ``[m, children]`` dot products of rows with the children of ``parents[at]``."""
         lengths = np.diff(features.indptr)
         keys = np.repeat(at * self.n_columns, lengths) + features.indices
         found = np.searchsorted(self.keys, keys)
@@ -114,7 +114,7 @@ class _SparseBatch:
         return join, np.searchsorted(join.parents, parents)
 
     def expand(self, rows: Ints, parents: Ints) -> Floats:
-        """Returns the similarities of item ``rows[j]`` of the batch to the children of ``parents[j]``, row by row."""
+        """Return the similarities of item ``rows[j]`` of the batch to the children of ``parents[j]``, row by row."""
         affinity, tree = self._parent, self._parent.hierarchy
         join, at = self._joined(parents)
         nodes, counts = children_of(tree, parents)

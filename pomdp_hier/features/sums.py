@@ -20,7 +20,7 @@ RUN = 4096
 def cluster_sums(
     hierarchy: Hierarchy, rows: Callable[[Ints], Floats], n_columns: int, out: Floats | None = None
 ) -> Floats:
-    """Returns the sum of the rows of each inner node's items, ``[K, D]``; row k belongs to node N + k.
+    """Return the sum of the rows of each inner node's items, ``[K, D]``; row k belongs to node N + k.
 
     Each row is read once; the sums of the leaf clusters are then added upward, so that the cost is O((N + K) D) for any
     shape of tree.
@@ -31,11 +31,12 @@ def cluster_sums(
         n_columns: D.
         out: Where to put the sums, such as a memory map; zeros ``[K, D]``.
 
-    >>> tree = Hierarchy.from_children([[0, 1], [3, 2]], 3)
-    >>> X = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 4.0]])
-    >>> cluster_sums(tree, lambda items: X[items], 2)
-    array([[3., 0.],
-           [3., 4.]])
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [3, 2]], 3)
+        >>> X = np.array([[1.0, 0.0], [2.0, 0.0], [0.0, 4.0]])
+        >>> cluster_sums(tree, lambda items: X[items], 2)
+        array([[3., 0.],
+               [3., 4.]])
     """
     n_items = hierarchy.n_items
     sums = np.zeros((hierarchy.n_nodes - n_items, n_columns)) if out is None else out

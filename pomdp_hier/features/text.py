@@ -22,7 +22,7 @@ def text_features(
     stop_words: Literal["english"] | Sequence[str] | None = None,
     name: str = "the texts",
 ) -> FeatureTable:
-    """The TF-IDF of each text, one CSR row of length 1 a text, ``[N, number of terms]``; the columns are the terms.
+    """Return TF-IDF of each text, one CSR row of length 1 a text, ``[N, number of terms]``; the columns are the terms.
 
     With ``tf`` the count of a term in a text, ``df`` the number of texts that have it, and N texts, an entry is
     ``tf * (1 + ln((1 + N) / (1 + df)))``, and each row is then divided by its length. Terms are words of two or more
@@ -40,7 +40,7 @@ def text_features(
     Raises:
         FeatureError: A text is missing, or no text has a term.
         ParameterError: An option is out of range.
-        MissingExtraError: scikit-learn is not installed.
+        MissingExtraError: Scikit-learn is not installed.
 
     Salton, Buckley (1988), Term-weighting approaches in automatic text retrieval.
 

@@ -19,19 +19,19 @@ _NAMED = 5
 
 
 def row_pieces(n_rows: int, row_bytes: int) -> list[tuple[int, int]]:
-    """Returns the bounds of consecutive row pieces of about 16 MiB, so that a memory map is never read whole."""
+    """Return the bounds of consecutive row pieces of about 16 MiB, so that a memory map is never read whole."""
     step = max(1, PIECE_BYTES // max(1, row_bytes))
     return [(low, min(low + step, n_rows)) for low in range(0, n_rows, step)]
 
 
 def named_rows(rows: npt.NDArray[np.intp]) -> str:
-    """Returns the first few row numbers as text, and how many more there are."""
+    """Return the first few row numbers as text, and how many more there are."""
     head = ", ".join(str(row) for row in rows[:_NAMED])
     return head if len(rows) <= _NAMED else f"{head} and {len(rows) - _NAMED} more"
 
 
 def check_features(X: Any, n_items: int) -> Features:
-    """Returns ``X`` as a float array or canonical CSR matrix of ``n_items`` rows; the caller's object is not changed.
+    """Return ``X`` as a float array or canonical CSR matrix of ``n_items`` rows; the caller's object is not changed.
 
     float32 and float64 are kept, integers, booleans and float16 become float64 (for arithmetic is done in float64), and
     a memory map stays one.
@@ -43,9 +43,10 @@ def check_features(X: Any, n_items: int) -> Features:
     Raises:
         FeatureError: For another number of rows, no column, something else than real numbers, NaN or infinity.
 
-    >>> check_features([[1, 2], [3, 4]], 2)
-    array([[1., 2.],
-           [3., 4.]])
+    Example:
+        >>> check_features([[1, 2], [3, 4]], 2)
+        array([[1., 2.],
+               [3., 4.]])
     """
     table = _as_csr(X) if sp.issparse(X) else _as_dense(X)
     rows, columns = table.shape
@@ -66,13 +67,14 @@ def check_features(X: Any, n_items: int) -> Features:
 
 
 def check_similarity_matrix(matrix: Any, n_items: int) -> Features:
-    """Returns a precomputed similarity matrix ``[N, N]``, checked; its diagonal is never read and may hold anything.
+    """Return a precomputed similarity matrix ``[N, N]``, checked; its diagonal is never read and may hold anything.
 
     Raises:
         FeatureError: For another shape, or a value off the diagonal that is not finite.
 
-    >>> check_similarity_matrix([[float("nan"), 0.5], [0.5, float("nan")]], 2).shape
-    (2, 2)
+    Example:
+        >>> check_similarity_matrix([[float("nan"), 0.5], [0.5, float("nan")]], 2).shape
+        (2, 2)
     """
     table = _as_csr(matrix) if sp.issparse(matrix) else _as_dense(matrix)
     if table.shape != (n_items, n_items):

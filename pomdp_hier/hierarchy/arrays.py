@@ -17,7 +17,7 @@ IntArray = NDArray[np.int64]
 
 
 def _jumps(parent: IntArray) -> Iterator[IntArray]:
-    """The ancestors 1, 2, 4, ... steps up; the sentinel ``n`` stands above every root.
+    """Yield the ancestors 1, 2, 4, ... steps up; the sentinel ``n`` stands above every root.
 
     Raises `HierarchyError` with no text when the jumps never end, which only a cycle can do.
     """
@@ -32,10 +32,11 @@ def _jumps(parent: IntArray) -> Iterator[IntArray]:
 
 
 def sum_to_root(parent: IntArray, values: IntArray) -> IntArray:
-    """The sum of ``values`` over the path from each node to its root, both included.
+    """Return the sum of ``values`` over the path from each node to its root, both included.
 
-    >>> sum_to_root(np.array([2, 2, -1]), np.array([1, 1, 1]))
-    array([2, 2, 1])
+    Example:
+        >>> sum_to_root(np.array([2, 2, -1]), np.array([1, 1, 1]))
+        array([2, 2, 1])
     """
     total = np.append(values, 0)
     for jump in _jumps(parent):
@@ -44,10 +45,11 @@ def sum_to_root(parent: IntArray, values: IntArray) -> IntArray:
 
 
 def sum_below(parent: IntArray, values: IntArray) -> IntArray:
-    """The sum of ``values`` over each node's subtree, the node included.
+    """Return the sum of ``values`` over each node's subtree, the node included.
 
-    >>> sum_below(np.array([2, 2, -1]), np.array([1, 1, 0]))
-    array([1, 1, 2])
+    Example:
+        >>> sum_below(np.array([2, 2, -1]), np.array([1, 1, 0]))
+        array([1, 1, 2])
     """
     total = np.append(values, 0).astype(np.float64)  # bincount adds in float64: exact below 2**53
     for jump in _jumps(parent):
@@ -57,10 +59,11 @@ def sum_below(parent: IntArray, values: IntArray) -> IntArray:
 
 
 def min_below(parent: IntArray, values: IntArray) -> IntArray:
-    """The least of ``values`` over each node's subtree, the node included.
+    """Return the least of ``values`` over each node's subtree, the node included.
 
-    >>> min_below(np.array([2, 2, -1]), np.array([4, 3, 9]))
-    array([4, 3, 3])
+    Example:
+        >>> min_below(np.array([2, 2, -1]), np.array([4, 3, 9]))
+        array([4, 3, 3])
     """
     least = np.append(values, np.iinfo(np.int64).max)
     for jump in _jumps(parent):
@@ -69,10 +72,11 @@ def min_below(parent: IntArray, values: IntArray) -> IntArray:
 
 
 def cycle_through(parent: IntArray) -> list[int]:
-    """The nodes of one cycle, each followed by its parent; empty if every node reaches a root.
+    """Return the nodes of one cycle, each followed by its parent; empty if every node reaches a root.
 
-    >>> cycle_through(np.array([1, 2, 1, -1]))
-    [1, 2]
+    Example:
+        >>> cycle_through(np.array([1, 2, 1, -1]))
+        [1, 2]
     """
     n = parent.size
     jump = np.append(np.where(parent < 0, n, parent), n)

@@ -20,7 +20,7 @@ class WrittenTree(FlatTree):
     """A `FlatTree` with its writers; what they write, the reader of that format reads back to an equal tree."""
 
     def to_children(self) -> list[list[int]]:
-        """The children lists that `from_children` reads: items and inner nodes below each inner node, in order."""
+        """Return children lists that `from_children` reads: items and inner nodes below each inner node, in order."""
         order = self._reading_order()
         below = order[np.argsort(self.parent[order], kind="stable")][1:]
         counts = np.bincount(self.parent[below], minlength=self.n_nodes)[self.n_items :]
@@ -29,12 +29,12 @@ class WrittenTree(FlatTree):
         return [flat[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
 
     def to_edges(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-        """The ``(parent, child)`` node numbers ``[n_nodes - 1, 2]``, parents before their children."""
+        """Return the ``(parent, child)`` node numbers ``[n_nodes - 1, 2]``, parents before their children."""
         below = self._reading_order()[1:]
         return np.column_stack((self.parent[below], below))
 
     def to_networkx(self) -> "nx.DiGraph[int]":
-        """A DiGraph on the node numbers, with ``label``, ``size`` and ``is_item`` at every node."""
+        """Return a DiGraph on the node numbers, with ``label``, ``size`` and ``is_item`` at every node."""
         graph: nx.DiGraph[int] = nx.DiGraph(n_items=self.n_items, singletons=self.singletons)
         for node, size in enumerate(self.sizes.tolist()):
             label = node if self.labels is None else self.labels[node]
@@ -59,9 +59,10 @@ class WrittenTree(FlatTree):
         Raises:
             ParameterError: If two items would have one name, or one none.
 
-        >>> from pomdp_hier.hierarchy import Hierarchy
-        >>> Hierarchy.from_children([[0, 1], [3, 2]], 3).to_newick()
-        '((0,1),2);'
+        Example:
+            >>> from pomdp_hier.hierarchy import Hierarchy
+            >>> Hierarchy.from_children([[0, 1], [3, 2]], 3).to_newick()
+            '((0,1),2);'
         """
         labels = self.labels if names is None else tuple(names)
         if labels is None:
@@ -84,7 +85,7 @@ class WrittenTree(FlatTree):
         names: Sequence[Hashable] | None = None,
         ascii_only: bool = False,
     ) -> str:
-        """A drawing of the tree, one line a cluster.
+        """Return a drawing of the tree, one line a cluster.
 
         Args:
             max_lines: Clusters drawn at most; the last line says how many are left out.
@@ -92,11 +93,12 @@ class WrittenTree(FlatTree):
             names: Names of the items ``[N]`` or of all nodes, instead of the labels.
             ascii_only: Without box-drawing characters.
 
-        >>> from pomdp_hier.hierarchy import Hierarchy
-        >>> print(Hierarchy.from_children([[0, 1], [3, 2]], 3, labels=["ant", "bee", "cat"]).to_text())
-        4 (3 items)
-        ├─ 3 (2 items): ant, bee
-        └─ cat
+        Example:
+            >>> from pomdp_hier.hierarchy import Hierarchy
+            >>> print(Hierarchy.from_children([[0, 1], [3, 2]], 3, labels=["ant", "bee", "cat"]).to_text())
+            4 (3 items)
+            ├─ 3 (2 items): ant, bee
+            └─ cat
         """
         if max_lines < 1 or max_items < 0:
             raise ParameterError(f"max_lines={max_lines}, max_items={max_items}: draw at least one line")

@@ -87,7 +87,7 @@ class FlatTree:
         singletons: bool,
         labels: Sequence[Hashable] | None,
     ) -> list[str]:
-        """Checks the parents, drops empty clusters and sets every field; returns what to warn of."""
+        """Check the parents, drops empty clusters and sets every field; returns what to warn of."""
         if isinstance(n_items, bool) or not isinstance(n_items, (int, np.integer)):
             raise ParameterError(f"n_items={shown(n_items)}, expected a positive integer")
         parents = _whole_numbers(parent, "parent").copy()
@@ -123,7 +123,7 @@ class FlatTree:
         singletons: bool,
         labels: tuple[Hashable, ...] | None,
     ) -> None:
-        """Sets every field from checked parents, sizes and sibling ranks."""
+        """Set every field from checked parents, sizes and sibling ranks."""
         n_nodes = parent.size
         has_parent = parent >= 0
         children = np.lexsort((rank, parent))[1:]  # the root, whose parent is -1, comes first
@@ -184,28 +184,31 @@ class FlatTree:
         return int(node)
 
     def children(self, node: int) -> IntArray:
-        """The cluster children of a node, in their order; empty for a leaf cluster.
+        """Return the cluster children of a node, in their order; empty for a leaf cluster.
 
-        >>> FlatTree([3, 3, 4, 4, -1], 3).children(4)
-        array([2, 3])
+        Example:
+            >>> FlatTree([3, 3, 4, 4, -1], 3).children(4)
+            array([2, 3])
         """
         node = self._node(node)
         return self.child_nodes[self.child_offsets[node] : self.child_offsets[node + 1]]
 
     def items(self, node: int) -> IntArray:
-        """The items below a node, ``[sizes[node]]``.
+        """Return the items below a node, ``[sizes[node]]``.
 
-        >>> FlatTree([3, 3, 4, 4, -1], 3).items(3)
-        array([0, 1])
+        Example:
+            >>> FlatTree([3, 3, 4, 4, -1], 3).items(3)
+            array([0, 1])
         """
         start = self.starts[self._node(node)]
         return self.item_order[start : start + self.sizes[node]]
 
     def path(self, item: int) -> IntArray:
-        """The clusters from the root down to the item's leaf cluster, both included.
+        """Return the clusters from the root down to the item's leaf cluster, both included.
 
-        >>> FlatTree([3, 3, 4, 4, -1], 3).path(1)
-        array([4, 3])
+        Example:
+            >>> FlatTree([3, 3, 4, 4, -1], 3).path(1)
+            array([4, 3])
         """
         if not _is_number(item) or not 0 <= item < self.n_items:
             raise ParameterError(_missing("item", item, self.n_items))
@@ -236,13 +239,14 @@ class FlatTree:
         return found
 
     def node(self, label: Hashable) -> int:
-        """The node that has this label (its own number if the source had no ids).
+        """Return the node that has this label (its own number if the source had no ids).
 
         Raises:
             HierarchyError: If no node has it, or several have.
 
-        >>> FlatTree([2, 2, -1], 2, labels=["ant", "bee", "all"]).node("bee")
-        1
+        Example:
+            >>> FlatTree([2, 2, -1], 2, labels=["ant", "bee", "all"]).node("bee")
+            1
         """
         nodes = self._nodes_of_label.get(label, [])
         if len(nodes) == 1:
@@ -252,7 +256,7 @@ class FlatTree:
         raise HierarchyError(f"no node has the label {shown(label)}; labels are such as {listed(self.item_labels[:3])}")
 
     def rows(self, ids: Sequence[Hashable]) -> IntArray:
-        """The row of ``ids`` that holds each item ``[N]``: ``X[hierarchy.rows(ids)]`` is in the hierarchy's order.
+        """Return row of ``ids`` that holds each item ``[N]``: ``X[hierarchy.rows(ids)]`` is in the hierarchy's order.
 
         Args:
             ids: The ids of the feature rows, in row order.
@@ -260,8 +264,9 @@ class FlatTree:
         Raises:
             HierarchyError: Lists the items without a row, the rows without an item, and the ids given twice.
 
-        >>> FlatTree([2, 2, -1], 2, labels=["ant", "bee", "all"]).rows(["bee", "ant"])
-        array([1, 0])
+        Example:
+            >>> FlatTree([2, 2, -1], 2, labels=["ant", "bee", "all"]).rows(["bee", "ant"])
+            array([1, 0])
         """
         row_of: dict[Hashable, int] = {}
         twice = [name for row, name in enumerate(ids) if row_of.setdefault(name, row) != row]
@@ -278,17 +283,18 @@ class FlatTree:
     # ---- the same tree, changed
 
     def with_singletons(self, singletons: bool) -> Self:
-        """The same tree, where each item of a pure item list is (not) a leaf cluster of its own."""
+        """Return the same tree, where each item of a pure item list is (not) a leaf cluster of its own."""
         return self._rebuilt(self.parent, self._reading_order(), self.labels, singletons)
 
     def permuted(self, items: ArrayLike) -> Self:
-        """The same shape with item ``items[i]`` where item ``i`` was; labels stay with their items.
+        """Return the same shape with item ``items[i]`` where item ``i`` was; labels stay with their items.
 
         Args:
             items: A permutation of ``0..N-1``.
 
-        >>> FlatTree([3, 3, 4, 4, -1], 3).permuted([2, 0, 1]).items(3)
-        array([2, 0])
+        Example:
+            >>> FlatTree([3, 3, 4, 4, -1], 3).permuted([2, 0, 1]).items(3)
+            array([2, 0])
         """
         perm = np.asarray(items)
         if perm.shape != (self.n_items,) or not np.array_equal(np.sort(perm), np.arange(self.n_items)):
@@ -308,10 +314,11 @@ class FlatTree:
         return new
 
     def collapse_unary(self) -> Self:
-        """The tree without its nodes whose only child is a cluster; that child takes the node's place.
+        """Return the tree without its nodes whose only child is a cluster; that child takes the node's place.
 
-        >>> FlatTree([2, 2, 3, 4, -1], 2).collapse_unary()
-        FlatTree(n_items=2, n_nodes=3, height=0, root=2, singletons=False)
+        Example:
+            >>> FlatTree([2, 2, 3, 4, -1], 2).collapse_unary()
+            FlatTree(n_items=2, n_nodes=3, height=0, root=2, singletons=False)
         """
         children = np.bincount(self.parent[self.parent >= 0], minlength=self.n_nodes)
         gone = (children == 1) & (np.diff(self.child_offsets) == 1)
@@ -404,12 +411,13 @@ class FlatTree:
 
 
 def require_hierarchy(hierarchy: object) -> None:
-    """Raises unless the value is a tree, as where a file's name or a linkage matrix is given instead of one.
+    """Raise unless the value is a tree, as where a file's name or a linkage matrix is given instead of one.
 
     Raises:
         HierarchyError: It is something else.
 
-    >>> require_hierarchy(FlatTree([2, 2, -1], 2))
+    Example:
+        >>> require_hierarchy(FlatTree([2, 2, -1], 2))
     """
     if not isinstance(hierarchy, FlatTree):
         raise HierarchyError(
@@ -428,7 +436,7 @@ def _missing(what: str, number: object, count: int) -> str:
 
 
 def _whole_numbers(values: ArrayLike, what: str) -> IntArray:
-    """The values as a row of integers, or an error that says which is none."""
+    """Return the values as a row of integers, or an error that says which is none."""
     numbers = np.asarray(values)
     if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
         raise HierarchyError(f"{what} is {shown(values)}, expected a list or array of node numbers")
@@ -454,7 +462,7 @@ def _checked_labels(labels: Sequence[Hashable] | None, n_items: int, n_nodes: in
 
 
 def _check_parents(parent: IntArray, n_items: int, labels: tuple[Hashable, ...] | None) -> None:
-    """Raises for what is not a rooted tree over the items; nodes are named as their source names them."""
+    """Raise for what is not a rooted tree over the items; nodes are named as their source names them."""
 
     def named(nodes: Sequence[int]) -> str:
         return listed(nodes if labels is None else [labels[node] for node in nodes])

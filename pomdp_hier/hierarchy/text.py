@@ -22,7 +22,7 @@ def draw_text(
     names: Sequence[Hashable] | None,
     ascii_only: bool,
 ) -> str:
-    """The drawing; where it stops, its last line says how many clusters it leaves out."""
+    """Return the drawing; where it stops, its last line says how many clusters it leaves out."""
     tee, corner, bar, blank, dots = _ASCII if ascii_only else _UNICODE
 
     def name(node: int) -> str:

@@ -43,11 +43,12 @@ class Hierarchy(WrittenTree):
     - ``on_multiple_parents``: ``"error"``, ``"first"`` (keep the first parent) or ``"duplicate"`` (a copy under each).
     - ``items_at_inner``: an item that has nodes below becomes a ``"leaf"`` of its own there, or is an ``"error"``.
 
-    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], n_items=4)
-    >>> tree
-    Hierarchy(n_items=4, n_nodes=7, height=1, root=6, singletons=False)
-    >>> tree.items(4), tree.path(3)
-    (array([0, 1]), array([6, 5]))
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], n_items=4)
+        >>> tree
+        Hierarchy(n_items=4, n_nodes=7, height=1, root=6, singletons=False)
+        >>> tree.items(4), tree.path(3)
+        (array([0, 1]), array([6, 5]))
     """
 
     @classmethod
@@ -85,7 +86,7 @@ class Hierarchy(WrittenTree):
         add_root: bool = False,
         on_multiple_parents: OnMultipleParents = "error",
     ) -> Self:
-        """The tree in which node ``n_items + k`` has the children ``children[k]``, in any order of ``k``.
+        """Return the tree in which node ``n_items + k`` has the children ``children[k]``, in any order of ``k``.
 
         Args:
             children: Lists of node numbers, or an integer array ``[K, 2]``.
@@ -96,8 +97,9 @@ class Hierarchy(WrittenTree):
         Raises:
             HierarchyError: For a node number that does not exist, a node listed twice, a cycle, several roots.
 
-        >>> Hierarchy.from_children([[0, 1], [3, 2]], 3).path(0)
-        array([4, 3])
+        Example:
+            >>> Hierarchy.from_children([[0, 1], [3, 2]], 3).path(0)
+            array([4, 3])
         """
         _check_n_items(n_items)
         plain = read_children(
@@ -107,7 +109,7 @@ class Hierarchy(WrittenTree):
 
     @classmethod
     def from_linkage(cls, Z: ArrayLike, *, singletons: bool = True, labels: Sequence[Hashable] | None = None) -> Self:
-        """The tree of a linkage matrix as SciPy, fastcluster and genieclust make them.
+        """Return the tree of a linkage matrix as SciPy, fastcluster and genieclust make them.
 
         Args:
             Z: ``[N - 1, 4]``: two node numbers, height, number of items; row ``k`` makes node ``N + k``. The heights
@@ -118,8 +120,9 @@ class Hierarchy(WrittenTree):
         Raises:
             ReaderError: For NaN, a node number that does not exist yet, a node merged twice, a wrong count.
 
-        >>> Hierarchy.from_linkage([[0, 1, 0.5, 2], [3, 2, 0.7, 3]]).children(4)
-        array([3, 2])
+        Example:
+            >>> Hierarchy.from_linkage([[0, 1, 0.5, 2], [3, 2, 0.7, 3]]).children(4)
+            array([3, 2])
         """
         return cls._from_plain(read_linkage(Z, labels=labels), singletons=singletons)
 
@@ -138,7 +141,7 @@ class Hierarchy(WrittenTree):
         on_multiple_parents: OnMultipleParents = "error",
         items_at_inner: ItemsAtInner = "leaf",
     ) -> Self:
-        """The tree of ``(parent, child)`` pairs between ids of any hashable kind.
+        """Return the tree of ``(parent, child)`` pairs between ids of any hashable kind.
 
         Args:
             edges: The pairs, or a table of them: a CSV file or text with a header, a data frame, a dictionary of
@@ -150,8 +153,9 @@ class Hierarchy(WrittenTree):
         Raises:
             HierarchyError: For a self-loop, several parents, a cycle, several roots, items that do not match.
 
-        >>> Hierarchy.from_edges([("r", "a"), ("r", "b")], items=["b", "a"]).item_labels
-        ('b', 'a')
+        Example:
+            >>> Hierarchy.from_edges([("r", "a"), ("r", "b")], items=["b", "a"]).item_labels
+            ('b', 'a')
         """
         _check_n_items(n_items)
         join = Join(n_items, items, items_at_inner, on_multiple_parents)
@@ -170,7 +174,7 @@ class Hierarchy(WrittenTree):
         on_multiple_parents: OnMultipleParents = "error",
         items_at_inner: ItemsAtInner = "leaf",
     ) -> Self:
-        """The tree of a networkx DiGraph whose edges run from parent to child.
+        """Return the tree of a networkx DiGraph whose edges run from parent to child.
 
         Args:
             graph: The graph; its node keys are the ids.
@@ -179,9 +183,10 @@ class Hierarchy(WrittenTree):
         Raises:
             HierarchyError: As `from_edges`; ReaderError for an undirected graph.
 
-        >>> import networkx as nx
-        >>> Hierarchy.from_networkx(nx.DiGraph([("r", "a"), ("r", "b")])).labels
-        ('a', 'b', 'r')
+        Example:
+            >>> import networkx as nx
+            >>> Hierarchy.from_networkx(nx.DiGraph([("r", "a"), ("r", "b")])).labels
+            ('a', 'b', 'r')
         """
         _check_n_items(n_items)
         plain = read_networkx(graph, Join(n_items, items, items_at_inner, on_multiple_parents))
@@ -200,7 +205,7 @@ class Hierarchy(WrittenTree):
         on_multiple_parents: OnMultipleParents = "error",
         items_at_inner: ItemsAtInner = "leaf",
     ) -> Self:
-        """The tree of a JSON file, text or parsed value.
+        """Return the tree of a JSON file, text or parsed value.
 
         A list of lists of integers is children lists if every id occurs at most once in it, else it is
         ``[parent, child]`` edges. An object says which: ``children`` or ``edges``, with ``n_items``, ``items``,
@@ -215,8 +220,9 @@ class Hierarchy(WrittenTree):
         Raises:
             ReaderError: With the position for text that is not JSON; HierarchyError as the form's own reader.
 
-        >>> Hierarchy.from_json('{"edges": [["r", "x"], ["r", "y"]], "items": ["y", "x"]}').item_labels
-        ('y', 'x')
+        Example:
+            >>> Hierarchy.from_json('{"edges": [["r", "x"], ["r", "y"]], "items": ["y", "x"]}').item_labels
+            ('y', 'x')
         """
         _check_n_items(n_items)
         plain, is_edges = read_json(
@@ -235,7 +241,7 @@ class Hierarchy(WrittenTree):
         labels: Sequence[Hashable] | None = None,
         add_root: bool = False,
     ) -> Self:
-        """The tree of a fitted scikit-learn AgglomerativeClustering or FeatureAgglomeration.
+        """Return the tree of a fitted scikit-learn AgglomerativeClustering or FeatureAgglomeration.
 
         Args:
             model: What has ``children_`` and ``n_leaves_``. A partial tree (``compute_full_tree=False``) has several
@@ -245,9 +251,10 @@ class Hierarchy(WrittenTree):
         Raises:
             HierarchyError: For several roots; ReaderError for a model that is not fitted.
 
-        >>> from types import SimpleNamespace
-        >>> Hierarchy.from_sklearn(SimpleNamespace(children_=[[0, 1], [2, 3]], n_leaves_=3)).root
-        4
+        Example:
+            >>> from types import SimpleNamespace
+            >>> Hierarchy.from_sklearn(SimpleNamespace(children_=[[0, 1], [2, 3]], n_leaves_=3)).root
+            4
         """
         plain = read_sklearn(model, labels=labels, add_root=add_root)
         return cls._from_plain(plain, singletons=singletons, add_root=add_root)
@@ -261,7 +268,7 @@ class Hierarchy(WrittenTree):
         singletons: bool | None = None,
         labels: Sequence[Hashable] | None = None,
     ) -> Self:
-        """The condensed or single-linkage tree of HDBSCAN; item ``i`` is row ``i`` of the data.
+        """Return the condensed or single-linkage tree of HDBSCAN; item ``i`` is row ``i`` of the data.
 
         Args:
             source: A fitted model of hdbscan, or one of its trees (as they are, as arrays or as data frames).
@@ -274,11 +281,12 @@ class Hierarchy(WrittenTree):
 
         The condensed tree: Campello, Moulavi, Sander (2013).
 
-        >>> rows = {"parent": [3, 3, 3], "child": [0, 1, 2], "lambda_val": [1.0, 1.0, 1.0]}
-        >>> import numpy as np
-        >>> condensed = np.rec.fromarrays(list(rows.values()), names=list(rows))
-        >>> Hierarchy.from_hdbscan(condensed).items(3)
-        array([0, 1, 2])
+        Example:
+            >>> rows = {"parent": [3, 3, 3], "child": [0, 1, 2], "lambda_val": [1.0, 1.0, 1.0]}
+            >>> import numpy as np
+            >>> condensed = np.rec.fromarrays(list(rows.values()), names=list(rows))
+            >>> Hierarchy.from_hdbscan(condensed).items(3)
+            array([0, 1, 2])
         """
         plain, is_linkage = read_hdbscan(source, tree)
         plain.labels = plain.labels if labels is None else labels
@@ -299,7 +307,7 @@ class Hierarchy(WrittenTree):
         on_multiple_parents: OnMultipleParents = "error",
         items_at_inner: ItemsAtInner = "leaf",
     ) -> Self:
-        """The tree of a parent table: one row a node, its id and its parent's id, no parent at the root.
+        """Return the tree of a parent table: one row a node, its id and its parent's id, no parent at the root.
 
         Args:
             source: A CSV file or text with a header, a data frame, a dictionary of columns or from ids to parents, or
@@ -311,8 +319,9 @@ class Hierarchy(WrittenTree):
         Raises:
             HierarchyError: For a parent without a row, a cycle, several roots or parents, items that do not match.
 
-        >>> Hierarchy.from_parents("id,parent\\nr,\\na,r\\nb,r\\n").labels
-        ('a', 'b', 'r')
+        Example:
+            >>> Hierarchy.from_parents("id,parent\\nr,\\na,r\\nb,r\\n").labels
+            ('a', 'b', 'r')
         """
         _check_n_items(n_items)
         join = Join(n_items, items, items_at_inner, on_multiple_parents)
@@ -340,7 +349,7 @@ class Hierarchy(WrittenTree):
         on_multiple_parents: OnMultipleParents = "error",
         items_at_inner: ItemsAtInner = "leaf",
     ) -> Self:
-        """The tree of category paths; a category is its whole path, and all hang under one root, labelled ``()``.
+        """Return tree of category paths; a category is its whole path, and all hang under one root, labelled ``()``.
 
         Args:
             source: A list of paths (text, or lists of segments), a dictionary from items to paths, a file or text of
@@ -363,8 +372,9 @@ class Hierarchy(WrittenTree):
             ReaderError: Names the row of an empty path, a blank level, a broken table.
             HierarchyError: For an item in two categories, items that do not match.
 
-        >>> Hierarchy.from_paths({"a": "Home > Kitchen", "b": "Home > Bath"}).item_labels
-        ('a', 'b')
+        Example:
+            >>> Hierarchy.from_paths({"a": "Home > Kitchen", "b": "Home > Bath"}).item_labels
+            ('a', 'b')
         """
         how = PathFormat(sep, escape, strip, blank_levels, comment, form, ends_in, item, path, levels, delimiter)
         plain = read_paths(source, Join(None, items, items_at_inner, on_multiple_parents), how)
@@ -380,7 +390,7 @@ class Hierarchy(WrittenTree):
         on_multiple_parents: OnMultipleParents = "error",
         items_at_inner: ItemsAtInner = "leaf",
     ) -> Self:
-        """The tree of Newick text; leaves are the items, in the order of the text or by number if named ``0..N-1``.
+        """Return tree of Newick text; leaves are the items, in the order of the text or by number if named ``0..N-1``.
 
         Args:
             source: A path, an open file, or the text. Lengths, support values and comments are checked and dropped.
@@ -393,8 +403,9 @@ class Hierarchy(WrittenTree):
 
         The format: Olsen (1990), Interpretation of the "Newick's 8:45" tree format standard.
 
-        >>> Hierarchy.from_newick("((A:1,'B b':2)0.9,C);").item_labels
-        ('A', 'B b', 'C')
+        Example:
+            >>> Hierarchy.from_newick("((A:1,'B b':2)0.9,C);").item_labels
+            ('A', 'B b', 'C')
         """
         plain = read_newick(source, Join(None, items, items_at_inner, on_multiple_parents))
         return cls._from_plain(plain, singletons=singletons, warn_one_child=True)
@@ -411,7 +422,7 @@ class Hierarchy(WrittenTree):
         on_multiple_parents: OnMultipleParents = "error",
         items_at_inner: ItemsAtInner = "leaf",
     ) -> Self:
-        """The tree below a node object of anytree, bigtree, treelib, ete, scikit-bio, DendroPy, or nested dictionaries.
+        """Return the tree below a node of anytree, bigtree, treelib, ete, scikit-bio, DendroPy, or nested dictionaries.
 
         A node is itself, whatever its name: two leaves may have one name (unless ``items`` has to tell them apart).
 
@@ -425,8 +436,9 @@ class Hierarchy(WrittenTree):
         Raises:
             HierarchyError: For a cycle, a node below two parents, items that do not match.
 
-        >>> Hierarchy.from_nodes({"name": "r", "children": [{"name": "a"}, {"name": "b"}]}).labels
-        ('a', 'b', 'r')
+        Example:
+            >>> Hierarchy.from_nodes({"name": "r", "children": [{"name": "a"}, {"name": "b"}]}).labels
+            ('a', 'b', 'r')
         """
         join = Join(None, items, items_at_inner, on_multiple_parents)
         plain = read_nodes(root, join, children=children, name=name)
@@ -436,7 +448,7 @@ class Hierarchy(WrittenTree):
     def from_bertopic(
         cls, hierarchical_topics: Any, topics: Sequence[int] | None = None, *, singletons: bool = False
     ) -> Self:
-        """The tree of what BERTopic's ``hierarchical_topics(docs)`` returns.
+        """Return the tree of what BERTopic's ``hierarchical_topics(docs)`` returns.
 
         Args:
             hierarchical_topics: The table with ``Parent_ID``, ``Child_Left_ID``, ``Child_Right_ID``.
@@ -449,15 +461,16 @@ class Hierarchy(WrittenTree):
 
         The table: Grootendorst (2022), BERTopic.
 
-        >>> rows = [{"Parent_ID": "2", "Child_Left_ID": "0", "Child_Right_ID": "1"}]
-        >>> Hierarchy.from_bertopic(rows).n_items
-        2
+        Example:
+            >>> rows = [{"Parent_ID": "2", "Child_Left_ID": "0", "Child_Right_ID": "1"}]
+            >>> Hierarchy.from_bertopic(rows).n_items
+            2
         """
         return cls._from_plain(read_bertopic(hierarchical_topics, topics), singletons=singletons)
 
 
 def _check_n_items(n_items: object) -> None:
-    """Raises unless ``n_items`` is ``None`` or a positive integer."""
+    """Raise unless ``n_items`` is ``None`` or a positive integer."""
     if n_items is None:
         return
     if isinstance(n_items, bool) or not isinstance(n_items, (int, np.integer)) or n_items < 1:

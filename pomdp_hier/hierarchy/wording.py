@@ -19,10 +19,11 @@ class _Short(reprlib.Repr):
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """The value as an error text shows it: its repr, the middle left out if it is long.
+    """Return the value as an error text shows it: its repr, the middle left out if it is long.
 
-    >>> shown("a" * 100, limit=14), shown([[[[[[]]]]]])
-    ("'aaaa...aaaaa'", '[[[[...]]]]')
+    Example:
+        >>> shown("a" * 100, limit=14), shown([[[[[[]]]]]])
+        ("'aaaa...aaaaa'", '[[[[...]]]]')
     """
     short = _Short()
     short.maxlevel, short.maxtuple, short.maxlist, short.maxdict = 4, 6, 6, 4
@@ -32,10 +33,11 @@ def shown(value: object, limit: int = 60) -> str:
 
 
 def listed(values: Sequence[object] | Iterable[object], count: int | None = None, limit: int = 5) -> str:
-    """The first few values, and how many there are if that is more.
+    """Return the first few values, and how many there are if that is more.
 
-    >>> listed(["a", "b"]), listed(range(9), 9, limit=2)
-    ("'a', 'b'", '0, 1, ... (9 in all)')
+    Example:
+        >>> listed(["a", "b"]), listed(range(9), 9, limit=2)
+        ("'a', 'b'", '0, 1, ... (9 in all)')
     """
     if count is None:
         values = list(values)
@@ -45,16 +47,17 @@ def listed(values: Sequence[object] | Iterable[object], count: int | None = None
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """The count with its noun: ``1 node``, ``3 nodes``.
+    """Return the count with its noun: ``1 node``, ``3 nodes``.
 
-    >>> counted(1, "node"), counted(3000, "category", "categories")
-    ('1 node', '3,000 categories')
+    Example:
+        >>> counted(1, "node"), counted(3000, "category", "categories")
+        ('1 node', '3,000 categories')
     """
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def warn_user(notes: Iterable[str]) -> None:
-    """Gives the notes, if any, as one `HierarchyWarning` at the line of the caller's own code, outside the package."""
+    """Give the notes, if any, as one `HierarchyWarning` at the line of the caller's own code, outside the package."""
     text = "; ".join(notes)
     if not text:
         return

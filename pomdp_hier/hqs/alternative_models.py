@@ -39,7 +39,7 @@ BACK = Back()
 
 
 def _own_child(environment: POMDP, node: Any) -> Any:
-    """The child that really holds the item if the node does, ``None`` at a leaf cluster."""
+    """Return the child that really holds the item if the node does, ``None`` at a leaf cluster."""
     state = SearchState(node, 1)
     if DESCEND not in environment.actions(Belief.certain(state)):
         return None
@@ -47,13 +47,13 @@ def _own_child(environment: POMDP, node: Any) -> Any:
 
 
 def choosing_search(problem: POMDP, environment: POMDP) -> tuple[POMDP, POMDP]:
-    """The agent's model and the environment of a searcher that picks the child it steps into.
+    """Return the agent's model and the environment of a searcher that picks the child it steps into.
 
     Instead of `Descend`, which steps to a child with the probability of its guidance, there is `Enter` for each child.
     The agent believes that the item is in the child with probability ``eta(c, c')``: ``b' = eta b``.
 
     Args:
-        problem, environment: the two models of an item's search.
+        problem, environment: The two models of an item's search.
 
     Example:
         >>> from pomdp_hier.hqs.paper.examples import load_amazon12
@@ -112,7 +112,7 @@ class GreedyChild:
     """
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """The decision under the belief, in a problem of `choosing_search`."""
+        """Return the decision under the belief, in a problem of `choosing_search`."""
         belief = problem.initial_belief if belief is None else as_belief(belief)
         node = node_of(belief)
         here = Belief.certain(SearchState(node, 1))
@@ -134,9 +134,9 @@ class TrailState(State):
     """Where a searcher that can turn back stands, and how far along its way the item was still below it.
 
     Attributes:
-        node: the node where it stands; ``None`` once it has searched.
-        holder: the deepest node on the way from the root that holds the item.
-        backs: how often it may still turn back.
+        node: The node where it stands; ``None`` once it has searched.
+        holder: The deepest node on the way from the root that holds the item.
+        backs: How often it may still turn back.
     """
 
     node: Any
@@ -148,18 +148,18 @@ class TrailState(State):
 def backtracking_search(
     problem: POMDP, environment: POMDP, *, backs: int = 1, price: Number = 0.01
 ) -> tuple[POMDP, POMDP]:
-    """The agent's model and the environment of a searcher that can step back to the parent and try again.
+    """Return the agent's model and the environment of a searcher that can step back to the parent and try again.
 
     A step down goes to a child with the probability of its guidance, as ever; whoever lands in an unlikely child may
     take it back, for a price. What the searcher cannot see is how far down its way still holds the item.
 
     Args:
-        problem, environment: the two models of an item's search.
-        backs: how many steps back are allowed in all.
-        price: what each costs, in rewards.
+        problem, environment: The two models of an item's search.
+        backs: How many steps back are allowed in all.
+        price: What each costs, in rewards.
 
     Raises:
-        ParameterError: the number or the price is negative.
+        ParameterError: The number or the price is negative.
 
     Example:
         >>> from pomdp_hier.hqs.paper.examples import load_amazon12
@@ -238,7 +238,7 @@ def backtracking_search(
 
 
 def _parents(problem: POMDP) -> dict[Any, Any]:
-    """The parent of every node that can be reached."""
+    """Return the parent of every node that can be reached."""
     parent: dict[Any, Any] = {}
     waiting = [node_of(problem.initial_belief)]
     while waiting:

@@ -14,7 +14,9 @@ __all__ = ["ClosedFormUpdater"]
 
 
 class ClosedFormUpdater:
-    """The belief update that holds for the agent's model of the hierarchy search::
+    """The belief update that holds for the agent's model of the hierarchy search.
+
+    It is::
 
         b'(<c',1>) = eta(c, c') b(<c,1>)        Pr(o = c' | b, descend) = eta(c, c')
 
@@ -22,10 +24,10 @@ class ClosedFormUpdater:
     without a sum. Where eta is exactly 0 the observation is impossible; this updater still answers, with belief 0.
 
     Args:
-        problem: the agent's problem, from `search_problem` and its like.
+        problem: The agent's problem, from `search_problem` and its like.
 
     Raises:
-        ModelError: the problem is another.
+        ModelError: The problem is another.
 
     Example:
         >>> from fractions import Fraction
@@ -34,7 +36,8 @@ class ClosedFormUpdater:
         >>> ClosedFormUpdater(problem).update(problem.initial_belief, Descend(), Node("c1"))[SearchState("c1", 1)]
         Fraction(3, 4)
 
-    Source: Huang, Piao, Moreno and Hurley, section 3, belief update.
+    References:
+        Huang, Piao, Moreno and Hurley, section 3, belief update.
     """
 
     def __init__(self, problem: POMDP) -> None:
@@ -46,10 +49,10 @@ class ClosedFormUpdater:
         self.eta: Mapping[Any, Mapping[Any, Number]] = problem.transition.eta
 
     def update(self, belief: Belief, action: Any, observation: Any) -> Belief:
-        """The posterior after the action and the observation.
+        """Return the posterior after the action and the observation.
 
         Raises:
-            ImpossibleObservationError: the node seen is no child, or what the search tells contradicts the belief.
+            ImpossibleObservationError: The node seen is no child, or what the search tells contradicts the belief.
         """
         node, b = self._place(belief, action)
         if action == Descend():
@@ -70,7 +73,7 @@ class ClosedFormUpdater:
         return {Found(): b, NotFound(): 1 - b}.get(observation, 0)
 
     def predict(self, belief: Belief, action: Any) -> Belief:
-        """The belief after the action and before the observation."""
+        """Return the belief after the action and before the observation."""
         node, b = self._place(belief, action)
         if action != Descend():
             return Belief({SearchState(END, 1): b, SearchState(END, 0): 1 - b})
@@ -93,7 +96,7 @@ class ClosedFormUpdater:
                 yield observation, probability, Belief.certain(SearchState(END, g))
 
     def _place(self, belief: Belief, action: Any) -> tuple[Hashable, Number]:
-        """The node where the bot is, and ``b(<c,1>)``, if the action is one of a search."""
+        """Return the node where the bot is, and ``b(<c,1>)``, if the action is one of a search."""
         if action not in (Search(), Descend()):
             raise ModelError(f"action: {brief(action)} is not one of the search's actions, Search() and Descend()")
         belief = as_belief(belief)

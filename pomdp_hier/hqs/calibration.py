@@ -63,7 +63,7 @@ class Calibration:
         return any(tree.at_bound for tree in self.trees.values())
 
     def summary(self) -> str:
-        """Returns the temperature in words, and where it came from."""
+        """Return the temperature in words, and where it came from."""
         lines = [f"delta {self.delta:.6g}, calibrated: the mean over {len(self.trees)} tree(s)"]
         for name, tree in self.trees.items():
             note = f", at the {tree.at_bound} bound: no maximum within {self.bounds}" if tree.at_bound else ""
@@ -82,7 +82,7 @@ def calibrate_delta(
     max_entries: int = _ENTRIES,
     random_state: int = 0,
 ) -> Calibration:
-    """Returns the temperature that maximises the sum of ``log eta`` of the right children over all true paths.
+    """Return the temperature that maximises the sum of ``log eta`` of the right children over all true paths.
 
     With ``s`` the similarities at a node and ``s*`` that to the right child, each step adds
     ``s*/delta_t - log sum exp(s/delta_t)``, which is concave in 1/delta, so that there is one maximum, found where the
@@ -128,13 +128,14 @@ def calibrate_delta(
 def resolve_delta(
     X: Any, hierarchy: Hierarchy | Mapping[str, Hierarchy], settings: Mapping[str, Any]
 ) -> tuple[dict[str, Any], Calibration | None]:
-    """Returns the settings with ``delta="calibrated"`` replaced by the temperature, and where it came from.
+    """Return the settings with ``delta="calibrated"`` replaced by the temperature, and where it came from.
 
     Settings with a number as their delta are returned as they are, with None. A temperature at a bound gives a
     `DataWarning`.
 
-    >>> resolve_delta([[1.0]], Hierarchy.from_children([], 1), {"delta": 0.02})
-    ({'delta': 0.02}, None)
+    Example:
+        >>> resolve_delta([[1.0]], Hierarchy.from_children([], 1), {"delta": 0.02})
+        ({'delta': 0.02}, None)
     """
     if not isinstance(settings.get("delta"), str):
         return dict(settings), None
@@ -155,7 +156,7 @@ def resolve_delta(
 
 
 def as_trees(hierarchy: Hierarchy | Mapping[str, Hierarchy]) -> dict[str, Hierarchy]:
-    """Returns trees by name; a single one is called "tree".
+    """Return trees by name; a single one is called "tree".
 
     Raises:
         ParameterError: If there is none, or they are not over equally many items.
@@ -189,7 +190,7 @@ class _Likelihood:
         self.firsts = np.cumsum(self.counts) - self.counts
 
     def maximum(self, low: float, high: float) -> TreeCalibration:
-        """The maximum between the bounds; where all temperatures are alike, the upper bound."""
+        """Return the maximum between the bounds; where all temperatures are alike, the upper bound."""
         if not len(self.counts):
             return TreeCalibration(high, "upper", float("nan"), 0, self.n_items)
         # In log delta; the slope in 1/delta is positive where the guidance should be surer, that is delta smaller.
@@ -205,7 +206,7 @@ class _Likelihood:
         return TreeCalibration(delta, at_bound, float(logs.mean()), len(self.counts), self.n_items)
 
     def _slope(self, log_delta: float) -> float:
-        """The derivative of the log likelihood by 1/delta: right less expected similarity, summed over the steps."""
+        """Return derivative of the log likelihood by 1/delta: right less expected similarity, summed over the steps."""
         _, weights = self._weights(np.exp(log_delta))
         total = np.add.reduceat(weights, self.firsts)
         weights *= self.gaps

@@ -37,12 +37,12 @@ class Checkpoint:
     """The finished rows of a run, by item.
 
     Args:
-        path: where the file is or will be.
-        key: what the run is made of, as `fingerprint` gives it.
+        path: Where the file is or will be.
+        key: What the run is made of, as `fingerprint` gives it.
 
     Raises:
-        CheckpointError: the file belongs to another run, is damaged, or is in use.
-        OSError: it cannot be read or written.
+        CheckpointError: The file belongs to another run, is damaged, or is in use.
+        OSError: It cannot be read or written.
 
     Example:
         >>> import tempfile
@@ -63,7 +63,7 @@ class Checkpoint:
     @classmethod
     @contextmanager
     def open(cls, path: str | os.PathLike[str], key: str) -> Iterator["Checkpoint"]:
-        """The checkpoint at the path, new or resumed, locked against other processes until the block ends."""
+        """Yield the checkpoint at the path, new or resumed, locked against other processes until the block ends."""
         target = Path(path)
         with open(target, "a+b", buffering=0) as file:
             _lock(file, target)
@@ -77,10 +77,10 @@ class Checkpoint:
             yield cls(target, file, rows)
 
     def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Writes finished rows, each with its ``"item"``, through to the disk.
+        """Write finished rows, each with its ``"item"``, through to the disk.
 
         Raises:
-            OSError: the disk is full; what was written before is kept, and the run can be resumed.
+            OSError: The disk is full; what was written before is kept, and the run can be resumed.
         """
         finished = [dict(row) for row in rows]
         _write(self._file, b"".join(map(_line, finished)))
@@ -120,7 +120,7 @@ def _write(file: BinaryIO, content: bytes) -> None:
 
 
 def _record(line: bytes) -> dict[str, Any] | None:
-    """The line's record, ``None`` if it is not whole."""
+    """Return the line's record, ``None`` if it is not whole."""
     checksum, _, body = line.rstrip(b"\n").partition(b" ")
     if not line.endswith(b"\n") or checksum != b"%08x" % zlib.crc32(body):
         return None
@@ -129,7 +129,7 @@ def _record(line: bytes) -> dict[str, Any] | None:
 
 
 def _parse(content: bytes, key: str, path: Path) -> tuple[dict[int, dict[str, Any]], int]:
-    """The rows by item, and how many bytes of the file are whole lines."""
+    """Return the rows by item, and how many bytes of the file are whole lines."""
     lines = content.splitlines(keepends=True)
     rows: dict[int, dict[str, Any]] = {}
     good = 0
@@ -158,7 +158,7 @@ def _parse(content: bytes, key: str, path: Path) -> tuple[dict[int, dict[str, An
 
 
 def fingerprint(**parts: Any) -> str:
-    """A hexadecimal key of data and settings: equal where all parts are, in any process.
+    """Return a hexadecimal key of data and settings: equal where all parts are, in any process.
 
     Example:
         >>> fingerprint(X=np.zeros(3), delta=0.1) == fingerprint(delta=0.1, X=np.zeros(3))
@@ -173,7 +173,7 @@ def fingerprint(**parts: Any) -> str:
 
 
 def describe(value: Any) -> str:
-    """A text that tells values of settings apart and is the same in every process: no addresses, arrays by checksum.
+    """Return text that tells settings apart and is the same in every process: no addresses, arrays by checksum.
 
     An object is described by its state and by the code of its class, a function by its code; both with what they take
     from around them.
@@ -196,7 +196,7 @@ class _Describer:
         self._within: list[Any] = []
 
     def text(self, value: Any, depth: int = 0) -> str:
-        """What `describe` returns."""
+        """Return what `describe` returns."""
         if value is None or isinstance(value, (str, bytes, bool, int, float, complex, np.generic)):
             return f"{type(value).__name__}:{value!r}"
         if isinstance(value, np.ndarray):
@@ -251,7 +251,7 @@ class _Describer:
         return name + self._inside(inside, depth)
 
     def _class(self, kind: type, depth: int) -> str:
-        """The class's name, and, if it is a user's, its attributes and those of the classes it comes from."""
+        """Return the class's name, and, if it is a user's, its attributes and those of the classes it comes from."""
         name = f"{kind.__module__}.{kind.__qualname__}"
         if kind in self._seen or not _tells(kind):
             return name
@@ -283,20 +283,20 @@ def _content(cell: types.CellType) -> Any:
 
 
 def _names(code: types.CodeType) -> set[str]:
-    """The global names that a function's code uses, and those of the functions written inside of it."""
+    """Return the global names that a function's code uses, and those of the functions written inside of it."""
     inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
     return set(code.co_names).union(*map(_names, inner))
 
 
 def _assigned(code: types.CodeType) -> set[str]:
-    """The attributes and globals that a function's code assigns: what a run counts or remembers, and no setting."""
+    """Return attributes and globals that a function's code assigns: what a run counts or remembers, and no setting."""
     stores = {step.argval for step in dis.get_instructions(code) if step.opname in ("STORE_ATTR", "STORE_GLOBAL")}
     inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
     return stores.union(*map(_assigned, inner))
 
 
 def _bare(attribute: Any) -> Any:
-    """The function behind a class's attribute."""
+    """Return the function behind a class's attribute."""
     if isinstance(attribute, (staticmethod, classmethod)):
         return attribute.__func__
     if isinstance(attribute, cached_property):

@@ -41,11 +41,11 @@ class SearchValue:
     """What a policy is worth in the search for one item.
 
     Attributes:
-        value: its exact value in the environment.
-        stop_node: where the search ends while the item is at hand; the most probable node of several.
-        path_probability: the probability that the search ends with the item at hand.
-        reward: the mean reward of such an end.
-        evaluation: the exact evaluation, with every belief that was decided at.
+        value: Its exact value in the environment.
+        stop_node: Where the search ends while the item is at hand; the most probable node of several.
+        path_probability: The probability that the search ends with the item at hand.
+        reward: The mean reward of such an end.
+        evaluation: The exact evaluation, with every belief that was decided at.
     """
 
     value: Number
@@ -58,14 +58,14 @@ class SearchValue:
 def search_value(
     policy: Any, problem: POMDP, environment: POMDP, *, updater: Any = None, follow_lost: bool = False
 ) -> SearchValue:
-    """The exact value of a policy in the search for one item, and where it stops.
+    """Return the exact value of a policy in the search for one item, and where it stops.
 
     Args:
-        policy: a `Policy` or a plain function of the belief.
-        problem: the agent's model of the search.
-        environment: what really happens.
-        updater: how the agent updates its belief; Bayes' rule by default.
-        follow_lost: follow the searcher beyond the step that left the item behind. Nothing but the -1 at the end can
+        policy: A `Policy` or a plain function of the belief.
+        problem: The agent's model of the search.
+        environment: What really happens.
+        updater: How the agent updates its belief; Bayes' rule by default.
+        follow_lost: Follow the searcher beyond the step that left the item behind. Nothing but the -1 at the end can
             come then, so that the value is the same; left out, only the item's own path is walked.
 
     Example:
@@ -97,7 +97,7 @@ def search_value(
 
 
 def _ends_when_lost(environment: POMDP) -> POMDP:
-    """The same environment, in which a step that leaves the item behind ends the run with the -1 that is to come."""
+    """Return same environment, in which a step that leaves the item behind ends the run with the -1 that is to come."""
     lost = SearchState(END, 0)
 
     def move(state: Any, action: Any) -> dict[Any, Number]:
@@ -146,7 +146,7 @@ def evaluate_generic(
     progress: bool = False,
     items: Sequence[int] | npt.NDArray[np.int64] | None = None,
 ) -> HQSResult:
-    """The Hierarchy Quality for Search by planning in the POMDP of each item.
+    """Return the Hierarchy Quality for Search by planning in the POMDP of each item.
 
     A policy with ``seeded`` is given a seed an item, any other is copied for each: the result does not depend on the
     number of workers or on the order in which they finish.
@@ -155,19 +155,19 @@ def evaluate_generic(
     clusters of several sizes, a step can lose less than that; the engine tells such a loss from a tie, and stops.
 
     Args:
-        X, hierarchy, similarity, delta, nu, tie, reward, enter_own_singleton: as for `pomdp_hier.hqs.score.evaluate`.
-        policy: any name or rule of the engine, a `Policy`, or a function of the belief.
-        updater: makes the agent's updater from its problem, such as the class `TabularUpdater`; Bayes by default.
-        seed: where the items' seeds come from.
-        n_jobs: how many processes, -1 for one a CPU; more than one needs joblib, and runs on the back end that
+        X, hierarchy, similarity, delta, nu, tie, reward, enter_own_singleton: As for `pomdp_hier.hqs.score.evaluate`.
+        policy: Any name or rule of the engine, a `Policy`, or a function of the belief.
+        updater: Makes the agent's updater from its problem, such as the class `TabularUpdater`; Bayes by default.
+        seed: Where the items' seeds come from.
+        n_jobs: How many processes, -1 for one a CPU; more than one needs joblib, and runs on the back end that
             ``joblib.parallel_config`` names.
-        checkpoint: a file that finished items are appended to, and taken from when the run is started again.
-        progress: whether to show a progress bar on stderr.
-        items: the items to score, in the order of the result; None for all.
+        checkpoint: A file that finished items are appended to, and taken from when the run is started again.
+        progress: Whether to show a progress bar on stderr.
+        items: The items to score, in the order of the result; None for all.
 
     Raises:
-        CheckpointError: the checkpoint belongs to other data or settings, or is damaged.
-        MissingExtraError: more than one process without joblib.
+        CheckpointError: The checkpoint belongs to other data or settings, or is damaged.
+        MissingExtraError: More than one process without joblib.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -219,7 +219,7 @@ class _Job:
     seed: int
 
     def key(self) -> str:
-        """The fingerprint of everything that the result depends on."""
+        """Return the fingerprint of everything that the result depends on."""
         draws = hasattr(self.policy, "seeded")
         return fingerprint(
             version=__version__,
@@ -234,11 +234,11 @@ class _Job:
         )
 
     def prepared(self) -> Affinity:
-        """What knows the similarities; features are checked here, with their warnings."""
+        """Return what knows the similarities; features are checked here, with their warnings."""
         return affinity(self.X, self.hierarchy, self.model["similarity"])
 
     def rows(self, items: Sequence[int], known: Affinity | None = None) -> list[Row]:
-        """The finished rows of some items."""
+        """Return the finished rows of some items."""
         if known is None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DataWarning)  # given once, where the run was started
@@ -269,7 +269,7 @@ class _Job:
 def _finish(
     job: _Job, items: Sequence[int], done: dict[int, Row], saved: Checkpoint | None, n_jobs: int, progress: bool
 ) -> list[Row]:
-    """The rows of some items in order: those that are done, and the others by running them."""
+    """Return the rows of some items in order: those that are done, and the others by running them."""
     rows = {item: done[item] for item in items if item in done}
     waiting = [item for item in items if item not in rows]
     size = 1 if n_jobs == 1 else _CHUNK

@@ -15,12 +15,13 @@ Floats = npt.NDArray[np.float64]
 
 
 def check_temperature(delta: float, nu: float) -> None:
-    """Raises unless delta is positive and nu at least 1, both finite.
+    """Raise unless delta is positive and nu at least 1, both finite.
 
     Raises:
         ParameterError: If they are not.
 
-    >>> check_temperature(0.01, 1.0)
+    Example:
+        >>> check_temperature(0.01, 1.0)
     """
     if not (_is_finite(delta) and delta > 0):
         raise ParameterError(f"delta is {delta!r}; the temperature must be a positive number, such as 0.01")
@@ -33,19 +34,21 @@ def _is_finite(value: object) -> bool:
 
 
 def temperatures(levels: npt.ArrayLike, delta: float, nu: float = 1.0) -> Any:
-    """Returns ``delta_t = delta * nu**t`` for each level t (root 0); infinity, the uniform limit, where it overflows.
+    """Return ``delta_t = delta * nu**t`` for each level t (root 0); infinity, the uniform limit, where it overflows.
 
-    >>> temperatures([0, 1, 100_000], 0.01, 1.1)
-    array([0.01 , 0.011,   inf])
+    Example:
+        >>> temperatures([0, 1, 100_000], 0.01, 1.1)
+        array([0.01 , 0.011,   inf])
 
-    Source: Huang, Piao, Moreno and Hurley, equation of guidance.
+    References:
+        Huang, Piao, Moreno and Hurley, equation of guidance.
     """
     with np.errstate(over="ignore"):
         return delta * np.power(float(nu), np.asarray(levels, dtype=np.float64))
 
 
 def guidance(similarities: npt.ArrayLike, delta: float, nu: float = 1.0, level: int = 0) -> Floats:
-    """Returns ``eta``, the probabilities of stepping to each child, along the last axis.
+    """Return ``eta``, the probabilities of stepping to each child, along the last axis.
 
     ``eta(c, c') = softmax of sim(x, c') / delta_t`` with the largest similarity taken off first, so that nothing
     overflows; one child has probability 1 exactly. Source: Huang, Piao, Moreno and Hurley, equation of guidance.
@@ -56,8 +59,9 @@ def guidance(similarities: npt.ArrayLike, delta: float, nu: float = 1.0, level: 
         nu: Its growth per level; at least 1.
         level: Level of the node that the children belong to.
 
-    >>> guidance([0.061, 0.0277], 0.005).round(4)
-    array([0.9987, 0.0013])
+    Example:
+        >>> guidance([0.061, 0.0277], 0.005).round(4)
+        array([0.9987, 0.0013])
     """
     check_temperature(delta, nu)
     values = np.asarray(similarities, dtype=np.float64)

@@ -9,7 +9,8 @@ guidance ``eta(c, c')`` says to which child. Two models share all this:
 - in the *environment*, the underlying MDP, the bot goes to ``c'`` with probability eta as well, but g stays 1 exactly
   when the target really is in ``c'``.
 
-Source: Huang, Piao, Moreno and Hurley, *POMDP Modelling for Assessing Hierarchies*, section 3 and appendix A.
+References:
+    Huang, Piao, Moreno and Hurley, *POMDP Modelling for Assessing Hierarchies*, section 3 and appendix A.
 """
 
 from collections.abc import Collection, Hashable, Mapping
@@ -169,8 +170,8 @@ class EnvironmentTransition(TransitionModel):
     """What really happens: the bot steps to a child with probability eta, and the target stays where it is.
 
     Args:
-        eta: the guidance.
-        path: the nodes that hold the target.
+        eta: The guidance.
+        path: The nodes that hold the target.
 
     Example:
         >>> move = EnvironmentTransition({"c0": {"c1": 0.75, "c2": 0.25}}, ["c0", "c2"])
@@ -231,15 +232,15 @@ def search_problem_from_guidance(
     closed: Collection[Hashable] = (),
     tolerance: float = 1e-9,
 ) -> POMDP:
-    """The agent's POMDP of one item for given guidance values, in their own kind of numbers.
+    """Return the agent's POMDP of one item for given guidance values, in their own kind of numbers.
 
     Args:
         eta: ``{c: {c': eta(c, c')}}`` for every node with children. The nodes may have any names.
         rewards: ``{c: r(c)}`` for every node.
-        root: the root, where the tree is one leaf cluster and eta empty; found otherwise.
-        belief: the probability that the target is below the root, ``b(<root, 1>)``.
-        closed: nodes with children from which the bot may not descend all the same.
-        tolerance: how far floats may be from summing to 1 at a node.
+        root: The root, where the tree is one leaf cluster and eta empty; found otherwise.
+        belief: The probability that the target is below the root, ``b(<root, 1>)``.
+        closed: Nodes with children from which the bot may not descend all the same.
+        tolerance: How far floats may be from summing to 1 at a node.
 
     Raises:
         ModelError: eta is no tree, a node's guidance is no distribution, or a reward is missing.
@@ -250,7 +251,8 @@ def search_problem_from_guidance(
         >>> problem.observation_probabilities(problem.initial_belief, Descend())
         {Node(node='left'): 0.75, Node(node='right'): 0.25}
 
-    Source: Huang, Piao, Moreno and Hurley, section 3.
+    References:
+        Huang, Piao, Moreno and Hurley, section 3.
     """
     nodes = _check_tree(eta, rewards, root, tolerance)
     return _problem(AgentTransition(eta), eta, rewards, nodes, belief, closed, tolerance)
@@ -264,14 +266,14 @@ def search_environment_from_guidance(
     closed: Collection[Hashable] = (),
     tolerance: float = 1e-9,
 ) -> POMDP:
-    """The environment of the search for one item, the underlying MDP, for given guidance values.
+    """Return the environment of the search for one item, the underlying MDP, for given guidance values.
 
     Args:
-        eta, rewards, closed, tolerance: as for `search_problem_from_guidance`.
-        path: the nodes that hold the target, from the root to a leaf cluster.
+        eta, rewards, closed, tolerance: As for `search_problem_from_guidance`.
+        path: The nodes that hold the target, from the root to a leaf cluster.
 
     Raises:
-        ModelError: as there; or the path is none of the tree.
+        ModelError: As there; or the path is none of the tree.
 
     Example:
         >>> world = search_environment_from_guidance({"all": {"left": 0.75, "right": 0.25}},
@@ -279,7 +281,8 @@ def search_environment_from_guidance(
         >>> world.successors(SearchState("all", 1), Descend())[SearchState("right", 1)]
         0.25
 
-    Source: Huang, Piao, Moreno and Hurley, the environment of the search.
+    References:
+        Huang, Piao, Moreno and Hurley, the environment of the search.
     """
     steps = list(path)
     nodes = _check_tree(eta, rewards, steps[0] if steps else None, tolerance)
@@ -294,11 +297,11 @@ def search_environment_from_guidance(
 def three_node(
     eta: Number, *, r0: Number = 0, r1: Number | None = None, r2: Number | None = None, belief: Number = 1
 ) -> POMDP:
-    """The appendix's example: a root ``c0`` with children ``c1`` and ``c2``; floats, fractions or symbols.
+    """Return the appendix's example: a root ``c0`` with children ``c1`` and ``c2``; floats, fractions or symbols.
 
     Args:
         eta: ``eta(c0, c1)``; ``eta(c0, c2)`` is ``1 - eta``.
-        r0, r1, r2: the rewards of the three nodes; by default those of two items, one in each child.
+        r0, r1, r2: The rewards of the three nodes; by default those of two items, one in each child.
         belief: ``b(<c0, 1>)``.
 
     Raises:
@@ -311,7 +314,8 @@ def three_node(
         >>> problem.reward(problem.initial_belief, Search())
         0
 
-    Source: Huang, Piao, Moreno and Hurley, appendix A.
+    References:
+        Huang, Piao, Moreno and Hurley, appendix A.
     """
     if not is_nonnegative(eta) or (not is_symbolic(eta) and eta > 1):
         raise ModelError(f"eta: {brief(eta)} is no probability; give eta(c0, c1) in [0, 1], as 0.75 or Fraction(3, 4)")
@@ -331,18 +335,18 @@ def search_problem(
     reward: Reward | None = None,
     enter_own_singleton: bool = True,
 ) -> POMDP:
-    """The agent's POMDP of the search for one item, with the nodes' numbers as their names.
+    """Return the agent's POMDP of the search for one item, with the nodes' numbers as their names.
 
     Args:
-        X: features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``; or what `affinity` made of
+        X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``; or what `affinity` made of
             them, so that it is made once for many items.
-        hierarchy: the tree over the N items.
-        item: the target, 0 to N - 1.
-        similarity, delta, nu, reward, enter_own_singleton: as for `pomdp_hier.hqs.score.evaluate`.
+        hierarchy: The tree over the N items.
+        item: The target, 0 to N - 1.
+        similarity, delta, nu, reward, enter_own_singleton: As for `pomdp_hier.hqs.score.evaluate`.
 
     Raises:
-        FeatureError: features that cannot be used.
-        ParameterError: a setting that cannot, or no such item.
+        FeatureError: Features that cannot be used.
+        ParameterError: A setting that cannot, or no such item.
 
     Example:
         >>> from pomdp_hier.hqs.paper.examples import load_amazon12
@@ -371,7 +375,7 @@ def search_environment(
     reward: Reward | None = None,
     enter_own_singleton: bool = True,
 ) -> POMDP:
-    """The environment of the search for one item, the underlying MDP; takes and raises what `search_problem` does.
+    """Return environment of the search for one item, the underlying MDP; takes and raises what `search_problem` does.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -379,7 +383,8 @@ def search_environment(
         >>> print(*search_environment(X, tree, 3).successors(SearchState(6, 1), Descend()))
         <4,0> <5,1>
 
-    Source: Huang, Piao, Moreno and Hurley, the environment of the search.
+    References:
+        Huang, Piao, Moreno and Hurley, the environment of the search.
     """
     eta = item_guidance(X, hierarchy, item, similarity=similarity, delta=delta, nu=nu)
     return search_environment_from_guidance(
@@ -431,13 +436,13 @@ def _rewards(hierarchy: Hierarchy, reward: Reward | None) -> dict[Hashable, Numb
 
 
 def _closed(hierarchy: Hierarchy, item: int, enter_own_singleton: bool) -> tuple[int, ...]:
-    """The parent of the item's own singleton, where the bot must not enter that."""
+    """Return the parent of the item's own singleton, where the bot must not enter that."""
     path = hierarchy.path(item).tolist()
     return (path[-2],) if not enter_own_singleton and path[-1] == item and len(path) > 1 else ()
 
 
 def _check_tree(eta: Guidance, rewards: Mapping[Any, Number], root: Hashable, tolerance: float) -> list[Hashable]:
-    """The nodes, breadth first from the root."""
+    """Return the nodes, breadth first from the root."""
     parent: dict[Hashable, Hashable] = {}
     for node, children in eta.items():
         for child, value in children.items():

@@ -49,7 +49,7 @@ ROUNDING = 8.9e-16
 
 
 def node_of(belief: Belief) -> Any:
-    """The node where the searcher stands, which it always knows."""
+    """Return the node where the searcher stands, which it always knows."""
     state = belief.support[0]
     if not isinstance(state, SearchState):
         raise ModelError(f"state {brief(state)} is not one of a search in a hierarchy; give a search_problem(...)")
@@ -70,7 +70,7 @@ def reward_at(problem: POMDP, node: Any) -> Number:
 
 
 def true_path(environment: POMDP) -> list[tuple[Any, Number]]:
-    """The nodes that hold the item, from the root, each with the probability of reaching it: ``prod of eta``."""
+    """Return the nodes that hold the item, from the root, each with the probability of reaching it: ``prod of eta``."""
     node, probability = node_of(environment.initial_belief), 1
     path: list[tuple[Any, Number]] = [(node, probability)]
     while True:
@@ -102,13 +102,14 @@ class AlgorithmOne:
         >>> print(AlgorithmOne().decide(three_node(0.9, r1=0.5, r2=0.5)).action)
         descend
 
-    Source: Huang, Piao, Moreno and Hurley, Algorithm 1.
+    References:
+        Huang, Piao, Moreno and Hurley, Algorithm 1.
     """
 
     tie: Tie = "descend"
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """The decision under the belief."""
+        """Return the decision under the belief."""
         belief = problem.initial_belief if belief is None else as_belief(belief)
         node = node_of(belief)
         held = belief[SearchState(node, 1)]
@@ -123,7 +124,7 @@ class AlgorithmOne:
 
 
 def _by_tie(search: Number, descend: Number, tie: Tie, tolerance: float) -> Decision:
-    """The better of the two; equal within the tolerance (exactly, for exact numbers) goes by the tie rule."""
+    """Return the better of the two; equal within the tolerance (exactly, for exact numbers) goes by the tie rule."""
     difference = descend - search
     tied = bool(difference == 0 if is_exact(difference) else abs(difference) <= tolerance)
     descends = tie == "descend" if tied else bool(difference > 0)
@@ -135,9 +136,9 @@ class PlannedSearch:
     """Any planner that gives Q values, with the tie rule of a search on top.
 
     Attributes:
-        planner: a `Policy` whose decisions carry ``q_values``.
-        tie: what to do when searching and descending are worth the same.
-        tolerance: how close two floats may be to count as the same; exact numbers must be equal.
+        planner: A `Policy` whose decisions carry ``q_values``.
+        tie: What to do when searching and descending are worth the same.
+        tolerance: How close two floats may be to count as the same; exact numbers must be equal.
 
     Example:
         >>> PlannedSearch(RTBSS(1, lower_bound=StopValue(Search())), "search").tie
@@ -149,7 +150,7 @@ class PlannedSearch:
     tolerance: float = ROUNDING
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """The decision under the belief."""
+        """Return the decision under the belief."""
         decision = self.planner.decide(problem, belief, observation=observation)
         values, status = decision.q_values, decision.stats.get("status", {})
         both = SEARCH in values and DESCEND in values
@@ -173,7 +174,7 @@ def look_ahead(depth: int, tie: Tie = "descend") -> PlannedSearch:
 
 
 def paper_readings(tie: Tie = "descend") -> dict[str, PlannedSearch]:
-    """The three policies that "RTBSS with two look-aheads" can mean, by what they do.
+    """Return the three policies that "RTBSS with two look-aheads" can mean, by what they do.
 
     ``"expand"`` is the appendix's algorithm to the letter, two actions ahead with the best immediate reward at the
     fringe; ``"max-0"`` looks one action ahead, and values each child by searching it or, if it has children, by 0 if
@@ -184,7 +185,8 @@ def paper_readings(tie: Tie = "descend") -> dict[str, PlannedSearch]:
         >>> list(paper_readings())
         ['expand', 'max-0', 'search']
 
-    Source: Huang, Piao, Moreno and Hurley, section 4.1 and the appendix's Expand.
+    References:
+        Huang, Piao, Moreno and Hurley, section 4.1 and the appendix's Expand.
     """
     literal = RTBSS(2, lower_bound="immediate", tie="all", tie_tolerance=ROUNDING)
     clipped = RTBSS(1, lower_bound="immediate", tie="all", tie_tolerance=ROUNDING)
@@ -202,7 +204,7 @@ class OptimalSearch:
     ``W = r + 1`` at a leaf cluster: what to do depends on the node alone.
 
     Args:
-        tie: what to do when searching and descending are worth the same.
+        tie: What to do when searching and descending are worth the same.
 
     Example:
         >>> OptimalSearch()
@@ -236,7 +238,7 @@ class OptimalSearch:
         return total(eta * eta * known[child] for child, eta in below.items())
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """The decision under the belief."""
+        """Return the decision under the belief."""
         belief = problem.initial_belief if belief is None else as_belief(belief)
         node = node_of(belief)
         held = belief[SearchState(node, 1)]
@@ -250,7 +252,7 @@ class OptimalSearch:
         return _decision(chosen.action == DESCEND, {SEARCH: held * here - 1, DESCEND: held * ahead - 1}, chosen.ties)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The settings; what was solved is solved again where it is needed."""
+        """Return the settings; what was solved is solved again where it is needed."""
         return {**self.__dict__, "_solved": None}
 
     def __repr__(self) -> str:
@@ -263,8 +265,8 @@ class ClairvoyantSearch:
     ``t = argmax_t (r(c_t) + 1) prod eta - 1`` over the path that really holds the item, which a searcher cannot know.
 
     Args:
-        tie: of equally good nodes, the deepest ("descend") or the first ("search").
-        environment: the environment of the item; the generic route gives it by `for_environment`.
+        tie: Of equally good nodes, the deepest ("descend") or the first ("search").
+        environment: The environment of the item; the generic route gives it by `for_environment`.
 
     Example:
         >>> from pomdp_hier.hqs.model import search_environment_from_guidance, three_node
@@ -273,7 +275,8 @@ class ClairvoyantSearch:
         >>> print(ClairvoyantSearch(environment=world).decide(three_node(0.9, r1=0.5, r2=0.5)).action)
         search
 
-    Source: Moreno (2017) assumes such a searcher.
+    References:
+        Moreno (2017) assumes such a searcher.
     """
 
     def __init__(self, tie: Tie = "descend", environment: POMDP | None = None) -> None:
@@ -287,14 +290,14 @@ class ClairvoyantSearch:
             self._ahead = frozenset(node for node, _ in path[:best])
 
     def for_environment(self, environment: POMDP) -> "ClairvoyantSearch":
-        """The policy for one item."""
+        """Return the policy for one item."""
         return ClairvoyantSearch(self.tie, environment)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """The decision at the node where the belief is.
+        """Return the decision at the node where the belief is.
 
         Raises:
-            PlanningError: the environment is not known.
+            PlanningError: The environment is not known.
         """
         if self._ahead is None:
             raise PlanningError("clairvoyant: the environment is not known; use for_environment(environment)")
@@ -309,8 +312,8 @@ class PlansInEnvironment:
     """A planner that is told how the world really moves, and plans in it from the agent's belief.
 
     Args:
-        policy: any `Policy`.
-        environment: the environment of the item; the generic route gives it by `for_environment`.
+        policy: Any `Policy`.
+        environment: The environment of the item; the generic route gives it by `for_environment`.
 
     Example:
         >>> from pomdp_hier.hqs.model import search_environment_from_guidance, three_node
@@ -330,14 +333,14 @@ class PlansInEnvironment:
         return PlansInEnvironment(self.policy.seeded(seed), self.environment)  # type: ignore[attr-defined]
 
     def for_environment(self, environment: POMDP) -> "PlansInEnvironment":
-        """The policy for one item."""
+        """Return the policy for one item."""
         return PlansInEnvironment(self.policy, environment)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """What the planner decides in the environment's model.
+        """Return what the planner decides in the environment's model.
 
         Raises:
-            PlanningError: the environment is not known.
+            PlanningError: The environment is not known.
         """
         if self.environment is None:
             raise PlanningError("the environment is not known; use for_environment(environment)")
@@ -353,10 +356,10 @@ class FixedLevel:
     """A stopping rule: descend to one level of the hierarchy, or to a leaf cluster before it, and search there.
 
     Attributes:
-        level: the level, the root's is 0.
+        level: The level, the root's is 0.
 
     Raises:
-        ParameterError: the level is negative.
+        ParameterError: The level is negative.
 
     Example:
         >>> FixedLevel(1).descend(np.ones((2, 1)), np.ones(1), np.zeros(1), level=0)
@@ -379,15 +382,15 @@ class RuleSearch:
     """A stopping rule of the engine as a policy that decides on a belief.
 
     Attributes:
-        rule: has ``descend(eta, sizes, rewards, level)``.
-        hierarchy: the tree, for sizes and levels.
+        rule: Has ``descend(eta, sizes, rewards, level)``.
+        hierarchy: The tree, for sizes and levels.
     """
 
     rule: rules.StoppingRule
     hierarchy: Hierarchy
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """The decision at the node where the belief is."""
+        """Return the decision at the node where the belief is."""
         belief = problem.initial_belief if belief is None else as_belief(belief)
         if DESCEND not in legal_actions(problem, belief, observation):
             return Decision(SEARCH)
@@ -404,15 +407,15 @@ class RuleSearch:
 
 
 def search_policy(policy: Any, tie: Tie = "descend", hierarchy: Hierarchy | None = None) -> Policy:
-    """The policy on beliefs that a name, a rule of the engine, a `Policy` or a plain function stands for.
+    """Return the policy on beliefs that a name, a rule of the engine, a `Policy` or a plain function stands for.
 
     Args:
-        policy: what `pomdp_hier.hqs.score.evaluate` takes as its policy.
-        tie: what to do on a tie, where the policy is given by its name.
-        hierarchy: the tree, which a rule of the user's own needs.
+        policy: What `pomdp_hier.hqs.score.evaluate` takes as its policy.
+        tie: What to do on a tie, where the policy is given by its name.
+        hierarchy: The tree, which a rule of the user's own needs.
 
     Raises:
-        ParameterError: it is none of these, or the tree is missing.
+        ParameterError: It is none of these, or the tree is missing.
 
     Example:
         >>> search_policy("optimal", "search")

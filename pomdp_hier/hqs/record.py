@@ -15,7 +15,7 @@ __all__ = ["check_flag", "named", "record"]
 def record(
     similarity: Similarity, delta: float, nu: float, tie: Tie, policy: Any, reward: Reward | None, own_singleton: bool
 ) -> dict[str, Any]:
-    """Returns the settings of the model as a result keeps them."""
+    """Return the settings of the model as a result keeps them."""
     return {
         "similarity": named(similarity),
         "delta": float(delta),
@@ -28,14 +28,14 @@ def record(
 
 
 def named(setting: Any) -> str:
-    """Returns the name of a setting, or how it writes itself."""
+    """Return the name of a setting, or how it writes itself."""
     if isinstance(setting, str):
         return setting
     return getattr(setting, "__name__", None) or repr(setting)
 
 
 def check_flag(name: str, value: object) -> None:
-    """Raises unless the value is True or False.
+    """Raise unless the value is True or False.
 
     Raises:
         ParameterError: It is something else, such as a word.

@@ -31,13 +31,15 @@ class HQSResult:
         config: The settings that led to it.
         sample: How the items were drawn; None when all were scored, n = N.
 
-    >>> from pomdp_hier import Hierarchy, evaluate
-    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-    >>> result = evaluate([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
-    >>> result.stop_nodes, result.values.round(3)
-    (array([4, 4, 5, 5]), array([0.622, 0.622, 0.622, 0.622]))
+    Example:
+        >>> from pomdp_hier import Hierarchy, evaluate
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> result = evaluate([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
+        >>> result.stop_nodes, result.values.round(3)
+        (array([4, 4, 5, 5]), array([0.622, 0.622, 0.622, 0.622]))
 
-    Source: Huang, Piao, Moreno and Hurley, the hierarchy quality for search.
+    References:
+        Huang, Piao, Moreno and Hurley, the hierarchy quality for search.
     """
 
     values: npt.NDArray[np.float64]
@@ -85,7 +87,7 @@ class HQSResult:
         return 0.0 if self.sample is None else self.sample.standard_error(self.values)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Returns the t interval in which the score of all items lies with this confidence.
+        """Return the t interval in which the score of all items lies with this confidence.
 
         Its coverage is nominal when sampling ended by its width, ``target_error``. It has no width when every item was
         scored, or when the sampled values do not differ, and is infinite after a single item of many.
@@ -103,7 +105,7 @@ class HQSResult:
         return f"HQSResult(score={self.score:.6f} +- {width:.2g}, {self.n_sampled} of {self.n_items} items)"
 
     def summary(self) -> str:
-        """Returns a few lines of text: the score, the spread of the values, and where the searches stop."""
+        """Return a few lines of text: the score, the spread of the values, and where the searches stop."""
         values, levels = self.values, self.stop_levels
         low, middle, high = np.quantile(values, [0.1, 0.5, 0.9])
         settings = ", ".join(f"{key}={value}" for key, value in self.config.items())
@@ -130,7 +132,7 @@ class HQSResult:
         return [f"{method}; {error}"]
 
     def to_json(self) -> str:
-        """Returns the score, the settings and the columns as one JSON object; floats read back to the same bits.
+        """Return the score, the settings and the columns as one JSON object; floats read back to the same bits.
 
         Of a sample also the standard error and the 95 % interval, null where they are not known, and the items.
         """
@@ -143,7 +145,7 @@ class HQSResult:
         return json.dumps(record | {name: column.tolist() for name, column in self.columns().items()})
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
-        """Returns one row per item, as a data frame of ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
+        """Return one row per item, as a data frame of ``"pandas"``, ``"polars"`` or ``"pyarrow"``.
 
         Raises:
             MissingExtraError: If the data frame library or narwhals is not installed.
@@ -160,7 +162,7 @@ class HQSResult:
             ) from error
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Returns the arrays by name, one entry an item scored."""
+        """Return the arrays by name, one entry an item scored."""
         return {
             "values": self.values,
             "stop_nodes": self.stop_nodes,

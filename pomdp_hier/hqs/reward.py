@@ -21,12 +21,14 @@ LARGEST = 1e100  # whose sum over all items, and its square, are finite
 
 
 def paper_reward(size: npt.ArrayLike, n_items: int) -> Floats:
-    """Returns ``r(c) = 1 - (exp(|c|/N) - 1) / (e - 1)`` of clusters of these sizes: 0 at the root, near 1 for an item.
+    """Return ``r(c) = 1 - (exp(|c|/N) - 1) / (e - 1)`` of clusters of these sizes: 0 at the root, near 1 for an item.
 
-    Source: Huang, Piao, Moreno and Hurley, definition of the reward.
+    References:
+        Huang, Piao, Moreno and Hurley, definition of the reward.
 
-    >>> paper_reward([4, 12], 12).round(4)
-    array([0.7698, 0.    ])
+    Example:
+        >>> paper_reward([4, 12], 12).round(4)
+        array([0.7698, 0.    ])
     """
     share = np.asarray(size, dtype=np.float64) / n_items
     # (e - exp(s)) / (e - 1), with the difference taken inside expm1: 0 exactly at the root, full precision near it.
@@ -35,7 +37,7 @@ def paper_reward(size: npt.ArrayLike, n_items: int) -> Floats:
 
 
 def node_rewards(hierarchy: Hierarchy, reward: Reward | None = None) -> NodeRewards:
-    """Returns the reward of every node and its rise over its parent's.
+    """Return the reward of every node and its rise over its parent's.
 
     Args:
         hierarchy: The tree.
@@ -44,11 +46,13 @@ def node_rewards(hierarchy: Hierarchy, reward: Reward | None = None) -> NodeRewa
     Raises:
         ParameterError: If the reward is no function, not a finite number above -1, or grows with the size.
 
-    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-    >>> node_rewards(tree, lambda size, n_items: 1 - size / n_items).rise
-    array([0.25, 0.25, 0.25, 0.25, 0.5 , 0.5 , 0.  ])
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> node_rewards(tree, lambda size, n_items: 1 - size / n_items).rise
+        array([0.25, 0.25, 0.25, 0.25, 0.5 , 0.5 , 0.  ])
 
-    Source: Huang, Piao, Moreno and Hurley, reward model.
+    References:
+        Huang, Piao, Moreno and Hurley, reward model.
     """
     require_hierarchy(hierarchy)
     sizes, n_items = hierarchy.sizes, hierarchy.n_items

@@ -22,7 +22,9 @@ class Sample:
     With ``W_h = N_h / N`` the weight of stratum h, ``f_h = n_h / N_h`` the part of it that was drawn and ``s_h**2`` the
     variance of its drawn values, the estimate is ``sum of W_h * mean_h`` and its squared standard error
     ``sum of W_h**2 * (1 - f_h) * s_h**2 / n_h``: for one stratum, ``(1 - n/N) * s**2 / n``.
-    Source: Cochran, 1977, *Sampling Techniques*, chapters 2 and 5.
+
+    References:
+        Cochran, 1977, *Sampling Techniques*, chapters 2 and 5.
 
     Attributes:
         items: The drawn items, ascending ``[n]``.
@@ -32,9 +34,10 @@ class Sample:
         target_error: The half-width of the 95 % interval at which drawing ended; None for a size fixed beforehand. The
             interval of a sample that ended by its own width has its coverage in name only.
 
-    >>> sample = Sample(np.array([0, 2]), np.array([0, 0]), np.array([4]), "simple")
-    >>> round(sample.standard_error(np.array([0.0, 1.0])) ** 2, 9)  # (1 - 2/4) * 0.5 / 2
-    0.125
+    Example:
+        >>> sample = Sample(np.array([0, 2]), np.array([0, 0]), np.array([4]), "simple")
+        >>> round(sample.standard_error(np.array([0.0, 1.0])) ** 2, 9)  # (1 - 2/4) * 0.5 / 2
+        0.125
     """
 
     items: npt.NDArray[np.int64]
@@ -49,20 +52,20 @@ class Sample:
         return int(self.stratum_sizes.sum())
 
     def estimate(self, values: npt.NDArray[np.float64]) -> float:
-        """Returns the estimated mean over all items from the drawn items' values ``[n]``; unbiased."""
+        """Return the estimated mean over all items from the drawn items' values ``[n]``; unbiased."""
         stands_for = (self.stratum_sizes / np.maximum(self._drawn(), 1))[self.strata]
         weights = stands_for / stands_for.max()  # ones in a simple sample, so that the mean of one value is that value
         return math.fsum(values * weights) / math.fsum(weights)
 
     def standard_error(self, values: npt.NDArray[np.float64]) -> float:
-        """Returns the standard error of the estimate, 0 when everything was drawn.
+        """Return the standard error of the estimate, 0 when everything was drawn.
 
         NaN when a stratum of several items gave only one: one value says nothing about its spread.
         """
         return math.sqrt(self._variances(values).sum())
 
     def half_width(self, values: npt.NDArray[np.float64], level: float = 0.95) -> float:
-        """Returns half the width of the t interval at this level; infinite where the standard error is NaN.
+        """Return half the width of the t interval at this level; infinite where the standard error is NaN.
 
         The degrees of freedom are Satterthwaite's, with the upward bias of the strata's squared variances taken out:
         ``n - 1`` for one stratum, about ``n - H`` for strata of like spread.
@@ -86,7 +89,7 @@ class Sample:
         return np.bincount(self.strata, minlength=len(self.stratum_sizes))
 
     def _variances(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """What each stratum adds to the squared standard error ``[H]``."""
+        """Return what each stratum adds to the squared standard error ``[H]``."""
         drawn, sizes = self._drawn(), self.stratum_sizes
         means = np.bincount(self.strata, values, len(sizes)) / np.maximum(drawn, 1)
         squares = np.bincount(self.strata, (values - means[self.strata]) ** 2, len(sizes))

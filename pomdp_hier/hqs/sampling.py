@@ -48,7 +48,7 @@ class SamplingPlan:
     config: dict[str, Any]
 
     def run(self, hierarchy: Hierarchy, score: Callable[[Ints], "HQSResult"]) -> "HQSResult":
-        """Returns the result of the sample; ``score`` gives that of an array of items, which are all it is asked for.
+        """Return the result of the sample; ``score`` gives that of an array of items, which are all it is asked for.
 
         With a target error, the size that the spread so far calls for is drawn until the interval is narrow enough.
         """
@@ -86,14 +86,15 @@ def sampling_plan(
     random_state: int | np.random.Generator | None,
     target_error: float | None,
 ) -> SamplingPlan | None:
-    """Returns what these settings of :func:`~pomdp_hier.hqs.score.evaluate` ask to sample; None for every item.
+    """Return what these settings of :func:`~pomdp_hier.hqs.score.evaluate` ask to sample; None for every item.
 
     Raises:
         ParameterError: For a size, an error, a method or a random state that cannot be.
 
-    >>> tree = Hierarchy.from_children([range(200)], 200)
-    >>> sampling_plan(tree, 0.1, "simple", 0, None).size
-    20
+    Example:
+        >>> tree = Hierarchy.from_children([range(200)], 200)
+        >>> sampling_plan(tree, 0.1, "simple", 0, None).size
+        20
     """
     if sampling not in ("simple", "stratified"):
         raise ParameterError(f"sampling is {sampling!r}; expected 'simple' or 'stratified'")
@@ -128,11 +129,12 @@ def sampling_plan(
 def draw(
     hierarchy: Hierarchy, size: int, method: Sampling, ranks: npt.NDArray[np.int64], target_error: float | None = None
 ) -> Sample:
-    """Returns a sample of ``size`` items by their random ranks ``[N]``.
+    """Return a sample of ``size`` items by their random ranks ``[N]``.
 
-    >>> tree = Hierarchy.from_children([range(8)], 8)
-    >>> draw(tree, 3, "simple", np.array([7, 6, 5, 4, 3, 2, 1, 0])).items
-    array([5, 6, 7])
+    Example:
+        >>> tree = Hierarchy.from_children([range(8)], 8)
+        >>> draw(tree, 3, "simple", np.array([7, 6, 5, 4, 3, 2, 1, 0])).items
+        array([5, 6, 7])
     """
     n_items = hierarchy.n_items
     n_strata = max(1, size // _PER_STRATUM) if method == "stratified" else 1
@@ -149,7 +151,7 @@ def draw(
 
 
 def _number(sample_size: float, n_items: int) -> int:
-    """The number of items that a number or a fraction of them asks for."""
+    """Return the number of items that a number or a fraction of them asks for."""
     if isinstance(sample_size, int | np.integer) and not isinstance(sample_size, bool):
         if 1 <= sample_size <= n_items:
             return int(sample_size)

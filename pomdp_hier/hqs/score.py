@@ -32,10 +32,11 @@ __all__ = ["as_result", "evaluate", "hqs_samples", "hqs_score", "oracle_value"]
 
 
 def oracle_value(probability: npt.ArrayLike, reward: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Returns ``V = (r + 1) p - 1``: what a search is worth that finds the target with probability p.
+    """Return ``V = (r + 1) p - 1``: what a search is worth that finds the target with probability p.
 
-    >>> float(oracle_value(0.9978, 0.6225).round(4))
-    0.6189
+    Example:
+        >>> float(oracle_value(0.9978, 0.6225).round(4))
+        0.6189
     """
     worth = np.asarray(reward, dtype=np.float64) + 1.0
     return np.asarray(worth * np.asarray(probability, dtype=np.float64) - 1.0)
@@ -87,12 +88,14 @@ def evaluate(
     n_jobs: int = 1,
     checkpoint: str | os.PathLike[str] | None = None,
 ) -> HQSResult:
-    """Returns the Hierarchy Quality for Search of a tree over items, per item and overall.
+    """Return the Hierarchy Quality for Search of a tree over items, per item and overall.
 
     A searcher for item x steps from a node to its child c' with probability ``eta``, a softmax of similarities, until
     the policy stops it; the search is worth ``V_x = (r(c) + 1) * product of eta along x's own path - 1`` there, and HQS
     is the mean of V_x.
-    Source: Huang, Piao, Moreno and Hurley, *POMDP Modelling for Assessing Hierarchies*.
+
+    References:
+        Huang, Piao, Moreno and Hurley, *POMDP Modelling for Assessing Hierarchies*.
 
     Args:
         X: Features ``[N, D]``, dense (also a memory map) or sparse, or similarities ``[N, N]`` with
@@ -126,10 +129,11 @@ def evaluate(
         ParameterError: For a setting that cannot.
         MissingExtraError: If an engine is asked for that is not installed.
 
-    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-    >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
-    >>> evaluate(X, tree, delta=0.1)
-    HQSResult(score=0.622188, 4 items)
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+        >>> evaluate(X, tree, delta=0.1)
+        HQSResult(score=0.622188, 4 items)
     """
     calibration: dict[str, Any] = {}
     if isinstance(delta, str):
@@ -196,7 +200,7 @@ def evaluate(
 
 
 def as_result(stops: Stops, hierarchy: Hierarchy, rewards: NodeRewards, config: dict[str, Any]) -> HQSResult:
-    """Returns the result that stops of searches amount to."""
+    """Return the result that stops of searches amount to."""
     reward = rewards.reward[stops.nodes]
     return HQSResult(
         values=oracle_value(stops.probabilities, reward),
@@ -209,26 +213,28 @@ def as_result(stops: Stops, hierarchy: Hierarchy, rewards: NodeRewards, config: 
 
 
 def hqs_score(X: Any, hierarchy: Hierarchy, **settings: Unpack[Settings]) -> float:
-    """Returns the HQS of a tree over items: the mean of :func:`hqs_samples`, exactly summed, in -1 to 1.
+    """Return the HQS of a tree over items: the mean of :func:`hqs_samples`, exactly summed, in -1 to 1.
 
     Takes the settings of :func:`evaluate`, and raises what it raises.
 
-    >>> from pomdp_hier.hqs.paper.examples import load_amazon12
-    >>> from pomdp_hier.hqs.paper.presets import PAPER_TABLE
-    >>> shop = load_amazon12()
-    >>> round(hqs_score(shop.similarity, shop.hierarchies["A"], similarity="precomputed", **PAPER_TABLE), 4)
-    0.5715
+    Example:
+        >>> from pomdp_hier.hqs.paper.examples import load_amazon12
+        >>> from pomdp_hier.hqs.paper.presets import PAPER_TABLE
+        >>> shop = load_amazon12()
+        >>> round(hqs_score(shop.similarity, shop.hierarchies["A"], similarity="precomputed", **PAPER_TABLE), 4)
+        0.5715
     """
     return evaluate(X, hierarchy, **settings).score
 
 
 def hqs_samples(X: Any, hierarchy: Hierarchy, **settings: Unpack[Settings]) -> npt.NDArray[np.float64]:
-    """Returns each item's oracle value ``V_x`` ``[N]``, in -1 to 1: what the search for it is worth.
+    """Return each item's oracle value ``V_x`` ``[N]``, in -1 to 1: what the search for it is worth.
 
     Takes the settings of :func:`evaluate`, and raises what it raises.
 
-    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-    >>> hqs_samples([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], tree).round(4)
-    array([0.6225, 0.6225, 0.6225, 0.6225])
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> hqs_samples([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], tree).round(4)
+        array([0.6225, 0.6225, 0.6225, 0.6225])
     """
     return evaluate(X, hierarchy, **settings).values

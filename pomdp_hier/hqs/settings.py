@@ -20,7 +20,7 @@ __all__ = ["already_told", "search_task"]
 
 @contextmanager
 def already_told() -> Iterator[None]:
-    """Keeps quiet about degenerate features, of which the first scoring has told."""
+    """Keep quiet about degenerate features, of which the first scoring has told."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)
         yield
@@ -39,7 +39,7 @@ def search_task(
     enter_own_singleton: bool = True,
     **_: Any,
 ) -> Task:
-    """The task that scoring with these settings is; a policy that is no stopping rule counts as the one-step policy.
+    """Return task that scoring with these settings is; a policy that is no stopping rule counts as the one-step policy.
 
     Settings that only say how to run it, such as the engine, are not needed here.
 

@@ -40,10 +40,11 @@ class Branching:
 
 
 def neighbour_ancestors(hierarchy: Hierarchy) -> Ints:
-    """The closest common ancestor of each item of ``item_order`` and the next one, ``[N - 1]``.
+    """Return the closest common ancestor of each item of ``item_order`` and the next one, ``[N - 1]``.
 
-    >>> neighbour_ancestors(Hierarchy.from_children([[0, 1], [3, 2]], 3))
-    array([3, 4])
+    Example:
+        >>> neighbour_ancestors(Hierarchy.from_children([[0, 1], [3, 2]], 3))
+        array([3, 4])
     """
     nodes = np.flatnonzero(hierarchy.parent >= 0)
     parents = hierarchy.parent[nodes]
@@ -54,12 +55,13 @@ def neighbour_ancestors(hierarchy: Hierarchy) -> Ints:
 
 
 def branching_nodes(hierarchy: Hierarchy, items: Ints, classes: Ints) -> Branching:
-    """The branching nodes of classes that may overlap, given as pairs of an item and a class, ``[M]`` each.
+    """Return the branching nodes of classes that may overlap, given as pairs of an item and a class, ``[M]`` each.
 
-    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-    >>> found = branching_nodes(tree, np.arange(4), np.array([7, 7, 7, 8]))
-    >>> found.nodes, found.counts, found.above
-    (array([4, 6]), array([2, 3]), array([ 1, -1]))
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> found = branching_nodes(tree, np.arange(4), np.array([7, 7, 7, 8]))
+        >>> found.nodes, found.counts, found.above
+        (array([4, 6]), array([2, 3]), array([ 1, -1]))
     """
     n_items = hierarchy.n_items
     position = np.empty(n_items, dtype=np.int64)
@@ -87,7 +89,7 @@ def branching_nodes(hierarchy: Hierarchy, items: Ints, classes: Ints) -> Branchi
 
 
 def _range_ancestors(hierarchy: Hierarchy, left: Ints, right: Ints) -> Ints:
-    """The closest common ancestor of the items at two positions of ``item_order``, left before right, ``[m]`` each."""
+    """Return the closest common ancestor of items at two positions of ``item_order``, left before right, ``[m]``."""
     if not len(left):
         return np.empty(0, dtype=np.int64)
     best = neighbour_ancestors(hierarchy)
@@ -108,7 +110,7 @@ def _range_ancestors(hierarchy: Hierarchy, left: Ints, right: Ints) -> Ints:
 
 
 def one_label_an_item(hierarchy: Hierarchy, labels: Any, read: Callable[[Any], Any] = lambda label: label) -> list[Any]:
-    """Returns the labels as a list, each as ``read`` reads it, if there is one an item and each can be hashed.
+    """Return the labels as a list, each as ``read`` reads it, if there is one an item and each can be hashed.
 
     Raises:
         HierarchyError: No hierarchy.

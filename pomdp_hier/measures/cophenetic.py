@@ -20,7 +20,7 @@ def cophenetic_correlation(
     similarity: object = "cosine",
     heights: str | npt.ArrayLike = "sizes",
 ) -> float:
-    """The correlation, over all pairs of items, of how high they meet in the tree with how unlike they are.
+    """Return the correlation, over all pairs of items, of how high they meet in the tree with how unlike they are.
 
     Pearson's correlation of ``h(a(i, j))`` with ``1 - w(i, j)``: ``w`` the similarity, ``a`` the smallest inner node
     that holds both, ``h`` its height. 1 is best. Exact without forming all pairs for the cosine, in O(N D min(N, D)).
@@ -73,7 +73,7 @@ def cophenetic_correlation(
 
 
 def _heights(hierarchy: Hierarchy, heights: str | npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """The heights of the inner nodes, ``[K]``."""
+    """Return the heights of the inner nodes, ``[K]``."""
     n_items = hierarchy.n_items
     if isinstance(heights, str):
         if heights == "sizes":

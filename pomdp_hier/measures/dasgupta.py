@@ -52,7 +52,7 @@ def dasgupta_cost(X: Any, hierarchy: Hierarchy, *, similarity: object = "cosine"
 def moseley_wang_revenue(
     X: Any, hierarchy: Hierarchy, *, similarity: object = "cosine", normalized: bool = True
 ) -> float:
-    """The revenue of a hierarchy: how many items are kept out of the cluster where alike items meet; higher is better.
+    """Return the revenue of a hierarchy: how many items stay outside where alike items meet; higher is better.
 
         revenue = sum over pairs i < j of w(i, j) (N - |a(i, j)|) = N * sum of w - Dasgupta's cost ,
 
@@ -85,7 +85,7 @@ def moseley_wang_revenue(
 
 
 def _cost(X: Any, hierarchy: Hierarchy, similarity: object) -> tuple[float, float]:
-    """The cost, and ``N * sum of w``, 0 where that is rounding and nothing else."""
+    """Return the cost, and ``N * sum of w``, 0 where that is rounding and nothing else."""
     require_hierarchy(hierarchy)
     n_items = hierarchy.n_items
     inside = PairSums(X, hierarchy, similarity).inside()

@@ -92,7 +92,7 @@ def _pair_divergence(pairs: PairSums, item: npt.NDArray[np.float64], total: floa
 
 
 def _refuse_negative(shares: npt.NDArray[np.float64]) -> None:
-    """Raises if a share of the whole is negative by more than rounding."""
+    """Raise if a share of the whole is negative by more than rounding."""
     worst = float(shares.min(initial=0.0))
     if worst < -_ROUNDING:
         raise ParameterError(

@@ -11,7 +11,7 @@ __all__ = ["hai"]
 
 
 def hai(hierarchy: Hierarchy, reference: Hierarchy) -> float:
-    """The Hierarchical Agreement Index of two hierarchies over the same items, 1 if they agree throughout.
+    """Return the Hierarchical Agreement Index of two hierarchies over the same items, 1 if they agree throughout.
 
     With ``d(i, j) = |c_ij| / N``, where ``c_ij`` is the closest common ancestor of two items, and 0 where
     that ancestor is a leaf cluster or the two items are the same,

@@ -25,11 +25,12 @@ _BLOCK = 512
 
 
 def at_ancestor(hierarchy: Hierarchy, below: Floats) -> Floats:
-    """What the pairs whose ancestor is each inner node add up to ``[K]``, given the sums ``[K]`` over all pairs below.
+    """Return the sums over pairs that meet at each inner node ``[K]``, given the sums ``[K]`` over all pairs below.
 
-    >>> tree = Hierarchy.from_children([[0, 1], [3, 2]], 3)
-    >>> at_ancestor(tree, np.array([1.0, 5.0]))
-    array([1., 4.])
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [3, 2]], 3)
+        >>> at_ancestor(tree, np.array([1.0, 5.0]))
+        array([1., 4.])
     """
     n_items = hierarchy.n_items
     parents = hierarchy.parent[n_items:] - n_items
@@ -38,10 +39,11 @@ def at_ancestor(hierarchy: Hierarchy, below: Floats) -> Floats:
 
 
 def pair_counts(hierarchy: Hierarchy) -> Floats:
-    """The number of pairs whose ancestor is each inner node, ``[K]``.
+    """Return the number of pairs whose ancestor is each inner node, ``[K]``.
 
-    >>> pair_counts(Hierarchy.from_children([[0, 1], [3, 2]], 3))
-    array([1., 2.])
+    Example:
+        >>> pair_counts(Hierarchy.from_children([[0, 1], [3, 2]], 3))
+        array([1., 2.])
     """
     sizes = hierarchy.sizes[hierarchy.n_items :].astype(np.float64)
     return at_ancestor(hierarchy, sizes * (sizes - 1) / 2)
@@ -79,7 +81,7 @@ class PairSums:
             self._nonzero[self._of.zero_rows] = 0.0
 
     def inside(self) -> Floats:
-        """The sum over the pairs inside each inner node, ``[K]``."""
+        """Return the sum over the pairs inside each inner node, ``[K]``."""
         if self.hierarchy.n_nodes == self.hierarchy.n_items:
             return np.zeros(0)
         if isinstance(self._of, PrecomputedAffinity):
@@ -92,7 +94,7 @@ class PairSums:
         return inside
 
     def degrees(self) -> Floats:
-        """The sum of each item's similarities to all others, ``[N]``."""
+        """Return the sum of each item's similarities to all others, ``[N]``."""
         if isinstance(self._of, PrecomputedAffinity):
             return np.concatenate([block.sum(axis=1) for _, block in self.blocks()])
         total = np.asarray(sum(rows.sum(axis=0) for rows in self._pieces())).reshape(-1)
@@ -101,7 +103,7 @@ class PairSums:
         return degrees
 
     def sum_of_squares(self) -> float:
-        """The sum of the squared similarities over all pairs; for the cosine by the smaller of both Gram matrices."""
+        """Return the sum of squared similarities over all pairs; for the cosine by the smaller Gram matrix."""
         n_items, n_columns = self.hierarchy.n_items, self._n_columns()
         if n_items <= n_columns:
             return sum(float(np.vdot(block, block)) for _, block in self.blocks()) / 2
@@ -127,7 +129,7 @@ class PairSums:
         return int(table.shape[1])
 
     def _rows(self, low: int, high: int) -> Any:
-        """Unit rows of consecutive items, float64."""
+        """Return unit rows of consecutive items, float64."""
         if isinstance(self._of, SparseAffinity):
             return self._of.features[low:high]
         return self._of.rows(np.arange(low, high))
@@ -137,7 +139,7 @@ class PairSums:
             yield self._rows(low, high)
 
     def _squares_sparse(self) -> Floats:
-        """The squared lengths of the clusters' sums, formed level by level so that they stay sparse."""
+        """Return the squared lengths of the clusters' sums, formed level by level so that they stay sparse."""
         tree, n_items = self.hierarchy, self.hierarchy.n_items
         squares = np.zeros(tree.n_nodes - n_items)
         inner = np.arange(n_items, tree.n_nodes)
@@ -168,7 +170,7 @@ def _dense(block: Any) -> Any:
 
 
 def _row_squares(rows: Any) -> Floats:
-    """The squared length of each row, ``[m]``."""
+    """Return the squared length of each row, ``[m]``."""
     if sp.issparse(rows):
         return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).reshape(-1)
     squares: Floats = np.einsum("ij,ij->i", rows, rows)

@@ -20,8 +20,9 @@ Path: TypeAlias = Sequence[Hashable]
 class PrecisionRecall:
     """A precision, a recall, and ``f``, their harmonic mean; each between 0 and 1.
 
-    >>> path_precision_recall([("a", "b")], [("a", "c")])
-    PrecisionRecall(precision=0.5, recall=0.5, f=0.5)
+    Example:
+        >>> path_precision_recall([("a", "b")], [("a", "c")])
+        PrecisionRecall(precision=0.5, recall=0.5, f=0.5)
     """
 
     precision: float
@@ -36,9 +37,10 @@ class ClassFit(PrecisionRecall):
     Attributes:
         best: For each class (a path), its best cluster and that cluster's F.
 
-    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-    >>> class_fit(tree, ["cat", "cat", "dog", "dog"]).best[("dog",)]
-    (5, 1.0)
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> class_fit(tree, ["cat", "cat", "dog", "dog"]).best[("dog",)]
+        (5, 1.0)
     """
 
     best: dict[tuple[Hashable, ...], tuple[int, float]]
@@ -111,7 +113,7 @@ def _best_clusters(
 
 
 def path_precision_recall(true: Sequence[Path], predicted: Sequence[Path]) -> PrecisionRecall:
-    """The hierarchical precision, recall and F of predicted category paths against the true ones.
+    """Return the hierarchical precision, recall and F of predicted category paths against the true ones.
 
     With ``T_i`` and ``P_i`` the nodes on item i's true and predicted path (each beginning of the path is a node; the
     root above all of them does not count),

@@ -12,7 +12,7 @@ __all__ = ["dendrogram_purity"]
 
 
 def dendrogram_purity(hierarchy: Hierarchy, labels: Sequence[Hashable] | npt.ArrayLike) -> float:
-    """The mean, over all pairs of items with one label, of the share of that label in the smallest cluster with both.
+    """Return the mean share, over pairs of items with one label, of that label in the smallest cluster with both.
 
     With ``P`` the pairs of items that share a label and ``a(i, j)`` the smallest node that holds both,
 

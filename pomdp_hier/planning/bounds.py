@@ -34,7 +34,7 @@ def _at_states(vectors: Floats, legal: NDArray[np.bool_]) -> Floats:
 
 
 def reward_range(compiled: TabularPOMDP) -> tuple[float, float]:
-    """The least and the greatest ``R(s, a)`` over legal pairs; terminal states count as 0.
+    """Return the least and the greatest ``R(s, a)`` over legal pairs; terminal states count as 0.
 
     Example:
         >>> from pomdp_hier.pomdp import POMDP
@@ -82,7 +82,8 @@ def qmdp_bound(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None 
         >>> (qmdp_bound(two, 2) @ two.initial).tolist()  # knows the state after one step
         [[0.5, 0.5], [1.5, 1.5]]
 
-    Source: Littman, Cassandra and Kaelbling (1995).
+    References:
+        Littman, Cassandra and Kaelbling (1995).
     """
     fringe = _zero(compiled) if fringe is None else fringe
     ahead = _at_states(fringe.vectors, fringe.legal)
@@ -103,7 +104,7 @@ def _discounted(compiled: TabularPOMDP, values: Floats) -> Floats:
 
 
 def _product(matrix: sparse.csr_array, vector: Floats) -> Floats:
-    """The sparse product in which a stored 0 times an infinite bound is 0."""
+    """Return the sparse product in which a stored 0 times an infinite bound is 0."""
     if not np.isfinite(vector).all():
         matrix = matrix.copy()
         matrix.eliminate_zeros()
@@ -124,7 +125,8 @@ def fib_bound(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None =
         >>> (fib_bound(two, 2) @ two.initial).tolist()
         [[0.5, 0.5], [1.5, 1.5]]
 
-    Source: Hauskrecht (2000), section 4.3.
+    References:
+        Hauskrecht (2000), section 4.3.
     """
     fringe = _zero(compiled) if fringe is None else fringe
     rows = [outcome_rows(compiled, a) for a in range(compiled.n_actions)]
@@ -177,7 +179,8 @@ def blind_bound(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None
         >>> (blind_bound(two, 2) @ two.initial).tolist()
         [[0.5, 0.5], [1.0, 1.0]]
 
-    Source: Hauskrecht (1997).
+    References:
+        Hauskrecht (1997).
     """
     fringe = _zero(compiled) if fringe is None else fringe
     shape = (compiled.n_actions, compiled.n_states)

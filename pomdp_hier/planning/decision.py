@@ -15,12 +15,12 @@ class Decision:
     """What a policy decides under one belief.
 
     Attributes:
-        action: the action to take.
-        value: what the policy believes the rest of the run to be worth, in the problem's reward unit; ``None`` when it
+        action: The action to take.
+        value: What the policy believes the rest of the run to be worth, in the problem's reward unit; ``None`` when it
             does not estimate one.
-        q_values: the same for each legal action that was evaluated.
-        ties: every action whose value equals the best, in the problem's order; the action is among them.
-        stats: what the planner counted (nodes, simulations, ...), under the planner's own names.
+        q_values: The same for each legal action that was evaluated.
+        ties: Every action whose value equals the best, in the problem's order; the action is among them.
+        stats: What the planner counted (nodes, simulations, ...), under the planner's own names.
 
     Example:
         >>> Decision("listen", value=-1.0, q_values={"listen": -1.0}).ties
@@ -55,5 +55,5 @@ class Policy(Protocol):
     """
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """The decision under the belief."""
+        """Return the decision under the belief."""
         ...

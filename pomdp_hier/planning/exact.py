@@ -31,8 +31,8 @@ class AlphaVectors:
     With ``t`` steps to go, ``V_t(b) = max_k sum_s b(s) alpha[k, s]`` over the vectors that are legal under ``b``.
 
     Attributes:
-        compiled: the problem.
-        stages: for each number of steps to go, from 0, the vectors ``[K, S]`` (``-inf`` where the plan is not legal)
+        compiled: The problem.
+        stages: For each number of steps to go, from 0, the vectors ``[K, S]`` (``-inf`` where the plan is not legal)
             and the positions ``[K]`` of their actions.
 
     Example:
@@ -41,7 +41,8 @@ class AlphaVectors:
         >>> solution.vectors.tolist(), solution.value({0: 0.75, 1: 0.25})
         ([[2.0, 0.0], [0.0, 2.0]], 1.5)
 
-    Source: Smallwood and Sondik (1973).
+    References:
+        Smallwood and Sondik (1973).
     """
 
     compiled: TabularPOMDP
@@ -63,14 +64,14 @@ class AlphaVectors:
         return tuple(self.compiled.actions[i] for i in self.stages[-1][1])
 
     def value(self, belief: Any, *, observation: Hashable = None, to_go: int | None = None) -> float:
-        """The optimal value under the belief with ``to_go`` steps left (the whole horizon by default); 0 once over."""
+        """Return the optimal value under the belief with ``to_go`` steps left (default: all); 0 once over."""
         return max(self._scores(belief, observation, to_go)[0], default=0.0)
 
     def action(self, belief: Any, *, observation: Hashable = None, to_go: int | None = None) -> Any:
-        """An optimal action under the belief.
+        """Return an optimal action under the belief.
 
         Raises:
-            PlanningError: the process is over under the belief, or no step is left.
+            PlanningError: The process is over under the belief, or no step is left.
         """
         scores, actions = self._scores(belief, observation, to_go)
         if not scores or (self.horizon if to_go is None else to_go) == 0:
@@ -78,7 +79,7 @@ class AlphaVectors:
         return self.compiled.actions[actions[int(np.argmax(scores))]]
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """The optimal decision with the whole horizon to go; ``q_values`` has the actions that vectors start with."""
+        """Return the optimal decision with the horizon to go; ``q_values`` has the actions that vectors start with."""
         belief = problem.initial_belief if belief is None else as_belief(belief)
         action = self.action(belief, observation=observation)
         scores, actions = self._scores(belief, observation, None)
@@ -89,11 +90,11 @@ class AlphaVectors:
         return Decision(action, value=max(scores), q_values=q_values, stats={"vectors": len(self.vectors)})
 
     def at_step(self, step: int) -> "AlphaVectors":
-        """The same solution with ``step`` steps gone, for a run that started with the whole horizon."""
+        """Return the same solution with ``step`` steps gone, for a run that started with the whole horizon."""
         return AlphaVectors(self.compiled, self.stages[: max(2, len(self.stages) - step)])
 
     def _scores(self, belief: Any, observation: Hashable, to_go: int | None) -> tuple[list[float], list[int]]:
-        """The value of each vector that is legal under the belief, and the position of its action."""
+        """Return the value of each vector that is legal under the belief, and the position of its action."""
         compiled = self.compiled
         vectors, actions = self.stages[self.horizon if to_go is None else to_go]
         weights = compiled.vector(belief if isinstance(belief, Belief) else Belief(belief))
@@ -112,21 +113,21 @@ class AlphaVectors:
 def value_iteration(
     problem: POMDP, horizon: int, *, tolerance: float = 1e-10, max_vectors: int = 200_000
 ) -> AlphaVectors:
-    """The exact solution for a finite horizon, by incremental pruning.
+    """Return the exact solution for a finite horizon, by incremental pruning.
 
     ``alpha_t(s) = R(s, a) + gamma sum_o sum_s' p(s', o | s, a) alpha_{t-1, o}(s')`` for every action and every choice
     of a vector after each observation; vectors that are nowhere best are left out, by comparison and by linear
     programs.
 
     Args:
-        problem: the problem, of floats; it is compiled.
-        horizon: the number of steps.
-        tolerance: by how much a vector must be better somewhere to be kept, relative to the greatest entry.
-        max_vectors: where to give up.
+        problem: The problem, of floats; it is compiled.
+        horizon: The number of steps.
+        tolerance: By how much a vector must be better somewhere to be kept, relative to the greatest entry.
+        max_vectors: Where to give up.
 
     Raises:
-        ParameterError: the horizon is negative.
-        PlanningError: more than ``max_vectors`` vectors would be compared at once.
+        ParameterError: The horizon is negative.
+        PlanningError: More than ``max_vectors`` vectors would be compared at once.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -134,7 +135,8 @@ def value_iteration(
         >>> round(solved.value(tiger().initial_belief), 4)
         2.3098
 
-    Source: Cassandra, Littman and Zhang (1997).
+    References:
+        Cassandra, Littman and Zhang (1997).
     """
     if not isinstance(horizon, int | np.integer) or horizon < 0:
         raise ParameterError(f"horizon: {horizon!r}; expected 0 or more steps, a whole number")
@@ -156,7 +158,7 @@ def value_iteration(
 
 
 def _by_observation(flat: sparse.csr_array, size: int, count: int) -> list[tuple[int, sparse.csr_array]]:
-    """The matrices ``[S, S']`` of the observations that can be made, with their positions."""
+    """Return the matrices ``[S, S']`` of the observations that can be made, with their positions."""
     blocks = ((o, flat[:, o * size : (o + 1) * size]) for o in range(count))
     return [(o, sparse.csr_array(block)) for o, block in blocks if block.nnz]
 
@@ -189,7 +191,7 @@ def _backup(
 
 
 def _prune(vectors: Floats, tolerance: float, labels: Bools | None = None) -> Ints:
-    """The positions of the vectors that are best somewhere; across legalities compared pointwise."""
+    """Return the positions of the vectors that are best somewhere; across legalities compared pointwise."""
     kept = _not_dominated(vectors, labels)
     patterns = np.isfinite(vectors[kept])
     if labels is not None:
@@ -206,7 +208,7 @@ def _prune(vectors: Floats, tolerance: float, labels: Bools | None = None) -> In
 
 
 def _not_dominated(vectors: Floats, labels: Bools | None) -> Ints:
-    """Drops each vector that another one (of at least its legality) equals or exceeds in every state."""
+    """Drop each vector that another one (of at least its legality) equals or exceeds in every state."""
     order = np.argsort(-np.where(np.isfinite(vectors), vectors, 0.0).sum(axis=1), kind="stable")
     if not np.isfinite(vectors).all() or labels is not None:
         order = np.arange(len(vectors))
@@ -223,7 +225,7 @@ def _not_dominated(vectors: Floats, labels: Bools | None) -> Ints:
 
 
 def _useful(vectors: Floats, tolerance: float) -> Ints:
-    """The positions of the vectors that are best at some belief, by Lark's filter."""
+    """Return the positions of the vectors that are best at some belief, by Lark's filter."""
     scale = float(np.abs(vectors).max()) or 1.0
     waiting = list(range(len(vectors)))
     kept: list[int] = []
@@ -243,7 +245,7 @@ def _useful(vectors: Floats, tolerance: float) -> Ints:
 
 
 def _witness(vector: Floats, others: Floats, scale: float, tolerance: float) -> Floats | None:
-    """A belief at which the vector is better than all others by more than the tolerance; ``None`` if there is none."""
+    """Return a belief where the vector beats all others by more than the tolerance; ``None`` if there is none."""
     size = len(vector)
     if not len(others):
         return np.full(size, 1 / size)
@@ -273,21 +275,21 @@ def exact_value(
     observation: Hashable = None,
     final_value: Callable[[Belief], Number] | None = None,
 ) -> Number:
-    """The optimal value of one belief, by enumerating every action and observation; exact for fractions.
+    """Return the optimal value of one belief, by enumerating every action and observation; exact for fractions.
 
     It carries the unnormalised masses ``w(s) = Pr(s, o_1 … o_t | b, a_1 … a_t)``, so that no step divides:
     ``V_t(w) = max_a sum_s w(s) R(s, a) + gamma sum_o V_{t-1}(w_{a, o})``.
 
     Args:
-        problem: the problem.
-        belief: the belief to start from; the initial one by default.
-        horizon: the number of steps, at most 200.
-        observation: the last observation, where legal actions depend on it.
-        final_value: what a (normalised) belief is worth after the last step; 0 by default, and always once the process
+        problem: The problem.
+        belief: The belief to start from; the initial one by default.
+        horizon: The number of steps, at most 200.
+        observation: The last observation, where legal actions depend on it.
+        final_value: What a (normalised) belief is worth after the last step; 0 by default, and always once the process
             is over.
 
     Raises:
-        ParameterError: the horizon is not between 0 and 200.
+        ParameterError: The horizon is not between 0 and 200.
 
     Example:
         >>> from fractions import Fraction
@@ -296,7 +298,8 @@ def exact_value(
         >>> exact_value(guess, horizon=3)
         Fraction(3, 2)
 
-    Source: Smallwood and Sondik (1973).
+    References:
+        Smallwood and Sondik (1973).
     """
     if not 0 <= horizon <= 200:
         raise ParameterError(f"horizon: {horizon}; expected 0 to 200 steps (enumeration is exponential in it)")
@@ -328,7 +331,7 @@ def _enumerate(
 
 
 def _step(problem: POMDP, masses: dict[Any, Number], action: Any) -> Iterable[tuple[Hashable, dict[Any, Number]]]:
-    """The masses after the action, by observation."""
+    """Return the masses after the action, by observation."""
     rows: dict[Hashable, dict[Any, Number]] = {}
     for state, mass in masses.items():
         for next_state, probability in problem.successors(state, action).items():

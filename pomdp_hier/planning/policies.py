@@ -40,10 +40,10 @@ Seed = int | np.random.SeedSequence | None
 
 
 def legal_actions(problem: POMDP, belief: Belief, observation: Hashable = None) -> tuple[Any, ...]:
-    """The legal actions under the belief, of which there is at least one.
+    """Return the legal actions under the belief, of which there is at least one.
 
     Raises:
-        PlanningError: the process is over under the belief.
+        PlanningError: The process is over under the belief.
 
     Example:
         >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
@@ -63,7 +63,7 @@ def legal_actions(problem: POMDP, belief: Belief, observation: Hashable = None) 
 def action_probabilities(
     policy: Policy, problem: POMDP, belief: Belief, observation: Hashable = None
 ) -> tuple[Mapping[Any, Number], Decision | None]:
-    """``{action: probability}`` of a policy under a belief, and its `Decision` where it makes a single one.
+    """Return ``{action: probability}`` of a policy under a belief, and its `Decision` where it makes a single one.
 
     Example:
         >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
@@ -89,7 +89,7 @@ class FirstAction:
     """
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """The decision under the belief."""
+        """Return the decision under the belief."""
         belief = problem.initial_belief if belief is None else as_belief(belief)
         return Decision(legal_actions(problem, belief, observation)[0])
 
@@ -101,7 +101,7 @@ class RandomPolicy:
     """Takes a legal action at random, all alike.
 
     Args:
-        seed: where the draws start; ``None`` takes them from the operating system.
+        seed: Where the draws start; ``None`` takes them from the operating system.
 
     Example:
         >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
@@ -115,7 +115,7 @@ class RandomPolicy:
         self._rng = np.random.default_rng(seed)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """The decision under the belief; each call draws anew."""
+        """Return the decision under the belief; each call draws anew."""
         belief = problem.initial_belief if belief is None else as_belief(belief)
         actions = legal_actions(problem, belief, observation)
         return Decision(actions[int(self._rng.integers(len(actions)))])
@@ -123,12 +123,12 @@ class RandomPolicy:
     def action_probabilities(
         self, problem: POMDP, belief: Belief, *, observation: Hashable = None
     ) -> dict[Any, Number]:
-        """``{action: 1 / n}`` over the n legal actions."""
+        """Return ``{action: 1 / n}`` over the n legal actions."""
         actions = legal_actions(problem, belief, observation)
         return dict.fromkeys(actions, 1 / len(actions))
 
     def seeded(self, seed: Seed) -> "RandomPolicy":
-        """The same policy on other random numbers."""
+        """Return the same policy on other random numbers."""
         return RandomPolicy(seed)
 
     def __repr__(self) -> str:
@@ -142,12 +142,12 @@ class ThresholdPolicy:
     the belief is passed over.
 
     Args:
-        rules: triples of event, threshold in [0, 1] and action. An event is a state, a set of states, or a function
+        rules: Triples of event, threshold in [0, 1] and action. An event is a state, a set of states, or a function
             that says whether a state belongs to it.
-        otherwise: the action when no rule holds.
+        otherwise: The action when no rule holds.
 
     Raises:
-        ParameterError: a threshold is outside [0, 1].
+        ParameterError: A threshold is outside [0, 1].
 
     Example:
         >>> coin = POMDP(transition=lambda s, a: s, observation=lambda s, a: s, reward=lambda s, a: s == a,
@@ -170,10 +170,10 @@ class ThresholdPolicy:
         self.otherwise = otherwise
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """The decision under the belief.
+        """Return the decision under the belief.
 
         Raises:
-            PlanningError: no rule holds, and ``otherwise`` is not legal.
+            PlanningError: No rule holds, and ``otherwise`` is not legal.
         """
         belief = problem.initial_belief if belief is None else as_belief(belief)
         legal = legal_actions(problem, belief, observation)
@@ -206,20 +206,20 @@ def mdp_values(
     tolerance: float = 1e-12,
     max_iterations: int = 100_000,
 ) -> tuple[NDArray[np.float64], int]:
-    """``[A, S]``, the Q values of the problem whose state is seen, and how many backups they took.
+    """Return ``[A, S]``, the Q values of the problem whose state is seen, and how many backups they took.
 
     ``Q(s, a) = R(s, a) + gamma sum_s' T(s, a, s') max_a' Q(s', a')``, -inf where the action is not legal, 0 in terminal
     states. Where legality is by the last observation, an action counts as legal if it is after some observation.
 
     Args:
-        compiled: the problem as arrays.
-        horizon: how many actions remain; ``None`` goes on until no value changes by more than ``tolerance``.
-        tolerance: the largest change of a value, in rewards, at which to stop.
-        max_iterations: how many backups to try.
+        compiled: The problem as arrays.
+        horizon: How many actions remain; ``None`` goes on until no value changes by more than ``tolerance``.
+        tolerance: The largest change of a value, in rewards, at which to stop.
+        max_iterations: How many backups to try.
 
     Raises:
-        ParameterError: the horizon is below 1.
-        PlanningError: the values did not settle.
+        ParameterError: The horizon is below 1.
+        PlanningError: The values did not settle.
 
     Example:
         >>> two = POMDP.from_arrays(T=[[[0, 1], [0, 1]]], Z=[[[1], [1]]], R=[[1, 2]], discount=0.5).compiled
@@ -227,7 +227,8 @@ def mdp_values(
         >>> q
         array([[2., 3.]])
 
-    Source: Littman, Cassandra and Kaelbling (1995), section 4.1.
+    References:
+        Littman, Cassandra and Kaelbling (1995), section 4.1.
     """
     if horizon is not None and horizon < 1:
         raise ParameterError(f"horizon: {horizon}; expected at least 1 action, or None for no limit")
@@ -261,8 +262,8 @@ class QMDPPolicy:
     ``a = argmax_a sum_s b(s) Q_MDP(s, a)``: good where information comes for free, blind to what information is worth.
 
     Args:
-        horizon: how many actions to look ahead; ``None`` until the values settle.
-        tolerance: the largest change of a value, in rewards, at which they have settled.
+        horizon: How many actions to look ahead; ``None`` until the values settle.
+        tolerance: The largest change of a value, in rewards, at which they have settled.
 
     Example:
         >>> coin = POMDP(transition=lambda s, a: s, observation=lambda s, a: s, reward=lambda s, a: float(s == a),
@@ -270,7 +271,8 @@ class QMDPPolicy:
         >>> QMDPPolicy(horizon=1).decide(coin).action
         'heads'
 
-    Source: Littman, Cassandra and Kaelbling (1995).
+    References:
+        Littman, Cassandra and Kaelbling (1995).
     """
 
     def __init__(self, *, horizon: int | None = None, tolerance: float = 1e-12) -> None:
@@ -279,11 +281,11 @@ class QMDPPolicy:
         self._solved: tuple[POMDP, NDArray[np.float64], int] | None = None
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """The decision under the belief, with the Q value of every legal action.
+        """Return the decision under the belief, with the Q value of every legal action.
 
         Raises:
-            ModelError: the problem cannot be compiled.
-            PlanningError: the values do not settle.
+            ModelError: The problem cannot be compiled.
+            PlanningError: The values do not settle.
         """
         belief = problem.initial_belief if belief is None else as_belief(belief)
         compiled = problem.compiled
@@ -301,7 +303,7 @@ class QMDPPolicy:
         return Decision(ties[0], value=best, q_values=q_values, ties=ties, stats={"backups": backups})
 
     def __getstate__(self) -> dict[str, Any]:
-        """The settings; what was solved is solved again where it is needed."""
+        """Return the settings; what was solved is solved again where it is needed."""
         return {**self.__dict__, "_solved": None}
 
     def __repr__(self) -> str:
@@ -314,10 +316,10 @@ class OptimalPolicy:
     In an evaluation, which asks `at_step`, the horizon runs down; a bare `decide` always has the whole of it to go.
 
     Args:
-        horizon: how many actions the run has, at least 1.
+        horizon: How many actions the run has, at least 1.
 
     Raises:
-        ParameterError: the horizon is below 1.
+        ParameterError: The horizon is below 1.
 
     Example:
         >>> coin = POMDP(transition=lambda s, a: s, observation=lambda s, a: s, reward=lambda s, a: float(s == a),
@@ -326,7 +328,8 @@ class OptimalPolicy:
         >>> decision.action, decision.value
         ('heads', 1.8)
 
-    Source: Smallwood and Sondik (1973).
+    References:
+        Smallwood and Sondik (1973).
     """
 
     def __init__(self, horizon: int) -> None:
@@ -336,17 +339,17 @@ class OptimalPolicy:
         self._solved: tuple[POMDP, AlphaVectors] | None = None
 
     def solution(self, problem: POMDP) -> AlphaVectors:
-        """The alpha vectors of the problem for every number of steps up to the horizon."""
+        """Return the alpha vectors of the problem for every number of steps up to the horizon."""
         if self._solved is None or self._solved[0] is not problem:
             self._solved = (problem, value_iteration(problem, self.horizon))
         return self._solved[1]
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """The decision with the whole horizon to go."""
+        """Return the decision with the whole horizon to go."""
         return self.solution(problem).decide(problem, belief, observation=observation)
 
     def at_step(self, step: int) -> Policy:
-        """The policy after ``step`` actions of the horizon; on the last action it stays."""
+        """Return the policy after ``step`` actions of the horizon; on the last action it stays."""
 
         def decide(problem: POMDP, belief: Belief, observation: Hashable) -> Decision:
             return self.solution(problem).at_step(step).decide(problem, belief, observation=observation)
@@ -354,7 +357,7 @@ class OptimalPolicy:
         return FunctionPolicy(decide, f"{self!r} at step {step}")
 
     def __getstate__(self) -> dict[str, Any]:
-        """The settings; what was solved is solved again where it is needed."""
+        """Return the settings; what was solved is solved again where it is needed."""
         return {**self.__dict__, "_solved": None}
 
     def __repr__(self) -> str:
@@ -365,9 +368,9 @@ class FunctionPolicy:
     """A plain function as a policy.
 
     Args:
-        function: takes ``(belief)``, ``(problem, belief)`` or ``(problem, belief, observation)`` and returns an action,
+        function: Takes ``(belief)``, ``(problem, belief)`` or ``(problem, belief, observation)`` and returns an action,
             or a whole `Decision`.
-        name: how tables call it; the function's own name by default.
+        name: How tables call it; the function's own name by default.
 
     Example:
         >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
@@ -392,10 +395,10 @@ class FunctionPolicy:
         self._arity = len(positional)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """The decision under the belief.
+        """Return the decision under the belief.
 
         Raises:
-            PlanningError: the function returns an action that is not legal.
+            PlanningError: The function returns an action that is not legal.
         """
         belief = problem.initial_belief if belief is None else as_belief(belief)
         arguments = {1: (belief,), 2: (problem, belief), 3: (problem, belief, observation)}[self._arity]
@@ -414,10 +417,10 @@ class FunctionPolicy:
 
 
 def as_policy(policy: Any) -> Policy:
-    """The policy that a policy or a plain function stands for.
+    """Return the policy that a policy or a plain function stands for.
 
     Raises:
-        ParameterError: it is neither.
+        ParameterError: It is neither.
 
     Example:
         >>> as_policy(FirstAction()), as_policy(lambda belief: "wait")

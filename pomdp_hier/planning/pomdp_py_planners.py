@@ -39,17 +39,17 @@ class POUCT:
     As the number of runs grows, the values tend to those of looking ``depth`` actions ahead.
 
     Args:
-        depth: how many actions to look ahead, at least 1.
-        simulations: how many runs a decision takes.
-        exploration: the constant ``c``, in the problem's reward unit; when left out, the range of the immediate rewards
+        depth: How many actions to look ahead, at least 1.
+        simulations: How many runs a decision takes.
+        exploration: The constant ``c``, in the problem's reward unit; when left out, the range of the immediate rewards
             that are possible under the belief, or 1 if they do not differ.
-        seed: where the draws start; each decision draws anew. ``None`` takes it from the operating system.
+        seed: Where the draws start; each decision draws anew. ``None`` takes it from the operating system.
 
     Attributes:
-        tree: the root of the last search, as pomdp-py keeps it.
+        tree: The root of the last search, as pomdp-py keeps it.
 
     Raises:
-        ParameterError: an argument is out of range.
+        ParameterError: An argument is out of range.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -57,7 +57,8 @@ class POUCT:
         >>> decision.action, sum(decision.stats["visits"].values())
         ('listen', 1999)
 
-    Source: Silver and Veness (2010), section 3.1.
+    References:
+        Silver and Veness (2010), section 3.1.
     """
 
     _kind: ClassVar[type] = pomdp_py.POUCT
@@ -78,17 +79,17 @@ class POUCT:
         self._rng = np.random.default_rng(seed)
 
     def seeded(self, seed: Seed) -> "POUCT":
-        """The same planner on other random numbers."""
+        """Return the same planner on other random numbers."""
         return type(self)(self.depth, self.simulations, exploration=self.exploration, seed=seed)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """The decision under the belief (the initial one by default), after the observation.
+        """Return the decision under the belief (the initial one by default), after the observation.
 
         ``q_values`` are the mean returns of the runs that took each action; ``stats`` counts ``simulations`` and
         ``visits`` by action, and names the ``exploration`` that was used.
 
         Raises:
-            PlanningError: the process is over, or the runs do not suffice to try every action once.
+            PlanningError: The process is over, or the runs do not suffice to try every action once.
         """
         belief = problem.initial_belief if belief is None else as_belief(belief)
         actions = legal_actions(problem, belief, observation)
@@ -126,7 +127,7 @@ class POUCT:
         return max(rewards) - min(rewards) or 1.0
 
     def _start(self, belief: Belief) -> Any:
-        """The belief that runs start from."""
+        """Return the belief that runs start from."""
         return _Sampler(belief)
 
     def __repr__(self) -> str:
@@ -137,18 +138,19 @@ class POMCP(POUCT):
     """POUCT from particles: the belief is replaced by as many states drawn from it, with which pomdp-py's POMCP works.
 
     Args:
-        depth: how many actions to look ahead, at least 1.
-        simulations: how many runs a decision takes.
-        exploration: as in `POUCT`.
-        seed: as in `POUCT`.
-        particles: how many states to draw from the belief.
+        depth: How many actions to look ahead, at least 1.
+        simulations: How many runs a decision takes.
+        exploration: As in `POUCT`.
+        seed: As in `POUCT`.
+        particles: How many states to draw from the belief.
 
     Example:
         >>> from pomdp_hier.problems import tiger
         >>> POMCP(depth=3, simulations=2_000, seed=1).decide(tiger()).action
         'listen'
 
-    Source: Silver and Veness (2010), section 3.2.
+    References:
+        Silver and Veness (2010), section 3.2.
     """
 
     _kind: ClassVar[type] = pomdp_py.POMCP
@@ -168,7 +170,7 @@ class POMCP(POUCT):
         self.particles = particles
 
     def seeded(self, seed: Seed) -> "POMCP":
-        """The same planner on other random numbers."""
+        """Return the same planner on other random numbers."""
         return POMCP(self.depth, self.simulations, exploration=self.exploration, seed=seed, particles=self.particles)
 
     def _start(self, belief: Belief) -> Any:
@@ -185,7 +187,7 @@ class _Sampler(pomdp_py.GenerativeDistribution):
         self._cumulative = list(accumulate(p for _, p in pairs))
 
     def random(self) -> Any:
-        """A value."""
+        """Return a value."""
         last = len(self._values) - 1
         return self._values[bisect(self._cumulative, random() * self._cumulative[-1], 0, last)]
 
@@ -222,7 +224,7 @@ class _Simulator(pomdp_py.BlackboxModel):
         self._return, self._weight = 0.0, 1.0
 
     def begin(self) -> None:
-        """A run begins. What the first one returned is left out: it opens the tree and takes no action in it."""
+        """Return a run begins. What the first one returned is left out: it opens the tree and takes no action in it."""
         if self._runs > 1:
             mean, visits = self._returns.get(self._first, (0.0, 0))
             self._returns[self._first] = (mean + (self._return - mean) / (visits + 1), visits + 1)
@@ -231,7 +233,7 @@ class _Simulator(pomdp_py.BlackboxModel):
         self._return, self._weight = 0.0, 1.0
 
     def finish(self) -> dict[Any, tuple[float, int]]:
-        """The mean return, and the number of runs, by first action."""
+        """Return the mean return, and the number of runs, by first action."""
         self.begin()
         return self._returns
 

@@ -82,7 +82,7 @@ class ArrayReward(RewardModel):
         return value.item() if isinstance(value, np.generic) else value
 
     def expected(self, transition: Sequence[Any], observation: Sequence[Any]) -> NDArray[np.float64]:
-        """``[A, S]``, the mean over next states and observations, for CSR matrices T ``[S, S']`` and Z ``[S', O]``."""
+        """Return ``[A, S]``, the mean over next states and observations, for CSR T ``[S, S']`` and Z ``[S', O]``."""
         try:
             array = self.array.astype(np.float64)
         except (TypeError, ValueError) as error:
@@ -105,7 +105,7 @@ def _row_sums(matrix: Any) -> NDArray[np.float64]:
 
 
 def _row(matrix: Any, index: int, names: Sequence[Any]) -> dict[Any, Number]:
-    """The entries of one row that are not 0, by name."""
+    """Return the entries of one row that are not 0, by name."""
     if sparse.issparse(matrix):
         span = slice(matrix.indptr[index], matrix.indptr[index + 1])
         return {names[j]: float(p) for j, p in zip(matrix.indices[span], matrix.data[span], strict=True) if p != 0}
@@ -184,7 +184,7 @@ def problem_from_arrays(
     terminal: Collection[Any] | Callable[[Any], bool] | None,
     tolerance: float,
 ) -> POMDP:
-    """The problem that the arrays describe; see `POMDP.from_arrays`."""
+    """Return the problem that the arrays describe; see `POMDP.from_arrays`."""
     transition, likelihood = _matrices(T, "T"), _matrices(Z, "Z")
     n_actions, n_states = len(transition), transition[0].shape[0]
     n_observations = likelihood[0].shape[1]

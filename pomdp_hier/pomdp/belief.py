@@ -33,11 +33,11 @@ class Belief(pomdp_py.GenerativeDistribution):
     States of probability exactly 0 are left out; nothing else is dropped, and nothing is rescaled.
 
     Args:
-        probabilities: a mapping or pairs of state and probability; floats, fractions or sympy expressions.
-        tolerance: how far the mass may be from 1 when the probabilities are floats; exact numbers must sum to 1.
+        probabilities: A mapping or pairs of state and probability; floats, fractions or sympy expressions.
+        tolerance: How far the mass may be from 1 when the probabilities are floats; exact numbers must sum to 1.
 
     Raises:
-        ModelError: a probability is negative or NaN, or the mass is not 1.
+        ModelError: A probability is negative or NaN, or the mass is not 1.
 
     Example:
         >>> b = Belief({"left": 0.85, "right": 0.15})
@@ -47,7 +47,8 @@ class Belief(pomdp_py.GenerativeDistribution):
         >>> Belief.uniform(["a", "b", "c"], one=Fraction(1))["a"]
         Fraction(1, 3)
 
-    Source: Kaelbling, Littman and Cassandra (1998), section 3.
+    References:
+        Kaelbling, Littman and Cassandra (1998), section 3.
     """
 
     def __init__(
@@ -74,10 +75,10 @@ class Belief(pomdp_py.GenerativeDistribution):
 
     @classmethod
     def normalized(cls, weights: Mapping[Any, Number] | Iterable[tuple[Any, Number]]) -> "Belief":
-        """The belief proportional to the weights.
+        """Return the belief proportional to the weights.
 
         Raises:
-            ModelError: a weight is negative or NaN, or all are 0.
+            ModelError: A weight is negative or NaN, or all are 0.
 
         Example:
             >>> Belief.normalized({"a": 1, "b": 3})["b"]
@@ -101,7 +102,7 @@ class Belief(pomdp_py.GenerativeDistribution):
 
     @classmethod
     def certain(cls, state: Hashable) -> "Belief":
-        """The belief that the state is this one.
+        """Return the belief that the state is this one.
 
         Example:
             >>> Belief.certain("home").entropy()
@@ -111,7 +112,7 @@ class Belief(pomdp_py.GenerativeDistribution):
 
     @classmethod
     def uniform(cls, states: Iterable[Hashable], *, one: Number = 1.0) -> "Belief":
-        """The belief that gives each of the states the same probability; ``one=Fraction(1)`` makes it exact.
+        """Return the belief that gives each of the states the same probability; ``one=Fraction(1)`` makes it exact.
 
         Example:
             >>> Belief.uniform("ab")["b"]
@@ -128,7 +129,7 @@ class Belief(pomdp_py.GenerativeDistribution):
         return self._probabilities.get(state, 0)
 
     def probability(self, state: Hashable) -> Number:
-        """The probability of the state, 0 off the support."""
+        """Return the probability of the state, 0 off the support."""
         return self._probabilities.get(state, 0)
 
     def __setitem__(self, state: Hashable, value: Number) -> None:
@@ -144,19 +145,19 @@ class Belief(pomdp_py.GenerativeDistribution):
         return state in self._probabilities
 
     def get(self, state: Hashable, default: Number = 0) -> Number:
-        """The probability of the state, ``default`` off the support."""
+        """Return the probability of the state, ``default`` off the support."""
         return self._probabilities.get(state, default)
 
     def keys(self) -> KeysView[Any]:
-        """The states of positive probability."""
+        """Return the states of positive probability."""
         return self._probabilities.keys()
 
     def values(self) -> ValuesView[Number]:
-        """The positive probabilities."""
+        """Return the positive probabilities."""
         return self._probabilities.values()
 
     def items(self) -> ItemsView[Any, Number]:
-        """The pairs of state and positive probability."""
+        """Return the pairs of state and positive probability."""
         return self._probabilities.items()
 
     def __eq__(self, other: object) -> bool:
@@ -191,7 +192,7 @@ class Belief(pomdp_py.GenerativeDistribution):
         return tuple(self._probabilities)
 
     def expectation(self, function: Callable[[Any], Number]) -> Number:
-        """The mean of a function of the state, ``sum_s b(s) f(s)``.
+        """Return the mean of a function of the state, ``sum_s b(s) f(s)``.
 
         Example:
             >>> Belief({1: 0.5, 3: 0.5}).expectation(lambda s: s)
@@ -200,7 +201,7 @@ class Belief(pomdp_py.GenerativeDistribution):
         return total(probability * function(state) for state, probability in self._probabilities.items())
 
     def entropy(self) -> float:
-        """The Shannon entropy ``-sum_s b(s) ln b(s)``, in nats.
+        """Return the Shannon entropy ``-sum_s b(s) ln b(s)``, in nats.
 
         Example:
             >>> round(Belief.uniform("abcd").entropy(), 4)
@@ -209,30 +210,30 @@ class Belief(pomdp_py.GenerativeDistribution):
         return abs(math.fsum(-float(p) * math.log(float(p)) for p in self._probabilities.values()))
 
     def sample(self, rng: np.random.Generator) -> Any:
-        """A state drawn from the belief with the given generator."""
+        """Return a state drawn from the belief with the given generator."""
         return draw(self._probabilities, rng.random())
 
     # --- what pomdp-py asks of a distribution --------------------------------------------------------------------
 
     def random(self) -> Any:
-        """A state drawn with Python's global ``random``, as pomdp-py's planners do."""
+        """Return a state drawn with Python's global ``random``, as pomdp-py's planners do."""
         return draw(self._probabilities, random.random())
 
     def mpe(self) -> Any:
-        """The most probable state, the first of several."""
+        """Return the most probable state, the first of several."""
         return max(self._probabilities, key=self._probabilities.__getitem__)
 
     def argmax(self) -> Any:
-        """The most probable state, the first of several."""
+        """Return the most probable state, the first of several."""
         return self.mpe()
 
     def get_histogram(self) -> dict[Any, Number]:
-        """A new dict from state to positive probability."""
+        """Return a new dict from state to positive probability."""
         return dict(self._probabilities)
 
 
 def _restore(pairs: tuple[tuple[Any, Number], ...]) -> Belief:
-    """The belief that was pickled, without checking its mass a second time."""
+    """Return the belief that was pickled, without checking its mass a second time."""
     belief = Belief.__new__(Belief)
     belief._probabilities = dict(pairs)
     belief._hash = None
@@ -240,10 +241,10 @@ def _restore(pairs: tuple[tuple[Any, Number], ...]) -> Belief:
 
 
 def as_belief(belief: Any) -> Belief:
-    """The belief that a `Belief` or a mapping from state to probability stands for.
+    """Return the belief that a `Belief` or a mapping from state to probability stands for.
 
     Raises:
-        ModelError: it is neither, or its probabilities do not sum to 1.
+        ModelError: It is neither, or its probabilities do not sum to 1.
 
     Example:
         >>> as_belief({"left": 0.5, "right": 0.5})["left"]
@@ -257,7 +258,7 @@ def as_belief(belief: Any) -> Belief:
 
 
 def _pairs(probabilities: Any) -> dict[Any, Number]:
-    """The probability of each state, from a mapping or from pairs."""
+    """Return the probability of each state, from a mapping or from pairs."""
     if not isinstance(probabilities, str):
         try:
             return dict(probabilities)

@@ -106,7 +106,7 @@ class _AgentReward(RewardModel):
         self._problem = problem
 
     def reward(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
-        """The mean over the observations, as pomdp-py's rewards do not see them."""
+        """Return the mean over the observations, as pomdp-py's rewards do not see them."""
         problem, s, a, t = self._problem, unwrapped(state), unwrapped(action), unwrapped(next_state)
         if problem.is_terminal(s) or not problem.reward_model.uses_observation:
             return problem.step_reward(s, a, t)
@@ -121,10 +121,10 @@ class HistoryPolicy(pomdp_py.RolloutPolicy):
     the state drawn does. After the end one action is left, so that no action set is empty.
 
     Args:
-        problem: whose actions.
-        belief: the belief at the start of the history.
-        history: what had happened before that belief, ``((action, observation), ...)``.
-        observation: the last observation made, for problems whose legal actions depend on it.
+        problem: Whose actions.
+        belief: The belief at the start of the history.
+        history: What had happened before that belief, ``((action, observation), ...)``.
+        observation: The last observation made, for problems whose legal actions depend on it.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class HistoryPolicy(pomdp_py.RolloutPolicy):
         self._in_state: dict[tuple[Any, Any], tuple[Any, ...]] = {}
 
     def get_all_actions(self, state: Any = None, history: tuple[Any, ...] | None = None) -> list[Any]:
-        """The actions legal after the history; without one, in the state; without either, all actions."""
+        """Return the actions legal after the history; without one, in the state; without either, all actions."""
         if history is not None:
             return list(self._legal_after(history))
         return (
@@ -157,11 +157,11 @@ class HistoryPolicy(pomdp_py.RolloutPolicy):
         return self._bridged(belief, self._last_observation(history))
 
     def rollout(self, state: Any, history: tuple[Any, ...]) -> Any:
-        """A legal action drawn with Python's global ``random``."""
+        """Return a legal action drawn with Python's global ``random``."""
         return random.choice(self._legal_in(state, history))
 
     def sample(self, state: Any) -> Any:
-        """A legal action of the state, drawn with Python's global ``random``."""
+        """Return a legal action of the state, drawn with Python's global ``random``."""
         return random.choice(self._legal_in(state, ()))
 
     def _legal_in(self, state: Any, history: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -184,7 +184,7 @@ class HistoryPolicy(pomdp_py.RolloutPolicy):
         return unwrapped(history[-1][1]) if history else self._first_observation
 
     def _belief_after(self, history: tuple[Any, ...]) -> Belief:
-        """The exact belief, by Bayes' rule from the longest history that was met before."""
+        """Return the exact belief, by Bayes' rule from the longest history that was met before."""
         known = len(history)
         while known and history[:known] not in self._beliefs:
             known -= 1
@@ -199,7 +199,7 @@ class HistoryPolicy(pomdp_py.RolloutPolicy):
 
 
 def _posterior(problem: POMDP, belief: Belief, action: Any, observation: Any) -> Belief:
-    """The belief after the action and the observation; one that is over stays as it is."""
+    """Return the belief after the action and the observation; one that is over stays as it is."""
     if problem.is_over(belief):
         return belief
     mass = problem.joint(belief, action).get(observation)
@@ -215,7 +215,7 @@ class ProblemAgent(pomdp_py.Agent):
     """A ``pomdp_py.Agent`` for a problem; build one with `to_agent`.
 
     Attributes:
-        problem: the problem it was built from.
+        problem: The problem it was built from.
     """
 
     def __init__(self, problem: POMDP, belief: Belief, *, name: str | None = None) -> None:
@@ -235,10 +235,10 @@ class ProblemAgent(pomdp_py.Agent):
         self.problem = problem
 
     def update(self, real_action: Any, real_observation: Any) -> None:
-        """Appends to the history and updates the belief by Bayes' rule.
+        """Append to the history and updates the belief by Bayes' rule.
 
         Raises:
-            ImpossibleObservationError: the observation has probability 0.
+            ImpossibleObservationError: The observation has probability 0.
         """
         belief = Belief(
             {unwrapped(s): p for s, p in self.belief.items()}, tolerance=max(self.problem.tolerance, MASS_TOLERANCE)
@@ -249,18 +249,18 @@ class ProblemAgent(pomdp_py.Agent):
 
 
 def to_agent(problem: POMDP, belief: Belief | None = None, *, name: str | None = None) -> ProblemAgent:
-    """A ``pomdp_py.Agent`` that believes and models what the problem says.
+    """Return a ``pomdp_py.Agent`` that believes and models what the problem says.
 
     Its ``update(action, observation)`` is exact. Rewards that depend on the observation are given by their mean over
     it. pomdp-py's planners draw from Python's global ``random``: run them inside `seeded_random`.
 
     Args:
-        problem: the problem.
-        belief: where the agent starts; the problem's initial belief by default.
-        name: a name for pomdp-py.
+        problem: The problem.
+        belief: Where the agent starts; the problem's initial belief by default.
+        name: A name for pomdp-py.
 
     Raises:
-        ModelError: the observation depends on the state left, which pomdp-py cannot express.
+        ModelError: The observation depends on the state left, which pomdp-py cannot express.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -293,7 +293,7 @@ class ProblemEnvironment(pomdp_py.Environment):
         return self.problem.is_terminal(unwrapped(self.state))
 
     def state_transition(self, action: Any, execute: bool = True, discount_factor: float = 1.0) -> Any:
-        """The reward of the action, which changes the state; ``(next_state, reward)`` without changing it.
+        """Return the reward of the action, which changes the state; ``(next_state, reward)`` without changing it.
 
         A reward that depends on the observation is given by its mean; `execute` gives the one that was earned.
         """
@@ -325,12 +325,12 @@ class ProblemEnvironment(pomdp_py.Environment):
 def to_environment(
     problem: POMDP, state: Any = None, *, seed: int | np.random.SeedSequence | np.random.Generator | None = None
 ) -> ProblemEnvironment:
-    """A ``pomdp_py.Environment`` that behaves as the problem says.
+    """Return a ``pomdp_py.Environment`` that behaves as the problem says.
 
     Args:
-        problem: the problem.
-        state: the true state; drawn from the initial belief when left out.
-        seed: where the draws start, or the generator to draw from.
+        problem: The problem.
+        state: The true state; drawn from the initial belief when left out.
+        seed: Where the draws start, or the generator to draw from.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -356,20 +356,20 @@ def problem_from_agent(
     actions: Sequence[Any] | None = None,
     observations: Sequence[Any] | None = None,
 ) -> POMDP:
-    """The problem that an agent with finite spaces plans for, from its current belief on.
+    """Return the problem that an agent with finite spaces plans for, from its current belief on.
 
     States, actions and observations stay the agent's own objects. Models of this package are taken as they are; others
     are asked for the ``probability`` of every member of the space, and for the reward's ``sample``, which must not be
     random. Legal actions are those of the agent's policy model, by state.
 
     Args:
-        agent: the agent.
+        agent: The agent.
         discount: gamma; agents have none, so that 1 is taken if left out (an agent of `to_agent` knows its problem's).
-        terminal: the terminal states, or a function of the state; pomdp-py has none.
-        states, actions, observations: the spaces, where the agent's models do not list them.
+        terminal: The terminal states, or a function of the state; pomdp-py has none.
+        states, actions, observations: The spaces, where the agent's models do not list them.
 
     Raises:
-        ModelError: a space is neither listed nor given, or a model is missing.
+        ModelError: A space is neither listed nor given, or a model is missing.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -442,7 +442,7 @@ def _positive(pairs: Iterable[tuple[Any, Number]]) -> dict[Any, Number]:
 
 
 def _listed(what: str, given: Sequence[Any] | None, ask: Callable[[], Iterable[Any]]) -> tuple[Any, ...]:
-    """The members of a space, sets in a fixed order."""
+    """Return the members of a space, sets in a fixed order."""
     if given is not None:
         return tuple(given)
     try:
@@ -463,7 +463,7 @@ def _belief_of(agent: pomdp_py.Agent) -> Belief:
 
 
 def _legality(agent: pomdp_py.Agent, source: POMDP | None, actions: Sequence[Any]) -> dict[str, Any]:
-    """The arguments that say which actions are legal where."""
+    """Return the arguments that say which actions are legal where."""
     if source is not None:
         if source.legal_everywhere is not None:
             return {"legal_actions": actions}
@@ -480,7 +480,7 @@ def _legality(agent: pomdp_py.Agent, source: POMDP | None, actions: Sequence[Any
 
 
 def _bridged_rule(source: POMDP) -> Callable[[Any], tuple[Any, ...]]:
-    """A problem's rule for legal actions, for the bridged values."""
+    """Return a problem's rule for legal actions, for the bridged values."""
     alive = Belief.certain(next(s for s in source.states if not source.is_terminal(s)))
 
     def legal(given: Any) -> tuple[Any, ...]:

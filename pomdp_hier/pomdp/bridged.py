@@ -70,22 +70,22 @@ OVER = BridgedObservation("the process is over")
 
 
 def bridged_state(value: Any) -> pomdp_py.State:
-    """The value as a state of pomdp-py's."""
+    """Return the value as a state of pomdp-py's."""
     return value if isinstance(value, pomdp_py.State) else BridgedState(value)
 
 
 def bridged_action(value: Any) -> pomdp_py.Action:
-    """The value as an action of pomdp-py's."""
+    """Return the value as an action of pomdp-py's."""
     return value if isinstance(value, pomdp_py.Action) else BridgedAction(value)
 
 
 def bridged_observation(value: Any) -> pomdp_py.Observation:
-    """The value as an observation of pomdp-py's."""
+    """Return the value as an observation of pomdp-py's."""
     return value if isinstance(value, pomdp_py.Observation) else BridgedObservation(value)
 
 
 def unwrapped(value: Any) -> Any:
-    """The value inside a bridged state, action or observation; anything else as it is.
+    """Return the value inside a bridged state, action or observation; anything else as it is.
 
     Example:
         >>> unwrapped(BridgedAction("listen")), BridgedAction("listen") == "listen"
@@ -99,7 +99,7 @@ def seeded_random(seed: int | None) -> Iterator[None]:
     """Seeds Python's global ``random``, which pomdp-py draws from, and restores its state afterwards.
 
     Args:
-        seed: any integer; ``None`` seeds from the operating system.
+        seed: Any integer; ``None`` seeds from the operating system.
 
     Example:
         >>> with seeded_random(1):

@@ -37,10 +37,10 @@ class Fault:
     """One thing that is wrong with a problem.
 
     Attributes:
-        kind: what sort of fault it is, in a few words.
-        place: where it is: the model and its arguments.
-        value: the offending sum, number, state or message.
-        remedy: what to do.
+        kind: What sort of fault it is, in a few words.
+        place: Where it is: the model and its arguments.
+        value: The offending sum, number, state or message.
+        remedy: What to do.
 
     Example:
         >>> print(Fault("row sum", "transition from 'a' under 'go'", 0.9, "divide the row by its sum"))
@@ -69,8 +69,8 @@ def check_problem(problem: POMDP, tolerance: float | None = None) -> list[Fault]
     possible, as far as 200,000 steps from such states lead.
 
     Args:
-        problem: the problem to check.
-        tolerance: how far the sum of a row of floats may be from 1, the problem's own by default; exact numbers must
+        problem: The problem to check.
+        tolerance: How far the sum of a row of floats may be from 1, the problem's own by default; exact numbers must
             sum to 1.
 
     Example:
@@ -119,7 +119,7 @@ class _Checker:
             self.faults.append(fault)
 
     def ask(self, place: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """The function's answer; ``_FAILED``, and a fault, if it raises."""
+        """Return the function's answer; ``_FAILED``, and a fault, if it raises."""
         try:
             return function(*arguments)
         except _MODEL_ERRORS as error:
@@ -189,7 +189,7 @@ class _Checker:
         return tuple(actions)
 
     def _step(self, state: Any, action: Any) -> Iterable[Any]:
-        """Checks one state and action; the states that follow with positive probability."""
+        """Check one state and action; the states that follow with positive probability."""
         problem = self.problem
         place = f"transition from {brief(state)} under {brief(action)}"
         flow = self._row(place, self.state_space, problem.transition.distribution, state, action)
@@ -212,7 +212,7 @@ class _Checker:
     def _row(
         self, place: str, space: frozenset[Any] | None, function: Callable[..., Any], *arguments: Any
     ) -> Mapping[Any, Number]:
-        """A distribution that a model gives, checked; what cannot be used is left out."""
+        """Return a distribution that a model gives, checked; what cannot be used is left out."""
         row = self.ask(place, function, *arguments)
         if row is _FAILED:
             return {}
@@ -292,7 +292,7 @@ class _Checker:
     # --- states --------------------------------------------------------------------------------------------------
 
     def _compared(self, state: Any) -> None:
-        """A state has to equal itself, keep its hash, and differ from what it does not equal."""
+        """Return a state has to equal itself, keep its hash, and differ from what it does not equal."""
         place = f"state {brief(state)}"
         remedy = "compare by fields: a frozen dataclass on pomdp_hier's State does"
         if self.ask(place, lambda: state == state) is not True or hash(state) != hash(state):
@@ -302,7 +302,7 @@ class _Checker:
             self.add("badly compared", place, "it is neither equal nor unequal to an object of another type", remedy)
 
     def _again(self, place: str, flow: Mapping[Any, Number], state: Any, action: Any) -> None:
-        """A model asked twice has to name the same states, or no two visits to one state would ever meet."""
+        """Return a model asked twice has to name the same states, or no two visits to one state would ever meet."""
         if not any(isinstance(s, pomdp_py.State) or hasattr(s, "__dict__") for s in flow):
             return
         again = self.ask(place, self.problem.transition.distribution, state, action)
@@ -317,7 +317,7 @@ class _Checker:
                 return
 
     def _terminal(self, state: Any, action: Any) -> None:
-        """What the models say of a terminal state, if they say anything: pomdp-py's planners ask them directly."""
+        """Return what the models say of a terminal state, if anything: pomdp-py's planners ask them directly."""
         transition, reward = self.problem.transition, self.problem.reward_model
         where = f"terminal state {brief(state)} under {brief(action)}"
         try:

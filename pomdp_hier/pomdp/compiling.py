@@ -21,17 +21,17 @@ Bools = NDArray[np.bool_]
 
 
 def compile_problem(problem: POMDP, *, tolerance: float | None = None) -> TabularPOMDP:
-    """The problem as arrays, in float64.
+    """Return the problem as arrays, in float64.
 
     Models that are arrays over the problem's own spaces are taken over as they are; of all others, every legal action
     is asked about once in every state that is not terminal.
 
     Args:
-        problem: the problem to compile.
-        tolerance: how far a row may be from mass 1; the problem's own by default.
+        problem: The problem to compile.
+        tolerance: How far a row may be from mass 1; the problem's own by default.
 
     Raises:
-        ModelError: legal actions depend on the belief; a row does not sum to 1 within ``tolerance``, leaves the spaces,
+        ModelError: Legal actions depend on the belief; a row does not sum to 1 within ``tolerance``, leaves the spaces,
             or is not a number. `check_problem` lists all such faults at once.
 
     Example:
@@ -70,7 +70,7 @@ def compile_problem(problem: POMDP, *, tolerance: float | None = None) -> Tabula
 
 
 def _legality(problem: POMDP, terminal: Bools) -> tuple[Bools, Bools | None]:
-    """``[A, S]`` by state, and ``[O + 1, A]`` where legality is by observation."""
+    """Return ``[A, S]`` by state, and ``[O + 1, A]`` where legality is by observation."""
     actions, states = problem.all_actions, problem.states
     legal = np.ones((len(actions), len(states)), dtype=bool)
     if problem.legal_everywhere is not None or terminal.all():
@@ -107,7 +107,7 @@ def _number(value: Number, where: str) -> float:
 
 
 def _floats(matrix: Any, where: str) -> sparse.csr_array:
-    """A matrix of a model that is arrays, as CSR in float64."""
+    """Return a matrix of a model that is arrays, as CSR in float64."""
     if sparse.issparse(matrix):
         return sparse.csr_array(matrix).copy()
     try:
@@ -156,13 +156,13 @@ class _Builder:
         return tuple(transition), tuple(likelihood), None
 
     def _flow(self, a: int, action: Any, state: Any) -> Mapping[Any, Number]:
-        """The successors; none where the action is not legal or the state terminal."""
+        """Return the successors; none where the action is not legal or the state terminal."""
         if not self.usable[a, self.states[state]]:
             return {}
         return self.problem.transition.distribution(state, action)
 
     def _taken(self, a: int, given: Any) -> sparse.csr_array:
-        """A matrix of the model itself, with unit rows where the action cannot be used."""
+        """Return a matrix of the model itself, with unit rows where the action cannot be used."""
         matrix = _floats(given, f"T[{a}]")
         usable = self.usable[a]
         if usable.all():
@@ -206,7 +206,7 @@ class _Builder:
         return [(_position(self.observations, o, where), p) for o, p in distribution.items()]
 
     def _add_terminals(self, likelihood: list[sparse.csr_array]) -> None:
-        """Fills the rows of terminal states, where a belief can be over terminal and other states at once."""
+        """Fill the rows of terminal states, where a belief can be over terminal and other states at once."""
         if not (self.problem.has_mixed_start or any(self._meet(matrix) for matrix in likelihood)):
             return
         size = len(self.states)
@@ -259,7 +259,7 @@ class _Builder:
     # --- R -------------------------------------------------------------------------------------------------------
 
     def rewards(self, transition: Sequence[Any], observation: Sequence[Any] | None) -> Floats:
-        """``[A, S]``, the expected rewards; 0 where the action cannot be used."""
+        """Return ``[A, S]``, the expected rewards; 0 where the action cannot be used."""
         problem, model = self.problem, self.problem.reward_model
         spaces = (problem.states, problem.all_actions, problem.all_observations)
         if isinstance(model, ArrayReward) and model.spaces == spaces and observation is not None:

@@ -48,7 +48,7 @@ class TransitionModel(pomdp_py.TransitionModel):
     """
 
     def distribution(self, state: Any, action: Any) -> Mapping[Any, Number]:
-        """The probabilities of all next states that can follow; they sum to 1."""
+        """Return the probabilities of all next states that can follow; they sum to 1."""
         raise NotImplementedError(f"{type(self).__name__} must define distribution(state, action)")
 
     def probability(self, next_state: Any, state: Any, action: Any) -> Number:
@@ -56,11 +56,11 @@ class TransitionModel(pomdp_py.TransitionModel):
         return self.distribution(state, action).get(next_state, 0)
 
     def sample(self, state: Any, action: Any) -> Any:
-        """A next state drawn with Python's global ``random``, as pomdp-py does."""
+        """Return a next state drawn with Python's global ``random``, as pomdp-py does."""
         return draw(self.distribution(state, action), random.random())
 
     def argmax(self, state: Any, action: Any) -> Any:
-        """The most probable next state, the first of several."""
+        """Return the most probable next state, the first of several."""
         return _most_probable(self.distribution(state, action))
 
 
@@ -76,7 +76,7 @@ class ObservationModel(pomdp_py.ObservationModel):
     """
 
     def distribution(self, next_state: Any, action: Any, state: Any = None) -> Mapping[Any, Number]:
-        """The probabilities of all observations that can be made; they sum to 1."""
+        """Return the probabilities of all observations that can be made; they sum to 1."""
         raise NotImplementedError(f"{type(self).__name__} must define distribution(next_state, action, state=None)")
 
     def probability(self, observation: Any, next_state: Any, action: Any) -> Number:
@@ -84,11 +84,11 @@ class ObservationModel(pomdp_py.ObservationModel):
         return self.distribution(next_state, action).get(observation, 0)
 
     def sample(self, next_state: Any, action: Any) -> Any:
-        """An observation drawn with Python's global ``random``, as pomdp-py does."""
+        """Return an observation drawn with Python's global ``random``, as pomdp-py does."""
         return draw(self.distribution(next_state, action), random.random())
 
     def argmax(self, next_state: Any, action: Any) -> Any:
-        """The most probable observation, the first of several."""
+        """Return the most probable observation, the first of several."""
         return _most_probable(self.distribution(next_state, action))
 
     @property
@@ -109,7 +109,7 @@ class RewardModel(pomdp_py.RewardModel):
     """
 
     def reward(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
-        """The reward for the step, in the problem's own unit."""
+        """Return the reward for the step, in the problem's own unit."""
         raise NotImplementedError(
             f"{type(self).__name__} must define reward(state, action, next_state, observation=None)"
         )
@@ -119,15 +119,15 @@ class RewardModel(pomdp_py.RewardModel):
         return float(reward == self.of_step(state, action, next_state))
 
     def sample(self, state: Any, action: Any, next_state: Any) -> Number:
-        """The reward of the step (pomdp-py's name for it)."""
+        """Return the reward of the step (pomdp-py's name for it)."""
         return self.of_step(state, action, next_state)
 
     def argmax(self, state: Any, action: Any, next_state: Any) -> Number:
-        """The reward of the step (pomdp-py's name for it)."""
+        """Return the reward of the step (pomdp-py's name for it)."""
         return self.of_step(state, action, next_state)
 
     def of_step(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
-        """The reward of the step, whatever of its four parts the model looks at."""
+        """Return the reward of the step, whatever of its four parts the model looks at."""
         if self.uses_observation:
             return self.reward(state, action, next_state, observation)
         if takes_argument(self.reward, 2):
@@ -165,10 +165,10 @@ def _takes_argument(function: Callable[..., Any], position: int) -> bool:
 
 
 def check_function(what: str, function: Callable[..., Any], *names: str, least: int = 2) -> None:
-    """Raises unless the function can be called with at least ``least`` of the arguments named, in that order.
+    """Raise unless the function can be called with at least ``least`` of the arguments named, in that order.
 
     Raises:
-        ModelError: it is a class of models, takes another number of arguments, or names them in another order.
+        ModelError: It is a class of models, takes another number of arguments, or names them in another order.
 
     Example:
         >>> check_function("transition", lambda a, s: s, "state", "action")
@@ -203,7 +203,7 @@ def _most_probable(distribution: Mapping[Any, Number]) -> Any:
 
 
 def _as_distribution(outcome: Any) -> Mapping[Any, Number]:
-    """A mapping as it is; any other value as the outcome that is certain."""
+    """Return a mapping as it is; any other value as the outcome that is certain."""
     if isinstance(outcome, Mapping):
         return outcome
     if isinstance(outcome, pomdp_py.GenerativeDistribution):
@@ -224,7 +224,7 @@ def _as_distribution(outcome: Any) -> Mapping[Any, Number]:
 
 
 def _look_up(table: Mapping[Any, Any], what: str, *keys: tuple[Hashable, ...] | Hashable) -> Any:
-    """The entry under the first of the keys that the table has."""
+    """Return the entry under the first of the keys that the table has."""
     for key in keys:
         if key in table:
             return table[key]
@@ -311,10 +311,10 @@ class _TableReward(RewardModel):
 
 
 def as_transition(model: Any) -> TransitionModel:
-    """The transition model that a model, a function ``(state, action)`` or a dict ``{(state, action): …}`` stands for.
+    """Return the transition model for a model, a function ``(state, action)`` or a dict ``{(state, action): …}``.
 
     Raises:
-        ModelError: it is none of these.
+        ModelError: It is none of these.
 
     Example:
         >>> as_transition(lambda s, a: s + 1).distribution(1, "go")
@@ -331,10 +331,10 @@ def as_transition(model: Any) -> TransitionModel:
 
 
 def as_observation(model: Any) -> ObservationModel:
-    """The observation model that a model, a function ``(next_state, action[, state])`` or a dict stands for.
+    """Return the observation model that a model, a function ``(next_state, action[, state])`` or a dict stands for.
 
     Raises:
-        ModelError: it is none of these.
+        ModelError: It is none of these.
 
     Example:
         >>> as_observation({"home": "warm"}).distribution("home", "look")
@@ -351,10 +351,10 @@ def as_observation(model: Any) -> ObservationModel:
 
 
 def as_reward(model: Any) -> RewardModel:
-    """The reward model that a model, a function ``(state, action[, next_state[, observation]])`` or a dict stands for.
+    """Return the reward model for a model, a function ``(state, action[, next_state[, observation]])`` or a dict.
 
     Raises:
-        ModelError: it is none of these.
+        ModelError: It is none of these.
 
     Example:
         >>> as_reward({("home", "stay"): 1}).reward("home", "stay", "home")

@@ -78,7 +78,7 @@ def is_exact(value: Number) -> bool:
 
 
 def total(values: Iterable[Number]) -> Number:
-    """The sum: correctly rounded for floats (``math.fsum``), exact for fractions and expressions.
+    """Return the sum: correctly rounded for floats (``math.fsum``), exact for fractions and expressions.
 
     Example:
         >>> from fractions import Fraction
@@ -114,7 +114,7 @@ def nearly_equal(value: Number, target: Number, tolerance: float) -> bool:
 
 
 def positive_part(weights: Mapping[K, Number]) -> dict[K, Number]:
-    """The entries whose weight is not exactly zero, in their order.
+    """Return the entries whose weight is not exactly zero, in their order.
 
     Example:
         >>> positive_part({"a": 0.5, "b": 0, "c": 1e-300})
@@ -124,7 +124,7 @@ def positive_part(weights: Mapping[K, Number]) -> dict[K, Number]:
 
 
 def draw(weights: Mapping[K, Number], uniform: float) -> K:
-    """The outcome at the given point of the cumulative distribution, ``uniform`` in [0, 1).
+    """Return the outcome at the given point of the cumulative distribution, ``uniform`` in [0, 1).
 
     Example:
         >>> draw({"a": 0.25, "b": 0.75}, 0.2), draw({"a": 0.25, "b": 0.75}, 0.25)
@@ -143,7 +143,7 @@ def draw(weights: Mapping[K, Number], uniform: float) -> K:
 
 
 def brief(value: object, limit: int = 60) -> str:
-    """The value's ``repr``, cut to ``limit`` characters, for messages.
+    """Return the value's ``repr``, cut to ``limit`` characters, for messages.
 
     Example:
         >>> brief("x" * 100, limit=12)
@@ -154,7 +154,7 @@ def brief(value: object, limit: int = 60) -> str:
 
 
 def listed(values: Collection[object], limit: int = 4) -> str:
-    """The first few values in brief, and how many there are if that is more.
+    """Return the first few values in brief, and how many there are if that is more.
 
     Example:
         >>> listed(["look", "go"]), listed(range(9), limit=2)

@@ -13,7 +13,8 @@ takes what any of them takes:
 - of several assignments to one number, the last counts; rewards that no statement gives are 0;
 - ``values: cost`` turns the sign of every R, so that the problem always earns rewards.
 
-Source: Cassandra (1994-2003), the POMDP file format of pomdp-solve.
+References:
+    Cassandra (1994-2003), the POMDP file format of pomdp-solve.
 """
 
 import math
@@ -55,22 +56,22 @@ def read_pomdp(
     normalize: bool = False,
     exact: bool = False,
 ) -> POMDP:
-    """The problem that a ``.pomdp`` file describes.
+    """Return the problem that a ``.pomdp`` file describes.
 
     States are the file's names, or ``0 … n-1`` where it gives a count. Every action is legal everywhere and no state is
     terminal, as the format has no word for either. ``problem.compiled`` costs array operations only.
 
     Args:
-        source: a path, an open file, or the text itself (a string with line breaks or a section ``states:``).
-        tolerance: how far the sum of a distribution may be from 1; the default is that of pomdp-solve. Sums within it
+        source: A path, an open file, or the text itself (a string with line breaks or a section ``states:``).
+        tolerance: How far the sum of a distribution may be from 1; the default is that of pomdp-solve. Sums within it
             are kept as they are.
-        normalize: divide each distribution by its sum, whatever that is.
-        exact: read decimals as ``fractions.Fraction``; every distribution must then sum to exactly 1, or be normalized.
+        normalize: Divide each distribution by its sum, whatever that is.
+        exact: Read decimals as ``fractions.Fraction``; every distribution must then sum to exactly 1, or be normalized.
 
     Raises:
-        PomdpFileError: the file breaks the grammar or a distribution does not sum to 1; the message begins with file,
+        PomdpFileError: The file breaks the grammar or a distribution does not sum to 1; the message begins with file,
             line and column.
-        OSError: the file cannot be opened.
+        OSError: The file cannot be opened.
 
     Example:
         >>> problem = read_pomdp('''
@@ -88,7 +89,8 @@ def read_pomdp(
         >>> problem.states, problem.observation_distribution("left", "listen", "left")
         (('left', 'right'), {0: 0.85, 1: 0.15})
 
-    Source: Cassandra (1994-2003), the POMDP file format of pomdp-solve.
+    References:
+        Cassandra (1994-2003), the POMDP file format of pomdp-solve.
     """
     if not 0 <= tolerance < 1:
         raise ParameterError(f"tolerance: {tolerance} is not in [0, 1); it is how far a sum may be from 1")
@@ -98,7 +100,7 @@ def read_pomdp(
 
 
 def _text_of(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[str, str]:
-    """The name, for messages, and the text."""
+    """Return the name, for messages, and the text."""
     raw: str | bytes
     if isinstance(source, str) and ("\n" in source or "\r" in source or _DECLARES_STATES.search(source)):
         name, raw = "<text>", source
@@ -184,7 +186,7 @@ class FilePOMDP(POMDP):
 
 
 def _csr(rows: Rows) -> sparse.csr_array:
-    """The rows as a float64 matrix."""
+    """Return the rows as a float64 matrix."""
     shape = (len(rows.indptr) - 1, rows.n_columns)
     return sparse.csr_array((rows.values.astype(np.float64), rows.columns, rows.indptr), shape=shape)
 
@@ -227,7 +229,7 @@ def _expected_rewards(
 
 
 def write_pomdp(problem: POMDP, path: str | os.PathLike[str] | IO[str]) -> None:
-    """Writes the problem as a ``.pomdp`` file, with numbers that `read_pomdp` turns into the same floats again.
+    """Write the problem as a ``.pomdp`` file, with numbers that `read_pomdp` turns into the same floats again.
 
     Terminal states are written as absorbing states that earn 0. Names are kept where all states (actions,
     observations) have distinct names that are words; otherwise a count is written and the names stand in comments.
@@ -235,11 +237,11 @@ def write_pomdp(problem: POMDP, path: str | os.PathLike[str] | IO[str]) -> None:
     state that the action never reaches, where the model need not have any, are written as uniform.
 
     Args:
-        problem: any problem whose actions are legal everywhere and whose observation does not depend on the state left.
-        path: where to write, or a file open for text.
+        problem: Any problem whose actions are legal everywhere and whose observation does not depend on the state left.
+        path: Where to write, or a file open for text.
 
     Raises:
-        ModelError: the format cannot say what the problem does, or a number is not finite.
+        ModelError: The format cannot say what the problem does, or a number is not finite.
 
     Example:
         >>> import io
@@ -250,7 +252,8 @@ def write_pomdp(problem: POMDP, path: str | os.PathLike[str] | IO[str]) -> None:
         >>> read_pomdp(file.getvalue()).expected_reward("here", "wait")
         1.0
 
-    Source: Cassandra (1994-2003), the POMDP file format of pomdp-solve.
+    References:
+        Cassandra (1994-2003), the POMDP file format of pomdp-solve.
     """
     require_problem(problem, "write_pomdp")
     lines = _lines(problem)
@@ -262,7 +265,7 @@ def write_pomdp(problem: POMDP, path: str | os.PathLike[str] | IO[str]) -> None:
 
 
 def _lines(problem: POMDP) -> Iterator[str]:
-    """The lines of the file."""
+    """Yield the lines of the file."""
     _check_writable(problem)
     states, actions = problem.states, problem.all_actions
     yield "# A POMDP in Cassandra's format, written by pomdp_hier."
@@ -318,7 +321,7 @@ def _check_writable(problem: POMDP) -> None:
 
 
 def _declared(kind: str, names: tuple[Any, ...]) -> tuple[dict[Any, str], list[str]]:
-    """The word for each name, and the lines that declare them."""
+    """Return the word for each name, and the lines that declare them."""
     texts = [str(name) for name in names]
     numbered = [str(i) for i in range(len(names))]
     words = len(set(texts)) == len(texts) and all(map(_WORD.fullmatch, texts))
@@ -329,7 +332,7 @@ def _declared(kind: str, names: tuple[Any, ...]) -> tuple[dict[Any, str], list[s
 
 
 def _row(head: str, distribution: Mapping[Any, Number], words: Mapping[Any, str]) -> Iterator[str]:
-    """A row of T or O: as a whole, or entry by entry where that is shorter."""
+    """Yield a row of T or O: as a whole, or entry by entry where that is shorter."""
     for name in distribution:
         if name not in words:
             raise ModelError(f"{head}: {brief(name)} is not in the problem's space of {len(words)}")
@@ -342,7 +345,7 @@ def _row(head: str, distribution: Mapping[Any, Number], words: Mapping[Any, str]
 
 
 def _reward_lines(problem: POMDP, state: Any, action: Any, words: Mapping[str, Mapping[Any, str]]) -> Iterator[str]:
-    """The rewards of one state and action, with wildcards where they do not differ."""
+    """Yield the rewards of one state and action, with wildcards where they do not differ."""
     head = f"R: {words['actions'][action]} : {words['states'][state]}"
     rewards: dict[Any, dict[Any, str]] = {}
     uses_observation = problem.reward_model.uses_observation and not problem.is_terminal(state)
@@ -370,7 +373,7 @@ def _reward_lines(problem: POMDP, state: Any, action: Any, words: Mapping[str, M
 
 
 def _number(value: Number, where: str) -> str:
-    """The shortest decimal that is read as the same float."""
+    """Return the shortest decimal that is read as the same float."""
     try:
         number = float(value)
     except TypeError as error:

@@ -26,26 +26,26 @@ class POMDP:
     initial belief is found by following the models.
 
     Args:
-        transition: a `TransitionModel`, a function ``(state, action) -> {next_state: p}`` (or the one next state), or a
+        transition: A `TransitionModel`, a function ``(state, action) -> {next_state: p}`` (or the one next state), or a
             dict ``{(state, action): …}``.
-        observation: an `ObservationModel`, a function ``(next_state, action[, state]) -> {observation: p}``, or a dict.
-        reward: a `RewardModel`, a function ``(state, action[, next_state[, observation]]) -> number``, or a dict.
-        initial_belief: a `Belief` or a mapping from state to probability.
+        observation: An `ObservationModel`, a function ``(next_state, action[, state]) -> {observation: p}``, or a dict.
+        reward: A `RewardModel`, a function ``(state, action[, next_state[, observation]]) -> number``, or a dict.
+        initial_belief: A `Belief` or a mapping from state to probability.
         discount: gamma in [0, 1].
-        terminal: the terminal states, or a function of the state. A terminal state is absorbing and worth 0,
+        terminal: The terminal states, or a function of the state. A terminal state is absorbing and worth 0,
             whatever the models say of it.
-        legal_actions: the actions, legal everywhere; or a function that returns those legal in a state.
-        legal_by: what that function is a function of: ``"state"``; ``"observation"`` (the last one made, ``None`` at
+        legal_actions: The actions, legal everywhere; or a function that returns those legal in a state.
+        legal_by: What that function is a function of: ``"state"``; ``"observation"`` (the last one made, ``None`` at
             the start); or ``"belief"`` (such a problem cannot be compiled).
-        actions: all actions in their order, where ``legal_actions`` is a function; found by exploring when left out.
-        states: all states in their order; those reachable from the initial belief when left out.
-        observations: all observations in their order; found by exploring when left out.
-        max_states: how many states exploring may meet before it gives up.
-        tolerance: how far the mass of a row of the models, or of the initial belief, may be from 1 (exact numbers must
+        actions: All actions in their order, where ``legal_actions`` is a function; found by exploring when left out.
+        states: All states in their order; those reachable from the initial belief when left out.
+        observations: All observations in their order; found by exploring when left out.
+        max_states: How many states exploring may meet before it gives up.
+        tolerance: How far the mass of a row of the models, or of the initial belief, may be from 1 (exact numbers must
             sum to 1).
 
     Raises:
-        ModelError: an argument is not what it should be.
+        ModelError: An argument is not what it should be.
 
     Example:
         >>> coin = POMDP(
@@ -60,7 +60,8 @@ class POMDP:
         >>> coin.observation_probabilities(coin.initial_belief, "heads")
         {'heads': 0.5, 'tails': 0.5}
 
-    Source: Kaelbling, Littman and Cassandra (1998), section 3.
+    References:
+        Kaelbling, Littman and Cassandra (1998), section 3.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class POMDP:
 
     @classmethod
     def from_functions(cls, **models: Any) -> "POMDP":
-        """A problem from plain functions and dicts: the arguments of the class, under the name people look for.
+        """Return a problem from plain functions and dicts: the arguments of the class, under the name people look for.
 
         Example:
             >>> stay = POMDP.from_functions(transition=lambda s, a: s, observation=lambda s, a: "same",
@@ -146,14 +147,14 @@ class POMDP:
         terminal: Collection[Any] | Callable[[Any], bool] | None = None,
         tolerance: float = MASS_TOLERANCE,
     ) -> "POMDP":
-        """A problem from ``T[a, s, s']``, ``Z[a, s', o]`` and ``R[a, s]``, ``R[a, s, s']`` or ``R[a, s, s', o]``.
+        """Return problem from ``T[a, s, s']``, ``Z[a, s', o]`` and ``R[a, s]``, ``R[a, s, s']`` or ``R[a, s, s', o]``.
 
         Each of the three is an array (float, or object for fractions) or, for T and Z, a sequence of scipy sparse
         matrices, one an action; R may be a `RewardModel` or a function of names too. Names default to
         0, 1, 2, …; the initial belief defaults to the uniform one.
 
         Raises:
-            ModelError: shapes do not agree, or a row is not a distribution (within ``tolerance``).
+            ModelError: Shapes do not agree, or a row is not a distribution (within ``tolerance``).
 
         Example:
             >>> two = POMDP.from_arrays(T=[[[0.5, 0.5], [0, 1]]], Z=[[[1, 0], [0, 1]]], R=[[1, 0]], discount=0.9)
@@ -178,7 +179,7 @@ class POMDP:
 
     @classmethod
     def from_agent(cls, agent: "pomdp_py.Agent", **options: Any) -> "POMDP":
-        """The problem that a ``pomdp_py.Agent`` with finite spaces plans for; see `pomdp_hier.pomdp.bridge`."""
+        """Return the problem that a ``pomdp_py.Agent`` with finite spaces plans for; see `pomdp_hier.pomdp.bridge`."""
         from pomdp_hier.pomdp.bridge import problem_from_agent
 
         return problem_from_agent(agent, **options)
@@ -264,7 +265,7 @@ class POMDP:
         return self._everywhere or None
 
     def possible_actions(self, state: Any) -> tuple[Any, ...]:
-        """The actions that may be legal in the state: exactly those, where legality is by state."""
+        """Return the actions that may be legal in the state: exactly those, where legality is by state."""
         if self._legal is not None and self.legal_by == "state":
             return tuple(self._legal(state))
         return self._given_actions or self._everywhere
@@ -278,17 +279,17 @@ class POMDP:
         return all(self.is_terminal(state) for state in belief)
 
     def actions(self, belief: Belief | None = None, observation: Hashable = None) -> tuple[Any, ...]:
-        """The legal actions under the belief (the initial one by default); none once the process is over.
+        """Return the legal actions under the belief (the initial one by default); none once the process is over.
 
         By state, these are the actions legal in every state of the support that is not terminal, in the order of the
         first; `check_problem` reports where states that one observation leaves possible disagree.
 
         Args:
-            belief: what the agent believes.
-            observation: the last observation, which a problem with ``legal_by="observation"`` needs.
+            belief: What the agent believes.
+            observation: The last observation, which a problem with ``legal_by="observation"`` needs.
 
         Raises:
-            ModelError: no action is legal in all states of the support.
+            ModelError: No action is legal in all states of the support.
         """
         belief = self.initial_belief if belief is None else belief
         if self.is_over(belief):
@@ -396,7 +397,7 @@ class POMDP:
         return [(None, next_state, mass) for next_state, mass in reached.items()]
 
     def predict(self, belief: Belief, action: Any) -> Belief:
-        """The belief after the action and before the observation, ``sum_s b(s) T(s, a, s')``."""
+        """Return the belief after the action and before the observation, ``sum_s b(s) T(s, a, s')``."""
         reached: dict[Any, Number] = {}
         for _, next_state, flow in self.flows(belief, action):
             reached[next_state] = reached.get(next_state, 0) + flow
@@ -407,7 +408,7 @@ class POMDP:
         return {o: total(row.values()) for o, row in self.joint(belief, action).items()}
 
     def observations(self, belief: Belief, action: Any) -> tuple[Any, ...]:
-        """The observations that can be made after the action under the belief."""
+        """Return the observations that can be made after the action under the belief."""
         return tuple(self.joint(belief, action))
 
     # --- other forms ---------------------------------------------------------------------------------------------
@@ -435,10 +436,10 @@ class POMDP:
 
 
 def require_problem(problem: object, where: str) -> None:
-    """Raises unless the value is a `POMDP`, as where arguments stand in another order.
+    """Raise unless the value is a `POMDP`, as where arguments stand in another order.
 
     Raises:
-        ModelError: it is something else.
+        ModelError: It is something else.
 
     Example:
         >>> require_problem([1, 2], "check_problem")
@@ -451,7 +452,7 @@ def require_problem(problem: object, where: str) -> None:
 
 
 def _distinct(name: str, values: Collection[Any]) -> tuple[Any, ...]:
-    """The values as a tuple, refused when one stands there twice or cannot be hashed."""
+    """Return the values as a tuple, refused when one stands there twice or cannot be hashed."""
     seen: set[Any] = set()
     if isinstance(values, set | frozenset):  # the order of a set of strings changes from run to run
         values = sorted(values, key=repr)

@@ -42,12 +42,12 @@ class Table:
     """One table: what its rows and columns are, and the cells, row by row.
 
     Attributes:
-        title: what is shown.
-        corner: what the rows and the columns are.
-        columns: the names of the columns.
-        rows: the names of the rows.
+        title: What is shown.
+        corner: What the rows and the columns are.
+        columns: The names of the columns.
+        rows: The names of the rows.
         cells: ``[rows][columns]``: numbers; ``None`` where there is nothing to say, a string as it is.
-        left_out: how many rows and columns are not shown.
+        left_out: How many rows and columns are not shown.
     """
 
     title: str
@@ -74,7 +74,7 @@ class Table:
         return f'{_STYLE}<div class="pomdp-tables">{self.html()}</div>'
 
     def html(self) -> str:
-        """The ``<table>`` alone, without the style."""
+        """Return the ``<table>`` alone, without the style."""
         head = "".join(f"<th>{escape(name)}</th>" for name in (self.corner, *self.columns))
         body = "".join(
             f"<tr><th>{escape(name)}</th>{''.join(map(_cell, row))}</tr>"
@@ -95,13 +95,13 @@ class Tables:
     depends on the next state, as its expectation over the observations.
 
     Args:
-        problem: the problem.
-        limit: how many rows and columns of a table, and how many actions, are shown; the titles say how many are not.
+        problem: The problem.
+        limit: How many rows and columns of a table, and how many actions, are shown; the titles say how many are not.
 
     Attributes:
-        T: one table an action, the probability of each next state.
-        Z: one table an action, the probability of each observation in each state that the action can lead to.
-        R: one table ``R(s, a)``, or one an action ``R(s, a, s')`` where the reward depends on the next state.
+        T: One table an action, the probability of each next state.
+        Z: One table an action, the probability of each observation in each state that the action can lead to.
+        R: One table ``R(s, a)``, or one an action ``R(s, a, s')`` where the reward depends on the next state.
 
     Example:
         >>> from fractions import Fraction
@@ -195,7 +195,7 @@ class Tables:
         return self.problem.is_terminal(state) or action in self.problem.possible_actions(state)
 
     def _arrivals(self, action: Any) -> list[tuple[Any, Any]]:
-        """The states that the action can lead to, with the state left where observations depend on it."""
+        """Return the states that the action can lead to, with the state left where observations depend on it."""
         problem = self.problem
         met: dict[tuple[Any, Any], None] = {}
         for state in problem.states:
@@ -256,7 +256,7 @@ def _and_more(left_out: tuple[int, int]) -> str:
 
 
 def _text(value: Number | None) -> str:
-    """A number in the form it has: 1/3, 0.25, an expression."""
+    """Return a number in the form it has: 1/3, 0.25, an expression."""
     if value is None:
         return NOTHING
     if isinstance(value, str) or is_symbolic(value):

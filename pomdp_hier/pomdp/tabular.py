@@ -48,19 +48,19 @@ class TabularPOMDP:
     The order of ``states``, ``actions`` and ``observations`` is the index of every array (S, A, O are their numbers).
 
     Attributes:
-        states, actions, observations: the names, in index order.
-        transition: one CSR matrix ``[S, S']`` an action, ``T[a][s, s']``; the row is the unit row where the state is
+        states, actions, observations: The names, in index order.
+        transition: One CSR matrix ``[S, S']`` an action, ``T[a][s, s']``; the row is the unit row where the state is
             terminal or the action not legal.
-        observation: one CSR matrix ``[S', O]`` an action, ``Z[a][s', o]``; the row is empty where the action cannot
+        observation: One CSR matrix ``[S', O]`` an action, ``Z[a][s', o]``; the row is empty where the action cannot
             lead to the state. ``None`` where observations depend on the state left.
-        joint: only then: one CSR matrix ``[S, O * S']`` an action, ``p(s', o | s, a)`` at column ``o * S + s'``.
+        joint: Only then: one CSR matrix ``[S, O * S']`` an action, ``p(s', o | s, a)`` at column ``o * S + s'``.
         reward: ``[A, S]``, the expected reward ``R(s, a)``; 0 for terminal states and where the action is not legal.
         discount: gamma.
         initial: ``[S]``, the initial belief.
         terminal: ``[S]``, bool.
         legal: ``[A, S]``, bool: the action is legal in the state (all of them where legality is by observation).
         legal_after: ``[O + 1, A]``, bool, where legality is by the last observation (the last row: before any).
-        tolerance: how far the mass of a belief may be from 1, as in the problem.
+        tolerance: How far the mass of a belief may be from 1, as in the problem.
 
     Example:
         >>> from pomdp_hier.pomdp import POMDP
@@ -204,10 +204,10 @@ class TabularPOMDP:
                 yield o, evidence, posterior
 
     def legal_actions(self, belief: Floats, observation: int | None = None) -> NDArray[np.int64]:
-        """The positions of the legal actions under the belief; empty once every state of the support is terminal.
+        """Return positions of the legal actions under the belief; empty once every state of the support is terminal.
 
         Raises:
-            ModelError: no action is legal in all states of the support.
+            ModelError: No action is legal in all states of the support.
         """
         alive = (belief > 0) & ~self.terminal
         if not alive.any():
@@ -229,7 +229,7 @@ class TabularPOMDP:
         """``[S]``, the belief as an array.
 
         Raises:
-            ModelError: a state of the belief is not a state of the problem.
+            ModelError: A state of the belief is not a state of the problem.
         """
         array = np.zeros(self.n_states)
         for state, probability in belief.items():
@@ -239,10 +239,10 @@ class TabularPOMDP:
         return array
 
     def belief(self, vector: ArrayLike) -> Belief:
-        """The array ``[S]`` as a belief over named states.
+        """Return the array ``[S]`` as a belief over named states.
 
         Raises:
-            ModelError: the array has another length, a negative or NaN entry, or a mass that is not 1.
+            ModelError: The array has another length, a negative or NaN entry, or a mass that is not 1.
         """
         array = np.asarray(vector, dtype=np.float64)
         if array.shape != (self.n_states,):

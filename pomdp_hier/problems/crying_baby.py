@@ -9,22 +9,23 @@ __all__ = ["crying_baby"]
 def crying_baby(
     *, discount: Number = 0.9, becomes_hungry: Number = 0.1, cries_hungry: Number = 0.8, cries_sated: Number = 0.1
 ) -> POMDP:
-    """The crying baby problem: feed a baby that cries more when it is hungry, or ignore it.
+    """Return the crying baby problem: feed a baby that cries more when it is hungry, or ignore it.
 
     A hungry baby costs 10 a step, feeding costs 5 and leaves it sated. Pass fractions for exact numbers.
 
     Args:
         discount: gamma.
-        becomes_hungry: the probability that a sated baby that is ignored becomes hungry.
-        cries_hungry: the probability that a hungry baby cries.
-        cries_sated: the probability that a sated baby cries.
+        becomes_hungry: The probability that a sated baby that is ignored becomes hungry.
+        cries_hungry: The probability that a hungry baby cries.
+        cries_sated: The probability that a sated baby cries.
 
     Example:
         >>> problem = crying_baby()
         >>> problem.reward(problem.initial_belief, "feed")
         -10.0
 
-    Source: Kochenderfer (2015), *Decision Making Under Uncertainty*, section 6.1.
+    References:
+        Kochenderfer (2015), *Decision Making Under Uncertainty*, section 6.1.
     """
     half = (becomes_hungry + (1 - becomes_hungry)) / 2  # one half in the number type of the arguments
     cries = {"hungry": cries_hungry, "sated": cries_sated}

@@ -16,19 +16,19 @@ _ACROSS = {"north": ("west", "east"), "south": ("west", "east"), "east": ("north
 
 
 def _cells(drawing: str) -> tuple[Cell, ...]:
-    """The free cells of a drawing in which ``#`` is a wall."""
+    """Return the free cells of a drawing in which ``#`` is a wall."""
     return tuple((r, c) for r, line in enumerate(drawing.split("/")) for c, mark in enumerate(line) if mark != "#")
 
 
 def _go(free: frozenset[Cell], cell: Cell, direction: str) -> Cell:
-    """The next cell in a direction; the same one at a wall."""
+    """Return the next cell in a direction; the same one at a wall."""
     down, right = _MOVES[direction]
     target = (cell[0] + down, cell[1] + right)
     return target if target in free else cell
 
 
 def maze_4x3(*, discount: Number = 1, slip: Number = 0.1, step_reward: Number = -0.04, restart: bool = False) -> POMDP:
-    """The 4x3 maze: reach the cell of +1 and stay out of the cell of -1, feeling the walls to the left and right.
+    """Return 4x3 maze: reach the cell of +1 and stay out of the cell of -1, feeling the walls to the left and right.
 
     The grid has one wall, at row 1, column 1 (row 0 is the north), the goal at (0, 3) and the trap at (1, 3). A move
     goes astray to either side with probability ``slip`` and stays in place at a wall. What is observed is which of the
@@ -36,16 +36,17 @@ def maze_4x3(*, discount: Number = 1, slip: Number = 0.1, step_reward: Number = 
 
     Args:
         discount: gamma.
-        slip: the probability of each of the two sides.
-        step_reward: what every step earns besides.
-        restart: go on from a random cell after goal or trap, as in the ``4x3.95`` of the POMDP archive.
+        slip: The probability of each of the two sides.
+        step_reward: What every step earns besides.
+        restart: Go on from a random cell after goal or trap, as in the ``4x3.95`` of the POMDP archive.
 
     Example:
         >>> problem = maze_4x3()
         >>> len(problem.states), problem.all_observations, problem.is_terminal((0, 3))
         (11, ('left', 'right', 'neither', 'both', 'good', 'bad'), True)
 
-    Source: Parr and Russell (1995); Russell and Norvig, *Artificial Intelligence*, chapter 17.
+    References:
+        Parr and Russell (1995); Russell and Norvig, *Artificial Intelligence*, chapter 17.
     """
     cells = _cells("..../.#../....")
     free, goal, trap = frozenset(cells), (0, 3), (1, 3)
@@ -101,8 +102,9 @@ def cheese_maze(*, discount: Number = 0.95, one: Number = 1.0) -> POMDP:
         >>> len(problem.states), len(problem.all_observations)
         (11, 7)
 
-    Source: McCallum (1993); Littman, Cassandra and Kaelbling (1995), "Learning policies for partially observable
-    environments: scaling up".
+    References:
+        McCallum (1993); Littman, Cassandra and Kaelbling (1995), "Learning policies for partially observable
+        environments: scaling up".
     """
     cells = _cells("...../.#.#./.#.#.")
     free, cheese = frozenset(cells), (2, 2)
@@ -140,7 +142,8 @@ def corridor(*, discount: Number = 0.75, one: Number = 1.0) -> POMDP:
         >>> corridor().all_observations
         ('nothing', 'goal')
 
-    Source: Cassandra, Kaelbling and Littman (1994), the one-dimensional navigation example.
+    References:
+        Cassandra, Kaelbling and Littman (1994), the one-dimensional navigation example.
     """
     others = [(0, 0), (0, 1), (0, 3)]
     free, goal = frozenset({*others, (0, 2)}), (0, 2)

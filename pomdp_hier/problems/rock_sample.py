@@ -52,22 +52,23 @@ def rock_sample(
     There are ``n * n * 2**k + 1`` states.
 
     Args:
-        n: the length of a side.
-        k: how many rocks there are.
-        rocks: where they are, ``(x, y)`` with x to the east; drawn with ``seed`` when left out.
+        n: The length of a side.
+        k: How many rocks there are.
+        rocks: Where they are, ``(x, y)`` with x to the east; drawn with ``seed`` when left out.
         discount: gamma.
-        half_distance: the distance at which the sensor's advantage over guessing has halved.
-        seed: for the places of the rocks.
+        half_distance: The distance at which the sensor's advantage over guessing has halved.
+        seed: For the places of the rocks.
 
     Raises:
-        ParameterError: n or k cannot be, or two rocks share a place or lie off the field.
+        ParameterError: N or k cannot be, or two rocks share a place or lie off the field.
 
     Example:
         >>> problem = rock_sample(2, 1, rocks=[(1, 0)])
         >>> len(problem.states), problem.actions()
         (9, ('south', 'east', 'check 0'))
 
-    Source: Smith and Simmons (2004).
+    References:
+        Smith and Simmons (2004).
     """
     if n < 1 or not 0 <= k <= n * n:
         raise ParameterError(f"rock_sample: n={n}, k={k}; expected n >= 1 and k rocks that fit on the field")

@@ -9,20 +9,21 @@ _SIDES = ("left", "right")
 
 
 def tiger(*, discount: Number = 0.95, accuracy: Number = 0.85) -> POMDP:
-    """The tiger problem: two doors, a tiger behind one; listen for -1, or open a door for 10 or -100.
+    """Return the tiger problem: two doors, a tiger behind one; listen for -1, or open a door for 10 or -100.
 
     Opening a door puts the tiger behind a door at random and tells nothing. Pass fractions for exact numbers.
 
     Args:
         discount: gamma.
-        accuracy: the probability of hearing the tiger where it is.
+        accuracy: The probability of hearing the tiger where it is.
 
     Example:
         >>> problem = tiger()
         >>> problem.states, problem.reward(problem.initial_belief, "open-left")
         (('tiger-left', 'tiger-right'), -45.0)
 
-    Source: Cassandra, Kaelbling and Littman (1994); Kaelbling, Littman and Cassandra (1998), section 5.1.
+    References:
+        Cassandra, Kaelbling and Littman (1994); Kaelbling, Littman and Cassandra (1998), section 5.1.
     """
     half = (accuracy + (1 - accuracy)) / 2  # one half in the number type of the accuracy
     states = tuple(f"tiger-{side}" for side in _SIDES)

@@ -34,24 +34,24 @@ def draw_and_or(
     name: Callable[[Any], str] = str,
     title: str | None = None,
 ) -> "Axes":
-    """The axes with the tree: triangles are beliefs, circles actions, and the best plan stands out.
+    """Return the axes with the tree: triangles are beliefs, circles actions, and the best plan stands out.
 
     Arcs to actions bear the reward ``R``, arcs to beliefs the observation and its probability (on the plan, their
     width); actions stand by falling ``Q``. A star marks the best action of each belief of the plan, and those tied with
     it. A tree of more than ``limit`` nodes is collapsed: actions off the plan become stubs that say how much they hide.
 
     Args:
-        tree: the tree.
-        ax: where to draw; text and symbols shrink until the tree fits. By default a new figure, as large as need be.
+        tree: The tree.
+        ax: Where to draw; text and symbols shrink until the tree fits. By default a new figure, as large as need be.
         full: ``True`` for every node, ``False`` for the plan alone.
-        limit: the number of nodes above which a tree is collapsed, and a full drawing refused.
-        decimals: of floats.
-        name: how states, actions and observations are written.
-        title: what stands above; the size of the tree by default.
+        limit: The number of nodes above which a tree is collapsed, and a full drawing refused.
+        decimals: Of floats.
+        name: How states, actions and observations are written.
+        title: What stands above; the size of the tree by default.
 
     Raises:
-        ParameterError: it is no tree, or a full drawing was asked for, but the tree has more than ``limit`` nodes.
-        MissingExtraError: matplotlib is not installed.
+        ParameterError: It is no tree, or a full drawing was asked for, but the tree has more than ``limit`` nodes.
+        MissingExtraError: Matplotlib is not installed.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -155,21 +155,21 @@ class _Layout:
 
 
 def _formula(value: Any) -> str:
-    """An expression in matplotlib's mathematical notation."""
+    """Return an expression in matplotlib's mathematical notation."""
     from sympy import latex
 
     return f"${latex(value)}$"
 
 
 def _text_width(text: str, size: float = 1.0) -> float:
-    """The width of a text in points at full size."""
+    """Return the width of a text in points at full size."""
     from matplotlib.textpath import TextPath
 
     return float(TextPath((0, 0), text, size=_FONT * size).get_extents().width) if text.strip() else 0.0
 
 
 def _fit(ax: "Axes", layout: _Layout, own_figure: bool) -> float:
-    """Sets the limits to the layout; by how much text and symbols must shrink to fit."""
+    """Set the limits to the layout; by how much text and symbols must shrink to fit."""
     ax.set_axis_off()
     figure: Any = ax.get_figure()  # a Figure, or a SubFigure of the caller's
     if own_figure:
@@ -231,7 +231,7 @@ def _draw_node(ax: "Axes", layout: _Layout, node: ViewNode, place: _Place, scale
 
 
 def _draw_frame(ax: "Axes", layout: _Layout, title: str | None, scale: float) -> None:
-    """The title above, the key below."""
+    """Return the title above, the key below."""
     shown = layout.shown
     count = f"{len(shown.nodes)} of {shown.total} shown" if shown.collapsed else f"{shown.total} nodes"
     head = f"{title}   ({count})" if title else f"AND-OR tree, {count}"

@@ -26,18 +26,18 @@ def draw_belief_trace(
     most: int = 7,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """The axes with a run's beliefs: one stacked bar a step, one band a state, as high as its probability.
+    """Return the axes with a run's beliefs: one stacked bar a step, one band a state, as high as its probability.
 
     Args:
-        beliefs: the beliefs ``b_0, b_1, …`` of the run.
-        labels: what led to each (``"listen / hear-left"``), written below the bars; ``None`` numbers the steps.
-        states: the states from the bottom up; by default those of the beliefs in the order in which they appear.
-        most: how many states get a band of their own; the least likely of the others are gathered in one grey band.
-        ax: where to draw; a new figure by default.
+        beliefs: The beliefs ``b_0, b_1, …`` of the run.
+        labels: What led to each (``"listen / hear-left"``), written below the bars; ``None`` numbers the steps.
+        states: The states from the bottom up; by default those of the beliefs in the order in which they appear.
+        most: How many states get a band of their own; the least likely of the others are gathered in one grey band.
+        ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: there is no belief, or the labels are not as many as the beliefs.
-        MissingExtraError: matplotlib is not installed.
+        ParameterError: There is no belief, or the labels are not as many as the beliefs.
+        MissingExtraError: Matplotlib is not installed.
 
     Example:
         >>> ax = draw_belief_trace([Belief({"left": 0.5, "right": 0.5}), Belief({"left": 0.85, "right": 0.15})])
@@ -89,17 +89,17 @@ def draw_belief_simplex(
     labels: Sequence[str] | None = None,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """The axes with beliefs over two states on a line, over three in a triangle, joined in their order.
+    """Return the axes with beliefs over two states on a line, over three in a triangle, joined in their order.
 
     Args:
-        beliefs: the beliefs, each over the same two or three states.
-        states: the two or three states, from left to right (and up); found from the beliefs by default.
-        labels: a text beside each belief.
-        ax: where to draw; a new figure by default.
+        beliefs: The beliefs, each over the same two or three states.
+        states: The two or three states, from left to right (and up); found from the beliefs by default.
+        labels: A text beside each belief.
+        ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: the beliefs are over fewer than two or more than three states.
-        MissingExtraError: matplotlib is not installed.
+        ParameterError: The beliefs are over fewer than two or more than three states.
+        MissingExtraError: Matplotlib is not installed.
 
     Example:
         >>> ax = draw_belief_simplex([Belief.uniform("abc"), Belief({"a": 0.8, "b": 0.1, "c": 0.1})])
@@ -164,7 +164,7 @@ def _draw_path(ax: "Axes", points: Any, labels: Sequence[str] | None, *, flat: b
 
 
 def _sequence(beliefs: Any) -> list[Belief]:
-    """The beliefs as a list, refused unless each is one."""
+    """Return the beliefs as a list, refused unless each is one."""
     if isinstance(beliefs, Iterable) and not isinstance(beliefs, str | Belief | Mapping):
         given = list(beliefs)
         if all(isinstance(belief, Belief | Mapping) for belief in given):
@@ -179,24 +179,25 @@ def draw_alpha_vectors(
     states: Sequence[Any] = ("state 0", "state 1"),
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """The axes with the alpha vectors of a two-state problem and their upper envelope, the value function.
+    """Return the axes with the alpha vectors of a two-state problem and their upper envelope, the value function.
 
     Args:
         vectors: ``[K, 2]``, the value of each vector in the two states.
         actions: ``[K]``, the action of each vector; where given, the envelope is coloured and named by them.
-        states: the two states' names; the horizontal axis is the probability of the second.
-        ax: where to draw; a new figure by default.
+        states: The two states' names; the horizontal axis is the probability of the second.
+        ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: the vectors are not over two states, or the actions are not as many.
-        MissingExtraError: matplotlib is not installed.
+        ParameterError: The vectors are not over two states, or the actions are not as many.
+        MissingExtraError: Matplotlib is not installed.
 
     Example:
         >>> ax = draw_alpha_vectors([[1, 0], [0, 1]], actions=["stay", "go"], states=["left", "right"])
         >>> ax.get_xlabel()
         'probability of right'
 
-    Source: Kaelbling, Littman and Cassandra (1998), section 4.1.
+    References:
+        Kaelbling, Littman and Cassandra (1998), section 4.1.
     """
     try:
         array = np.asarray(vectors, dtype=np.float64)

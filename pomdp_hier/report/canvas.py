@@ -19,10 +19,10 @@ CYCLE = (BLUE, "#e08214", "#7ca5cd", "#7f3b08", "#4d4d4d", "#b8cfe6", "#f1b76a",
 
 
 def new_axes(ax: "Axes | None", *, width: float = 6.4, height: float = 4.0) -> "Axes":
-    """The axes given, or those of a new figure (inches), without the frame's upper and right lines.
+    """Return the axes given, or those of a new figure (inches), without the frame's upper and right lines.
 
     Raises:
-        MissingExtraError: matplotlib is not installed.
+        MissingExtraError: Matplotlib is not installed.
     """
     if ax is None:
         try:
@@ -42,7 +42,7 @@ def new_axes(ax: "Axes | None", *, width: float = 6.4, height: float = 4.0) -> "
 
 
 def search_colours() -> Any:
-    """The colour map of search success: orange for lost, light grey between, blue for found."""
+    """Return the colour map of search success: orange for lost, light grey between, blue for found."""
     from matplotlib.colors import LinearSegmentedColormap
 
     stops = [ORANGE, "#e0a35c", "#ececec", "#7ca5cd", BLUE]

@@ -14,17 +14,17 @@ __all__ = ["draw_delta_sweep", "draw_policy_comparison"]
 
 
 def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = None) -> "Axes":
-    """The axes with one row a policy: its value, its interval where it was sampled, and the clairvoyant value.
+    """Return the axes with one row a policy: its value, its interval where it was sampled, and the clairvoyant value.
 
     Filled marks differ from the baseline; hollow ones cannot be told from it.
 
     Args:
-        comparison: what `compare_policies` returned.
-        ax: where to draw; a new figure by default.
+        comparison: What `compare_policies` returned.
+        ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: it is no comparison.
-        MissingExtraError: matplotlib is not installed.
+        ParameterError: It is no comparison.
+        MissingExtraError: Matplotlib is not installed.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -73,16 +73,16 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
 
 
 def draw_delta_sweep(sweep: DeltaSweep, *, ax: "Axes | None" = None) -> "Axes":
-    """The axes with the score of each tree over the temperatures, its ceiling dotted and its shuffled baseline dashed.
+    """Return the axes with each tree's score over the temperatures, its ceiling dotted, its shuffled baseline dashed.
 
     A vertical line marks where two trees change places; 0 is what searching without a tree is worth.
 
     Args:
-        sweep: what `delta_sweep` returned.
-        ax: where to draw; a new figure by default.
+        sweep: What `delta_sweep` returned.
+        ax: Where to draw; a new figure by default.
 
     Raises:
-        MissingExtraError: matplotlib is not installed.
+        MissingExtraError: Matplotlib is not installed.
 
     Example:
         >>> from pomdp_hier.appraisal import delta_sweep

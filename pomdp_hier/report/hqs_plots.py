@@ -18,17 +18,17 @@ __all__ = ["draw_icicle", "draw_level_success", "draw_value_density"]
 def draw_value_density(
     values: Any, *, names: Sequence[str] | None = None, bins: int = 40, ax: "Axes | None" = None
 ) -> "Axes":
-    """The axes with the density of the items' values ``V_x`` for one tree or several, the mean (HQS) marked.
+    """Return the axes with the density of the items' values ``V_x`` for one tree or several, the mean (HQS) marked.
 
     Args:
         values: ``[N]``, or a mapping from a tree's name to such an array.
-        names: the trees' names, where ``values`` is a sequence of arrays.
-        bins: how many bins between -1 and 1.
-        ax: where to draw; a new figure by default.
+        names: The trees' names, where ``values`` is a sequence of arrays.
+        bins: How many bins between -1 and 1.
+        ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: there are no values.
-        MissingExtraError: matplotlib is not installed.
+        ParameterError: There are no values.
+        MissingExtraError: Matplotlib is not installed.
 
     Example:
         >>> ax = draw_value_density({"good": [0.5, 0.7, 0.9], "bad": [-0.9, -0.8, 0.1]})
@@ -62,18 +62,18 @@ def draw_value_density(
 def draw_level_success(
     right: Any, lost: Any, stopped: Any, *, levels: Sequence[int] | None = None, ax: "Axes | None" = None
 ) -> "Axes":
-    """The axes with the fate of the searches by level: still on the right path, lost, or stopped there.
+    """Return the axes with the fate of the searches by level: still on the right path, lost, or stopped there.
 
     Args:
         right: ``[L]``, the expected share of all searches that are on the right path at the level.
         lost: ``[L]``, the share that has left it by then.
         stopped: ``[L]``, the share that has stopped on it above the level.
         levels: ``[L]``, the levels' numbers, from 0 (the root) by default.
-        ax: where to draw; a new figure by default.
+        ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: the three are not of one length.
-        MissingExtraError: matplotlib is not installed.
+        ParameterError: The three are not of one length.
+        MissingExtraError: Matplotlib is not installed.
 
     Example:
         >>> ax = draw_level_success([1, 0.8, 0.5], [0, 0.2, 0.3], [0, 0, 0.2])
@@ -106,20 +106,20 @@ def draw_icicle(
     label: str = "mean value of the searches below",
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """The axes with the hierarchy as an icicle: a row a level, a node as wide as its share of the items.
+    """Return the axes with the hierarchy as an icicle: a row a level, a node as wide as its share of the items.
 
     Args:
-        hierarchy: the tree.
+        hierarchy: The tree.
         node_values: ``[n_nodes]``, what colours a node (NaN: grey).
         names: ``[n_nodes]``, what is written into nodes that are wide enough; the hierarchy's labels by default.
-        low: the value of full orange.
-        high: the value of full blue.
-        label: what the colour bar says.
-        ax: where to draw; a new figure by default.
+        low: The value of full orange.
+        high: The value of full blue.
+        label: What the colour bar says.
+        ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: the values are not one a node.
-        MissingExtraError: matplotlib is not installed.
+        ParameterError: The values are not one a node.
+        MissingExtraError: Matplotlib is not installed.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], n_items=4)

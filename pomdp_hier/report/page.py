@@ -55,21 +55,21 @@ def write_report(
     most: int = 25,
     overwrite: bool = False,
 ) -> Path:
-    """The path of the report, a single HTML file that needs no network.
+    """Return the path of the report, a single HTML file that needs no network.
 
     Args:
-        diagnosis: what `pomdp_hier.hqs.diagnose` returned.
-        path: where to write it.
-        appraisal: what `appraise` returned, for the baselines.
-        moves: what `suggest_moves` returned.
+        diagnosis: What `pomdp_hier.hqs.diagnose` returned.
+        path: Where to write it.
+        appraisal: What `appraise` returned, for the baselines.
+        moves: What `suggest_moves` returned.
         names: ``[N]`` names of the items, or ``[n_nodes]`` of all nodes; the hierarchy's labels by default.
-        title: the page's heading.
-        most: how many rows each table has at most.
-        overwrite: whether an existing file may be replaced.
+        title: The page's heading.
+        most: How many rows each table has at most.
+        overwrite: Whether an existing file may be replaced.
 
     Raises:
-        ParameterError: the file exists, or the names are not as many as the items or nodes.
-        OSError: the file cannot be written.
+        ParameterError: The file exists, or the names are not as many as the items or nodes.
+        OSError: The file cannot be written.
 
     Example:
         >>> from pomdp_hier.hqs import PAPER_TABLE, load_amazon12
@@ -99,10 +99,10 @@ def report_html(
     title: str = "How well does this hierarchy support search?",
     most: int = 25,
 ) -> str:
-    """The report as a string; see `write_report` for the arguments.
+    """Return the report as a string; see `write_report` for the arguments.
 
     Raises:
-        ParameterError: the names are not as many as the items or nodes.
+        ParameterError: The names are not as many as the items or nodes.
 
     Example:
         >>> from pomdp_hier import Hierarchy, diagnose
@@ -185,7 +185,7 @@ def _cards(diagnosis: Diagnosis, appraisal: Appraisal | None) -> str:
 
 
 def _scale(appraisal: Appraisal) -> str:
-    """The score on the line from -1 to 1 beside what it is held against; labels alternate above and below."""
+    """Return the score on the line from -1 to 1 beside what it is held against; labels alternate above and below."""
     marks = [
         ("shuffled", appraisal.shuffled, "#b35806"),
         ("no tree", appraisal.search_root, "#5b6570"),
@@ -341,7 +341,7 @@ class _Tables:
 
 
 def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str, empty: str) -> str:
-    """A table with a caption; a head that starts with ``#`` is that of a column of figures."""
+    """Return a table with a caption; a head that starts with ``#`` is that of a column of figures."""
     classes = [' class="n"' if head.startswith("#") else "" for head in heads]
     body = "".join(
         f"<tr>{''.join(f'<td{c}>{cell}</td>' for c, cell in zip(classes, row, strict=True))}</tr>" for row in rows

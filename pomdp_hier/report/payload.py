@@ -23,11 +23,11 @@ class Names:
     """What the nodes of a hierarchy are called on a page: given names, else the hierarchy's labels, else numbers.
 
     Args:
-        hierarchy: the tree.
+        hierarchy: The tree.
         given: ``[N]`` names of the items or ``[n_nodes]`` of all nodes; ``None`` for the hierarchy's own labels.
 
     Raises:
-        ParameterError: there are neither N nor n_nodes names.
+        ParameterError: There are neither N nor n_nodes names.
 
     Example:
         >>> names = Names(Hierarchy.from_children([[0, 1]], 2), ["boots", "socks"])
@@ -46,7 +46,7 @@ class Names:
             )
 
     def of(self, node: int) -> str:
-        """The node's name."""
+        """Return the node's name."""
         if self.given is not None and node < len(self.given):
             return str(self.given[node])
         if self.hierarchy.labels is not None:
@@ -55,7 +55,7 @@ class Names:
 
 
 def icicle_payload(diagnosis: Diagnosis, names: Names) -> tuple[dict[str, Any], NDArray[np.int64]]:
-    """The JSON-ready arrays of the icicle, and the position in them of each node ``[n_nodes]`` (-1: left out).
+    """Return the JSON-ready arrays of the icicle, and the position in them of each node ``[n_nodes]`` (-1: left out).
 
     Of a tree with more than 100,000 clusters only the largest are kept; the items' row is left out above 200,000 items.
     """
@@ -129,7 +129,7 @@ def icicle_payload(diagnosis: Diagnosis, names: Names) -> tuple[dict[str, Any], 
 
 
 def _kept(tree: Hierarchy) -> NDArray[np.int64]:
-    """The clusters, or the largest of them: an ancestor is never smaller, so that no parent is missing."""
+    """Return the clusters, or the largest of them: an ancestor is never smaller, so that no parent is missing."""
     clusters = np.flatnonzero(tree.is_cluster)
     if len(clusters) <= MOST_NODES:
         return clusters
@@ -139,5 +139,5 @@ def _kept(tree: Hierarchy) -> NDArray[np.int64]:
 
 
 def _short(values: NDArray[np.float64], digits: int = 4) -> list[float | None]:
-    """Rounded for the page, NaN as null."""
+    """Return rounded for the page, NaN as null."""
     return [None if value != value else value for value in np.round(values, digits).tolist()]

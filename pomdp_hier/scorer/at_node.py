@@ -124,7 +124,7 @@ class Scratch(NamedTuple):
 
 
 def scratch(n_columns: int, longest: int, height: int) -> Scratch:
-    """Returns room for rows of that many columns, lists of children that long, and that many steps ahead."""
+    """Return room for rows of that many columns, lists of children that long, and that many steps ahead."""
     return Scratch(
         row=np.empty(n_columns),
         beside=np.empty(n_columns),
@@ -154,7 +154,7 @@ def prepare(features: Any, scales: Any, centre: Any, kind: int, item: int, row: 
 
 @inlined
 def dot(table: Table, node: int, row: Any) -> Any:
-    """Returns the product of a prepared row with the sum of a node's."""
+    """Return the product of a prepared row with the sum of a node's."""
     features, sums = table.features, table.sums
     k = node - features.shape[0]
     total = 0.0
@@ -174,7 +174,7 @@ def dot(table: Table, node: int, row: Any) -> Any:
 
 @inlined
 def mean_cosine(options: Options, product: float, size: Any, inside: bool, square: float) -> Any:
-    """Returns the similarity that a product with a cluster's sum stands for."""
+    """Return the similarity that a product with a cluster's sum stands for."""
     # Without branches: which child is the item's own cannot be foretold, and a wrong guess costs as much as a product.
     left_out = 1 if inside and options.leave_out else 0
     value = (product - left_out * square) / max(size - left_out, 1)
@@ -183,7 +183,7 @@ def mean_cosine(options: Options, product: float, size: Any, inside: bool, squar
 
 @inlined
 def squared_distance(table: Table, node: int, share: float, row: Any) -> Any:
-    """Returns the squared distance of a prepared row to a node's centroid, with ``share`` one over the node's size."""
+    """Return the squared distance of a prepared row to a node's centroid, with ``share`` one over the node's size."""
     features, centre, sums = table.features, table.centre, table.sums
     k = node - features.shape[0]
     total = 0.0
@@ -201,14 +201,14 @@ def squared_distance(table: Table, node: int, share: float, row: Any) -> Any:
 
 @inlined
 def scale_of_squares(options: Options, size: Any, inside: bool, n_columns: int) -> Any:
-    """Returns what a squared distance to a cluster is multiplied with: for the item left out, and for the mean."""
+    """Return what a squared distance to a cluster is multiplied with: for the item left out, and for the mean."""
     scale = (size / (size - 1)) ** 2 if inside and options.leave_out and size > 1 else 1.0
     return scale / n_columns if options.mean else scale
 
 
 @inlined
 def by_distance(options: Options, square: float, size: Any, inside: bool) -> Any:
-    """Returns the similarity that a squared distance, scaled, stands for."""
+    """Return the similarity that a squared distance, scaled, stands for."""
     square = 0.0 if inside and size == 1 else square
     value = 1.0 / (square + options.epsilon) if options.kind == INVERSE else -np.sqrt(square)
     return options.own_singleton if inside and size == 1 and options.fixed else value
@@ -216,7 +216,7 @@ def by_distance(options: Options, square: float, size: Any, inside: bool) -> Any
 
 @inlined
 def share_out(forest: Forest, node: int, top: float, eta: Any, at: Any) -> Any:
-    """Turns the similarities at ``eta[at:]``, of which ``top`` is the largest, into guidance; returns the margin."""
+    """Turn the similarities at ``eta[at:]``, of which ``top`` is the largest, into guidance; returns the margin."""
     low, count, worth = forest.places[node, FIRST], forest.places[node, COUNT], 1.0 + forest.worths[node, REWARD]
     temperature = forest.temperatures[forest.places[node, LEVEL]]
     total, margin = 0.0, 0.0
@@ -245,7 +245,7 @@ def weigh(
     eta: Any,
     at: Any,
 ) -> Any:
-    """Writes the guidance to the children of any node to ``eta[at:]``; returns the margin."""
+    """Write the guidance to the children of any node to ``eta[at:]``; returns the margin."""
     places = forest.places
     low, top = places[node, FIRST], -np.inf
     for rank in range(places[node, COUNT]):

@@ -13,7 +13,7 @@ __all__ = ["choose_engine", "run_engine"]
 
 
 def choose_engine(task: Task, engine: str) -> str:
-    """Returns which engine a task runs on: ``"numba"`` where it is installed and fits, else ``"numpy"``.
+    """Return which engine a task runs on: ``"numba"`` where it is installed and fits, else ``"numpy"``.
 
     Raises:
         ParameterError: For an unknown engine, or a task that numba cannot run.
@@ -40,7 +40,7 @@ def choose_engine(task: Task, engine: str) -> str:
 
 
 def run_engine(task: Task, items: Ints, engine: str, advance: Advance) -> Stops:
-    """Returns where the search for each of these items stops, by the engine of that name."""
+    """Return where the search for each of these items stops, by the engine of that name."""
     if engine == "numba":
         from pomdp_hier.scorer import on_numba
 

@@ -28,7 +28,7 @@ from pomdp_hier.scorer.on_path import OWN_WORTH, Path, follow, lay, weigh_step
 
 __all__ = ["SOURCES", "descend_all", "plan_all"]
 
-SOURCES = "41e7f8d193aa5fb36081a6733914f8ef814753a8aa777dfa810b9e957d95daec"
+SOURCES = "d1dcc5f09b35d274576d1614e68d8efbc0c2f108b87a91d467817659399dd2f1"
 """SHA-256 of ``at_node.py``, ``on_path.py`` and ``drift.py``: numba keeps compiled code while this file is the same."""
 
 
@@ -46,7 +46,7 @@ def descend_all(
     nodes: Any,
     probabilities: Any,
 ) -> None:
-    """Writes where each item's search stops. Policies: 0 one step, 1 to the leaf, 2 the best stop in hindsight."""
+    """Write where each item's search stops. Policies: 0 one step, 1 to the leaf, 2 the best stop in hindsight."""
     row, laid = scratch.row, np.int64(0)
     for j in range(len(items)):
         item = items[j]
@@ -91,7 +91,7 @@ def _open_frame(
     weights: Any,
     potentials: Any,
 ) -> tuple[Any, Any]:
-    """Writes ``eta**2`` and the potential of the node's children at ``first``; returns bounds of the node's margin."""
+    """Write ``eta**2`` and the potential of the node's children at ``first``; returns bounds of the node's margin."""
     places, child_nodes = forest.places, forest.child_nodes
     position = places[item, START]
     margin = weigh(forest, table, options, node, position, row, square, weights, first)
@@ -212,7 +212,7 @@ def plan_all(
     nodes: Any,
     probabilities: Any,
 ) -> None:
-    """Writes where each item's search stops when it plans ``depth`` steps ahead at every node."""
+    """Write where each item's search stops when it plans ``depth`` steps ahead at every node."""
     row, weights, potentials = scratch.row, scratch.weights, scratch.potentials
     frames, bounds, laid = scratch.frames, scratch.bounds, np.int64(0)
     for j in range(len(items)):

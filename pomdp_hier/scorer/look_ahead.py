@@ -49,7 +49,7 @@ class Planner:
         self._items = items
 
     def descend(self, rows: Ints, children: Ints, counts: Ints, eta: Floats, margin: Floats) -> npt.NDArray[np.bool_]:
-        """Returns whether row j of the batch, whose one-step margin is against it, should descend all the same.
+        """Return whether row j of the batch, whose one-step margin is against it, should descend all the same.
 
         Args:
             rows: Rows of the batch ``[n]``.
@@ -92,7 +92,7 @@ class Planner:
             layers.append(self._expand(layers[-1], open_, len(layers) + 1))
 
     def _open(self, layers: list[_Layer], undecided: npt.NDArray[np.bool_]) -> Ints:
-        """Returns the pairs of the last layer whose gain is open and matters to a query that is undecided."""
+        """Return the pairs of the last layer whose gain is open and matters to a query that is undecided."""
         matters = undecided
         for layer in layers:
             matters = matters[layer.above] & (layer.upper > layer.lower)
@@ -111,7 +111,7 @@ class Planner:
         return self._layer(np.repeat(rows, counts), children, eta, above, layer.query[above], depth)
 
     def _bounds(self, layers: list[_Layer], margin: Floats) -> tuple[Floats, Floats]:
-        """Returns the bounds of the queries' margins, from the deepest layer upward."""
+        """Return the bounds of the queries' margins, from the deepest layer upward."""
         for layer, below in zip(layers[-2::-1], layers[:0:-1], strict=True):
             size = len(layer.node)
             low = np.bincount(below.above, weights=below.weight * below.lower, minlength=size)[layer.asked]

@@ -13,7 +13,7 @@ __all__ = ["guidance_to_first", "margin_of_two", "weigh"]
 def weigh(
     task: Task, similarities: Floats, firsts: Ints, counts: Ints, nodes: Ints, children: Ints
 ) -> tuple[Floats, Floats]:
-    """Returns ``eta`` and the margin by which descending one step beats searching, over b; uses up the similarities.
+    """Return ``eta`` and the margin by which descending one step beats searching, over b; uses up the similarities.
 
     The margin is ``sum of eta**2 (r' - r) - (1 + r) sum of eta (1 - eta)``, 0 exactly where there is one child.
 
@@ -28,7 +28,6 @@ def weigh(
     Returns:
         ``eta``, shaped as the similarities, and the margin, ``[n, ...]``.
     """
-
     binary = bool((counts == 2).all())
 
     def tall(values: Any) -> Any:
@@ -58,7 +57,7 @@ def weigh(
 
 
 def guidance_to_first(near: Floats, far: Floats, temperature: Floats) -> tuple[Floats, Floats]:
-    """Returns ``eta`` of the first of two children, ``1 / (1 + odds)``, and the odds of the second; uses up both.
+    """Return ``eta`` of the first of two children, ``1 / (1 + odds)``, and the odds of the second; uses up both.
 
     The odds are ``exp((far - near) / temperature)``; where they overflow, ``eta`` is 0. The second's guidance is
     ``1 / (1 + 1 / odds)``; as one minus the first's it would be rounded to 0.
@@ -71,7 +70,7 @@ def guidance_to_first(near: Floats, far: Floats, temperature: Floats) -> tuple[F
 
 
 def margin_of_two(eta: Floats, odds: Floats, worth: Floats, rise: Floats, other_rise: Floats) -> Floats:
-    """Returns the margin of :func:`weigh` at nodes with two children; uses up the odds, which may be 0 or infinite."""
+    """Return the margin of :func:`weigh` at nodes with two children; uses up the odds, which may be 0 or infinite."""
     with np.errstate(over="ignore", divide="ignore"):
         other = np.divide(1.0, odds, out=odds)
     other += 1.0

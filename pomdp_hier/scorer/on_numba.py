@@ -27,7 +27,7 @@ Kernel = Callable[[Ints, Any, Any], None]
 
 
 def run(task: Task, items: Ints, advance: Advance) -> Stops:
-    """Returns where the search for each of these items stops; the same bits for any number of threads."""
+    """Return where the search for each of these items stops; the same bits for any number of threads."""
     tree = task.hierarchy
     nodes = np.full(len(items), tree.root)
     probabilities = np.ones(len(items))
@@ -72,7 +72,7 @@ def _usable_cpus() -> int:
 
 
 def _kernel(task: Task) -> Kernel:
-    """Returns what scores some items, writing nodes and probabilities."""
+    """Return what scores some items, writing nodes and probabilities."""
     tree, rule, affinity = task.hierarchy, task.rule, task.affinity
     if not isinstance(affinity, DenseAffinity):
         raise ParameterError("the numba engine takes dense features; use engine='numpy'")
@@ -139,7 +139,7 @@ def _forest(task: Task) -> at_node.Forest:
 
 
 def _ranks(tree: Hierarchy) -> tuple[Ints, Ints]:
-    """Returns each node's rank among its siblings (-1 for what is no cluster), and that of its largest child."""
+    """Return each node's rank among its siblings (-1 for what is no cluster), and that of its largest child."""
     counts, sizes = np.diff(tree.child_offsets), tree.sizes[tree.child_nodes]
     inner = np.flatnonzero(counts)
     ranks, largest = np.full(tree.n_nodes, -1), np.zeros(tree.n_nodes, dtype=np.int64)
@@ -179,7 +179,7 @@ def _options(kind: DenseKind) -> at_node.Options:
 
 
 def _read_only(array: Any) -> Any:
-    """Returns a read-only C-contiguous view, so that one compiled version serves writable and read-only arrays."""
+    """Return a read-only C-contiguous view, so that one compiled version serves writable and read-only arrays."""
     view = np.ascontiguousarray(array).view(np.ndarray)[...]
     view.setflags(write=False)
     return view

@@ -22,7 +22,7 @@ SMALL_BLOCK = 128
 
 
 def run(task: Task, items: Ints, advance: Advance) -> Stops:
-    """Returns where the search for each of these items stops.
+    """Return where the search for each of these items stops.
 
     With dense features the result does not depend on which other items are asked about: what is a matrix product is
     settled by the tree alone.
@@ -53,7 +53,7 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
 
 
 def blocks(hierarchy: Hierarchy) -> Ints:
-    """Returns the bounds of the blocks in leaf order: whole subtrees of at most 1,024 items, the small ones joined.
+    """Return the bounds of the blocks in leaf order: whole subtrees of at most 1,024 items, the small ones joined.
 
     They depend on the tree alone, so that a block is computed with the same bits wherever it is computed.
     """

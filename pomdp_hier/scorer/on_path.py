@@ -59,13 +59,13 @@ SMALL_COUNT, SMALL_SHARE, LARGE_COUNT, LARGE_SHARE = range(8, 12)  # sizes, and 
 
 
 def path_scratch(height: int) -> Path:
-    """Returns room for a path, with no item on it."""
+    """Return room for a path, with no item on it."""
     return Path(np.full(height + 2, -1), np.empty((height + 1, 8), np.int64), np.empty((height + 1, 12)))
 
 
 @inlined
 def follow(forest: Forest, item: int, path: Path, enter_own_singleton: bool) -> tuple[Any, Any]:
-    """Writes the nodes from the root to the item's leaf over those of the item before.
+    """Write the nodes from the root to the item's leaf over those of the item before.
 
     Returns:
         The number of steps that the item may take, and how many of them the item before took as well.
@@ -84,7 +84,7 @@ def follow(forest: Forest, item: int, path: Path, enter_own_singleton: bool) -> 
 
 @inlined
 def lay(forest: Forest, table: Table, options: Options, path: Path, level: Any, centroid: Any) -> None:
-    """Writes to the path what its step from this level needs and no item changes; the steps above are there already.
+    """Write to the path what its step from this level needs and no item changes; the steps above are there already.
 
     For the cosine, the largest child's dot product is what the others leave of the node's own, as long as its drift
     allows that.
@@ -141,7 +141,7 @@ def lay(forest: Forest, table: Table, options: Options, path: Path, level: Any, 
 def _weigh_two(
     table: Table, options: Options, path: Path, level: Any, row: Any, square: float, whole: float, added: float
 ) -> tuple[Any, Any, Any, Any]:
-    """Does what :func:`weigh_step` does at a node with two children."""
+    """Do what :func:`weigh_step` does at a node with two children."""
     steps, numbers = path.steps, path.numbers
     small, large, own_large = steps[level, SMALL], steps[level, LARGE], steps[level, LARGE] == path.nodes[level + 1]
     size, other_size = steps[level, OWN_SIZE], steps[level, OTHER_SIZE]

@@ -63,7 +63,7 @@ class Step:
         return self.children[self.own_at]
 
     def eta(self, task: Task) -> Floats:
-        """The guidance to every child, ``[pairs]``."""
+        """Return the guidance to every child, ``[pairs]``."""
         eta, _ = weigh(task, self.similarities.copy(), self.firsts, self.counts, self.nodes, self.children)
         return eta
 
@@ -131,7 +131,7 @@ class Trail:
 
 
 def greedy_trail(task: Task, items: Ints, nodes: Ints, probabilities: Floats) -> Trail:
-    """The steps of searchers for these items that stand at these nodes and go on to the most alike child.
+    """Return the steps of searchers for these items that stand at these nodes and go on to the most alike child.
 
     They descend as the task's rule tells them. A clairvoyant searcher is none that could be lost; it goes on by the
     one-step rule.
@@ -161,7 +161,7 @@ def greedy_trail(task: Task, items: Ints, nodes: Ints, probabilities: Floats) ->
 
 
 def first_choice(tree: Hierarchy) -> int:
-    """The first node with a choice, below the root's chain of only children; -1 if there is none."""
+    """Return the first node with a choice, below the root's chain of only children; -1 if there is none."""
     node = tree.root
     while len(children := tree.children(node)) == 1:
         node = int(children[0])
@@ -169,7 +169,7 @@ def first_choice(tree: Hierarchy) -> int:
 
 
 def _pieces(tree: Hierarchy, rows: Ints, nodes: Ints) -> Iterator[Ints]:
-    """The rows in pieces that see about a million children, so that a wide node does not fill the memory."""
+    """Yield the rows in pieces that see about a million children, so that a wide node does not fill the memory."""
     for part in pieces(child_counts(tree, nodes), _PIECE_PAIRS):
         yield rows[part]
 

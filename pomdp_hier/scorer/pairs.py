@@ -34,7 +34,7 @@ LONGEST_STRETCH = 256
 
 
 def in_pairs(hierarchy: Hierarchy) -> bool:
-    """Returns whether the tree has inner nodes, and each of them two children."""
+    """Return whether the tree has inner nodes, and each of them two children."""
     counts = np.diff(hierarchy.child_offsets)
     return bool(counts.any() and np.isin(counts, [0, 2]).all())
 
@@ -71,7 +71,7 @@ class Pairs:
 
     @classmethod
     def of(cls, task: Task) -> Self | None:
-        """Returns the pairs of a task's tree, or None where this way down does not fit the task."""
+        """Return the pairs of a task's tree, or None where this way down does not fit the task."""
         tree, rule = task.hierarchy, task.rule
         simple = isinstance(rule, AlwaysDescend | Clairvoyant) or (isinstance(rule, LookAhead) and rule.depth == 1)
         fits = in_pairs(tree) if task.in_pairs is None else task.in_pairs
@@ -117,7 +117,7 @@ class PairWalk(Walk):
         self.whole = np.zeros(len(items))  # each row's product with the sum of the node where it stands
 
     def go(self, bounds: Ints) -> None:
-        """Takes all items to where their searches stop; rows from one of the bounds to the next are a block."""
+        """Take all items to where their searches stop; rows from one of the bounds to the next are a block."""
         tree = self.tree
         self._down_together(np.searchsorted(bounds, np.arange(len(self.items)), side="right"), to_top=False)
         for group_items, tops, starts in zip(GROUP_ITEMS, self.pairs.tops, self.pairs.top_starts, strict=True):
@@ -131,7 +131,7 @@ class PairWalk(Walk):
     # -- stretches of a path that a group of items shares -------------------------------------------------------------
 
     def _down_together(self, group: Ints, to_top: bool) -> None:
-        """Takes each group of rows down the path that they share, or, if it is a subtree's, down to the subtree."""
+        """Take each group of rows down the path that they share, or, if it is a subtree's, down to the subtree."""
         tree, waiting = self.tree, self.alive
         stretch = 4 if isinstance(self.task.rule, LookAhead) else 64
         arrived = []
@@ -152,7 +152,7 @@ class PairWalk(Walk):
         self.alive = np.sort(np.concatenate(arrived)) if arrived else waiting
 
     def _shared_stretch(self, node: Ints, first: Ints, last: Ints, longest: int) -> Ints:
-        """Returns the next nodes ``[steps, groups]`` that hold each group's positions from first to last, then -1.
+        """Return the next nodes ``[steps, groups]`` that hold each group's positions from first to last, then -1.
 
         None of them lies below the top of a smallest subtree: where the way of deriving products changes must not
         depend on which items are asked about.
@@ -175,7 +175,7 @@ class PairWalk(Walk):
         return np.array(path)
 
     def _take(self, rows: Ints, path: Ints, lengths: Ints, counts: Ints) -> Ints:
-        """Takes each group along its path, ``lengths`` steps; returns the rows that reached its end."""
+        """Take each group along its path, ``lengths`` steps; returns the rows that reached its end."""
         work = lengths * (4 * counts + 2 * self.batch.rows.shape[1])
         reached, ends = [], np.append(0, np.cumsum(counts))
         for part in pieces(work, 4 * PIECE_PAIRS):
@@ -184,7 +184,7 @@ class PairWalk(Walk):
         return np.concatenate(reached) if reached else rows
 
     def _take_piece(self, rows: Ints, path: Ints, lengths: Ints, counts: Ints) -> Ints:
-        """Does what :meth:`_take` does, in one table ``[steps, rows]``; shorter paths leave some of it unused."""
+        """Do what :meth:`_take` does, in one table ``[steps, rows]``; shorter paths leave some of it unused."""
         tree, pairs = self.tree, self.pairs
         taken = np.arange(len(path))[:, None] < lengths
         own = np.where(taken, path, pairs.first[tree.root])
@@ -221,7 +221,7 @@ class PairWalk(Walk):
     def _products(
         self, rows: Ints, taken: npt.NDArray[np.bool_], own: Ints, node: Ints, other: Ints, counts: Ints
     ) -> tuple[Floats, Floats]:
-        """Returns the products of the rows with the own and the other children's sums, each ``[steps, rows]``.
+        """Return the products of the rows with the own and the other children's sums, each ``[steps, rows]``.
 
         The other child's product is the node's less the own child's, where three things hold: the node's is known, as
         it is not at the root; the similarity is the cosine; and the other child has an eighth (1 / `DRIFTS`) of the
@@ -251,7 +251,7 @@ class PairWalk(Walk):
     # -- small subtrees -----------------------------------------------------------------------------------------------
 
     def _down_small_subtrees(self) -> None:
-        """Takes the rows, each of which stands at a subtree of a few items or cannot go on, to where they stop."""
+        """Take the rows, each of which stands at a subtree of a few items or cannot go on, to where they stop."""
         tree, pairs = self.tree, self.pairs
         rows = self.alive[self._can_go_on(self.alive)]
         fresh = np.flatnonzero(np.diff(self.node[rows], prepend=-1))
@@ -285,7 +285,7 @@ class PairWalk(Walk):
         return able if self.task.enter_own_singleton else able & ~self._before_own_singleton(rows)
 
     def _table(self, rows: Ints, places: Ints, sizes: Ints, counts: Ints) -> tuple[Floats, Ints, Ints]:
-        """Returns the products of ``counts`` rows per subtree with its ``sizes`` nodes, in order from ``places`` on.
+        """Return the products of ``counts`` rows per subtree with its ``sizes`` nodes, in order from ``places`` on.
 
         That of row j with node v is at ``offset[j] + place[v] * stride[j]``.
         """
@@ -312,7 +312,7 @@ class PairWalk(Walk):
         other: Ints,
         spread: Callable[[Any], Any],
     ) -> tuple[Floats, npt.NDArray[np.bool_] | None]:
-        """Returns the guidance to the own children, and where the rule, if ever, stops before them.
+        """Return the guidance to the own children, and where the rule, if ever, stops before them.
 
         It uses up the products.
         """
@@ -329,5 +329,5 @@ class PairWalk(Walk):
 
 
 def _even(count: Any) -> Any:
-    """Returns how many vectors to multiply with: one of the next group's more, as the last of an odd number is slow."""
+    """Return how many vectors to multiply with: one of the next group's more, as the last of an odd number is slow."""
     return count + count % 2

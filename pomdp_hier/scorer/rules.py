@@ -33,13 +33,14 @@ class StoppingRule(Protocol):
 
     ``descend`` is called for the items that stand at one node, all together.
 
-    >>> from pomdp_hier import Hierarchy, hqs_score
-    >>> class Bold:
-    ...     def descend(self, eta, sizes, rewards, level):
-    ...         return eta.max(axis=1) > 0.6
-    >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-    >>> round(hqs_score([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1, policy=Bold()), 4)
-    0.6222
+    Example:
+        >>> from pomdp_hier import Hierarchy, hqs_score
+        >>> class Bold:
+        ...     def descend(self, eta, sizes, rewards, level):
+        ...         return eta.max(axis=1) > 0.6
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> round(hqs_score([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1, policy=Bold()), 4)
+        0.6222
     """
 
     def descend(
@@ -49,7 +50,7 @@ class StoppingRule(Protocol):
         rewards: npt.NDArray[np.float64],
         level: int,
     ) -> npt.NDArray[np.bool_]:
-        """Returns for each item whether it goes on to a child, ``bool [m]``.
+        """Return for each item whether it goes on to a child, ``bool [m]``.
 
         Args:
             eta: The guidance ``[m, children]``.
@@ -74,8 +75,9 @@ class LookAhead:
     Raises:
         ParameterError: For a depth below 1.
 
-    >>> LookAhead(2)
-    LookAhead(depth=2, tie='descend')
+    Example:
+        >>> LookAhead(2)
+        LookAhead(depth=2, tie='descend')
     """
 
     depth: int | None = 1
@@ -93,8 +95,9 @@ class OneStep(LookAhead):
 
     ``sum of eta**2 (r' - r) > (1 + r) sum of eta (1 - eta)``, in which a node's only child is an exact tie.
 
-    >>> OneStep("search")
-    OneStep(depth=1, tie='search')
+    Example:
+        >>> OneStep("search")
+        OneStep(depth=1, tie='search')
     """
 
     depth: int | None = field(default=1, init=False)
@@ -109,8 +112,9 @@ class AlwaysDescend:
 class SearchRoot:
     """Search the root at once.
 
-    >>> SearchRoot()
-    SearchRoot()
+    Example:
+        >>> SearchRoot()
+        SearchRoot()
     """
 
 
@@ -121,8 +125,9 @@ class Clairvoyant:
     Attributes:
         tie: Of equally good nodes, the deepest ("descend") or the first ("search").
 
-    >>> Clairvoyant("search")
-    Clairvoyant(tie='search')
+    Example:
+        >>> Clairvoyant("search")
+        Clairvoyant(tie='search')
     """
 
     tie: Tie = "descend"
@@ -135,13 +140,14 @@ Rule: TypeAlias = LookAhead | AlwaysDescend | SearchRoot | Clairvoyant | Stoppin
 
 
 def as_rule(policy: Any, tie: Tie) -> Rule | None:
-    """Returns the rule that a policy's name stands for, a rule as it is, and None for what is not a rule.
+    """Return the rule that a policy's name stands for, a rule as it is, and None for what is not a rule.
 
     Raises:
         ParameterError: For an unknown name or tie.
 
-    >>> as_rule("optimal", "search")
-    LookAhead(depth=None, tie='search')
+    Example:
+        >>> as_rule("optimal", "search")
+        LookAhead(depth=None, tie='search')
     """
     _check_tie(tie)
     names: dict[str, Rule] = {

@@ -35,18 +35,18 @@ class Walk:
         self._note(self.alive)
 
     def result(self) -> tuple[Ints, Floats]:
-        """Returns the nodes searched and the probabilities of getting there."""
+        """Return the nodes searched and the probabilities of getting there."""
         if self.tracks_best:
             return self.best_node, self.best_probability
         return self.node, self.probability
 
     def go(self, bounds: Ints) -> None:
-        """Takes all items to where their searches stop; rows from one of the bounds to the next are a block."""
+        """Take all items to where their searches stop; rows from one of the bounds to the next are a block."""
         self._down_shared_paths(bounds)
         self._down()
 
     def _note(self, rows: Ints) -> None:
-        """Keeps, for the clairvoyant, the best place so far of these rows, which have just arrived somewhere."""
+        """Keep, for the clairvoyant, the best place so far of these rows, which have just arrived somewhere."""
         if not self.tracks_best:
             return
         value = self.probability[rows] * (self.task.rewards.reward[self.node[rows]] + 1.0)
@@ -74,7 +74,7 @@ class Walk:
         return before
 
     def _step(self, rows: Ints) -> Ints:
-        """Moves those of the rows that descend to their own child; returns them."""
+        """Move those of the rows that descend to their own child; returns them."""
         tree, task = self.tree, self.task
         nodes = self.node[rows]
         children, counts = children_of(tree, nodes)
@@ -125,7 +125,7 @@ class Walk:
     # -- several levels of one path at a time ----------------------------------------------------------------------
 
     def _down_shared_paths(self, bounds: Ints) -> None:
-        """Takes each block down the path that its items share, if features are dense and the rule looks one step."""
+        """Take each block down the path that its items share, if features are dense and the rule looks one step."""
         rule, batch = self.task.rule, self.batch
         simple = isinstance(rule, AlwaysDescend | Clairvoyant) or (isinstance(rule, LookAhead) and rule.depth == 1)
         if not (simple and isinstance(batch, DenseBatch)):
@@ -143,7 +143,7 @@ class Walk:
         self.alive = np.concatenate(alive) if alive else self.alive
 
     def _shared_path(self, batch: DenseBatch, rows: Ints, step: int) -> tuple[Ints, Ints]:
-        """Returns up to ``step`` nodes from where the rows stand, and each one's child that holds all of them.
+        """Return up to ``step`` nodes from where the rows stand, and each one's child that holds all of them.
 
         Each is large enough for its similarities to be a matrix product, or has one child.
         """
@@ -168,7 +168,7 @@ class Walk:
         return np.array(path, dtype=np.int64), np.array(own, dtype=np.int64)
 
     def _down_path(self, batch: DenseBatch, rows: Ints, path: Ints, own: Ints) -> Ints:
-        """Moves the rows down a path that all of them share; returns those that reached its end."""
+        """Move the rows down a path that all of them share; returns those that reached its end."""
         tree, rule = self.tree, self.task.rule
         children, counts = children_of(tree, path)
         firsts = np.cumsum(counts) - counts

@@ -30,15 +30,15 @@ class ComparisonRow:
     """One policy in a comparison.
 
     Attributes:
-        name: what the policy is called.
-        value: its mean return.
-        interval: the t interval of the mean, ``None`` where the value is exact.
-        difference: its value less the baseline's.
-        difference_interval: the t interval of the mean paired difference, ``None`` where the difference is exact.
+        name: What the policy is called.
+        value: Its mean return.
+        interval: The t interval of the mean, ``None`` where the value is exact.
+        difference: Its value less the baseline's.
+        difference_interval: The t interval of the mean paired difference, ``None`` where the difference is exact.
         verdict: ``"baseline"``, ``"better"``, ``"worse"``, ``"same"`` (equal in every pair) or
             ``"not distinguishable"``.
-        regret: the clairvoyant value less its value, ``None`` where there is none to compare with.
-        seconds_per_decision: the mean time of one decision, ``None`` where it was not measured.
+        regret: The clairvoyant value less its value, ``None`` where there is none to compare with.
+        seconds_per_decision: The mean time of one decision, ``None`` where it was not measured.
 
     Example:
         >>> table = compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]})
@@ -61,13 +61,13 @@ class PolicyComparison:
     """A table of policies; ``print`` it, look at it in a notebook, or take its rows.
 
     Attributes:
-        rows: one a policy, in the order in which they were given.
-        baseline: the name of the policy that the others are held against.
-        clairvoyant: the value of the policy that sees the state, ``None`` if it was not asked for.
+        rows: One a policy, in the order in which they were given.
+        baseline: The name of the policy that the others are held against.
+        clairvoyant: The value of the policy that sees the state, ``None`` if it was not asked for.
         method: ``"exact"``, ``"monte-carlo"``, or what else the values come from.
-        n: how many paired values stand behind a mean, ``None`` where values are exact.
-        confidence: the level of the intervals.
-        traces: what each policy did (`Visit` or `Episode` records), if asked for.
+        n: How many paired values stand behind a mean, ``None`` where values are exact.
+        confidence: The level of the intervals.
+        traces: What each policy did (`Visit` or `Episode` records), if asked for.
 
     Example:
         >>> table = compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]})
@@ -101,7 +101,7 @@ class PolicyComparison:
         return max(self.rows, key=lambda row: row.value)
 
     def _cells(self) -> list[list[str]]:
-        """The table as text, the header first."""
+        """Return the table as text, the header first."""
         percent = f"{100 * self.confidence:g} %"
         header = ["policy", "value", f"{percent} interval", f"against {self.baseline}", f"{percent} interval"]
         header += ["verdict", "regret", "ms/decision"]
@@ -143,7 +143,7 @@ class PolicyComparison:
         return "\n".join([*text, self._caption()])
 
     def _repr_html_(self) -> str:
-        """The table for a notebook."""
+        """Return the table for a notebook."""
         header, *body = self._cells()
         head = "".join(f"<th>{html.escape(cell)}</th>" for cell in header)
         rows = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in line)}</tr>" for line in body)
@@ -151,7 +151,7 @@ class PolicyComparison:
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
     def to_dict(self) -> dict[str, Any]:
-        """The comparison as plain values, fit for JSON (NaN as ``None``)."""
+        """Return the comparison as plain values, fit for JSON (NaN as ``None``)."""
         return {
             "method": self.method,
             "n": self.n,
@@ -162,10 +162,10 @@ class PolicyComparison:
         }
 
     def to_frame(self) -> "pd.DataFrame":
-        """The rows as a pandas frame.
+        """Return the rows as a pandas frame.
 
         Raises:
-            MissingExtraError: pandas is not installed.
+            MissingExtraError: Pandas is not installed.
         """
         try:
             import pandas as pd
@@ -190,10 +190,10 @@ def _plain(value: Any) -> Any:
 
 
 def clairvoyant_value(environment: POMDP, *, horizon: int | None = None, tolerance: float = 1e-12) -> float:
-    """The value of the best policy that sees the environment's state: ``sum_s b(s) V_MDP(s)``, no policy's is higher.
+    """Return the value of the best policy that sees the state, ``sum_s b(s) V_MDP(s)``: no policy's is higher.
 
     Raises:
-        PlanningError: without a horizon, the values do not settle.
+        PlanningError: Without a horizon, the values do not settle.
 
     Example:
         >>> coin = POMDP(transition=lambda s, a: "end", observation=lambda s, a: "done",
@@ -202,7 +202,8 @@ def clairvoyant_value(environment: POMDP, *, horizon: int | None = None, toleran
         >>> clairvoyant_value(coin)
         1.0
 
-    Source: Littman, Cassandra and Kaelbling (1995), section 4.1.
+    References:
+        Littman, Cassandra and Kaelbling (1995), section 4.1.
     """
     if horizon == 0:
         return 0.0
@@ -221,22 +222,22 @@ def compare_values(
     seconds: Mapping[str, float] | None = None,
     traces: Mapping[str, Sequence[Visit | Episode]] | None = None,
 ) -> PolicyComparison:
-    """The comparison of paired values, ``[n]`` a policy; a single value each counts as exact.
+    """Return the comparison of paired values, ``[n]`` a policy; a single value each counts as exact.
 
     Two policies are told apart when the t interval of their mean paired difference leaves 0 out. The interval is for
     one pair; several policies held against one baseline are several chances to err.
 
     Args:
-        values: the values of each policy; position ``i`` of all of them belongs together.
-        baseline: the policy that the others are held against; the first by default.
-        clairvoyant: the value that regret is measured from.
-        confidence: the level of the intervals, in (0, 1).
-        method: where the values come from, for the caption.
-        seconds: the mean seconds of a decision, by policy.
-        traces: records of what each policy did.
+        values: The values of each policy; position ``i`` of all of them belongs together.
+        baseline: The policy that the others are held against; the first by default.
+        clairvoyant: The value that regret is measured from.
+        confidence: The level of the intervals, in (0, 1).
+        method: Where the values come from, for the caption.
+        seconds: The mean seconds of a decision, by policy.
+        traces: Records of what each policy did.
 
     Raises:
-        ParameterError: no values, values of different lengths, or a baseline that is not there.
+        ParameterError: No values, values of different lengths, or a baseline that is not there.
 
     Example:
         >>> print(compare_values({"a": np.array([1.0]), "b": np.array([1.5])}, method="exact", clairvoyant=2.0))
@@ -304,27 +305,27 @@ def compare_policies(
     confidence: float = 0.95,
     trace: bool | int = False,
 ) -> PolicyComparison:
-    """The policies side by side in one environment, each with the same agent's model and the same luck.
+    """Return the policies side by side in one environment, each with the same agent's model and the same luck.
 
     Args:
-        policies: a mapping from names, or a sequence whose members are named by their ``name`` or ``repr``.
-        problem: the agent's own model.
-        environment: the model that generates states, observations and rewards; the agent's own by default.
+        policies: A mapping from names, or a sequence whose members are named by their ``name`` or ``repr``.
+        problem: The agent's own model.
+        environment: The model that generates states, observations and rewards; the agent's own by default.
         method: ``"exact"`` enumerates beliefs; ``"monte-carlo"`` simulates, with paired random numbers.
-        n_episodes: how many episodes a policy.
-        seed: where the random numbers start.
-        horizon: the most actions in a run; ``None`` for no limit.
-        updater: how the agent updates its belief; Bayes' rule by default.
-        baseline: the name of the policy that the others are held against; the first by default.
+        n_episodes: How many episodes a policy.
+        seed: Where the random numbers start.
+        horizon: The most actions in a run; ``None`` for no limit.
+        updater: How the agent updates its belief; Bayes' rule by default.
+        baseline: The name of the policy that the others are held against; the first by default.
         clairvoyant: True to take the regret to the policy that sees the environment's state, or its value; False for
             no regret.
-        half_width: simulate each policy until half its interval is no wider, in rewards. Policies are then paired over
+        half_width: Simulate each policy until half its interval is no wider, in rewards. Policies are then paired over
             as many episodes as all of them ran.
-        confidence: the level of the intervals.
-        trace: keep what each policy did: all visits (exact), or so many episodes (True: 10).
+        confidence: The level of the intervals.
+        trace: Keep what each policy did: all visits (exact), or so many episodes (True: 10).
 
     Raises:
-        ParameterError: an unknown method, no policies, a baseline that is not there.
+        ParameterError: An unknown method, no policies, a baseline that is not there.
 
     Example:
         >>> coin = POMDP(transition=lambda s, a: "end", observation=lambda s, a: "done",

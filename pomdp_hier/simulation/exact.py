@@ -28,13 +28,13 @@ class Visit:
     """One belief at which a policy decides in an exact evaluation.
 
     Attributes:
-        step: how many actions came before.
-        belief: what the agent believes.
+        step: How many actions came before.
+        belief: What the agent believes.
         weights: ``{s: probability}`` of the environment being in ``s`` here; their sum is the probability of the visit.
         actions: ``{action: probability}``, what the policy does.
-        decision: the policy's `Decision`, ``None`` if it draws its action.
-        observation: the last observation, ``None`` at the start.
-        previous: the visit before, and the action that led here (of one history, where several lead here).
+        decision: The policy's `Decision`, ``None`` if it draws its action.
+        observation: The last observation, ``None`` at the start.
+        previous: The visit before, and the action that led here (of one history, where several lead here).
 
     Example:
         >>> from pomdp_hier.planning import RTBSS
@@ -74,12 +74,12 @@ class PolicyValue:
     """What a policy is worth, exactly.
 
     Attributes:
-        value: the expected discounted sum of rewards, in the environment's reward unit.
-        n_beliefs: how many (step, belief) pairs were decided at.
-        n_steps: the length of the longest run.
-        unfinished: the probability that a run was still going on when the horizon was reached.
-        seconds_per_decision: the mean time that the policy took.
-        visits: every belief that was decided at, if asked for, in order of the step.
+        value: The expected discounted sum of rewards, in the environment's reward unit.
+        n_beliefs: How many (step, belief) pairs were decided at.
+        n_steps: The length of the longest run.
+        unfinished: The probability that a run was still going on when the horizon was reached.
+        seconds_per_decision: The mean time that the policy took.
+        visits: Every belief that was decided at, if asked for, in order of the step.
 
     Example:
         >>> from pomdp_hier.planning import RTBSS
@@ -100,7 +100,7 @@ class PolicyValue:
 
 
 def update_of(updater: Any, problem: POMDP) -> Update:
-    """The function ``(belief, action, observation) -> belief`` of an updater; Bayes' rule for ``None``."""
+    """Return the function ``(belief, action, observation) -> belief`` of an updater; Bayes' rule for ``None``."""
     return BayesUpdater(problem).update if updater is None else as_updater(updater, problem).update
 
 
@@ -114,25 +114,25 @@ def policy_value(
     trace: bool = False,
     max_beliefs: int = 1_000_000,
 ) -> PolicyValue:
-    """The exact value of a policy whose agent believes ``problem`` while ``environment`` is what happens.
+    """Return the exact value of a policy whose agent believes ``problem`` while ``environment`` is what happens.
 
     ``V = sum_t gamma^t sum_s p_t(s, b) sum_a pi(a | b) R_env(s, a)`` over every pair of state and belief that can be
     reached. A run ends when the environment is in a terminal state, when the agent's belief says that it is over, or
     after ``horizon`` actions. The discount is the environment's.
 
     Args:
-        policy: a `Policy` or a plain function of the belief. If it draws numbers and has no ``action_probabilities``
+        policy: A `Policy` or a plain function of the belief. If it draws numbers and has no ``action_probabilities``
             (POUCT, say), the value is that of the decisions it happened to make.
-        problem: the agent's own model; its initial belief is where the agent starts.
-        environment: the model that generates states, observations and rewards; the agent's own by default.
-        updater: how the agent updates its belief; Bayes' rule in its own model by default.
-        horizon: the most actions in a run; ``None`` for no limit, where every run must come to an end.
-        trace: keep every visit.
-        max_beliefs: how many beliefs may be decided at before giving up.
+        problem: The agent's own model; its initial belief is where the agent starts.
+        environment: The model that generates states, observations and rewards; the agent's own by default.
+        updater: How the agent updates its belief; Bayes' rule in its own model by default.
+        horizon: The most actions in a run; ``None`` for no limit, where every run must come to an end.
+        trace: Keep every visit.
+        max_beliefs: How many beliefs may be decided at before giving up.
 
     Raises:
-        ImpossibleObservationError: the environment makes an observation that the agent's model rules out.
-        PlanningError: more than ``max_beliefs`` were reached.
+        ImpossibleObservationError: The environment makes an observation that the agent's model rules out.
+        PlanningError: More than ``max_beliefs`` were reached.
 
     Example:
         >>> def bet(right):
@@ -142,7 +142,8 @@ def policy_value(
         >>> policy_value(lambda belief: belief.mpe(), bet(0.9), bet(0.25)).value
         -0.5
 
-    Source: Kaelbling, Littman and Cassandra (1998), section 4.1, with two models in place of one.
+    References:
+        Kaelbling, Littman and Cassandra (1998), section 4.1, with two models in place of one.
     """
     if horizon is not None and horizon < 0:
         raise ParameterError(f"horizon: {horizon}; expected a number of actions, 0 or more, or None")
@@ -209,7 +210,7 @@ class _Evaluation:
         return {state: weight for state, weight in weights.items() if not self.environment.is_terminal(state)}
 
     def _visit(self, policy: Policy, pair: _Pair, step: int) -> Visit | None:
-        """The policy's decision, ``None`` where the agent believes that all is over."""
+        """Return the policy's decision, ``None`` where the agent believes that all is over."""
         if self.problem.is_over(pair.belief):
             return None
         began = time.perf_counter()
@@ -223,7 +224,7 @@ class _Evaluation:
     def _advance(
         self, visit: Visit, action: Any, probability: Number, merged: dict[tuple[Belief, Hashable], _Pair]
     ) -> None:
-        """Adds what follows the action to the pairs of the next step."""
+        """Add what follows the action to the pairs of the next step."""
         for observation, row in joint(self.environment, visit.weights, action).items():
             weights = self._alive(row)
             if not weights:
@@ -243,7 +244,7 @@ def joint(environment: POMDP, weights: Mapping[Any, Number], action: Any) -> dic
 
 
 def conflict(history: Sequence[tuple[Any, Any]]) -> str:
-    """The message about a history whose last observation is impossible in the agent's model."""
+    """Return the message about a history whose last observation is impossible in the agent's model."""
     action, observation = history[-1]
     shown = ", ".join(f"{brief(a, 30)} -> {brief(o, 30)}" for a, o in history[-6:])
     skipped = f"{len(history) - 6} earlier steps, " if len(history) > 6 else ""

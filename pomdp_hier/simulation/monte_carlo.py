@@ -33,13 +33,13 @@ class Step:
     """One step of an episode.
 
     Attributes:
-        state: the environment's state before the action.
-        belief: the agent's belief before the action.
-        action: what the agent did.
-        next_state: the environment's state after it.
-        observation: what the agent perceived then.
-        reward: what the step earned.
-        decision: why the agent did it.
+        state: The environment's state before the action.
+        belief: The agent's belief before the action.
+        action: What the agent did.
+        next_state: The environment's state after it.
+        observation: What the agent perceived then.
+        reward: What the step earned.
+        decision: Why the agent did it.
 
     Example:
         >>> from pomdp_hier.planning import RTBSS
@@ -63,8 +63,8 @@ class Episode:
     """One simulated run.
 
     Attributes:
-        steps: what happened, in order.
-        value: the discounted sum of rewards.
+        steps: What happened, in order.
+        value: The discounted sum of rewards.
         finished: False if the horizon cut the run short.
 
     Example:
@@ -86,11 +86,11 @@ class SimulationResult:
 
     Attributes:
         values: ``[n]``, the discounted return of each episode, in the environment's reward unit.
-        confidence: the level of the interval.
-        seconds_per_decision: the mean time of the policy's ``decide``, over the calls that were really made.
-        unfinished: how many episodes the horizon cut short.
-        stopped_early: whether the wanted half-width was reached; the interval's coverage is nominal then.
-        episodes: the records, as many as were asked for.
+        confidence: The level of the interval.
+        seconds_per_decision: The mean time of the policy's ``decide``, over the calls that were really made.
+        unfinished: How many episodes the horizon cut short.
+        stopped_early: Whether the wanted half-width was reached; the interval's coverage is nominal then.
+        episodes: The records, as many as were asked for.
 
     Example:
         >>> from pomdp_hier.planning import RTBSS
@@ -130,13 +130,14 @@ class SimulationResult:
 
 
 def mean_interval(values: NDArray[np.float64], confidence: float) -> tuple[float, float]:
-    """The t interval ``mean ± t * s / sqrt(n)`` of the mean, (NaN, NaN) for fewer than two values.
+    """Return the t interval ``mean ± t * s / sqrt(n)`` of the mean, (NaN, NaN) for fewer than two values.
 
     Example:
         >>> [round(end, 4) for end in mean_interval(np.array([0.0, 1.0, 2.0]), 0.95)]
         [-1.4841, 3.4841]
 
-    Source: Student (1908).
+    References:
+        Student (1908).
     """
     n = len(values)
     if n < 2:
@@ -160,25 +161,25 @@ def simulate(
     keep_episodes: int = 0,
     batch: int = 100,
 ) -> SimulationResult:
-    """The mean return of a policy over simulated episodes.
+    """Return the mean return of a policy over simulated episodes.
 
     Args:
-        policy: a `Policy` or a plain function of the belief. If it has ``seeded`` it gets its own stream an episode,
+        policy: A `Policy` or a plain function of the belief. If it has ``seeded`` it gets its own stream an episode,
             and every decision is made anew; otherwise equal beliefs are decided once.
-        problem: the agent's own model.
-        environment: the model that generates states, observations and rewards; the agent's own by default.
-        n_episodes: how many episodes, at the most if ``half_width`` is given.
-        seed: where the random numbers start; the same seed pairs the episodes of two policies.
-        horizon: the most actions in an episode; ``None`` for no limit.
-        updater: how the agent updates its belief; Bayes' rule in its own model by default.
-        half_width: stop once half the interval is no wider than this, in rewards; looked at after every ``batch``.
-        confidence: the level of the interval, in (0, 1).
-        keep_episodes: how many of the first episodes to record step by step.
-        batch: how many episodes to run between two looks.
+        problem: The agent's own model.
+        environment: The model that generates states, observations and rewards; the agent's own by default.
+        n_episodes: How many episodes, at the most if ``half_width`` is given.
+        seed: Where the random numbers start; the same seed pairs the episodes of two policies.
+        horizon: The most actions in an episode; ``None`` for no limit.
+        updater: How the agent updates its belief; Bayes' rule in its own model by default.
+        half_width: Stop once half the interval is no wider than this, in rewards; looked at after every ``batch``.
+        confidence: The level of the interval, in (0, 1).
+        keep_episodes: How many of the first episodes to record step by step.
+        batch: How many episodes to run between two looks.
 
     Raises:
-        ParameterError: a number is out of its range.
-        ImpossibleObservationError: an observation that the agent's model rules out; the message holds the history.
+        ParameterError: A number is out of its range.
+        ImpossibleObservationError: An observation that the agent's model rules out; the message holds the history.
 
     Example:
         >>> fair = POMDP(transition=lambda s, a: "end", observation=lambda s, a: "done",
@@ -229,7 +230,7 @@ def simulate(
 def check_simulation(
     n_episodes: int, horizon: int | None, half_width: float | None, confidence: float, batch: int
 ) -> None:
-    """Raises unless every number of a simulation is in its range."""
+    """Raise unless every number of a simulation is in its range."""
     if n_episodes < 1 or batch < 1:
         raise ParameterError(f"n_episodes, batch: {n_episodes}, {batch}; expected at least 1 of each")
     if horizon is not None and horizon < 0:
@@ -241,7 +242,7 @@ def check_simulation(
 
 
 def episode_seeds(seed: int | None) -> Iterator[np.random.SeedSequence]:
-    """The seeds of episode after episode, without end."""
+    """Yield the seeds of episode after episode, without end."""
     entropy = np.random.SeedSequence(seed).entropy
     episode = 0
     while True:

@@ -28,20 +28,20 @@ def simulate_in_pomdp_py(
     horizon: int | None = None,
     confidence: float = 0.95,
 ) -> SimulationResult:
-    """The mean return of a policy over episodes of pomdp-py's loop: decide, execute, update the agent.
+    """Return the mean return of a policy over episodes of pomdp-py's loop: decide, execute, update the agent.
 
     The agent's belief is pomdp-py's, updated by Bayes' rule in the agent's model; the rewards are those of the
     environment in double precision.
 
     Args:
-        policy: a `Policy` or a plain function of the belief. One with ``seeded`` gets its own stream an episode;
+        policy: A `Policy` or a plain function of the belief. One with ``seeded`` gets its own stream an episode;
             otherwise equal beliefs are decided once.
-        problem: the agent's own model; its observations must not depend on the state left.
-        environment: the model that generates states, observations and rewards; the agent's own by default.
-        n_episodes, seed, horizon, confidence: as for `simulate`.
+        problem: The agent's own model; its observations must not depend on the state left.
+        environment: The model that generates states, observations and rewards; the agent's own by default.
+        n_episodes, seed, horizon, confidence: As for `simulate`.
 
     Raises:
-        ImpossibleObservationError: the environment makes an observation that the agent's model rules out.
+        ImpossibleObservationError: The environment makes an observation that the agent's model rules out.
         ModelError: pomdp-py cannot express the problem.
 
     Example:

@@ -16,11 +16,12 @@ _COLUMNS = ("Parent_ID", "Child_Left_ID", "Child_Right_ID")
 
 
 def read_bertopic(table: Any, topics: Sequence[int] | None = None) -> PlainTree:
-    """The plain tree of ``hierarchical_topics(docs)``; with ``topics``, one a document, the documents are the items.
+    """Return plain tree of ``hierarchical_topics(docs)``; with ``topics``, one a document, the documents are the items.
 
-    >>> rows = [{"Parent_ID": "2", "Child_Left_ID": "0", "Child_Right_ID": "1"}]
-    >>> read_bertopic(rows, topics=[1, 0, 1]).parent
-    array([ 4,  3,  4,  5,  5, -1])
+    Example:
+        >>> rows = [{"Parent_ID": "2", "Child_Left_ID": "0", "Child_Right_ID": "1"}]
+        >>> read_bertopic(rows, topics=[1, 0, 1]).parent
+        array([ 4,  3,  4,  5,  5, -1])
     """
     found = read_table(table)
     places = [found.column(name, ()) for name in _COLUMNS if name in found.columns]
@@ -41,7 +42,7 @@ def read_bertopic(table: Any, topics: Sequence[int] | None = None) -> PlainTree:
 
 
 def _with_documents(links: list[tuple[int, int]], position: dict[int, int], topics: list[int]) -> PlainTree:
-    """The tree with the documents below their topics; outliers, topic -1, are a cluster below the root."""
+    """Return the tree with the documents below their topics; outliers, topic -1, are a cluster below the root."""
     n_documents, notes = len(topics), []
     below = {low for _, low in links}
     roots = [topic for topic in position if topic not in below]

@@ -23,10 +23,11 @@ def read_children(
     add_root: bool = False,
     on_multiple_parents: OnMultipleParents = "error",
 ) -> PlainTree:
-    """The plain tree of children lists; without ``n_items`` it is taken to have one root.
+    """Return the plain tree of children lists; without ``n_items`` it is taken to have one root.
 
-    >>> read_children([[0, 1], [2, 3]]).parent
-    array([ 3,  3,  4,  4, -1])
+    Example:
+        >>> read_children([[0, 1], [2, 3]]).parent
+        array([ 3,  3,  4,  4, -1])
     """
     checked_choice("on_multiple_parents", on_multiple_parents, ("error", "first", "duplicate"))
     if isinstance(children, np.ndarray):
@@ -81,6 +82,6 @@ def read_children(
 
 
 def _missing(flat: IntArray, n_items: int) -> Iterator[int]:
-    """The items that stand in no list, in order, without building an array as long as a wrong ``n_items``."""
+    """Return the items that stand in no list, in order, without building an array as long as a wrong ``n_items``."""
     present = set(flat.tolist())
     return (item for item in range(n_items) if item not in present)

@@ -22,14 +22,15 @@ _CHILDREN = ("child", "child_id", "target", "to", "id")
 def is_missing(name: object) -> bool:
     """Whether a cell holds no id: ``None``, NaN, or the missing values of data frames, which equal nothing.
 
-    >>> is_missing(None), is_missing(float("nan")), is_missing("")
-    (True, True, False)
+    Example:
+        >>> is_missing(None), is_missing(float("nan")), is_missing("")
+        (True, True, False)
     """
     return name is None or (isinstance(name, float) and name != name) or type(name).__name__ in ("NAType", "NaTType")
 
 
 def link_pairs(pairs: Iterable[object], where: str = "edge", start: int = 0) -> LinkedNodes:
-    """The linked nodes of ``(parent, child)`` pairs, numbered as they first appear; errors count from ``start``.
+    """Return the linked nodes of ``(parent, child)`` pairs, numbered as they first appear; errors count from ``start``.
 
     Raises:
         ReaderError: For a pair that is none, an id that is missing (``None``, NaN) or not hashable.
@@ -61,7 +62,7 @@ def _as_pair(pair: object, place: int, where: str) -> Sequence[object]:
 
 
 def _check_pair(pair: Sequence[object], place: int, where: str) -> None:
-    """Raises if the pair is not two ids."""
+    """Raise if the pair is not two ids."""
     if len(pair) != 2:
         raise ReaderError(f"{where} {place} is {shown(pair)}, expected a [parent, child] pair of two ids")
     if any(is_missing(name) for name in pair):
@@ -75,10 +76,11 @@ def _check_pair(pair: Sequence[object], place: int, where: str) -> None:
 def read_edges(
     edges: Any, join: Join, *, parent: str | None = None, child: str | None = None, delimiter: str | None = None
 ) -> PlainTree:
-    """The plain tree of ``(parent, child)`` pairs, or of a table of them.
+    """Return the plain tree of ``(parent, child)`` pairs, or of a table of them.
 
-    >>> read_edges([("r", "a"), ("r", "b")], Join()).labels
-    ['a', 'b', 'r']
+    Example:
+        >>> read_edges([("r", "a"), ("r", "b")], Join()).labels
+        ['a', 'b', 'r']
     """
     if is_table(edges):
         table = read_table(edges, delimiter=delimiter)
@@ -101,5 +103,5 @@ def read_edges(
 
 
 def _cell(cell: object) -> object:
-    """The cell of a table as an id: outer spaces dropped, blank as missing."""
+    """Return the cell of a table as an id: outer spaces dropped, blank as missing."""
     return (cell.strip() or None) if isinstance(cell, str) else cell

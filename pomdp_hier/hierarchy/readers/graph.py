@@ -49,10 +49,11 @@ class Join:
 
 
 def text_ids(join: Join) -> Join:
-    """The join for a format whose ids are text: ids given as other things are met by their text.
+    """Return the join for a format whose ids are text: ids given as other things are met by their text.
 
-    >>> text_ids(Join(n_items=2)).items
-    ['0', '1']
+    Example:
+        >>> text_ids(Join(n_items=2)).items
+        ['0', '1']
     """
     if join.items is None and join.n_items is None:
         return join
@@ -61,7 +62,7 @@ def text_ids(join: Join) -> Join:
 
 
 def plain_tree(nodes: LinkedNodes, join: Join) -> PlainTree:
-    """The plain tree of linked nodes, with every link checked.
+    """Return the plain tree of linked nodes, with every link checked.
 
     Raises:
         HierarchyError: For a self-loop, several parents (unless opted in), an item that is missing, surplus or listed
@@ -98,7 +99,7 @@ def plain_tree(nodes: LinkedNodes, join: Join) -> PlainTree:
 
 
 def _single_links(nodes: LinkedNodes, notes: list[str]) -> tuple[IntArray, IntArray]:
-    """The links without the doubled ones, self-loops refused."""
+    """Return the links without the doubled ones, self-loops refused."""
     above, below = np.asarray(nodes.parents, dtype=np.int64), np.asarray(nodes.children, dtype=np.int64)
     own = np.flatnonzero(above == below)
     if own.size:
@@ -115,7 +116,7 @@ def _single_links(nodes: LinkedNodes, notes: list[str]) -> tuple[IntArray, IntAr
 
 
 def _check_several(several: list[int], ids: list[Hashable], above: IntArray, below: IntArray, choice: str) -> None:
-    """Raises for a cycle, and for several parents unless the caller opted in."""
+    """Raise for a cycle, and for several parents unless the caller opted in."""
     parents: list[list[int]] = [[] for _ in ids]
     children: list[list[int]] = [[] for _ in ids]
     for up, down in zip(above.tolist(), below.tolist(), strict=True):
@@ -157,7 +158,7 @@ def _check_several(several: list[int], ids: list[Hashable], above: IntArray, bel
 
 
 def _unfolded(ids: list[Hashable], above: IntArray, below: IntArray) -> tuple[list[Hashable], IntArray, IntArray]:
-    """The tree in which a node stands once below each of its parents, parents first: ids, and links as given."""
+    """Return the tree in which a node stands once below each of its parents, parents first: ids, and links as given."""
     children: list[list[int]] = [[] for _ in ids]
     for up, down in zip(above.tolist(), below.tolist(), strict=True):
         children[up].append(down)
@@ -175,7 +176,7 @@ def _unfolded(ids: list[Hashable], above: IntArray, below: IntArray) -> tuple[li
 
 
 def _others(count: int, taken: IntArray) -> IntArray:
-    """The numbers below ``count`` that are not taken, in order."""
+    """Return the numbers below ``count`` that are not taken, in order."""
     free = np.ones(count, dtype=bool)
     free[taken] = False
     return np.flatnonzero(free)
@@ -189,7 +190,7 @@ def _numbered(
     join: Join,
     notes: list[str],
 ) -> PlainTree:
-    """The same tree with items first: their rows joined, items at inner nodes hung below as a leaf of their own."""
+    """Return same tree with items first: their rows joined, items at inner nodes hung below as a leaf of their own."""
     has_child = np.zeros(len(ids) + 1, dtype=bool)
     has_child[parent] = True  # the last entry takes the roots' -1
     has_child = has_child[:-1]
@@ -229,10 +230,11 @@ def _numbered(
 
 
 def in_number_order(nodes: list[int], ids: Sequence[Hashable], start: int) -> list[int]:
-    """The nodes by their own ids if these are just the integers from ``start`` on (or their text), else as they come.
+    """Return the nodes by their ids if these are the integers from ``start`` on (or their text), else as they come.
 
-    >>> in_number_order([0, 1, 2], ["2", "0", "1"], 0), in_number_order([0, 1], ["b", "a"], 0)
-    ([1, 2, 0], [0, 1])
+    Example:
+        >>> in_number_order([0, 1, 2], ["2", "0", "1"], 0), in_number_order([0, 1], ["b", "a"], 0)
+        ([1, 2, 0], [0, 1])
     """
     numbers = [_as_number(ids[node]) for node in nodes]
     if -1 in numbers:
@@ -242,14 +244,14 @@ def in_number_order(nodes: list[int], ids: Sequence[Hashable], start: int) -> li
 
 
 def _as_number(name: Hashable) -> int:
-    """The number that an id is or writes, -1 if it is none."""
+    """Return the number that an id is or writes, -1 if it is none."""
     if isinstance(name, str):
         return int(name) if name.isascii() and name.isdigit() and len(name) < 19 and str(int(name)) == name else -1
     return int(name) if isinstance(name, (int, np.integer)) and not isinstance(name, bool) else -1
 
 
 def _item_nodes(ids: list[Hashable], has_child: NDArray[np.bool_], join: Join) -> list[int]:
-    """The nodes that are items in row order; copies of an item come after all first ones."""
+    """Return the nodes that are items in row order; copies of an item come after all first ones."""
     if join.items is not None:
         if join.n_items is not None and join.n_items != len(join.items):
             raise HierarchyError(f"n_items={join.n_items}, but items lists {len(join.items)} ids; give one of them")
@@ -268,7 +270,7 @@ def _item_nodes(ids: list[Hashable], has_child: NDArray[np.bool_], join: Join) -
 
 
 def _joined(ids: list[Hashable], has_child: NDArray[np.bool_], wanted: list[Hashable], join: Join) -> list[int]:
-    """The node of each id wanted, copies last; lists what is missing, surplus or doubled.
+    """Return the node of each id wanted, copies last; lists what is missing, surplus or doubled.
 
     A node with nodes below is meant only where no leaf has the id: formats that identify nodes by position may give a
     category the name of an item.
@@ -301,7 +303,7 @@ def _joined(ids: list[Hashable], has_child: NDArray[np.bool_], wanted: list[Hash
 
 
 def _turned(parents: Sequence[Sequence[int]]) -> str:
-    """A question, where the links read the other way round would give each node one parent."""
+    """Return a question, where the links read the other way round would give each node one parent."""
     above = [up for ups in parents for up in ups]
     if len(set(above)) < len(above):
         return ""

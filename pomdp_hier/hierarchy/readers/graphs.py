@@ -12,10 +12,11 @@ __all__ = ["read_networkx"]
 
 
 def read_networkx(graph: "nx.DiGraph[Any]", join: Join) -> PlainTree:
-    """The plain tree of a directed graph; a node without edges is a node all the same.
+    """Return the plain tree of a directed graph; a node without edges is a node all the same.
 
-    >>> read_networkx(nx.DiGraph([("r", "a"), ("r", "b")]), Join()).labels
-    ['a', 'b', 'r']
+    Example:
+        >>> read_networkx(nx.DiGraph([("r", "a"), ("r", "b")]), Join()).labels
+        ['a', 'b', 'r']
     """
     if not isinstance(graph, nx.Graph) or not graph.is_directed():
         raise ReaderError(

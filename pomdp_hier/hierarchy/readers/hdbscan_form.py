@@ -18,7 +18,7 @@ _LINKAGES = (("left_node", "right_node", "value", "cluster_size"), ("left_child"
 
 
 def read_hdbscan(source: Any, tree: HdbscanTree = "condensed") -> tuple[PlainTree, bool]:
-    """The plain tree of a fitted model or of one of its trees, and whether it is the single-linkage tree."""
+    """Return the plain tree of a fitted model or of one of its trees, and whether it is the single-linkage tree."""
     checked_choice("tree", tree, ("condensed", "single_linkage"))
     kind = type(source).__name__
     for name in (f"{tree}_tree_", f"_{tree}_tree_"):
@@ -51,7 +51,7 @@ def read_hdbscan(source: Any, tree: HdbscanTree = "condensed") -> tuple[PlainTre
 
 
 def _fields(source: Any) -> dict[str, Any]:
-    """The columns of a structured array or a data frame by name."""
+    """Return the columns of a structured array or a data frame by name."""
     if isinstance(source, np.ndarray) and source.dtype.names:
         return {name: source[name] for name in source.dtype.names}
     if hasattr(source, "columns"):

@@ -12,12 +12,12 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 def refuse_constant(constant: str) -> NoReturn:
-    """Raises for NaN and the infinities, which Python reads though JSON has none."""
+    """Raise for NaN and the infinities, which Python reads though JSON has none."""
     raise ReaderError(f"the JSON holds {constant}, which is no id")
 
 
 def not_json(text: str, what: str, position: int) -> ReaderError:
-    """The error for text that breaks the grammar, with its place."""
+    """Return the error for text that breaks the grammar, with its place."""
     line = text.count("\n", 0, position) + 1
     column = position - text.rfind("\n", 0, position)
     return ReaderError(
@@ -29,10 +29,11 @@ _DECODER = json.JSONDecoder(parse_constant=refuse_constant)
 
 
 def parse_deep_json(text: str) -> Any:
-    """The value of JSON text, with the open lists and objects on a stack of its own.
+    """Return the value of JSON text, with the open lists and objects on a stack of its own.
 
-    >>> parse_deep_json('{"a": [1, {"b": null}], "c": "d"}')
-    {'a': [1, {'b': None}], 'c': 'd'}
+    Example:
+        >>> parse_deep_json('{"a": [1, {"b": null}], "c": "d"}')
+        {'a': [1, {'b': None}], 'c': 'd'}
     """
     result: list[Any] = []
     stack: list[list[Any] | dict[str, Any]] = [result]
@@ -74,7 +75,7 @@ def _after_space(text: str, position: int) -> int:
 
 
 def _key(text: str, position: int) -> tuple[str, int]:
-    """The key of an object's entry, and where its value starts."""
+    """Return the key of an object's entry, and where its value starts."""
     if text[position : position + 1] != '"':
         raise not_json(text, "Expecting property name enclosed in double quotes", position)
     key, position = _scalar(text, position)
@@ -94,7 +95,7 @@ def _scalar(text: str, position: int) -> tuple[Any, int]:
 
 
 def _value(text: str, position: int, mark: str) -> tuple[Any, int, str]:
-    """A scalar, or an opened list or object; where it ends; and what comes next."""
+    """Return a scalar, or an opened list or object; where it ends; and what comes next."""
     if mark == "[":
         return [], position + 1, "first"
     if mark == "{":

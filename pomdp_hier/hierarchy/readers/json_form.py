@@ -23,7 +23,7 @@ _KEYS = ("children", "edges", "n_items", "n_leaves", "items", "labels", "singlet
 
 
 def parse_json(source: TextSource | Any) -> Any:
-    """The parsed value of JSON text, a file of it, or of what is parsed already.
+    """Return the parsed value of JSON text, a file of it, or of what is parsed already.
 
     Raises:
         ReaderError: With line and column for text that is not JSON.
@@ -47,10 +47,11 @@ def parse_json(source: TextSource | Any) -> Any:
 def read_json(
     source: TextSource | Any, join: Join, form: JsonForm = "auto", add_root: bool = False
 ) -> tuple[PlainTree, bool]:
-    """The plain tree of a JSON source, and whether it was edges.
+    """Return the plain tree of a JSON source, and whether it was edges.
 
-    >>> read_json("[[0, 1], [3, 2]]", Join())[0].parent
-    array([ 3,  3,  4,  4, -1])
+    Example:
+        >>> read_json("[[0, 1], [3, 2]]", Join())[0].parent
+        array([ 3,  3,  4,  4, -1])
     """
     checked_choice("form", form, ("auto", "edges", "children", "nested"))
     value = parse_json(source)
@@ -108,7 +109,7 @@ def _is_children(value: Sequence[Any]) -> bool:
 def _from_object(
     value: dict[str, Any], join: Join, form: JsonForm
 ) -> tuple[Any, Join, bool | None, Sequence[Hashable] | None, JsonForm]:
-    """What an object says; what the caller says goes before it."""
+    """Return what an object says; what the caller says goes before it."""
     named: list[JsonForm] = [key for key in ("edges", "children") if key in value]
     if form != "auto":
         named = [key for key in named if key == form]
@@ -147,7 +148,7 @@ def _from_object(
 
 
 def _hashable(name: object, key: str) -> Hashable:
-    """A label as it was: lists become tuples again."""
+    """Return a label as it was: lists become tuples again."""
     if isinstance(name, list):
         name = tuple(name)
     try:
@@ -160,7 +161,7 @@ def _hashable(name: object, key: str) -> Hashable:
 def as_json(
     children: Sequence[Sequence[int]], n_items: int, singletons: bool, labels: Sequence[Hashable] | None
 ) -> str:
-    """The JSON object that `read_json` reads back to the same arrays.
+    """Return the JSON object that `read_json` reads back to the same arrays.
 
     Raises:
         ReaderError: For a label that JSON cannot hold.

@@ -14,10 +14,11 @@ __all__ = ["read_linkage"]
 
 
 def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> PlainTree:
-    """The plain tree of a linkage matrix ``[N - 1, 2 to 4]``: two node numbers, height, number of items.
+    """Return the plain tree of a linkage matrix ``[N - 1, 2 to 4]``: two node numbers, height, number of items.
 
-    >>> read_linkage([[0, 1, 0.5, 2], [3, 2, 0.7, 3]]).parent
-    array([ 3,  3,  4,  4, -1])
+    Example:
+        >>> read_linkage([[0, 1, 0.5, 2], [3, 2, 0.7, 3]]).parent
+        array([ 3,  3,  4,  4, -1])
     """
     try:
         rows = np.asarray(Z, dtype=np.float64)
@@ -40,7 +41,7 @@ def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> P
 
 
 def _merged_nodes(pairs: np.ndarray[tuple[int, ...], np.dtype[np.float64]], n_items: int) -> IntArray:
-    """The two columns as integers: each an earlier node, each used once."""
+    """Return the two columns as integers: each an earlier node, each used once."""
     bad = np.flatnonzero((pairs != np.floor(pairs)).any(axis=1) | np.isinf(pairs).any(axis=1))
     if bad.size:
         raise ReaderError(f"row {bad[0]} of the linkage merges {pairs[bad[0]].tolist()}: node numbers are integers")
@@ -88,7 +89,7 @@ def _height_notes(
 
 
 def _check_counts(counts: np.ndarray[tuple[int, ...], np.dtype[np.float64]], merged: IntArray, n_items: int) -> None:
-    """Raises where column 4 is not the number of items merged so far."""
+    """Raise where column 4 is not the number of items merged so far."""
     below = np.where(merged >= n_items, counts[np.maximum(merged - n_items, 0)], 1).sum(axis=1)
     wrong = np.flatnonzero(counts != below)
     if wrong.size:

@@ -40,7 +40,7 @@ def _failure(text: str, what: str, position: int) -> ReaderError:
 
 
 def _parse(text: str) -> _Nodes:
-    """The nodes of one tree, in one pass: ``node`` is the one that a name or a length would belong to.
+    """Return the nodes of one tree, in one pass: ``node`` is the one that a name or a length would belong to.
 
     ``stage`` is what the node has got so far: "new", "closed" (its brackets), "name", ":" or "length".
     """
@@ -113,7 +113,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def _after_comment(text: str, position: int) -> int:
-    """The position after a comment, whose brackets may be nested."""
+    """Return the position after a comment, whose brackets may be nested."""
     depth = 0
     for bracket in _BRACKET.finditer(text, position):
         depth += 1 if bracket.group() == "[" else -1
@@ -123,7 +123,7 @@ def _after_comment(text: str, position: int) -> int:
 
 
 def _check_end(text: str, position: int) -> None:
-    """Raises unless only spaces and comments follow the tree."""
+    """Raise unless only spaces and comments follow the tree."""
     for _, token, start in _tokens(text[position:]):
         what = f"text after the final ';' ({shown(token, 20)}): one tree is read"
         raise _failure(text, what, position + start)
@@ -137,10 +137,11 @@ def _is_length(token: str) -> bool:
 
 
 def read_newick(source: TextSource | Any, join: Join) -> PlainTree:
-    """The plain tree of Newick text; leaves are the items, in the order of the text.
+    """Return the plain tree of Newick text; leaves are the items, in the order of the text.
 
-    >>> read_newick("((A:1,B),'C c')root;", Join()).labels
-    ['A', 'B', 'C c', 'root', None]
+    Example:
+        >>> read_newick("((A:1,B),'C c')root;", Join()).labels
+        ['A', 'B', 'C c', 'root', None]
     """
     text = read_text(source, is_text=lambda text: text.rstrip().endswith(";") or text.lstrip().startswith(("(", "[")))
     found = _parse(text)
@@ -158,10 +159,11 @@ def read_newick(source: TextSource | Any, join: Join) -> PlainTree:
 
 
 def as_newick(names: Sequence[str | None], children: Sequence[Sequence[int]], n_items: int, root: int) -> str:
-    """The Newick text of a tree given by children lists of its inner nodes; a name is quoted where it has to be.
+    """Return the Newick text of a tree given by children lists of its inner nodes; a name is quoted where it has to be.
 
-    >>> as_newick(["a b", "it's", None], [[0, 1]], 2, 2)
-    "('a b','it''s');"
+    Example:
+        >>> as_newick(["a b", "it's", None], [[0, 1]], 2, 2)
+        "('a b','it''s');"
     """
 
     def quoted(node: int) -> str:

@@ -16,10 +16,11 @@ _NAMES = ("name", "label", "id", "title", "text", "tag", "identifier", "key")
 
 
 def read_nodes(root: object, join: Join, children: Access = None, name: Access = None) -> PlainTree:
-    """The plain tree below a node object; a node is itself, whatever its name.
+    """Return the plain tree below a node object; a node is itself, whatever its name.
 
-    >>> read_nodes({"name": "r", "children": [{"name": "a"}, {"name": "b"}]}, Join()).labels
-    ['a', 'b', 'r']
+    Example:
+        >>> read_nodes({"name": "r", "children": [{"name": "a"}, {"name": "b"}]}, Join()).labels
+        ['a', 'b', 'r']
     """
     if children is None and (root is None or isinstance(root, (str, bytes, int, float))):
         raise ReaderError(
@@ -53,7 +54,7 @@ def read_nodes(root: object, join: Join, children: Access = None, name: Access =
 
 
 def _in_reading_order(nodes: LinkedNodes) -> LinkedNodes:
-    """The same nodes numbered from the root down, first child first: the order in which leaves become items."""
+    """Return the same nodes numbered from the root down, first child first: the order in which leaves become items."""
     children: list[list[int]] = [[] for _ in nodes.ids]
     for above, below in zip(nodes.parents, nodes.children, strict=True):
         children[above].append(below)
@@ -73,7 +74,7 @@ def _in_reading_order(nodes: LinkedNodes) -> LinkedNodes:
 
 
 def _unwrapped(root: Any) -> tuple[object, Access, Access]:
-    """The root node and the accessors of libraries whose tree is an object of its own (treelib, DendroPy)."""
+    """Return the root node and the accessors of libraries whose tree is an object of its own (treelib, DendroPy)."""
     if hasattr(root, "seed_node"):
         root = root.seed_node
     if hasattr(root, "child_nodes") and hasattr(root, "taxon"):
@@ -87,7 +88,7 @@ def _unwrapped(root: Any) -> tuple[object, Access, Access]:
 
 
 def _accessor(access: Access, defaults: tuple[str, ...], what: str) -> Callable[[Any], Any]:
-    """A function from a node to its children or name."""
+    """Return a function from a node to its children or name."""
     if callable(access):
         return access
     names = defaults if access is None else (access,)
@@ -112,10 +113,11 @@ def _accessor(access: Access, defaults: tuple[str, ...], what: str) -> Callable[
 
 
 def listed_keys(names: Iterable[str]) -> str:
-    """The keys an accessor looked for.
+    """Return the keys an accessor looked for.
 
-    >>> listed_keys(["name", "label"])
-    'name or label'
+    Example:
+        >>> listed_keys(["name", "label"])
+        'name or label'
     """
     return " or ".join(names)
 
@@ -129,7 +131,7 @@ def _child_list(found: object, node: object) -> list[Any]:
 
 
 def _key(node: object) -> Hashable:
-    """What makes a node the same node: its value if it is a plain id, else the object."""
+    """Return what makes a node the same node: its value if it is a plain id, else the object."""
     return ("id", node) if isinstance(node, (str, int)) else id(node)
 
 

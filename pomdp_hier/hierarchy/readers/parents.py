@@ -21,10 +21,11 @@ _PARENTS = ("parent", "parent_id", "parentid", "parent id")
 def read_parents(
     source: Any, join: Join, *, id: str | None = None, parent: str | None = None, delimiter: str | None = None
 ) -> PlainTree:
-    """The plain tree of a parent table, or of a dictionary from ids to parents.
+    """Return the plain tree of a parent table, or of a dictionary from ids to parents.
 
-    >>> read_parents({"r": None, "a": "r", "b": "r"}, Join()).labels
-    ['a', 'b', 'r']
+    Example:
+        >>> read_parents({"r": None, "a": "r", "b": "r"}, Join()).labels
+        ['a', 'b', 'r']
     """
     if hasattr(source, "to_dict") and not hasattr(source, "columns"):  # a series from ids to parents
         source = source.to_dict()

@@ -59,10 +59,11 @@ class _Rows:
 
 
 def read_paths(source: Any, join: Join, how: PathFormat) -> PlainTree:
-    """The plain tree of category paths.
+    """Return the plain tree of category paths.
 
-    >>> read_paths(["Birds > Hawk", "Birds > Owl"], Join(), PathFormat()).labels
-    [('Birds', 'Hawk'), ('Birds', 'Owl'), (), ('Birds',)]
+    Example:
+        >>> read_paths(["Birds > Hawk", "Birds > Owl"], Join(), PathFormat()).labels
+        [('Birds', 'Hawk'), ('Birds', 'Owl'), (), ('Birds',)]
     """
     checked_choice("form", how.form, ("auto", "lines", "table"))
     checked_choice("blank_levels", how.blank_levels, ("error", "skip"))
@@ -90,7 +91,7 @@ class _Categories:
         self.links: list[tuple[int, int]] = []
 
     def place(self, path: Path) -> int:
-        """The node of a path, made with those above it if it is new."""
+        """Return the node of a path, made with those above it if it is new."""
         if len(path) > _MOST_LEVELS:
             raise ReaderError(
                 f"a path of {len(path):,} levels, {shown(path[:3])} and so on: at most {_MOST_LEVELS:,} are read, "
@@ -259,12 +260,12 @@ def _from_strings(paths: Sequence[str], how: PathFormat, *, ids: bool, items: li
 
 
 def _guessed(paths: Sequence[str]) -> str:
-    """The separator that the paths have: the first of ``>``, ``|``, ``/`` that occurs in any."""
+    """Return the separator that the paths have: the first of ``>``, ``|``, ``/`` that occurs in any."""
     return next((sep for sep in _SEPARATORS if any(sep in path for path in paths)), _SEPARATORS[0])
 
 
 def _splitter(sep: str, how: PathFormat) -> Callable[[str], tuple[Path, bool]]:
-    """A function from a path to its segments, and whether empty ones were dropped."""
+    """Return a function from a path to its segments, and whether empty ones were dropped."""
     if how.strip:
         sep = sep.strip() or sep
     escape = how.escape if how.escape != sep else None
@@ -324,7 +325,7 @@ def _from_table(table: Table, how: PathFormat) -> _Rows:
 
 
 def _level_path(cells: Sequence[Any], row: int, rows: _Rows, how: PathFormat) -> Path:
-    """The path of one cell a level: blanks at the end are levels that it does not reach, a blank before is a gap."""
+    """Return path of one cell a level: blanks at the end are levels that it does not reach, a blank before is a gap."""
     nested = next((cell for cell in cells if isinstance(cell, list | tuple | set | Mapping)), None)
     if nested is not None:
         raise ReaderError(f"row {row} has the segment {shown(nested)}, expected text; give the path alone")

@@ -30,7 +30,7 @@ class PlainTree:
 
 
 def checked_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    """Raises `ParameterError` unless ``value`` is one of ``choices``."""
+    """Raise `ParameterError` unless ``value`` is one of ``choices``."""
     if value not in choices:
         raise ParameterError(f"{name}={shown(value)} is unknown: choose one of {listed(choices)}")
 
@@ -57,7 +57,7 @@ def integer_ids(lists: Iterable[Sequence[object]], what: str) -> tuple[IntArray,
 
 
 def with_added_root(plain: PlainTree) -> PlainTree:
-    """The tree with one new node, labelled ``None``, above its roots; unchanged if there is one root."""
+    """Return the tree with one new node, labelled ``None``, above its roots; unchanged if there is one root."""
     roots = np.flatnonzero(plain.parent < 0)
     if roots.size < 2:
         return plain

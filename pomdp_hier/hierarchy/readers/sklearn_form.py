@@ -13,7 +13,7 @@ __all__ = ["read_sklearn"]
 
 
 def read_sklearn(model: Any, *, labels: Sequence[Hashable] | None = None, add_root: bool = False) -> PlainTree:
-    """The plain tree of a fitted model; a partial one (``compute_full_tree=False``) has several roots."""
+    """Return the plain tree of a fitted model; a partial one (``compute_full_tree=False``) has several roots."""
     children, n_leaves = getattr(model, "children_", None), getattr(model, "n_leaves_", None)
     if children is None or n_leaves is None:
         raise ReaderError(

@@ -14,7 +14,7 @@ TextSource: TypeAlias = str | bytes | os.PathLike[str] | IO[str] | IO[bytes]
 
 
 def read_text(source: TextSource | Any, is_text: Callable[[str], bool]) -> str:
-    """The text of a source, without a byte order mark; a string is a path unless ``is_text`` says that it is text.
+    """Return text of a source, without a byte order mark; a string is a path unless ``is_text`` says that it is text.
 
     Raises:
         ReaderError: If the file cannot be read, or is not UTF-8 (the message says at which byte).

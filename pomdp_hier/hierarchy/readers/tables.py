@@ -23,7 +23,7 @@ class Table:
     is_text: bool = False
 
     def column(self, given: str | None, known: Sequence[str]) -> int | None:
-        """The place of the column the caller names, else of the first one called by a known name, else ``None``.
+        """Return the place of the column the caller names, else of the first one called by a known name, else ``None``.
 
         Raises:
             ParameterError: If the named column does not exist.
@@ -51,7 +51,7 @@ def _is_frame(source: Any) -> bool:
 
 
 def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = None) -> Table:
-    """The table of CSV, a data frame, a dictionary of columns, or a list of rows.
+    """Return the table of CSV, a data frame, a dictionary of columns, or a list of rows.
 
     Args:
         source: A string with a line break is CSV text, another string a path.
@@ -102,13 +102,14 @@ def _read_frame(source: Any) -> Table:
 
 
 def read_csv(text: str, delimiter: str | None = None, comment: str | None = None) -> Table:
-    """The table of CSV text with a header; rows are counted from 1 below it, blank lines are skipped.
+    """Return the table of CSV text with a header; rows are counted from 1 below it, blank lines are skipped.
 
     Raises:
         ReaderError: For a row with more or fewer cells than the header, a quote that is not closed, no header.
 
-    >>> read_csv("id,parent\\n1,\\n2,1\\n").rows
-    [['1', ''], ['2', '1']]
+    Example:
+        >>> read_csv("id,parent\\n1,\\n2,1\\n").rows
+        [['1', ''], ['2', '1']]
     """
     lines = io.StringIO(text, newline="")
     start = 0

@@ -74,7 +74,7 @@ class DvdShelf:
 
 @cache
 def load_amazon12() -> Amazon12:
-    """The twelve products of the paper's case study: cosine similarities, names, top terms, Hier-A to Hier-E.
+    """Return the twelve products of the paper's case study: cosine similarities, names, top terms, Hier-A to Hier-E.
 
     Example:
         >>> shop = load_amazon12()
@@ -99,7 +99,7 @@ def load_amazon12() -> Amazon12:
 
 @cache
 def load_dvd() -> DvdShelf:
-    """A shelf of ten DVDs on which a searcher for Harry Potter cannot tell drama from action.
+    """Return a shelf of ten DVDs on which a searcher for Harry Potter cannot tell drama from action.
 
     Example:
         >>> shelf = load_dvd()

@@ -86,7 +86,7 @@ class Figure:
         return self.printed is not None and self._is(self.printed)
 
     def shown(self, decimals: int | None = None) -> str:
-        """``computed`` as the paper writes figures; to as many decimals as are checked by default."""
+        """Return ``computed`` as the paper writes figures; to as many decimals as are checked by default."""
         if isinstance(self.computed, str):
             return self.computed
         return _tidy(self.computed, _decimals(self.expected or ".000") if decimals is None else decimals)
@@ -140,7 +140,7 @@ class Reproduction:
         return [figure for figure in self.figures() if not figure.ok]
 
     def to_dict(self) -> dict[str, Any]:
-        """The same in plain lists and dictionaries, fit for JSON."""
+        """Return the same in plain lists and dictionaries, fit for JSON."""
         return {
             "preset": self.preset,
             "settings": dict(self.settings),
@@ -232,7 +232,7 @@ def _items(name: str, result: HQSResult, of_table: bool) -> Iterable[Figure]:
 
 
 def _walkthrough(shop: Amazon12, results: Mapping[str, HQSResult]) -> dict[str, tuple[Figure, ...]]:
-    """The figures of the paper's text, worked out by hand from the cosines wherever they are not values."""
+    """Return the figures of the paper's text, worked out by hand from the cosines wherever they are not values."""
     return {
         f"Hier-A, target 0, {shop.names[0]}": tuple(_target_0(shop, results["A"])),
         f"Hier-A, target 7, {shop.names[7]}": tuple(_target_7(shop, results["A"])),
@@ -300,31 +300,31 @@ class _Step:
         self._children = (self._tree.children(self._tree.n_items + k) - self._tree.n_items).tolist()
 
     def similarity(self, k: int) -> float:
-        """The mean cosine to the other items of a child."""
+        """Return the mean cosine to the other items of a child."""
         items = self._tree.items(self._tree.n_items + k)
         return float(np.mean(self._cosines[items[items != self._item]]))
 
     def eta(self, k: int) -> float:
-        """The probability of moving to a child."""
+        """Return the probability of moving to a child."""
         similarities = [self.similarity(child) for child in self._children]
         return float(guidance(similarities, PAPER_TABLE["delta"])[self._children.index(k)])
 
     def reward(self, k: int) -> float:
-        """The reward of finding the item in a node."""
+        """Return the reward of finding the item in a node."""
         return float(paper_reward(self._tree.sizes[self._tree.n_items + k], self._tree.n_items))
 
     def search_value(self, belief: float) -> float:
-        """``Q(b, search) = b (r(c) + 1) - 1``"""
+        """``Q(b, search) = b (r(c) + 1) - 1``."""
         return belief * (self.reward(self._k) + 1) - 1
 
     def descend_value(self, belief: float) -> float:
-        """``Q^(b, descend) = sum over c' of eta(c, c') (eta(c, c') b (r(c') + 1) - 1)``"""
+        """``Q^(b, descend) = sum over c' of eta(c, c') (eta(c, c') b (r(c') + 1) - 1)``."""
         etas = {k: self.eta(k) for k in self._children}
         return sum(eta * (eta * belief * (self.reward(k) + 1) - 1) for k, eta in etas.items())
 
 
 def _named(result: HQSResult, item: int) -> str:
-    """The paper's name of the node where an item's search stops."""
+    """Return the paper's name of the node where an item's search stops."""
     return f"c{result.stop_nodes[item] - len(result.values)}"
 
 
@@ -341,7 +341,7 @@ def _decimals(figure: str) -> int:
 
 
 def _tidy(number: float, decimals: int) -> str:
-    """A number as the paper writes it: no zero before the point, no minus before a zero."""
+    """Return a number as the paper writes it: no zero before the point, no minus before a zero."""
     text = f"{number:.{decimals}f}"
     sign = "-" if text.startswith("-") and text.strip("-0.") else ""
     digits = text.lstrip("-")

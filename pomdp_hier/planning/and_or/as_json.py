@@ -24,7 +24,7 @@ _FUNCTIONS = ("Add", "Mul", "Pow", "Max")
 
 
 def write_json(tree: "AndOrTree") -> str:
-    """The tree as a JSON text; see `AndOrTree.to_json`."""
+    """Return the tree as a JSON text; see `AndOrTree.to_json`."""
     or_fields = [f.name for f in fields(OrNode) if f.name != "belief"]
     and_fields = [f.name for f in fields(AndNode)]
     document = {
@@ -42,10 +42,10 @@ def write_json(tree: "AndOrTree") -> str:
 
 
 def read_json(text: str, names: Iterable[Any]) -> tuple[list[OrNode], list[AndNode], Any]:
-    """The OR nodes, AND nodes and discount of a JSON text.
+    """Return the OR nodes, AND nodes and discount of a JSON text.
 
     Raises:
-        ParameterError: the text is not what `write_json` writes.
+        ParameterError: The text is not what `write_json` writes.
     """
     try:
         document = json.loads(text)
@@ -71,7 +71,7 @@ def read_json(text: str, names: Iterable[Any]) -> tuple[list[OrNode], list[AndNo
 
 
 def _plain(value: Any) -> Any:
-    """The value in JSON's own types; what JSON lacks becomes an object of one entry that says what it is."""
+    """Return the value in JSON's own types; what JSON lacks becomes an object of one entry that says what it is."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)):

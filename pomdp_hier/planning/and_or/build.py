@@ -20,14 +20,14 @@ class OrNode:
     """A belief, at which an action is chosen.
 
     Attributes:
-        belief: the belief.
-        depth: the actions still to look ahead.
-        observation, probability: what led here from the parent, and ``Pr(o | b, a)``; ``None`` and 1 at the root.
-        parent: the position of the AND node above, -1 at the root.
+        belief: The belief.
+        depth: The actions still to look ahead.
+        observation, probability: What led here from the parent, and ``Pr(o | b, a)``; ``None`` and 1 at the root.
+        parent: The position of the AND node above, -1 at the root.
         kind: ``"inner"``, ``"fringe"`` (the search stops here) or ``"over"`` (the process has ended; worth 0).
         value: ``V(b)``.
-        actions: the positions of the AND nodes below, in the order in which they were tried.
-        best: those whose Q is the value, first the one to take; empty where symbols leave it open.
+        actions: The positions of the AND nodes below, in the order in which they were tried.
+        best: Those whose Q is the value, first the one to take; empty where symbols leave it open.
     """
 
     belief: Belief
@@ -46,14 +46,14 @@ class AndNode:
     """An action under a belief, after which the world chooses an observation.
 
     Attributes:
-        action: the action.
-        parent: the position of the OR node above.
+        action: The action.
+        parent: The position of the OR node above.
         status: ``"expanded"``, ``"pruned"`` or ``"illegal"``.
         reward: ``R(b, a)``; ``None`` if illegal.
         q: ``Q(b, a)`` of an expanded action, else ``None``.
-        upper: the upper bound that the search used, if any.
-        why: why it was pruned, or is illegal.
-        outcomes: the positions of the OR nodes below.
+        upper: The upper bound that the search used, if any.
+        why: Why it was pruned, or is illegal.
+        outcomes: The positions of the OR nodes below.
     """
 
     action: Any
@@ -182,7 +182,7 @@ def backed_up(child: AndNode, or_nodes: list[OrNode], discount: Number) -> Numbe
 
 
 def tied(node: OrNode, and_nodes: list[AndNode], tolerance: float) -> list[int]:
-    """The positions of the expanded actions whose Q is the node's value, within the tolerance."""
+    """Return the positions of the expanded actions whose Q is the node's value, within the tolerance."""
     positions = [i for i in node.actions if and_nodes[i].status == "expanded"]
     if any(is_symbolic(and_nodes[i].q) for i in positions):
         return [i for i in positions if and_nodes[i].q == node.value]

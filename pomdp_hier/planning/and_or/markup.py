@@ -29,7 +29,7 @@ class _Labels:
         self.beliefs = BeliefWords(tree.states, name, decimals)
 
     def node(self, shown: ViewNode) -> list[str]:
-        """The lines beside a node."""
+        """Return the lines beside a node."""
         hidden = [f"{shown.hidden} hidden"] if shown.hidden else []
         if shown.is_or:
             here = self.tree.or_nodes[shown.index]
@@ -43,7 +43,7 @@ class _Labels:
         return [self.name(child.action), f"Q {words(child.q, decimals=self.decimals)}{star}", *hidden]
 
     def arc(self, shown: ViewNode) -> str:
-        """The label of the arc that leads to a node."""
+        """Return the label of the arc that leads to a node."""
         if shown.is_or:
             here = self.tree.or_nodes[shown.index]
             return f"{self.name(here.observation)} {words(here.probability, decimals=self.decimals)}"
@@ -56,7 +56,7 @@ def _quoted(text: str) -> str:
 
 
 def render_dot(tree: "AndOrTree", *, full: bool | None, limit: int, decimals: int, name: Callable[[Any], str]) -> str:
-    """The tree in Graphviz's language; see `AndOrTree.to_dot`."""
+    """Return the tree in Graphviz's language; see `AndOrTree.to_dot`."""
     shown, labels = view(tree, full=full, limit=limit), _Labels(tree, decimals, name)
     caption = [labels.beliefs.header()]
     if shown.collapsed:
@@ -77,7 +77,7 @@ def render_dot(tree: "AndOrTree", *, full: bool | None, limit: int, decimals: in
 
 
 def _dot_node(labels: _Labels, node: ViewNode) -> str:
-    """A triangle that points to the right with its text below, or a circle with the action in it and Q below."""
+    """Return a triangle that points to the right with its text below, or a circle with the action in it and Q below."""
     lines = labels.node(node)
     colour = _OR if node.is_or else (_PLAN if node.on_plan else _INK)
     weight = 2.5 if node.on_plan else 1
@@ -98,7 +98,7 @@ def _html(text: str) -> str:
 def render_mermaid(
     tree: "AndOrTree", *, full: bool | None, limit: int, decimals: int, name: Callable[[Any], str]
 ) -> str:
-    """The tree as a Mermaid flowchart; see `AndOrTree.to_mermaid`."""
+    """Return the tree as a Mermaid flowchart; see `AndOrTree.to_mermaid`."""
     shown, labels = view(tree, full=full, limit=limit), _Labels(tree, decimals, name)
     lines = ["flowchart LR"]
     plan = []
@@ -122,7 +122,7 @@ def _mermaid(text: str) -> str:
 
 
 def escape_latex(text: str) -> str:
-    """The text with LaTeX's special characters escaped.
+    """Return the text with LaTeX's special characters escaped.
 
     Example:
         >>> print(escape_latex("a_b & 5%"))
@@ -134,7 +134,7 @@ def escape_latex(text: str) -> str:
 
 
 def latex_number(value: Number, decimals: int = 2) -> str:
-    """A number or expression in LaTeX's math mode.
+    """Return a number or expression in LaTeX's math mode.
 
     Example:
         >>> from fractions import Fraction
@@ -160,7 +160,7 @@ def render_tikz(
     observation: Callable[[Any], str] | None,
     standalone: bool,
 ) -> str:
-    """The tree as a TikZ picture, top down; see `AndOrTree.to_tikz`."""
+    """Return the tree as a TikZ picture, top down; see `AndOrTree.to_tikz`."""
     shown = view(tree, full=full, limit=limit)
     belief = belief or _numbered_beliefs(tree, shown)
     action = action or (lambda a: rf"\text{{{escape_latex(str(a))}}}")
@@ -200,7 +200,7 @@ def render_tikz(
 
 
 def _tikz_label(tree: "AndOrTree", node: ViewNode, decimals: int, observation: Callable[[Any], str]) -> list[str]:
-    """The lines at the arc to a node: rewards from OR to AND nodes, observations and chances from AND to OR nodes."""
+    """Return the lines at the arc to a node: rewards into AND nodes, observations and chances into OR nodes."""
     if node.parent < 0:
         return []
     if node.is_or:
@@ -217,7 +217,7 @@ def _width(label: str) -> int:
 
 
 def _tikz_arc(i: int, node: ViewNode, label: list[str], shift: float) -> str:
-    """The arrow to a node, with its label on the outer side."""
+    """Return the arrow to a node, with its label on the outer side."""
     style = "->, plan" if node.on_plan else "->"
     place = "note"
     if node.is_or and shift != 0:

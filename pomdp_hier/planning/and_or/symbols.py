@@ -9,7 +9,7 @@ __all__ = ["tidy", "tidy_sum"]
 
 
 def tidy(value: Number) -> Number:
-    """The expression as a constant plus a product, where that is shorter; a number as it is.
+    """Return the expression as a constant plus a product, where that is shorter; a number as it is.
 
     Example:
         >>> import sympy
@@ -29,7 +29,7 @@ def tidy(value: Number) -> Number:
 
 
 def _upright(product: Any) -> Any:
-    """The product with ``1 - x`` in place of ``x - 1``, the sign taken out."""
+    """Return the product with ``1 - x`` in place of ``x - 1``, the sign taken out."""
     import sympy
 
     factors = []

@@ -18,7 +18,7 @@ _DEEPEST_INDENT = 30  # levels; below that the level is written as a number, so 
 def render_text(
     tree: "AndOrTree", *, ascii_only: bool, full: bool, limit: int, decimals: int, name: Callable[[Any], str]
 ) -> str:
-    """The tree, one node a line; see `AndOrTree.to_text`."""
+    """Return the tree, one node a line; see `AndOrTree.to_text`."""
     shown = view(tree, full=full or None, limit=limit)
     minus = "-" if ascii_only else "−"
     beliefs = BeliefWords(tree.states, name, decimals, minus)
@@ -64,7 +64,7 @@ def _line(
 
 
 def explain_node(tree: "AndOrTree", position: int, *, decimals: int, name: Callable[[Any], str]) -> str:
-    """The arithmetic behind each Q of an OR node; see `AndOrTree.explain`."""
+    """Return the arithmetic behind each Q of an OR node; see `AndOrTree.explain`."""
     node = tree.or_nodes[position]
     beliefs = BeliefWords(tree.states, name, decimals)
 

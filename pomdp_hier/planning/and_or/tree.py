@@ -31,10 +31,10 @@ class AndOrTree:
     and rewards may be floats, fractions or sympy expressions; every node below another one stands after it.
 
     Attributes:
-        or_nodes: the `OrNode` s: belief, value, best actions.
-        and_nodes: the `AndNode` s: action, reward, Q, and whether it was expanded, pruned or illegal.
+        or_nodes: The `OrNode` s: belief, value, best actions.
+        and_nodes: The `AndNode` s: action, reward, Q, and whether it was expanded, pruned or illegal.
         discount: gamma.
-        tie_tolerance: how close to the best Q a tie is.
+        tie_tolerance: How close to the best Q a tie is.
 
     Example:
         >>> coin = POMDP(
@@ -56,7 +56,8 @@ class AndOrTree:
            |- heads 0.50 -> (.75, .25)  V 0  fringe
            `- tails 0.50 -> (.25, .75)  V 0  fringe
 
-    Source: Ross et al. (2008), section 3.1.
+    References:
+        Ross et al. (2008), section 3.1.
     """
 
     def __init__(
@@ -85,19 +86,19 @@ class AndOrTree:
         illegal: bool = False,
         max_nodes: int = 200_000,
     ) -> "AndOrTree":
-        """The tree of everything that can happen within ``depth`` actions.
+        """Return the tree of everything that can happen within ``depth`` actions.
 
         Args:
-            problem: the problem.
-            belief: the root; the initial belief by default.
-            depth: how many actions to look ahead; the tree is grown without recursion, so it may be thousands.
-            lower_bound, upper_bound, prune, tie_tolerance, updater: as for `RTBSS`; nothing is pruned by default.
-            observation: the observation before the root, where legal actions depend on it.
-            illegal: whether actions that are not legal under a belief get a node as well.
-            max_nodes: where to give up.
+            problem: The problem.
+            belief: The root; the initial belief by default.
+            depth: How many actions to look ahead; the tree is grown without recursion, so it may be thousands.
+            lower_bound, upper_bound, prune, tie_tolerance, updater: As for `RTBSS`; nothing is pruned by default.
+            observation: The observation before the root, where legal actions depend on it.
+            illegal: Whether actions that are not legal under a belief get a node as well.
+            max_nodes: Where to give up.
 
         Raises:
-            PlanningError: the tree has more than ``max_nodes`` nodes, or a bound is violated.
+            PlanningError: The tree has more than ``max_nodes`` nodes, or a bound is violated.
         """
         planner = RTBSS(
             depth, lower_bound, upper_bound, prune=prune, updater=updater, tie_tolerance=tie_tolerance, engine="auto"
@@ -115,10 +116,10 @@ class AndOrTree:
         illegal: bool = False,
         max_nodes: int = 200_000,
     ) -> "AndOrTree":
-        """The tree that the planner searches, with what it prunes and why; equal beliefs are not merged.
+        """Return the tree that the planner searches, with what it prunes and why; equal beliefs are not merged.
 
         Raises:
-            PlanningError: the tree has more than ``max_nodes`` nodes, or a bound is violated.
+            PlanningError: The tree has more than ``max_nodes`` nodes, or a bound is violated.
         """
         require_problem(problem, "AndOrTree")
         grower = Grower(planner, problem, illegal, max_nodes)
@@ -153,7 +154,7 @@ class AndOrTree:
         return sizes_or, sizes_and
 
     def policy(self) -> dict[tuple[Any, ...], Any]:
-        """The best plan from the root: the action for each history ``(action, observation, action, …)`` it can meet.
+        """Return best plan from the root: the action for each history ``(action, observation, action, …)`` it can meet.
 
         Example:
             >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
@@ -162,7 +163,7 @@ class AndOrTree:
             {(): 'wait', ('wait', 'same'): 'wait'}
 
         Raises:
-            ParameterError: symbols leave open which action is best.
+            ParameterError: Symbols leave open which action is best.
         """
         plan: dict[tuple[Any, ...], Any] = {}
         stack: list[tuple[int, tuple[Any, ...]]] = [(0, ())]
@@ -182,10 +183,10 @@ class AndOrTree:
         return plan
 
     def find(self, belief: Belief) -> int:
-        """The position of the first OR node with this belief.
+        """Return the position of the first OR node with this belief.
 
         Raises:
-            ParameterError: no node has it.
+            ParameterError: No node has it.
         """
         for i, node in enumerate(self.or_nodes):
             if node.belief == belief:
@@ -193,10 +194,10 @@ class AndOrTree:
         raise ParameterError(f"belief: none of the {len(self.or_nodes)} OR nodes has {brief(belief)}")
 
     def explain(self, node: int | Belief = 0, *, decimals: int = 4, name: Callable[[Any], str] = str) -> str:
-        """The arithmetic behind each Q of an OR node, given by its position or its belief.
+        """Return the arithmetic behind each Q of an OR node, given by its position or its belief.
 
         Raises:
-            ParameterError: there is no such node.
+            ParameterError: There is no such node.
 
         Example:
             >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
@@ -213,10 +214,10 @@ class AndOrTree:
         return explain_node(self, position, decimals=decimals, name=name)
 
     def backup(self, fringe: Callable[[Belief], Number] | None = None) -> "AndOrTree":
-        """A new tree with all values worked out again from the rewards, the probabilities and the fringe.
+        """Return a new tree with all values worked out again from the rewards, the probabilities and the fringe.
 
         Args:
-            fringe: new values for the beliefs at the fringe; those of this tree by default. A pruned action does not
+            fringe: New values for the beliefs at the fringe; those of this tree by default. A pruned action does not
                 compete: its bound was for the old values.
         """
         or_nodes, and_nodes = [copy(n) for n in self.or_nodes], [copy(n) for n in self.and_nodes]
@@ -243,14 +244,14 @@ class AndOrTree:
         decimals: int = 2,
         name: Callable[[Any], str] = str,
     ) -> str:
-        """The tree as text, one node a line; ``★`` (or ``*``) marks the best actions that the plan can reach.
+        """Return the tree as text, one node a line; ``★`` (or ``*``) marks the best actions that the plan can reach.
 
         Args:
-            ascii_only: without characters beyond ASCII (as far as the names go).
+            ascii_only: Without characters beyond ASCII (as far as the names go).
             full: ``False`` collapses the actions off the plan once there are more than ``limit`` nodes.
-            limit: how many nodes to show then.
-            decimals: of floats.
-            name: how states, actions and observations are written.
+            limit: How many nodes to show then.
+            decimals: Of floats.
+            name: How states, actions and observations are written.
         """
         return render_text(self, ascii_only=ascii_only, full=full, limit=limit, decimals=decimals, name=name)
 
@@ -262,7 +263,7 @@ class AndOrTree:
         decimals: int = 2,
         name: Callable[[Any], str] = str,
     ) -> str:
-        """The tree in Graphviz's DOT language; above ``limit`` nodes collapsed to the plan, unless ``full``."""
+        """Return the tree in Graphviz's DOT language; above ``limit`` nodes collapsed to the plan, unless ``full``."""
         return render_dot(self, full=full, limit=limit, decimals=decimals, name=name)
 
     def to_mermaid(
@@ -273,7 +274,7 @@ class AndOrTree:
         decimals: int = 2,
         name: Callable[[Any], str] = str,
     ) -> str:
-        """The tree as a Mermaid flowchart; above ``limit`` nodes collapsed to the plan, unless ``full``."""
+        """Return the tree as a Mermaid flowchart; above ``limit`` nodes collapsed to the plan, unless ``full``."""
         return render_mermaid(self, full=full, limit=limit, decimals=decimals, name=name)
 
     def to_tikz(
@@ -287,14 +288,14 @@ class AndOrTree:
         observation: Callable[[Any], str] | None = None,
         standalone: bool = False,
     ) -> str:
-        """The tree as a TikZ picture: triangles for beliefs, circles for actions, rewards and chances on the arcs.
+        """Return tree as a TikZ picture: triangles for beliefs, circles for actions, rewards and chances on the arcs.
 
         It needs the TikZ libraries ``positioning`` and ``shapes.geometric``, and the package ``amsmath``.
 
         Args:
-            full, limit, decimals: as for `to_dot`.
-            belief, action, observation: the LaTeX (math mode) of a name; beliefs are numbered by default.
-            standalone: a whole document instead of the picture alone.
+            full, limit, decimals: As for `to_dot`.
+            belief, action, observation: The LaTeX (math mode) of a name; beliefs are numbered by default.
+            standalone: A whole document instead of the picture alone.
         """
         return render_tikz(
             self,
@@ -308,7 +309,7 @@ class AndOrTree:
         )
 
     def to_networkx(self) -> "nx.DiGraph":
-        """A directed graph with nodes ``("or", i)`` and ``("and", i)`` that carry the fields of the records.
+        """Return a directed graph with nodes ``("or", i)`` and ``("and", i)`` that carry the fields of the records.
 
         Arcs to OR nodes carry ``observation`` and ``probability``, arcs to AND nodes ``action`` and ``reward``.
         """
@@ -329,30 +330,32 @@ class AndOrTree:
         return graph
 
     def to_json(self) -> str:
-        """The tree as JSON. Fractions and expressions stay exact; strings, numbers and tuples stay what they are; other
+        """Return the tree as JSON.
+
+        Fractions and expressions stay exact; strings, numbers and tuples stay what they are; other
         names become text.
 
         Raises:
-            ParameterError: an expression holds something else than sums, products, powers and maxima.
+            ParameterError: An expression holds something else than sums, products, powers and maxima.
         """
         return write_json(self)
 
     @classmethod
     def from_json(cls, text: str, *, names: Iterable[Any] = (), tie_tolerance: float = 0.0) -> "AndOrTree":
-        """The tree that `to_json` wrote.
+        """Return the tree that `to_json` wrote.
 
         Args:
-            text: the JSON.
-            names: the states, actions and observations that became text, to be put back where theirs stands.
-            tie_tolerance: how close to the best Q a tie is, for `backup`.
+            text: The JSON.
+            names: The states, actions and observations that became text, to be put back where theirs stands.
+            tie_tolerance: How close to the best Q a tie is, for `backup`.
 
         Raises:
-            ParameterError: the text is something else.
+            ParameterError: The text is something else.
         """
         or_nodes, and_nodes, discount = read_json(text, names)
         return cls(or_nodes, and_nodes, discount=discount, tie_tolerance=tie_tolerance)
 
     def _repr_html_(self) -> str:
-        """The text in a notebook, collapsed to the plan where it is long."""
+        """Return the text in a notebook, collapsed to the plan where it is long."""
         text = self.to_text(full=False).replace("&", "&amp;").replace("<", "&lt;")
         return f"<pre style='line-height:1.25'>{text}</pre>"

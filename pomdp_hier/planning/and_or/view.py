@@ -22,15 +22,15 @@ class ViewNode:
     """A node that is shown.
 
     Attributes:
-        is_or: an OR node (a belief), or else an AND node (an action).
-        index: its position among the tree's OR or AND nodes.
-        parent: the position in the view of the node above, -1 for the root.
-        level: the distance from the root.
-        on_plan: part of the best plan that can be reached from the root.
-        starred: an action of the plan, or tied with one.
-        hidden: how many nodes below it are not shown.
-        slot: where it stands across its level: leaves at 0, 1, 2, …, others in the middle of what is below them.
-        children: positions in the view.
+        is_or: An OR node (a belief), or else an AND node (an action).
+        index: Its position among the tree's OR or AND nodes.
+        parent: The position in the view of the node above, -1 for the root.
+        level: The distance from the root.
+        on_plan: Part of the best plan that can be reached from the root.
+        starred: An action of the plan, or tied with one.
+        hidden: How many nodes below it are not shown.
+        slot: Where it stands across its level: leaves at 0, 1, 2, …, others in the middle of what is below them.
+        children: Positions in the view.
     """
 
     is_or: bool
@@ -63,16 +63,16 @@ class View:
 
 
 def view(tree: "AndOrTree", *, full: bool | None = None, limit: int = FULL_LIMIT) -> View:
-    """What to show: the whole tree, or the best plan with the other actions as stubs.
+    """Return what to show: the whole tree, or the best plan with the other actions as stubs.
 
     Args:
-        tree: the tree.
+        tree: The tree.
         full: ``True`` for everything, ``False`` for the plan; ``None`` for everything if that is at most ``limit``
             nodes.
-        limit: how many nodes a plan may have; deeper ones are left out (and counted) beyond it.
+        limit: How many nodes a plan may have; deeper ones are left out (and counted) beyond it.
 
     Raises:
-        ParameterError: the limit is below 1.
+        ParameterError: The limit is below 1.
     """
     if limit < 1:
         raise ParameterError(f"limit: {limit}; expected at least one node to show")
@@ -93,7 +93,7 @@ def view(tree: "AndOrTree", *, full: bool | None = None, limit: int = FULL_LIMIT
 
 
 def _below(tree: "AndOrTree", node: ViewNode) -> list[ViewNode]:
-    """The nodes below, actions with the greatest Q first."""
+    """Return the nodes below, actions with the greatest Q first."""
     if not node.is_or:
         outcomes = tree.and_nodes[node.index].outcomes
         return [ViewNode(True, i, -1, 0, on_plan=node.on_plan) for i in outcomes]
@@ -105,7 +105,7 @@ def _below(tree: "AndOrTree", node: ViewNode) -> list[ViewNode]:
 
 
 def sorted_actions(tree: "AndOrTree", position: int) -> list[int]:
-    """The AND nodes of an OR node: the best plan's first, by falling Q, then those pruned and illegal."""
+    """Return the AND nodes of an OR node: the best plan's first, by falling Q, then those pruned and illegal."""
     node = tree.or_nodes[position]
 
     def key(i: int) -> tuple[int, float]:
@@ -120,7 +120,7 @@ def sorted_actions(tree: "AndOrTree", position: int) -> list[int]:
 
 
 def _place(nodes: list[ViewNode]) -> None:
-    """Gives every node its slot."""
+    """Give every node its slot."""
     stack, leaves = [0], 0
     while stack:  # leaves from the first to the last
         node = nodes[stack.pop()]
@@ -141,14 +141,14 @@ def words(
     minus: str = "−",
     symbolic: Callable[[Any], str] = str,
 ) -> str:
-    """A number for reading: fixed decimals for floats, in powers of ten where these would show nothing.
+    """Return a number for reading: fixed decimals for floats, in powers of ten where these would show nothing.
 
     Args:
-        value: the number; ``None`` becomes a question mark.
-        decimals: of floats.
-        signed: whether a positive number bears its sign.
-        minus: the sign of negative numbers.
-        symbolic: how an expression is written.
+        value: The number; ``None`` becomes a question mark.
+        decimals: Of floats.
+        signed: Whether a positive number bears its sign.
+        minus: The sign of negative numbers.
+        symbolic: How an expression is written.
 
     Example:
         >>> from fractions import Fraction
@@ -175,9 +175,9 @@ class BeliefWords:
     """How beliefs are written: as a vector over at most three states, else by their likeliest states.
 
     Attributes:
-        states: the states in the order of the vector.
-        state_name: how a state is written.
-        decimals, minus, symbolic: see `words`.
+        states: The states in the order of the vector.
+        state_name: How a state is written.
+        decimals, minus, symbolic: See `words`.
     """
 
     states: tuple[Any, ...]
@@ -192,7 +192,7 @@ class BeliefWords:
         return len(self.states) <= 3
 
     def header(self) -> str:
-        """What the entries of a vector stand for; empty where beliefs name their states."""
+        """Return what the entries of a vector stand for; empty where beliefs name their states."""
         return f"b = ({', '.join(self.state_name(s) for s in self.states)})" if self.is_vector else ""
 
     def __call__(self, belief: Belief) -> str:

@@ -35,9 +35,9 @@ class _Layer:
         q: ``[n, A]``, the reward of each action that is tried, ``-inf`` for the others.
         upper: ``[n, A]``, the upper bounds, or ``None``.
         over: ``[n]``, bool: the process has ended.
-        cell, weight, child: of each branch: ``n * A + a`` of the action, ``gamma * Pr(o | b, a)``, and the belief of
+        cell, weight, child: Of each branch: ``n * A + a`` of the action, ``gamma * Pr(o | b, a)``, and the belief of
             the next layer that it leads to.
-        depth: the actions to go.
+        depth: The actions to go.
     """
 
     q: Floats
@@ -54,13 +54,13 @@ class ArraySearch:
     """A depth-limited search over the arrays of a problem; `q_value` starts it from one belief.
 
     Attributes:
-        compiled: the problem.
-        fringe: the value where the search stops looking.
-        upper, lower: tables ``[d - 1, a, s]`` that bound the d-step values; ``None`` to expand everything.
-        slack: what rounding may add to a bound.
-        merge_tolerance: beliefs that agree to this are expanded once; 0 means equal, ``None`` never.
-        budget: how many nodes may be expanded.
-        nodes, pruned, reused: beliefs expanded, actions left out, beliefs that were another one's equal.
+        compiled: The problem.
+        fringe: The value where the search stops looking.
+        upper, lower: Tables ``[d - 1, a, s]`` that bound the d-step values; ``None`` to expand everything.
+        slack: What rounding may add to a bound.
+        merge_tolerance: Beliefs that agree to this are expanded once; 0 means equal, ``None`` never.
+        budget: How many nodes may be expanded.
+        nodes, pruned, reused: Beliefs expanded, actions left out, beliefs that were another one's equal.
     """
 
     compiled: TabularPOMDP
@@ -89,8 +89,8 @@ class ArraySearch:
         """``Q_depth(b, a)`` of one belief ``[S]``.
 
         Raises:
-            BudgetExhausted: more nodes would be needed than the budget allows.
-            PlanningError: an upper bound lies below the value it should bound, or stopping is not legal at the fringe.
+            BudgetExhausted: More nodes would be needed than the budget allows.
+            PlanningError: An upper bound lies below the value it should bound, or stopping is not legal at the fringe.
         """
         here = float(self.compiled.reward[action] @ belief)
         if self.compiled.discount == 0:
@@ -175,7 +175,7 @@ class ArraySearch:
             check_bound(float(q[row, action]), float(upper[row, action]), self.compiled.actions[action], depth)
 
     def _merged(self, rows: Rows, observation: Ints) -> tuple[Rows, Ints, Ints]:
-        """The beliefs to go on with, the observation before each, and which of them each row has become."""
+        """Return the beliefs to go on with, the observation before each, and which of them each row has become."""
         if self.merge_tolerance is None:
             return rows, observation, np.arange(rows.shape[0])
         labels = None if self.compiled.legal_after is None else observation
@@ -205,7 +205,7 @@ class ArraySearch:
         return usable if vectors.legal_after is None else usable & vectors.legal_after[seen]
 
     def _refuse_dead_ends(self, beliefs: Rows, seen: Ints, usable: NDArray[np.bool_], over: NDArray[np.bool_]) -> None:
-        """Raises the error that `TabularPOMDP.legal_actions` has for a belief under which nothing is legal."""
+        """Raise the error that `TabularPOMDP.legal_actions` has for a belief under which nothing is legal."""
         for row in np.flatnonzero(~usable.any(axis=1) & ~over)[:1]:
             belief = beliefs[[row]].toarray()[0] if sparse.issparse(beliefs) else beliefs[row]
             self.compiled.legal_actions(belief, int(seen[row]))
@@ -215,7 +215,7 @@ class ArraySearch:
     # --- the last steps in closed form ---------------------------------------------------------------------------
 
     def _closed_form(self) -> tuple[int, FringeVectors]:
-        """The greatest depth at which the value is a maximum of linear functions at hand, and these functions."""
+        """Return greatest depth at which the value is a maximum of linear functions at hand, and these functions."""
         fringe, compiled = self.fringe, self.compiled
         always = fringe.legal.all() and (fringe.legal_after is None or fringe.legal_after.all())
         if len(fringe.vectors) > 1 or not always:

@@ -75,8 +75,8 @@ class FringeVectors:
         vectors: ``[K, S]``, 0 at terminal states.
         legal: ``[K, S]``, bool: the vector may be used where the state is possible.
         legal_after: ``[O + 1, K]``, bool, where legality is by the last observation; else ``None``.
-        exact: whether ``L(b)`` equals the maximum (a `ConvexFringe` only lies below it).
-        name: the designated action of a `StopValue`, for messages.
+        exact: Whether ``L(b)`` equals the maximum (a `ConvexFringe` only lies below it).
+        name: The designated action of a `StopValue`, for messages.
     """
 
     vectors: NDArray[np.float64] = field(repr=False)
@@ -87,10 +87,10 @@ class FringeVectors:
 
 
 def fringe_function(lower_bound: Any) -> Fringe:
-    """The fringe as a function of problem, belief and last observation.
+    """Return the fringe as a function of problem, belief and last observation.
 
     Raises:
-        ParameterError: the lower bound is none of the forms known.
+        ParameterError: The lower bound is none of the forms known.
         PlanningError: (when called) the stopping action is not legal at the fringe.
     """
     if isinstance(lower_bound, str):
@@ -138,7 +138,7 @@ class _StopFringe:
 
 
 def stop_is_illegal(action: Any, state: Any) -> PlanningError:
-    """The error of a `StopValue` whose action cannot be taken at the fringe."""
+    """Return the error of a `StopValue` whose action cannot be taken at the fringe."""
     return PlanningError(
         f"lower_bound: StopValue({brief(action)}) is not legal under a belief at the fringe (its first state: "
         f"{brief(state)}); name an action that is legal wherever the search stops, or pass a callable"
@@ -146,7 +146,7 @@ def stop_is_illegal(action: Any, state: Any) -> PlanningError:
 
 
 def largest(values: list[Number]) -> Number:
-    """The greatest value; for expressions that cannot be compared, their symbolic maximum.
+    """Return the greatest value; for expressions that cannot be compared, their symbolic maximum.
 
     Example:
         >>> largest([1, 3, 2])
@@ -164,10 +164,10 @@ def largest(values: list[Number]) -> Number:
 
 
 def fringe_vectors(problem: POMDP, lower_bound: Any) -> FringeVectors | None:
-    """The fringe as vectors over the compiled problem; ``None`` for a callable that is not declared convex.
+    """Return the fringe as vectors over the compiled problem; ``None`` for a callable that is not declared convex.
 
     Raises:
-        ParameterError: the stopping action is not an action of the problem.
+        ParameterError: The stopping action is not an action of the problem.
     """
     compiled = problem.compiled
     everywhere = np.ones((1, compiled.n_states), dtype=bool)

@@ -50,7 +50,7 @@ class OutcomeRows:
 
 
 def outcome_rows(compiled: TabularPOMDP, action: int) -> OutcomeRows:
-    """The outcomes of the action as rows ``(s, o)``, those that cannot happen left out."""
+    """Return the outcomes of the action as rows ``(s, o)``, those that cannot happen left out."""
     size, count = compiled.n_states, compiled.n_observations
     flat = outcome_matrix(compiled, action).tocoo()
     observation, next_state = np.divmod(flat.col.astype(np.int64), size)

@@ -35,16 +35,16 @@ class BudgetExhausted(Exception):  # noqa: N818  # a signal between a search and
 
 
 def branches_of(problem: POMDP, updater: Any = None, tidy: Callable[[Number], Number] | None = None) -> Branches:
-    """The branches of an action: by the updater given, or by Bayes' rule.
+    """Return the branches of an action: by the updater given, or by Bayes' rule.
 
     Args:
-        problem: the problem.
-        updater: an object with ``branches(belief, action)``, an object with ``update(belief, action, observation)``, or
+        problem: The problem.
+        updater: An object with ``branches(belief, action)``, an object with ``update(belief, action, observation)``, or
             a function of the same three; ``None`` for Bayes' rule.
-        tidy: what simplifies probabilities on the way, for expressions.
+        tidy: What simplifies probabilities on the way, for expressions.
 
     Raises:
-        ParameterError: the updater is none of these.
+        ParameterError: The updater is none of these.
     """
     if updater is None:
         return lambda belief, action: _bayes(problem, belief, action, tidy or (lambda value: value))
@@ -73,7 +73,7 @@ def _bayes(
 
 
 def rank(belief: Belief, actions: Iterable[Any], depth: int, upper: Upper | None) -> list[tuple[Any, Number | None]]:
-    """The actions with their upper bounds, the most promising first; in the problem's order without a bound."""
+    """Return the actions with their upper bounds, the most promising first; in the problem's order without a bound."""
     if upper is None:
         return [(action, None) for action in actions]
     bounded = [(action, upper(belief, action, depth)) for action in actions]
@@ -91,7 +91,7 @@ def check_bound(value: Number, upper: Number | None, action: Any, depth: int) ->
     """Refuses an upper bound that lies below the value it should bound.
 
     Raises:
-        PlanningError: it does, by more than the rounding of floats (1e-9, relative).
+        PlanningError: It does, by more than the rounding of floats (1e-9, relative).
     """
     if upper is None:
         return
@@ -109,14 +109,14 @@ class PlainSearch:
     """A depth-limited search from one belief; `value` is the recursion, the counters say what it did.
 
     Attributes:
-        problem: the problem.
-        branches: what can follow an action.
-        fringe: the value where the search stops looking.
-        upper: the upper bound that orders and prunes; ``None`` to expand everything.
-        keep_ties: whether an action whose bound equals the best value is expanded all the same.
-        slack: how far the bound must lie below the best value before a tie is out of the question.
-        merge_tolerance: beliefs that agree to this are expanded once; 0 means equal, ``None`` never.
-        budget: how many nodes may be expanded.
+        problem: The problem.
+        branches: What can follow an action.
+        fringe: The value where the search stops looking.
+        upper: The upper bound that orders and prunes; ``None`` to expand everything.
+        keep_ties: Whether an action whose bound equals the best value is expanded all the same.
+        slack: How far the bound must lie below the best value before a tie is out of the question.
+        merge_tolerance: Beliefs that agree to this are expanded once; 0 means equal, ``None`` never.
+        budget: How many nodes may be expanded.
     """
 
     problem: POMDP
@@ -165,7 +165,7 @@ class PlainSearch:
         return self.problem.reward(belief, action) + self.problem.discount * ahead
 
     def count_node(self) -> None:
-        """Counts one expansion against the budget."""
+        """Count one expansion against the budget."""
         if self.budget is not None and self.nodes >= self.budget:
             raise BudgetExhausted
         self.nodes += 1
@@ -182,7 +182,7 @@ class PlainSearch:
 
 
 def table_bound(problem: POMDP, table: Any) -> Upper:
-    """A table ``[d - 1, a, s]`` of `pomdp_hier.planning.bounds` as a function of belief, action and depth."""
+    """Return a table ``[d - 1, a, s]`` of `pomdp_hier.planning.bounds` as a function of belief, action and depth."""
     states, actions = problem.compiled.state_index, problem.compiled.action_index
 
     def upper(belief: Belief, action: Any, depth: int) -> Number:

@@ -45,32 +45,32 @@ class RTBSS(pomdp_py.Planner):
     """A planner that looks a fixed number of actions ahead, exactly, from the belief it is asked about.
 
     Args:
-        depth: how many actions to look ahead, at least 1.
-        lower_bound: what a belief at the fringe is worth: ``"zero"``; ``"immediate"``, the best immediate reward;
+        depth: How many actions to look ahead, at least 1.
+        lower_bound: What a belief at the fringe is worth: ``"zero"``; ``"immediate"``, the best immediate reward;
             `StopValue` of an action, the reward of taking it now; or a callable ``(problem, belief) -> number``, which
             switches pruning off unless it comes as a `ConvexFringe` or with an upper bound of its own.
-        upper_bound: what orders and prunes: ``"fib"``, ``"qmdp"``, ``"range"`` (see `pomdp_hier.planning.bounds`), or a
+        upper_bound: What orders and prunes: ``"fib"``, ``"qmdp"``, ``"range"`` (see `pomdp_hier.planning.bounds`), or a
             callable ``(problem, belief, action, depth) -> number``.
         tie: ``"first"`` prunes an inner action that could at best equal another; ``"all"`` expands it as well. At the
             root all tied actions are found either way, and the first in the problem's order is taken.
         prune: ``False`` expands everything.
-        updater: how beliefs are updated: an object with ``branches`` or ``update``, or a function ``(belief, action,
+        updater: How beliefs are updated: an object with ``branches`` or ``update``, or a function ``(belief, action,
             observation) -> belief``; by Bayes' rule when left out.
-        budget: how many nodes (beliefs) may be expanded. When it runs out, the decision is the best of the actions of
+        budget: How many nodes (beliefs) may be expanded. When it runs out, the decision is the best of the actions of
             the root that are finished; ``stats["complete"]`` is then ``False``, and the others have the status
             ``"bound"``.
         engine: ``"plain"``, a recursion with the problem's own numbers; ``"arrays"``, float64 on the compiled problem,
             all beliefs of one depth together; ``"auto"``: arrays for looking two or more actions ahead where all
             numbers are floats and no callable is involved. Arrays and named bounds list every state; where there are
             too many, ``engine="plain"`` with ``prune=False`` visits only what the look-ahead can reach.
-        tie_tolerance: values this close to the best count as tied; 0 compares exactly.
-        merge_tolerance: beliefs with the same depth to go are expanded once if all probabilities agree to this; 0 means
+        tie_tolerance: Values this close to the best count as tied; 0 compares exactly.
+        merge_tolerance: Beliefs with the same depth to go are expanded once if all probabilities agree to this; 0 means
             equal beliefs only, ``None`` switches it off.
-        problem: what `plan` plans for in pomdp-py's loop; by default the problem of the agent's models, whose discount
+        problem: What `plan` plans for in pomdp-py's loop; by default the problem of the agent's models, whose discount
             is 1 unless the agent knows better.
 
     Raises:
-        ParameterError: an argument is out of range or of an unknown kind.
+        ParameterError: An argument is out of range or of an unknown kind.
 
     Example:
         >>> coin = POMDP(
@@ -85,7 +85,8 @@ class RTBSS(pomdp_py.Planner):
         >>> decision.action, decision.value, decision.q_values["heads"]
         ('look', 0.5, 0.0)
 
-    Source: Paquet, Tobin and Chaib-draa (2005); Ross et al. (2008), Algorithm 3.2.
+    References:
+        Paquet, Tobin and Chaib-draa (2005); Ross et al. (2008), Algorithm 3.2.
     """
 
     def __init__(
@@ -152,14 +153,14 @@ class RTBSS(pomdp_py.Planner):
     # --- deciding ------------------------------------------------------------------------------------------------
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """The decision under the belief (the initial one by default), after the observation.
+        """Return the decision under the belief (the initial one by default), after the observation.
 
         ``q_values`` has every legal action; ``stats["status"]`` says of each whether that is its value
         (``"exact"``), an upper bound that was too low to go on (``"pruned"``), or an upper bound because the budget ran
         out first (``"bound"``). The other counters: ``nodes`` expanded, actions ``pruned``, beliefs ``reused``.
 
         Raises:
-            PlanningError: the process is over; a bound is violated; the budget is too small for a single action.
+            PlanningError: The process is over; a bound is violated; the budget is too small for a single action.
         """
         require_problem(problem, "decide")
         belief = problem.initial_belief if belief is None else as_belief(belief)
@@ -224,7 +225,7 @@ class RTBSS(pomdp_py.Planner):
             ) from error
 
     def _search(self, problem: POMDP, belief: Belief) -> tuple[PlainSearch | ArraySearch, Callable[[Any], Number], str]:
-        """The search, the function that gives an action's value at the root, and the engine's name."""
+        """Return the search, the function that gives an action's value at the root, and the engine's name."""
         if self._on_arrays(problem, belief):
             search = self._array_search(problem)
             vector, index = problem.compiled.vector(belief), problem.compiled.action_index
@@ -250,7 +251,7 @@ class RTBSS(pomdp_py.Planner):
         )
 
     def _array_search(self, problem: POMDP) -> ArraySearch:
-        """A search with its counters at 0; what it prepares is prepared once a problem."""
+        """Return a search with its counters at 0; what it prepares is prepared once a problem."""
         prepared = self._prepared.setdefault(problem, {})
         if self.depth not in prepared:
             prepared[self.depth] = self._prepare(problem)
@@ -295,7 +296,7 @@ class RTBSS(pomdp_py.Planner):
         return self._table(problem) is not None
 
     def upper_function(self, problem: POMDP) -> Upper | None:
-        """The upper bound as a function of belief, action and depth; ``None`` where the search does not prune."""
+        """Return upper bound as a function of belief, action and depth; ``None`` where the search does not prune."""
         if not self._prunes(problem):
             return None
         if callable(self.upper_bound):
@@ -304,7 +305,7 @@ class RTBSS(pomdp_py.Planner):
         return table_bound(problem, self._table(problem))
 
     def _table(self, problem: POMDP) -> Any:
-        """The table of the named bound, computed once a problem; ``None`` where the problem has symbols."""
+        """Return the table of the named bound, computed once a problem; ``None`` where the problem has symbols."""
         tables = self._tables.setdefault(problem, {})
         if self.depth not in tables:
             if _has_exact_numbers(problem, problem.initial_belief, symbols_only=True):
@@ -315,7 +316,7 @@ class RTBSS(pomdp_py.Planner):
         return tables[self.depth]
 
     def slack(self, problem: POMDP) -> float:
-        """What rounding may take off a bound that was computed in floats."""
+        """Return what rounding may take off a bound that was computed in floats."""
         if callable(self.upper_bound) or not self._prunes(problem):
             return 0.0
         table = self._table(problem)
@@ -325,7 +326,7 @@ class RTBSS(pomdp_py.Planner):
     # --- pomdp-py's loop -----------------------------------------------------------------------------------------
 
     def plan(self, agent: "pomdp_py.Agent") -> Any:
-        """The action for the agent's current belief, in pomdp-py's loop."""
+        """Return the action for the agent's current belief, in pomdp-py's loop."""
         problem = self.problem
         if problem is None:
             if self._agent_problem is None or self._agent_problem[0] is not agent:
@@ -369,7 +370,7 @@ def _scan(problem: POMDP) -> tuple[bool, bool]:
 
 
 def _numbers(problem: POMDP) -> Any:
-    """The numbers of the problem, as they come."""
+    """Yield the numbers of the problem, as they come."""
     yield problem.discount
     seen: set[Any] = set()
     for state in problem.states:

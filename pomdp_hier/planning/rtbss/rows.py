@@ -32,7 +32,7 @@ class Children:
 
 
 def expand(beliefs: Rows, outcomes: Any, n_observations: int) -> Children:
-    """The posteriors of all beliefs after every observation that can be made, in one product.
+    """Return the posteriors of all beliefs after every observation that can be made, in one product.
 
     Args:
         beliefs: ``[n, S]``.
@@ -58,7 +58,7 @@ def expand(beliefs: Rows, outcomes: Any, n_observations: int) -> Children:
 
 
 def stack(parts: list[Rows]) -> Rows:
-    """The matrices below one another."""
+    """Return the matrices below one another."""
     if len(parts) == 1:
         return parts[0]
     return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
@@ -90,7 +90,7 @@ def merge(rows: Rows, labels: Ints | None, tolerance: float) -> tuple[Ints, Ints
     Args:
         rows: ``[n, S]``.
         labels: ``[n]`` or ``None``.
-        tolerance: the width of a cell, 0 for equality.
+        tolerance: The width of a cell, 0 for equality.
 
     Example:
         >>> merge(np.array([[0.5, 0.5], [1.0, 0.0], [0.5, 0.5]]), None, 0.0)
@@ -119,7 +119,7 @@ def _bits(values: Floats, tolerance: float) -> NDArray[np.uint64]:
 
 
 def _weights(columns: Ints) -> NDArray[np.uint64]:
-    """An odd multiplier for each column."""
+    """Return an odd multiplier for each column."""
     mixed = (columns.astype(np.uint64) + np.uint64(1)) * _MULTIPLIER
     mixed ^= mixed >> np.uint64(29)
     return (mixed * np.uint64(0xBF58476D1CE4E5B9)) | np.uint64(1)

@@ -53,7 +53,7 @@ class _Space:
         self.index["*"] = ALL
 
     def find(self, token: str) -> int | None:
-        """The index of the element that the token means, `ALL` for the wildcard, or None."""
+        """Return the index of the element that the token means, `ALL` for the wildcard, or None."""
         index = self.index.get(token)
         if index is None and token.isascii() and token.isdigit():
             digits = token.lstrip("0") or "0"
@@ -70,10 +70,10 @@ class Reader:
     """Reads the statements of one source in two passes: the spaces and the preamble, then start, T, O and R.
 
     Args:
-        source: the text.
-        tolerance: how far the sum of a distribution may be from 1.
-        normalize: whether to divide each distribution by its sum.
-        exact: whether numbers are read as fractions.
+        source: The text.
+        tolerance: How far the sum of a distribution may be from 1.
+        normalize: Whether to divide each distribution by its sum.
+        exact: Whether numbers are read as fractions.
     """
 
     def __init__(self, source: Source, *, tolerance: float, normalize: bool, exact: bool) -> None:
@@ -88,10 +88,10 @@ class Reader:
         self._tables: list[Statement] = []
 
     def read(self) -> FileContent:
-        """The content of the file.
+        """Return the content of the file.
 
         Raises:
-            PomdpFileError: the file breaks the grammar, or a distribution does not sum to 1.
+            PomdpFileError: The file breaks the grammar, or a distribution does not sum to 1.
         """
         statements = self.source.statements()
         self._read_preamble(statements)
@@ -122,7 +122,7 @@ class Reader:
     # --- the preamble --------------------------------------------------------------------------------------------
 
     def _read_preamble(self, statements: list[Statement]) -> None:
-        """The discount and the sign of the rewards; the last of several counts."""
+        """Return the discount and the sign of the rewards; the last of several counts."""
         self.discount: Number = self.one
         self.sign = 1
         for statement in statements:
@@ -144,7 +144,7 @@ class Reader:
                 raise self._error(statement, 1, "the next section", "discount takes one number")
 
     def _space(self, statements: list[Statement], word: str, kind: str) -> _Space:
-        """The space that the file declares by names or by a count."""
+        """Return the space that the file declares by names or by a count."""
         mine = [s for s in statements if s.word == word]
         if not mine:
             raise self.source.error(len(self.source.text), f"a section '{word}:' somewhere", "the file has none")
@@ -207,7 +207,7 @@ class Reader:
         return vector / mass if self.normalize else vector
 
     def _start_set(self, statement: Statement, tokens: list[str]) -> NDArray[Any]:
-        """The uniform belief over the states listed, or over all others."""
+        """Return the uniform belief over the states listed, or over all others."""
         if not tokens:
             raise self._error(statement, 0, self.states.expected())
         chosen: set[int] = set()
@@ -259,7 +259,7 @@ class Reader:
                 ) from None
 
     def _read_entry(self, position: int, statement: Statement) -> bool:
-        """Reads ``action : state : element probability``, of which large files consist; False if it is not that."""
+        """Read ``action : state : element probability``, of which large files consist; False if it is not that."""
         words = self.source.words(statement)
         if len(words) != 6 or words[1] != ":" or words[3] != ":" or self.exact or not Source.is_number(words[5]):
             return False
@@ -276,7 +276,7 @@ class Reader:
         return True
 
     def _places(self, statement: Statement, tokens: list[str]) -> tuple[list[int], int]:
-        """The indices of the elements that the statement names, and the position of the first token after them."""
+        """Return indices of the elements that the statement names, and the position of the first token after them."""
         spaces = self._spaces[statement.word]
         places: list[int] = []
         at, n_tokens = 0, len(tokens)
@@ -294,7 +294,7 @@ class Reader:
                 return places, at  # some files have a colon before the number
 
     def _element(self, statement: Statement, position: int, token: str, space: _Space) -> int:
-        """The index of the element that a token means."""
+        """Return the index of the element that a token means."""
         index = space.find(token)
         if index is None:
             number = token.isascii() and token.isdigit()
@@ -377,7 +377,7 @@ class Reader:
     # --- numbers and sums ----------------------------------------------------------------------------------------
 
     def _probabilities(self, statement: Statement, tokens: list[str], start: int, what: str) -> list[Number]:
-        """The numbers from the token ``start`` on; those above 1 pass only if they are to be normalized."""
+        """Return the numbers from the token ``start`` on; those above 1 pass only if they are to be normalized."""
         values = self.source.numbers(statement, tokens, start, exact=self.exact, what=what)
         most = math.inf if self.normalize else 1 + self._slack
         if values and not (min(values) >= 0 and max(values) <= most):
@@ -395,7 +395,7 @@ class Reader:
             )
 
     def _distributions(self, table: ProbabilityTable, word: str) -> list[Rows]:
-        """The matrices of T or O, with rows that sum to 1 within the tolerance."""
+        """Return the matrices of T or O, with rows that sum to 1 within the tolerance."""
         checked: dict[int, Rows] = {}
         matrices = table.matrices()
         for action, rows in enumerate(matrices):
@@ -410,7 +410,7 @@ class Reader:
         return [checked[id(rows)] for rows in matrices]
 
     def _row_error(self, word: str, action: int, row: int, mass: float) -> Exception:
-        """The error of a faulty row, at the last statement that wrote to it."""
+        """Return the error of a faulty row, at the last statement that wrote to it."""
         name = f"{word}: {self.actions.names[action]} : {self.states.names[row]}"
         expected = f"probabilities of '{name}' that sum to 1 (tolerance {self.tolerance})"
         for position, for_action, for_row in zip(*map(reversed, self._written[word]), strict=True):
@@ -432,6 +432,6 @@ class Reader:
         return self.source.error(self.source.place(statement, position), expected, reason)
 
     def _end(self, statement: Statement, tokens: list[str], position: int) -> None:
-        """Checks that the statement has no more tokens."""
+        """Check that the statement has no more tokens."""
         if position < len(tokens):
             raise self._error(statement, position, "the next section")

@@ -31,12 +31,12 @@ class Rows:
     n_columns: int
 
     def row(self, index: int) -> list[tuple[int, Number]]:
-        """The pairs of column and value of a row."""
+        """Return the pairs of column and value of a row."""
         here = slice(self.indptr[index], self.indptr[index + 1])
         return list(zip(self.columns[here].tolist(), self.values[here].tolist(), strict=True))
 
     def sums(self) -> NDArray[Any]:
-        """The sum of each row."""
+        """Return the sum of each row."""
         n_rows = len(self.indptr) - 1
         owner = np.repeat(np.arange(n_rows), np.diff(self.indptr))
         if self.values.dtype != object:
@@ -46,14 +46,14 @@ class Rows:
         return sums
 
     def __getitem__(self, index: int) -> list[Number]:
-        """A row in full, zeros and all."""
+        """Return a row in full, zeros and all."""
         dense: list[Number] = [0] * self.n_columns
         for column, value in self.row(index):
             dense[column] = value
         return dense
 
     def scaled(self, divisors: NDArray[Any]) -> "Rows":
-        """The rows, each divided by its divisor."""
+        """Return the rows, each divided by its divisor."""
         values = self.values / np.repeat(divisors, np.diff(self.indptr))
         return Rows(self.indptr, self.columns, values, self.n_columns)
 
@@ -75,7 +75,7 @@ class _Log:
         return twin
 
     def resolve(self, shape: tuple[int, int]) -> Rows:
-        """The matrix after the last assignment to every entry; zeros are left out."""
+        """Return the matrix after the last assignment to every entry; zeros are left out."""
         n_rows, n_columns = shape
         rows = np.array(self.rows, dtype=np.int64)
         columns = np.array(self.columns, dtype=np.int64)
@@ -98,9 +98,9 @@ class ProbabilityTable:
     """The matrices of T or O, one an action, filled by assignments of which the last wins.
 
     Args:
-        n_actions: how many matrices.
-        shape: their rows and columns.
-        exact: whether the values are fractions.
+        n_actions: How many matrices.
+        shape: Their rows and columns.
+        exact: Whether the values are fractions.
     """
 
     def __init__(self, n_actions: int, shape: tuple[int, int], *, exact: bool) -> None:
@@ -163,7 +163,7 @@ class ProbabilityTable:
             fresh.users += 1
 
     def matrices(self) -> list[Rows]:
-        """The matrix of each action; actions that were only ever assigned together share one."""
+        """Return the matrix of each action; actions that were only ever assigned together share one."""
         resolved: dict[int, Rows] = {}
         for log in self._logs:
             if id(log) not in resolved:
@@ -171,14 +171,14 @@ class ProbabilityTable:
         return [resolved[id(log)] for log in self._logs]
 
     def _written(self, action: int) -> Iterable[_Log]:
-        """The logs that an assignment to this action goes into."""
+        """Return the logs that an assignment to this action goes into."""
         if action == ALL:
             return {id(log): log for log in self._logs}.values()
         log = self._logs[action]
         return (log if log.users == 1 else self._own(action),)
 
     def _own(self, action: int) -> _Log:
-        """A copy of the log that the action shared with others."""
+        """Return a copy of the log that the action shared with others."""
         log = self._logs[action]
         log.users -= 1
         log = self._logs[action] = log.copy()
@@ -238,7 +238,7 @@ class RewardTable:
         pattern.entries[tuple(places[i] for i in named)] = (self._clock, value)
 
     def __call__(self, action: int, state: int, next_state: int, observation: int) -> Number:
-        """The reward of one step."""
+        """Return the reward of one step."""
         places = (action, state, next_state, observation)
         newest, reward = 0, 0
         for pattern in self._patterns.values():
@@ -263,10 +263,10 @@ class RewardTable:
         return any(place in pattern.named or place in pattern.spanned for pattern in self._patterns.values())
 
     def at(self, places: tuple[NDArray[np.int64], ...]) -> NDArray[Any]:
-        """The rewards of many steps at once.
+        """Return the rewards of many steps at once.
 
         Args:
-            places: actions, states, next states, observations, each ``[n]``.
+            places: Actions, states, next states, observations, each ``[n]``.
         """
         n = len(places[0])
         newest = np.zeros(n, dtype=np.int64)
@@ -281,7 +281,7 @@ class RewardTable:
     def _hits(
         self, pattern: _Pattern, places: tuple[NDArray[np.int64], ...]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
-        """The steps that a pattern's assignments speak of, with the time and the value of each."""
+        """Return the steps that a pattern's assignments speak of, with the time and the value of each."""
         dims = [self._sizes[i] for i in pattern.named]
         if pattern.index is None:
             known = np.array(list(pattern.entries), dtype=np.int64).reshape(len(pattern.entries), len(dims))

@@ -42,7 +42,7 @@ class Source:
         self.text = _COMMENT.sub(lambda comment: " " * len(comment[0]), text)
 
     def error(self, offset: int, expected: str, reason: str = "") -> PomdpFileError:
-        """The error of having found, at this offset, something else than what was expected."""
+        """Return the error of having found, at this offset, something else than what was expected."""
         offset = min(offset, len(self.text))
         before = self.text[:offset].replace("\r\n", "\n ").replace("\r", "\n")
         column = offset - max(self.text.rfind("\n", 0, offset), self.text.rfind("\r", 0, offset))
@@ -52,15 +52,15 @@ class Source:
         return PomdpFileError(f"{place}: expected {expected}, found {found}" + (f"; {reason}" if reason else ""))
 
     def next_token(self, offset: int) -> int:
-        """The offset of the first token that begins at or after this offset, or the end of the text."""
+        """Return the offset of the first token that begins at or after this offset, or the end of the text."""
         token = _TOKEN.search(self.text, offset)
         return token.start() if token else len(self.text)
 
     def statements(self) -> list[Statement]:
-        """The statements in the order of the file.
+        """Return the statements in the order of the file.
 
         Raises:
-            PomdpFileError: something stands before the first one.
+            PomdpFileError: Something stands before the first one.
         """
         heads = self._heads()
         first = self.next_token(0)
@@ -72,7 +72,7 @@ class Source:
         return list(map(Statement, words, offsets, begins, (*offsets[1:], len(self.text))))
 
     def _heads(self) -> list[tuple[str, int, int]]:
-        """The word of every statement, its offset, and the offset after its colon.
+        """Return the word of every statement, its offset, and the offset after its colon.
 
         A section's word may also be the end of a longer name, or an element's name after a colon of T, O or R.
         """
@@ -95,15 +95,15 @@ class Source:
         return heads
 
     def tokens(self, statement: Statement) -> list[str]:
-        """The tokens of the statement's body."""
+        """Return the tokens of the statement's body."""
         return _TOKEN.findall(self.text, statement.begin, statement.end)
 
     def words(self, statement: Statement) -> list[str]:
-        """The body split at white space alone: its tokens, if colons and wildcards stand apart; much faster."""
+        """Return the body split at white space alone: its tokens, if colons and wildcards stand apart; much faster."""
         return self.text[statement.begin : statement.end].split()
 
     def place(self, statement: Statement, index: int) -> int:
-        """The offset of a token of the statement's body; after the last one, of the next statement's first token."""
+        """Return offset of a token of the statement's body; after the last one, of the next statement's first token."""
         matches = islice(_TOKEN.finditer(self.text, statement.begin, statement.end), index, None)
         token = next(matches, None)
         return token.start() if token else self.next_token(statement.end)
@@ -116,10 +116,10 @@ class Source:
     def numbers(
         self, statement: Statement, tokens: Sequence[str], start: int, *, exact: bool, what: str
     ) -> list[Number]:
-        """The numbers of the statement from the token ``start`` on.
+        """Return the numbers of the statement from the token ``start`` on.
 
         Raises:
-            PomdpFileError: a token is not a number, or one too large for a float.
+            PomdpFileError: A token is not a number, or one too large for a float.
         """
         texts: Sequence[str] = tokens[start:]
         if not all(map(_NUMBER.fullmatch, texts)):
@@ -131,7 +131,7 @@ class Source:
         return [self._fraction(statement, start + i, text) for i, text in enumerate(texts)] if exact else values
 
     def _loose_numbers(self, statement: Statement, start: int, what: str) -> list[str]:
-        """The texts of numbers whose signs may stand apart, read one after the other."""
+        """Return the texts of numbers whose signs may stand apart, read one after the other."""
         position = self.place(statement, start)
         texts = []
         while position < statement.end and self.next_token(position) < statement.end:
@@ -143,7 +143,7 @@ class Source:
         return texts
 
     def _fraction(self, statement: Statement, index: int, text: str) -> Fraction:
-        """The decimal as a fraction; a huge exponent, which would take all memory, is refused."""
+        """Return the decimal as a fraction; a huge exponent, which would take all memory, is refused."""
         try:
             if not _EXPONENT.search(text):
                 return Fraction(text)
