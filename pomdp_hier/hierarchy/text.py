@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from pomdp_hier.hierarchy.wording import counted
+from pomdp_hier.hierarchy.wording import NodeNames, counted
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.flat import FlatTree
@@ -25,19 +25,13 @@ def draw_text(
     """Return the drawing; where it stops, its last line says how many clusters it leaves out."""
     tee, corner, bar, blank, dots = _ASCII if ascii_only else _UNICODE
 
+    called = NodeNames(tree, names, last_part=True)
+
     def name(node: int) -> str:
-        label: Hashable = node
-        if names is not None and node < len(names):
-            label = names[node]
-        elif tree.labels is not None and tree.labels[node] is not None:
-            label = tree.labels[node]
-        if isinstance(label, tuple):  # a path: the tree shows what is above
-            label = label[-1] if label else "(root)"
-        text = str(label)
+        text = called[node]
         text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
         if ascii_only:
             text = text.encode("ascii", "backslashreplace").decode("ascii")
-        text = text if text.strip() else str(node)
         return text if len(text) <= 60 else text[:57] + dots
 
     lines: list[str] = []

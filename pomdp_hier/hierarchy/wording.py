@@ -1,14 +1,18 @@
-"""How error texts and warnings name nodes: a few of them, shortened, with a count."""
+"""What nodes are called for people, and how error texts and warnings show values: shortened, with a count."""
 
 import reprlib
 import sys
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.errors import HierarchyWarning
+from pomdp_hier.errors import HierarchyWarning, ParameterError
 
-__all__ = ["counted", "listed", "shown", "warn_user"]
+if TYPE_CHECKING:
+    from pomdp_hier.hierarchy.flat import FlatTree
+
+__all__ = ["NodeNames", "counted", "label_text", "listed", "shown", "warn_user"]
 
 
 class _Short(reprlib.Repr):
@@ -16,6 +20,96 @@ class _Short(reprlib.Repr):
 
     def repr_int(self, x: int, level: int) -> str:
         return repr(x) if x.bit_length() < 200 else f"<an integer of {x.bit_length()} bits>"
+
+
+def label_text(label: Hashable) -> str:
+    """Return an id as text: the categories of a path in one string, anything else as ``str`` shows it.
+
+    Example:
+        >>> label_text(("Home", "Bath")), label_text(()), label_text(7)
+        ('Home / Bath', '(root)', '7')
+    """
+    if isinstance(label, tuple):
+        return " / ".join(map(str, label)) if label else "(root)"
+    return str(label)
+
+
+class NodeNames(Sequence[str]):
+    """What the nodes of a tree are called for people ``[n_nodes]``, each looked up when it is asked for.
+
+    A node is called by the name that is given for it, else by its id in the source, else by its number. The text is not
+    yet safe for a terminal or a page: whoever prints it escapes it for the target.
+
+    Args:
+        tree: The tree.
+        given: Names of the items ``[N]`` or of all nodes ``[n_nodes]``, or a mapping from ids (or their text, as of a
+            table of names) to names. An empty name counts as none.
+        last_part: Write a path by its last category only, as where its place shows what is above.
+        in_words: Call a node that has no name "item 3" or "node 7" instead of "3" or "7".
+
+    Raises:
+        ParameterError: For a list of neither N nor n_nodes names.
+
+    Example:
+        >>> from pomdp_hier.hierarchy import Hierarchy
+        >>> tree = Hierarchy.from_paths({"a": "Home > Bath", "b": "Home > Bed"})
+        >>> list(NodeNames(tree, {"a": "Sponge"}))
+        ['Sponge', 'b', '(root)', 'Home', 'Home / Bath', 'Home / Bed']
+        >>> NodeNames(tree, last_part=True)[4], NodeNames(Hierarchy.from_children([[0, 1]]), in_words=True)[2]
+        ('Bath', 'node 2')
+    """
+
+    def __init__(
+        self,
+        tree: "FlatTree",
+        given: Sequence[Any] | Mapping[Any, Any] | None = None,
+        *,
+        last_part: bool = False,
+        in_words: bool = False,
+    ) -> None:
+        self._tree, self._last_part, self._in_words = tree, last_part, in_words
+        self._by_id: Mapping[Any, Any] = given if isinstance(given, Mapping) else {}
+        self._by_node: tuple[Any, ...] = ()
+        if given is None or isinstance(given, Mapping):
+            return
+        if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
+            raise ParameterError(f"names: {shown(given)} is no list; give one name an item or one a node")
+        self._by_node = tuple(given)
+        if len(self._by_node) not in (tree.n_items, tree.n_nodes):
+            raise ParameterError(
+                f"names: {counted(len(self._by_node), 'name')} for a hierarchy of {counted(tree.n_items, 'item')} and "
+                f"{counted(tree.n_nodes, 'node')}; give one an item or one a node"
+            )
+
+    def __len__(self) -> int:
+        return self._tree.n_nodes
+
+    def __getitem__(self, node: Any) -> Any:
+        if isinstance(node, slice):
+            return [self[place] for place in range(*node.indices(len(self)))]
+        number = range(len(self))[node]
+        return self._named(number) or self._unnamed(number)
+
+    def _named(self, node: int) -> str:
+        """Return the node's name or id as text; empty if it has none."""
+        name = self._by_node[node] if node < len(self._by_node) else None
+        if name is None or name == "":
+            name = None if self._tree.labels is None else self._tree.labels[node]
+            if self._by_id:
+                label = node if self._tree.labels is None else name
+                name = self._by_id.get(label) or self._by_id.get(label_text(label)) or name
+        if name is None:
+            return ""
+        if self._last_part and isinstance(name, tuple):
+            name = name[-1:] and name[-1]
+        text = label_text(name)
+        return text if text.strip() else ""
+
+    def _unnamed(self, node: int) -> str:
+        if self._tree.labels is not None and self._tree.labels[node] is None and node == self._tree.root:
+            return "(root)"
+        what = "item " if node < self._tree.n_items else "node "
+        return f"{what if self._in_words else ''}{node}"
 
 
 def shown(value: object, limit: int = 60) -> str:
