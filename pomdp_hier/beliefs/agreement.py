@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pomdp_hier.beliefs.updater import BeliefUpdater, FullUpdater, as_updater
+from pomdp_hier.beliefs.updater import FullUpdater, as_updater
 from pomdp_hier.errors import ModelError, ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_exact, is_symbolic
@@ -196,8 +196,10 @@ class _Comparison:
         self.problem = problem
         self.reference: FullUpdater = as_updater(reference, problem)
         self.candidate: FullUpdater = as_updater(candidate, problem)
-        self.is_function = not isinstance(candidate, BeliefUpdater)
-        self.function = candidate if self.is_function else candidate.update
+        self.is_function = candidate is not None and not hasattr(candidate, "evidence")
+        # what the candidate itself answers: no distribution is a difference, where its wrapper would raise
+        answers = candidate if callable(candidate) else self.candidate.update
+        self.function = getattr(candidate, "update", answers)
         self.depth, self.tolerance, self.max_histories = depth, tolerance, max_histories
         self.n_compared = self.n_skipped = 0
         self.max_difference = self.max_evidence_difference = self.max_total_difference = 0.0

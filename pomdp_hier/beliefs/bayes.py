@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pomdp_hier.beliefs.updater import impossible
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp import POMDP, Belief, bayes_rule
 from pomdp_hier.pomdp.belief import as_belief
-from pomdp_hier.pomdp.numeric import Number, brief, listed, total
+from pomdp_hier.pomdp.numeric import Number, brief, listed
 from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["BayesUpdater"]
@@ -25,6 +24,8 @@ class BayesUpdater:
 
     Args:
         problem: Any `POMDP`; its spaces need not be finite or listed.
+        simplify: What simplifies evidence and posteriors that are expressions, and gives back numbers as they are;
+            left as they come by default.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -36,9 +37,10 @@ class BayesUpdater:
         Kaelbling, Littman and Cassandra (1998), section 3.3.
     """
 
-    def __init__(self, problem: POMDP) -> None:
+    def __init__(self, problem: POMDP, *, simplify: bayes_rule.Simplify | None = None) -> None:
         require_problem(problem, "BayesUpdater")
         self.problem = problem
+        self._simplify = simplify
 
     def predict(self, belief: Belief | Mapping[Any, Number], action: Any) -> Belief:
         """Return the belief after the action and before the observation, ``sum_s b(s) T(s, a, s')``."""
@@ -48,7 +50,14 @@ class BayesUpdater:
     def evidence(self, belief: Belief | Mapping[Any, Number], action: Any, observation: Any) -> Number:
         """Return the normaliser ``Pr(o | b, a)``, 0 where the observation is impossible."""
         self._check_action(action)
-        return total(self._mass(as_belief(belief), action, observation).values())
+        mass = bayes_rule.mass(self.problem, as_belief(belief), action, observation)
+        return bayes_rule.evidence(mass, self._simplify)
+
+    def evidences(self, belief: Belief | Mapping[Any, Number], action: Any) -> dict[Any, Number]:
+        """``{o: Pr(o | b, a)}`` over the observations that can be made, from one pass over the models."""
+        self._check_action(action)
+        joint = self.problem.joint(as_belief(belief), action)
+        return {observation: bayes_rule.evidence(mass, self._simplify) for observation, mass in joint.items()}
 
     def update(self, belief: Belief | Mapping[Any, Number], action: Any, observation: Any) -> Belief:
         """Return the posterior after the action and the observation.
@@ -58,19 +67,9 @@ class BayesUpdater:
             ModelError: The action is not one of the problem's, or the belief is none.
         """
         self._check_action(action)
-        known = as_belief(belief)
-        mass = self._mass(known, action, observation)
-        if not mass or total(mass.values()) == 0:
-            seen = self.problem.observations(known, action)
-            raise impossible(
-                known,
-                action,
-                observation,
-                f"what can be observed is {listed(seen)}; the observation or the model is wrong",
-            )
-        return Belief.normalized(mass)
+        return bayes_rule.posterior(self.problem, as_belief(belief), action, observation, self._simplify)
 
-    def branches(self, belief: Belief, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
+    def branches(self, belief: Belief | Mapping[Any, Number], action: Any) -> Iterator[tuple[Any, Number, Belief]]:
         """Each observation that can follow, with its probability and the posterior, from one pass over the models.
 
         Example:
@@ -79,10 +78,8 @@ class BayesUpdater:
             >>> [(o, p) for o, p, _ in updater.branches(tiger().initial_belief, "listen")]
             [('hear-left', 0.5), ('hear-right', 0.5)]
         """
-        for observation, mass in self.problem.joint(belief, action).items():
-            evidence = total(mass.values())
-            if evidence != 0:
-                yield observation, evidence, Belief.normalized(mass)
+        self._check_action(action)
+        return bayes_rule.branches(self.problem, as_belief(belief), action, self._simplify)
 
     def _check_action(self, action: Any) -> None:
         """Refuses an action that the problem's list does not hold: a model with an ``else`` would answer for it."""
@@ -91,12 +88,3 @@ class BayesUpdater:
             raise ModelError(
                 f"action: {brief(action)} is not one of the problem's {len(known)} actions, {listed(known)}"
             )
-
-    def _mass(self, belief: Belief, action: Any, observation: Any) -> dict[Any, Number]:
-        """``{s': p(s', o | b, a)}`` for the one observation."""
-        mass: dict[Any, Number] = {}
-        for state, next_state, flow in self.problem.flows(belief, action):
-            likelihood = self.problem.observation_distribution(next_state, action, state).get(observation, 0)
-            if likelihood != 0:
-                mass[next_state] = mass.get(next_state, 0) + flow * likelihood
-        return mass

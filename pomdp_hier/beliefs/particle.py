@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier.beliefs.updater import impossible
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.bayes_rule import impossible
 from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.problem import require_problem
 

@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier.beliefs.updater import impossible
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
+from pomdp_hier.pomdp.bayes_rule import impossible
 from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import brief, listed
 from pomdp_hier.pomdp.problem import require_problem

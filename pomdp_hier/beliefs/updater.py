@@ -1,14 +1,19 @@
 """BeliefUpdater: what every updater is asked, and how a plain function becomes one."""
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from pomdp_hier.errors import ImpossibleObservationError, ParameterError
+from pomdp_hier.beliefs.bayes import BayesUpdater
+from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.bayes_rule import Simplify, impossible
+from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.models import check_function
-from pomdp_hier.pomdp.numeric import Number, brief, total
+from pomdp_hier.pomdp.numeric import Number, brief
 
-__all__ = ["BeliefUpdater", "FullUpdater", "FunctionUpdater", "as_updater", "impossible"]
+__all__ = ["BeliefUpdater", "FullUpdater", "FunctionUpdater", "as_updater"]
+
+Given: TypeAlias = Belief | Mapping[Any, Number]
 
 
 @runtime_checkable
@@ -61,8 +66,12 @@ class FunctionUpdater:
 
     Args:
         function: Gives the posterior; a mapping from state to probability will do.
-        problem: Which observations can follow, and the prediction, are read from its models.
-        evidence: A function of the same arguments that gives ``Pr(o | b, a)``; by Bayes' rule when left out.
+        problem: Its models answer, by Bayes' rule, whatever is not given below.
+        evidence: A function of the same arguments that gives ``Pr(o | b, a)``.
+        predict: A function of belief and action that gives the belief before the observation.
+        branches: A function of belief and action that gives ``(observation, Pr(o | b, a), posterior)`` for all that can
+            follow; evidence is read from them where it is not given.
+        simplify: What simplifies evidence that is an expression; see `BayesUpdater`.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -77,42 +86,53 @@ class FunctionUpdater:
         problem: POMDP,
         *,
         evidence: Callable[[Belief, Any, Any], Number] | None = None,
+        predict: Callable[[Belief, Any], Belief] | None = None,
+        branches: Callable[[Belief, Any], Iterable[tuple[Any, Number, Belief]]] | None = None,
+        simplify: Simplify | None = None,
     ) -> None:
         self.problem = problem
-        self._function = function
-        self._evidence = evidence
+        self._bayes = BayesUpdater(problem, simplify=simplify)
+        self._function, self._evidence, self._predict, self._branches = function, evidence, predict, branches
 
-    def update(self, belief: Belief, action: Any, observation: Any) -> Belief:
+    def update(self, belief: Given, action: Any, observation: Any) -> Belief:
         """Return the function's answer, as a `Belief`.
 
         Raises:
             ModelError: The answer is no distribution.
         """
-        answer = self._function(belief, action, observation)
-        return answer if isinstance(answer, Belief) else Belief(answer)
+        return as_belief(self._function(as_belief(belief), action, observation))
 
-    def evidence(self, belief: Belief, action: Any, observation: Any) -> Number:
+    def evidence(self, belief: Given, action: Any, observation: Any) -> Number:
         """``Pr(o | b, a)``."""
-        if self._evidence is not None:
-            return self._evidence(belief, action, observation)
-        return total(self.problem.joint(belief, action).get(observation, {}).values())
+        known = as_belief(belief)
+        if self._evidence is None and self._branches is not None:
+            return next((p for seen, p, _ in self._branches(known, action) if seen == observation), 0)
+        return (self._evidence or self._bayes.evidence)(known, action, observation)
 
-    def predict(self, belief: Belief, action: Any) -> Belief:
+    def predict(self, belief: Given, action: Any) -> Belief:
         """Return the belief after the action and before the observation."""
-        return self.problem.predict(belief, action)
+        return (self._predict or self._bayes.predict)(as_belief(belief), action)
 
-    def branches(self, belief: Belief, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
+    def branches(self, belief: Given, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
         """Each observation that can follow, with its probability and the function's posterior."""
-        for observation, mass in self.problem.joint(belief, action).items():
-            evidence = total(mass.values())
-            if self._evidence is not None:
-                evidence = self._evidence(belief, action, observation)
+        known = as_belief(belief)
+        if self._branches is not None:
+            yield from self._branches(known, action)
+            return
+        for observation, likely in self._bayes.evidences(known, action).items():
+            evidence = likely if self._evidence is None else self._evidence(known, action, observation)
             if evidence != 0:
-                yield observation, evidence, self.update(belief, action, observation)
+                yield observation, evidence, self.update(known, action, observation)
 
 
-def as_updater(updater: Any, problem: POMDP) -> FullUpdater:
-    """Return updater with all four methods that an updater, an object with two of them, or a plain function stands for.
+def as_updater(updater: Any, problem: POMDP, *, simplify: Callable[[Number], Number] | None = None) -> FullUpdater:
+    """Return the updater with all four methods that is meant; planning and simulation take every update from it.
+
+    Args:
+        updater: ``None`` for Bayes' rule; an object with ``update`` or ``branches`` and whatever else of the four it
+            has; or a plain function ``(belief, action, observation) -> Belief | mapping``.
+        problem: Whose models answer what the updater does not.
+        simplify: What simplifies probabilities that are expressions, where Bayes' rule gives them.
 
     Raises:
         ParameterError: It is none of these.
@@ -123,25 +143,31 @@ def as_updater(updater: Any, problem: POMDP) -> FullUpdater:
         >>> as_updater(lambda b, a, o: b, tiger()).evidence(tiger().initial_belief, "listen", "hear-left")
         0.5
     """
+    if updater is None:
+        return BayesUpdater(problem, simplify=simplify)
     if isinstance(updater, type):
         raise ParameterError(f"updater: {updater.__name__} is a class; pass an instance, {updater.__name__}(problem)")
     if isinstance(updater, FullUpdater):
         return updater
-    if isinstance(updater, BeliefUpdater):
-        return FunctionUpdater(updater.update, problem, evidence=updater.evidence)
-    if callable(updater):
-        check_function("updater", updater, "belief", "action", "observation", least=3)
-        return FunctionUpdater(updater, problem)
-    raise ParameterError(
-        f"updater: {brief(updater)} has no update(belief, action, observation) and evidence(...), and is no function"
-    )
+    branches = getattr(updater, "branches", None)
+    function = getattr(updater, "update", _choice_of(branches) if branches else updater)
+    if not callable(function):
+        raise ParameterError(
+            f"updater: {brief(updater)} has no update(belief, action, observation) and no branches(belief, action), "
+            "and is no function"
+        )
+    check_function("updater", function, "belief", "action", "observation", least=3)
+    others = {name: getattr(updater, name, None) for name in ("evidence", "predict")}
+    return FunctionUpdater(function, problem, branches=branches, simplify=simplify, **others)
 
 
-def impossible(belief: Belief, action: Any, observation: Any, why: str = "") -> ImpossibleObservationError:
-    """Return the error for an observation of probability 0, with belief, action and observation in brief."""
-    likely = belief.argmax()
-    return ImpossibleObservationError(
-        f"observation {brief(observation)} has probability 0 after action {brief(action)} under a belief over "
-        f"{len(belief)} states (most probable: {brief(likely)}, {belief[likely]}); "
-        + (why or "the observation or the model is wrong")
-    )
+def _choice_of(branches: Callable[[Belief, Any], Iterable[tuple[Any, Number, Belief]]]) -> Callable[..., Belief]:
+    """Return the update that finds the observation among the branches."""
+
+    def update(belief: Belief, action: Any, observation: Any) -> Belief:
+        for seen, _, posterior in branches(belief, action):
+            if seen == observation:
+                return posterior
+        raise impossible(belief, action, observation)
+
+    return update

@@ -41,8 +41,65 @@ def test_a_function_becomes_an_updater_whose_other_answers_are_those_of_bayes():
 
 def test_an_object_with_two_methods_is_completed():
     updater = as_updater(Minimal(), PROBLEM)
-    assert updater.evidence(None, None, None) == Fraction(1, 2)
+    assert updater.evidence(PROBLEM.initial_belief, "listen", "hear-left") == Fraction(1, 2)
     assert [p for _, p, _ in updater.branches(PROBLEM.initial_belief, "open-left")] == [Fraction(1, 2)] * 2
+
+
+def test_no_updater_means_bayes():
+    b = PROBLEM.initial_belief
+    assert list(as_updater(None, PROBLEM).branches(b, "listen")) == list(BayesUpdater(PROBLEM).branches(b, "listen"))
+
+
+@pytest.mark.parametrize("given", [("update",), ("update", "evidence"), ("branches",), ("branches", "predict")])
+def test_whatever_methods_an_object_has_answer_and_bayes_the_rest(given):
+    def answer_for(updater):
+        b = PROBLEM.initial_belief
+        return {
+            "update": updater.update(b, "listen", "hear-left"),
+            "evidence": updater.evidence(b, "listen", "hear-left"),
+            "branches": [p for _, p, _ in updater.branches(b, "listen")],
+            "predict": updater.predict(b, "listen"),
+        }
+
+    methods = {
+        "update": lambda self, b, a, o: Belief.certain("tiger-left"),
+        "evidence": lambda self, b, a, o: Fraction(1, 7),
+        "branches": lambda self, b, a: [("hear-left", Fraction(1, 5), Belief.certain("tiger-right"))],
+        "predict": lambda self, b, a: Belief.certain("tiger-left"),
+    }
+    expected = answer_for(BayesUpdater(PROBLEM))
+    expected["predict"] = Belief.certain("tiger-left") if "predict" in given else expected["predict"]
+    if "update" in given:
+        expected["update"] = Belief.certain("tiger-left")
+    if "evidence" in given:
+        expected["evidence"] = Fraction(1, 7)
+        expected["branches"] = [Fraction(1, 7)] * 2
+    if "branches" in given:
+        expected["update"], expected["evidence"] = Belief.certain("tiger-right"), Fraction(1, 5)
+        expected["branches"] = [Fraction(1, 5)]
+    some = type("Some", (), {name: methods[name] for name in given})()
+    assert answer_for(as_updater(some, PROBLEM)) == expected
+
+
+def test_what_is_in_none_of_the_branches_is_impossible():
+    silent = type("Silent", (), {"branches": lambda self, b, a: []})()
+    updater = as_updater(silent, PROBLEM)
+    assert updater.evidence(PROBLEM.initial_belief, "listen", "hear-left") == 0
+    with pytest.raises(ImpossibleObservationError, match="'hear-left' has probability 0"):
+        updater.update(PROBLEM.initial_belief, "listen", "hear-left")
+
+
+def test_expressions_are_simplified_in_evidence_and_posterior():
+    sympy = pytest.importorskip("sympy")
+    p = sympy.Symbol("p", positive=True)
+    problem = tiger(accuracy=p, discount=1)
+    updater = as_updater(None, problem, simplify=sympy.simplify)
+    (observation, evidence, posterior), _ = updater.branches(problem.initial_belief, "listen")
+    assert (observation, evidence, posterior["tiger-left"]) == ("hear-left", sympy.Rational(1, 2), p)
+    assert updater.update(problem.initial_belief, "listen", "hear-left") == posterior
+    assert updater.evidence(problem.initial_belief, "listen", "hear-left") == evidence
+    by_function = as_updater(lambda b, a, o: b, problem, simplify=sympy.simplify)
+    assert [likely for _, likely, _ in by_function.branches(problem.initial_belief, "listen")] == [evidence, evidence]
 
 
 def test_a_function_that_gives_no_distribution_is_refused():
