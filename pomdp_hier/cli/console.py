@@ -7,6 +7,7 @@ import warnings
 from typing import TextIO
 
 from pomdp_hier.errors import PomdpHierError, PomdpHierWarning
+from pomdp_hier.visible import visible
 
 __all__ = ["fail", "finish", "on_terminal", "prepare", "printable", "say", "show_warning", "silence", "uses_unicode"]
 
@@ -54,8 +55,7 @@ def printable(text: str) -> str:
         >>> printable("a\\nb\\x1b[31mc")
         'a b\\\\x1b[31mc'
     """
-    words = " ".join(text.split("\n"))
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in words)
+    return visible(" ".join(text.split("\n")))
 
 
 def on_terminal() -> bool:

@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
             diagnosis,
             appraisal=appraisal,
             moves=moves,
-            names=trees.node_names(tree, by_id),
+            names=by_id,
             title=options.title or _title(options),
             most=options.rows,
         )

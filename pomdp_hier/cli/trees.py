@@ -4,7 +4,7 @@ import argparse
 import csv
 import re
 import sys
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = [
     "add_tree_options",
     "item_ids",
-    "node_names",
     "plain_label",
     "read_names",
     "read_tree",
@@ -119,22 +118,6 @@ def plain_label(label: Hashable) -> str:
         ('Home / Bath', '7')
     """
     return " / ".join(map(str, label)) if isinstance(label, tuple) else str(label)
-
-
-def node_names(hierarchy: "Hierarchy", by_id: Mapping[str, str]) -> list[str]:
-    """Return each node's name ``[n_nodes]`` for a drawing: from the table of names, else its label, a path's last part.
-
-    Example:
-        >>> from pomdp_hier.hierarchy import Hierarchy
-        >>> node_names(Hierarchy.from_paths({"a": "Home", "b": "Pets"}), {"a": "Sponge"})
-        ['Sponge', 'b', '(root)', 'Home', 'Pets']
-    """
-    labels: Sequence[Hashable] = range(hierarchy.n_nodes) if hierarchy.labels is None else hierarchy.labels
-    names = []
-    for label in labels:
-        last = (label[-1] if label else "(root)") if isinstance(label, tuple) else label
-        names.append(by_id.get(plain_label(label)) or str("(root)" if last is None else last))
-    return names
 
 
 def read_names(path: str | None) -> dict[str, str]:

@@ -4,6 +4,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
 from pomdp_hier.hierarchy.wording import NodeNames, counted
+from pomdp_hier.visible import visible
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.flat import FlatTree
@@ -28,8 +29,7 @@ def draw_text(
     called = NodeNames(tree, names, last_part=True)
 
     def name(node: int) -> str:
-        text = called[node]
-        text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
+        text = visible(called[node])
         if ascii_only:
             text = text.encode("ascii", "backslashreplace").decode("ascii")
         return text if len(text) <= 60 else text[:57] + dots

@@ -1,47 +1,35 @@
 """The one-file report: score, baselines, icicle, worst nodes, lost items, confusions and suggestions, in plain HTML.
 
-The page loads nothing: style, script and figures stand in it, and every name that comes from outside is escaped, in the
-markup by `html.escape`, in the data by writing ``<`` as an escape sequence of JSON.
+The page loads nothing: style, script and figures stand in it. What it looks like is in the folder ``templates``, what
+goes where is said here, and `escaping` is the only way from text to markup.
 """
 
-import json
 import math
 import os
 import platform
-from collections.abc import Iterable, Sequence
-from html import escape
-from importlib import resources
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier.appraisal.baselines import Appraisal
 from pomdp_hier.appraisal.diagnosis import Diagnosis, confusions, lost_items, require_diagnosis, worst_nodes
+from pomdp_hier.appraisal.moves import Move
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.report.payload import MOST_ITEMS, Names, icicle_payload
+from pomdp_hier.hierarchy.wording import NodeNames, counted
+from pomdp_hier.report.canvas import BLUE, GREY, INK, ORANGE
+from pomdp_hier.report.escaping import Html, asset, element, filled, joined, script_data
+from pomdp_hier.report.payload import icicle_payload
 
 __all__ = ["report_html", "write_report"]
 
-Positions = NDArray[np.int64]
-
-
-class Move(Protocol):
-    """What a suggestion says; `pomdp_hier.hqs.suggest_moves` returns such records."""
-
-    @property
-    def node(self) -> int:
-        """The item or cluster to move."""
-
-    @property
-    def target(self) -> int:
-        """The cluster to move it to."""
-
-    @property
-    def gain(self) -> float:
-        """By how much the score rises, as verified on the changed tree."""
+_SOFT = "#5b6570"
+_LINE = "#a9b2bb"
+_NOTHING = Html("")
 
 
 def write_report(
@@ -50,7 +38,7 @@ def write_report(
     *,
     appraisal: Appraisal | None = None,
     moves: Sequence[Move] = (),
-    names: Sequence[Any] | None = None,
+    names: Sequence[Any] | Mapping[Any, Any] | None = None,
     title: str = "How well does this hierarchy support search?",
     most: int = 25,
     overwrite: bool = False,
@@ -58,11 +46,12 @@ def write_report(
     """Return the path of the report, a single HTML file that needs no network.
 
     Args:
-        diagnosis: What `pomdp_hier.hqs.diagnose` returned.
+        diagnosis: What `pomdp_hier.appraisal.diagnose` returned.
         path: Where to write it.
-        appraisal: What `appraise` returned, for the baselines.
-        moves: What `suggest_moves` returned.
-        names: ``[N]`` names of the items, or ``[n_nodes]`` of all nodes; the hierarchy's labels by default.
+        appraisal: What `pomdp_hier.appraisal.appraise` returned, for the baselines.
+        moves: What `pomdp_hier.appraisal.suggest_moves` returned.
+        names: ``[N]`` names of the items, or ``[n_nodes]`` of all nodes, or names by id; the hierarchy's labels by
+            default.
         title: The page's heading.
         most: How many rows each table has at most.
         overwrite: Whether an existing file may be replaced.
@@ -81,13 +70,13 @@ def write_report(
         ...     write_report(found, Path(folder) / "b.html", names=shop.names).stat().st_size > 10_000
         True
     """
-    require_diagnosis(diagnosis)
-    target = Path(path)
-    if target.exists() and not overwrite:
-        raise ParameterError(f"{target}: it exists already; choose another name, or pass overwrite=True")
     text = report_html(diagnosis, appraisal=appraisal, moves=moves, names=names, title=title, most=most)
-    target.write_text(text, encoding="utf-8")
-    return target
+    try:
+        with open(path, "w" if overwrite else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ParameterError(f"{path}: it exists already; choose another name, or pass overwrite=True") from None
+    return Path(path)
 
 
 def report_html(
@@ -95,7 +84,7 @@ def report_html(
     *,
     appraisal: Appraisal | None = None,
     moves: Sequence[Move] = (),
-    names: Sequence[Any] | None = None,
+    names: Sequence[Any] | Mapping[Any, Any] | None = None,
     title: str = "How well does this hierarchy support search?",
     most: int = 25,
 ) -> str:
@@ -111,37 +100,28 @@ def report_html(
         '<!doctype html>'
     """
     require_diagnosis(diagnosis)
-    named = Names(diagnosis.hierarchy, names)
-    payload, position = icicle_payload(diagnosis, named)
-    tables = _Tables(diagnosis, named, position, most)
-    parts = [
-        f"<h1>{escape(title)}</h1>",
-        f'<p class="soft">{_size(diagnosis)}</p>',
-        _cards(diagnosis, appraisal),
-        _scale(appraisal) if appraisal else "",
-        _reading(appraisal) if appraisal else "",
-        _histogram(diagnosis),
-        _icicle(payload["left_out"], diagnosis),
-        tables.worst(),
-        tables.confused(),
-        tables.lost(),
-        tables.suggested(moves),
-        _settings(diagnosis, appraisal),
-    ]
-    data = json.dumps(payload, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    data = data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{_asset('report.css')}</style></head>\n<body>\n"
-        + "\n".join(part for part in parts if part)
-        + f'\n<div id="tip" role="status" hidden></div>\n<script id="payload" type="application/json">{data}</script>\n'
-        f"<script>\n{_asset('icicle.js')}</script>\n</body></html>\n"
+    tree = diagnosis.hierarchy
+    called = NodeNames(tree, names, last_part=True, in_words=True)
+    payload, position = icicle_payload(diagnosis, called)
+    tables = _Tables(diagnosis, called, position, most)
+    sizes = (counted(tree.n_items, "item"), counted(int(tree.is_cluster.sum()), "cluster"))
+    return filled(
+        "page.html",
+        title=title,
+        style=asset("page.css"),
+        script=asset("icicle.js"),
+        size=f"{sizes[0]} in {sizes[1]} on {counted(tree.height + 1, 'level')}",
+        cards=_cards(diagnosis, appraisal),
+        baselines=_NOTHING if appraisal is None else _baselines(appraisal),
+        histogram=_histogram(diagnosis),
+        left_out=" ".join(payload["left_out"]),
+        worst_nodes=tables.worst(),
+        confusions=tables.confused(),
+        lost_items=tables.lost(),
+        moves=filled("moves.html", table=tables.suggested(moves)) if moves else _NOTHING,
+        settings=joined(_settings(diagnosis, appraisal), Html("\n")),
+        payload=script_data(payload),
     )
-
-
-def _asset(name: str) -> str:
-    return (resources.files("pomdp_hier.report") / "assets" / name).read_text(encoding="utf-8")
 
 
 def _number(value: float, digits: int = 3) -> str:
@@ -152,17 +132,7 @@ def _percent(value: float) -> str:
     return "–" if math.isnan(value) else f"{100 * value:.1f} %"
 
 
-def _size(diagnosis: Diagnosis) -> str:
-    tree = diagnosis.hierarchy
-    clusters = int(tree.is_cluster.sum())
-    return f"{tree.n_items:,} items in {clusters:,} clusters on {tree.height + 1} levels"
-
-
-def _card(name: str, value: str, note: str, main: bool = False) -> str:
-    return f'<div class="card{" main" if main else ""}">{name}<b>{value}</b><span>{note}</span></div>'
-
-
-def _cards(diagnosis: Diagnosis, appraisal: Appraisal | None) -> str:
+def _cards(diagnosis: Diagnosis, appraisal: Appraisal | None) -> Html:
     result = diagnosis.result
     lost = int(diagnosis.lost.sum())
     cards = [_card("HQS", _number(result.score, 4), "mean worth of a search, −1 to 1", main=True)]
@@ -170,197 +140,206 @@ def _cards(diagnosis: Diagnosis, appraisal: Appraisal | None) -> str:
         spread = "" if math.isnan(appraisal.shuffled_sd) else f", SD {_number(appraisal.shuffled_sd)}"
         cards += [
             _card("without the tree", _number(appraisal.search_root), "searching everything at once"),
-            _card("shuffled items", _number(appraisal.shuffled), f"{appraisal.n_shuffles} shuffles{spread}"),
+            _card("shuffled items", _number(appraisal.shuffled), f"{counted(appraisal.n_shuffles, 'shuffle')}{spread}"),
             _card("ceiling", _number(appraisal.ceiling), "the best stop in hindsight"),
             _card("adjusted", _number(appraisal.adjusted), "0 chance, 1 perfect; rank trees by HQS, not by this"),
         ]
+    share = _percent(lost / len(result.values))
     cards += [
         _card("first branch right", _percent(diagnosis.first_branch), "of the items"),
-        _card(
-            "items lost", f"{lost:,}", f"{_percent(lost / len(result.values))}: the most alike children lead elsewhere"
-        ),
+        _card("items lost", f"{lost:,}", f"{share}: the most alike children lead elsewhere"),
         _card("stay at the root", _percent(float((result.stop_levels == 0).mean())), "of the searches"),
     ]
-    return f'<div class="cards">{"".join(cards)}</div>'
+    return joined(cards)
 
 
-def _scale(appraisal: Appraisal) -> str:
-    """Return the score on the line from -1 to 1 beside what it is held against; labels alternate above and below."""
+def _card(name: str, value: str, note: str, main: bool = False) -> Html:
+    return element("div", name, element("b", value), element("span", note), class_="card main" if main else "card")
+
+
+def _at(value: float) -> str:
+    """Return where a value between -1 and 1 stands on a scale that fills the page's width."""
+    return f"{2 + 48 * (min(1.0, max(-1.0, value)) + 1):.2f}%"
+
+
+def _baselines(appraisal: Appraisal) -> Html:
+    """Return the score on the line from -1 to 1 beside what it is held against, and what that says."""
     marks = [
-        ("shuffled", appraisal.shuffled, "#b35806"),
-        ("no tree", appraisal.search_root, "#5b6570"),
-        ("HQS", appraisal.score, "#215294"),
-        ("ceiling", appraisal.ceiling, "#1d2126"),
-        ("perfect", appraisal.perfect, "#1d2126"),
+        ("shuffled", appraisal.shuffled, ORANGE),
+        ("no tree", appraisal.search_root, _SOFT),
+        ("HQS", appraisal.score, BLUE),
+        ("ceiling", appraisal.ceiling, INK),
+        ("perfect", appraisal.perfect, INK),
     ]
-    known = sorted((m for m in marks if not math.isnan(m[1])), key=lambda mark: mark[1])
-
-    def at(value: float) -> float:
-        return 20 + 960 * (min(1.0, max(-1.0, value)) + 1) / 2
-
-    parts = ['<line x1="20" y1="42" x2="980" y2="42" stroke="#a9b2bb" stroke-width="2"/>']
-    parts += [
-        f'<line x1="{at(t):.1f}" y1="38" x2="{at(t):.1f}" y2="46" stroke="#a9b2bb"/>' for t in np.linspace(-1, 1, 9)
-    ]
-    for k, (name, value, colour) in enumerate(known):
-        y, tick = (26, 34) if k % 2 == 0 else (66, 50)
-        x = at(value)
-        radius = 7 if name == "HQS" else 4.5
-        weight = ' font-weight="700"' if name == "HQS" else ""
-        parts.append(f'<line x1="{x:.1f}" y1="42" x2="{x:.1f}" y2="{tick}" stroke="{colour}"/>')
-        parts.append(f'<circle cx="{x:.1f}" cy="42" r="{radius}" fill="{colour}"/>')
-        parts.append(
-            f'<text x="{x:.1f}" y="{y}" text-anchor="middle" font-size="13" fill="{colour}"{weight}>'
-            f"{name} {_number(value)}</text>"
-        )
-    label = "The score on the scale from -1 to 1 beside its baselines"
-    return f'<svg class="scale" viewBox="0 0 1000 84" role="img" aria-label="{label}">{"".join(parts)}</svg>'
-
-
-def _reading(appraisal: Appraisal) -> str:
-    sentences = appraisal.sentences()
-    return f'<ul class="reading">{"".join(f"<li>{escape(s)}</li>" for s in sentences)}</ul>' if sentences else ""
+    known = sorted((mark for mark in marks if not math.isnan(mark[1])), key=lambda mark: mark[1])
+    texts = [f"{name} {_number(value)}" for name, value, _ in known]
+    spans = [_span(value, text) for (_, value, _), text in zip(known, texts, strict=True)]
+    drawn, key = [], []
+    # Above, below, and further off where the line is full there; narrow screens show the key instead.
+    for (name, value, colour), text, (anchor, *_), lane in zip(known, texts, spans, _lanes(spans), strict=True):
+        x, (y, tick) = _at(value), ((36, 44), (76, 60), (16, 24), (96, 80), (116, 100))[lane]
+        main = name == "HQS"
+        drawn += [
+            element("line", x1=x, y1=52, x2=x, y2=tick, stroke=colour),
+            element("circle", cx=x, cy=52, r=7 if main else 4.5, fill=colour),
+            element(
+                "text", text, x=x, y=y, fill=colour, text_anchor=anchor, font_size=13,
+                font_weight=700 if main else None,
+            ),
+        ]  # fmt: skip
+        key.append(element("li", element("span", "●", style=f"color:{colour}"), " ", text))
+    ticks = [element("line", x1=_at(t), y1=48, x2=_at(t), y2=56, stroke=_LINE) for t in np.linspace(-1, 1, 9).tolist()]
+    sentences = [element("li", sentence) for sentence in appraisal.sentences()]
+    return filled(
+        "baselines.html", ticks=joined(ticks), marks=joined(drawn), key=joined(key), sentences=joined(sentences)
+    )
 
 
-def _histogram(diagnosis: Diagnosis) -> str:
+def _span(value: float, text: str) -> tuple[str, float, float]:
+    """Return how a label is anchored at its value, and from where to where it reaches, in shares of a narrow screen."""
+    place, width = (value + 1) / 2, 0.0105 * len(text)
+    if place > 0.93:
+        return "end", place - width, place
+    return ("start", place, place + width) if place < 0.07 else ("middle", place - width / 2, place + width / 2)
+
+
+def _lanes(spans: Sequence[tuple[str, float, float]]) -> list[int]:
+    """Return the lane of each label so that none lies on another, given their spans by ascending place."""
+    ends = [-math.inf] * len(spans)
+    lanes = []
+    for _, left, right in spans:
+        lane = next(k for k, end in enumerate(ends) if end <= left)
+        ends[lane] = right
+        lanes.append(lane)
+    return lanes
+
+
+def _histogram(diagnosis: Diagnosis) -> Html:
     counts, edges = np.histogram(np.clip(diagnosis.result.values, -1, 1), bins=40, range=(-1, 1))
     top = max(int(counts.max()), 1)
     bars = []
     for count, left in zip(counts.tolist(), edges[:-1].tolist(), strict=True):
-        height = 90 * count / top
-        colour = "#b35806" if left < -0.025 else "#9aa3ab" if left < 0.025 else "#215294"
-        x = 20 + 960 * (left + 1) / 2
+        height = round(90 * count / top, 1)
+        colour = ORANGE if left < -0.025 else GREY if left < 0.025 else BLUE
+        told = element("title", f"{_number(left, 2)} to {_number(left + 0.05, 2)}: {counted(count, 'item')}")
         bars.append(
-            f'<rect x="{x:.1f}" y="{100 - height:.1f}" width="22" height="{height:.1f}" fill="{colour}">'
-            f"<title>{_number(left, 2)} to {_number(left + 0.05, 2)}: {count:,} items</title></rect>"
+            element("rect", told, x=_at(left), y=round(100 - height, 1), width="2.2%", height=height, fill=colour)
         )
-    axis = '<line x1="20" y1="100" x2="980" y2="100" stroke="#a9b2bb"/>' + "".join(
-        f'<text x="{20 + 960 * (t + 1) / 2:.0f}" y="118" text-anchor="middle" font-size="13" fill="#5b6570">'
-        f"{_number(t, 1)}</text>"
+    ticks = [
+        element("text", _number(t, 1), x=_at(t), y=118, text_anchor="middle", font_size=13, fill=_SOFT)
         for t in (-1, -0.5, 0, 0.5, 1)
-    )
-    label = f"Histogram of the worth of the search for each item; the fullest bar holds {top:,} items"
-    return (
-        "<h2>What the searches are worth</h2>"
-        f'<svg class="scale" style="height:126px" viewBox="0 0 1000 126" role="img" aria-label="{label}">'
-        f"{''.join(bars)}{axis}</svg>"
-        '<p class="soft">Items by the worth of the search for them: below 0 (orange) searching everything would '
-        "have been better.</p>"
-    )
+    ]
+    return filled("histogram.html", bars=joined(bars), ticks=joined(ticks), most=counted(top, "item"))
 
 
-def _icicle(left_out: int, diagnosis: Diagnosis) -> str:
-    notes = []
-    if left_out:
-        notes.append(f"{left_out:,} of the smallest clusters are not drawn.")
-    if diagnosis.hierarchy.n_items > MOST_ITEMS:
-        notes.append("Single items are not drawn.")
-    return (
-        "<h2>Where in the tree</h2>"
-        '<div class="controls"><div class="finder"><input id="search" type="search" placeholder="find a cluster or an '
-        'item" aria-label="find a cluster or an item" autocomplete="off"><ul id="hits" hidden></ul></div>'
-        '<label>colour by <select id="measure"></select></label>'
-        '<span class="soft">click to zoom, arrows to walk, Enter in, Esc out</span></div>'
-        '<div id="crumbs"></div><canvas id="icicle" tabindex="0" role="img" '
-        'aria-label="The hierarchy as an icicle; the tables below hold the same figures"></canvas>'
-        f'<div id="deeper" class="soft"></div><div id="legend"></div><p class="soft">{" ".join(notes)}</p>'
-    )
+@dataclass(frozen=True)
+class _Column:
+    """A column of a table: its head, the cell of a record, and whether it holds figures."""
+
+    head: str
+    cell: Callable[[Any], str]
+    figures: bool = False
 
 
 class _Tables:
     """The tables of the page; a node that the icicle shows is a button that zooms to it."""
 
-    def __init__(self, diagnosis: Diagnosis, names: Names, position: Positions, most: int) -> None:
+    def __init__(self, diagnosis: Diagnosis, names: Sequence[str], position: NDArray[np.int64], most: int) -> None:
         self.diagnosis, self.names, self.position, self.most = diagnosis, names, position, most
 
     def node(self, node: int) -> str:
-        name = escape(self.names.of(node))
         drawn = int(self.position[node])
-        return f'<button type="button" data-node="{drawn}">{name}</button>' if drawn >= 0 else name
+        name = self.names[node]
+        return element("button", name, type="button", data_node=drawn) if drawn >= 0 else name
 
-    def worst(self) -> str:
-        # Less than half of the last digit shown is not worth a row.
-        found = [r for r in worst_nodes(self.diagnosis, self.most) if r.misled_cost >= 0.00005]
-        rows = (
+    def worst(self) -> Html:
+        return _table(
+            # Less than half of the last digit shown is not worth a row.
+            [r for r in worst_nodes(self.diagnosis, self.most) if r.misled_cost >= 0.00005],
             [
-                self.node(r.node),
-                f"{r.items:,}",
-                _percent(r.arrive),
-                _percent(r.right),
-                _percent(r.stop),
-                _number(r.misled_cost, 4),
-                _number(r.stopped_cost, 4),
-            ]
-            for r in found
-        )
-        heads = ["node", "#items", "#arrive", "#right child is most alike", "#stop here", "#misled", "#stopped early"]
-        caption = (
+                _Column("node", lambda r: self.node(r.node)),
+                _Column("items", lambda r: f"{r.items:,}", figures=True),
+                _Column("arrive", lambda r: _percent(r.arrive), figures=True),
+                _Column("right child is most alike", lambda r: _percent(r.right), figures=True),
+                _Column("stop here", lambda r: _percent(r.stop), figures=True),
+                _Column("misled", lambda r: _number(r.misled_cost, 4), figures=True),
+                _Column("stopped early", lambda r: _number(r.stopped_cost, 4), figures=True),
+            ],
             "Nodes by what wrong turns there take off the score. “Arrive” is the share of the searchers for the items "
-            "below who get there; “misled” and “stopped early” are parts of what the score lacks to perfect."
+            "below who get there; “misled” and “stopped early” are parts of what the score lacks to perfect.",
+            "No searcher is misled anywhere.",
         )
-        return _table("Worst nodes", heads, rows, caption, "No searcher is misled anywhere.")
 
-    def confused(self) -> str:
-        rows = (
+    def confused(self) -> Html:
+        return _table(
+            confusions(self.diagnosis, self.most),
             [
-                self.node(r.parent),
-                self.node(r.child),
-                self.node(r.rival),
-                f"{r.items:,} ({_percent(r.share)})",
-                _number(r.searchers, 1),
-                _number(r.cost, 4),
-            ]
-            for r in confusions(self.diagnosis, self.most)
+                _Column("at", lambda r: self.node(r.parent)),
+                _Column("belongs to", lambda r: self.node(r.child)),
+                _Column("taken for", lambda r: self.node(r.rival)),
+                _Column("items more alike the other", lambda r: f"{r.items:,} ({_percent(r.share)})", figures=True),
+                _Column("searchers lost", lambda r: _number(r.searchers, 1), figures=True),
+                _Column("cost", lambda r: _number(r.cost, 4), figures=True),
+            ],
+            "Pairs of siblings of which one is taken for the other.",
+            "None.",
         )
-        heads = ["at", "belongs to", "taken for", "#items more alike the other", "#searchers lost", "#cost"]
-        return _table("Confusions", heads, rows, "Pairs of siblings of which one is taken for the other.", "None.")
 
-    def lost(self) -> str:
-        rows = (
-            [
-                escape(self.names.of(r.item)),
-                _number(r.value),
-                self.node(r.lost_at),
-                f"{r.level}",
-                self.node(r.lost_to),
-                self.node(r.ends_at),
-            ]
-            for r in lost_items(self.diagnosis, self.most)
-        )
+    def lost(self) -> Html:
         total = int(self.diagnosis.lost.sum())
-        heads = ["item", "#worth", "path lost at", "#level", "searcher goes to", "and ends at"]
-        caption = f"The {min(total, self.most):,} worst of {total:,} items that a searcher misses who follows likeness."
-        return _table("Lost items", heads, rows, caption, "No item is lost.")
+        return _table(
+            lost_items(self.diagnosis, self.most),
+            [
+                _Column("item", lambda r: self.names[r.item]),
+                _Column("worth", lambda r: _number(r.value), figures=True),
+                _Column("path lost at", lambda r: self.node(r.lost_at)),
+                _Column("level", lambda r: f"{r.level}", figures=True),
+                _Column("searcher goes to", lambda r: self.node(r.lost_to)),
+                _Column("and ends at", lambda r: self.node(r.ends_at)),
+            ],
+            f"The {min(total, self.most):,} worst of {counted(total, 'item')} that a searcher misses who follows "
+            "likeness.",
+            "No item is lost.",
+        )
 
-    def suggested(self, moves: Sequence[Move]) -> str:
-        if not moves:
-            return ""
-        rows = ([self.node(m.node), self.node(m.target), _number(m.gain, 5)] for m in moves[: self.most])
-        caption = "Each was verified by scoring the tree with this one move made."
-        return _table("Suggested moves", ["move", "to", "#gain in HQS"], rows, caption, "None.")
+    def suggested(self, moves: Sequence[Move]) -> Html:
+        return _table(
+            moves[: self.most],
+            [
+                _Column("move", lambda r: self.node(r.node)),
+                _Column("to", lambda r: self.node(r.target)),
+                _Column("gain in HQS", lambda r: _number(r.gain, 5), figures=True),
+            ],
+            "Each was verified by scoring the tree with this one move made.",
+            "None.",
+        )
 
 
-def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], caption: str, empty: str) -> str:
-    """Return a table with a caption; a head that starts with ``#`` is that of a column of figures."""
-    classes = [' class="n"' if head.startswith("#") else "" for head in heads]
-    body = "".join(
-        f"<tr>{''.join(f'<td{c}>{cell}</td>' for c, cell in zip(classes, row, strict=True))}</tr>" for row in rows
-    )
-    if not body:
-        return f'<h2>{title}</h2><p class="soft">{empty}</p>'
-    head = "".join(f'<th scope="col"{c}>{name.lstrip("#")}</th>' for c, name in zip(classes, heads, strict=True))
-    return (
-        f'<h2>{title}</h2><div class="wide"><table><caption>{escape(caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+def _table(records: Sequence[Any], columns: Sequence[_Column], caption: str, empty: str) -> Html:
+    """Return the records as a table with a caption, or what is said if there are none."""
+    if not records:
+        return element("p", empty, class_="soft")
+    kinds = ["n" if column.figures else None for column in columns]
+    heads = [element("th", column.head, scope="col", class_=kind) for column, kind in zip(columns, kinds, strict=True)]
+    rows = [
+        element(
+            "tr",
+            *(
+                element("td", column.cell(record), class_=kind, data_label=column.head)
+                for column, kind in zip(columns, kinds, strict=True)
+            ),
+        )
+        for record in records
+    ]
+    head = element("thead", element("tr", *heads))
+    table = element("table", element("caption", caption), head, element("tbody", *rows))
+    return element("div", table, class_="wide")
 
 
-def _settings(diagnosis: Diagnosis, appraisal: Appraisal | None) -> str:
+def _settings(diagnosis: Diagnosis, appraisal: Appraisal | None) -> Iterable[str]:
     settings: dict[str, Any] = dict(diagnosis.result.config)
     if appraisal is not None:
         settings |= {"shuffles": appraisal.n_shuffles, "random_state": appraisal.random_state}
-    versions = {name: version(name) for name in ("pomdp-hier", "numpy", "scipy")} | {
-        "python": platform.python_version()
-    }
-    lines = [f"{key}: {value}" for key, value in (settings | versions).items()]
-    return f"<details><summary>Settings and versions</summary><pre>{escape(chr(10).join(lines))}</pre></details>"
+    settings |= {name: version(name) for name in ("pomdp-hier", "numpy", "scipy")}
+    settings["python"] = platform.python_version()
+    return (f"{key}: {value}" for key, value in settings.items())

@@ -1,63 +1,32 @@
 """A diagnosis as the arrays that the page's icicle draws: clusters in breadth-first order, items in slice order."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier.appraisal.diagnosis import Diagnosis
-from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
+from pomdp_hier.hierarchy.wording import counted
+from pomdp_hier.visible import visible
 
-__all__ = ["Names", "icicle_payload"]
+__all__ = ["icicle_payload"]
 
 # Beyond these a page is slow to open and larger than it is useful; the page says what it leaves out.
 MOST_NODES = 100_000
 MOST_ITEMS = 200_000
 
 
-@dataclass(frozen=True)
-class Names:
-    """What the nodes of a hierarchy are called on a page: given names, else the hierarchy's labels, else numbers.
-
-    Args:
-        hierarchy: The tree.
-        given: ``[N]`` names of the items or ``[n_nodes]`` of all nodes; ``None`` for the hierarchy's own labels.
-
-    Raises:
-        ParameterError: There are neither N nor n_nodes names.
-
-    Example:
-        >>> names = Names(Hierarchy.from_children([[0, 1]], 2), ["boots", "socks"])
-        >>> names.of(0), names.of(2)
-        ('boots', 'node 2')
-    """
-
-    hierarchy: Hierarchy
-    given: Sequence[Any] | None = None
-
-    def __post_init__(self) -> None:
-        if self.given is not None and len(self.given) not in (self.hierarchy.n_items, self.hierarchy.n_nodes):
-            raise ParameterError(
-                f"names: {len(self.given)} for a hierarchy of {self.hierarchy.n_items} items and "
-                f"{self.hierarchy.n_nodes} nodes; give one an item or one a node"
-            )
-
-    def of(self, node: int) -> str:
-        """Return the node's name."""
-        if self.given is not None and node < len(self.given):
-            return str(self.given[node])
-        if self.hierarchy.labels is not None:
-            return str(self.hierarchy.labels[node])
-        return f"item {node}" if node < self.hierarchy.n_items else f"node {node}"
-
-
-def icicle_payload(diagnosis: Diagnosis, names: Names) -> tuple[dict[str, Any], NDArray[np.int64]]:
+def icicle_payload(diagnosis: Diagnosis, names: Sequence[str]) -> tuple[dict[str, Any], NDArray[np.int64]]:
     """Return the JSON-ready arrays of the icicle, and the position in them of each node ``[n_nodes]`` (-1: left out).
 
     Of a tree with more than 100,000 clusters only the largest are kept; the items' row is left out above 200,000 items.
+    What is left out is said under ``left_out``.
+
+    Args:
+        diagnosis: What `pomdp_hier.appraisal.diagnose` returned.
+        names: ``[n_nodes]``, what the nodes are called.
     """
     tree, result = diagnosis.hierarchy, diagnosis.result
     nodes = _kept(tree)
@@ -78,13 +47,13 @@ def icicle_payload(diagnosis: Diagnosis, names: Names) -> tuple[dict[str, Any], 
             "start": tree.starts[nodes].tolist(),
             "size": tree.sizes[nodes].tolist(),
             "level": tree.levels[nodes].tolist(),
-            "label": [names.of(node) for node in nodes.tolist()],
+            "label": [visible(names[node]) for node in nodes.tolist()],
             "value": _short(value),
             "arrive": _short(diagnosis.arriving[nodes] / tree.sizes[nodes]),
             "right": _short(right),
             "cost": _short(cost, digits=6),
         },
-        "items": {"label": [names.of(item) for item in order.tolist()], "value": _short(result.values[order])},
+        "items": {"label": [visible(names[item]) for item in order.tolist()], "value": _short(result.values[order])},
         "measures": [
             {
                 "key": "value",
@@ -93,7 +62,7 @@ def icicle_payload(diagnosis: Diagnosis, names: Names) -> tuple[dict[str, Any], 
                 "high": 1,
                 "percent": False,
                 "items": "value" if show_items else None,
-                "note": "the mean over the items below: -1 lost, 0 no better than no tree, 1 found at once",
+                "note": "the mean over the items below: −1 lost, 0 no better than no tree, 1 found at once",
             },
             {
                 "key": "arrive",
@@ -123,9 +92,15 @@ def icicle_payload(diagnosis: Diagnosis, names: Names) -> tuple[dict[str, Any], 
                 "note": "what wrong turns at this node take off the score",
             },
         ],
-        "left_out": int(tree.is_cluster.sum() - len(nodes)),
+        "left_out": _left_out(int(tree.is_cluster.sum()) - len(nodes), show_items),
     }
     return payload, position
+
+
+def _left_out(n_clusters: int, show_items: bool) -> list[str]:
+    """Return what is not drawn, in sentences."""
+    sentences = [f"Not drawn: {counted(n_clusters, 'cluster')}, the smallest."] if n_clusters else []
+    return sentences if show_items else [*sentences, "Single items are not drawn."]
 
 
 def _kept(tree: Hierarchy) -> NDArray[np.int64]:

@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 
 from pomdp_hier.appraisal.baselines import appraise
-from pomdp_hier.appraisal.diagnosis import diagnose
+from pomdp_hier.appraisal.diagnosis import LostItem, confusions, diagnose, lost_items, worst_nodes
+from pomdp_hier.appraisal.moves import Move
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
+from pomdp_hier.hierarchy.wording import NodeNames
 from pomdp_hier.hqs import PAPER_TABLE, load_amazon12
+from pomdp_hier.report import page as page_module
 from pomdp_hier.report import payload as payload_module
 from pomdp_hier.report.page import report_html, write_report
-from pomdp_hier.report.payload import Names, icicle_payload
+from pomdp_hier.report.payload import icicle_payload
+from pomdp_hier.visible import visible
 from tests.browser import complaints_of, needs_browser, opened, requests_of
 
 SHOP = load_amazon12()
@@ -30,10 +34,19 @@ def payload_of(page):
     return json.loads(text)
 
 
+def test_labels_of_the_scale_stand_apart():
+    crowd = [page_module._span(value, "shuffled −0.104") for value in (-1, -0.01, 0, 0.01, 0.02, 0.5, 0.99, 1)]
+    lanes = page_module._lanes(crowd)
+    for k, (lane, (_, left, right)) in enumerate(zip(lanes, crowd, strict=True)):
+        assert -0.1 <= left < right <= 1.1
+        assert all(other != lane or end <= left for other, (*_, end) in zip(lanes[:k], crowd[:k], strict=True))
+    assert lanes[:2] == [0, 0]
+
+
 class Balanced(HTMLParser):
     """Fails on a tag that is closed out of turn."""
 
-    VOID = frozenset({"meta", "input", "br", "link", "img", "rect", "line", "circle"})
+    VOID = frozenset({"meta", "input"})
 
     def __init__(self):
         super().__init__()
@@ -63,7 +76,7 @@ def test_page_says_the_score_and_its_baselines():
 
 def test_payload_is_the_tree_in_breadth_first_order():
     found = diagnosis_of("A")
-    data, position = icicle_payload(found, Names(found.hierarchy, SHOP.names))
+    data, position = icicle_payload(found, NodeNames(found.hierarchy, SHOP.names))
     tree = found.hierarchy
     levels, parents = data["tree"]["level"], data["tree"]["parent"]
     assert levels == sorted(levels)
@@ -81,24 +94,70 @@ def test_large_trees_keep_their_largest_clusters_and_say_so(monkeypatch):
     monkeypatch.setattr(payload_module, "MOST_NODES", 4)
     monkeypatch.setattr(payload_module, "MOST_ITEMS", 5)
     found = diagnosis_of("A")
-    data, position = icicle_payload(found, Names(found.hierarchy))
+    data, position = icicle_payload(found, NodeNames(found.hierarchy))
     assert len(data["tree"]["size"]) == 4
-    assert data["left_out"] == 6
+    assert data["left_out"] == ["Not drawn: 6 clusters, the smallest.", "Single items are not drawn."]
     assert data["items"]["label"] == []
     kept = np.flatnonzero(position >= 0)
     assert found.hierarchy.root in kept
     assert all(found.hierarchy.parent[node] in kept for node in kept if node != found.hierarchy.root)
-    assert "6 of the smallest clusters are not drawn" in report_html(found)
+    assert "Not drawn: 6 clusters, the smallest. Single items are not drawn." in report_html(found)
 
 
-def test_names_cannot_break_out_of_the_page():
-    nasty = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(2)>", '"><b>', "\u2028"]
-    names = nasty + [f"item {k}" for k in range(4, 12)]
-    page = report_html(diagnosis_of("D"), names=names, title="<i>D</i> & co")
+NASTY = [
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(2)>",
+    "\"><b onmouseover='alert(3)'>",
+    "&lt;i&gt; &amp; co",
+    "a\u2028b\rc\nd\x00e\x1b[31mf\x85g",
+    "\u202egnp.exe\u2066",
+    "{title} {0} %s $x$ \\",
+    "half a character: \ud83d",
+]
+
+
+class Cells(HTMLParser):
+    """The text of every cell, button and heading, and what tags and attributes there are."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.texts, self.tags, self.attributes = [""], set(), set()
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.texts.append("")
+
+    def handle_endtag(self, tag):
+        self.texts.append("")
+
+    def handle_data(self, data):
+        self.texts[-1] += data
+
+
+@pytest.mark.parametrize("drawn", [100, 1], ids=["buttons", "left out of the icicle"])
+def test_names_cannot_break_out_of_the_page(monkeypatch, drawn):
+    monkeypatch.setattr(payload_module, "MOST_NODES", drawn)
+    plain = SHOP.hierarchies["D"]
+    labels = [f"{NASTY[k % len(NASTY)]} {k}" for k in range(plain.n_nodes)]  # items and clusters
+    tree = Hierarchy.from_children(plain.to_children(), plain.n_items, labels=labels)
+    found = diagnose(SHOP.similarity, tree, **SETTINGS)
+    moves = [Move(node, source=12, target=13, items=1, predicted=0.1, gain=0.1) for node in range(12, tree.n_nodes)]
+    tame = Cells(report_html(diagnosis_of("D"), moves=moves, most=100))
+    page = report_html(found, moves=moves, most=100, title=NASTY[0])
+    page.encode()
+    cells = Cells(page)
+    assert (cells.tags, cells.attributes) == (tame.tags, tame.attributes)
     assert page.count("<script") == 2
-    assert "<img" not in page
-    assert "&lt;i&gt;D&lt;/i&gt; &amp; co" in page
-    assert sorted(payload_of(page)["items"]["label"]) == sorted(names)
+    assert visible(NASTY[0]) in cells.texts
+    named = {k for k, label in enumerate(labels) if visible(label) in cells.texts}
+    assert named >= set(range(12, tree.n_nodes))
+    rows = [*lost_items(found, 100), *worst_nodes(found, 100), *confusions(found, 100)]
+    assert named >= {row.item for row in rows if isinstance(row, LostItem)}
+    label = payload_of(page)["tree"]["label"]
+    assert set(label) <= {visible(label) for label in labels}
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", page)
 
 
 def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path):
@@ -112,7 +171,7 @@ def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path):
 
 
 def test_names_that_do_not_fit_are_refused():
-    with pytest.raises(ParameterError, match="5 for a hierarchy of 12 items and 22 nodes"):
+    with pytest.raises(ParameterError, match="5 names for a hierarchy of 12 items and 22 nodes"):
         report_html(diagnosis_of("A"), names=["a"] * 5)
 
 
@@ -131,7 +190,7 @@ def test_page_in_a_browser(tmp_path):
     found = diagnosis_of("A")
     names = ["<b>bold</b>", *SHOP.names[1:]]
     page = write_report(found, tmp_path / "a.html", names=names)
-    _, position = icicle_payload(found, Names(found.hierarchy, names))
+    _, position = icicle_payload(found, NodeNames(found.hierarchy, names))
     with opened(page) as browser:
         canvas, tip = browser.find_element(By.ID, "icicle"), browser.find_element(By.ID, "tip")
         crumbs = browser.find_element(By.ID, "crumbs")

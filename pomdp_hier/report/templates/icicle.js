@@ -52,8 +52,9 @@
 
   function format(value, m) {
     if (value === null || value === undefined || Number.isNaN(value)) return "–";
-    return m.percent ? (100 * value).toFixed(1) + " %" : value.toFixed(3);
+    return (m.percent ? (100 * value).toFixed(1) + " %" : value.toFixed(3)).replace("-", "−");
   }
+  function counted(n, noun) { return n + " " + noun + (n === 1 ? "" : "s"); }
 
   // --- geometry: the focus node fills the width; its ancestors are the breadcrumbs
   function scale() {
@@ -166,7 +167,7 @@
       for (const m of measures) if (m.items) lines.push(m.name + ": " + format(items[m.items][k], m));
       return lines;
     }
-    lines.push(path(i).map(k => k === null ? "…" : tree.label[k]).join(" › "), tree.size[i] + (tree.size[i] === 1 ? " item" : " items"));
+    lines.push(path(i).map(k => k === null ? "…" : tree.label[k]).join(" › "), counted(tree.size[i], "item"));
     for (const m of measures) lines.push(m.name + ": " + format(tree[m.key][i], m));
     return lines;
   }
@@ -200,7 +201,7 @@
       crumbs.append(button);
     });
     const hidden = rows.length - tree.level[focus] - rowsShown();
-    deeper.textContent = hidden > 0 ? hidden + " deeper levels are not drawn: click a node to zoom in" : "";
+    deeper.textContent = hidden > 0 ? "not drawn: " + counted(hidden, "deeper level") + "; click a node to zoom in" : "";
     paint();
   }
 
@@ -270,7 +271,7 @@
     };
     for (let i = 0; i < count && found < 20; i++) {
       if (String(tree.label[i]).toLowerCase().includes(words)) {
-        offer(tree.label[i], tree.size[i] + " items", i); found++;
+        offer(tree.label[i], counted(tree.size[i], "item"), i); found++;
       }
     }
     for (let k = 0; k < items.label.length && found < 40; k++) {

@@ -1,0 +1,19 @@
+"""Text from outside, kept on one line: no character of it can steer a terminal, a file format or the text around it."""
+
+import re
+
+__all__ = ["visible"]
+
+# Control characters, line and paragraph separators, controls of the writing direction (which reach beyond the name that
+# holds them), and halves of characters, which no encoding takes. Joiners stay: emoji and several scripts need them.
+_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    r"""Return the text with every character that is not to be seen, but acts, written as its escape sequence.
+
+    Example:
+        >>> visible("a\x1b[31mb\u2028c"), visible("Straße, 家, مرحبا")
+        ('a\\x1b[31mb\\u2028c', 'Straße, 家, مرحبا')
+    """
+    return _HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text)
