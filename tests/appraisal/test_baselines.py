@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import linkage
-from sklearn.datasets import load_digits
 
 from pomdp_hier.appraisal.baselines import adjusted_score, appraise, shuffled_scores
 from pomdp_hier.errors import ParameterError
@@ -17,7 +16,10 @@ from pomdp_hier.hqs.paper.presets import PAPER_TABLE
 from pomdp_hier.hqs.reward import paper_reward
 from pomdp_hier.hqs.score import evaluate
 from tests import scorer_oracle as oracle
+from tests.extras import optional
 from tests.planted import clean_case
+
+datasets = optional("sklearn.datasets")
 
 
 @settings(max_examples=40, deadline=None)
@@ -62,7 +64,7 @@ def test_the_average_adjusted_score_of_shuffled_trees_is_zero():
 
 
 def test_digits():
-    X = load_digits().data
+    X = datasets.load_digits().data
     tree = Hierarchy.from_linkage(linkage(X, "average"), singletons=False)
     found = appraise(X, tree, delta=0.005, n_shuffles=8)
     assert found.score == pytest.approx(0.24, abs=0.02)  # the linkage's ties may fall otherwise

@@ -5,16 +5,18 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from sklearn.cluster import HDBSCAN, AgglomerativeClustering
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from pomdp_hier.appraisal.model_selection import cut_tree, hqs_scorer, tree_of_model
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.score import hqs_score
 from tests.planted import clean_case
+
+pytest.importorskip("sklearn")
+from sklearn.cluster import HDBSCAN, AgglomerativeClustering  # skipped without it
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 
 @pytest.mark.parametrize("n_clusters", [1, 2, 5, 9, 44, 45])

@@ -131,6 +131,7 @@ def test_a_row_that_is_missing_does_not_pass_for_an_empty_category(files, capsys
 
 
 def test_text_and_vectors_from_the_command_line(files, capsys):
+    pytest.importorskip("sklearn")
     rows = ["id,title,more", "eel,salt water,fish", "cod,salt cold,fish", "bee,warm air,fly", "ant,warm earth,walk"]
     (files / "t.csv").write_text("\n".join(rows), encoding="utf-8")
     score, how, _ = scored(capsys, files / "t.csv", files / "named.nwk", "--text-column", "title")

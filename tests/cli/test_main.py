@@ -47,6 +47,7 @@ def test_wrong_usage_is_2(arguments, capsys):
 
 
 @pytest.mark.skipif(not ON_POSIX, reason="the example is for a POSIX shell")
+@pytest.mark.slow
 def test_the_examples_in_the_help_work_when_pasted(tmp_path):
     folder = tmp_path / "bin"
     folder.mkdir()

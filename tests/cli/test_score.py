@@ -94,6 +94,8 @@ def test_the_summary(shelf, capsys):
 
 @pytest.mark.parametrize("suffix", ["csv", "json", "parquet", "-"])
 def test_a_row_an_item(shelf, capsys, suffix):
+    if suffix == "parquet":
+        pytest.importorskip("pyarrow")
     target = "-" if suffix == "-" else str(shelf / f"items.{suffix}")
     assert main(["score", str(shelf / "x.npy"), str(shelf / "named.json"), "--out", target]) == 0
     out = capsys.readouterr().out

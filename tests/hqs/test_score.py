@@ -19,7 +19,6 @@ from pomdp_hier.hqs.paper.presets import PAPER_TABLE, PAPER_TEXT
 from pomdp_hier.hqs.reward import paper_reward
 from pomdp_hier.hqs.score import evaluate, hqs_samples, hqs_score, oracle_value
 from pomdp_hier.scorer import dispatch as engine
-from pomdp_hier.scorer import on_numba as engine_numba
 from pomdp_hier.scorer.rules import LookAhead, OneStep, StoppingRule
 
 SHOP = load_amazon12()
@@ -110,7 +109,8 @@ def test_engines_agree_on_many_blocks(similarity, policy):
 
 @pytest.mark.parametrize("policy", ["one-step", "optimal", "clairvoyant"])
 def test_the_same_bits_for_any_number_of_threads(policy, monkeypatch):
-    monkeypatch.setattr(engine_numba, "PIECE_ITEMS", 100)
+    pytest.importorskip("numba")
+    monkeypatch.setattr("pomdp_hier.scorer.on_numba.PIECE_ITEMS", 100)
     tree, X = dendrogram(1500)
     results = [evaluate(X, tree, delta=0.2, engine="numba", threads=n, policy=policy) for n in (1, 2, 5)]
     for other in results[1:]:
@@ -246,6 +246,7 @@ def test_settings_that_are_refused(settings, said):
 
 
 def test_numba_is_chosen_by_itself_and_missed_politely(monkeypatch):
+    pytest.importorskip("numba")
     tree, X = dendrogram(20)
     assert evaluate(X, tree).config["engine"] == "numba"
     monkeypatch.setattr(engine.importlib.util, "find_spec", lambda name: None)

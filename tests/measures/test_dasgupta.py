@@ -5,12 +5,14 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from scipy.cluster.hierarchy import linkage
-from sklearn.datasets import load_digits
 
 from pomdp_hier.errors import DataWarning, FeatureError, HierarchyError, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures import dasgupta_cost, moseley_wang_revenue
+from tests.extras import optional
 from tests.measure_oracle import cosines, pairs, trees_with_features
+
+datasets = optional("sklearn.datasets")
 
 
 @settings(max_examples=100, deadline=None)
@@ -29,7 +31,7 @@ def test_the_sum_over_all_pairs(case):
 
 
 def test_digits_and_its_shuffle():
-    X = load_digits().data.astype(np.float32)
+    X = datasets.load_digits().data.astype(np.float32)
     tree = Hierarchy.from_linkage(linkage(X, "average"))
     shuffled = tree.permuted(np.random.default_rng(0).permutation(len(X)))
     assert dasgupta_cost(X, tree) == pytest.approx(0.6422, abs=2e-3)  # ties in the linkage may fall otherwise

@@ -3,29 +3,31 @@
 from types import SimpleNamespace
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy.cluster.hierarchy import linkage
-from sklearn.cluster import AgglomerativeClustering
 
 from pomdp_hier.errors import HierarchyError, HierarchyWarning, ReaderError
 from pomdp_hier.hierarchy import Hierarchy
+from tests.extras import optional
+
+pd = optional("pandas")
+cluster = optional("sklearn.cluster")
 
 X = np.random.default_rng(5).normal(size=(40, 2)) + np.repeat([[0, 0], [9, 9]], 20, axis=0)
 
 
 def test_sklearn_gives_scipys_tree() -> None:
-    model = AgglomerativeClustering(n_clusters=None, distance_threshold=0.0, linkage="average").fit(X)
+    model = cluster.AgglomerativeClustering(n_clusters=None, distance_threshold=0.0, linkage="average").fit(X)
     tree = Hierarchy.from_sklearn(model)
     assert tree == Hierarchy.from_linkage(linkage(X, "average"))
     assert tree.singletons
     with pytest.raises(ReaderError, match="AgglomerativeClustering has no children_"):
-        Hierarchy.from_sklearn(AgglomerativeClustering())
+        Hierarchy.from_sklearn(cluster.AgglomerativeClustering())
 
 
 def test_a_partial_sklearn_tree_needs_a_root() -> None:
     near = np.abs(np.subtract.outer(np.arange(40), np.arange(40))) <= 1
-    model = AgglomerativeClustering(n_clusters=7, compute_full_tree=False, connectivity=near).fit(X)
+    model = cluster.AgglomerativeClustering(n_clusters=7, compute_full_tree=False, connectivity=near).fit(X)
     with pytest.raises(HierarchyError, match=r"7 roots, expected one: .* \(7 in all\).*add_root=True"):
         Hierarchy.from_sklearn(model)
     tree = Hierarchy.from_sklearn(model, add_root=True)
@@ -79,14 +81,12 @@ def test_hdbscan_itself() -> None:
         assert any(np.isin(rows, tree.items(node)).all() for node in tree.children(tree.root).tolist())
 
 
-TOPICS = pd.DataFrame(
-    {
-        "Parent_ID": ["4", "3"],
-        "Parent_Name": ["all", "pets"],
-        "Child_Left_ID": ["3", "0"],
-        "Child_Right_ID": ["2", "1"],
-    }
-)
+TOPICS = {
+    "Parent_ID": ["4", "3"],
+    "Parent_Name": ["all", "pets"],
+    "Child_Left_ID": ["3", "0"],
+    "Child_Right_ID": ["2", "1"],
+}
 
 
 def test_bertopic_topics_and_documents() -> None:

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 import pytest
 
 from pomdp_hier.errors import HierarchyError, HierarchyWarning, ReaderError
 from pomdp_hier.hierarchy import Hierarchy
+from tests.extras import optional
+
+pd = optional("pandas")
 
 FRUIT = [("all", "citrus"), ("citrus", "lime"), ("citrus", "lemon"), ("all", "fig")]
 

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 
 from pomdp_hier.errors import HierarchyError, HierarchyWarning, ParameterError, ReaderError
 from pomdp_hier.hierarchy import Hierarchy
+from tests.extras import optional
+
+pd = optional("pandas")
+pl = optional("polars")
 
 TREE = Hierarchy.from_edges([("r", "a"), ("a", "x"), ("a", "y"), ("r", "z")], items=["x", "y", "z"])
 COLUMNS = {"id": ["x", "y", "z", "a", "r"], "parent": ["a", "a", "r", "r", None]}
@@ -25,12 +27,12 @@ COLUMNS = {"id": ["x", "y", "z", "a", "r"], "parent": ["a", "a", "r", "r", None]
         list(zip(*COLUMNS.values(), strict=True)),
         [{"id": "x", "parent": "a"}, {"id": "y", "parent": "a"}, {"id": "z", "parent": "r"},
          {"id": "a", "parent": "r"}, {"id": "r"}],
-        pd.DataFrame(COLUMNS),
-        pl.DataFrame(COLUMNS),
+        lambda: pd.DataFrame(COLUMNS),
+        lambda: pl.DataFrame(COLUMNS),
     ],
 )  # fmt: skip
 def test_the_same_table_in_every_form(source: object) -> None:
-    tree = Hierarchy.from_parents(source)
+    tree = Hierarchy.from_parents(source() if callable(source) else source)
     assert tree == TREE
     assert tree.labels == ("x", "y", "z", "a", "r")
 

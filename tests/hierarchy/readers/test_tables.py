@@ -2,12 +2,14 @@
 
 import sys
 
-import pandas as pd
 import pytest
 
 from pomdp_hier.errors import MissingExtraError, ReaderError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hierarchy.readers.tables import read_csv
+from tests.extras import optional
+
+pd = optional("pandas")
 
 
 def test_a_frame_without_narwhals_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
