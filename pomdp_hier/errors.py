@@ -1,7 +1,12 @@
 """The exceptions and warnings of pomdp_hier: one family each, so that one ``except`` catches what a user can mend.
 
-Every message names the offending value, where it stands, what was expected, and what to do.
+Every message names the offending value, where it stands, what was expected, and what to do. Where what to do is to give
+an argument, the error carries it as a `Setting`, which Python words as ``add_root=True`` and the command line, by
+`PomdpHierError.worded`, as ``--add-root``.
 """
+
+from collections.abc import Callable
+from dataclasses import dataclass
 
 __all__ = [
     "CheckpointError",
@@ -18,11 +23,53 @@ __all__ = [
     "PomdpHierError",
     "PomdpHierWarning",
     "ReaderError",
+    "Setting",
 ]
 
 
+@dataclass(frozen=True)
+class Setting:
+    """An argument that would mend what is wrong, with the values it may take, as a part of an error's message.
+
+    Example:
+        >>> str(Setting("tie", "descend", "search")), str(Setting("add_root", True)), str(Setting("path"))
+        ('tie="descend" or "search"', 'add_root=True', 'path=')
+    """
+
+    argument: str
+    values: tuple[object, ...]
+
+    def __init__(self, argument: str, *values: object) -> None:
+        object.__setattr__(self, "argument", argument)
+        object.__setattr__(self, "values", values)
+
+    def __str__(self) -> str:
+        values = (f'"{value}"' if isinstance(value, str) else str(value) for value in self.values)
+        return f"{self.argument}=" + " or ".join(values)
+
+
 class PomdpHierError(Exception):
-    """The base of every error that pomdp_hier raises on purpose."""
+    """The base of every error that pomdp_hier raises on purpose.
+
+    Args:
+        parts: The message: text, and among it the settings that would mend what is wrong.
+
+    Example:
+        >>> error = PomdpHierError("2 roots; join them (", Setting("add_root", True), ")")
+        >>> str(error), error.worded(lambda setting: f"--{setting.argument}")
+        ('2 roots; join them (add_root=True)', '2 roots; join them (--add_root)')
+    """
+
+    def __init__(self, *parts: "str | Setting") -> None:
+        super().__init__(*parts)
+        self.parts = parts
+
+    def __str__(self) -> str:
+        return self.worded(str)
+
+    def worded(self, words: "Callable[[Setting], str]") -> str:
+        """Return the message with each setting in these words."""
+        return "".join(words(part) if isinstance(part, Setting) else str(part) for part in self.parts)
 
 
 class ParameterError(PomdpHierError, ValueError):

@@ -2,14 +2,26 @@
 
 import io
 import os
+import shlex
 import sys
 import warnings
 from typing import TextIO
 
-from pomdp_hier.errors import PomdpHierError, PomdpHierWarning
+from pomdp_hier.errors import PomdpHierError, PomdpHierWarning, Setting
 from pomdp_hier.visible import visible
 
-__all__ = ["fail", "finish", "on_terminal", "prepare", "printable", "say", "show_warning", "silence", "uses_unicode"]
+__all__ = [
+    "as_option",
+    "fail",
+    "finish",
+    "on_terminal",
+    "prepare",
+    "printable",
+    "say",
+    "show_warning",
+    "silence",
+    "uses_unicode",
+]
 
 _show_other_warning = warnings.showwarning
 
@@ -29,8 +41,33 @@ def say(text: str) -> None:
 
 def fail(error: PomdpHierError | str, code: int) -> int:
     """Return the exit code, after one line that says what is wrong and what to do."""
-    say(f"pomdp-hier: {error}" if code == 130 else f"error: {error}")
+    text = error.worded(as_option) if isinstance(error, PomdpHierError) else error
+    say(f"pomdp-hier: {text}" if code == 130 else f"error: {text}")
     return code
+
+
+_OPTIONS = {
+    "replace": "force",
+    "id": "item-column",
+    "item": "item-column",
+    "child": "item-column",
+    "parent": "parent-column",
+    "path": "path-column",
+    "text": "text-column",
+    "embedding": "embedding-column",
+}
+
+
+def as_option(setting: Setting) -> str:
+    """Return an argument of a function, which would mend what is wrong, as the option of the command line.
+
+    Example:
+        >>> as_option(Setting("on_multiple_parents", "first", "duplicate")), as_option(Setting("replace", True))
+        ('--on-multiple-parents first or duplicate', '--force')
+    """
+    option = f"--{_OPTIONS.get(setting.argument, setting.argument).replace('_', '-')}"
+    values = " or ".join(shlex.quote(str(value)) for value in setting.values if value is not True)
+    return f"{option} {values}".rstrip()
 
 
 def show_warning(

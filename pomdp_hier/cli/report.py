@@ -7,6 +7,7 @@ from typing import Any
 
 from pomdp_hier.cli import console, inputs, tables, trees
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.files.writing import write_file
 
 NAME = "report"
 SUMMARY = "write one HTML file: score, baselines, the tree by search success, where searchers get lost"
@@ -77,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
             title=options.title or _title(options),
             most=options.rows,
         )
-        tables.write_whole(options.out, page.encode("utf-8", "replace"), options.force)
+        write_file(options.out, page, replace=options.force)
     if not options.quiet:
         calibrated = "" if appraisal.calibration is None else " (calibrated)"
         print(f"HQS {appraisal.score:.6f}, delta {settings['delta']:g}{calibrated}, rows joined by {found.joined}")

@@ -9,12 +9,24 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pomdp_hier.errors import MissingExtraError, ParameterError, PomdpHierError
+from pomdp_hier.errors import MissingExtraError, ParameterError, PomdpHierError, Setting
+from pomdp_hier.files.writing import write_file
 
-__all__ = ["check_target", "csv_text", "write_table", "write_whole"]
+__all__ = ["check_target", "csv_text", "write_table"]
 
 _SUFFIXES = (".csv", ".parquet", ".json")
-_FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA_STARTS = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+    "＝",
+    "＋",
+    "－",
+    "＠",
+)  # full-width signs, too: Excel takes them for the others
 
 
 def check_target(path: str, force: bool, inputs: Sequence[str | None] = (), endings: Sequence[str] = _SUFFIXES) -> None:
@@ -38,8 +50,8 @@ def check_target(path: str, force: bool, inputs: Sequence[str | None] = (), endi
     for source in inputs:
         if source is not None and source != "-" and target.exists() and os.path.samefile(source, target):
             raise ParameterError(f"--out {path}: would replace an input; choose another path")
-    if target.exists() and not force:
-        raise PomdpHierError(f"{path}: exists already; choose another path, or replace it with --force")
+    if os.path.lexists(target) and not force:
+        raise PomdpHierError(f"{path}: exists already; choose another path, or replace it: ", Setting("replace", True))
 
 
 def write_table(path: str, columns: Mapping[str, Sequence[Any]], force: bool) -> None:
@@ -52,27 +64,8 @@ def write_table(path: str, columns: Mapping[str, Sequence[Any]], force: bool) ->
     if path == "-":
         sys.stdout.write(csv_text(columns))
         return
-    write = {".csv": _csv_bytes, ".json": _json_bytes, ".parquet": _parquet_bytes}[Path(path).suffix.lower()]
-    write_whole(path, write(columns), force)
-
-
-def write_whole(path: str, content: bytes, force: bool) -> None:
-    """Write a file, whole or not at all.
-
-    Raises:
-        PomdpHierError: The file exists and ``force`` is not given, or it cannot be written.
-    """
-    target = Path(path)
-    draft = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        draft.write_bytes(content)
-        if not force and target.exists():
-            raise PomdpHierError(f"{path}: exists by now; choose another path, or replace it with --force")
-        draft.replace(target)
-    except OSError as error:
-        raise PomdpHierError(f"{path}: cannot be written ({error.strerror}); choose another path") from error
-    finally:
-        draft.unlink(missing_ok=True)
+    to_bytes = {".csv": _csv_bytes, ".json": _json_bytes, ".parquet": _parquet_bytes}[Path(path).suffix.lower()]
+    write_file(path, to_bytes(columns), replace=force)
 
 
 def csv_text(columns: Mapping[str, Sequence[Any]]) -> str:
@@ -93,7 +86,7 @@ def csv_text(columns: Mapping[str, Sequence[Any]]) -> str:
 def _harmless(cell: Any) -> Any:
     if not isinstance(cell, str):
         return cell
-    defused = f"'{cell}" if cell.lstrip(" ").startswith(_FORMULA_STARTS) else cell
+    defused = f"'{cell}" if cell.lstrip(" \u3000").startswith(_FORMULA_STARTS) else cell
     return defused.replace("\r", " ")  # which the csv module leaves bare, so that readers would break the line there
 
 

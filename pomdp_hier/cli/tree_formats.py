@@ -1,14 +1,14 @@
 """Which format a tree file has, by its ending and then by its content, and how each is read."""
 
 import argparse
-import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier.errors import ReaderError
+from pomdp_hier.files.csv_text import open_csv
+from pomdp_hier.files.kinds import file_ending, kind_of, unpacked
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
@@ -50,8 +50,10 @@ def read_content(content: bytes, options: argparse.Namespace, n_rows: int | None
     Raises:
         HierarchyError: It is no tree.
     """
-    if not content.strip():
-        raise ReaderError("the file is empty; give a tree")
+    content = unpacked(content, "the file", ReaderError)
+    kind = kind_of(content)
+    if kind.name not in ("text", "npy", "npz", "parquet"):
+        raise ReaderError(f"the file is {kind.what}; {kind.remedy}")
     form = options.tree_format
     if form == "auto":
         form = _guessed(content, options)
@@ -65,7 +67,7 @@ def read_content(content: bytes, options: argparse.Namespace, n_rows: int | None
 
 def _guessed(content: bytes, options: argparse.Namespace) -> str:
     """Return the format; a wrong guess ends in an error of the format guessed, never in another tree without a word."""
-    ending = Path(options.tree).suffix.lower()
+    ending = file_ending(options.tree)
     if content.startswith(_ARRAYS):
         return "linkage"
     if ending in _NEWICK_ENDINGS:
@@ -73,8 +75,6 @@ def _guessed(content: bytes, options: argparse.Namespace) -> str:
     if ending == ".json":
         return "json"
     text = content.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text[:6].upper() == b"#NEXUS":
-        raise ReaderError("this is a Nexus file, of which the tree alone is read; export it as Newick (.nwk)")
     if content.startswith(_PARQUET) or ending in _TABLE_ENDINGS:
         return _table_form(content, options) or "paths"
     if text.startswith(b"(") or (text.startswith(b"[") and text.rstrip().endswith(b";")):
@@ -108,12 +108,13 @@ def _rows(content: bytes, options: argparse.Namespace) -> Iterator[Sequence[str]
             *([("" if cell is None else str(cell)) for cell in cells] for cells in columns.values()), strict=True
         )
         return
-    text = content.decode("utf-8-sig", "replace")
-    lines = (line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#"))
-    first = next(lines, "")
-    delimiter = max(",;\t", key=first.count)
-    yield next(csv.reader([first], delimiter=delimiter), [])
-    yield from csv.reader(lines, delimiter=delimiter)
+    text = "\n".join(line for line in content.decode("utf-8-sig", "replace").splitlines() if line[:1] != "#")
+    try:
+        table = open_csv(text, ReaderError)
+        yield table.columns
+        yield from (row for _, row in table.rows)
+    except ReaderError:
+        return
 
 
 # ---- reading each
@@ -196,7 +197,7 @@ def _from_paths(content: bytes, options: argparse.Namespace, n_rows: int | None)
     from pomdp_hier.hierarchy.tree import Hierarchy
 
     is_table = (
-        Path(options.tree).suffix.lower() in _TABLE_ENDINGS
+        file_ending(options.tree) in _TABLE_ENDINGS
         or content.startswith(_PARQUET)
         or any((options.item_column, options.path_column, options.levels))
     )
@@ -233,7 +234,7 @@ def _table_source(content: bytes, options: argparse.Namespace) -> Any:
 
 def _parquet_columns(content: bytes, options: argparse.Namespace) -> dict[str, list[Any]]:
     from pomdp_hier.features._parquet import open_table
-    from pomdp_hier.features.memory import memory_available
+    from pomdp_hier.files.memory import memory_available
 
     columns: dict[str, list[Any]] = open_table(
         io.BytesIO(content), _name(options), None, memory_available()

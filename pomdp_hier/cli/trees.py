@@ -1,7 +1,6 @@
 """Hierarchies on the command line: built-in ones by name, files by their format."""
 
 import argparse
-import csv
 import re
 import sys
 from collections.abc import Hashable, Iterator
@@ -11,6 +10,8 @@ from typing import TYPE_CHECKING
 
 from pomdp_hier.cli import tree_formats
 from pomdp_hier.errors import HierarchyError, ReaderError
+from pomdp_hier.files.csv_text import open_csv
+from pomdp_hier.files.kinds import text_of
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
@@ -128,19 +129,14 @@ def read_names(path: str | None) -> dict[str, str]:
     """
     if path is None:
         return {}
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as text:
-            rows = csv.DictReader(text)
-            if not {"id", "name"} <= set(rows.fieldnames or ()):
-                raise ReaderError(f"{path}: no columns id and name in its first line; give a table that has both")
-            return {row["id"]: row["name"] or "" for row in rows}
-    except OSError as error:
-        raise ReaderError(f"{path}: cannot be read ({error.strerror}); give a table of names") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise ReaderError(f"{path}: not a CSV table in UTF-8 ({error})") from error
+    table = open_csv(text_of(_read_bytes(path, "a table of names"), path, ReaderError), ReaderError, name=path)
+    if not {"id", "name"} <= set(table.columns):
+        raise ReaderError(f"{path}: no columns id and name in its first line; give a table that has both")
+    id_at, name_at = table.columns.index("id"), table.columns.index("name")
+    return {row[id_at]: row[name_at] for _, row in table.rows}
 
 
-def _read_bytes(path: str) -> bytes:
+def _read_bytes(path: str, what: str = "the path of a tree file") -> bytes:
     if path == "-":
         if sys.stdin is None:
             raise ReaderError("standard input is closed; give a path instead of -")
@@ -148,7 +144,7 @@ def _read_bytes(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
-        raise ReaderError(f"{path}: cannot be read ({error.strerror}); give the path of a tree file") from error
+        raise ReaderError(f"{path}: cannot be read ({error.strerror}); give {what}") from error
 
 
 @contextmanager
@@ -157,8 +153,8 @@ def _named(path: str) -> Iterator[None]:
     try:
         yield
     except HierarchyError as error:
-        message = _REMEDY.sub(_as_option, str(error))
-        raise type(error)(f"{'standard input' if path == '-' else path}: {message}") from error
+        parts = [_REMEDY.sub(_as_option, part) if isinstance(part, str) else part for part in error.parts]
+        raise type(error)(f"{'standard input' if path == '-' else path}: ", *parts) from error
 
 
 def _as_option(remedy: "re.Match[str]") -> str:

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy.sparse import coo_array, csc_array, csr_array
 
-from pomdp_hier.errors import FeatureError
-from pomdp_hier.features.memory import require_memory
+from pomdp_hier.errors import FeatureError, Setting
+from pomdp_hier.files.memory import require_memory
 
 __all__ = ["read_npy", "read_npz"]
 
@@ -74,9 +74,8 @@ def _chosen(names: list[str], name: str, key: str | None) -> str:
     if key in names:
         return key
     listed = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-    raise FeatureError(
-        f"{name}: no array {key!r} in the archive, which holds {listed or 'nothing'}; name the one to use (key=, --key)"
-    )
+    message = f"{name}: no array {key!r} in the archive, which holds {listed or 'nothing'}; name the one to use: "
+    raise FeatureError(message, Setting("key"))
 
 
 def _read_array(stream: IO[bytes], length: int, what: str, limit: int) -> Any:

@@ -6,9 +6,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier.errors import FeatureError, MissingExtraError
+from pomdp_hier.errors import FeatureError, MissingExtraError, Setting
 from pomdp_hier.features import _delimited
-from pomdp_hier.features.memory import require_memory
+from pomdp_hier.files.memory import require_memory
 
 __all__ = ["from_table", "open_table", "read"]
 
@@ -75,7 +75,12 @@ def _common_type(table: Any, name: str) -> np.dtype[Any]:
         if not (kinds.is_integer(field.type) or kinds.is_floating(field.type) or kinds.is_boolean(field.type)):
             raise FeatureError(
                 f"{name}: column {field.name!r} is {field.type}, not a number; leave it out, or name it as the column "
-                f"of ids (id_column=, --id-column {field.name!r}) or of text or vectors (text=, embedding=)"
+                "of ids, ",
+                Setting("id_column", field.name),
+                ", of text, ",
+                Setting("text"),
+                ", or of vectors, ",
+                Setting("embedding"),
             )
         if column.null_count:
             row = column.is_null().to_pylist().index(True)

@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.members import Floats, Ints, child_counts, children_of, contains, pieces
-from pomdp_hier.features.memory import room_for
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.features.sums import RUN, cluster_sums
 from pomdp_hier.features.validation import Features, row_pieces, warn_degenerate_rows
+from pomdp_hier.files.memory import room_for
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 __all__ = ["DenseAffinity", "DenseBatch", "DenseKind", "finish", "multiply", "multiply_each"]

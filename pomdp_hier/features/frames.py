@@ -1,17 +1,17 @@
 """Features out of tables with columns of several kinds: data frames, Parquet, CSV with text."""
 
-import io
 from collections.abc import Hashable, Mapping, Sequence
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier.errors import FeatureError, MissingExtraError, ParameterError, ReaderError
+from pomdp_hier.errors import FeatureError, MissingExtraError, ParameterError
 from pomdp_hier.features import _delimited, _parquet
-from pomdp_hier.features.memory import memory_available, require_memory
 from pomdp_hier.features.table import FeatureTable
 from pomdp_hier.features.text import text_features
+from pomdp_hier.files.csv_text import open_csv
+from pomdp_hier.files.memory import memory_available, require_memory
 
 __all__ = ["from_arrow", "read_frame", "read_text_columns"]
 
@@ -107,20 +107,13 @@ def read_text_columns(
     Raises:
         FeatureError: The text is no table in UTF-8, or has no such column.
     """
-    from pomdp_hier.hierarchy.readers.tables import read_csv
-
-    try:
-        with io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as characters:
-            table = read_csv(characters.read())
-    except (UnicodeDecodeError, ReaderError) as error:
-        raise FeatureError(f"{name}: no table of text in UTF-8 ({error}); give a CSV file with a header") from error
+    table = open_csv(stream, FeatureError, name=name)
     position = _delimited.id_position(table.columns, name, id_column)
     wanted = _names(text)
-    for column in wanted:
-        _require_column(table.columns, name, column)
-    places = [table.columns.index(column) for column in wanted]
-    texts = [" ".join(row[place] for place in places) for row in table.rows]
-    ids = None if position is None else tuple(row[position] for row in table.rows)
+    places = [_delimited.column_position(table.columns, name, column) for column in wanted]
+    rows = [row for _, row in table.rows]
+    texts = [" ".join(row[place] for place in places) for row in rows]
+    ids = None if position is None else tuple(row[position] for row in rows)
     return text_features(texts, ids=ids, name=name, **(tfidf or {}))
 
 
@@ -153,15 +146,8 @@ def _names(text: str | Sequence[str] | None) -> list[str]:
     return [text] if isinstance(text, str) else list(text or ())
 
 
-def _require_column(columns: Sequence[str], name: str, column: str) -> None:
-    if column not in columns:
-        shown = ", ".join(columns[:10]) + (" and more" if len(columns) > 10 else "")
-        raise FeatureError(f"{name}: no column {column!r}; the columns are {shown}")
-
-
 def _column(table: Any, name: str, column: str) -> Any:
-    _require_column(table.column_names, name, column)
-    return table.column(column)
+    return table.column(_delimited.column_position(table.column_names, name, column))
 
 
 def _joined(columns: Sequence[Sequence[Any]], name: str, names: Sequence[str]) -> list[str]:

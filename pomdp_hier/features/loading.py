@@ -6,7 +6,7 @@ to hold is held against the memory there is before any of it is unpacked.
 
 import io
 import sys
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,8 +15,9 @@ from scipy.sparse import issparse
 
 from pomdp_hier.errors import FeatureError, ParameterError
 from pomdp_hier.features import _archives, _delimited, _parquet
-from pomdp_hier.features.memory import memory_available, require_memory
 from pomdp_hier.features.table import FeatureTable
+from pomdp_hier.files.kinds import file_ending, kind_of, unpacked
+from pomdp_hier.files.memory import memory_available, require_memory
 
 __all__ = ["load_features"]
 
@@ -33,9 +34,9 @@ def load_features(
 ) -> FeatureTable:
     """Return features in a file: ``.npz`` (sparse or dense), ``.npy``, delimited text, or Parquet (extra ``frames``).
 
-    A sparse ``.npz`` is one that ``scipy.sparse.save_npz`` wrote; it comes out as CSR. In a dense one the
-    array is ``key``, or ``X``, or the only one. Delimited text (comma, tab or semicolon) has a header;
-    every column is a number but the id column: ``id_column``, or else the first if it is called ``id``,
+    Each of them may be packed with gzip. A sparse ``.npz`` is one that ``scipy.sparse.save_npz`` wrote; it comes out as
+    CSR. In a dense one the array is ``key``, or ``X``, or the only one. Delimited text (comma, tab or semicolon) has a
+    header; every column is a number but the id column: ``id_column``, or else the first if it is called ``id``,
     ``item`` or ``item_id``. The same holds for the columns of a Parquet file.
 
     Instead of numbers, a table may hold text or, in Parquet, vectors: see ``text`` and ``embedding``. A data frame in
@@ -76,10 +77,18 @@ def load_features(
         name = str(getattr(path, "name", "the open file"))
     limit = memory_available() if memory is None else memory
     try:
-        with _opened(path) as stream:
+        with _opened(path) as opened:
+            stream, kind = _recognised(opened, name, limit)
             if text is not None or embedding is not None:
-                return _read_mixed(stream, name, id_column, text, embedding, tfidf, limit)
-            matrix, ids, columns = _read(stream, name, key, id_column, limit)
+                return _read_mixed(stream, kind, name, id_column, text, embedding, tfidf, limit)
+            if kind == "npz":
+                matrix, ids, columns = _archives.read_npz(stream, name, key, limit), None, None
+            elif kind == "npy":
+                matrix, ids, columns = _archives.read_npy(stream, name, limit), None, None
+            elif kind == "parquet":
+                matrix, ids, columns = _parquet.read(stream, name, id_column, limit)
+            else:
+                matrix, ids, columns = _delimited.read(stream, name, id_column)
     except OSError as error:
         reason = error.strerror or str(error)
         raise FeatureError(f"{name}: cannot be read ({reason}); give the path of a feature file") from error
@@ -97,30 +106,38 @@ def _opened(path: str | Path | IO[bytes]) -> IO[bytes]:
     return open(path, "rb")
 
 
-def _read(
-    stream: IO[bytes], name: str, key: str | None, id_column: str | None, limit: int
-) -> tuple[Any, tuple[Hashable, ...] | None, tuple[str, ...] | None]:
-    start = stream.read(8)
-    stream.seek(0)
-    if not start:
-        raise FeatureError(f"{name}: the file is empty; give a file with one row of features an item")
-    if start.startswith(b"PK"):
-        return _archives.read_npz(stream, name, key, limit), None, None
-    if start.startswith(b"\x93NUMPY"):
-        return _archives.read_npy(stream, name, limit), None, None
-    if start.startswith(b"PAR1"):
-        return _parquet.read(stream, name, id_column, limit)
-    expected = Path(name).suffix.lower()
-    if expected in {".npz", ".npy", ".parquet"}:
+def _recognised(stream: IO[bytes], name: str, limit: int) -> tuple[IO[bytes], str]:
+    """Return the stream, out of gzip if it is packed so, and which kind of feature file it is.
+
+    Raises:
+        FeatureError: It is none, or not what the ending of its name says.
+    """
+    kind = kind_of(_start(stream))
+    if kind.name == "gzip":
+        stream = io.BytesIO(unpacked(stream.read(), name, FeatureError, limit))
+        kind = kind_of(_start(stream))
+    ending = file_ending(name)
+    if kind.name in ("npy", "npz", "parquet"):
+        return stream, kind.name
+    if kind.name != "text":
+        raise FeatureError(f"{name} is {kind.what}; {kind.remedy}")
+    if ending in _WRITERS:
         raise FeatureError(
-            f"{name}: not a {expected} file, it starts with {start!r}; write it again with "
-            f"{_WRITERS[expected]}, or give it the name of what it is"
+            f"{name}: not a {ending} file, it starts with {_start(stream)[:8]!r}; write it again with "
+            f"{_WRITERS[ending]}, or give it the name of what it is"
         )
-    return _delimited.read(stream, name, id_column)
+    return stream, "text"
+
+
+def _start(stream: IO[bytes]) -> bytes:
+    start = stream.read(4096)
+    stream.seek(0)
+    return start
 
 
 def _read_mixed(
     stream: IO[bytes],
+    kind: str,
     name: str,
     id_column: str | None,
     text: str | Sequence[str] | None,
@@ -131,15 +148,13 @@ def _read_mixed(
     """Return the TF-IDF of columns of text, or the vectors in one, out of Parquet or delimited text."""
     from pomdp_hier.features import frames
 
-    start = stream.read(8)
-    stream.seek(0)
-    if start.startswith(b"PAR1"):
+    if kind == "parquet":
         wanted = [embedding] if embedding is not None else [text] if isinstance(text, str) else list(text or ())
         table = _parquet.open_table(stream, name, id_column, limit, wanted)
         return frames.from_arrow(table, name, id_column, text, embedding, tfidf, limit)
-    if text is None or start.startswith((b"PK", b"\x93NUMPY")):
-        kind = "vectors are read from" if text is None else "text is read from delimited text or"
-        raise FeatureError(f"{name}: it has no named columns of this kind: {kind} Parquet; leave the option out")
+    if text is None or kind != "text":
+        what = "vectors are read from" if text is None else "text is read from delimited text or"
+        raise FeatureError(f"{name}: it has no named columns of this kind: {what} Parquet; leave the option out")
     return frames.read_text_columns(stream, name, id_column, text, tfidf)
 
 

@@ -192,7 +192,7 @@ def test_what_untidy_files_give(tmp_path, capsys):
     [
         ("t.csv", b"", "is empty"),
         ("t", b" \n", "is empty"),
-        ("t.nex", b"#NEXUS\nbegin trees;", "export it as Newick"),
+        ("t.nex", b"#NEXUS\nbegin trees;", "export the tree as Newick"),
         ("t.csv", b"\xff\xfea,b", "UTF-8"),
         ("t.csv", b'item,path\na,"x', "quote"),
         ("t.npy", b"\x93NUMPY\x01", "t.npy: not a .npy array"),

@@ -4,11 +4,13 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
+from pomdp_hier.errors import FeatureError, PomdpHierError
 
-from pomdp_hier.errors import FeatureError
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = ["memory_allowed", "memory_available", "require_memory", "room_for"]
 
@@ -44,13 +46,15 @@ def memory_allowed() -> int:
     return min(limits)
 
 
-def room_for(shape: tuple[int, int], may_use_disk: bool) -> npt.NDArray[np.float64]:
+def room_for(shape: tuple[int, int], may_use_disk: bool) -> "npt.NDArray[np.float64]":
     """Return zeros of this shape, in memory, or in an unnamed temporary file if they would take a quarter of it.
 
     Args:
         shape: Of the table, float64.
         may_use_disk: Whether a file is an answer; it is for features that are one.
     """
+    import numpy as np
+
     if may_use_disk and 8 * shape[0] * shape[1] > memory_allowed() // _SHARE:
         with tempfile.TemporaryFile(prefix="pomdp_hier") as file:
             return np.memmap(file, dtype=np.float64, mode="w+", shape=shape)
@@ -63,14 +67,14 @@ def memory_available() -> int:
     return min(limits, default=_WHERE_UNKNOWN)
 
 
-def require_memory(needed: int, limit: int, what: str) -> None:
+def require_memory(needed: int, limit: int, what: str, error: type[PomdpHierError] = FeatureError) -> None:
     """Refuse ``needed`` bytes beyond ``limit``.
 
     Raises:
-        FeatureError: They are more; the message says how many.
+        PomdpHierError: As ``error``: they are more; the message says how many.
     """
     if needed > limit:
-        raise FeatureError(
+        raise error(
             f"{what} claims to take {_readable(needed)}, more than the {_readable(limit)} of memory available; "
             "if the claim is true, use fewer rows or columns, float32, or a sparse file"
         )

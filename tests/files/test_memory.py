@@ -7,8 +7,8 @@ import textwrap
 import numpy as np
 import pytest
 
-from pomdp_hier.features import memory
-from pomdp_hier.features.memory import memory_allowed, room_for
+from pomdp_hier.files import memory
+from pomdp_hier.files.memory import memory_allowed, room_for
 
 
 def test_room_is_found_on_disk_only_where_it_must_and_may_be(monkeypatch):
