@@ -4,14 +4,15 @@
 chain of a million nodes costs twenty passes and a balanced tree five: no recursion, and no Python step per node.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier.errors import HierarchyError
+from pomdp_hier.hierarchy.wording import counted, listed
 
-__all__ = ["IntArray", "cycle_through", "min_below", "sum_below", "sum_to_root"]
+__all__ = ["IntArray", "cycle_error", "cycle_through", "min_below", "sum_below", "sum_to_root"]
 
 IntArray = NDArray[np.int64]
 
@@ -69,6 +70,14 @@ def min_below(parent: IntArray, values: IntArray) -> IntArray:
     for jump in _jumps(parent):
         np.minimum.at(least, jump, least.copy())
     return least[:-1]
+
+
+def cycle_error(names: Sequence[object]) -> HierarchyError:
+    """Return the error for nodes that run in a cycle, each below the next, by their names."""
+    return HierarchyError(
+        f"the parents run in a cycle of {counted(len(names), 'node')}: {listed(names)}, each below the next and "
+        "the last below the first; remove one of these links"
+    )
 
 
 def cycle_through(parent: IntArray) -> list[int]:

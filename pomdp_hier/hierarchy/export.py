@@ -8,15 +8,15 @@ import networkx as nx
 import numpy as np
 
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.drawing import draw_text
 from pomdp_hier.hierarchy.flat import FlatTree
-from pomdp_hier.hierarchy.readers.json_form import as_json
+from pomdp_hier.hierarchy.readers.json_text import as_json
 from pomdp_hier.hierarchy.readers.newick import as_newick
-from pomdp_hier.hierarchy.text import draw_text
 
-__all__ = ["WrittenTree"]
+__all__ = ["ExportedTree"]
 
 
-class WrittenTree(FlatTree):
+class ExportedTree(FlatTree):
     """A `FlatTree` with its writers; what they write, the reader of that format reads back to an equal tree."""
 
     def to_children(self) -> list[list[int]]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pomdp_hier.errors import HierarchyError, ParameterError
-from pomdp_hier.hierarchy.arrays import IntArray, cycle_through, min_below, sum_below, sum_to_root
+from pomdp_hier.hierarchy.arrays import IntArray, cycle_error, cycle_through, min_below, sum_below, sum_to_root
 from pomdp_hier.hierarchy.wording import counted, listed, shown, warn_user
 
 __all__ = ["FlatTree", "require_hierarchy"]
@@ -476,10 +476,7 @@ def _check_parents(parent: IntArray, n_items: int, labels: tuple[Hashable, ...] 
         )
     cycle = cycle_through(parent)
     if cycle:
-        raise HierarchyError(
-            f"the parents run in a cycle of {counted(len(cycle), 'node')}: {named(cycle)}, each below the next and "
-            "the last below the first; remove one of these links"
-        )
+        raise cycle_error(cycle if labels is None else [labels[node] for node in cycle])
     if not 0 < n_items <= n_nodes:
         raise HierarchyError(f"a hierarchy of {n_items} items and {n_nodes} nodes: there must be an item at least")
     roots = np.flatnonzero(parent < 0).tolist()

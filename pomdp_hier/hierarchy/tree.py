@@ -4,32 +4,29 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Literal, Self
 
 import networkx as nx
-import numpy as np
 from numpy.typing import ArrayLike
 
-from pomdp_hier.errors import ParameterError
-from pomdp_hier.hierarchy.export import WrittenTree
-from pomdp_hier.hierarchy.readers.bertopic_form import read_bertopic
-from pomdp_hier.hierarchy.readers.children import read_children
-from pomdp_hier.hierarchy.readers.edges import read_edges
-from pomdp_hier.hierarchy.readers.graph import Join
-from pomdp_hier.hierarchy.readers.graphs import read_networkx
-from pomdp_hier.hierarchy.readers.hdbscan_form import HdbscanTree, read_hdbscan
-from pomdp_hier.hierarchy.readers.json_form import JsonForm, read_json
+from pomdp_hier.hierarchy.arguments import check_flag
+from pomdp_hier.hierarchy.export import ExportedTree
+from pomdp_hier.hierarchy.readers.bertopic import read_bertopic
+from pomdp_hier.hierarchy.readers.children import read_children, read_sklearn
+from pomdp_hier.hierarchy.readers.edges import read_edges, read_networkx
+from pomdp_hier.hierarchy.readers.hdbscan import HdbscanTree, read_hdbscan
+from pomdp_hier.hierarchy.readers.json_text import JsonForm, read_json
 from pomdp_hier.hierarchy.readers.linkage import read_linkage
+from pomdp_hier.hierarchy.readers.links import Join
 from pomdp_hier.hierarchy.readers.newick import read_newick
 from pomdp_hier.hierarchy.readers.nodes import read_nodes
 from pomdp_hier.hierarchy.readers.parents import read_parents
 from pomdp_hier.hierarchy.readers.paths import PathFormat, read_paths
-from pomdp_hier.hierarchy.readers.plain import ItemsAtInner, OnMultipleParents, PlainTree, with_added_root
-from pomdp_hier.hierarchy.readers.sklearn_form import read_sklearn
-from pomdp_hier.hierarchy.readers.sources import TextSource
-from pomdp_hier.hierarchy.wording import counted, shown, warn_user
+from pomdp_hier.hierarchy.readers.tables import TextSource
+from pomdp_hier.hierarchy.readers.tree_arrays import ItemsAtInner, OnMultipleParents, TreeArrays, with_added_root
+from pomdp_hier.hierarchy.wording import counted, warn_user
 
 __all__ = ["Hierarchy"]
 
 
-class Hierarchy(WrittenTree):
+class Hierarchy(ExportedTree):
     """An immutable rooted tree over items ``0..N-1``; inner nodes are ``N..N+K-1``.
 
     Options that the readers share:
@@ -52,19 +49,17 @@ class Hierarchy(WrittenTree):
     """
 
     @classmethod
-    def _from_plain(
-        cls,
-        plain: PlainTree,
-        *,
-        singletons: bool,
-        add_root: bool = False,
-        warn_one_child: bool = False,
-    ) -> Self:
+    def _from_arrays(cls, arrays: TreeArrays, singletons: bool | None, add_root: bool = False) -> Self:
+        """Return the checked tree, with one warning for all that there is to say of it."""
+        check_flag("add_root", add_root)
+        if singletons is not None:
+            check_flag("singletons", singletons)
         if add_root:
-            plain = with_added_root(plain)
+            arrays = with_added_root(arrays)
         tree = object.__new__(cls)
-        notes = plain.notes + tree._build(plain.parent, plain.n_items, plain.order, singletons, plain.labels)
-        if warn_one_child:
+        own_leaves = bool(arrays.singletons) if singletons is None else singletons
+        notes = arrays.notes + tree._build(arrays.parent, arrays.n_items, arrays.order, own_leaves, arrays.labels)
+        if arrays.one_child_notes:
             chained = tree._chained()
             chained[tree.root] &= tree.labels is None or tree.labels[tree.root] != ()  # a root that nobody wrote down
             if n_chained := int(chained.sum()):
@@ -101,11 +96,10 @@ class Hierarchy(WrittenTree):
             >>> Hierarchy.from_children([[0, 1], [3, 2]], 3).path(0)
             array([4, 3])
         """
-        _check_n_items(n_items)
-        plain = read_children(
-            children, n_items, labels=labels, add_root=add_root, on_multiple_parents=on_multiple_parents
+        arrays = read_children(
+            children, Join(n_items, on_multiple_parents=on_multiple_parents), labels=labels, add_root=add_root
         )
-        return cls._from_plain(plain, singletons=singletons, add_root=add_root)
+        return cls._from_arrays(arrays, singletons, add_root)
 
     @classmethod
     def from_linkage(cls, Z: ArrayLike, *, singletons: bool = True, labels: Sequence[Hashable] | None = None) -> Self:
@@ -124,7 +118,7 @@ class Hierarchy(WrittenTree):
             >>> Hierarchy.from_linkage([[0, 1, 0.5, 2], [3, 2, 0.7, 3]]).children(4)
             array([3, 2])
         """
-        return cls._from_plain(read_linkage(Z, labels=labels), singletons=singletons)
+        return cls._from_arrays(read_linkage(Z, labels=labels), singletons)
 
     @classmethod
     def from_edges(
@@ -157,10 +151,9 @@ class Hierarchy(WrittenTree):
             >>> Hierarchy.from_edges([("r", "a"), ("r", "b")], items=["b", "a"]).item_labels
             ('b', 'a')
         """
-        _check_n_items(n_items)
         join = Join(n_items, items, items_at_inner, on_multiple_parents)
-        plain = read_edges(edges, join, parent=parent, child=child, delimiter=delimiter)
-        return cls._from_plain(plain, singletons=singletons, add_root=add_root, warn_one_child=True)
+        arrays = read_edges(edges, join, parent=parent, child=child, delimiter=delimiter)
+        return cls._from_arrays(arrays, singletons, add_root)
 
     @classmethod
     def from_networkx(
@@ -188,9 +181,8 @@ class Hierarchy(WrittenTree):
             >>> Hierarchy.from_networkx(nx.DiGraph([("r", "a"), ("r", "b")])).labels
             ('a', 'b', 'r')
         """
-        _check_n_items(n_items)
-        plain = read_networkx(graph, Join(n_items, items, items_at_inner, on_multiple_parents))
-        return cls._from_plain(plain, singletons=singletons, add_root=add_root, warn_one_child=True)
+        arrays = read_networkx(graph, Join(n_items, items, items_at_inner, on_multiple_parents))
+        return cls._from_arrays(arrays, singletons, add_root)
 
     @classmethod
     def from_json(
@@ -224,13 +216,9 @@ class Hierarchy(WrittenTree):
             >>> Hierarchy.from_json('{"edges": [["r", "x"], ["r", "y"]], "items": ["y", "x"]}').item_labels
             ('y', 'x')
         """
-        _check_n_items(n_items)
-        plain, is_edges = read_json(
-            source, Join(n_items, items, items_at_inner, on_multiple_parents), form=form, add_root=add_root
-        )
-        if singletons is None:
-            singletons = bool(plain.singletons)
-        return cls._from_plain(plain, singletons=singletons, add_root=add_root, warn_one_child=is_edges)
+        join = Join(n_items, items, items_at_inner, on_multiple_parents)
+        arrays = read_json(source, join, form=form, add_root=add_root)
+        return cls._from_arrays(arrays, singletons, add_root)
 
     @classmethod
     def from_sklearn(
@@ -256,8 +244,8 @@ class Hierarchy(WrittenTree):
             >>> Hierarchy.from_sklearn(SimpleNamespace(children_=[[0, 1], [2, 3]], n_leaves_=3)).root
             4
         """
-        plain = read_sklearn(model, labels=labels, add_root=add_root)
-        return cls._from_plain(plain, singletons=singletons, add_root=add_root)
+        arrays = read_sklearn(model, labels=labels, add_root=add_root)
+        return cls._from_arrays(arrays, singletons, add_root)
 
     @classmethod
     def from_hdbscan(
@@ -288,9 +276,9 @@ class Hierarchy(WrittenTree):
             >>> Hierarchy.from_hdbscan(condensed).items(3)
             array([0, 1, 2])
         """
-        plain, is_linkage = read_hdbscan(source, tree)
-        plain.labels = plain.labels if labels is None else labels
-        return cls._from_plain(plain, singletons=is_linkage if singletons is None else singletons)
+        arrays = read_hdbscan(source, tree)
+        arrays.labels = arrays.labels if labels is None else labels
+        return cls._from_arrays(arrays, singletons)
 
     @classmethod
     def from_parents(
@@ -323,10 +311,9 @@ class Hierarchy(WrittenTree):
             >>> Hierarchy.from_parents("id,parent\\nr,\\na,r\\nb,r\\n").labels
             ('a', 'b', 'r')
         """
-        _check_n_items(n_items)
         join = Join(n_items, items, items_at_inner, on_multiple_parents)
-        plain = read_parents(source, join, id=id, parent=parent, delimiter=delimiter)
-        return cls._from_plain(plain, singletons=singletons, add_root=add_root, warn_one_child=True)
+        arrays = read_parents(source, join, id=id, parent=parent, delimiter=delimiter)
+        return cls._from_arrays(arrays, singletons, add_root)
 
     @classmethod
     def from_paths(
@@ -377,8 +364,8 @@ class Hierarchy(WrittenTree):
             ('a', 'b')
         """
         how = PathFormat(sep, escape, strip, blank_levels, comment, form, ends_in, item, path, levels, delimiter)
-        plain = read_paths(source, Join(None, items, items_at_inner, on_multiple_parents), how)
-        return cls._from_plain(plain, singletons=singletons, warn_one_child=True)
+        arrays = read_paths(source, Join(None, items, items_at_inner, on_multiple_parents), how)
+        return cls._from_arrays(arrays, singletons)
 
     @classmethod
     def from_newick(
@@ -407,8 +394,8 @@ class Hierarchy(WrittenTree):
             >>> Hierarchy.from_newick("((A:1,'B b':2)0.9,C);").item_labels
             ('A', 'B b', 'C')
         """
-        plain = read_newick(source, Join(None, items, items_at_inner, on_multiple_parents))
-        return cls._from_plain(plain, singletons=singletons, warn_one_child=True)
+        arrays = read_newick(source, Join(None, items, items_at_inner, on_multiple_parents))
+        return cls._from_arrays(arrays, singletons)
 
     @classmethod
     def from_nodes(
@@ -441,8 +428,8 @@ class Hierarchy(WrittenTree):
             ('a', 'b', 'r')
         """
         join = Join(None, items, items_at_inner, on_multiple_parents)
-        plain = read_nodes(root, join, children=children, name=name)
-        return cls._from_plain(plain, singletons=singletons, warn_one_child=True)
+        arrays = read_nodes(root, join, children=children, name=name)
+        return cls._from_arrays(arrays, singletons)
 
     @classmethod
     def from_bertopic(
@@ -466,12 +453,4 @@ class Hierarchy(WrittenTree):
             >>> Hierarchy.from_bertopic(rows).n_items
             2
         """
-        return cls._from_plain(read_bertopic(hierarchical_topics, topics), singletons=singletons)
-
-
-def _check_n_items(n_items: object) -> None:
-    """Raise unless ``n_items`` is ``None`` or a positive integer."""
-    if n_items is None:
-        return
-    if isinstance(n_items, bool) or not isinstance(n_items, (int, np.integer)) or n_items < 1:
-        raise ParameterError(f"n_items={shown(n_items)}, expected a positive integer")
+        return cls._from_arrays(read_bertopic(hierarchical_topics, topics), singletons)

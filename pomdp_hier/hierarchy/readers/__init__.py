@@ -1,5 +1,5 @@
-"""Readers, one format a file; each returns plain parent arrays and labels."""
+"""Readers, one format a file; each returns parents and labels in arrays."""
 
-from pomdp_hier.hierarchy.readers.plain import PlainTree
+from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 
-__all__ = ["PlainTree"]
+__all__ = ["TreeArrays"]

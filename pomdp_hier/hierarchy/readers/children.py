@@ -1,42 +1,44 @@
-"""Lists of children: ``children[k]`` are the children of node ``n_items + k``."""
+"""Lists of children: ``children[k]`` are the children of node ``n_items + k``; so too a scikit-learn model's."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain, islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pomdp_hier.errors import HierarchyError
+from pomdp_hier.errors import HierarchyError, ReaderError
 from pomdp_hier.hierarchy.arrays import IntArray
-from pomdp_hier.hierarchy.readers.graph import Join, LinkedNodes, plain_tree
-from pomdp_hier.hierarchy.readers.plain import OnMultipleParents, PlainTree, checked_choice, integer_ids
+from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
+from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
-__all__ = ["read_children"]
+__all__ = ["read_children", "read_sklearn"]
 
 
 def read_children(
     children: Sequence[Sequence[int]] | ArrayLike,
-    n_items: int | None = None,
+    join: Join | None = None,
     *,
     labels: Sequence[Hashable] | None = None,
     add_root: bool = False,
-    on_multiple_parents: OnMultipleParents = "error",
-) -> PlainTree:
-    """Return the plain tree of children lists; without ``n_items`` it is taken to have one root.
+) -> TreeArrays:
+    """Return the tree arrays of children lists; without ``join.n_items`` it is taken to have one root.
 
     Example:
         >>> read_children([[0, 1], [2, 3]]).parent
         array([ 3,  3,  4,  4, -1])
     """
-    checked_choice("on_multiple_parents", on_multiple_parents, ("error", "first", "duplicate"))
+    join = join or Join()
+    n_items = join.n_items
     if isinstance(children, np.ndarray):
         if children.dtype.kind == "f" and (children == np.floor(children)).all():
             children = children.astype(np.int64)
         children = children.tolist()
     if isinstance(children, (str, bytes, dict)) or not hasattr(children, "__iter__"):
         raise HierarchyError(f"children is {shown(children)}, expected a list of lists of node numbers")
-    flat, lengths = integer_ids(children, "children")  # type: ignore[arg-type]
+    flat, lengths = _integer_ids(children, "children")  # type: ignore[arg-type]
     if n_items is None:
         if not flat.size:
             raise HierarchyError("the children lists name no node: give n_items=1 for a tree of one item")
@@ -60,15 +62,16 @@ def read_children(
     times = np.bincount(flat, minlength=n_nodes)
     if (times > 1).any():
         twice = np.flatnonzero(times > 1)
-        if on_multiple_parents != "error":
+        if join.on_multiple_parents != "error":
             ids = list(range(n_nodes)) if labels is None else list(chain(labels, range(len(labels), n_nodes)))
             nodes = LinkedNodes(list(range(n_nodes)), above.tolist(), flat.tolist(), "child")
-            plain = plain_tree(nodes, Join(n_items, on_multiple_parents=on_multiple_parents))
-            if labels is not None and plain.labels is not None:
-                plain.labels = [ids[node] for node in plain.labels]  # type: ignore[call-overload]
+            links = tree_of_links(nodes, replace(join, n_items=n_items))
+            arrays = replace(links, one_child_notes=False)
+            if labels is not None and arrays.labels is not None:
+                arrays.labels = [ids[node] for node in arrays.labels]  # type: ignore[call-overload]
             elif labels is not None:
-                plain.labels = ids
-            return plain
+                arrays.labels = ids
+            return arrays
         where = above[flat == twice[0]] - n_items
         raise HierarchyError(
             f"{counted(twice.size, 'node')} with several parents: {listed(twice[:5].tolist(), twice.size)}; node "
@@ -78,7 +81,39 @@ def read_children(
     parent = np.full(n_nodes, -1, dtype=np.int64)
     parent[flat] = above
     order = np.concatenate((flat, np.flatnonzero(times == 0)))
-    return PlainTree(parent, int(n_items), order, labels)
+    return TreeArrays(parent, int(n_items), order, labels)
+
+
+def read_sklearn(model: Any, *, labels: Sequence[Hashable] | None = None, add_root: bool = False) -> TreeArrays:
+    """Return the tree arrays of a fitted model; a partial one (``compute_full_tree=False``) has several roots."""
+    children, n_leaves = getattr(model, "children_", None), getattr(model, "n_leaves_", None)
+    if children is None or n_leaves is None:
+        raise ReaderError(
+            f"{type(model).__name__} has no children_ and n_leaves_: give a fitted AgglomerativeClustering "
+            "or FeatureAgglomeration"
+        )
+    return read_children(np.asarray(children), Join(int(n_leaves)), labels=labels, add_root=add_root)
+
+
+def _integer_ids(lists: Iterable[Sequence[object]], what: str) -> tuple[IntArray, IntArray]:
+    """All ids of the lists in one array, and the length of each list.
+
+    Raises:
+        HierarchyError: For an id that is no integer; ``what`` and the list's number say where.
+    """
+    rows = list(lists)
+    for number, row in enumerate(rows):
+        if isinstance(row, (str, bytes)) or not hasattr(row, "__len__") or not hasattr(row, "__iter__"):
+            raise HierarchyError(f"{what}[{number}] is {shown(row)}, expected a list of node numbers")
+    lengths = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
+    flat = list(chain.from_iterable(rows))
+    for place, value in enumerate(flat):
+        if type(value) is not int and (isinstance(value, bool) or not isinstance(value, np.integer)):
+            number = int(np.searchsorted(np.cumsum(lengths), place, side="right"))
+            raise HierarchyError(f"{what}[{number}] holds {shown(value)}, expected an integer node number")
+        if not -(2**62) < value < 2**62:
+            raise HierarchyError(f"node number {shown(value)} in {what} is out of range")
+    return np.array(flat, dtype=np.int64), lengths
 
 
 def _missing(flat: IntArray, n_items: int) -> Iterator[int]:

@@ -1,32 +1,23 @@
-"""Edges ``(parent, child)`` between ids of any hashable kind."""
+"""Edges ``(parent, child)`` between ids of any hashable kind: pairs, tables of them, and networkx graphs."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
+import networkx as nx
 import numpy as np
 
 from pomdp_hier.errors import ReaderError
-from pomdp_hier.hierarchy.readers.graph import Join, LinkedNodes, plain_tree, text_ids
-from pomdp_hier.hierarchy.readers.plain import PlainTree
-from pomdp_hier.hierarchy.readers.tables import is_table, read_table
+from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
+from pomdp_hier.hierarchy.readers.tables import is_missing, is_table, read_table
+from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import listed, shown
 
-__all__ = ["is_missing", "link_pairs", "read_edges"]
+__all__ = ["link_pairs", "read_edges", "read_networkx"]
 
 
 _PARENTS = ("parent", "parent_id", "source", "from")
 _CHILDREN = ("child", "child_id", "target", "to", "id")
-
-
-def is_missing(name: object) -> bool:
-    """Whether a cell holds no id: ``None``, NaN, or the missing values of data frames, which equal nothing.
-
-    Example:
-        >>> is_missing(None), is_missing(float("nan")), is_missing("")
-        (True, True, False)
-    """
-    return name is None or (isinstance(name, float) and name != name) or type(name).__name__ in ("NAType", "NaTType")
 
 
 def link_pairs(pairs: Iterable[object], where: str = "edge", start: int = 0) -> LinkedNodes:
@@ -75,8 +66,8 @@ def _check_pair(pair: Sequence[object], place: int, where: str) -> None:
 
 def read_edges(
     edges: Any, join: Join, *, parent: str | None = None, child: str | None = None, delimiter: str | None = None
-) -> PlainTree:
-    """Return the plain tree of ``(parent, child)`` pairs, or of a table of them.
+) -> TreeArrays:
+    """Return the tree arrays of ``(parent, child)`` pairs, or of a table of them.
 
     Example:
         >>> read_edges([("r", "a"), ("r", "b")], Join()).labels
@@ -99,7 +90,26 @@ def read_edges(
         nodes.ids = list(join.items)
     elif not nodes.ids and join.n_items == 1:
         nodes.ids = [0]
-    return plain_tree(nodes, join)
+    return tree_of_links(nodes, join)
+
+
+def read_networkx(graph: "nx.DiGraph[Any]", join: Join) -> TreeArrays:
+    """Return the tree arrays of a directed graph; a node without edges is a node all the same.
+
+    Example:
+        >>> read_networkx(nx.DiGraph([("r", "a"), ("r", "b")]), Join()).labels
+        ['a', 'b', 'r']
+    """
+    if not isinstance(graph, nx.Graph) or not graph.is_directed():
+        raise ReaderError(
+            f"from_networkx got {type(graph).__name__}, expected a DiGraph whose edges run from parent to child "
+            "(nx.bfs_tree(graph, root) directs an undirected tree)"
+        )
+    position = {node: place for place, node in enumerate(graph.nodes)}
+    nodes = LinkedNodes(
+        list(position), [position[above] for above, _ in graph.edges()], [position[below] for _, below in graph.edges()]
+    )
+    return tree_of_links(nodes, join)
 
 
 def _cell(cell: object) -> object:

@@ -7,14 +7,14 @@ from numpy.typing import ArrayLike
 
 from pomdp_hier.errors import ReaderError
 from pomdp_hier.hierarchy.arrays import IntArray
-from pomdp_hier.hierarchy.readers.plain import PlainTree
+from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, shown
 
 __all__ = ["read_linkage"]
 
 
-def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> PlainTree:
-    """Return the plain tree of a linkage matrix ``[N - 1, 2 to 4]``: two node numbers, height, number of items.
+def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> TreeArrays:
+    """Return the tree arrays of a linkage matrix ``[N - 1, 2 to 4]``: two node numbers, height, number of items.
 
     Example:
         >>> read_linkage([[0, 1, 0.5, 2], [3, 2, 0.7, 3]]).parent
@@ -37,7 +37,7 @@ def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> P
         notes = _height_notes(rows[:, 2], merged, n_items)
     if rows.shape[1] == 4:
         _check_counts(rows[:, 3], merged, n_items)
-    return PlainTree(parent, n_items, np.append(merged.ravel(), parent.size - 1), labels, notes)
+    return TreeArrays(parent, n_items, np.append(merged.ravel(), parent.size - 1), labels, notes, singletons=True)
 
 
 def _merged_nodes(pairs: np.ndarray[tuple[int, ...], np.dtype[np.float64]], n_items: int) -> IntArray:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pomdp_hier.errors import ReaderError
-from pomdp_hier.hierarchy.readers.graph import Join, LinkedNodes, in_number_order, plain_tree, text_ids
-from pomdp_hier.hierarchy.readers.plain import PlainTree
-from pomdp_hier.hierarchy.readers.sources import TextSource, read_text
+from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, in_number_order, text_ids, tree_of_links
+from pomdp_hier.hierarchy.readers.tables import TextSource, read_text
+from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, shown
 
 __all__ = ["as_newick", "read_newick"]
@@ -136,8 +136,8 @@ def _is_length(token: str) -> bool:
         return False
 
 
-def read_newick(source: TextSource | Any, join: Join) -> PlainTree:
-    """Return the plain tree of Newick text; leaves are the items, in the order of the text.
+def read_newick(source: TextSource | Any, join: Join) -> TreeArrays:
+    """Return the tree arrays of Newick text; leaves are the items, in the order of the text.
 
     Example:
         >>> read_newick("((A:1,B),'C c')root;", Join()).labels
@@ -155,7 +155,7 @@ def read_newick(source: TextSource | Any, join: Join) -> PlainTree:
         order = in_number_order(list(range(len(leaves))), leaves, 0)
         join = replace(join, items=[leaves[place] for place in order])
     nodes = LinkedNodes(names, found.parents[1:], list(range(1, len(names))), "bracket")
-    return plain_tree(nodes, join)
+    return tree_of_links(nodes, join)
 
 
 def as_newick(names: Sequence[str | None], children: Sequence[Sequence[int]], n_items: int, root: int) -> str:

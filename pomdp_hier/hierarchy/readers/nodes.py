@@ -1,65 +1,82 @@
-"""Node objects of other tree libraries, and nested dictionaries."""
+"""Node objects of other tree libraries, and nested dictionaries, with keys for names or with names and children."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pomdp_hier.errors import ReaderError
-from pomdp_hier.hierarchy.readers.graph import Join, LinkedNodes, plain_tree
-from pomdp_hier.hierarchy.readers.plain import PlainTree
+from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
+from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import shown
 
-__all__ = ["Access", "read_nodes"]
+__all__ = ["Access", "is_nest", "read_nodes"]
 
 Access: TypeAlias = str | Callable[[Any], Any] | None
 _CHILDREN = ("children", "child_nodes")
+_SCALARS = (str, bytes, int, float)
 _NAMES = ("name", "label", "id", "title", "text", "tag", "identifier", "key")
 
 
-def read_nodes(root: object, join: Join, children: Access = None, name: Access = None) -> PlainTree:
-    """Return the plain tree below a node object; a node is itself, whatever its name.
+def read_nodes(root: object, join: Join, children: Access = None, name: Access = None) -> TreeArrays:
+    """Return the tree arrays below a node object, or below each of a list; a node is itself, whatever its name.
 
     Example:
         >>> read_nodes({"name": "r", "children": [{"name": "a"}, {"name": "b"}]}, Join()).labels
         ['a', 'b', 'r']
+        >>> read_nodes({"r": ["a", "b"]}, Join()).labels
+        ['a', 'b', 'r']
     """
-    if children is None and (root is None or isinstance(root, (str, bytes, int, float))):
+    roots = list(root) if isinstance(root, list | tuple) and children is None else [root]
+    if not roots or (children is None and any(one is None or isinstance(one, _SCALARS) for one in roots)):
         raise ReaderError(
             f"the root is {shown(root)}, expected a node object; for nodes that are plain ids pass children="
         )
     if children is None and name is None:
-        root, children, name = _unwrapped(root)
+        if len(roots) > 1:
+            roots = [entry for one in roots for entry in (_entries(one) if is_nest(one) else [one])]
+        elif is_nest(roots[0]):
+            roots = _entries(roots[0])
+            roots = roots if len(roots) == 1 else [_Entry(None, roots)]
+        else:
+            root, children, name = _unwrapped(roots[0])
+            roots = [root]
     children_of = _accessor(children, _CHILDREN, "children")
     name_of = _accessor(name, _NAMES, "name")
-    objects = [root]
-    position = {_key(root): 0}
-    nodes = LinkedNodes([], [], [], "child")
+    objects: list[object] = []
+    position: dict[Hashable, int] = {}
     parents: list[int] = []
     below: list[int] = []
-    stack = [0]
-    while stack:
-        place = stack.pop()
-        found = _child_list(children_of(objects[place]), objects[place])
-        new = []
-        for child in found:
-            key = _key(child)
+
+    def places(nodes: Iterable[object]) -> tuple[list[int], list[int]]:
+        """Return the place of each node, and the places that are new."""
+        start, found = len(objects), []
+        for node in nodes:
+            key = _key(node)
             if key not in position:
                 position[key] = len(objects)
-                objects.append(child)  # keeps the object alive, so that no other one gets its id
-                new.append(position[key])
-            parents.append(place)
-            below.append(position[key])
+                objects.append(node)  # keeps the object alive, so that no other one gets its id
+            found.append(position[key])
+        return found, list(range(start, len(objects)))
+
+    tops, stack = places(roots)
+    while stack:
+        place = stack.pop()
+        node = objects[place]
+        found, new = places(_child_list(children_of(node), node))
+        parents.extend([place] * len(found))
+        below.extend(found)
         stack.extend(reversed(new))
-    nodes.ids = [_name(name_of(node)) for node in objects]
-    return plain_tree(_in_reading_order(LinkedNodes(nodes.ids, parents, below, "child")), join)
+    ids = [_name(name_of(node)) for node in objects]
+    return tree_of_links(_in_reading_order(LinkedNodes(ids, parents, below, "child"), tops), join)
 
 
-def _in_reading_order(nodes: LinkedNodes) -> LinkedNodes:
-    """Return the same nodes numbered from the root down, first child first: the order in which leaves become items."""
+def _in_reading_order(nodes: LinkedNodes, roots: list[int]) -> LinkedNodes:
+    """Return the same nodes numbered from the roots down, first child first: the order in which leaves become items."""
     children: list[list[int]] = [[] for _ in nodes.ids]
     for above, below in zip(nodes.parents, nodes.children, strict=True):
         children[above].append(below)
     number: dict[int, int] = {}
-    stack = [0]
+    stack = roots[::-1]
     while stack:
         node = stack.pop()
         if node not in number:
@@ -71,6 +88,52 @@ def _in_reading_order(nodes: LinkedNodes) -> LinkedNodes:
         [number[int(node)] for node in nodes.children],
         nodes.where,
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Entry:
+    """A key of a plain nested dictionary, as a node: its name, and the dictionary or list below it."""
+
+    name: Hashable
+    content: Any
+
+
+def is_nest(value: object) -> bool:
+    """Whether a value is a plain nested dictionary, whose keys are the names: ``{"A": {"x": ["i1", "i2"]}}``.
+
+    Example:
+        >>> is_nest({"A": {"x": ["i1"]}}), is_nest({"name": "A", "children": []}), is_nest({"a": 1})
+        (True, False, False)
+    """
+    return (
+        isinstance(value, Mapping)
+        and not any(key in value for key in _CHILDREN)
+        and not any(isinstance(value.get(key), _SCALARS) for key in _NAMES)
+        and all(below is None or isinstance(below, Mapping | list | tuple) for below in value.values())
+        and any(below is not None for below in value.values())
+    )
+
+
+def _entries(content: Any) -> list[Any]:
+    """Return the nodes below a key of a nested dictionary: keys, items of a list, or node objects in it."""
+    if content is None:
+        return []
+    if isinstance(content, Mapping):
+        if "children" in content:  # treelib's to_dict
+            return _entries(content["children"])
+        return [_Entry(name, below) for name, below in content.items()]
+    if not isinstance(content, list | tuple):
+        raise ReaderError(
+            f"a key of the nested dictionary holds {shown(content)}, expected a dictionary of what is below, a list of "
+            "items, or None"
+        )
+    nodes = []
+    for node in content:
+        if isinstance(node, list | tuple):
+            raise ReaderError(f"a list in the nested dictionary holds {shown(node)}, expected items or dictionaries")
+        is_keyed = isinstance(node, Mapping) and not any(isinstance(node.get(key), _SCALARS) for key in _NAMES)
+        nodes += _entries(node) if is_keyed and not any(key in node for key in _CHILDREN) else [node]
+    return nodes
 
 
 def _unwrapped(root: Any) -> tuple[object, Access, Access]:
@@ -94,6 +157,10 @@ def _accessor(access: Access, defaults: tuple[str, ...], what: str) -> Callable[
     names = defaults if access is None else (access,)
 
     def read(node: Any) -> Any:
+        if isinstance(node, _Entry):
+            return node.name if what == "name" else _entries(node.content)
+        if isinstance(node, _SCALARS) and access is None:
+            return None if what == "children" else node
         for key in names:
             if isinstance(node, Mapping):
                 if key in node:
@@ -101,8 +168,6 @@ def _accessor(access: Access, defaults: tuple[str, ...], what: str) -> Callable[
             elif hasattr(node, key):
                 value = getattr(node, key)
                 return value() if callable(value) else value
-        if isinstance(node, (str, int, float)) and access is None:
-            return None if what == "children" else node
         if what == "children" and isinstance(node, Mapping):
             return None
         if what == "name" and access is None:
@@ -125,6 +190,8 @@ def listed_keys(names: Iterable[str]) -> str:
 def _child_list(found: object, node: object) -> list[Any]:
     if found is None:
         return []
+    if isinstance(found, Mapping) and is_nest(found):
+        return _entries(found)
     if isinstance(found, (str, bytes, Mapping)) or not isinstance(found, Iterable):
         raise ReaderError(f"the children of {shown(node)} are {shown(found)}, expected a list of nodes")
     return [child for child in found if child is not None]  # binary nodes of bigtree have None for a missing child
@@ -132,6 +199,8 @@ def _child_list(found: object, node: object) -> list[Any]:
 
 def _key(node: object) -> Hashable:
     """Return what makes a node the same node: its value if it is a plain id, else the object."""
+    if isinstance(node, _Entry) and node.content:
+        return (node.name, id(node.content))  # so that a dictionary that holds itself is seen to
     return ("id", node) if isinstance(node, (str, int)) else id(node)
 
 

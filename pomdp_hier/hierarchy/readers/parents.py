@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier.errors import HierarchyError, ReaderError
-from pomdp_hier.hierarchy.readers.edges import is_missing
-from pomdp_hier.hierarchy.readers.graph import Join, LinkedNodes, plain_tree, text_ids
-from pomdp_hier.hierarchy.readers.plain import PlainTree
-from pomdp_hier.hierarchy.readers.tables import read_table
+from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
+from pomdp_hier.hierarchy.readers.tables import is_missing, read_table
+from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
 __all__ = ["read_parents"]
@@ -20,8 +19,8 @@ _PARENTS = ("parent", "parent_id", "parentid", "parent id")
 
 def read_parents(
     source: Any, join: Join, *, id: str | None = None, parent: str | None = None, delimiter: str | None = None
-) -> PlainTree:
-    """Return the plain tree of a parent table, or of a dictionary from ids to parents.
+) -> TreeArrays:
+    """Return the tree arrays of a parent table, or of a dictionary from ids to parents.
 
     Example:
         >>> read_parents({"r": None, "a": "r", "b": "r"}, Join()).labels
@@ -75,7 +74,7 @@ def read_parents(
         )
     above_places, below_places = [position[above] for _, above in links], [place for place, _ in links]
     nodes = LinkedNodes(list(position), above_places, below_places, "row", link_rows)
-    return plain_tree(nodes, text_ids(join) if table.is_text else join)
+    return tree_of_links(nodes, text_ids(join) if table.is_text else join)
 
 
 def _is_row_of_numbers(source: Any) -> bool:

@@ -11,12 +11,19 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from pomdp_hier.errors import HierarchyError, ParameterError, ReaderError
-from pomdp_hier.hierarchy.readers.edges import is_missing
-from pomdp_hier.hierarchy.readers.graph import Join, LinkedNodes, plain_tree, text_ids
-from pomdp_hier.hierarchy.readers.plain import PlainTree, checked_choice
-from pomdp_hier.hierarchy.readers.sources import read_text
-from pomdp_hier.hierarchy.readers.tables import Table, is_table, is_text_source, read_csv, read_table
+from pomdp_hier.errors import HierarchyError, ReaderError
+from pomdp_hier.hierarchy.arguments import as_ids, check_choice, check_flag, check_text
+from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
+from pomdp_hier.hierarchy.readers.tables import (
+    Table,
+    is_missing,
+    is_table,
+    is_text_source,
+    read_csv,
+    read_table,
+    read_text,
+)
+from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
 __all__ = ["PathFormat", "read_paths"]
@@ -46,6 +53,16 @@ class PathFormat:
     levels: Sequence[str] | None = None
     delimiter: str | None = None
 
+    def __post_init__(self) -> None:
+        check_choice("form", self.form, ("auto", "lines", "table"))
+        check_choice("blank_levels", self.blank_levels, ("error", "skip"))
+        check_choice("ends_in", self.ends_in, (None, "item", "category"))
+        check_flag("strip", self.strip)
+        for name in ("sep", "escape", "comment", "item", "path", "delimiter"):
+            check_text(name, getattr(self, name))
+        if self.levels is not None:
+            as_ids("levels", self.levels)
+
 
 @dataclass
 class _Rows:
@@ -58,26 +75,21 @@ class _Rows:
     n_blank: int = 0
 
 
-def read_paths(source: Any, join: Join, how: PathFormat) -> PlainTree:
-    """Return the plain tree of category paths.
+def read_paths(source: Any, join: Join, how: PathFormat) -> TreeArrays:
+    """Return the tree arrays of category paths.
 
     Example:
         >>> read_paths(["Birds > Hawk", "Birds > Owl"], Join(), PathFormat()).labels
         [('Birds', 'Hawk'), ('Birds', 'Owl'), (), ('Birds',)]
     """
-    checked_choice("form", how.form, ("auto", "lines", "table"))
-    checked_choice("blank_levels", how.blank_levels, ("error", "skip"))
-    checked_choice("ends_in", how.ends_in or "item", ("item", "category"))
-    if how.sep == "" or how.escape == "":
-        raise ParameterError("sep and escape are characters or None, not empty strings")
     rows = _rows(source, how)
     if not rows.paths:
         raise ReaderError("no paths: expected one a row")
     ends_in = how.ends_in or ("category" if rows.has_item_column else "item")
-    plain = _tree_of_items(rows, join) if ends_in == "category" else _tree_of_paths(rows, join, how)
+    arrays = _tree_of_items(rows, join) if ends_in == "category" else _tree_of_paths(rows, join, how)
     if rows.n_blank:
-        plain.notes.insert(0, f"empty segments dropped from {counted(rows.n_blank, 'path')}")
-    return plain
+        arrays.notes.insert(0, f"empty segments dropped from {counted(rows.n_blank, 'path')}")
+    return arrays
 
 
 class _Categories:
@@ -116,12 +128,12 @@ class _Categories:
             self.paths.append(())
         self.links.append((category, node))
 
-    def tree(self, join: Join) -> PlainTree:
+    def tree(self, join: Join) -> TreeArrays:
         above, below = zip(*self.links, strict=True)
-        return plain_tree(LinkedNodes(self.ids, list(above), list(below), "row"), join)
+        return tree_of_links(LinkedNodes(self.ids, list(above), list(below), "row"), join)
 
 
-def _tree_of_items(rows: _Rows, join: Join) -> PlainTree:
+def _tree_of_items(rows: _Rows, join: Join) -> TreeArrays:
     """One item a row, in the category that its path names."""
     categories = _Categories()
     items = list(range(len(rows.paths))) if rows.items is None else rows.items
@@ -147,7 +159,7 @@ def _tree_of_items(rows: _Rows, join: Join) -> PlainTree:
     return categories.tree(replace(join, empty_leaves=False))
 
 
-def _tree_of_paths(rows: _Rows, join: Join, how: PathFormat) -> PlainTree:
+def _tree_of_paths(rows: _Rows, join: Join, how: PathFormat) -> TreeArrays:
     """Each path is a node; those that nothing extends are the items."""
     if len(set(rows.paths)) < len(rows.paths):
         seen: dict[Path, int] = {}
@@ -169,11 +181,13 @@ def _tree_of_paths(rows: _Rows, join: Join, how: PathFormat) -> PlainTree:
     elif join.items is not None:
         by_id = {str(item): path for path, item in names.items()}
         join = replace(join, items=[by_id.get(str(item), item) for item in join.items])
-    plain = categories.tree(replace(join, empty_leaves=False))
-    if names and plain.labels is not None:
-        n_items = plain.n_items
-        plain.labels = [names.get(label, label) if node < n_items else label for node, label in enumerate(plain.labels)]
-    return plain
+    arrays = categories.tree(replace(join, empty_leaves=False))
+    if names and arrays.labels is not None:
+        n_items = arrays.n_items
+        arrays.labels = [
+            names.get(label, label) if node < n_items else label for node, label in enumerate(arrays.labels)
+        ]
+    return arrays
 
 
 def _as_path(name: object) -> Hashable:

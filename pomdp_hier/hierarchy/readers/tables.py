@@ -1,17 +1,20 @@
-"""Tables as people have them: CSV text, data frames, dictionaries of columns, lists of rows."""
+"""Text and tables as people have them: files, CSV, data frames, dictionaries of columns, lists of rows."""
 
 import csv
 import io
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import IO, Any, TypeAlias
 
 from pomdp_hier.errors import MissingExtraError, ParameterError, ReaderError
-from pomdp_hier.hierarchy.readers.sources import read_text
 from pomdp_hier.hierarchy.wording import listed, shown
 
-__all__ = ["Table", "is_table", "is_text_source", "read_csv", "read_table"]
+__all__ = ["Table", "TextSource", "is_missing", "is_table", "is_text_source", "read_csv", "read_table", "read_text"]
+
+
+TextSource: TypeAlias = str | bytes | os.PathLike[str] | IO[str] | IO[bytes]
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,16 @@ def _read_frame(source: Any) -> Table:
     )
 
 
+def is_missing(name: object) -> bool:
+    """Whether a cell holds no id: ``None``, NaN, or the missing values of data frames, which equal nothing.
+
+    Example:
+        >>> is_missing(None), is_missing(float("nan")), is_missing("")
+        (True, True, False)
+    """
+    return name is None or (isinstance(name, float) and name != name) or type(name).__name__ in ("NAType", "NaTType")
+
+
 def read_csv(text: str, delimiter: str | None = None, comment: str | None = None) -> Table:
     """Return the table of CSV text with a header; rows are counted from 1 below it, blank lines are skipped.
 
@@ -149,3 +162,41 @@ def read_csv(text: str, delimiter: str | None = None, comment: str | None = None
     if len(set(columns)) < len(columns):
         raise ReaderError(f"the CSV header names a column twice: {listed(columns, limit=10)}")
     return Table(columns, rows, is_text=True)
+
+
+def read_text(source: TextSource | Any, is_text: Callable[[str], bool]) -> str:
+    """Return text of a source, without a byte order mark; a string is a path unless ``is_text`` says that it is text.
+
+    Raises:
+        ReaderError: If the file cannot be read, or is not UTF-8 (the message says at which byte).
+    """
+    name = "the text"
+    content: object = source
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and not is_text(source)):
+        name = shown(os.fspath(source))
+        try:
+            content = Path(source).read_bytes()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ReaderError(f"{name} cannot be read as a file: {reason}") from None
+    elif hasattr(source, "read"):
+        name = shown(getattr(source, "name", "the open file"))
+        try:
+            content = source.read()
+        except UnicodeDecodeError as error:
+            raise _not_utf8(name, error) from None
+    if isinstance(content, (bytes, bytearray, memoryview)):
+        try:
+            content = bytes(content).decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            raise _not_utf8(name, error) from None
+    if not isinstance(content, str):
+        raise ReaderError(f"got {shown(source)}, expected a path, an open file, or text")
+    return content.removeprefix("\ufeff")
+
+
+def _not_utf8(name: str, error: UnicodeDecodeError) -> ReaderError:
+    return ReaderError(
+        f"{name} is not UTF-8: byte {error.start} is 0x{error.object[error.start]:02x} ({error.reason}); "
+        "save it as UTF-8"
+    )

@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from pomdp_hier.errors import HierarchyError, HierarchyWarning, ReaderError
+from pomdp_hier.errors import HierarchyError, HierarchyWarning, ParameterError, ReaderError
 from pomdp_hier.hierarchy import Hierarchy
 from tests.extras import optional
 
@@ -50,7 +50,7 @@ def test_missing_doubled_and_surplus_items_are_listed() -> None:
         Hierarchy.from_edges(FRUIT, n_items=10**14)
     with pytest.raises(HierarchyError, match="missing from the tree: 1"):
         Hierarchy.from_edges([(5, 0), (5, 2)], n_items=3)
-    with pytest.raises(HierarchyError, match=r"items\[0\] is \[\], expected an id"):
+    with pytest.raises(ParameterError, match=r"items\[0\] is \[\], expected an id"):
         Hierarchy.from_edges(FRUIT, items=[[]])  # type: ignore[list-item]
 
 

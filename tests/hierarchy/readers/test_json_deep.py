@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from pomdp_hier.errors import HierarchyWarning, ReaderError
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hierarchy.readers.json_deep import parse_deep_json
+from pomdp_hier.hierarchy.readers.json_text import parse_deep_json
 
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text()),

@@ -1,4 +1,4 @@
-"""From links between ids to a `PlainTree`: what all formats that name a node's parent have in common."""
+"""From links between ids to a `TreeArrays`: what all formats that name a node's parent have in common."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier.errors import HierarchyError
-from pomdp_hier.hierarchy.arrays import IntArray
-from pomdp_hier.hierarchy.readers.plain import ItemsAtInner, OnMultipleParents, PlainTree, checked_choice
+from pomdp_hier.hierarchy.arguments import as_ids, as_number, check_choice
+from pomdp_hier.hierarchy.arrays import IntArray, cycle_error
+from pomdp_hier.hierarchy.readers.tree_arrays import ItemsAtInner, OnMultipleParents, TreeArrays
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
-__all__ = ["Join", "LinkedNodes", "in_number_order", "plain_tree", "text_ids"]
+__all__ = ["Join", "LinkedNodes", "in_number_order", "text_ids", "tree_of_links"]
 
 _MOST_COPIES = 5_000_000
 
@@ -47,13 +48,21 @@ class Join:
     on_multiple_parents: OnMultipleParents = "error"
     empty_leaves: bool = True
 
+    def __post_init__(self) -> None:
+        if self.n_items is not None:
+            as_number("n_items", self.n_items)
+        if self.items is not None:
+            object.__setattr__(self, "items", as_ids("items", self.items))
+        check_choice("items_at_inner", self.items_at_inner, ("leaf", "error"))
+        check_choice("on_multiple_parents", self.on_multiple_parents, ("error", "first", "duplicate"))
+
 
 def text_ids(join: Join) -> Join:
     """Return the join for a format whose ids are text: ids given as other things are met by their text.
 
     Example:
         >>> text_ids(Join(n_items=2)).items
-        ['0', '1']
+        ('0', '1')
     """
     if join.items is None and join.n_items is None:
         return join
@@ -61,15 +70,13 @@ def text_ids(join: Join) -> Join:
     return replace(join, n_items=None, items=[name if isinstance(name, str) else str(name) for name in items])
 
 
-def plain_tree(nodes: LinkedNodes, join: Join) -> PlainTree:
-    """Return the plain tree of linked nodes, with every link checked.
+def tree_of_links(nodes: LinkedNodes, join: Join) -> TreeArrays:
+    """Return the tree arrays of linked nodes, with every link checked.
 
     Raises:
         HierarchyError: For a self-loop, several parents (unless opted in), an item that is missing, surplus or listed
             twice, an item with nodes below it (under ``items_at_inner="error"``), a cycle among several parents.
     """
-    checked_choice("on_multiple_parents", join.on_multiple_parents, ("error", "first", "duplicate"))
-    checked_choice("items_at_inner", join.items_at_inner, ("leaf", "error"))
     notes: list[str] = []
     ids = nodes.ids
     above, below = _single_links(nodes, notes)
@@ -138,11 +145,7 @@ def _check_several(several: list[int], ids: list[Hashable], above: IntArray, bel
         while stuck not in seen:
             seen[stuck] = len(seen)
             stuck = next(up for up in parents[stuck] if n_open[up])
-        cycle = [ids[node] for node, place in seen.items() if place >= seen[stuck]]
-        raise HierarchyError(
-            f"the parents run in a cycle of {counted(len(cycle), 'node')}: {listed(cycle)}, each below the next and "
-            "the last below the first; remove one of these links"
-        )
+        raise cycle_error([ids[node] for node, place in seen.items() if place >= seen[stuck]])
     if choice == "error":
         first = [f"{shown(ids[node])} (parents {listed([ids[up] for up in parents[node]])})" for node in several[:5]]
         more = f", ... ({len(several):,} in all)" if len(several) > 5 else ""
@@ -189,7 +192,7 @@ def _numbered(
     was_inner: NDArray[np.bool_],
     join: Join,
     notes: list[str],
-) -> PlainTree:
+) -> TreeArrays:
     """Return same tree with items first: their rows joined, items at inner nodes hung below as a leaf of their own."""
     has_child = np.zeros(len(ids) + 1, dtype=bool)
     has_child[parent] = True  # the last entry takes the roots' -1
@@ -220,12 +223,13 @@ def _numbered(
     labels: list[Hashable] | None = [ids[node] for node in chain(items.tolist(), inner)]
     if labels == list(range(n_nodes)):
         labels = None
-    return PlainTree(
+    return TreeArrays(
         parents,
         items.size,
         np.concatenate((reading, _others(n_nodes, reading))),
         labels,
         notes,
+        one_child_notes=True,
     )
 
 
@@ -275,12 +279,8 @@ def _joined(ids: list[Hashable], has_child: NDArray[np.bool_], wanted: list[Hash
     A node with nodes below is meant only where no leaf has the id: formats that identify nodes by position may give a
     category the name of an item.
     """
-    row_of: dict[Hashable, int] = {}
-    for row, name in enumerate(wanted):
-        try:
-            row_of.setdefault(name, row)
-        except TypeError:
-            raise HierarchyError(f"items[{row}] is {shown(name)}, expected an id such as a string") from None
+    row_of = {name: row for row, name in reversed(list(enumerate(wanted)))}
+    row_of = dict(sorted(row_of.items(), key=lambda entry: entry[1]))
     leaves = np.flatnonzero(~has_child).tolist()
     at_leaves = {ids[node] for node in leaves}
     candidates = leaves + [node for node in np.flatnonzero(has_child).tolist() if ids[node] not in at_leaves]

@@ -1,13 +1,13 @@
 """BERTopic's table of hierarchical topics; topics are the items, or documents below their topics."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from pomdp_hier.errors import ReaderError
-from pomdp_hier.hierarchy.readers.edges import is_missing
-from pomdp_hier.hierarchy.readers.graph import Join, LinkedNodes, plain_tree
-from pomdp_hier.hierarchy.readers.plain import PlainTree
-from pomdp_hier.hierarchy.readers.tables import read_table
+from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
+from pomdp_hier.hierarchy.readers.tables import is_missing, read_table
+from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
 __all__ = ["read_bertopic"]
@@ -15,8 +15,8 @@ __all__ = ["read_bertopic"]
 _COLUMNS = ("Parent_ID", "Child_Left_ID", "Child_Right_ID")
 
 
-def read_bertopic(table: Any, topics: Sequence[int] | None = None) -> PlainTree:
-    """Return plain tree of ``hierarchical_topics(docs)``; with ``topics``, one a document, the documents are the items.
+def read_bertopic(table: Any, topics: Sequence[int] | None = None) -> TreeArrays:
+    """Return the tree arrays of ``hierarchical_topics(docs)``; with ``topics``, one a document, these are the items.
 
     Example:
         >>> rows = [{"Parent_ID": "2", "Child_Left_ID": "0", "Child_Right_ID": "1"}]
@@ -37,11 +37,11 @@ def read_bertopic(table: Any, topics: Sequence[int] | None = None) -> PlainTree:
     position = {topic: place for place, topic in enumerate(sorted({topic for link in links for topic in link}))}
     if topics is None:
         nodes = LinkedNodes(list(position), [position[a] for a, _ in links], [position[b] for _, b in links], "row")
-        return plain_tree(nodes, Join())
+        return replace(tree_of_links(nodes, Join()), one_child_notes=False)
     return _with_documents(links, position, [_topic(topic, row) for row, topic in enumerate(topics)])
 
 
-def _with_documents(links: list[tuple[int, int]], position: dict[int, int], topics: list[int]) -> PlainTree:
+def _with_documents(links: list[tuple[int, int]], position: dict[int, int], topics: list[int]) -> TreeArrays:
     """Return the tree with the documents below their topics; outliers, topic -1, are a cluster below the root."""
     n_documents, notes = len(topics), []
     below = {low for _, low in links}
@@ -58,9 +58,8 @@ def _with_documents(links: list[tuple[int, int]], position: dict[int, int], topi
     ids = [*range(n_documents), *(("topic", topic) for topic in position)]
     above = [n_documents + position[topic] for topic in [*topics, *(high for high, _ in links)]]
     low = [*range(n_documents), *(n_documents + position[low] for _, low in links)]
-    plain = plain_tree(LinkedNodes(list(ids), above, low, "row"), Join(n_documents))
-    plain.notes.extend(notes)
-    return plain
+    arrays = tree_of_links(LinkedNodes(list(ids), above, low, "row"), Join(n_documents))
+    return replace(arrays, notes=arrays.notes + notes, one_child_notes=False)
 
 
 def _topic(value: Any, row: int) -> int:

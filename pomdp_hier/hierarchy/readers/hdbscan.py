@@ -1,14 +1,16 @@
 """HDBSCAN's condensed and single-linkage trees; the rows of the data keep their numbers."""
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from pomdp_hier.errors import ReaderError
+from pomdp_hier.hierarchy.arguments import check_choice
 from pomdp_hier.hierarchy.readers.edges import read_edges
-from pomdp_hier.hierarchy.readers.graph import Join
 from pomdp_hier.hierarchy.readers.linkage import read_linkage
-from pomdp_hier.hierarchy.readers.plain import PlainTree, checked_choice
+from pomdp_hier.hierarchy.readers.links import Join
+from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import listed
 
 __all__ = ["HdbscanTree", "read_hdbscan"]
@@ -17,9 +19,12 @@ HdbscanTree = Literal["condensed", "single_linkage"]
 _LINKAGES = (("left_node", "right_node", "value", "cluster_size"), ("left_child", "right_child", "distance", "size"))
 
 
-def read_hdbscan(source: Any, tree: HdbscanTree = "condensed") -> tuple[PlainTree, bool]:
-    """Return the plain tree of a fitted model or of one of its trees, and whether it is the single-linkage tree."""
-    checked_choice("tree", tree, ("condensed", "single_linkage"))
+def read_hdbscan(source: Any, tree: HdbscanTree = "condensed") -> TreeArrays:
+    """Return the tree arrays of a fitted model or of one of its trees.
+
+    Only the single-linkage tree has every item as a leaf cluster of its own by default.
+    """
+    check_choice("tree", tree, ("condensed", "single_linkage"))
     kind = type(source).__name__
     for name in (f"{tree}_tree_", f"_{tree}_tree_"):
         if hasattr(source, name):
@@ -38,12 +43,13 @@ def read_hdbscan(source: Any, tree: HdbscanTree = "condensed") -> tuple[PlainTre
         n_items = int(parent.min())  # the root is the first number after the rows
         if n_items < 1:
             raise ReaderError(f"the condensed tree has the parent {n_items}: clusters are numbered after the rows")
-        return read_edges(np.column_stack((parent, child)), Join(n_items)), False
+        found = read_edges(np.column_stack((parent, child)), Join(n_items))
+        return replace(found, singletons=False, one_child_notes=False)
     for names in _LINKAGES:
         if all(name in fields for name in names):
-            return read_linkage(np.column_stack([np.asarray(fields[name], dtype=np.float64) for name in names])), True
+            return read_linkage(np.column_stack([np.asarray(fields[name], dtype=np.float64) for name in names]))
     if isinstance(source, (np.ndarray, list)):
-        return read_linkage(source), True
+        return read_linkage(source)
     raise ReaderError(
         f"{kind} has {listed(list(fields) or ['no columns'])}, expected a fitted HDBSCAN, its condensed_tree_ "
         "(parent, child) or its single_linkage_tree_"

@@ -36,8 +36,9 @@ def test_nested_objects_are_read() -> None:
     tree = Hierarchy.from_json(json.dumps(nested))
     assert tree.labels == ("x", "y", "z", "r", "a")
     assert Hierarchy.from_json(nested, items=["z", "x", "y"]).item_labels == ("z", "x", "y")
+    assert Hierarchy.from_json([nested]) == Hierarchy.from_json([nested], form="nested") == tree
     with pytest.raises(ReaderError, match="expected an object with a name and children"):
-        Hierarchy.from_json([nested], form="nested")
+        Hierarchy.from_json(b"3", form="nested")
 
 
 def test_paths_files_bytes_and_byte_order_marks(tmp_path: Path) -> None:

@@ -1,0 +1,83 @@
+"""Arguments of the readers and of a tree's methods, each kind checked in one place."""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.wording import listed, shown
+
+__all__ = ["as_ids", "as_number", "check_choice", "check_flag", "check_text"]
+
+
+def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    """Raise `ParameterError` unless ``value`` is one of ``choices``.
+
+    Example:
+        >>> check_choice("form", "lines", ("auto", "lines", "table"))
+    """
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+        raise ParameterError(f"{name}={shown(value)} is unknown: choose one of {listed(choices)}")
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raise `ParameterError` unless ``value`` is true or false.
+
+    Example:
+        >>> check_flag("singletons", True)
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise ParameterError(f"{name}={shown(value)}, expected True or False")
+
+
+def check_text(name: str, value: object) -> None:
+    """Raise `ParameterError` unless ``value`` is text that is not empty, or ``None``.
+
+    Example:
+        >>> check_text("sep", None)
+    """
+    if value is not None and (not isinstance(value, str) or not value):
+        raise ParameterError(f"{name}={shown(value)}, expected text or None")
+
+
+def as_number(name: str, value: Any, least: int = 1) -> int:
+    """Return ``value`` if it is a whole number of at least ``least``.
+
+    Raises:
+        ParameterError: It is something else.
+
+    Example:
+        >>> as_number("n_items", 3)
+        3
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        expected = "a positive integer" if least == 1 else f"a whole number, {least} or more"
+        raise ParameterError(f"{name}={shown(value)}, expected {expected}")
+    return int(value)
+
+
+def as_ids(name: str, values: Any) -> tuple[Hashable, ...]:
+    """Return a list, array or column of ids as a tuple.
+
+    Raises:
+        ParameterError: It is no list, or an id in it is not hashable.
+
+    Example:
+        >>> as_ids("items", ["a", 1])
+        ('a', 1)
+    """
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise ParameterError(f"{name}={shown(values)}, expected a list of ids")
+    try:
+        found = tuple(values.tolist() if isinstance(values, np.ndarray) else values)
+    except TypeError:  # an array without dimensions
+        raise ParameterError(f"{name}={shown(values)}, expected a list of ids") from None
+    for place, value in enumerate(found):
+        try:
+            hash(value)
+        except TypeError:
+            raise ParameterError(
+                f"{name}[{place}] is {shown(value)}, expected an id such as a string or a number"
+            ) from None
+    return found

@@ -1,0 +1,302 @@
+"""JSON: edges or children lists, bare or in an object that says which, and nested objects of any depth."""
+
+import json
+import re
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+
+from pomdp_hier.errors import ReaderError
+from pomdp_hier.hierarchy.arguments import check_choice
+from pomdp_hier.hierarchy.readers.children import read_children
+from pomdp_hier.hierarchy.readers.edges import read_edges
+from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
+from pomdp_hier.hierarchy.readers.nodes import is_nest, read_nodes
+from pomdp_hier.hierarchy.readers.parents import read_parents
+from pomdp_hier.hierarchy.readers.tables import TextSource, read_text
+from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
+from pomdp_hier.hierarchy.wording import listed, shown
+
+__all__ = ["JsonForm", "as_json", "parse_deep_json", "parse_json", "read_json"]
+
+JsonForm = Literal["auto", "edges", "children", "nested"]
+_KEYS = ("children", "edges", "n_items", "n_leaves", "items", "labels", "singletons")
+
+
+def parse_json(source: TextSource | Any) -> Any:
+    """Return the parsed value of JSON text, a file of it, or of what is parsed already.
+
+    Raises:
+        ReaderError: With line and column for text that is not JSON.
+    """
+    if isinstance(source, np.ndarray):
+        return source.tolist()
+    if isinstance(source, (list, tuple, dict)):
+        return source
+    text = read_text(source, is_text=lambda text: text.lstrip().startswith(("[", "{")))
+
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except json.JSONDecodeError as error:
+        raise _not_json(text, error.msg, error.pos) from None
+    except RecursionError:
+        return parse_deep_json(text)
+    except ValueError as error:  # an integer of more digits than Python converts
+        raise ReaderError(f"the JSON cannot be parsed: {error}") from None
+
+
+def read_json(source: TextSource | Any, join: Join, form: JsonForm = "auto", add_root: bool = False) -> TreeArrays:
+    """Return the tree arrays of a JSON source.
+
+    Example:
+        >>> read_json("[[0, 1], [3, 2]]", Join()).parent
+        array([ 3,  3,  4,  4, -1])
+    """
+    check_choice("form", form, ("auto", "edges", "children", "nested"))
+    value = parse_json(source)
+    if form == "nested" or (form == "auto" and _is_nested(value)):
+        if not isinstance(value, list | tuple | dict):
+            raise ReaderError(f"nested JSON is {shown(value)}, expected an object with a name and children")
+        return read_nodes(value, join)
+    if form == "auto" and _is_parent_table(value):
+        return read_parents(value, join)
+    singletons, labels = None, None
+    if isinstance(value, dict):
+        value, join, singletons, labels, form = _from_object(value, join, form)
+    if not isinstance(value, (list, tuple)):
+        raise ReaderError(f"the JSON is {shown(value)}, expected a list of lists, or an object")
+    if form == "auto":
+        form = "children" if _is_children(value) else "edges"
+    arrays = read_edges(value, join) if form == "edges" else _read_children(value, join, labels, add_root)
+    arrays.singletons = singletons
+    return arrays
+
+
+def _is_nested(value: Any) -> bool:
+    """Whether the value is an object that holds its children as objects, or a list of such."""
+    if isinstance(value, list | tuple):
+        return bool(value) and all(isinstance(one, dict) and (_is_nested(one) or is_nest(one)) for one in value)
+    if not isinstance(value, dict) or "edges" in value:
+        return False
+    children = value.get("children")
+    if isinstance(children, dict):
+        return is_nest(children)
+    if isinstance(children, list):
+        return any(not isinstance(child, (list, tuple)) for child in children)
+    return is_nest(value) and not value.keys() <= set(_KEYS)
+
+
+def _is_parent_table(value: Any) -> bool:
+    """Whether the value is a list of flat objects, one a node, one of whose keys is its parent's id."""
+    return (
+        isinstance(value, list | tuple)
+        and bool(value)
+        and all(
+            isinstance(row, dict) and not any(isinstance(cell, list | dict) for cell in row.values()) for row in value
+        )
+        and any("parent" in str(key).casefold() for row in value for key in row)
+    )
+
+
+def _is_children(value: Sequence[Any]) -> bool:
+    """Whether lists of lists of integers name every id at most once: then they can be no edges."""
+    seen: set[int] = set()
+    count = 0
+    for row in value:
+        if not isinstance(row, (list, tuple)) or not all(type(name) is int for name in row):
+            return False
+        seen.update(row)
+        count += len(row)
+    return count == len(seen)
+
+
+def _read_children(value: Any, join: Join, labels: Sequence[Hashable] | None, add_root: bool) -> TreeArrays:
+    """Return the tree arrays of children lists whose items, or all of whose nodes, may have ids."""
+    items = join.items
+    join = replace(join, items=None, n_items=join.n_items or (None if items is None else len(items)))
+    arrays = read_children(value, join, labels=items if labels is None else labels, add_root=add_root)
+    if items is None or labels is None:
+        return arrays
+    ids = [*labels, *range(len(labels), arrays.parent.size)]  # the items' ids alone may be given
+    below = (
+        np.flatnonzero(arrays.parent >= 0) if arrays.order is None else arrays.order[arrays.parent[arrays.order] >= 0]
+    )
+    nodes = LinkedNodes(ids, arrays.parent[below], below, "child")
+    return replace(tree_of_links(nodes, replace(join, items=items, n_items=None)), one_child_notes=False)
+
+
+def _from_object(
+    value: dict[str, Any], join: Join, form: JsonForm
+) -> tuple[Any, Join, bool | None, Sequence[Hashable] | None, JsonForm]:
+    """Return what an object says: lists, items, singletons, labels, form; what the caller says goes before it.
+
+    Raises:
+        ReaderError: For an object that says neither or both, or that contradicts itself.
+    """
+    named: list[JsonForm] = [key for key in ("edges", "children") if key in value]
+    if form != "auto":
+        named = [key for key in named if key == form]
+    if len(named) != 1:
+        raise ReaderError(
+            f'the JSON object has the keys {listed(value)}, expected either "edges" or "children" (others that are '
+            f"read: {listed(_KEYS[2:])}), or names as keys of dictionaries and lists of items"
+        )
+    counts = {key: value[key] for key in ("n_items", "n_leaves") if value.get(key) is not None}
+    for key, count in counts.items():
+        if type(count) is not int or count < 1:
+            raise ReaderError(f"{key} is {shown(count)} in the JSON, expected a positive integer")
+    singletons = value.get("singletons")
+    if singletons is not None and not isinstance(singletons, bool):
+        raise ReaderError(f"singletons is {shown(singletons)} in the JSON, expected true or false")
+    items, labels = (_ids(value.get(key), key) for key in ("items", "labels"))
+    if items is not None:
+        counts["the length of items"] = len(items)
+    if len(set(counts.values())) > 1:
+        said = ", ".join(f"{key} is {count}" for key, count in counts.items())
+        raise ReaderError(f"the JSON contradicts itself: {said}; correct one or leave it out")
+    if labels is not None and named[0] == "edges":
+        raise ReaderError('the JSON has "labels" beside "edges", whose ids are the labels; leave one of them out')
+    if labels is None and items is not None and named[0] == "children":
+        labels, items = items, None
+    if join.items is None and join.n_items is None:
+        n_items = next(iter(counts.values()), None) if items is None else None
+        join = replace(join, n_items=n_items, items=items)
+    return value[named[0]], join, singletons, labels, named[0]
+
+
+def _ids(names: Any, key: str) -> list[Hashable] | None:
+    """Return a list of ids that an object holds."""
+    if names is None:
+        return None
+    if not isinstance(names, (list, tuple)):
+        raise ReaderError(f"{key} is {shown(names)} in the JSON, expected a list of ids")
+    return [_hashable(name, key) for name in names]
+
+
+def _hashable(name: object, key: str) -> Hashable:
+    """Return a label as it was: lists become tuples again."""
+    if isinstance(name, list):
+        name = tuple(name)
+    try:
+        hash(name)
+    except TypeError:
+        raise ReaderError(f"{key} holds {shown(name)}, expected strings or numbers") from None
+    return name
+
+
+def as_json(
+    children: Sequence[Sequence[int]], n_items: int, singletons: bool, labels: Sequence[Hashable] | None
+) -> str:
+    """Return the JSON object that `read_json` reads back to the same arrays.
+
+    Raises:
+        ReaderError: For a label that JSON cannot hold.
+    """
+    form = {"n_items": n_items, "singletons": singletons, "children": children, "labels": labels}
+    if labels is None:
+        del form["labels"]
+    else:
+        form["labels"] = [name.item() if hasattr(name, "item") else name for name in labels]
+    try:
+        return json.dumps(form, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ReaderError(f"a label cannot be written as JSON: {error}; use strings or numbers") from None
+
+
+# ---- JSON nested deeper than the parser of the standard library, which recurses, can go
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    """Raise for NaN and the infinities, which Python reads though JSON has none."""
+    raise ReaderError(f"the JSON holds {constant}, which is no id")
+
+
+def _not_json(text: str, what: str, position: int) -> ReaderError:
+    """Return the error for text that breaks the grammar, with its place."""
+    line = text.count("\n", 0, position) + 1
+    column = position - text.rfind("\n", 0, position)
+    return ReaderError(
+        f"not JSON: {what} at line {line}, column {column} (character {position} of {len(text)}); is the file cut off?"
+    )
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def parse_deep_json(text: str) -> Any:
+    """Return the value of JSON text, with the open lists and objects on a stack of its own.
+
+    Example:
+        >>> parse_deep_json('{"a": [1, {"b": null}], "c": "d"}')
+        {'a': [1, {'b': None}], 'c': 'd'}
+    """
+    result: list[Any] = []
+    stack: list[list[Any] | dict[str, Any]] = [result]
+    keys: list[str] = []  # of the open objects
+    position, wants = _after_space(text, 0), "value"
+    while position < len(text) or wants == "value":
+        mark = text[position : position + 1]
+        top = stack[-1]
+        if wants == "end" and len(stack) == 1:
+            raise _not_json(text, "Extra data", position)
+        if wants in ("end", "first") and mark == ("}" if isinstance(top, dict) else "]"):
+            stack.pop()
+            position, wants = position + 1, "end"
+        elif wants == "end":
+            if mark != ",":
+                raise _not_json(text, "Expecting ',' delimiter", position)
+            position, wants = position + 1, "value"
+        else:
+            if isinstance(top, dict):
+                key, position = _key(text, position)
+                keys.append(key)
+                mark = text[position : position + 1]
+            value, position, wants = _value(text, position, mark)
+            if isinstance(top, dict):
+                top[keys.pop()] = value
+            else:
+                top.append(value)
+            if wants == "first":
+                stack.append(value)
+        position = _after_space(text, position)
+    if len(stack) > 1:
+        raise _not_json(text, f"{len(stack) - 1} brackets still open", len(text))
+    return result[0]
+
+
+def _after_space(text: str, position: int) -> int:
+    found = _SPACE.match(text, position)
+    return position if found is None else found.end()
+
+
+def _key(text: str, position: int) -> tuple[str, int]:
+    """Return the key of an object's entry, and where its value starts."""
+    if text[position : position + 1] != '"':
+        raise _not_json(text, "Expecting property name enclosed in double quotes", position)
+    key, position = _scalar(text, position)
+    position = _after_space(text, position)
+    if text[position : position + 1] != ":":
+        raise _not_json(text, "Expecting ':' delimiter", position)
+    return key, _after_space(text, position + 1)
+
+
+def _scalar(text: str, position: int) -> tuple[Any, int]:
+    try:
+        return _DECODER.raw_decode(text, position)
+    except json.JSONDecodeError as error:
+        raise _not_json(text, error.msg, error.pos) from None
+    except ValueError as error:  # an integer of more digits than Python converts
+        raise ReaderError(f"the JSON cannot be parsed: {error}") from None
+
+
+def _value(text: str, position: int, mark: str) -> tuple[Any, int, str]:
+    """Return a scalar, or an opened list or object; where it ends; and what comes next."""
+    if mark == "[":
+        return [], position + 1, "first"
+    if mark == "{":
+        return {}, position + 1, "first"
+    return *_scalar(text, position), "end"
