@@ -19,7 +19,8 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.model import Descend, Search, SearchState
 from pomdp_hier.planning import RTBSS, StopValue
 from pomdp_hier.planning.decision import Decision, Policy
-from pomdp_hier.planning.policies import as_policy, legal_actions
+from pomdp_hier.planning.policies import as_policy
+from pomdp_hier.planning.terminal import legal_actions
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_exact, total

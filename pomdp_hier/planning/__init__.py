@@ -3,6 +3,7 @@
 from pomdp_hier.planning.and_or.tree import AndOrTree
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.exact import AlphaVectors, exact_value, value_iteration
+from pomdp_hier.planning.fringe import ConvexFringe, StopValue
 from pomdp_hier.planning.policies import (
     FirstAction,
     FunctionPolicy,
@@ -12,7 +13,6 @@ from pomdp_hier.planning.policies import (
     ThresholdPolicy,
     as_policy,
 )
-from pomdp_hier.planning.rtbss.fringe import ConvexFringe, StopValue
 from pomdp_hier.planning.rtbss.planner import RTBSS
 
 __all__ = [

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pomdp_hier.planning.rtbss.fringe import FringeVectors
-from pomdp_hier.planning.rtbss.outcomes import OutcomeRows, outcome_rows
+from pomdp_hier.planning.fringe import FringeVectors
+from pomdp_hier.planning.outcomes import OutcomeRows, outcome_rows
 from pomdp_hier.pomdp import TabularPOMDP
 
 __all__ = ["blind_bound", "fib_bound", "qmdp_bound", "range_bound", "reward_range"]

@@ -11,8 +11,9 @@ from scipy.optimize import linprog
 
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.decision import Decision
-from pomdp_hier.planning.rtbss.fringe import largest
-from pomdp_hier.planning.rtbss.outcomes import outcome_matrix
+from pomdp_hier.planning.outcomes import outcome_matrix
+from pomdp_hier.planning.terminal import TERMINAL_VALUE, where_to_decide
+from pomdp_hier.planning.ties import best_and_tied, largest
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
 from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import Number, total
@@ -65,7 +66,7 @@ class AlphaVectors:
 
     def value(self, belief: Any, *, observation: Hashable = None, to_go: int | None = None) -> float:
         """Return the optimal value under the belief with ``to_go`` steps left (default: all); 0 once over."""
-        return max(self._scores(belief, observation, to_go)[0], default=0.0)
+        return max(self._scores(belief, observation, to_go)[0], default=float(TERMINAL_VALUE))
 
     def action(self, belief: Any, *, observation: Hashable = None, to_go: int | None = None) -> Any:
         """Return an optimal action under the belief.
@@ -73,21 +74,28 @@ class AlphaVectors:
         Raises:
             PlanningError: The process is over under the belief, or no step is left.
         """
+        return best_and_tied(self._q_values(belief, observation, to_go))[1][0]
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """Return the optimal decision with the horizon to go; ``q_values`` has the actions that vectors start with.
+
+        An action that only equals another one everywhere has no vector, and is not among the ties.
+        """
+        belief, _ = where_to_decide(problem, belief, observation)
+        q_values = self._q_values(belief, observation, None)
+        value, ties = best_and_tied(q_values)
+        return Decision(ties[0], value=value, q_values=q_values, ties=ties, stats={"vectors": len(self.vectors)})
+
+    def _q_values(self, belief: Any, observation: Hashable, to_go: int | None) -> dict[Any, float]:
+        """Return the value of each action that a legal vector starts with, in the problem's order."""
         scores, actions = self._scores(belief, observation, to_go)
         if not scores or (self.horizon if to_go is None else to_go) == 0:
             raise PlanningError("action: the process is over under this belief, or no step is left; nothing to decide")
-        return self.compiled.actions[actions[int(np.argmax(scores))]]
-
-    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the optimal decision with the horizon to go; ``q_values`` has the actions that vectors start with."""
-        belief = problem.initial_belief if belief is None else as_belief(belief)
-        action = self.action(belief, observation=observation)
-        scores, actions = self._scores(belief, observation, None)
         q_values: dict[Any, float] = {}
         for score, position in sorted(zip(scores, actions, strict=True), key=lambda pair: pair[1]):
             name = self.compiled.actions[position]
             q_values[name] = max(score, q_values.get(name, score))
-        return Decision(action, value=max(scores), q_values=q_values, stats={"vectors": len(self.vectors)})
+        return q_values
 
     def at_step(self, step: int) -> "AlphaVectors":
         """Return the same solution with ``step`` steps gone, for a run that started with the whole horizon."""
@@ -97,7 +105,7 @@ class AlphaVectors:
         """Return the value of each vector that is legal under the belief, and the position of its action."""
         compiled = self.compiled
         vectors, actions = self.stages[self.horizon if to_go is None else to_go]
-        weights = compiled.vector(belief if isinstance(belief, Belief) else Belief(belief))
+        weights = compiled.vector(as_belief(belief))
         support = np.flatnonzero(weights)
         if compiled.terminal[support].all():
             return [], []
@@ -315,7 +323,7 @@ def _enumerate(
     final_value: Callable[[Belief], Number] | None,
 ) -> Number:
     if all(problem.is_terminal(state) for state in masses) or (horizon == 0 and final_value is None):
-        return 0
+        return TERMINAL_VALUE
     belief = Belief.normalized(masses)
     if final_value is not None and horizon == 0:
         return total(masses.values()) * final_value(belief)

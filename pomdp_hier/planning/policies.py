@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.exact import AlphaVectors, value_iteration
+from pomdp_hier.planning.terminal import TERMINAL_VALUE, where_to_decide
+from pomdp_hier.planning.ties import best_and_tied
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
-from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import Number, brief, total
 
 __all__ = [
@@ -32,32 +33,10 @@ __all__ = [
     "ThresholdPolicy",
     "action_probabilities",
     "as_policy",
-    "legal_actions",
     "mdp_values",
 ]
 
 Seed = int | np.random.SeedSequence | None
-
-
-def legal_actions(problem: POMDP, belief: Belief, observation: Hashable = None) -> tuple[Any, ...]:
-    """Return the legal actions under the belief, of which there is at least one.
-
-    Raises:
-        PlanningError: The process is over under the belief.
-
-    Example:
-        >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
-        ...              initial_belief={"here": 1}, legal_actions=["wait"])
-        >>> legal_actions(stay, stay.initial_belief)
-        ('wait',)
-    """
-    actions = problem.actions(belief, observation)
-    if not actions:
-        raise PlanningError(
-            f"decide: the process is over under this belief (its first state: {brief(belief.support[0])}); "
-            "a decision is only asked for before the end"
-        )
-    return actions
 
 
 def action_probabilities(
@@ -90,8 +69,7 @@ class FirstAction:
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the decision under the belief."""
-        belief = problem.initial_belief if belief is None else as_belief(belief)
-        return Decision(legal_actions(problem, belief, observation)[0])
+        return Decision(where_to_decide(problem, belief, observation)[1][0])
 
     def __repr__(self) -> str:
         return "FirstAction()"
@@ -116,15 +94,14 @@ class RandomPolicy:
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the decision under the belief; each call draws anew."""
-        belief = problem.initial_belief if belief is None else as_belief(belief)
-        actions = legal_actions(problem, belief, observation)
+        belief, actions = where_to_decide(problem, belief, observation)
         return Decision(actions[int(self._rng.integers(len(actions)))])
 
     def action_probabilities(
         self, problem: POMDP, belief: Belief, *, observation: Hashable = None
     ) -> dict[Any, Number]:
         """Return ``{action: 1 / n}`` over the n legal actions."""
-        actions = legal_actions(problem, belief, observation)
+        _, actions = where_to_decide(problem, belief, observation)
         return dict.fromkeys(actions, 1 / len(actions))
 
     def seeded(self, seed: Seed) -> "RandomPolicy":
@@ -175,8 +152,7 @@ class ThresholdPolicy:
         Raises:
             PlanningError: No rule holds, and ``otherwise`` is not legal.
         """
-        belief = problem.initial_belief if belief is None else as_belief(belief)
-        legal = legal_actions(problem, belief, observation)
+        belief, legal = where_to_decide(problem, belief, observation)
         for event, threshold, action in self.rules:
             if action in legal and _mass(belief, event) >= threshold:
                 return Decision(action)
@@ -240,7 +216,7 @@ def mdp_values(
     for iteration in range(1, (max_iterations if horizon is None else horizon) + 1):
         ahead = np.stack([matrix @ values for matrix in compiled.transition])
         q = np.where(legal, compiled.reward + compiled.discount * ahead, -np.inf)
-        best = np.where(compiled.terminal, 0.0, q.max(axis=0))
+        best = np.where(compiled.terminal, TERMINAL_VALUE, q.max(axis=0))
         change = float(np.abs(best - values).max(initial=0.0))
         values = best
         if horizon is None and change <= tolerance:
@@ -287,19 +263,15 @@ class QMDPPolicy:
             ModelError: The problem cannot be compiled.
             PlanningError: The values do not settle.
         """
-        belief = problem.initial_belief if belief is None else as_belief(belief)
+        belief, actions = where_to_decide(problem, belief, observation)
         compiled = problem.compiled
         if self._solved is None or self._solved[0] is not problem:
             self._solved = (problem, *mdp_values(compiled, horizon=self.horizon, tolerance=self.tolerance))
         _, q, backups = self._solved
         vector = compiled.vector(belief)
         support = np.flatnonzero(vector)
-        q_values = {
-            action: float(vector[support] @ q[compiled.action_index[action], support])
-            for action in legal_actions(problem, belief, observation)
-        }
-        best = max(q_values.values())
-        ties = tuple(action for action, value in q_values.items() if value == best)
+        q_values = {a: float(vector[support] @ q[compiled.action_index[a], support]) for a in actions}
+        best, ties = best_and_tied(q_values)
         return Decision(ties[0], value=best, q_values=q_values, ties=ties, stats={"backups": backups})
 
     def __getstate__(self) -> dict[str, Any]:
@@ -400,11 +372,10 @@ class FunctionPolicy:
         Raises:
             PlanningError: The function returns an action that is not legal.
         """
-        belief = problem.initial_belief if belief is None else as_belief(belief)
+        belief, legal = where_to_decide(problem, belief, observation)
         arguments = {1: (belief,), 2: (problem, belief), 3: (problem, belief, observation)}[self._arity]
         outcome = self.function(*arguments)
         decision = outcome if isinstance(outcome, Decision) else Decision(outcome)
-        legal = legal_actions(problem, belief, observation)
         if decision.action not in legal:
             raise PlanningError(
                 f"policy: {self.name} chose {brief(decision.action)}, which is not legal here; "

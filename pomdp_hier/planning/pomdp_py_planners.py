@@ -16,9 +16,10 @@ import pomdp_py
 
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.decision import Decision
-from pomdp_hier.planning.policies import Seed, legal_actions
+from pomdp_hier.planning.policies import Seed
+from pomdp_hier.planning.terminal import where_to_decide
+from pomdp_hier.planning.ties import best_and_tied
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.bridge import (
     OVER,
     BridgedObservation,
@@ -91,8 +92,7 @@ class POUCT:
         Raises:
             PlanningError: The process is over, or the runs do not suffice to try every action once.
         """
-        belief = problem.initial_belief if belief is None else as_belief(belief)
-        actions = legal_actions(problem, belief, observation)
+        belief, actions = where_to_decide(problem, belief, observation)
         if self.simulations <= len(actions):
             raise PlanningError(
                 f"simulations: {self.simulations} runs for {len(actions)} legal actions; the first opens the tree and "
@@ -113,8 +113,7 @@ class POUCT:
         self.tree = agent.tree
         returns = agent.simulator.finish()
         values = {action: returns[action][0] for action in actions}
-        best = max(values.values())
-        ties = tuple(action for action in actions if values[action] == best)
+        best, ties = best_and_tied(values)
         visits = {action: returns[action][1] for action in actions}
         stats = {"simulations": self.simulations, "visits": visits, "exploration": exploration, "depth": self.depth}
         return Decision(ties[0], value=best, q_values=values, ties=ties, stats=stats)

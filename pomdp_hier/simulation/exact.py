@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pomdp_hier.beliefs import BayesUpdater, as_updater
+from pomdp_hier.beliefs import as_updater
 from pomdp_hier.errors import ImpossibleObservationError, ParameterError, PlanningError
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import action_probabilities, as_policy
@@ -99,11 +99,6 @@ class PolicyValue:
         return float(self.value)
 
 
-def update_of(updater: Any, problem: POMDP) -> Update:
-    """Return the function ``(belief, action, observation) -> belief`` of an updater; Bayes' rule for ``None``."""
-    return BayesUpdater(problem).update if updater is None else as_updater(updater, problem).update
-
-
 def policy_value(
     policy: Any,
     problem: POMDP,
@@ -151,7 +146,7 @@ def policy_value(
     for model in (problem,) if environment is None else (problem, environment):
         require_problem(model, "policy_value, after the policy")
     environment = problem if environment is None else environment
-    run = _Evaluation(chosen, problem, environment, update_of(updater, problem), max_beliefs)
+    run = _Evaluation(chosen, problem, environment, as_updater(updater, problem).update, max_beliefs)
     return run.value(horizon, trace)
 
 

@@ -5,8 +5,7 @@ streams. Two policies run with the same seed therefore meet the same luck for as
 """
 
 import math
-import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,18 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from pomdp_hier.beliefs import as_updater
 from pomdp_hier.errors import ImpossibleObservationError, ParameterError
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number
 from pomdp_hier.pomdp.problem import require_problem
-from pomdp_hier.simulation.exact import conflict, update_of
+from pomdp_hier.simulation.deciding import REMEMBERED, Decider
+from pomdp_hier.simulation.exact import conflict
 
 __all__ = ["Episode", "SimulationResult", "Step", "mean_interval", "simulate"]
-
-# How many decisions of a policy that draws nothing are remembered, so that 10^6 episodes do not plan 10^6 times.
-_REMEMBERED = 100_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +196,7 @@ def simulate(
         chosen,
         problem,
         problem if environment is None else environment,
-        update_of(updater, problem),
+        as_updater(updater, problem).update,
         horizon,
         remember_beliefs=not hasattr(updater, "rng"),  # an updater that draws updates each time anew
     )
@@ -220,7 +218,7 @@ def simulate(
     return SimulationResult(
         values=np.array(values),
         confidence=confidence,
-        seconds_per_decision=run.seconds / max(run.n_decisions, 1),
+        seconds_per_decision=run.decider.seconds_per_decision,
         unfinished=unfinished,
         stopped_early=stopped_early,
         episodes=tuple(episodes),
@@ -279,27 +277,22 @@ class _Simulator:
         horizon: int | None,
         remember_beliefs: bool,
     ) -> None:
-        self.policy = policy
+        self.decider = Decider(policy, problem)
         self.problem = problem
         self.environment = environment
         self.update = update
         self.horizon = horizon
-        self.seconds = 0.0
-        self.n_decisions = 0
-        self._draws = hasattr(policy, "seeded")
         self._remembers = remember_beliefs
-        self._timed = hasattr(policy, "at_step")
         self._start = _Row(environment.initial_belief.get_histogram())
         self._successors: dict[Any, _Row] = {}
         self._observations: dict[Any, _Row] = {}
-        self._decisions: dict[Any, Decision] = {}
         self._beliefs: dict[Any, Belief] = {}
 
     def episode(self, seed: np.random.SeedSequence, *, keep: bool) -> tuple[list[Step], float, bool]:
         """One run: its steps (if kept), its discounted return, and whether it came to an end."""
         environment = self.environment
         world, own = seed.spawn(2)
-        policy = self.policy.seeded(own) if self._draws else self.policy  # type: ignore[attr-defined]
+        self.decider.begin(own)
         rng = np.random.default_rng(world)
         state = self._start.draw(rng.random())
         belief, observation = self.problem.initial_belief, None
@@ -310,7 +303,7 @@ class _Simulator:
         while len(terms) != self.horizon:
             if environment.is_terminal(state) or self.problem.is_over(belief):
                 return steps, math.fsum(terms), True
-            decision = self._decide(policy, belief, observation, len(terms))
+            decision = self.decider.decide(belief, observation, len(terms))
             action = decision.action
             next_state = self._successor(state, action).draw(rng.random())
             perceived = self._observation(state, action, next_state).draw(rng.random())
@@ -325,19 +318,6 @@ class _Simulator:
             state, observation = next_state, perceived
         return steps, math.fsum(terms), environment.is_terminal(state)
 
-    def _decide(self, policy: Any, belief: Belief, observation: Hashable, step: int) -> Decision:
-        key = (belief, observation, step if self._timed else None)
-        decision = None if self._draws else self._decisions.get(key)
-        if decision is None:
-            now = policy.at_step(step) if self._timed else policy
-            began = time.perf_counter()
-            decision = now.decide(self.problem, belief, observation=observation)
-            self.seconds += time.perf_counter() - began
-            self.n_decisions += 1
-            if not self._draws and len(self._decisions) < _REMEMBERED:
-                self._decisions[key] = decision
-        return decision
-
     def _updated(self, belief: Belief, action: Any, observation: Any, history: list[tuple[Any, Any]]) -> Belief:
         key = (belief, action, observation)
         known = self._beliefs.get(key)
@@ -346,7 +326,7 @@ class _Simulator:
                 known = self.update(belief, action, observation)
             except ImpossibleObservationError as error:
                 raise ImpossibleObservationError(conflict(history)) from error
-            if self._remembers and len(self._beliefs) < _REMEMBERED:
+            if self._remembers and len(self._beliefs) < REMEMBERED:
                 self._beliefs[key] = known
         return known
 

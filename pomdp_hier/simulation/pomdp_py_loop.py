@@ -4,15 +4,14 @@ It is slow, since every step goes through pomdp-py's objects; use `simulate` for
 """
 
 import math
-import time
 from typing import Any
 
 import numpy as np
 
-from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.bridge import to_agent, to_environment, unwrapped
+from pomdp_hier.simulation.deciding import Decider
 from pomdp_hier.simulation.monte_carlo import SimulationResult, check_simulation, episode_seeds
 
 __all__ = ["simulate_in_pomdp_py"]
@@ -54,30 +53,21 @@ def simulate_in_pomdp_py(
         True
     """
     check_simulation(n_episodes, horizon, None, confidence, 1)
-    chosen, world = as_policy(policy), problem if environment is None else environment
-    draws, timed = hasattr(chosen, "seeded"), hasattr(chosen, "at_step")
-    decided: dict[Any, Decision] = {}
-    values, seconds, decisions, unfinished = [], 0.0, 0, 0
+    world = problem if environment is None else environment
+    decider = Decider(as_policy(policy), problem)
+    values, unfinished = [], 0
     gamma = float(world.discount)
     for _, sequence in zip(range(n_episodes), episode_seeds(seed), strict=False):
         own, luck = sequence.spawn(2)
-        current: Any = chosen.seeded(own) if draws else chosen  # type: ignore[attr-defined]
+        decider.begin(own)
         agent, place = to_agent(problem), to_environment(world, seed=luck)
         terms: list[float] = []
         observation = None
         while not place.is_over and len(terms) != horizon:
-            key = (agent.belief, observation, len(terms) if timed else None)
-            decision = None if draws else decided.get(key)
-            if decision is None:
-                belief = Belief({unwrapped(state): p for state, p in agent.belief.items()})
-                if problem.is_over(belief):
-                    break
-                began = time.perf_counter()
-                now = current.at_step(len(terms)) if timed else current
-                decision = now.decide(problem, belief, observation=observation)
-                seconds += time.perf_counter() - began
-                decisions += 1
-                decided[key] = decision
+            belief = Belief({unwrapped(state): p for state, p in agent.belief.items()})
+            if problem.is_over(belief):
+                break
+            decision = decider.decide(belief, observation, len(terms))
             seen, reward = place.execute(decision.action)
             terms.append(gamma ** len(terms) * float(reward))
             observation = unwrapped(seen)
@@ -88,7 +78,7 @@ def simulate_in_pomdp_py(
     return SimulationResult(
         values=np.array(values),
         confidence=confidence,
-        seconds_per_decision=seconds / max(decisions, 1),
+        seconds_per_decision=decider.seconds_per_decision,
         unfinished=unfinished,
         stopped_early=False,
         episodes=(),

@@ -5,17 +5,14 @@ import math
 from collections.abc import Iterable
 from dataclasses import fields
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.planning.and_or.build import AndNode, OrNode
+from pomdp_hier.planning.and_or.nodes import AndNode, Nodes, OrNode
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.numeric import brief
-
-if TYPE_CHECKING:
-    from pomdp_hier.planning.and_or.tree import AndOrTree
 
 __all__ = ["read_json", "write_json"]
 
@@ -23,7 +20,7 @@ _FORMAT = "pomdp_hier.AndOrTree"
 _FUNCTIONS = ("Add", "Mul", "Pow", "Max")
 
 
-def write_json(tree: "AndOrTree") -> str:
+def write_json(tree: Nodes) -> str:
     """Return the tree as a JSON text; see `AndOrTree.to_json`."""
     or_fields = [f.name for f in fields(OrNode) if f.name != "belief"]
     and_fields = [f.name for f in fields(AndNode)]

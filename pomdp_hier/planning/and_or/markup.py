@@ -2,14 +2,12 @@
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pomdp_hier.planning.and_or.nodes import Nodes
 from pomdp_hier.planning.and_or.view import BeliefWords, View, ViewNode, view, words
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic
-
-if TYPE_CHECKING:
-    from pomdp_hier.planning.and_or.tree import AndOrTree
 
 __all__ = ["escape_latex", "latex_number", "render_dot", "render_mermaid", "render_tikz"]
 
@@ -22,7 +20,7 @@ _GREY = "#9aa3ab"
 class _Labels:
     """What stands at the nodes and arcs, in plain words."""
 
-    def __init__(self, tree: "AndOrTree", decimals: int, name: Callable[[Any], str]) -> None:
+    def __init__(self, tree: Nodes, decimals: int, name: Callable[[Any], str]) -> None:
         self.tree = tree
         self.name = name
         self.decimals = decimals
@@ -55,7 +53,7 @@ def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
-def render_dot(tree: "AndOrTree", *, full: bool | None, limit: int, decimals: int, name: Callable[[Any], str]) -> str:
+def render_dot(tree: Nodes, *, full: bool | None, limit: int, decimals: int, name: Callable[[Any], str]) -> str:
     """Return the tree in Graphviz's language; see `AndOrTree.to_dot`."""
     shown, labels = view(tree, full=full, limit=limit), _Labels(tree, decimals, name)
     caption = [labels.beliefs.header()]
@@ -95,9 +93,7 @@ def _html(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
 
 
-def render_mermaid(
-    tree: "AndOrTree", *, full: bool | None, limit: int, decimals: int, name: Callable[[Any], str]
-) -> str:
+def render_mermaid(tree: Nodes, *, full: bool | None, limit: int, decimals: int, name: Callable[[Any], str]) -> str:
     """Return the tree as a Mermaid flowchart; see `AndOrTree.to_mermaid`."""
     shown, labels = view(tree, full=full, limit=limit), _Labels(tree, decimals, name)
     lines = ["flowchart LR"]
@@ -150,7 +146,7 @@ def latex_number(value: Number, decimals: int = 2) -> str:
 
 
 def render_tikz(
-    tree: "AndOrTree",
+    tree: Nodes,
     *,
     full: bool | None,
     limit: int,
@@ -199,7 +195,7 @@ def render_tikz(
     return f"{head}{picture}\n\\end{{document}}\n"
 
 
-def _tikz_label(tree: "AndOrTree", node: ViewNode, decimals: int, observation: Callable[[Any], str]) -> list[str]:
+def _tikz_label(tree: Nodes, node: ViewNode, decimals: int, observation: Callable[[Any], str]) -> list[str]:
     """Return the lines at the arc to a node: rewards into AND nodes, observations and chances into OR nodes."""
     if node.parent < 0:
         return []
@@ -227,7 +223,7 @@ def _tikz_arc(i: int, node: ViewNode, label: list[str], shift: float) -> str:
     return rf"  \draw[{style}] ({ends[0]}) -- node[{place}, align=center] {{{text}}} ({ends[1]});"
 
 
-def _numbered_beliefs(tree: "AndOrTree", shown: View) -> Callable[[Belief], str]:
+def _numbered_beliefs(tree: Nodes, shown: View) -> Callable[[Belief], str]:
     """Names ``b_0, b_1, …`` for the different beliefs that are shown."""
     different = dict.fromkeys(tree.or_nodes[n.index].belief for n in shown.nodes if n.is_or)
     numbers = {belief: f"b_{{{i}}}" for i, belief in enumerate(different)}

@@ -2,13 +2,11 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pomdp_hier.planning.and_or.nodes import Nodes
 from pomdp_hier.planning.and_or.view import BeliefWords, ViewNode, view, words
 from pomdp_hier.pomdp.numeric import is_symbolic
-
-if TYPE_CHECKING:
-    from pomdp_hier.planning.and_or.tree import AndOrTree
 
 __all__ = ["explain_node", "render_text"]
 
@@ -16,7 +14,7 @@ _DEEPEST_INDENT = 30  # levels; below that the level is written as a number, so 
 
 
 def render_text(
-    tree: "AndOrTree", *, ascii_only: bool, full: bool, limit: int, decimals: int, name: Callable[[Any], str]
+    tree: Nodes, *, ascii_only: bool, full: bool, limit: int, decimals: int, name: Callable[[Any], str]
 ) -> str:
     """Return the tree, one node a line; see `AndOrTree.to_text`."""
     shown = view(tree, full=full or None, limit=limit)
@@ -42,9 +40,7 @@ def render_text(
     return "\n".join(lines)
 
 
-def _line(
-    tree: "AndOrTree", node: ViewNode, beliefs: BeliefWords, *, ascii_only: bool, name: Callable[[Any], str]
-) -> str:
+def _line(tree: Nodes, node: ViewNode, beliefs: BeliefWords, *, ascii_only: bool, name: Callable[[Any], str]) -> str:
     number = partial(words, decimals=beliefs.decimals, minus=beliefs.minus)
     hidden = f"  ({node.hidden} hidden)" if node.hidden else ""
     if node.is_or:
@@ -63,7 +59,7 @@ def _line(
     return f"{reward}  Q {number(child.q)}{star}{hidden}"
 
 
-def explain_node(tree: "AndOrTree", position: int, *, decimals: int, name: Callable[[Any], str]) -> str:
+def explain_node(tree: Nodes, position: int, *, decimals: int, name: Callable[[Any], str]) -> str:
     """Return the arithmetic behind each Q of an OR node; see `AndOrTree.explain`."""
     node = tree.or_nodes[position]
     beliefs = BeliefWords(tree.states, name, decimals)

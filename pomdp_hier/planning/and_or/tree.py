@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Hashable, Iterable
 from copy import copy
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.and_or.as_json import read_json, write_json
-from pomdp_hier.planning.and_or.build import AndNode, Grower, OrNode, backed_up, tied
+from pomdp_hier.planning.and_or.build import Grower
 from pomdp_hier.planning.and_or.markup import render_dot, render_mermaid, render_tikz
+from pomdp_hier.planning.and_or.nodes import AndNode, Nodes, OrNode, backed_up, choose
 from pomdp_hier.planning.and_or.text import explain_node, render_text
 from pomdp_hier.planning.and_or.view import FULL_LIMIT
-from pomdp_hier.planning.rtbss.fringe import largest
 from pomdp_hier.planning.rtbss.planner import RTBSS
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.belief import as_belief
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["AndNode", "AndOrTree", "OrNode"]
 
 
-class AndOrTree:
+class AndOrTree(Nodes):
     """The tree of a look-ahead from one belief, in two flat lists; node 0 of ``or_nodes`` is the root.
 
     Build one with `AndOrTree.build`, or with `AndOrTree.from_planner` from what an `RTBSS` planner does. Probabilities
@@ -59,14 +58,6 @@ class AndOrTree:
     References:
         Ross et al. (2008), section 3.1.
     """
-
-    def __init__(
-        self, or_nodes: list[OrNode], and_nodes: list[AndNode], *, discount: Number = 1, tie_tolerance: float = 0.0
-    ) -> None:
-        self.or_nodes = or_nodes
-        self.and_nodes = and_nodes
-        self.discount = discount
-        self.tie_tolerance = tie_tolerance
 
     # --- building ------------------------------------------------------------------------------------------------
 
@@ -133,25 +124,8 @@ class AndOrTree:
         """The value of the root."""
         return self.or_nodes[0].value
 
-    @cached_property
-    def states(self) -> tuple[Any, ...]:
-        """The states that some belief of the tree holds possible, in the order in which they are met."""
-        return tuple(dict.fromkeys(state for node in self.or_nodes for state in node.belief))
-
-    def __len__(self) -> int:
-        return len(self.or_nodes) + len(self.and_nodes)
-
     def __repr__(self) -> str:
         return f"<AndOrTree: {len(self.or_nodes)} OR nodes, {len(self.and_nodes)} AND nodes, value {self.value}>"
-
-    def subtree_sizes(self) -> tuple[list[int], list[int]]:
-        """How many nodes each OR node and each AND node has below it, itself included."""
-        sizes_or, sizes_and = [1] * len(self.or_nodes), [1] * len(self.and_nodes)
-        for i in range(len(self.or_nodes) - 1, -1, -1):  # outcomes stand after the node above them
-            for a in self.or_nodes[i].actions:
-                sizes_and[a] = 1 + sum(sizes_or[o] for o in self.and_nodes[a].outcomes)
-                sizes_or[i] += sizes_and[a]
-        return sizes_or, sizes_and
 
     def policy(self) -> dict[tuple[Any, ...], Any]:
         """Return best plan from the root: the action for each history ``(action, observation, action, …)`` it can meet.
@@ -228,9 +202,9 @@ class AndOrTree:
                 expanded = [and_nodes[i] for i in node.actions if and_nodes[i].status == "expanded"]
                 for child in expanded:
                     child.q = backed_up(child, or_nodes, self.discount)
-                node.value = largest([child.q for child in expanded])
                 places = {i: k for k, i in enumerate(node.best)}
-                node.best = sorted(tied(node, and_nodes, self.tie_tolerance), key=lambda i: places.get(i, len(places)))
+                in_order = sorted(node.actions, key=lambda i: places.get(i, len(places)))
+                choose(node, and_nodes, in_order, self.tie_tolerance)
         return AndOrTree(or_nodes, and_nodes, discount=self.discount, tie_tolerance=self.tie_tolerance)
 
     # --- other forms ---------------------------------------------------------------------------------------------

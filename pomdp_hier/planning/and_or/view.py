@@ -3,14 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from numbers import Rational
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.planning.and_or.nodes import Nodes
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic
-
-if TYPE_CHECKING:
-    from pomdp_hier.planning.and_or.tree import AndOrTree
 
 __all__ = ["FULL_LIMIT", "BeliefWords", "View", "ViewNode", "view", "words"]
 
@@ -62,7 +60,7 @@ class View:
         return sum(not node.children for node in self.nodes)
 
 
-def view(tree: "AndOrTree", *, full: bool | None = None, limit: int = FULL_LIMIT) -> View:
+def view(tree: Nodes, *, full: bool | None = None, limit: int = FULL_LIMIT) -> View:
     """Return what to show: the whole tree, or the best plan with the other actions as stubs.
 
     Args:
@@ -92,7 +90,7 @@ def view(tree: "AndOrTree", *, full: bool | None = None, limit: int = FULL_LIMIT
     return View(nodes, sizes_or[0])
 
 
-def _below(tree: "AndOrTree", node: ViewNode) -> list[ViewNode]:
+def _below(tree: Nodes, node: ViewNode) -> list[ViewNode]:
     """Return the nodes below, actions with the greatest Q first."""
     if not node.is_or:
         outcomes = tree.and_nodes[node.index].outcomes
@@ -104,7 +102,7 @@ def _below(tree: "AndOrTree", node: ViewNode) -> list[ViewNode]:
     ]
 
 
-def sorted_actions(tree: "AndOrTree", position: int) -> list[int]:
+def sorted_actions(tree: Nodes, position: int) -> list[int]:
     """Return the AND nodes of an OR node: the best plan's first, by falling Q, then those pruned and illegal."""
     node = tree.or_nodes[position]
 

@@ -1,6 +1,5 @@
-"""RTBSS: the planner, its plain recursion, its search on arrays, and the values at its fringe."""
+"""RTBSS: the planner, its plain recursion, its search on arrays, and what both leave out."""
 
-from pomdp_hier.planning.rtbss.fringe import ConvexFringe, StopValue
 from pomdp_hier.planning.rtbss.planner import RTBSS
 
-__all__ = ["RTBSS", "ConvexFringe", "StopValue"]
+__all__ = ["RTBSS"]

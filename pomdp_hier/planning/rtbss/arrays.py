@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pomdp_hier.planning.rtbss.fringe import FringeVectors, stop_is_illegal
-from pomdp_hier.planning.rtbss.outcomes import outcome_matrix
-from pomdp_hier.planning.rtbss.plain import BudgetExhausted, check_bound
+from pomdp_hier.planning.fringe import FringeVectors, stop_is_illegal
+from pomdp_hier.planning.outcomes import outcome_matrix
+from pomdp_hier.planning.rtbss.plain import BudgetExhausted
+from pomdp_hier.planning.rtbss.pruning import Pruning
 from pomdp_hier.planning.rtbss.rows import Rows, expand, merge, products, stack, touches
+from pomdp_hier.planning.terminal import TERMINAL_VALUE
 from pomdp_hier.pomdp import TabularPOMDP
 
 __all__ = ["ArraySearch"]
@@ -56,8 +58,8 @@ class ArraySearch:
     Attributes:
         compiled: The problem.
         fringe: The value where the search stops looking.
-        upper, lower: Tables ``[d - 1, a, s]`` that bound the d-step values; ``None`` to expand everything.
-        slack: What rounding may add to a bound.
+        pruning: The upper bound, as a table; without one everything is expanded.
+        lower: A table ``[d - 1, a, s]`` that bounds the d-step values from below.
         merge_tolerance: Beliefs that agree to this are expanded once; 0 means equal, ``None`` never.
         budget: How many nodes may be expanded.
         nodes, pruned, reused: Beliefs expanded, actions left out, beliefs that were another one's equal.
@@ -65,9 +67,8 @@ class ArraySearch:
 
     compiled: TabularPOMDP
     fringe: FringeVectors
-    upper: Floats | None = None
+    pruning: Pruning
     lower: Floats | None = None
-    slack: float = 0.0
     merge_tolerance: float | None = 0.0
     budget: int | None = None
     nodes: int = 0
@@ -138,10 +139,10 @@ class ArraySearch:
         self._refuse_dead_ends(beliefs, seen, tried, over)
         tried[over] = False
         upper = None
-        if self.upper is not None and self.lower is not None:
-            upper = products(beliefs, self.upper[depth - 1])
+        if self.pruning.table is not None and self.lower is not None:
+            upper = products(beliefs, self.pruning.table[depth - 1])
             sure = np.where(tried, products(beliefs, self.lower[depth - 1]), -np.inf).max(axis=1)
-            hopeless = tried & (upper + self.slack < sure[:, None])
+            hopeless = tried & (upper + self.pruning.slack < sure[:, None])
             self.pruned += int(hopeless.sum())
             tried &= ~hopeless
         q = np.where(tried, products(beliefs, compiled.reward), -np.inf)
@@ -165,14 +166,15 @@ class ArraySearch:
         q = layer.q + added.reshape(layer.q.shape)
         if layer.upper is not None:
             self._check_bounds(q, layer.upper, layer.depth)
-        return np.where(layer.over, 0.0, q.max(axis=1))
+        return np.where(layer.over, TERMINAL_VALUE, q.max(axis=1))
 
     def _check_bounds(self, q: Floats, upper: Floats, depth: int) -> None:
         with np.errstate(invalid="ignore"):  # -inf - inf of actions that were not tried
-            wrong = q > upper + np.maximum(self.slack, 1e-9 * np.maximum(1.0, np.abs(q)))
+            wrong = q > upper + np.maximum(self.pruning.check_slack, 1e-9 * np.maximum(1.0, np.abs(q)))
         if wrong.any():
             row, action = np.argwhere(wrong)[0]
-            check_bound(float(q[row, action]), float(upper[row, action]), self.compiled.actions[action], depth)
+            name = self.compiled.actions[action]
+            self.pruning.check(float(q[row, action]), float(upper[row, action]), name, depth)
 
     def _merged(self, rows: Rows, observation: Ints) -> tuple[Rows, Ints, Ints]:
         """Return the beliefs to go on with, the observation before each, and which of them each row has become."""
@@ -242,7 +244,7 @@ class ArraySearch:
         usable, over = self._usable(beliefs, seen, tail), self._over(beliefs)
         self._refuse_dead_ends(beliefs, seen, usable, over)
         values = np.where(usable, products(beliefs, tail.vectors), -np.inf).max(axis=1)
-        return np.where(over, 0.0, values)
+        return np.where(over, TERMINAL_VALUE, values)
 
     def _folded_values(self, beliefs: Rows, folded: Floats) -> Floats:
         compiled = self.compiled

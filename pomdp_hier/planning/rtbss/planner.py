@@ -6,6 +6,7 @@ bound, and those that cannot win are pruned: a pruned action never competes.
 """
 
 import copy
+import math
 import weakref
 from collections.abc import Callable, Hashable
 from functools import partial
@@ -14,31 +15,25 @@ from typing import Any, Literal
 import numpy as np
 import pomdp_py
 
+from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, as_updater
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound
 from pomdp_hier.planning.decision import Decision
+from pomdp_hier.planning.fringe import ConvexFringe, StopValue, fringe_function, fringe_vectors
 from pomdp_hier.planning.rtbss.arrays import ArraySearch
-from pomdp_hier.planning.rtbss.fringe import ConvexFringe, StopValue, fringe_function, fringe_vectors
-from pomdp_hier.planning.rtbss.plain import (
-    BudgetExhausted,
-    PlainSearch,
-    Upper,
-    branches_of,
-    check_bound,
-    rank,
-    skips,
-    table_bound,
-)
+from pomdp_hier.planning.rtbss.dispatch import has_exact_numbers, has_symbols
+from pomdp_hier.planning.rtbss.plain import BudgetExhausted, PlainSearch
+from pomdp_hier.planning.rtbss.pruning import Pruning
+from pomdp_hier.planning.terminal import where_to_decide
+from pomdp_hier.planning.ties import best_and_tied
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.belief import as_belief
-from pomdp_hier.pomdp.numeric import Number, brief, is_exact, is_symbolic
-from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.pomdp.numeric import Number, brief, is_number
 
-__all__ = ["RTBSS", "StopValue"]
+__all__ = ["RTBSS"]
 
 _BOUNDS = {"fib": fib_bound, "qmdp": qmdp_bound, "range": range_bound}
 _DEEPEST_RECURSION = 250  # each level takes two or three of Python's 1,000 frames
-_ROUNDING = 1e-11  # how far sums of products may be off, relative to the largest term
+_FINEST_MERGING = 1e-15  # below it, probabilities near 1 are told apart by their rounding alone
 
 
 class RTBSS(pomdp_py.Planner):
@@ -54,8 +49,9 @@ class RTBSS(pomdp_py.Planner):
         tie: ``"first"`` prunes an inner action that could at best equal another; ``"all"`` expands it as well. At the
             root all tied actions are found either way, and the first in the problem's order is taken.
         prune: ``False`` expands everything.
-        updater: How beliefs are updated: an object with ``branches`` or ``update``, or a function ``(belief, action,
-            observation) -> belief``; by Bayes' rule when left out.
+        updater: How beliefs are updated, and how probable observations are: a `pomdp_hier.beliefs.BeliefUpdater`, or
+            what `pomdp_hier.beliefs.as_updater` makes one of; Bayes' rule when left out. The named bounds hold for
+            Bayes' rule, and another updater switches pruning off unless the upper bound is a callable.
         budget: How many nodes (beliefs) may be expanded. When it runs out, the decision is the best of the actions of
             the root that are finished; ``stats["complete"]`` is then ``False``, and the others have the status
             ``"bound"``.
@@ -64,8 +60,8 @@ class RTBSS(pomdp_py.Planner):
             numbers are floats and no callable is involved. Arrays and named bounds list every state; where there are
             too many, ``engine="plain"`` with ``prune=False`` visits only what the look-ahead can reach.
         tie_tolerance: Values this close to the best count as tied; 0 compares exactly.
-        merge_tolerance: Beliefs with the same depth to go are expanded once if all probabilities agree to this; 0 means
-            equal beliefs only, ``None`` switches it off.
+        merge_tolerance: Beliefs with the same depth to go, support and legal actions are expanded once if all
+            probabilities agree to this; 0 means equal beliefs only, ``None`` switches it off.
         problem: What `plan` plans for in pomdp-py's loop; by default the problem of the agent's models, whose discount
             is 1 unless the agent knows better.
 
@@ -114,8 +110,10 @@ class RTBSS(pomdp_py.Planner):
         if not callable(upper_bound) and upper_bound not in _BOUNDS:
             raise ParameterError(f"upper_bound: {upper_bound!r} is not one of 'fib', 'qmdp', 'range', or a callable")
         for name, tolerance in (("tie_tolerance", tie_tolerance), ("merge_tolerance", merge_tolerance)):
-            if tolerance is not None and not tolerance >= 0:
+            if tolerance is not None and not (is_number(tolerance) and 0 <= tolerance < math.inf):
                 raise ParameterError(f"{name}: {tolerance!r}; expected a number of at least 0")
+        if merge_tolerance and merge_tolerance < _FINEST_MERGING:
+            raise ParameterError(f"merge_tolerance: {merge_tolerance!r}; expected 0, or at least {_FINEST_MERGING}")
         self.fringe = fringe_function(lower_bound)
         if engine == "arrays":
             self._refuse_on_arrays(lower_bound, upper_bound, updater)
@@ -129,7 +127,7 @@ class RTBSS(pomdp_py.Planner):
         self.engine = engine
         self.tie_tolerance = tie_tolerance
         self.merge_tolerance = merge_tolerance
-        self._tables: weakref.WeakKeyDictionary[POMDP, dict[int, Any]] = weakref.WeakKeyDictionary()
+        self._prunings: weakref.WeakKeyDictionary[POMDP, dict[int, Pruning]] = weakref.WeakKeyDictionary()
         self._prepared: weakref.WeakKeyDictionary[POMDP, dict[int, ArraySearch]] = weakref.WeakKeyDictionary()
         self.problem = problem
         self._agent_problem: tuple[Any, POMDP] | None = None
@@ -162,24 +160,16 @@ class RTBSS(pomdp_py.Planner):
         Raises:
             PlanningError: The process is over; a bound is violated; the budget is too small for a single action.
         """
-        require_problem(problem, "decide")
-        belief = problem.initial_belief if belief is None else as_belief(belief)
-        actions = problem.actions(belief, observation)
-        if not actions:
-            raise PlanningError(
-                f"decide: the process is over under this belief (its first state: {brief(belief.support[0])}); "
-                "a decision is only asked for before the end"
-            )
+        belief, actions = where_to_decide(problem, belief, observation)
         search, q_value, engine = self._search(problem, belief)
         search.nodes = 1
-        upper = self.upper_function(problem)
+        pruning = self.pruning(problem)
         q_values: dict[Any, Number] = {}
         status: dict[Any, str] = {}
         best: Number | None = None
-        slack = self.tie_tolerance + self.slack(problem)
-        for action, bound in rank(belief, actions, self.depth, upper):
+        for action, bound in pruning.ranked(belief, actions, self.depth):
             q_values[action], status[action] = bound, "pruned"
-            if skips(bound, best, keep_ties=True, slack=slack):
+            if pruning.skips(bound, best, at_root=True):
                 search.pruned += 1
                 continue
             try:
@@ -189,14 +179,14 @@ class RTBSS(pomdp_py.Planner):
                 q_values[action] = float("inf") if bound is None else bound
                 continue
             status[action] = "exact"
-            check_bound(q_values[action], bound, action, self.depth)
+            pruning.check(q_values[action], bound, action, self.depth)
             best = q_values[action] if best is None else self._larger(best, q_values[action])
         if best is None:
             raise PlanningError(
                 f"budget: {self.budget} nodes are not enough to finish one of {len(actions)} actions to depth "
                 f"{self.depth}; raise the budget or lower the depth"
             )
-        ties = tuple(a for a in actions if status[a] == "exact" and self._tied(q_values[a], best))
+        best, ties = best_and_tied({a: q_values[a] for a in actions if status[a] == "exact"}, self.tie_tolerance)
         stats = {
             "engine": engine,
             "depth": self.depth,
@@ -205,17 +195,13 @@ class RTBSS(pomdp_py.Planner):
             "reused": search.reused,
             "status": {action: status[action] for action in actions},
             "complete": "bound" not in status.values(),
-            "pruning": upper is not None,
+            "pruning": pruning.upper is not None,
             "merge_tolerance": self.merge_tolerance,
         }
         return Decision(ties[0], value=best, q_values={a: q_values[a] for a in actions}, ties=ties, stats=stats)
 
-    def _tied(self, value: Number, best: Number) -> bool:
-        if is_exact(value) and is_exact(best):
-            return bool(value == best) or bool(best - value <= self.tie_tolerance)
-        return bool(best - value <= self.tie_tolerance)
-
-    def _larger(self, best: Number, value: Number) -> Number:
+    @staticmethod
+    def _larger(best: Number, value: Number) -> Number:
         try:
             return value if value > best else best
         except TypeError as error:
@@ -235,20 +221,15 @@ class RTBSS(pomdp_py.Planner):
                 f"depth: {self.depth} is beyond the {_DEEPEST_RECURSION} levels of the recursion that callables, "
                 "updaters and exact numbers need; use a smaller depth, or named bounds on a problem of floats"
             )
-        plain = self._plain_search(problem)
-        return plain, lambda action: plain.q_value(belief, action, self.depth), "plain"
-
-    def _plain_search(self, problem: POMDP) -> PlainSearch:
-        return PlainSearch(
+        plain = PlainSearch(
             problem,
-            branches_of(problem, self.updater),
+            as_updater(self.updater, problem),
             self.fringe,
-            self.upper_function(problem),
-            keep_ties=self.tie == "all",
-            slack=self.slack(problem),
+            self.pruning(problem),
             merge_tolerance=self.merge_tolerance,
             budget=self.budget,
         )
+        return plain, lambda action: plain.q_value(belief, action, self.depth), "plain"
 
     def _array_search(self, problem: POMDP) -> ArraySearch:
         """Return a search with its counters at 0; what it prepares is prepared once a problem."""
@@ -261,18 +242,10 @@ class RTBSS(pomdp_py.Planner):
         vectors = fringe_vectors(problem, self.lower_bound)
         if vectors is None:
             raise ParameterError(f"lower_bound: {brief(self.lower_bound)} cannot be searched on arrays")
-        upper = lower = None
-        if self._prunes(problem):
-            upper = self._table(problem)
-            lower = blind_bound(problem.compiled, self.depth, vectors)
+        pruning = self.pruning(problem)
+        lower = None if pruning.table is None else blind_bound(problem.compiled, self.depth, vectors)
         return ArraySearch(
-            problem.compiled,
-            vectors,
-            upper,
-            lower,
-            slack=self.slack(problem),
-            merge_tolerance=self.merge_tolerance,
-            budget=self.budget,
+            problem.compiled, vectors, pruning, lower, merge_tolerance=self.merge_tolerance, budget=self.budget
         )
 
     def _on_arrays(self, problem: POMDP, belief: Belief) -> bool:
@@ -281,47 +254,40 @@ class RTBSS(pomdp_py.Planner):
         simple = isinstance(self.lower_bound, (str, StopValue)) and not callable(self.upper_bound)
         if not simple or self.updater is not None or problem.legal_by == "belief" or self.depth == 1:
             return False
-        return not _has_exact_numbers(problem, belief)
+        return not has_exact_numbers(problem, belief)
 
-    # --- bounds --------------------------------------------------------------------------------------------------
+    # --- pruning -------------------------------------------------------------------------------------------------
 
-    def _prunes(self, problem: POMDP) -> bool:
-        """Whether the search prunes: never for one step, where the bound costs as much as the value."""
-        if not self.prune or self.depth == 1:
-            return False
+    def pruning(self, problem: POMDP) -> Pruning:
+        """Return what orders and prunes the actions of the problem; what is computed for it is computed once."""
+        if not self.prune or self.depth == 1:  # for one step a bound costs as much as the value
+            return Pruning()
+        keep_ties = self.tie == "all"
         if callable(self.upper_bound):
-            return True
-        if not isinstance(self.lower_bound, (str, StopValue, ConvexFringe)) or problem.legal_by == "belief":
-            return False
-        return self._table(problem) is not None
-
-    def upper_function(self, problem: POMDP) -> Upper | None:
-        """Return upper bound as a function of belief, action and depth; ``None`` where the search does not prune."""
-        if not self._prunes(problem):
-            return None
-        if callable(self.upper_bound):
-            bound = self.upper_bound
-            return lambda belief, action, depth: bound(problem, belief, action, depth)
-        return table_bound(problem, self._table(problem))
-
-    def _table(self, problem: POMDP) -> Any:
-        """Return the table of the named bound, computed once a problem; ``None`` where the problem has symbols."""
-        tables = self._tables.setdefault(problem, {})
-        if self.depth not in tables:
-            if _has_exact_numbers(problem, problem.initial_belief, symbols_only=True):
-                tables[self.depth] = None
-            else:
+            bound, check_slack = self.upper_bound, math.inf if self.merge_tolerance else 0.0
+            return Pruning(
+                lambda belief, action, depth: bound(problem, belief, action, depth),
+                keep_ties=keep_ties,
+                tie_tolerance=self.tie_tolerance,
+                check_slack=check_slack,
+            )
+        by_bayes = self.updater is None or isinstance(self.updater, (BayesUpdater, TabularUpdater))
+        convex = isinstance(self.lower_bound, (str, StopValue, ConvexFringe))
+        if not (by_bayes and convex) or problem.legal_by == "belief":  # the named bounds hold for no others
+            return Pruning()
+        prunings = self._prunings.setdefault(problem, {})
+        if self.depth not in prunings:
+            prunings[self.depth] = Pruning()
+            if not has_symbols(problem):
                 vectors = fringe_vectors(problem, self.lower_bound)
-                tables[self.depth] = _BOUNDS[str(self.upper_bound)](problem.compiled, self.depth, vectors)
-        return tables[self.depth]
-
-    def slack(self, problem: POMDP) -> float:
-        """Return what rounding may take off a bound that was computed in floats."""
-        if callable(self.upper_bound) or not self._prunes(problem):
-            return 0.0
-        table = self._table(problem)
-        finite = table[np.isfinite(table)]
-        return _ROUNDING * float(np.abs(finite).max(initial=1.0))
+                prunings[self.depth] = Pruning.by_table(
+                    problem,
+                    _BOUNDS[str(self.upper_bound)](problem.compiled, self.depth, vectors),
+                    merge_tolerance=self.merge_tolerance or 0.0,
+                    keep_ties=keep_ties,
+                    tie_tolerance=self.tie_tolerance,
+                )
+        return prunings[self.depth]
 
     # --- pomdp-py's loop -----------------------------------------------------------------------------------------
 
@@ -340,48 +306,3 @@ class RTBSS(pomdp_py.Planner):
 
     def update(self, agent: "pomdp_py.Agent", real_action: Any, real_observation: Any) -> None:
         """Nothing: the search keeps no tree between steps, and the belief is the agent's own to update."""
-
-
-_EXACT: weakref.WeakKeyDictionary[POMDP, tuple[bool, bool]] = weakref.WeakKeyDictionary()
-
-
-def _has_exact_numbers(problem: POMDP, belief: Belief, *, symbols_only: bool = False) -> bool:
-    """Whether fractions or symbols (or symbols alone) occur in the belief or the models; integers count as floats."""
-    if problem not in _EXACT:
-        _EXACT[problem] = _scan(problem)
-    symbolic, exact = _EXACT[problem]
-    symbolic = symbolic or any(is_symbolic(p) for p in belief.get_histogram().values())
-    exact = exact or any(_is_fraction(p) for p in belief.get_histogram().values())
-    return symbolic if symbols_only else symbolic or exact
-
-
-def _is_fraction(value: Number) -> bool:
-    return is_exact(value) and not isinstance(value, (int, np.integer))
-
-
-def _scan(problem: POMDP) -> tuple[bool, bool]:
-    """Whether symbols, and whether fractions or symbols, occur in the problem; stops at the first symbol."""
-    exact = False
-    for value in _numbers(problem):
-        if is_symbolic(value):
-            return True, True
-        exact = exact or _is_fraction(value)
-    return False, exact
-
-
-def _numbers(problem: POMDP) -> Any:
-    """Yield the numbers of the problem, as they come."""
-    yield problem.discount
-    seen: set[Any] = set()
-    for state in problem.states:
-        if problem.is_terminal(state):
-            continue
-        by_state = problem.legal_by == "state"
-        for action in problem.actions(Belief.certain(state)) if by_state else problem.all_actions:
-            yield problem.expected_reward(state, action)
-            for next_state, probability in problem.successors(state, action).items():
-                yield probability
-                key = (next_state, action, state if problem.observation.uses_state else None)
-                if key not in seen:
-                    seen.add(key)
-                    yield from problem.observation_distribution(next_state, action, state).values()

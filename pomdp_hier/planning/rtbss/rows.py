@@ -84,8 +84,9 @@ def touches(beliefs: Rows, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
 def merge(rows: Rows, labels: Ints | None, tolerance: float) -> tuple[Ints, Ints]:
     """Which rows to keep, and which kept one stands for each row.
 
-    Rows are the same when they are equal bit for bit or, with a tolerance, when every probability falls in the same
-    cell of that width; labels (the last observation, where it matters) must be equal too.
+    Rows are the same when they are equal bit for bit or, with a tolerance, when the same entries are positive and each
+    falls in the same cell of that width; labels (the last observation, where it matters) must be equal too. Equal
+    supports and labels have the same legal actions.
 
     Args:
         rows: ``[n, S]``.
@@ -113,8 +114,8 @@ _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # odd, from the golden ratio: sprea
 
 
 def _bits(values: Floats, tolerance: float) -> NDArray[np.uint64]:
-    if tolerance > 0:
-        return np.rint(values / tolerance).astype(np.int64).view(np.uint64)
+    if tolerance > 0:  # no cell of a positive probability is the one of 0
+        return (np.rint(values / tolerance).astype(np.int64) + (values > 0)).view(np.uint64)
     return np.ascontiguousarray(values).view(np.uint64)
 
 
@@ -139,9 +140,15 @@ def _fingerprints(rows: Rows, tolerance: float) -> NDArray[np.uint64]:
 
 
 def _same(rows: Rows, stand_in: Ints, tolerance: float) -> bool:
-    """Whether every row equals the one that stands for it."""
+    """Whether every row equals the one that stands for it, within the tolerance and with the same support."""
     others = np.flatnonzero(stand_in != np.arange(len(stand_in)))
     if not len(others):
         return True
-    difference = abs(rows[others] - rows[stand_in[others]])
-    return bool((difference.max() if difference.shape[0] else 0.0) <= tolerance)
+    these, those = rows[others], rows[stand_in[others]]
+    if tolerance > 0 and _any((these > 0) != (those > 0)):
+        return False
+    return not _any(abs(these - those) > tolerance)
+
+
+def _any(marked: Any) -> bool:
+    return bool(marked.nnz if sparse.issparse(marked) else marked.any())

@@ -143,6 +143,54 @@ def test_merge_tolerance():
     assert child.tolist() == [0, 0, 1]
 
 
+def test_near_beliefs_of_other_supports_stay_apart(kind):
+    """Wait; after x (one half) take 1 and the fringe is worth 1; after y only waiting is legal, then the fringe."""
+    rare = 1e-9
+    problem = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: {"x": 0.5, "y": 0.5} if s == "A" else {"y": 1.0},
+        reward=lambda s, a: 1.0 if a == "take" else 0.0,
+        initial_belief={"A": 1 - rare, "B": rare},
+        legal_actions=lambda s: ["wait", "take"] if s == "A" else ["wait"],
+    )
+    for engine in ("plain", "arrays"):
+        for tolerance in (0.0, 1e-12, 1e-6, 0.5):
+            decision = RTBSS(2, "immediate", engine=engine, merge_tolerance=tolerance).decide(problem)
+            assert decision.value == pytest.approx(1.25, abs=1e-6)
+
+
+def test_rows_of_other_supports_are_not_merged():
+    rows = np.array([[1.0, 0.0], [1.0 - 1e-9, 1e-9], [1.0, 0.0]])
+    for given_rows in (rows, sparse.csr_array(rows)):
+        kept, child = merge(given_rows, None, 1e-3)
+        assert kept.tolist() == [0, 1]
+        assert child.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("engine", ["plain", "arrays"])
+@pytest.mark.parametrize("tolerance", [1e-9, 1e-3, 0.3])
+def test_coarse_merging_never_calls_a_sound_bound_wrong(engine, tolerance):
+    for seed in range(8):
+        problem = random_problem(seed, states=4, observations=3, discount=1.0, terminal=seed % 2 == 0)
+        for bound in ("fib", "qmdp", "range"):
+            RTBSS(4, upper_bound=bound, engine=engine, merge_tolerance=tolerance).decide(problem)
+
+
+def test_by_belief_near_beliefs_of_other_legal_actions_stay_apart():
+    problem = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: {"x": 0.5 + (s - 0.5) * 2e-6, "y": 0.5 - (s - 0.5) * 2e-6},
+        reward=lambda s, a: 1.0 if a == "bet" else 0.0,
+        initial_belief={0: 0.5, 1: 0.5},
+        legal_actions=lambda b: ["wait", "bet"] if b[1] > 0.5 else ["wait"],
+        legal_by="belief",
+        actions=["wait", "bet"],
+    )
+    exact = RTBSS(2, merge_tolerance=None).decide(problem).value
+    assert exact == pytest.approx(0.5, abs=1e-5)  # only after x is betting legal
+    assert RTBSS(2, merge_tolerance=0.01).decide(problem).value == pytest.approx(exact, abs=1e-12)
+
+
 def test_a_shared_fingerprint_merges_nothing(monkeypatch):
     from pomdp_hier.planning.rtbss import rows as rtbss_rows
 

@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pomdp_hier.beliefs import BayesUpdater
+from pomdp_hier.beliefs import BayesUpdater, as_updater
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
-from pomdp_hier.planning import RTBSS, ConvexFringe, StopValue
+from pomdp_hier.planning import RTBSS, AndOrTree, ConvexFringe, StopValue
 from pomdp_hier.planning.exact import exact_value, value_iteration
 from pomdp_hier.pomdp import POMDP, Belief
 from tests.pomdp_models import random_fractions, random_problem, search_tree, three_node, tiger
@@ -273,8 +273,54 @@ def test_updaters_of_every_form():
         decision = RTBSS(4, updater=updater).decide(problem)
         assert decision.stats["engine"] == "plain"
         assert decision.value == pytest.approx(GOLDEN[3], abs=5e-7)
-    with pytest.raises(ParameterError, match="updater: 3 has neither"):
+    with pytest.raises(ParameterError, match="updater: 3 has no update"):
         RTBSS(2, updater=3).decide(problem)
+
+
+class Skewed:
+    """Bayes' rule for the posteriors, but sure to hear the left: the two methods of a `BeliefUpdater`, and no more."""
+
+    def __init__(self, problem):
+        self.bayes = BayesUpdater(problem)
+        self.update = self.bayes.update
+
+    def evidence(self, belief, action, observation):
+        if action == "listen":
+            return 1.0 if observation == "hear-left" else 0.0
+        return self.bayes.evidence(belief, action, observation)
+
+
+@pytest.mark.parametrize("prune", [False, True])
+def test_posteriors_and_evidence_both_come_from_the_updater(prune):
+    problem = tiger()
+    start = problem.initial_belief
+    bound = (lambda p, b, a, d: 1e3) if prune else "fib"
+    decision = RTBSS(3, upper_bound=bound, updater=Skewed(problem), prune=prune).decide(problem)
+    one = Skewed(problem).update(start, "listen", "hear-left")
+    two = Skewed(problem).update(one, "listen", "hear-left")
+    best = max(problem.reward(two, a) for a in problem.actions(two))
+    assert decision.value == pytest.approx(-1 - 0.95 + 0.95**2 * best, abs=1e-12)  # by hand: listen, listen, open
+    for wrapped in (as_updater(Skewed(problem), problem), as_updater(Skewed(problem), problem).branches):
+        other = wrapped if not callable(wrapped) else type("Branches", (), {"branches": staticmethod(wrapped)})()
+        assert RTBSS(3, updater=other, prune=False).decide(problem).value == decision.value
+    tree = AndOrTree.build(problem, depth=3, updater=Skewed(problem))
+    assert tree.value == decision.value
+    after = [n for n in tree.or_nodes if n.parent >= 0 and tree.and_nodes[n.parent].action == "listen"]
+    assert {(n.observation, n.probability) for n in after} == {("hear-left", 1.0)}
+
+
+def test_named_bounds_are_left_alone_where_beliefs_are_not_by_bayes_rule():
+    """Where every sound is a lie, the value of three steps lies above any bound that the problem's models give."""
+    problem = tiger()
+    sure = [Belief.certain("left"), Belief.certain("right")]
+
+    def prophet(belief, action, observation):
+        return sure[observation == "hear-right"]
+
+    decision = RTBSS(3, updater=prophet).decide(problem)
+    assert not decision.stats["pruning"]
+    assert decision.value == pytest.approx(-1 + 0.95 * 10 + 0.95**2 * 10)
+    assert RTBSS(3, updater=BayesUpdater(problem)).decide(problem).stats["pruning"]
 
 
 def test_symbols_need_numbers_to_decide():

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.planning.ties import largest
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import Number, brief
+from pomdp_hier.pomdp.numeric import Number, brief, is_number
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 __all__ = [
@@ -24,7 +25,6 @@ __all__ = [
     "StopValue",
     "fringe_function",
     "fringe_vectors",
-    "largest",
     "stop_is_illegal",
 ]
 
@@ -113,7 +113,10 @@ class _CallableFringe:
     function: Callable[[POMDP, Belief], Number]
 
     def __call__(self, problem: POMDP, belief: Belief, observation: Hashable) -> Number:
-        return self.function(problem, belief)
+        value = self.function(problem, belief)
+        if not is_number(value):
+            raise PlanningError(f"lower_bound: the callable gave {brief(value)} for a belief; expected a number")
+        return value
 
 
 def _zero(problem: POMDP, belief: Belief, observation: Hashable) -> Number:
@@ -143,24 +146,6 @@ def stop_is_illegal(action: Any, state: Any) -> PlanningError:
         f"lower_bound: StopValue({brief(action)}) is not legal under a belief at the fringe (its first state: "
         f"{brief(state)}); name an action that is legal wherever the search stops, or pass a callable"
     )
-
-
-def largest(values: list[Number]) -> Number:
-    """Return the greatest value; for expressions that cannot be compared, their symbolic maximum.
-
-    Example:
-        >>> largest([1, 3, 2])
-        3
-    """
-    best = values[0]
-    for value in values[1:]:
-        try:
-            best = value if value > best else best
-        except TypeError:  # sympy: the truth value of a relation between symbols is not known
-            from sympy import Max
-
-            best = Max(best, value)
-    return best
 
 
 def fringe_vectors(problem: POMDP, lower_bound: Any) -> FringeVectors | None:
