@@ -109,8 +109,8 @@ class FlatTree:
             )
             number = np.full(parents.size + 1, -1)
             number[keep] = np.arange(keep.size)
+            names = _names_kept(names, keep, int(np.flatnonzero(parents < 0)[0]))
             parents, rank, sizes = number[parents[keep]], rank[keep], sizes[keep]
-            names = None if names is None else tuple(names[node] for node in keep.tolist())
         self._fill(parents, n_items, sizes, rank, singletons, names)
         return notes
 
@@ -313,8 +313,32 @@ class FlatTree:
         new._set(**fields)
         return new
 
+    def with_parents(self, parent: ArrayLike) -> Self:
+        """Return the tree of the same nodes below other parents; each keeps its name, siblings their order.
+
+        Clusters that are left without items go, and the nodes after them move up in number: each is then labelled by
+        the number that it had, where it had no other label, so that ``.node(old)`` finds it.
+
+        Args:
+            parent: The new parent of every node ``[n_nodes]``, -1 at the root.
+
+        Raises:
+            HierarchyError: The parents make no tree.
+
+        Example:
+            >>> tree = FlatTree([3, 4, 4, 5, 5, -1], 3)
+            >>> moved = tree.with_parents([4, 4, 4, 5, 5, -1])  # node 3 has lost its only item
+            >>> moved.parent, moved.labels, moved.node(5)
+            (array([ 3,  3,  3,  4, -1]), (0, 1, 2, 4, 5), 4)
+        """
+        new = object.__new__(type(self))
+        new._build(parent, self.n_items, self._reading_order(), self.singletons, self.labels)
+        return new
+
     def collapse_unary(self) -> Self:
         """Return the tree without its nodes whose only child is a cluster; that child takes the node's place.
+
+        The nodes that stay keep their labels, or as labels the numbers that they had.
 
         Example:
             >>> FlatTree([2, 2, 3, 4, -1], 2).collapse_unary()
@@ -329,7 +353,7 @@ class FlatTree:
         number = np.full(self.n_nodes + 1, -1)
         number[keep] = np.arange(keep.size)
         order = self._reading_order()
-        labels = None if self.labels is None else tuple(self.labels[node] for node in keep.tolist())
+        labels = _names_kept(self.labels, keep, self.root)
         return self._rebuilt(number[jump[self.parent[keep]]], number[order[~gone[order]]], labels, self.singletons)
 
     def _chained(self) -> NDArray[np.bool_]:
@@ -459,6 +483,17 @@ def _checked_labels(labels: Sequence[Hashable] | None, n_items: int, n_nodes: in
         except TypeError:
             raise HierarchyError(f"label {shown(name)} of node {node} is not hashable; give a string") from None
     return names
+
+
+def _names_kept(names: tuple[Hashable, ...] | None, keep: IntArray, root: int) -> tuple[Hashable, ...] | None:
+    """Return the names of the nodes that are kept; one that had none has its old number, where that is another now."""
+    if np.array_equal(keep, np.arange(keep.size)):
+        return None if names is None else names[: keep.size]
+    if names is None:
+        return tuple(keep.tolist())
+    return tuple(
+        old if names[old] is None and old not in (new, root) else names[old] for new, old in enumerate(keep.tolist())
+    )
 
 
 def _check_parents(parent: IntArray, n_items: int, labels: tuple[Hashable, ...] | None) -> None:

@@ -206,6 +206,51 @@ def test_empty_clusters_are_dropped_with_a_count() -> None:
     assert tree.labels == ("a", "b", "c", "r")
 
 
+@settings(max_examples=100, deadline=None)
+@given(samples(), st.data())
+def test_a_changed_tree_knows_each_node_by_what_it_was_called(sample: Sample, data: st.DataObject) -> None:
+    """Whatever is moved, and however often: the node called so holds what the old numbers say it holds."""
+    tree = sample.hierarchy()
+    parent = {node: int(up) for node, up in enumerate(tree.parent)}
+    changed = tree
+    for _ in range(data.draw(st.integers(1, 4))):
+        inner = [node for node in parent if node >= tree.n_items]
+        item = data.draw(st.integers(0, tree.n_items - 1))
+        if not inner:
+            return
+        target = data.draw(st.sampled_from(inner))
+        parent[item] = target
+        moved = changed.parent.copy()
+        moved[item] = changed.node(target)
+        changed = changed.with_parents(moved)
+        below = {node: {i for i in range(tree.n_items) if node in ancestors(parent, i)} for node in inner}
+        parent = {node: up for node, up in parent.items() if node < tree.n_items or below[node]}
+        called = changed.labels or range(changed.n_nodes)
+        assert set(called) == set(parent)
+        for node in parent:
+            if node >= tree.n_items:
+                assert set(changed.items(changed.node(node)).tolist()) == below[node]
+    assert set(changed.collapse_unary().labels or range(changed.n_nodes)) <= set(parent)
+
+
+def ancestors(parent: dict[int, int], node: int) -> set[int]:
+    found = set()
+    while (node := parent[node]) >= 0:
+        found.add(node)
+    return found
+
+
+def test_nodes_that_move_up_are_known_by_their_old_numbers() -> None:
+    assert Hierarchy([3, 4, 4, 5, 5, -1], 3).with_parents([4, 4, 4, 5, 5, -1]).labels == (0, 1, 2, 4, 5)
+    assert Hierarchy([3, 3, 4, -1, 3], 3).with_parents([3, 3, 3, -1, 3]).labels is None  # only the last one goes
+    named = Hierarchy([4, 5, 5, 7, 6, 7, 7, -1], 4, labels=["a", None, "c", "d", "e", "f", None, None])
+    assert named.with_parents([5, 5, 5, 7, 6, 7, 7, -1]).labels == ("a", None, "c", "d", "f", None)
+    with pytest.warns(HierarchyWarning, match="1 empty cluster dropped"):
+        assert Hierarchy.from_children([[0, 1], [], [2, 3]], 2).node(4) == 3
+    assert Hierarchy.from_children([[0, 1], [3, 2], [4]], 3).collapse_unary().labels is None
+    assert Hierarchy.from_children([[0, 1], [3], [4, 2]], 3).collapse_unary().labels == (0, 1, 2, 3, 5)
+
+
 def test_labels_look_nodes_up() -> None:
     tree = Hierarchy.from_children([[0, 1], [2, 3]], 3, labels=["a", "b", "a", "p", "q"])
     assert tree.node("q") == 4
