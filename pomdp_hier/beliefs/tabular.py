@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
 from pomdp_hier.pomdp.bayes_rule import impossible
@@ -15,7 +15,6 @@ from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["TabularUpdater"]
 
-Floats = NDArray[np.float64]
 B = TypeVar("B", Belief, Floats)
 
 

@@ -4,9 +4,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from pomdp_hier._arrays import Bools, Floats
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.arrays import ArrayObservation, ArrayReward, ArrayTransition
 from pomdp_hier.pomdp.belief import Belief
@@ -15,9 +15,6 @@ from pomdp_hier.pomdp.problem import POMDP
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 __all__ = ["compile_problem"]
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 def compile_problem(problem: POMDP, *, tolerance: float | None = None) -> TabularPOMDP:

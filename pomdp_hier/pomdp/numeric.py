@@ -5,12 +5,13 @@ is kept here: how to add many of them, when a sum counts as one, and how to draw
 """
 
 import math
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from decimal import Decimal
-from itertools import islice
 from numbers import Number as _Number
 from numbers import Rational, Real
 from typing import Any, TypeVar
+
+from pomdp_hier._messages import brief, listed
 
 __all__ = [
     "Number",
@@ -140,25 +141,3 @@ def draw(weights: Mapping[K, Number], uniform: float) -> K:
             if threshold < cumulative:
                 break
     return outcome  # type: ignore[return-value]  # some weight is positive
-
-
-def brief(value: object, limit: int = 60) -> str:
-    """Return the value's ``repr``, cut to ``limit`` characters, for messages.
-
-    Example:
-        >>> brief("x" * 100, limit=12)
-        "'xxxxxxxx..."
-    """
-    text = repr(value)
-    return text if len(text) <= limit else text[: limit - 3] + "..."
-
-
-def listed(values: Collection[object], limit: int = 4) -> str:
-    """Return the first few values in brief, and how many there are if that is more.
-
-    Example:
-        >>> listed(["look", "go"]), listed(range(9), limit=2)
-        ("'look', 'go'", '0, 1, … (9 in all)')
-    """
-    text = ", ".join(brief(value) for value in islice(values, limit))
-    return text if len(values) <= limit else f"{text}, … ({len(values):,} in all)"

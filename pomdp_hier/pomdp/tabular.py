@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from pomdp_hier._arrays import Bools, Floats
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
 from pomdp_hier.pomdp.numeric import brief
 
 __all__ = ["TabularPOMDP"]
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 # Where the transition is kept as a dense array for predictions: measured with numpy 2 and one thread of OpenBLAS. Up to
 # 100 states the fixed cost of a sparse product decides; to about 1,000 the dense array stays in the cache; beyond it

@@ -1,0 +1,43 @@
+import pytest
+
+from pomdp_hier._messages import brief, listed
+
+
+def nested(depth):
+    value = []
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+class Mute:
+    def __repr__(self):
+        raise RuntimeError("no words")
+
+
+LONG = {
+    "list": list(range(10**6)),
+    "text": "x" * 10**6,
+    "deep": nested(10**5),
+    "integer": 10**10_000,
+    "dict": dict.fromkeys(range(99), "y" * 99),
+    "mute": Mute(),
+}
+
+
+@pytest.mark.parametrize("kind", LONG)
+def test_no_value_takes_more_than_a_few_characters(kind):
+    value = LONG[kind]
+    assert 0 < len(brief(value)) <= 60
+    assert brief(value, 30) == brief(value, 30)[:30]
+
+
+def test_a_short_value_is_shown_whole():
+    for value in ("tiger-left", (0, 1, (2, 3)), {"a": [1.5, None]}, frozenset({1}), True):
+        assert brief(value) == repr(value)
+
+
+def test_a_list_says_how_many_there_are():
+    assert listed("abcdef", limit=2) == "'a', 'b', ... (6 in all)"
+    assert listed(iter(range(10**9)), 10**9, limit=1) == "0, ... (1,000,000,000 in all)"
+    assert listed([1, 2]) == "1, 2"
