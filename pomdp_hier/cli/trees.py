@@ -1,7 +1,6 @@
 """Hierarchies on the command line: built-in ones by name, files by their format."""
 
 import argparse
-import re
 import sys
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
@@ -24,12 +23,6 @@ __all__ = [
     "read_tree",
     "read_tree_file",
 ]
-
-_REMEDY = re.compile(
-    r"\b(?:(add_root|on_multiple_parents|blank_levels|items_at_inner|ends_in)=(?:True|\"(\w+)\")(?: or \"(\w+)\")?"
-    r"|(id|item|parent|path|child)=(?=[ ,;)]|$))"
-)
-_COLUMNS = {"parent": "parent-column", "path": "path-column"}
 
 
 def add_tree_options(parser: argparse.ArgumentParser) -> None:
@@ -153,18 +146,4 @@ def _named(path: str) -> Iterator[None]:
     try:
         yield
     except HierarchyError as error:
-        parts = [_REMEDY.sub(_as_option, part) if isinstance(part, str) else part for part in error.parts]
-        raise type(error)(f"{'standard input' if path == '-' else path}: ", *parts) from error
-
-
-def _as_option(remedy: "re.Match[str]") -> str:
-    """Return what a reader calls an argument as the command line calls it.
-
-    Example:
-        >>> _REMEDY.sub(_as_option, 'pass on_multiple_parents="first" or "duplicate", or add_root=True; say id=')
-        'pass --on-multiple-parents first or duplicate, or --add-root; say --item-column'
-    """
-    name, value, other, column = remedy.groups()
-    if column is not None:
-        return f"--{_COLUMNS.get(column, 'item-column')}"
-    return f"--{name.replace('_', '-')}" + (f" {value}" if value else "") + (f" or {other}" if other else "")
+        raise type(error)(f"{'standard input' if path == '-' else path}: ", *error.parts) from error

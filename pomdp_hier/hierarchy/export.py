@@ -7,7 +7,7 @@ from pathlib import Path
 import networkx as nx
 import numpy as np
 
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import ParameterError, Setting
 from pomdp_hier.hierarchy.drawing import draw_text
 from pomdp_hier.hierarchy.flat import FlatTree
 from pomdp_hier.hierarchy.readers.json_text import as_json
@@ -71,7 +71,7 @@ class ExportedTree(FlatTree):
         written += [None] * (self.n_nodes - len(written))
         items = ["/".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in labels[: self.n_items]]
         if len(items) < self.n_items or len(set(items)) < self.n_items or "" in items:
-            raise ParameterError("Newick needs one name an item, each another: give them as names=")
+            raise ParameterError("Newick needs one name an item, each another: give them as ", Setting("names"))
         text = as_newick([*items, *written[self.n_items :]], self.to_children(), self.n_items, self.root)
         if path is not None:
             Path(path).write_text(text, encoding="utf-8")

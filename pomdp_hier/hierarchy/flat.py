@@ -12,7 +12,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pomdp_hier.errors import HierarchyError, ParameterError
+from pomdp_hier.errors import HierarchyError, ParameterError, Setting
 from pomdp_hier.hierarchy.arrays import IntArray, cycle_error, cycle_through, min_below, sum_below, sum_to_root
 from pomdp_hier.hierarchy.wording import counted, listed, shown, warn_user
 
@@ -519,6 +519,7 @@ def _check_parents(parent: IntArray, n_items: int, labels: tuple[Hashable, ...] 
         items = [root for root in roots if root < n_items]
         missing = f" (items that stand in no cluster: {named(items)})" if items else ""
         raise HierarchyError(
-            f"{len(roots)} roots, expected one: {named(roots)} have no parent{missing}; "
-            "hang them under one node (add_root=True) or give the missing parents"
+            f"{len(roots)} roots, expected one: {named(roots)} have no parent{missing}; hang them under one node (",
+            Setting("add_root", True),
+            ") or give the missing parents",
         )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pomdp_hier.errors import HierarchyError, ReaderError
+from pomdp_hier.errors import HierarchyError, ReaderError, Setting
 from pomdp_hier.hierarchy.arrays import IntArray
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
@@ -41,7 +41,9 @@ def read_children(
     flat, lengths = _integer_ids(children, "children")  # type: ignore[arg-type]
     if n_items is None:
         if not flat.size:
-            raise HierarchyError("the children lists name no node: give n_items=1 for a tree of one item")
+            raise HierarchyError(
+                "the children lists name no node: give ", Setting("n_items", 1), " for a tree of one item"
+            )
         n_items = max(np.unique(flat).size + 1 - lengths.size, 0)
     if n_items > flat.size + lengths.size + 1 and not add_root:
         raise HierarchyError(
@@ -76,7 +78,8 @@ def read_children(
         raise HierarchyError(
             f"{counted(twice.size, 'node')} with several parents: {listed(twice[:5].tolist(), twice.size)}; node "
             f"{twice[0]} stands in lists {listed(where.tolist())}; a node has one parent: remove it from the others, "
-            'or pass on_multiple_parents="first" or "duplicate"'
+            "or pass ",
+            Setting("on_multiple_parents", "first", "duplicate"),
         )
     parent = np.full(n_nodes, -1, dtype=np.int64)
     parent[flat] = above

@@ -7,7 +7,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from pomdp_hier.errors import ReaderError
+from pomdp_hier.errors import ReaderError, Setting
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import is_missing, is_table, read_table
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
@@ -79,7 +79,10 @@ def read_edges(
         if parent_at is None or child_at is None:
             raise ReaderError(
                 f"the table has the columns {listed(table.columns, limit=10)}, expected 'parent' and 'child': "
-                "say which they are with parent= and child="
+                "say which they are with ",
+                Setting("parent"),
+                " and ",
+                Setting("child"),
             )
         nodes = link_pairs([[_cell(row[parent_at]), _cell(row[child_at])] for row in table.rows], "row", 1)
         join = text_ids(join) if table.is_text else join

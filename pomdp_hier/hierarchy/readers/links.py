@@ -8,7 +8,7 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier.errors import HierarchyError
+from pomdp_hier.errors import HierarchyError, Setting
 from pomdp_hier.hierarchy.arguments import as_ids, as_number, check_choice
 from pomdp_hier.hierarchy.arrays import IntArray, cycle_error
 from pomdp_hier.hierarchy.readers.tree_arrays import ItemsAtInner, OnMultipleParents, TreeArrays
@@ -151,12 +151,14 @@ def _check_several(several: list[int], ids: list[Hashable], above: IntArray, bel
         more = f", ... ({len(several):,} in all)" if len(several) > 5 else ""
         raise HierarchyError(
             f"{counted(len(several), 'node')} with several parents: {', '.join(first)}{more}; a tree has one parent a "
-            f'node: remove links, or pass on_multiple_parents="first" or "duplicate"{_turned(parents)}'
+            "node: remove links, or pass ",
+            Setting("on_multiple_parents", "first", "duplicate"),
+            _turned(parents),
         )
     if choice == "duplicate" and sum(copies) > _MOST_COPIES:
         raise HierarchyError(
-            f"copying every node under each of its parents would make more than {_MOST_COPIES:,} nodes; "
-            'use on_multiple_parents="first"'
+            f"copying every node under each of its parents would make more than {_MOST_COPIES:,} nodes; use ",
+            Setting("on_multiple_parents", "first"),
         )
 
 
@@ -201,8 +203,9 @@ def _numbered(
     at_inner = items[has_child[items]].tolist()
     if at_inner and join.items_at_inner == "error":
         raise HierarchyError(
-            f"{counted(len(at_inner), 'item')} with nodes below: {listed([ids[node] for node in at_inner])}; "
-            'items_at_inner="leaf" makes each a leaf of its own there'
+            f"{counted(len(at_inner), 'item')} with nodes below: {listed([ids[node] for node in at_inner])}; ",
+            Setting("items_at_inner", "leaf"),
+            " makes each a leaf of its own there",
         )
     if at_inner:
         notes.append(
@@ -297,7 +300,9 @@ def _joined(ids: list[Hashable], has_child: NDArray[np.bool_], wanted: list[Hash
         text = "; ".join(f"{what}: {listed(dict.fromkeys(names))}" for what, names in faults.items() if names)
         raise HierarchyError(
             f"the items do not match the tree's: {text}; each item must stand in both once (for one that stands in "
-            'the tree several times, on_multiple_parents="first" or "duplicate")'
+            "the tree several times, ",
+            Setting("on_multiple_parents", "first", "duplicate"),
+            ")",
         )
     return [first[name] for name in row_of] + (copies if join.on_multiple_parents == "duplicate" else [])
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier.errors import HierarchyError, ReaderError
+from pomdp_hier.errors import HierarchyError, ReaderError, Setting
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import is_missing, read_table
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
@@ -40,7 +40,10 @@ def read_parents(
     if id_at is None or parent_at is None:
         raise ReaderError(
             f"the table has the columns {listed(table.columns, limit=10)}, expected 'id' and 'parent': "
-            "say which they are with id= and parent="
+            "say which they are with ",
+            Setting("id"),
+            " and ",
+            Setting("parent"),
         )
     position: dict[Hashable, int] = {}
     links: list[tuple[int, Hashable]] = []

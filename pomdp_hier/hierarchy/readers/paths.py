@@ -11,7 +11,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from pomdp_hier.errors import HierarchyError, ReaderError
+from pomdp_hier.errors import HierarchyError, ReaderError, Setting
+from pomdp_hier.files.kinds import file_ending
 from pomdp_hier.hierarchy.arguments import as_ids, check_choice, check_flag, check_text
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import (
@@ -149,8 +150,9 @@ def _tree_of_items(rows: _Rows, join: Join) -> TreeArrays:
         at_inner = [item for path, item in zip(rows.paths, items, strict=True) if path in divided]
         if at_inner:
             raise HierarchyError(
-                f"{counted(len(at_inner), 'item')} in categories that are divided further: {listed(at_inner)}; "
-                'items_at_inner="leaf" makes each a leaf of its own there'
+                f"{counted(len(at_inner), 'item')} in categories that are divided further: {listed(at_inner)}; ",
+                Setting("items_at_inner", "leaf"),
+                " makes each a leaf of its own there",
             )
     if join.items is None and join.n_items is None:
         join = replace(join, items=list(dict.fromkeys(items)))
@@ -167,7 +169,8 @@ def _tree_of_paths(rows: _Rows, join: Join, how: PathFormat) -> TreeArrays:
         if join.on_multiple_parents == "error":
             raise HierarchyError(
                 f"row {row} is the path of row {first} again, {shown(' / '.join(rows.paths[row - 1]))}: the item "
-                'stands there twice; if paths name the category of one item a row, pass ends_in="category"'
+                "stands there twice; if paths name the category of one item a row, pass ",
+                Setting("ends_in", "category"),
             )
     categories = _Categories()
     for path in rows.paths:
@@ -238,10 +241,8 @@ def _are_pairs(rows: Sequence[Any], how: PathFormat) -> bool:
 
 def _looks_like_table(text: str, name: object, how: PathFormat) -> bool:
     """Whether text is a table: by the file's ending, or by a header that names an item or a path column."""
-    if isinstance(name, (str, os.PathLike)) and "\n" not in str(name):
-        ending = os.path.splitext(os.fspath(name))[1].lower()
-        if ending in (".csv", ".tsv"):
-            return True
+    if isinstance(name, (str, os.PathLike)) and file_ending(os.fspath(name)) in (".csv", ".tsv"):
+        return True
     head = next(iter(_content_lines(text, how.comment)), "")
     known = {*_ITEMS, *_PATHS, how.item, how.path, *(how.levels or ())}
     cells = [cell.strip().strip('"') for cell in re.split(how.delimiter or r"[,;\t]", head)]
@@ -333,7 +334,9 @@ def _from_table(table: Table, how: PathFormat) -> _Rows:
         for row, cells in enumerate(table.rows, 1):
             rows.paths.append(_level_path([cells[place] for place in levels], row, rows, how))
     else:
-        raise ReaderError(f"the table has the columns {listed(table.columns)}, expected a path or levels: say path=")
+        raise ReaderError(
+            f"the table has the columns {listed(table.columns)}, expected a path or levels: say ", Setting("path")
+        )
     rows.has_item_column, rows.is_text = item_at is not None, table.is_text
     return rows
 
@@ -355,7 +358,8 @@ def _level_path(cells: Sequence[Any], row: int, rows: _Rows, how: PathFormat) ->
         if how.blank_levels == "error":
             raise ReaderError(
                 f"row {row}{item}: level {segments.index('') + 1} is blank but a later one is not, {shown(segments)}; "
-                'fill it, or pass blank_levels="skip"'
+                "fill it, or pass ",
+                Setting("blank_levels", "skip"),
             )
         rows.n_blank += 1
         segments = [segment for segment in segments if segment]

@@ -1,14 +1,15 @@
 """Text and tables as people have them: files, CSV, data frames, dictionaries of columns, lists of rows."""
 
-import csv
-import io
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from pomdp_hier.errors import MissingExtraError, ParameterError, ReaderError
+from pomdp_hier.files.csv_text import open_csv
+from pomdp_hier.files.kinds import Kind, kind_of, text_of
 from pomdp_hier.hierarchy.wording import listed, shown
 
 __all__ = ["Table", "TextSource", "is_missing", "is_table", "is_text_source", "read_csv", "read_table", "read_text"]
@@ -93,15 +94,36 @@ def _read_frame(source: Any) -> Table:
         raise MissingExtraError(
             "a data frame needs narwhals: pip install 'pomdp-hier[frames]' (or give a dictionary of columns)"
         ) from None
+    columns = [str(name) for name in source.columns]
+    _check_columns(columns, "the data frame")
     try:
         frame = nw.from_native(source, eager_only=True)
     except TypeError:
         raise ReaderError(
             f"{type(source).__name__} is no data frame that narwhals knows (collect a lazy one)"
         ) from None
-    return Table(
-        [str(name) for name in frame.columns], list(zip(*(frame[c].to_list() for c in frame.columns), strict=True))
-    )
+    return Table(columns, list(zip(*(frame[name].to_list() for name in frame.columns), strict=True)))
+
+
+def read_csv(text: str, delimiter: str | None = None, comment: str | None = None) -> Table:
+    """Return the table of CSV text with a header, all cells as text; rows are counted from 1 below it.
+
+    Raises:
+        ReaderError: For what is no CSV, and a header that names a column twice.
+
+    Example:
+        >>> read_csv("id,parent\\n1,\\n2,1\\n").rows
+        [['1', ''], ['2', '1']]
+    """
+    found = open_csv(text, ReaderError, delimiter=delimiter, comment=comment)
+    _check_columns(found.columns, "the CSV header")
+    return Table(found.columns, [row for _, row in found.rows], is_text=True)
+
+
+def _check_columns(columns: Sequence[str], what: str) -> None:
+    twice = list(dict.fromkeys(name for name, count in Counter(columns).items() if count > 1))
+    if twice:
+        raise ReaderError(f"{what} names a column twice: {listed(twice)}; rename one")
 
 
 def is_missing(name: object) -> bool:
@@ -114,65 +136,15 @@ def is_missing(name: object) -> bool:
     return name is None or (isinstance(name, float) and name != name) or type(name).__name__ in ("NAType", "NaTType")
 
 
-def read_csv(text: str, delimiter: str | None = None, comment: str | None = None) -> Table:
-    """Return the table of CSV text with a header; rows are counted from 1 below it, blank lines are skipped.
-
-    Raises:
-        ReaderError: For a row with more or fewer cells than the header, a quote that is not closed, no header.
-
-    Example:
-        >>> read_csv("id,parent\\n1,\\n2,1\\n").rows
-        [['1', ''], ['2', '1']]
-    """
-    lines = io.StringIO(text, newline="")
-    start = 0
-    if comment:
-        for line in lines:
-            if line.strip() and not line.lstrip().startswith(comment):
-                break
-            start += len(line)
-    lines.seek(0)
-    lines = io.StringIO(text[start:], newline="")
-    if delimiter is None:
-        header = lines.readline()
-        delimiter = max(",;\t", key=header.count)
-        lines.seek(0)
-    if len(delimiter) != 1 or delimiter in '\r\n"':
-        raise ParameterError(f"delimiter={shown(delimiter)}, expected one character")
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    rows: list[Sequence[Any]] = []
-    columns: list[str] | None = None
-    try:
-        for row in reader:
-            if not row or (len(row) == 1 and not row[0].strip()):
-                continue
-            if columns is None:
-                columns = [name.strip() for name in row]
-                continue
-            rows.append(row)
-            if len(row) != len(columns):
-                raise ReaderError(
-                    f"row {len(rows)} (line {reader.line_num}) has {len(row)} cells, the header has {len(columns)}: "
-                    f"{listed(row)}; quote a cell that contains {delimiter!r}"
-                )
-    except csv.Error as error:
-        raise ReaderError(f"not CSV: {error} in line {reader.line_num}; is a quote not closed?") from None
-    if columns is None:
-        raise ReaderError("the CSV is empty: expected a header and one row an item")
-    if len(set(columns)) < len(columns):
-        raise ReaderError(f"the CSV header names a column twice: {listed(columns, limit=10)}")
-    return Table(columns, rows, is_text=True)
-
-
 def read_text(source: TextSource | Any, is_text: Callable[[str], bool]) -> str:
     """Return text of a source, without a byte order mark; a string is a path unless ``is_text`` says that it is text.
 
     Raises:
-        ReaderError: If the file cannot be read, or is not UTF-8 (the message says at which byte).
+        ReaderError: If the file cannot be read, is something else than text, or is not UTF-8.
     """
     name = "the text"
     content: object = source
-    if isinstance(source, os.PathLike) or (isinstance(source, str) and not is_text(source)):
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and not is_text(source) and not _foreign(source)):
         name = shown(os.fspath(source))
         try:
             content = Path(source).read_bytes()
@@ -184,19 +156,21 @@ def read_text(source: TextSource | Any, is_text: Callable[[str], bool]) -> str:
         try:
             content = source.read()
         except UnicodeDecodeError as error:
-            raise _not_utf8(name, error) from None
+            known = kind_of(error.object)
+            what = "is not UTF-8; save it as UTF-8" if known.name == "text" else f"is {known.what}; {known.remedy}"
+            raise ReaderError(f"{name} {what} (open it as a file of bytes)") from None
+        except (OSError, ValueError) as error:
+            raise ReaderError(f"{name} cannot be read: {error}") from None
     if isinstance(content, (bytes, bytearray, memoryview)):
-        try:
-            content = bytes(content).decode("utf-8-sig")
-        except UnicodeDecodeError as error:
-            raise _not_utf8(name, error) from None
+        return text_of(bytes(content), name, ReaderError)
     if not isinstance(content, str):
         raise ReaderError(f"got {shown(source)}, expected a path, an open file, or text")
+    if kind := _foreign(content):
+        raise ReaderError(f"{name} is {kind.what}; {kind.remedy}")
     return content.removeprefix("\ufeff")
 
 
-def _not_utf8(name: str, error: UnicodeDecodeError) -> ReaderError:
-    return ReaderError(
-        f"{name} is not UTF-8: byte {error.start} is 0x{error.object[error.start]:02x} ({error.reason}); "
-        "save it as UTF-8"
-    )
+def _foreign(text: str) -> Kind | None:
+    """Return what a text is that is no text of a tree, such as a NEXUS file or an HTML page."""
+    kind = kind_of(text[:4096].encode("utf-8", "replace"))
+    return None if kind.name == "text" else kind
