@@ -52,9 +52,9 @@ class Sample:
 
 
 @st.composite
-def samples(draw: st.DrawFn, max_items: int = 9, unary: bool = True) -> Sample:
+def samples(draw: st.DrawFn, max_items: int = 9, unary: bool = True, n_items: int | None = None) -> Sample:
     """Trees of every shape: wide, deep, one-child chains, leaf clusters of one or many, items beside clusters."""
-    n_items = draw(st.integers(1, max_items))
+    n_items = draw(st.integers(1, max_items)) if n_items is None else n_items
     items = draw(st.permutations(range(n_items)))
     forest = [Node(item, [], item) for item in items]
     n_extra = draw(st.integers(0, 3)) if unary else 0

@@ -9,7 +9,7 @@ import numpy as np
 
 from pomdp_hier.appraisal.diagnosis import Diagnosis, require_diagnosis
 from pomdp_hier.errors import HierarchyWarning, ParameterError
-from pomdp_hier.features.members import Floats, Ints
+from pomdp_hier.features.members import Floats, Ints, item_sums
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.calibration import resolve_delta
 from pomdp_hier.hqs.score import evaluate
@@ -152,8 +152,7 @@ def _cluster_moves(diagnosis: Diagnosis, lost: Ints, trail: Trail, worth: Floats
     nodes = np.flatnonzero(wanted)
     if not len(nodes):
         return []
-    value = np.concatenate(([0.0], np.cumsum(np.where(diagnosis.lost, -diagnosis.result.values, 0.0)[tree.item_order])))
-    regret = value[tree.starts[nodes] + tree.sizes[nodes]] - value[tree.starts[nodes]]
+    regret = item_sums(tree, np.where(diagnosis.lost, -diagnosis.result.values, 0.0), nodes)
     nodes = nodes[np.argsort(-regret, kind="stable")][:limit]
     # The wrong turn itself is the first place to hang it; the trail goes on from there.
     rows = np.concatenate((np.arange(len(lost)), trail.rows))

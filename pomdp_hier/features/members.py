@@ -15,6 +15,7 @@ __all__ = [
     "child_counts",
     "children_of",
     "contains",
+    "item_sums",
     "membership",
     "pieces",
     "ranges",
@@ -61,6 +62,20 @@ def membership(hierarchy: Hierarchy, nodes: npt.NDArray[np.int64]) -> sp.csr_mat
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     indices = hierarchy.item_order[ranges(hierarchy.starts[nodes], sizes)]
     return sp.csr_matrix((np.ones(len(indices)), indices, indptr), shape=(len(nodes), hierarchy.n_items))
+
+
+def item_sums(hierarchy: Hierarchy, values: npt.NDArray[Any], nodes: Ints) -> Floats:
+    """Return the sum of the items' values ``[N]`` over each of the nodes.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 2], [3, 1]], 3)
+        >>> item_sums(tree, np.array([1.0, 10.0, 100.0]), np.array([3, 4]))
+        array([101., 111.])
+    """
+    running = np.concatenate(([0.0], np.cumsum(values[hierarchy.item_order])))
+    starts = hierarchy.starts[nodes]
+    sums: Floats = running[starts + hierarchy.sizes[nodes]] - running[starts]
+    return sums
 
 
 def children_of(hierarchy: Hierarchy, parents: Ints) -> tuple[Ints, Ints]:

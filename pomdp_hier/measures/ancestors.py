@@ -64,8 +64,7 @@ def branching_nodes(hierarchy: Hierarchy, items: Ints, classes: Ints) -> Branchi
         (array([4, 6]), array([2, 3]), array([ 1, -1]))
     """
     n_items = hierarchy.n_items
-    position = np.empty(n_items, dtype=np.int64)
-    position[hierarchy.item_order] = np.arange(n_items)
+    position = np.argsort(hierarchy.item_order)
     _, rank = np.unique(classes, return_inverse=True)
     keys = np.sort(rank * n_items + position[items])
     place, group = keys % n_items, keys // n_items

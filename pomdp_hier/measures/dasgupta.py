@@ -12,7 +12,7 @@ _ROUNDING = 1e-14  # of the unit rows' squares, which the sum over pairs is a di
 
 
 def dasgupta_cost(X: Any, hierarchy: Hierarchy, *, similarity: object = "cosine", normalized: bool = True) -> float:
-    """Dasgupta's cost of a hierarchy: how large the smallest cluster is that holds two alike items; lower is better.
+    """Return Dasgupta's cost: how large the smallest cluster is that holds two alike items; lower is better.
 
     With ``w(i, j)`` the similarity of two items and ``a(i, j)`` the smallest node that holds both,
 

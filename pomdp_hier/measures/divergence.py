@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.members import item_sums
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.measures.pairs import PairSums, at_ancestor
 
@@ -22,7 +23,7 @@ def tree_sampling_divergence(
     weights: Literal["degree", "uniform"] = "degree",
     normalized: bool = True,
 ) -> float:
-    """How much a hierarchy tells about which items are alike, in nats, or as a share of all there is to tell.
+    """Return how much a hierarchy tells about which items are alike, in nats, or as a share of all there is to tell.
 
     Draw a pair of items with probability ``p(i, j)`` proportional to their similarity, or two items independently with
     probability ``w`` each. Both give a law of the smallest inner node that holds the two, ``p(c)`` and ``q(c)``, and
@@ -68,9 +69,7 @@ def tree_sampling_divergence(
     edge = at_ancestor(hierarchy, pairs.inside()) * 2 / total
     _refuse_negative(edge)
     item = degrees / total if weights == "degree" else np.full(n_items, 1 / n_items)
-    mass = np.concatenate(([0.0], np.cumsum(item[hierarchy.item_order])))
-    starts = hierarchy.starts[n_items:]
-    node = at_ancestor(hierarchy, (mass[starts + hierarchy.sizes[n_items:]] - mass[starts]) ** 2)
+    node = at_ancestor(hierarchy, item_sums(hierarchy, item, np.arange(n_items, hierarchy.n_nodes)) ** 2)
     # A node without any weight at all draws neither way; what rounding leaves there is no divergence.
     seen = edge > _ROUNDING / max(len(edge), 1) ** 2
     divergence = float(edge[seen] @ np.log(edge[seen] / node[seen]))
@@ -81,6 +80,7 @@ def tree_sampling_divergence(
 
 
 def _pair_divergence(pairs: PairSums, item: npt.NDArray[np.float64], total: float) -> float:
+    """Return the divergence of the pairs themselves, the most that any tree can reach."""
     result = 0.0
     for low, block in pairs.blocks():
         block /= total

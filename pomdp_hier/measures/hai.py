@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from pomdp_hier.errors import HierarchyError
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.measures.ancestors import neighbour_ancestors
 
 __all__ = ["hai"]
 
@@ -50,9 +51,7 @@ def hai(hierarchy: Hierarchy, reference: Hierarchy) -> float:
             "the same items; build both from the same list of items"
         )
     gaps, other_gaps = _gaps(hierarchy), _gaps(reference)
-    position = np.empty(n, dtype=np.int64)
-    position[reference.item_order] = np.arange(n)
-    partners = position[hierarchy.item_order]
+    partners = np.argsort(reference.item_order)[hierarchy.item_order]
     other = np.empty(n, dtype=np.int64)
     total = 0
     for left in range(n - 1):
@@ -66,14 +65,10 @@ def hai(hierarchy: Hierarchy, reference: Hierarchy) -> float:
 
 
 def _gaps(hierarchy: Hierarchy) -> NDArray[np.int64]:
-    """N times the distance of each item to its right neighbour in ``item_order``, [N - 1].
+    """Return N times the distance of each item to its right neighbour in ``item_order``, ``[N - 1]``.
 
     The closest common ancestor of two items further apart is the largest of those met between them, so that
     the running maximum from an item gives its distances to all others.
     """
-    gaps = np.zeros(hierarchy.n_items - 1, dtype=np.int64)
-    clusters = np.flatnonzero(hierarchy.is_cluster & (hierarchy.parent >= 0))
-    parents = hierarchy.parent[clusters]
-    later = hierarchy.starts[clusters] > hierarchy.starts[parents]  # has a sibling on its left
-    gaps[hierarchy.starts[clusters[later]] - 1] = hierarchy.sizes[parents[later]]
-    return gaps
+    ancestors = neighbour_ancestors(hierarchy)
+    return np.where(hierarchy.is_leaf[ancestors], 0, hierarchy.sizes[ancestors])

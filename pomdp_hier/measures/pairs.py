@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.affinity import PrecomputedAffinity, affinity
 from pomdp_hier.features.dense import DenseAffinity
-from pomdp_hier.features.members import Floats, membership
+from pomdp_hier.features.members import Floats, item_sums, membership
 from pomdp_hier.features.similarity import Cosine, Precomputed, as_similarity
 from pomdp_hier.features.sparse import SparseAffinity
 from pomdp_hier.features.validation import row_pieces
@@ -87,10 +87,8 @@ class PairSums:
         if isinstance(self._of, PrecomputedAffinity):
             return self._inside_matrix()
         squares = _row_squares(self._of.sums) if isinstance(self._of, DenseAffinity) else self._squares_sparse()
-        tree, n_items = self.hierarchy, self.hierarchy.n_items
-        nonzero = np.concatenate(([0.0], np.cumsum(self._nonzero[tree.item_order])))
-        starts = tree.starts[n_items:]
-        inside: Floats = (squares - (nonzero[starts + tree.sizes[n_items:]] - nonzero[starts])) / 2
+        inner = np.arange(self.hierarchy.n_items, self.hierarchy.n_nodes)
+        inside: Floats = (squares - item_sums(self.hierarchy, self._nonzero, inner)) / 2
         return inside
 
     def degrees(self) -> Floats:
@@ -111,7 +109,7 @@ class PairSums:
         return (float(np.vdot(np.asarray(gram), np.asarray(gram))) - float(self._nonzero.sum())) / 2
 
     def blocks(self) -> Iterator[tuple[int, Floats]]:
-        """Blocks of rows of the symmetric matrix, ``[b, N]`` dense with the diagonal 0, and the first row of each."""
+        """Yield the first row and the block ``[b, N]`` dense with the diagonal 0 of the symmetric matrix."""
         n_items = self.hierarchy.n_items
         table = self._of.matrix if isinstance(self._of, PrecomputedAffinity) else self._rows(0, n_items)
         for low in range(0, n_items, _BLOCK):

@@ -47,7 +47,7 @@ class ClassFit(PrecisionRecall):
 
 
 def class_fit(hierarchy: Hierarchy, labels: Sequence[Hashable | Path]) -> ClassFit:
-    """How well a hierarchy recovers classes: for each class the F of its best cluster, averaged by class size.
+    """Return how well a hierarchy recovers classes: for each class the F of its best cluster, averaged by class size.
 
     A cluster c has precision ``|c and k| / |c|`` and recall ``|c and k| / |k|`` for a class k, F their harmonic mean,
     and

@@ -121,7 +121,7 @@ class _Layout:
                 self.elbows[node.level + 1] = max(self.elbows[node.level + 1], right + _FAN)
 
     def _lines(self, node: ViewNode) -> list[str]:
-        """One line beside a leaf, two beside a node with arcs to its right."""
+        """Return one line beside a leaf, two beside a node with arcs to its right."""
         parts = self._parts(node)
         if node.hidden:
             parts.append(f"{node.hidden} hidden")
@@ -169,7 +169,7 @@ def _text_width(text: str, size: float = 1.0) -> float:
 
 
 def _fit(ax: "Axes", layout: _Layout, own_figure: bool) -> float:
-    """Set the limits to the layout; by how much text and symbols must shrink to fit."""
+    """Return by how much text and symbols must shrink to fit, after the limits are set to the layout."""
     ax.set_axis_off()
     figure: Any = ax.get_figure()  # a Figure, or a SubFigure of the caller's
     if own_figure:
@@ -231,7 +231,7 @@ def _draw_node(ax: "Axes", layout: _Layout, node: ViewNode, place: _Place, scale
 
 
 def _draw_frame(ax: "Axes", layout: _Layout, title: str | None, scale: float) -> None:
-    """Return the title above, the key below."""
+    """Draw the title above and the key below."""
     shown = layout.shown
     count = f"{len(shown.nodes)} of {shown.total} shown" if shown.collapsed else f"{shown.total} nodes"
     head = f"{title}   ({count})" if title else f"AND-OR tree, {count}"
@@ -254,7 +254,7 @@ def _draw_frame(ax: "Axes", layout: _Layout, title: str | None, scale: float) ->
 
 
 def _key(layout: _Layout) -> list[tuple[str, str, str]]:
-    """Marker, colour and meaning of what is to be seen."""
+    """Return marker, colour and meaning of what is to be seen."""
     actions = [layout.tree.and_nodes[node.index].status for node in layout.shown.nodes if not node.is_or]
     key = [(">", BLUE, f"belief {layout.beliefs.header() or 'b'}, V = max Q"), ("o", INK, "action, Q = R + γ Σ p V")]
     if any(status != "expanded" for status in actions):

@@ -145,7 +145,7 @@ def draw_belief_simplex(
 
 
 def _draw_path(ax: "Axes", points: Any, labels: Sequence[str] | None, *, flat: bool) -> None:
-    """Points joined by arrows, the last one filled; on a line the arrows rise as arcs, so that they do not overlap."""
+    """Draw the points joined by arrows, the last one filled; on a line the arrows are arcs, so that none overlap."""
     for start, end in pairwise(points):
         if np.allclose(start, end):
             continue

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier.appraisal.diagnosis import Diagnosis
+from pomdp_hier.features.members import item_sums
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hierarchy.wording import counted
 from pomdp_hier.visible import visible
@@ -34,8 +35,7 @@ def icicle_payload(diagnosis: Diagnosis, names: Sequence[str]) -> tuple[dict[str
     position = np.full(tree.n_nodes, -1, dtype=np.int64)
     position[nodes] = np.arange(len(nodes))
     parents = tree.parent[nodes]
-    sums = np.concatenate([[0.0], np.cumsum(result.values[tree.item_order])])
-    value = (sums[tree.starts[nodes] + tree.sizes[nodes]] - sums[tree.starts[nodes]]) / tree.sizes[nodes]
+    value = item_sums(tree, result.values, nodes) / tree.sizes[nodes]
     with np.errstate(invalid="ignore", divide="ignore"):
         right = diagnosis.right[nodes] / diagnosis.choices[nodes]
     cost = diagnosis.misled[nodes] / tree.n_items

@@ -31,7 +31,7 @@ def slow(matrix, tree, weights):
     return sum(p[node] * log(p[node] / q[node]) for node in p if p[node] > 1e-14), most
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(trees_with_features(signed=False), st.sampled_from(["degree", "uniform"]))
 def test_the_definition(case, weights):
     tree, X = case

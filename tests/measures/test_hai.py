@@ -11,6 +11,7 @@ from pomdp_hier.errors import HierarchyError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.paper.examples import load_amazon12
 from pomdp_hier.measures.hai import hai
+from tests.hierarchy_oracle import samples
 
 
 def distance(tree: Hierarchy, i: int, j: int) -> Fraction:
@@ -28,26 +29,11 @@ def brute_force(tree: Hierarchy, reference: Hierarchy) -> Fraction:
     return 1 - sum(abs(distance(tree, i, j) - distance(reference, i, j)) for i, j in pairs) / n**2
 
 
-@st.composite
-def trees(draw: st.DrawFn, n_items: int) -> Hierarchy:
-    """Any tree over the items: wide, deep, one-child chains, items beside clusters, leaf clusters of many items."""
-    tops = list(draw(st.permutations(range(n_items))))
-    children: list[list[int]] = []
-    while len(tops) > 1 or not children or draw(st.integers(0, 5)) == 0:
-        size = draw(st.integers(1, len(tops)))
-        children.append(tops[:size])
-        tops = [*tops[size:], n_items + len(children) - 1]
-        if len(children) > 3 * n_items:
-            children.append(tops)
-            break
-    return Hierarchy.from_children(children, n_items, singletons=draw(st.booleans()))
-
-
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_the_definition_pair_by_pair(data):
     n_items = data.draw(st.integers(1, 9))
-    tree, reference = data.draw(trees(n_items)), data.draw(trees(n_items))
+    tree, reference = (data.draw(samples(n_items=n_items)).hierarchy(data.draw(st.booleans())) for _ in range(2))
     assert hai(tree, reference) == float(brute_force(tree, reference))
     assert hai(tree, reference) == hai(reference, tree)
     assert hai(tree, tree) == 1
@@ -86,3 +72,5 @@ def test_another_number_of_items_is_refused():
 def test_features_in_the_place_of_a_tree_are_refused():
     with pytest.raises(HierarchyError, match="is no Hierarchy"):
         hai([[1.0, 0.0]], Hierarchy.from_children([[0, 1]], 2))
+    with pytest.raises(HierarchyError, match="is no Hierarchy"):
+        hai(Hierarchy.from_children([[0, 1]], 2), [[1.0, 0.0]])

@@ -10,7 +10,7 @@ from pomdp_hier.measures.pairs import PairSums, pair_counts
 from tests.measure_oracle import cosines, pairs, trees_with_features
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(trees_with_features())
 def test_every_sum_is_that_of_the_matrix(case):
     tree, X = case

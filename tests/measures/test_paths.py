@@ -13,7 +13,7 @@ from tests.hierarchy_oracle import samples
 PATHS = st.lists(st.sampled_from("ab"), max_size=3).map(tuple)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(samples(), st.data())
 def test_the_best_cluster_of_every_class(sample, data):
     tree = sample.hierarchy(data.draw(st.booleans()))
@@ -53,7 +53,7 @@ def test_a_tree_that_is_the_classes_fits_them():
         class_fit(tree, ["x"])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(PATHS, PATHS), max_size=6))
 def test_paths_as_sets_of_ancestors(cases):
     sets = [tuple({path[:k] for k in range(1, len(path) + 1)} for path in case) for case in cases]

@@ -16,7 +16,7 @@ from tests.hierarchy_oracle import samples
 from tests.measure_oracle import meeting, pairs
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(samples(), st.data())
 def test_purity_pair_by_pair(sample, data):
     tree = sample.hierarchy(data.draw(st.booleans()))
@@ -29,7 +29,7 @@ def test_purity_pair_by_pair(sample, data):
     assert np.isnan(found) if not shares else found == pytest.approx(np.mean(shares), abs=1e-12)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(samples(), st.data())
 def test_branching_nodes_are_the_meeting_points_of_each_class(sample, data):
     tree = sample.hierarchy()
@@ -49,7 +49,7 @@ def test_branching_nodes_are_the_meeting_points_of_each_class(sample, data):
         assert (rows[above][1] if above >= 0 else -1) == (lowest if lowest in higher else -1)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(samples())
 def test_neighbours_meet_where_they_meet(sample):
     tree = sample.hierarchy()
