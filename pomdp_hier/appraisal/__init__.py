@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         worst_nodes,
     )
     from pomdp_hier.appraisal.model_selection import hqs_scorer
-    from pomdp_hier.appraisal.moves import Move, apply_move, suggest_moves
+    from pomdp_hier.appraisal.moves import Move, apply_move, apply_moves, suggest_moves
     from pomdp_hier.appraisal.policy_comparison import compare_search_policies
     from pomdp_hier.appraisal.structure import StructureReport, check_structure
     from pomdp_hier.appraisal.sweep import delta_sweep
@@ -35,6 +35,7 @@ __all__ = [
     "NodeReport",
     "StructureReport",
     "apply_move",
+    "apply_moves",
     "appraise",
     "check_structure",
     "compare",
@@ -58,6 +59,7 @@ _HOMES = {
     "NodeReport": "pomdp_hier.appraisal.diagnosis",
     "StructureReport": "pomdp_hier.appraisal.structure",
     "apply_move": "pomdp_hier.appraisal.moves",
+    "apply_moves": "pomdp_hier.appraisal.moves",
     "appraise": "pomdp_hier.appraisal.baselines",
     "check_structure": "pomdp_hier.appraisal.structure",
     "compare": "pomdp_hier.appraisal.tree_comparison",

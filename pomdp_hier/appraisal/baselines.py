@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,17 +11,18 @@ import numpy.typing as npt
 from pomdp_hier.appraisal.interchangeable import Copies, row_keys
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.calibration import Calibration, resolve_delta
+from pomdp_hier.hierarchy.wording import shown
+from pomdp_hier.hqs.calibration import Calibration
+from pomdp_hier.hqs.prepared import Prepared, prepare
 from pomdp_hier.hqs.result import HQSResult
-from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.hqs.settings import already_told, search_task
+from pomdp_hier.hqs.score import score, score_on
+from pomdp_hier.hqs.settings import Run, check_whole, read_settings
 from pomdp_hier.scorer.own_path import first_choice, own_steps
 from pomdp_hier.scorer.task import Task
 
-__all__ = ["Appraisal", "adjusted_score", "appraise", "first_branch", "shuffled_scores"]
+__all__ = ["Appraisal", "adjusted_score", "appraise", "appraised", "first_branch", "shuffled_scores"]
 
 MIN_DENOMINATOR = 0.05
-_MODEL = ("similarity", "delta", "nu", "tie", "reward", "enter_own_singleton", "threads")
 _MOSTLY, _NEARLY_ALL, _ABOUT_NOTHING = 0.5, 0.8, 0.02
 
 
@@ -115,9 +116,9 @@ def appraise(
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
         hierarchy: The tree.
         n_shuffles: How often the items are shuffled over the same shape; each costs one scoring. 0 for none.
-        random_state: Seed of the shuffles.
+        random_state: Seed of the shuffles, and of the draw of a sample.
         min_denominator: Ratios with a smaller denominator are NaN.
-        **settings: As for `evaluate`.
+        **settings: As for `evaluate`; of a sample, every figure is an estimate from the same items.
 
     Raises:
         FeatureError: For features that cannot be used.
@@ -133,19 +134,33 @@ def appraise(
     References:
         The adjustment for chance is in the manner of Hubert, Arabie (1985), Comparing partitions.
     """
-    if not min_denominator > 0:
-        raise ParameterError(f"min_denominator is {min_denominator}; give a positive number, such as {MIN_DENOMINATOR}")
-    settings, calibration = resolve_delta(X, hierarchy, settings)
-    result = evaluate(X, hierarchy, **settings)
-    model = {name: settings[name] for name in _MODEL if name in settings}
-    with already_told():
-        ceiling = evaluate(X, hierarchy, **model, policy="clairvoyant").score
-        task = search_task(X, hierarchy, **settings)
-        shuffles = [_shuffled(X, hierarchy, rng, settings) for rng in _generators(random_state, n_shuffles)]
+    request = read_settings(settings)
+    request.check_used()
+    prepared = prepare(X, hierarchy, request.settings)
+    result = score(prepared, request.run, request.sampling.seeded(random_state))
+    return appraised(prepared, request.run, result, n_shuffles, random_state, min_denominator)
+
+
+def appraised(
+    prepared: Prepared,
+    run: Run,
+    result: HQSResult,
+    n_shuffles: int,
+    random_state: int,
+    min_denominator: float = MIN_DENOMINATOR,
+) -> Appraisal:
+    """Return what a result should be held against, all on its items; takes and raises what `appraise` does."""
+    if not (isinstance(min_denominator, int | float) and min_denominator > 0):
+        raise ParameterError(
+            f"min_denominator is {shown(min_denominator)}; give a positive number, such as {MIN_DENOMINATOR}"
+        )
+    ceiling = score_on(prepared.under(policy="clairvoyant"), Run(threads=run.threads), result).score
+    shuffles = list(_shuffled(prepared, run, result, n_shuffles, random_state))
     scores = [shuffle.score for shuffle in shuffles]
     shuffled = math.fsum(scores) / n_shuffles if n_shuffles else float("nan")
-    perfect = perfect_score(task)
-    search_root = float(task.rewards.reward[hierarchy.root])
+    task = prepared.task()
+    perfect = perfect_score(task, result)
+    search_root = float(task.rewards.reward[prepared.hierarchy.root])
     return Appraisal(
         score=result.score,
         search_root=search_root,
@@ -157,12 +172,12 @@ def appraise(
         n_shuffles=n_shuffles,
         adjusted=adjusted_score(result.score, shuffled, perfect, min_denominator),
         efficiency=adjusted_score(result.score, search_root, ceiling, min_denominator),
-        first_branch=first_branch(task, row_keys(X, settings.get("similarity", "cosine"))),
+        first_branch=first_branch(task, row_keys(prepared.features), result),
         at_root=_at_root(result),
         shuffled_at_root=float(np.mean([_at_root(shuffle) for shuffle in shuffles])) if shuffles else float("nan"),
         min_denominator=min_denominator,
         random_state=random_state,
-        calibration=calibration,
+        calibration=prepared.calibration,
         result=result,
     )
 
@@ -172,16 +187,27 @@ def shuffled_scores(
 ) -> npt.NDArray[np.float64]:
     """Return the scores of the same shape with its items shuffled, ``[n_shuffles]``: what chance gets.
 
-    Shuffle k depends on the seed and k alone, so that more shuffles only add to the list.
+    Shuffle k depends on the seed and k alone, so that more shuffles only add to the list. A sample is the same items in
+    all of them.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
         >>> shuffled_scores([[1, 0], [1, 0], [0, 1], [0, 1]], tree, n_shuffles=3).shape
         (3,)
     """
-    settings, _ = resolve_delta(X, hierarchy, settings)
-    generators = _generators(random_state, n_shuffles)
-    return np.array([_shuffled(X, hierarchy, rng, settings).score for rng in generators])
+    request = read_settings(settings, checkpoint="it would be of one tree, and every shuffle is another; leave it out")
+    request.check_used()
+    prepared = prepare(X, hierarchy, request.settings)
+    tree, run, scores = prepared.hierarchy, request.run, []
+    result: HQSResult | None = None
+    for shuffle in _shuffles(tree, n_shuffles, random_state):
+        there = prepared.on(shuffle)
+        if result is None:
+            result = score(there, run, request.sampling.seeded(random_state))
+            scores.append(result.score)
+        else:
+            scores.append(score_on(there, run, result).score)
+    return np.array(scores)
 
 
 def adjusted_score(score: float, zero: float, one: float, min_denominator: float = MIN_DENOMINATOR) -> float:
@@ -194,49 +220,55 @@ def adjusted_score(score: float, zero: float, one: float, min_denominator: float
     return (score - zero) / (one - zero) if one - zero >= min_denominator else float("nan")
 
 
-def perfect_score(task: Task) -> float:
-    """Return the mean reward of the deepest clusters that the items' searches may enter."""
+def perfect_score(task: Task, result: HQSResult | None = None) -> float:
+    """Return the mean reward of the deepest clusters that the items' searches may enter; of a sample, its estimate."""
     tree = task.hierarchy
     leaf = tree.leaf_of_item
     if not task.enter_own_singleton:
         own = (leaf == np.arange(tree.n_items)) & (tree.parent[leaf] >= 0)
         leaf = np.where(own, tree.parent[leaf], leaf)
-    return math.fsum(task.rewards.reward[leaf]) / tree.n_items
+    rewards = task.rewards.reward[leaf]
+    return math.fsum(rewards) / tree.n_items if result is None else result.mean(rewards[result.sampled_items])
 
 
-def first_branch(task: Task, keys: Sequence[Hashable] | None = None) -> float:
+def first_branch(task: Task, keys: Sequence[Hashable] | None = None, result: HQSResult | None = None) -> float:
     """Return the share of items that the first node with a choice leads the right way; NaN if there is no such node.
 
     It does if no other child is more alike than the one that holds the item, or one that is holds an item of equal key.
+    Of a sample, the share is an estimate.
     """
     tree = task.hierarchy
     node = first_choice(tree)
     if node < 0:
         return float("nan")
     copies = Copies(tree, keys)
-    wrong = 0
-    for step in own_steps(task, until=np.full(tree.n_items, tree.levels[node])):
+    items = np.arange(tree.n_items) if result is None else result.sampled_items
+    right = np.ones(tree.n_items)
+    for step in own_steps(task, items, until=np.full(tree.n_items, tree.levels[node])):
         if step.level == tree.levels[node]:
             rival_at = step.rival_at()
             misled = np.flatnonzero(step.misled(rival_at))
-            wrong += int((~copies.inside(step.items[misled], step.children[rival_at[misled]])).sum())
-    return (tree.n_items - wrong) / tree.n_items
+            right[step.items[misled]] = copies.inside(step.items[misled], step.children[rival_at[misled]])
+    return float(right.mean()) if result is None else result.mean(right[items])
 
 
-def _generators(random_state: int, n_shuffles: int) -> list[np.random.Generator]:
-    if n_shuffles < 0:
-        raise ParameterError(f"n_shuffles is {n_shuffles}; give 0 or more")
-    seeds = np.random.SeedSequence(random_state).spawn(n_shuffles)
-    return [np.random.default_rng(seed) for seed in seeds]
+def _shuffles(hierarchy: Hierarchy, n_shuffles: int, random_state: int) -> Iterator[Hierarchy]:
+    """Return the same shape with its items shuffled, so many times."""
+    check_whole("n_shuffles", n_shuffles)
+    check_whole("random_state", random_state)
+    for seed in np.random.SeedSequence(random_state).spawn(n_shuffles):
+        yield hierarchy.permuted(np.random.default_rng(seed).permutation(hierarchy.n_items))
 
 
-def _shuffled(X: Any, hierarchy: Hierarchy, rng: np.random.Generator, settings: dict[str, Any]) -> HQSResult:
-    settings = {name: value for name, value in settings.items() if name != "checkpoint"}  # it is of the tree's own run
-    return evaluate(X, hierarchy.permuted(rng.permutation(hierarchy.n_items)), **settings)
+def _shuffled(prepared: Prepared, run: Run, like: HQSResult, n_shuffles: int, random_state: int) -> Iterator[HQSResult]:
+    """Yield the results of the shuffled trees, on the same items; the checkpoint is that of the tree's own run."""
+    run = replace(run, checkpoint=None, policy_version=None, progress=False)
+    for shuffle in _shuffles(prepared.hierarchy, n_shuffles, random_state):
+        yield score_on(prepared.on(shuffle), run, like)
 
 
 def _at_root(result: HQSResult) -> float:
-    return float((result.stop_levels == 0).mean())
+    return result.mean((result.stop_levels == 0).astype(np.float64))
 
 
 def _in_words(found: Appraisal) -> Iterator[str]:
@@ -247,10 +279,11 @@ def _in_words(found: Appraisal) -> Iterator[str]:
     if found.n_shuffles:
         yield from _about_chance(found)
     below = found.search_root - found.result.values
-    regret = float(np.maximum(below, 0.0).mean())
+    regret = found.result.mean(np.maximum(below, 0.0))
     if regret >= found.min_denominator:
+        share = found.result.mean((below > 0).astype(np.float64))
         yield (
-            f"For {float((below > 0).mean()):.0%} of the items, searching the root at once would be worth more, "
+            f"For {share:.0%} of the items, searching the root at once would be worth more, "
             f"{regret:.3f} on the score: damage that turns their searchers back can raise it."
         )
     if found.efficiency < _MOSTLY:
@@ -269,7 +302,9 @@ def _about_chance(found: Appraisal) -> Iterator[str]:
         )
     if stays and found.score < found.shuffled_median:
         yield "This tree gets less than that because its searchers do set out, and too many are misled."
-    elif not math.isnan(found.shuffled_sd) and found.score <= found.shuffled + 2 * found.shuffled_sd:
+    elif found.score < found.shuffled - 2 * found.shuffled_sd:
+        yield "The score is more than two standard deviations below what shuffled items get: the order misleads."
+    elif found.score <= found.shuffled + 2 * found.shuffled_sd:
         yield "The score is within two standard deviations of what shuffled items get: no clear sign of order."
     if math.isnan(found.adjusted):
         yield f"Perfect and shuffled are less than {found.min_denominator:g} apart, so there is no adjusted score."

@@ -9,7 +9,6 @@ cluster of x, and ``eta_t`` the guidance to the right child at level t,
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -18,24 +17,32 @@ from pomdp_hier.appraisal.interchangeable import Copies, row_keys
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.members import Floats, Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.calibration import resolve_delta
+from pomdp_hier.hqs.prepared import Prepared, prepare
 from pomdp_hier.hqs.result import HQSResult
-from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.hqs.settings import already_told, search_task
+from pomdp_hier.hqs.score import score
+from pomdp_hier.hqs.settings import read_settings
 from pomdp_hier.scorer.own_path import Bools, Step, first_choice, greedy_trail, own_steps
 from pomdp_hier.scorer.task import Task
 
 __all__ = [
+    "ALL_ITEMS",
     "Confusion",
     "Diagnosis",
     "LostItem",
     "NodeReport",
+    "check_result",
     "confusions",
     "diagnose",
     "lost_items",
     "require_diagnosis",
     "worst_nodes",
 ]
+
+_EVERY = "a diagnosis follows every item"
+ALL_ITEMS = dict.fromkeys(
+    ("sample_size", "target_error", "sampling", "random_state"), f"{_EVERY}; leave it out, or diagnose a smaller tree"
+)
+"""Why no sample can be diagnosed, by the settings that ask for one."""
 
 _PAIR_ROWS = 1 << 21  # rows that wait to be added up, 80 MB
 
@@ -143,31 +150,39 @@ def diagnose(
     References:
         The model is that of Huang, Piao, Moreno, Hurley, POMDP Modelling for Assessing Hierarchies.
     """
-    settings, _ = resolve_delta(X, hierarchy, settings)
+    request = read_settings(settings, **ALL_ITEMS)
+    request.check_used()
+    prepared = prepare(X, hierarchy, request.settings, warn=result is None)
     if result is None:
-        result = evaluate(X, hierarchy, **settings)
+        result = score(prepared, request.run, request.sampling)
     else:
-        _check_result(result, hierarchy, settings)
-    with already_told():
-        task = search_task(X, hierarchy, **settings)
-    keys = row_keys(X, settings.get("similarity", "cosine")) if interchangeable is None else interchangeable
+        check_result(result, prepared)
+    keys = row_keys(prepared.features) if interchangeable is None else interchangeable
+    task = prepared.task()
     count = _Count(task, result, Copies(hierarchy, keys))
     for step in own_steps(task):
         count.add(step)
     return count.diagnosis()
 
 
-def _check_result(result: HQSResult, hierarchy: Hierarchy, settings: dict[str, Any]) -> None:
-    """Raise if a result is of another tree or other settings than those given, as far as it says."""
-    if len(result.values) != hierarchy.n_items:
+def check_result(result: HQSResult, prepared: Prepared) -> None:
+    """Raise if a result is not of every item of this tree under these settings, as far as it says.
+
+    Raises:
+        ParameterError: It is of a sample, of other items, or of other settings.
+    """
+    if not isinstance(result, HQSResult):
+        raise ParameterError(f"result: got a {type(result).__name__}; give what evaluate(X, hierarchy) returns")
+    if result.sample is not None:
+        raise ParameterError(f"the result is of a sample, and {_EVERY}; leave it out, or give that of all items")
+    if len(result.values) != prepared.hierarchy.n_items:
         raise ParameterError(
-            f"the result is of {len(result.values)} items, but the hierarchy has {hierarchy.n_items}; leave it out, or "
-            "give that of this hierarchy"
+            f"the result is of {len(result.values)} items, but the hierarchy has {prepared.hierarchy.n_items}; leave "
+            "it out, or give that of this hierarchy"
         )
-    usual = signature(evaluate).parameters
-    for name, value in result.config.items():
-        given = settings.get(name, usual[name].default) if name in usual else value
-        plain = isinstance(given, str | int | float) and isinstance(value, str | int | float) and name != "engine"
+    for name, given in prepared.settings.record().items():
+        value = result.config.get(name, given)
+        plain = isinstance(getattr(prepared.settings, name), str | int | float | None)
         if plain and given != value:
             raise ParameterError(
                 f"the result was scored with {name}={value!r}, but here {name} is {given!r}; give the same settings"

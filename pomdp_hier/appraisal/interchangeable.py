@@ -3,12 +3,13 @@
 from collections.abc import Hashable, Sequence
 from hashlib import blake2b
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.affinity import Affinity
+from pomdp_hier.features.items import ItemFeatures
 from pomdp_hier.features.members import Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.scorer.own_path import Bools
@@ -37,18 +38,17 @@ class Copies:
         return found
 
 
-def row_keys(X: Any, similarity: Any) -> list[bytes] | None:
-    """Return a key a row that is equal exactly where the rows are."""
-    if similarity == "precomputed" or type(similarity).__name__ == "Precomputed":
+def row_keys(features: ItemFeatures | Affinity) -> list[bytes] | None:
+    """Return a key a row that is equal exactly where the rows are; None where there are no rows of features."""
+    if not isinstance(features, ItemFeatures) or features.precomputed:
         return None
-    if sp.issparse(X):
-        table = X.tocsr(copy=True)
-        table.sum_duplicates()
+    if sp.issparse(features.table):
+        table = features.table.tocsr(copy=True)
         table.eliminate_zeros()
         rows = (
             table.indices[low:high].tobytes() + table.data[low:high].tobytes()
             for low, high in pairwise(table.indptr.tolist())
         )
     else:
-        rows = ((row + 0.0).tobytes() for row in np.asanyarray(X))  # adding 0.0 makes -0.0 and 0.0 the same bytes
+        rows = ((row + 0.0).tobytes() for row in features.table)  # adding 0.0 makes -0.0 and 0.0 the same bytes
     return [blake2b(row, digest_size=16).digest() for row in rows]

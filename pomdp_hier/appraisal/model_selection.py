@@ -9,6 +9,7 @@ import numpy as np
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.score import hqs_score
+from pomdp_hier.hqs.settings import read_settings
 
 __all__ = ["HQSScorer", "cut_tree", "hqs_scorer", "tree_of_model"]
 
@@ -50,7 +51,10 @@ def hqs_scorer(*, cut: bool = True, **settings: Any) -> HQSScorer:
     Args:
         cut: Whether the clusters of an AgglomerativeClustering (``n_clusters`` or ``distance_threshold``) become the
             leaf clusters, with the merges above them as the tree; if not, the whole dendrogram is scored.
-        **settings: As for `evaluate`.
+        **settings: As for `evaluate`; a sample has to be the same for all models, see the error.
+
+    Raises:
+        ParameterError: For a setting that cannot be.
 
     Example:
         Which linkage, and how many leaf clusters?
@@ -69,6 +73,18 @@ def hqs_scorer(*, cut: bool = True, **settings: Any) -> HQSScorer:
         >>> search.best_params_["n_clusters"] > 2, bool(search.best_score_ > 0.7)
         (True, True)
     """
+    request = read_settings(
+        settings,
+        checkpoint="a checkpoint is of one run, and every model is another; leave it out",
+        target_error="models are scored on one sample, whose size cannot go by each; give sample_size",
+    )
+    request.check_used()
+    sampling = request.sampling
+    if sampling.asked and (sampling.sampling != "simple" or not isinstance(sampling.random_state, int)):
+        raise ParameterError(
+            f"sample_size is {sampling.sample_size}: models are compared on the same items, which takes "
+            "sampling='simple' (strata would go along each model's own tree) and a number as random_state"
+        )
     return HQSScorer(cut, settings)
 
 

@@ -1,26 +1,31 @@
 """What to move where in a hierarchy: candidates from where searchers go, each checked by scoring the changed tree."""
 
-import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from pomdp_hier.appraisal.diagnosis import Diagnosis, require_diagnosis
-from pomdp_hier.errors import HierarchyWarning, ParameterError
+from pomdp_hier.appraisal.diagnosis import ALL_ITEMS, Diagnosis, check_result, require_diagnosis
+from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.members import Floats, Ints, item_sums
+from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.calibration import resolve_delta
-from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.hqs.settings import already_told, search_task
+from pomdp_hier.hierarchy.wording import NodeNames, shown
+from pomdp_hier.hqs.prepared import Prepared, prepare
+from pomdp_hier.hqs.sampling import Sampling
+from pomdp_hier.hqs.score import score
+from pomdp_hier.hqs.settings import Run, check_whole, read_settings
 from pomdp_hier.scorer.own_path import Trail, greedy_trail
 
-__all__ = ["Move", "apply_move", "suggest_moves"]
+__all__ = ["Move", "apply_move", "apply_moves", "suggest_moves"]
 
 _MAJORITY = 0.5
 _AGREED = 0.8
 _ALIKE = 3
+_REFUSED = dict.fromkeys(ALL_ITEMS, "a move changes few items, which a sample may miss; leave it out") | {
+    "checkpoint": "a checkpoint is of one tree, and every move makes another; leave it out"
+}
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,7 @@ class Move:
         predicted: What the score would gain if the searchers that now come to the target found it there, and nothing
             else changed.
         gain: What the score of the changed tree gains, NaN if that was not checked.
+        names: What the node, its parent now and the target are called.
     """
 
     node: int
@@ -43,6 +49,11 @@ class Move:
     items: int
     predicted: float
     gain: float
+    names: tuple[str, str, str] = ("", "", "")
+
+    def __str__(self) -> str:
+        node, source, target = self.names
+        return f"{node} from {source} to {target}"
 
 
 def suggest_moves(
@@ -83,29 +94,30 @@ def suggest_moves(
         (5, 6, 7, 0.22)
     """
     require_diagnosis(diagnosis)
-    if n < 0 or candidates < 0:
-        raise ParameterError(f"n is {n} and candidates {candidates}; give 0 or more")
-    settings, _ = resolve_delta(X, diagnosis.hierarchy, settings)
+    check_whole("n", n)
+    check_whole("candidates", candidates)
+    request = read_settings(settings, **_REFUSED)
+    request.check_used()
     tree = diagnosis.hierarchy
+    prepared = prepare(X, tree, request.settings, warn=False)
+    check_result(diagnosis.result, prepared)
     lost = np.flatnonzero(diagnosis.lost)
     if not len(lost):
         return []
-    with already_told():
-        task = search_task(X, tree, **{**settings, "policy": "descend"})
+    task = prepared.under(policy="descend").task()
     trail = greedy_trail(task, lost, diagnosis.lost_to[lost], diagnosis.turn_probabilities[lost])
     worth = task.rewards.reward + 1.0
     alone = _item_moves(diagnosis, lost, trail, worth)
     together = _cluster_moves(diagnosis, lost, trail, worth, limit=4 * candidates + n)
     moves = sorted((*alone, *together), key=lambda move: -move.predicted)
-    if not verify:
-        return moves[:n]
-    return _verified(X, diagnosis, _chosen(tree, moves, candidates), settings)[:n]
+    if verify:
+        moves = _verified(prepared, request.run, diagnosis, _chosen(tree, moves, candidates))
+    called = NodeNames(tree, in_words=True)
+    return [replace(move, names=(called[move.node], called[move.source], called[move.target])) for move in moves[:n]]
 
 
 def apply_move(hierarchy: Hierarchy, node: int, target: int) -> Hierarchy:
-    """Return the hierarchy with an item or a cluster hung under another inner node.
-
-    A cluster that this leaves without items is dropped, and later nodes are then renumbered; labels stay.
+    """Return the hierarchy with an item or a cluster hung under another inner node; see `apply_moves`.
 
     Raises:
         ParameterError: If the node is the root, or the target is an item or lies in what is to be moved.
@@ -115,19 +127,60 @@ def apply_move(hierarchy: Hierarchy, node: int, target: int) -> Hierarchy:
         >>> apply_move(tree, 2, 6).to_children()
         [[0, 1], [2, 3, 4], [5, 6]]
     """
-    if not 0 <= node < hierarchy.n_nodes or hierarchy.parent[node] < 0:
-        raise ParameterError(f"node {node} cannot be moved: it is the root, or does not exist")
-    if not hierarchy.n_items <= target < hierarchy.n_nodes:
-        raise ParameterError(f"target {target} is no inner node; they are {hierarchy.n_items}..{hierarchy.n_nodes - 1}")
-    start = hierarchy.starts[node]
-    inside = start <= hierarchy.starts[target] < start + hierarchy.sizes[node]
-    if inside and hierarchy.levels[target] >= hierarchy.levels[node]:
-        raise ParameterError(f"target {target} lies in node {node}, which is to be moved; choose one outside")
+    return apply_moves(hierarchy, [(node, target)])
+
+
+def apply_moves(hierarchy: Hierarchy, moves: Iterable[tuple[int, int] | Move]) -> Hierarchy:
+    """Return the hierarchy with items or clusters hung under other inner nodes, one move after the other.
+
+    A cluster that is left without items is dropped, and later nodes are then renumbered. Nodes keep their labels; where
+    the tree has none and nodes are renumbered, the changed tree's labels are the old numbers.
+
+    Args:
+        hierarchy: The tree.
+        moves: What to move and the inner node to hang it under, by the numbers of this tree; or what `suggest_moves`
+            returned for it.
+
+    Raises:
+        ParameterError: If a node is the root or moved twice, or a target is an item or lies in what is to be moved.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0], [1, 2], [3, 4], [5, 6, 7]], 5)
+        >>> changed = apply_moves(tree, [(0, 6), (4, 6)])
+        >>> changed.to_children(), changed.labels[5:]
+        ([[0, 1, 2, 4], [3], [5, 6]], (6, 7, 8))
+    """
+    require_hierarchy(hierarchy)
     parent = hierarchy.parent.copy()
-    parent[node] = target
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", HierarchyWarning)  # the emptied cluster is meant to go
-        return Hierarchy(parent, hierarchy.n_items, singletons=hierarchy.singletons, labels=hierarchy.labels)
+    moved: set[int] = set()
+    for move in moves:
+        try:
+            node, target = (move.node, move.target) if isinstance(move, Move) else move
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"a move is {shown(move)}; give a node and the inner node to hang it under") from error
+        _check_move(hierarchy, parent, node, target)
+        if node in moved:
+            raise ParameterError(f"node {node} is moved twice; give one move a node")
+        moved.add(node)
+        parent[node] = target
+    return hierarchy.with_parents(parent)
+
+
+def _check_move(tree: Hierarchy, parent: Ints, node: Any, target: Any) -> None:
+    for name, value in (("node", node), ("target", target)):
+        if not isinstance(value, int | np.integer) or isinstance(value, bool):
+            raise ParameterError(
+                f"{name} {shown(value)} is no node's number; hierarchy.node(label) is the number of a label"
+            )
+    if not 0 <= node < tree.n_nodes or parent[node] < 0:
+        raise ParameterError(f"node {node} cannot be moved: it is the root, or does not exist")
+    if not tree.n_items <= target < tree.n_nodes:
+        raise ParameterError(f"target {target} is no inner node; they are {tree.n_items}..{tree.n_nodes - 1}")
+    above = target
+    while above >= 0:
+        if above == node:
+            raise ParameterError(f"target {target} lies in node {node}, which is to be moved; choose one outside")
+        above = parent[above]
 
 
 def _item_moves(diagnosis: Diagnosis, lost: Ints, trail: Trail, worth: Floats) -> list[Move]:
@@ -227,14 +280,13 @@ def _nested(tree: Hierarchy, one: int, other: int) -> bool:
     return first < second + int(tree.sizes[other]) and second < first + int(tree.sizes[one])
 
 
-def _verified(X: Any, diagnosis: Diagnosis, moves: list[Move], settings: dict[str, Any]) -> list[Move]:
+def _verified(prepared: Prepared, run: Run, diagnosis: Diagnosis, moves: list[Move]) -> list[Move]:
     """Return the moves that gain, with their gains, the best first; of those that lie in each other the best alone."""
     tree = diagnosis.hierarchy
     checked = []
     for move in moves:
-        with already_told():
-            score = evaluate(X, apply_move(tree, move.node, move.target), **settings).score
-        checked.append(replace(move, gain=score - diagnosis.result.score))
+        changed = score(prepared.on(apply_move(tree, move.node, move.target)), run, Sampling())
+        checked.append(replace(move, gain=changed.score - diagnosis.result.score))
     best: list[Move] = []
     for move in sorted(checked, key=lambda move: -move.gain):
         if move.gain > 0 and not any(_nested(tree, move.node, other.node) for other in best):

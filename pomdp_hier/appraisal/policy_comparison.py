@@ -1,16 +1,19 @@
 """Search policies side by side on one hierarchy: which wins, how far from the optimal and from the clairvoyant one."""
 
 import time
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier.errors import DataWarning, ParameterError
+from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.score import evaluate
+from pomdp_hier.hierarchy.wording import shown
+from pomdp_hier.hqs.prepared import prepare
+from pomdp_hier.hqs.result import HQSResult
+from pomdp_hier.hqs.score import score_items
+from pomdp_hier.hqs.settings import Run, read_settings
 from pomdp_hier.simulation import PolicyComparison, compare_values
 
 __all__ = ["ENGINE_POLICIES", "compare_search_policies"]
@@ -30,7 +33,8 @@ def compare_search_policies(
 ) -> PolicyComparison:
     """Return the policies' HQS on one hierarchy, paired by item, with the regret to the clairvoyant policy.
 
-    Each value is exact for these items; the intervals take the items as a sample of those that one might search for.
+    Each value is exact for these items; the intervals take the items as a sample of those that one might search for. If
+    a sample is asked for, it is drawn once for all policies, and the intervals are those of the means over all N items.
 
     Args:
         X, hierarchy: Features or similarities, and the tree over them.
@@ -55,25 +59,46 @@ def compare_search_policies(
         search-root   0.0000  0.2834 not distinguishable
         clairvoyant   0.2834  0.0000 better
     """
-    if "policy" in settings:
-        raise ParameterError("policy: it is what is being compared; name the policies in policies=")
-    named = dict(policies) if isinstance(policies, Mapping) else {str(name): name for name in policies}
-    values: dict[str, NDArray[np.float64]] = {}
-    seconds: dict[str, float] = {}
-    ceiling = evaluate(X, hierarchy, policy="clairvoyant", **{**settings, "engine": "auto"})
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # given once, above
-        for name, policy in named.items():
+    request = read_settings(
+        settings,
+        policy="it is what is being compared; name the policies in policies=",
+        checkpoint="a checkpoint is of one run; evaluate each policy with its own",
+    )
+    named = _by_name(policies)
+    run, prepared = request.run, prepare(X, hierarchy, request.settings)
+    searches = {name: prepared.under(policy=policy) for name, policy in named.items()}
+    run.check_used(*(search.settings for search in searches.values()))
+    ceiling = prepared.under(policy="clairvoyant")
+    seconds, decisions = dict.fromkeys(named, 0.0), dict.fromkeys(named, 0)
+
+    def score_all(items: NDArray[np.int64]) -> Iterator[tuple[str | None, HQSResult]]:
+        yield None, score_items(ceiling, Run(), items)
+        for name, search in searches.items():
             began = time.perf_counter()
-            result = evaluate(X, hierarchy, policy=policy, **settings)
-            values[name] = result.values
-            # a search that stops at level t decided t + 1 times
-            seconds[name] = (time.perf_counter() - began) / int((result.stop_levels + 1).sum())
+            result = score_items(search, run, items)
+            seconds[name] += time.perf_counter() - began
+            decisions[name] += int((result.stop_levels + 1).sum())  # a search that stops at level t decided t + 1 times
+            yield name, result
+
+    results = request.sampling.run(hierarchy, lambda items: dict(score_all(items)))
     return compare_values(
-        values,
+        {name: results[name].values for name in named},
         baseline=baseline,
-        clairvoyant=ceiling.score,
+        clairvoyant=results[None].score,
         confidence=confidence,
         method="exact per item",
-        seconds=seconds,
+        seconds={name: seconds[name] / decisions[name] for name in named},
+        sample=results[None].sample,
     )
+
+
+def _by_name(policies: Any) -> dict[str, Any]:
+    """Return the policies by the names to show."""
+    if isinstance(policies, Mapping):
+        return {str(name): policy for name, policy in policies.items()}
+    if isinstance(policies, str) or not isinstance(policies, Sequence):
+        raise ParameterError(
+            f"policies is {shown(policies)}; give a list of names such as {list(ENGINE_POLICIES[:2])}, or a mapping of "
+            "names to policies"
+        )
+    return {name if isinstance(name, str) else repr(name): name for name in policies}

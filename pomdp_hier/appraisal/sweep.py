@@ -1,22 +1,29 @@
 """A score and its baselines over a range of temperatures: what depends on the temperature, and what does not."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
 
-from pomdp_hier.appraisal.baselines import appraise
+from pomdp_hier.appraisal.baselines import appraised
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.calibration import as_trees
-from pomdp_hier.hqs.settings import already_told
+from pomdp_hier.hierarchy.wording import shown
+from pomdp_hier.hqs.prepared import as_trees, prepare
+from pomdp_hier.hqs.result import HQSResult
+from pomdp_hier.hqs.score import score, score_on
+from pomdp_hier.hqs.settings import read_settings
 
 __all__ = ["DeltaSweep", "Flip", "SweepRow", "delta_sweep"]
 
 _SAME = 1e-12
+_REFUSED = {
+    "delta": "a sweep goes over a range of temperatures; give it as deltas",
+    "checkpoint": "a checkpoint is of one run, and a sweep is many; leave it out",
+    "target_error": "trees and temperatures are scored on one sample, whose size cannot go by each; give sample_size",
+}
 
 
 @dataclass(frozen=True)
@@ -124,8 +131,8 @@ def delta_sweep(
         hierarchy: A tree, or trees by name over the same items.
         deltas: The temperatures (default: 13 from 0.001 to 1, evenly spaced in the logarithm).
         n_shuffles: Shuffles a tree and temperature, the same ones at each; every one costs a scoring.
-        random_state: Their seed.
-        **settings: As for `evaluate`, without ``delta``.
+        random_state: Their seed, and that of the draw of a sample.
+        **settings: As for `evaluate`, without ``delta``. A sample is the same items at each tree and temperature.
 
     Raises:
         FeatureError: For features that cannot be used.
@@ -139,20 +146,37 @@ def delta_sweep(
         array([0.622, 0.   ])
     """
     trees = as_trees(hierarchy)
-    chosen = np.geomspace(1e-3, 1.0, 13).tolist() if deltas is None else sorted(map(float, deltas))
-    if not chosen or len(set(chosen)) < len(chosen):
-        raise ParameterError(f"deltas are {list(chosen)}; give one temperature or more, each once")
-    if "delta" in settings:
-        raise ParameterError(f"delta={settings['delta']!r} beside a range of deltas; give it as deltas")
+    request = read_settings(settings, **_REFUSED)
+    request.check_used()
+    chosen = _temperatures(deltas)
+    prepared = prepare(X, next(iter(trees.values())), request.settings)
+    result: HQSResult | None = None
     rows: list[SweepRow] = []
     for name, tree in trees.items():
+        here = prepared.on(tree)
         for delta in chosen:
-            with already_told() if rows else nullcontext():
-                found = appraise(X, tree, n_shuffles=n_shuffles, random_state=random_state, delta=delta, **settings)
+            at = here.under(delta=delta)
+            if result is None:
+                result = score(at, request.run, request.sampling.seeded(random_state))
+            else:
+                result = score_on(at, request.run, result)
+            found = appraised(at, request.run, result, n_shuffles, random_state)
             figures = {field: getattr(found, field) for field in SweepRow.__annotations__ if hasattr(found, field)}
             rows.append(SweepRow(tree=name, delta=delta, **figures))
     scores = {name: [row.score for row in rows if row.tree == name] for name in trees}
     return DeltaSweep(tuple(rows), tuple(_flips(chosen, scores)))
+
+
+def _temperatures(deltas: Sequence[float] | None) -> list[float]:
+    if deltas is None:
+        return [float(delta) for delta in np.geomspace(1e-3, 1.0, 13)]
+    try:
+        chosen = sorted(map(float, deltas))
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"deltas are {shown(deltas)}; give a list of positive numbers") from error
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise ParameterError(f"deltas are {chosen}; give one temperature or more, each once")
+    return chosen
 
 
 def _flips(deltas: Sequence[float], scores: Mapping[str, Sequence[float]]) -> Iterator[Flip]:

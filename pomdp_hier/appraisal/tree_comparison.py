@@ -2,22 +2,22 @@
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import t as student_t
 
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.features.similarity import Precomputed, as_similarity
-from pomdp_hier.features.validation import check_features
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.calibration import Calibration, as_trees, resolve_delta
+from pomdp_hier.hierarchy.wording import counted
+from pomdp_hier.hqs.calibration import Calibration
+from pomdp_hier.hqs.prepared import as_trees, prepare
 from pomdp_hier.hqs.result import HQSResult
-from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.hqs.settings import already_told
+from pomdp_hier.hqs.score import score_items
+from pomdp_hier.hqs.settings import check_whole, read_settings
 from pomdp_hier.measures import (
     class_fit,
     cophenetic_correlation,
@@ -46,7 +46,7 @@ class PairedDifference:
         standard_error: Of that mean, from the differences item by item.
         low: Lower end of the interval.
         high: Upper end.
-        gained: How many items are worth more in the first.
+        gained: How many of the items scored are worth more in the first.
         lost: How many are worth less.
     """
 
@@ -111,6 +111,8 @@ class Comparison:
     def gained_items(self, one: str, other: str, n: int = 10) -> list[tuple[int, float]]:
         """Return the items that gain most by ``one`` over ``other``, with what they gain, the most first.
 
+        Of a sample, they are the items that gain most in it.
+
         Those that lose most are ``gained_items(other, one)``.
 
         Raises:
@@ -119,9 +121,9 @@ class Comparison:
         for name in (one, other):
             if name not in self.results:
                 raise ParameterError(f"no tree is called {name!r}; the trees are {', '.join(map(repr, self.results))}")
-        gain = self.results[one].values - self.results[other].values
+        gain, items = self.results[one].values - self.results[other].values, self.results[one].sampled_items
         order = np.argsort(-gain, kind="stable")[: max(n, 0)]
-        return [(item, float(gain[item])) for item in order.tolist() if gain[item] > _SAME]
+        return [(int(items[at]), float(gain[at])) for at in order.tolist() if gain[at] > _SAME]
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a tree: its score, rank and other measures."""
@@ -163,9 +165,11 @@ def compare(
     """Return how trees over the same items compare: by score, item by item, and by other measures.
 
     The difference of two scores is the mean of the items' differences d, so that its standard error is ``s_d/sqrt(N)``
-    and its interval ``mean +- t s_d/sqrt(N)``: the items stand for more of their kind. What the measures mean, and who
-    defined them, is said at each in `pomdp_hier.measures`. They go by the cosine, or by the matrix if the similarity is
-    "precomputed".
+    and its interval ``mean +- t s_d/sqrt(N)``: the items stand for more of their kind. A sample is drawn once for all
+    trees, along the leaf order of the first, and the interval is then that of the difference over all N items.
+
+    What the measures mean, and who defined them, is said at each in `pomdp_hier.measures`. They go by the cosine, or by
+    the matrix if the similarity is "precomputed", and take all items.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
@@ -175,7 +179,8 @@ def compare(
         measures: Whether to compute the other measures.
         quadratic_limit: With more items, HAI and the tree sampling divergence, which look at all pairs, are left NaN.
         confidence: Of the intervals.
-        **settings: As for `evaluate`; ``delta="calibrated"`` takes one temperature for all, the mean over the trees.
+        **settings: As for `evaluate`; ``delta="calibrated"`` takes one temperature for all, the mean over the trees,
+            and ``target_error`` is that of every tree's score.
 
     Raises:
         FeatureError: For features that cannot be used.
@@ -196,27 +201,31 @@ def compare(
     first = next(iter(named)) if reference is None else reference
     if first not in named:
         raise ParameterError(f"reference is {first!r}; the trees are {', '.join(map(repr, named))}")
-    if not 0 < confidence < 1:
-        raise ParameterError(f"confidence is {confidence}; give a share between 0 and 1, such as 0.95")
-    settings, calibration = resolve_delta(X, named, settings)
-    results: dict[str, HQSResult] = {}
-    for name, tree in named.items():
-        with already_told() if results else nullcontext():
-            results[name] = evaluate(X, tree, **settings)
-    kind = as_similarity(settings.get("similarity", "cosine"))
-    by = "precomputed" if isinstance(kind, Precomputed) else "cosine"
+    if not (isinstance(confidence, int | float) and 0 < confidence < 1):
+        raise ParameterError(f"confidence is {confidence!r}; give a share between 0 and 1, such as 0.95")
+    request = read_settings(settings, checkpoint="a checkpoint is of one run; evaluate each tree with its own")
+    request.check_used()
+    check_whole("quadratic_limit", quadratic_limit)
+    along = next(iter(named.values()))
+    prepared = prepare(X, along, request.settings, trees=named)
+
+    def score_all(items: npt.NDArray[np.int64]) -> Iterator[tuple[str, HQSResult]]:
+        for name, tree in named.items():
+            yield name, score_items(prepared.on(tree), request.run, items)
+
+    results = request.sampling.run(along, lambda items: dict(score_all(items)))
     figures = {}
     if measures:
         for name, tree in named.items():
-            with already_told():
-                figures[name] = dict(_measures(X, tree, named[first], by, labels, quadratic_limit))
+            figures[name] = dict(_measures(prepared.features, tree, named[first], labels, quadratic_limit))
     differences = tuple(_difference(one, other, results, confidence) for one, other in combinations(named, 2))
-    return Comparison(results, differences, figures, first, confidence, calibration)
+    return Comparison(results, differences, figures, first, confidence, prepared.calibration)
 
 
 def _measures(
-    X: Any, tree: Hierarchy, reference: Hierarchy, similarity: str, labels: Sequence[Hashable] | None, limit: int
+    X: Any, tree: Hierarchy, reference: Hierarchy, labels: Sequence[Hashable] | None, limit: int
 ) -> Iterator[tuple[str, float]]:
+    similarity = "precomputed" if X.precomputed else "cosine"
     pairs = tree.n_items <= limit
     yield "hai", hai(tree, reference) if pairs else float("nan")
     yield "dasgupta_cost", dasgupta_cost(X, tree, similarity=similarity)
@@ -230,17 +239,20 @@ def _measures(
 
 def _divergence(X: Any, tree: Hierarchy, similarity: str) -> float:
     """Return the tree sampling divergence; NaN where similarities may be negative, as it is not defined there."""
-    if similarity == "cosine" and check_features(X, tree.n_items).min() < 0:
+    if similarity == "cosine" and X.table.min() < 0:
         return float("nan")
     return tree_sampling_divergence(X, tree, similarity=similarity)
 
 
 def _difference(one: str, other: str, results: Mapping[str, HQSResult], confidence: float) -> PairedDifference:
     gain = results[one].values - results[other].values
-    n_items = len(gain)
-    mean = math.fsum(gain) / n_items
-    error = float(np.std(gain, ddof=1)) / math.sqrt(n_items) if n_items > 1 else float("nan")
-    reach = float(student_t.ppf((1 + confidence) / 2, n_items - 1)) * error if n_items > 1 else float("inf")
+    n_items, sample = len(gain), results[one].sample
+    mean = results[one].mean(gain)
+    if sample is not None:
+        error, reach = sample.standard_error(gain), sample.half_width(gain, confidence)
+    else:
+        error = float(np.std(gain, ddof=1)) / math.sqrt(n_items) if n_items > 1 else float("nan")
+        reach = float(student_t.ppf((1 + confidence) / 2, n_items - 1)) * error if n_items > 1 else float("inf")
     return PairedDifference(
         one=one,
         other=other,
@@ -257,7 +269,11 @@ def _in_words(found: Comparison) -> Iterator[str]:
     for pair in found.differences:
         better, worse = (pair.one, pair.other) if pair.difference >= 0 else (pair.other, pair.one)
         low, high = sorted((abs(pair.low), abs(pair.high))) if pair.distinguishable else (pair.low, pair.high)
-        counts = f"{pair.gained:,} items gain by {pair.one} and {pair.lost:,} lose"
+        by = better if pair.distinguishable else pair.one
+        gain, lose = (pair.gained, pair.lost) if by == pair.one else (pair.lost, pair.gained)
+        result = found.results[by]
+        sampled = "" if result.sample is None else f" of {result.n_sampled:,} in the sample"
+        counts = f"{counted(gain, 'item')} gain by {by} and {lose:,} lose{sampled}"
         if pair.distinguishable:
             yield (
                 f"{better} is better than {worse} by {abs(pair.difference):.4f} "

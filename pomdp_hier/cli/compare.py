@@ -95,7 +95,7 @@ def _aligned(options: argparse.Namespace, ids: Sequence[Hashable], first: "Hiera
     for path in options.others:
         tree = trees.read_tree(argparse.Namespace(**{**vars(options), "tree": path}))
         if options.join != "position" and tree.labels is not None and first.labels is not None:
-            tree = tree.permuted(join_rows(ids, trees.item_ids(tree)))
+            tree = tree.permuted(join_rows(ids, trees.item_ids(tree)), with_labels=True)
         yield tree
 
 

@@ -95,11 +95,11 @@ def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport
     }
     if options.sweep:
         from pomdp_hier.appraisal.sweep import delta_sweep
-        from pomdp_hier.hqs.settings import already_told
+        from pomdp_hier.features.items import item_features
 
         del settings["delta"]
-        with already_told():
-            found["sweep"] = delta_sweep(X, tree, n_shuffles=options.shuffles, **settings)
+        checked = item_features(X, tree, options.similarity)  # warned about above
+        found["sweep"] = delta_sweep(checked, tree, n_shuffles=options.shuffles, **settings)
     return tree, check_structure(tree, diagnosis), found
 
 

@@ -101,9 +101,6 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
 
 def _evaluated(options: argparse.Namespace) -> _Said:
     """Return the result of all items, or of a sample, computed here."""
-    from pomdp_hier.hqs.calibration import resolve_delta
-    from pomdp_hier.hqs.score import evaluate
-
     sampling = {
         "sample_size": _sample_size(options.sample_size),
         "target_error": options.target_error,
@@ -111,12 +108,20 @@ def _evaluated(options: argparse.Namespace) -> _Said:
         "random_state": options.random_state,
     }
     found = inputs.read_joined(options)
-    settings, calibration = resolve_delta(found.features, found.tree, _settings(options))
-    result = evaluate(found.features, found.tree, **settings, **sampling)
-    appraisal = None
-    if not options.quiet and options.out != "-" and result.sample is None:
-        appraisal = _appraisal(found, settings, options.shuffles)
-    return _Said(result, found.tree, found.ids, found.joined, calibration is not None, appraisal)
+    from pomdp_hier.hqs.sampling import Sampling
+
+    sampled = Sampling(**sampling).asked
+    shuffles = 0 if sampled or options.quiet or options.out == "-" else _shuffles(found, options.shuffles)
+    if shuffles:
+        from pomdp_hier.appraisal.baselines import appraise
+
+        appraisal = appraise(found.features, found.tree, n_shuffles=shuffles, **_settings(options))
+        result = appraisal.result
+    else:
+        from pomdp_hier.hqs.score import evaluate
+
+        appraisal, result = None, evaluate(found.features, found.tree, **_settings(options), **sampling)
+    return _Said(result, found.tree, found.ids, found.joined, "delta_from" in result.config, appraisal)
 
 
 def _distributed(options: argparse.Namespace) -> _Said:
@@ -150,17 +155,9 @@ def _sample_size(text: str | None) -> float | None:
         ) from None
 
 
-def _appraisal(found: inputs.Inputs, settings: dict[str, Any], shuffles: int | None) -> "Appraisal | None":
-    """Return what the score is held against; none by default for a tree where that takes long."""
-    if shuffles is None:
-        shuffles = _SHUFFLES if found.tree.n_items <= _CHEAP else 0
-    if not shuffles:
-        return None
-    from pomdp_hier.appraisal.baselines import appraise
-    from pomdp_hier.hqs.settings import already_told
-
-    with already_told():
-        return appraise(found.features, found.tree, n_shuffles=shuffles, **(settings | {"progress": False}))
+def _shuffles(found: inputs.Inputs, asked: int | None) -> int:
+    """Return how many shuffles the score is held against; none by default for a tree where that takes long."""
+    return (_SHUFFLES if found.tree.n_items <= _CHEAP else 0) if asked is None else asked
 
 
 def _check_usage(options: argparse.Namespace) -> None:

@@ -31,16 +31,17 @@ from pomdp_hier.features.similarity import (
 )
 from pomdp_hier.features.sums import cluster_sums
 from pomdp_hier.features.validation import named_rows, warn_degenerate_rows
+from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.guidance import check_temperature, temperatures
-from pomdp_hier.hqs.record import check_flag, record
+from pomdp_hier.hqs.guidance import temperatures
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import Reward, node_rewards
 from pomdp_hier.hqs.score import as_result
+from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.scorer.dispatch import choose_engine
 from pomdp_hier.scorer.on_numpy import blocks
 from pomdp_hier.scorer.pairs import in_pairs
-from pomdp_hier.scorer.rules import LookAhead, Tie, as_rule
+from pomdp_hier.scorer.rules import LookAhead, Tie
 from pomdp_hier.scorer.task import NodeRewards, Stops, Task
 
 __all__ = ["evaluate_distributed", "local_cluster"]
@@ -97,8 +98,11 @@ def evaluate_distributed(
         ...     evaluate_distributed(folder, tree, delta=0.1, partition_items=2)
         HQSResult(score=0.622188, 4 items)
     """
-    check_temperature(delta, nu)
-    check_flag("enter_own_singleton", enter_own_singleton)
+    settings = Settings(similarity, delta, nu, tie, policy, reward, enter_own_singleton)
+    settings.check_tie()
+    if isinstance(delta, str):
+        raise ParameterError(f"delta is {delta!r}, which needs everything in one place; use calibrate_delta() first")
+    require_hierarchy(hierarchy)
     if not isinstance(partition_items, int | np.integer) or partition_items < 1:
         raise ParameterError(
             f"partition_items is {partition_items!r}; expected a whole number of at least 1, such as 100000"
@@ -109,7 +113,7 @@ def evaluate_distributed(
             f"similarity is {similarity!r}, which needs all members of a cluster in one place; use a built-in "
             "similarity over features, or evaluate()"
         )
-    rule = as_rule(policy, tie)
+    rule = settings.rule
     if rule is None or (isinstance(rule, LookAhead) and rule.depth is None):
         raise ParameterError(
             f"policy is {policy!r}, which may have to see all of the tree; use 'one-step', LookAhead(depth) or another "
@@ -132,8 +136,7 @@ def evaluate_distributed(
     cut = Cut.of(hierarchy, partition_items, reach)
     with _runner(client) as runner:
         stops = _Run(runner, source, hierarchy, rewards, plan, cut).stops(rows_of_items, progress)
-    config = record(similarity, delta, nu, tie, policy, reward, enter_own_singleton)
-    config |= {"engine": plan.engine, "partition_items": partition_items}
+    config = {**settings.record(), "engine": plan.engine, "partition_items": partition_items}
     return as_result(stops, hierarchy, rewards, config)
 
 
@@ -246,7 +249,7 @@ class _Run:
             near = self._part(np.union1d(cut.top, cut.fringe))
             at, n_near = part.places(near.nodes), near.n_items(inner)
             tree = near.excerpt(inner)
-            top = work.quiet_affinity(self.plan, rows[at[:n_near]], tree, centre, sums[at[n_near:] - n_items])
+            top = work.part_affinity(self.plan, rows[at[:n_near]], tree, centre, sums[at[n_near:] - n_items])
             sums[at[n_near:] - n_items] = cluster_sums(tree, top.rows, n_columns, out=top.sums)
         return work.Shared(part, sums, rows, centre)
 
@@ -275,7 +278,7 @@ def _rows_of_items(source: Source, hierarchy: Hierarchy) -> Ints:
 def _engine(plan: work.Plan) -> str:
     """Return the engine that runs such a plan, found with the smallest of tasks."""
     one = Hierarchy(np.array([-1]), 1)
-    affinity = work.quiet_affinity(plan, np.ones((1, 1)), one, np.zeros(1))
+    affinity = work.part_affinity(plan, np.ones((1, 1)), one, np.zeros(1))
     return choose_engine(
         Task(affinity, node_rewards(one), plan.temperatures, plan.rule, plan.enter_own_singleton), plan.engine
     )

@@ -4,7 +4,6 @@ Arrays arrive from Dask read-only and unaligned, and numpy copies an unaligned a
 aligned once where they arrive.
 """
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier.distributed.tree import TreePart
-from pomdp_hier.errors import DataWarning
 from pomdp_hier.features.dense import DenseAffinity, DenseKind
 from pomdp_hier.features.members import Floats, Ints
 from pomdp_hier.features.validation import row_pieces
@@ -28,8 +26,8 @@ __all__ = [
     "Summary",
     "assemble",
     "inspect",
+    "part_affinity",
     "pick",
-    "quiet_affinity",
     "score",
     "sum_up",
 ]
@@ -111,7 +109,7 @@ def assemble(pieces: Sequence[Any], order: Ints) -> Any:
 def sum_up(plan: Plan, part: TreePart, rows: Any, shared: Ints, centre: Floats) -> Summary:
     """Return what the others have to know of a partition; ``shared`` are the nodes in question."""
     rows, n_items = _aligned(rows), part.n_items(plan.n_items)
-    affinity = quiet_affinity(plan, rows, part.forest(plan.n_items), centre)
+    affinity = part_affinity(plan, rows, part.forest(plan.n_items), centre)
     at = part.places(shared)
     return Summary(
         affinity.sums[at[at >= n_items] - n_items],
@@ -131,7 +129,7 @@ def score(plan: Plan, part: TreePart, rows: Any, shared: Shared, cuts: Ints) -> 
         cuts: The numpy engine's blocks, of the whole tree.
     """
     rows, inner = _aligned(rows), plan.n_items
-    own = quiet_affinity(plan, rows, part.forest(inner), shared.centre).sums[:-1]
+    own = part_affinity(plan, rows, part.forest(inner), shared.centre).sums[:-1]
     both = part.joined(shared.part)
     tree, n_items = both.excerpt(inner), both.n_items(inner)
     table, sums = rows, np.empty((len(both.nodes) - n_items, rows.shape[1]))
@@ -143,7 +141,7 @@ def score(plan: Plan, part: TreePart, rows: Any, shared: Shared, cuts: Ints) -> 
     sums[both.places(shared.part.nodes[shared.part.n_items(inner) :]) - n_items] = shared.sums
     sums[both.places(part.nodes[part.n_items(inner) :]) - n_items] = own
     task = Task(
-        affinity=quiet_affinity(plan, table, tree, shared.centre, sums),
+        affinity=part_affinity(plan, table, tree, shared.centre, sums),
         rewards=NodeRewards(both.reward, both.rise),
         temperatures=plan.temperatures,
         rule=plan.rule,
@@ -156,11 +154,9 @@ def score(plan: Plan, part: TreePart, rows: Any, shared: Shared, cuts: Ints) -> 
     return both.nodes[stops.nodes], stops.probabilities
 
 
-def quiet_affinity(plan: Plan, rows: Any, tree: Any, centre: Floats, sums: Floats | None = None) -> DenseAffinity:
-    """Return the affinity of a part; warnings are given once, for the whole."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        return DenseAffinity(rows, tree, plan.kind, centre, sums)
+def part_affinity(plan: Plan, rows: Any, tree: Any, centre: Floats, sums: Floats | None = None) -> DenseAffinity:
+    """Return the affinity of a part."""
+    return DenseAffinity(rows, tree, plan.kind, centre, sums)
 
 
 def piece_rows(n_items: int, n_columns: int) -> int:

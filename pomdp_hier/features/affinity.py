@@ -12,15 +12,24 @@ import scipy.sparse as sp
 
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.dense import DenseAffinity
+from pomdp_hier.features.distances import warn_of_distances
+from pomdp_hier.features.items import item_features
 from pomdp_hier.features.members import Floats, Ints, children_of, contains
-from pomdp_hier.features.similarity import ClusterView, CustomSimilarity, Precomputed, Similarity, as_similarity
+from pomdp_hier.features.similarity import (
+    BuiltIn,
+    ClusterView,
+    Cosine,
+    CustomSimilarity,
+    Precomputed,
+    Similarity,
+    as_similarity,
+)
 from pomdp_hier.features.sparse import SparseAffinity
 from pomdp_hier.features.sums import cluster_sums
-from pomdp_hier.features.validation import Features, check_features, check_similarity_matrix
-from pomdp_hier.hierarchy.flat import require_hierarchy
+from pomdp_hier.features.validation import Features, warn_degenerate_rows
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["Affinity", "Batch", "CustomAffinity", "PrecomputedAffinity", "affinity"]
+__all__ = ["Affinity", "Batch", "CustomAffinity", "PrecomputedAffinity", "affinity", "warn_about"]
 
 _TABLE_FLOATS = 1 << 23
 
@@ -56,7 +65,8 @@ def affinity(
     """Return what computes a similarity between the items and the clusters of a hierarchy.
 
     Args:
-        X: Features ``[N, D]``, dense or sparse, or similarities ``[N, N]`` with ``"precomputed"``.
+        X: Features ``[N, D]``, dense or sparse, or similarities ``[N, N]`` with ``"precomputed"``; or what
+            `item_features` made of them, of which nothing is checked and warned about again.
         hierarchy: The tree over the N items.
         similarity: A name, a record with options, or a function of the items' rows and a
             :class:`~pomdp_hier.features.similarity.ClusterView`.
@@ -72,16 +82,32 @@ def affinity(
         >>> close.batch(np.array([0])).expand(np.array([0]), np.array([4]))
         array([1., 0.])
     """
-    require_hierarchy(hierarchy)
-    kind = as_similarity(similarity)
+    features = item_features(X, hierarchy, similarity)
+    known = _built(features.table, hierarchy, as_similarity(similarity), compiled)
+    if features is not X and not features.precomputed:
+        warn_about(known)
+    return known
+
+
+def _built(
+    table: Features, hierarchy: Hierarchy, kind: BuiltIn | CustomSimilarity, compiled: bool
+) -> DenseAffinity | SparseAffinity | Affinity:
     if isinstance(kind, Precomputed):
-        return PrecomputedAffinity(check_similarity_matrix(X, hierarchy.n_items), hierarchy, kind)
-    table = check_features(X, hierarchy.n_items)
+        return PrecomputedAffinity(table, hierarchy, kind)
     if callable(kind):
         return CustomAffinity(table, hierarchy, kind)
     if sp.issparse(table):
         return SparseAffinity(table, hierarchy, kind)
     return DenseAffinity(table, hierarchy, kind, compiled=compiled)
+
+
+def warn_about(known: Affinity) -> None:
+    """Warns of features that do not say what they seem to: rows of zeros, a single column, distances."""
+    if isinstance(known, PrecomputedAffinity):
+        warn_of_distances(known.matrix, known.hierarchy)
+    elif isinstance(known, DenseAffinity | SparseAffinity) and isinstance(known.kind, Cosine):
+        ids = None if known.hierarchy.labels is None else known.hierarchy.item_labels
+        warn_degenerate_rows(known.zero_rows, known.features.shape[1], ids)
 
 
 class PrecomputedAffinity:

@@ -19,7 +19,7 @@ from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.members import Floats, Ints, child_counts, children_of, contains, pieces
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.features.sums import RUN, cluster_sums
-from pomdp_hier.features.validation import Features, row_pieces, warn_degenerate_rows
+from pomdp_hier.features.validation import Features, row_pieces
 from pomdp_hier.files.memory import room_for
 from pomdp_hier.hierarchy.tree import Hierarchy
 
@@ -115,7 +115,6 @@ class DenseAffinity:
         zero = self.lengths == 0
         self.lengths[zero] = 1.0
         self.zero_rows = np.flatnonzero(zero)
-        warn_degenerate_rows(self.zero_rows, features.shape[1])
 
     def _find_centre(self) -> None:
         features = self.features

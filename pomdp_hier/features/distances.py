@@ -1,13 +1,12 @@
 """Distances given where similarities are due: the mistake that turns every search around without an error."""
 
-import warnings
-
 import numpy as np
 import scipy.sparse as sp
 
 from pomdp_hier.errors import DataWarning
 from pomdp_hier.features.validation import Features
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hierarchy.wording import warn_user
 
 __all__ = ["warn_of_distances"]
 
@@ -38,9 +37,8 @@ def warn_of_distances(matrix: Features, hierarchy: Hierarchy) -> None:
     apart = branch[:, None] != branch
     together = ~apart & others
     if apart.any() and together.any() and square[together].mean() < square[apart].mean():
-        warnings.warn(
+        note = (
             "the precomputed matrix looks like distances, not similarities: its diagonal is 0, and items of one branch "
-            "have smaller entries than others; give 1 - D or -D for distances D, or the features",
-            DataWarning,
-            stacklevel=4,
+            "have smaller entries than others; give 1 - D or -D for distances D, or the features"
         )
+        warn_user([note], DataWarning)

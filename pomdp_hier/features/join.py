@@ -49,8 +49,8 @@ class IdMatch:
 def match_ids(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable]) -> IdMatch:
     """Return the feature row of each item by its id, and every id that is missing, surplus or doubled.
 
-    Ids match when they are equal. When the rows' ids are all text, as they come out of a text file, items
-    are matched by their ids' text, so that item ``7`` finds row ``"7"``.
+    Ids match when they are equal. Where all ids of one side are text, as they come out of a text file, those of the
+    other are matched by their text, so that item ``7`` finds row ``"7"``.
 
     Args:
         row_ids: The id of each feature row.
@@ -63,6 +63,8 @@ def match_ids(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable]) -> IdMa
     """
     if all(isinstance(row, str) for row in row_ids):
         item_ids = [str(item) for item in item_ids]
+    elif all(isinstance(item, str) for item in item_ids):
+        row_ids = [str(row) for row in row_ids]
     row_of: dict[Hashable, int] = {}
     for row, name in enumerate(row_ids):
         row_of.setdefault(name, row)
@@ -96,8 +98,10 @@ def join_rows(
     match = match_ids(row_ids, item_ids)
     faults = match.faults(surplus=surplus == "error")
     if faults:
+        types = [", ".join(sorted({type(name).__name__ for name in ids})) for ids in (row_ids, item_ids)]
+        apart = "" if types[0] == types[1] else f" (the rows' ids are {types[0]}, the items' {types[1]})"
         raise FeatureError(
-            f"feature rows and items do not match by id: {'; '.join(faults)}. Give each item exactly one row, "
+            f"feature rows and items do not match by id{apart}: {'; '.join(faults)}. Give each item exactly one row, "
             "under the id that the hierarchy uses for it"
         )
     return match.rows

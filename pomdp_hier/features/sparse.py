@@ -14,7 +14,7 @@ from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.dense import LARGEST, DenseKind, finish
 from pomdp_hier.features.members import Floats, Ints, children_of, contains, membership, ranges
 from pomdp_hier.features.similarity import Cosine
-from pomdp_hier.features.validation import Features, warn_degenerate_rows
+from pomdp_hier.features.validation import Features
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 __all__ = ["SparseAffinity"]
@@ -42,7 +42,7 @@ class SparseAffinity:
         largest = np.maximum.reduceat(np.abs(values), starts) if len(filled) else np.zeros(0)
         if isinstance(kind, Cosine):
             nonzero = largest > 0
-            warn_degenerate_rows(np.setdiff1d(np.arange(hierarchy.n_items), filled[nonzero]), features.shape[1])
+            self.zero_rows = np.setdiff1d(np.arange(hierarchy.n_items), filled[nonzero])
             values /= np.repeat(np.where(nonzero, largest, 1.0), counts[filled])
             if len(filled):
                 lengths = np.sqrt(np.add.reduceat(values**2, starts))

@@ -1,6 +1,6 @@
 """Features as the rest of the package takes them: checked once where they enter, and trusted from there on."""
 
-import warnings
+from collections.abc import Hashable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from pomdp_hier.errors import DataWarning, FeatureError
+from pomdp_hier.hierarchy.wording import listed, warn_user
 
 __all__ = ["Features", "check_features", "check_similarity_matrix", "row_pieces", "warn_degenerate_rows"]
 
@@ -88,21 +89,26 @@ def check_similarity_matrix(matrix: Any, n_items: int) -> Features:
     return table
 
 
-def warn_degenerate_rows(zero_rows: npt.NDArray[np.intp], n_columns: int) -> None:
-    """Warns of what the cosine cannot tell apart: rows of zeros (0 to everything), and a single column (signs)."""
+def warn_degenerate_rows(
+    zero_rows: npt.NDArray[np.intp], n_columns: int, ids: Sequence[Hashable] | None = None
+) -> None:
+    """Warns of what the cosine cannot tell apart: rows of zeros (0 to everything), and a single column (signs).
+
+    Args:
+        zero_rows: The items with a row of zeros.
+        n_columns: D.
+        ids: What the items are called; None to name them by their rows' numbers.
+    """
     if n_columns == 1:
-        warnings.warn(
+        note = (
             "the features have one column, where every cosine is 1, 0 or -1; use a distance instead, such as "
-            "similarity='negative_euclidean'",
-            DataWarning,
-            stacklevel=4,
+            "similarity='negative_euclidean'"
         )
+        warn_user([note], DataWarning)
     if len(zero_rows):
-        warnings.warn(
-            f"{len(zero_rows)} row(s) of zeros have cosine 0 to everything: {named_rows(zero_rows)}",
-            DataWarning,
-            stacklevel=4,
-        )
+        named = named_rows(zero_rows) if ids is None else listed([ids[row] for row in zero_rows[:_NAMED]])
+        more = f" and {len(zero_rows) - _NAMED} more" if ids is not None and len(zero_rows) > _NAMED else ""
+        warn_user([f"{len(zero_rows)} row(s) of zeros have cosine 0 to everything: {named}{more}"], DataWarning)
 
 
 def _as_dense(X: Any) -> Features:

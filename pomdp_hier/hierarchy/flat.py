@@ -286,11 +286,14 @@ class FlatTree:
         """Return the same tree, where each item of a pure item list is (not) a leaf cluster of its own."""
         return self._rebuilt(self.parent, self._reading_order(), self.labels, singletons)
 
-    def permuted(self, items: ArrayLike) -> Self:
-        """Return the same shape with item ``items[i]`` where item ``i`` was; labels stay with their items.
+    def permuted(self, items: ArrayLike, *, with_labels: bool = False) -> Self:
+        """Return the same shape with item ``items[i]`` where item ``i`` was.
 
         Args:
             items: A permutation of ``0..N-1``.
+            with_labels: Whether item ``items[i]`` is called what item ``i`` was: then the items are the same under
+                other numbers, as for ``tree.permuted(tree.rows(ids), with_labels=True)``, which numbers them in the
+                order of the ids. By default each number keeps its label, and the items themselves change places.
 
         Example:
             >>> FlatTree([3, 3, 4, 4, -1], 3).permuted([2, 0, 1]).items(3)
@@ -309,6 +312,9 @@ class FlatTree:
         for name in ("child_nodes", "item_order", "topological_order"):
             fields[name] = at[getattr(self, name)]
         fields["child_offsets"] = self.child_offsets.copy()  # items have no children: nothing moves
+        if with_labels and self.labels is not None:
+            was = [*np.argsort(perm).tolist(), *range(self.n_items, self.n_nodes)]
+            fields["labels"] = tuple(self.labels[node] for node in was)
         new = object.__new__(type(self))
         new._set(**fields)
         return new

@@ -105,12 +105,12 @@ class NodeNames(Sequence[str]):
         return f"{what if self._in_words else ''}{node}"
 
 
-def warn_user(notes: Iterable[str]) -> None:
-    """Give the notes, if any, as one `HierarchyWarning` at the line of the caller's own code, outside the package."""
+def warn_user(notes: Iterable[str], category: type[Warning] = HierarchyWarning) -> None:
+    """Give the notes, if any, as one warning at the line of the caller's own code, outside the package."""
     text = "; ".join(notes)
     if not text:
         return
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("pomdp_hier."):
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, HierarchyWarning, stacklevel=level)
+    warnings.warn(text, category, stacklevel=level)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     )
     from pomdp_hier.hqs.result import HQSResult
     from pomdp_hier.hqs.reward import node_rewards, paper_reward
-    from pomdp_hier.hqs.sample import Sample
+    from pomdp_hier.hqs.sampling import Sample
     from pomdp_hier.hqs.score import evaluate, hqs_samples, hqs_score, oracle_value
     from pomdp_hier.scorer.rules import Clairvoyant, LookAhead, OneStep, SearchRoot, StoppingRule
 
@@ -103,7 +103,7 @@ _HOMES = {
     "OneStep": "pomdp_hier.scorer.rules",
     "OptimalSearch": "pomdp_hier.hqs.policies",
     "PlansInEnvironment": "pomdp_hier.hqs.policies",
-    "Sample": "pomdp_hier.hqs.sample",
+    "Sample": "pomdp_hier.hqs.sampling",
     "Search": "pomdp_hier.hqs.model",
     "SearchRoot": "pomdp_hier.scorer.rules",
     "SearchState": "pomdp_hier.hqs.model",

@@ -1,8 +1,6 @@
 """The temperature under which the guidance explains best where the items are: a maximum of likelihood."""
 
-import warnings
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +10,12 @@ from scipy.optimize import brentq
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features.members import Floats, ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.settings import already_told, search_task
+from pomdp_hier.hierarchy.wording import shown, warn_user
+from pomdp_hier.hqs.prepared import Prepared, as_trees, prepare
+from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.scorer.own_path import own_steps
 
-__all__ = ["CALIBRATED", "Calibration", "TreeCalibration", "as_trees", "calibrate_delta", "resolve_delta"]
-
-CALIBRATED = "calibrated"
+__all__ = ["Calibration", "TreeCalibration", "calibrate_delta", "calibrated"]
 
 _ENTRIES = 1 << 25
 _BOUNDS = (1e-4, 10.0)
@@ -114,67 +112,56 @@ def calibrate_delta(
     References:
         Guo, Pleiss, Sun, Weinberger (2017), On calibration of modern neural networks, ICML (temperature scaling).
     """
-    low, high = float(bounds[0]), float(bounds[1])
+    try:
+        low, high = map(float, bounds)
+    except (TypeError, ValueError):
+        low = high = 0.0
     if not 0 < low < high < np.inf:
-        raise ParameterError(f"bounds are {bounds}; give two positive numbers, the smaller first, such as {_BOUNDS}")
-    settings = {"similarity": similarity, "nu": nu, "enter_own_singleton": enter_own_singleton}
-    found: dict[str, TreeCalibration] = {}
-    for name, tree in as_trees(hierarchy).items():
-        with already_told() if found else nullcontext():
-            found[name] = _Likelihood(X, tree, settings, max_entries, random_state).maximum(low, high)
-    return Calibration(float(np.mean([tree.delta for tree in found.values()])), found, (low, high))
+        raise ParameterError(
+            f"bounds are {shown(bounds)}; give two positive numbers, the smaller first, such as {_BOUNDS}"
+        )
+    if not (isinstance(max_entries, int | np.integer) and max_entries >= 1):
+        raise ParameterError(f"max_entries is {shown(max_entries)}; give a whole number of at least 1")
+    settings = Settings(similarity=similarity, nu=nu, enter_own_singleton=enter_own_singleton)
+    trees = as_trees(hierarchy)
+    prepared = prepare(X, next(iter(trees.values())), settings)
+    return _calibration(prepared, trees, (low, high), max_entries, random_state)
 
 
-def resolve_delta(
-    X: Any, hierarchy: Hierarchy | Mapping[str, Hierarchy], settings: Mapping[str, Any]
-) -> tuple[dict[str, Any], Calibration | None]:
-    """Return the settings with ``delta="calibrated"`` replaced by the temperature, and where it came from.
+def calibrated(prepared: Prepared, trees: Mapping[str, Hierarchy]) -> Prepared:
+    """Return the same with ``delta="calibrated"`` replaced by the temperature for these trees.
 
-    Settings with a number as their delta are returned as they are, with None. A temperature at a bound gives a
-    `DataWarning`.
-
-    Example:
-        >>> resolve_delta([[1.0]], Hierarchy.from_children([], 1), {"delta": 0.02})
-        ({'delta': 0.02}, None)
+    A temperature at a bound gives a `DataWarning`.
     """
-    if not isinstance(settings.get("delta"), str):
-        return dict(settings), None
-    if settings["delta"] != CALIBRATED:
-        raise ParameterError(f"delta is {settings['delta']!r}; expected a positive number or {CALIBRATED!r}")
-    chosen = {name: settings[name] for name in ("similarity", "nu", "enter_own_singleton") if name in settings}
-    with already_told():
-        found = calibrate_delta(X, hierarchy, **chosen)
-    for name, tree in found.trees.items():
-        if tree.at_bound:
-            warnings.warn(
-                f"the calibrated temperature of {name!r} stands at the {tree.at_bound} bound, {tree.delta:g}: beyond "
-                "it the guidance would fit still better; give delta as a number",
-                DataWarning,
-                stacklevel=3,
-            )
-    return {**settings, "delta": found.delta}, found
+    found = _calibration(prepared, trees, _BOUNDS, _ENTRIES, 0)
+    notes = [
+        f"the calibrated temperature of {name!r} stands at the {tree.at_bound} bound, {tree.delta:g}: beyond it the "
+        "guidance would fit still better; give delta as a number"
+        for name, tree in found.trees.items()
+        if tree.at_bound
+    ]
+    warn_user(notes, DataWarning)
+    return prepared.under(delta=found.delta, calibration=found)
 
 
-def as_trees(hierarchy: Hierarchy | Mapping[str, Hierarchy]) -> dict[str, Hierarchy]:
-    """Return trees by name; a single one is called "tree".
-
-    Raises:
-        ParameterError: If there is none, or they are not over equally many items.
-    """
-    trees = dict(hierarchy) if isinstance(hierarchy, Mapping) else {"tree": hierarchy}
-    if not trees:
-        raise ParameterError("there is no tree; give a hierarchy, or a mapping of names to hierarchies")
-    counts = {name: tree.n_items for name, tree in trees.items()}
-    if len(set(counts.values())) > 1:
-        raise ParameterError(f"the trees have different numbers of items, {counts}; give trees over the same items")
-    return trees
+def _calibration(
+    prepared: Prepared,
+    trees: Mapping[str, Hierarchy],
+    bounds: tuple[float, float],
+    max_entries: int,
+    random_state: int,
+) -> Calibration:
+    found = {
+        name: _Likelihood(prepared.on(tree), max_entries, random_state).maximum(*bounds) for name, tree in trees.items()
+    }
+    return Calibration(float(np.mean([tree.delta for tree in found.values()])), found, bounds)
 
 
 class _Likelihood:
     """The similarities met on the true paths of one tree, less that to the right child and over ``nu**level``."""
 
-    def __init__(self, X: Any, tree: Hierarchy, settings: dict[str, Any], max_entries: int, random_state: int) -> None:
-        task = search_task(X, tree, **settings)
+    def __init__(self, prepared: Prepared, max_entries: int, random_state: int) -> None:
+        tree, task = prepared.hierarchy, prepared.under(delta=Settings.delta).task()  # any serves: it is divided out
         items = _sampled(tree, max_entries, random_state)
         gaps: list[Floats] = [np.empty(0)]
         counts = [np.empty(0, dtype=np.int64)]

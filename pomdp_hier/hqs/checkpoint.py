@@ -1,316 +1,219 @@
-"""A checkpoint of a long run over items: finished rows, appended so that nothing that breaks off does harm.
+"""A checkpoint of a long run over items: finished rows in an SQLite file, so that a killed run loses nothing finished.
 
-The file is text. Its first line says which data and settings it belongs to; each further line is one finished row with
-its own checksum. A last line that was cut off (the process was killed, the disk was full) is dropped when the file is
-opened again; any other damage is refused.
+What it protects from: a process that is killed, a disk that is full, a machine that goes down (each batch of rows is
+written whole or not at all); two runs on one file at once; a file that was cut or changed (SQLite checks its structure,
+each row has a checksum, and what rows hold is held against the tree); data or settings of another run.
+
+What it does not protect from: the code of a policy, an updater or a similarity that changed while its name and state
+stayed, and globals that it reads. Tell such runs apart by ``policy_version``. A checksum finds accidents, not a forger.
+The file grows a ``-journal`` beside it while it is written to; move both or neither.
 """
 
-import dis
-import hashlib
-import json
+import math
 import os
-import re
-import sys
-import types
+import pickle
+import sqlite3
+import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import cached_property, partial
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, NamedTuple
 
-import numpy as np
-from scipy import sparse
+from pomdp_hier.errors import CheckpointError, MissingExtraError, ParameterError
+from pomdp_hier.hierarchy.wording import shown
 
-from pomdp_hier.errors import CheckpointError
+__all__ = ["Checkpoint", "Row", "fingerprint"]
 
-__all__ = ["Checkpoint", "describe", "fingerprint"]
+_APPLICATION, _FORMAT = 0x484F5353, 1
+_OTHER = "give another path, or delete the file to start over"
+_TABLES = """
+    CREATE TABLE run (key TEXT NOT NULL);
+    CREATE TABLE rows (
+        item INTEGER PRIMARY KEY, value REAL, node INTEGER, probability REAL, reward REAL, checksum INTEGER
+    );
+"""
 
-_FORMAT = "pomdp-hier checkpoint 1"
-_DEEPEST = 16
-_ABOUT_THE_TEXT = {"__module__", "__qualname__", "__doc__", "__firstlineno__", "__static_attributes__"}
-_KNOWN = sys.stdlib_module_names | {"pomdp_hier", "numpy", "scipy", "pomdp_py", "networkx"} - {"__main__"}
-_DATA = (str, bytes, bool, int, float, complex, np.generic, np.ndarray, tuple, frozenset)
+
+class Row(NamedTuple):
+    """What the search for one item comes to."""
+
+    item: int
+    value: float
+    node: int
+    probability: float
+    reward: float
+
+    @property
+    def checksum(self) -> int:
+        """The CRC-32 of its bits."""
+        return zlib.crc32(struct.pack("<qdqdd", *self))
 
 
 class Checkpoint:
     """The finished rows of a run, by item.
 
-    Args:
-        path: Where the file is or will be.
-        key: What the run is made of, as `fingerprint` gives it.
-
-    Raises:
-        CheckpointError: The file belongs to another run, is damaged, or is in use.
-        OSError: It cannot be read or written.
+    Attributes:
+        rows: What was finished so far.
 
     Example:
         >>> import tempfile
         >>> folder = tempfile.TemporaryDirectory()
-        >>> with Checkpoint.open(folder.name + "/run", "abc") as checkpoint:
-        ...     checkpoint.append([{"item": 3, "value": 0.1}])
-        >>> with Checkpoint.open(folder.name + "/run", "abc") as checkpoint:
+        >>> with Checkpoint.open(folder.name + "/run", "abc", n_items=4, n_nodes=7) as checkpoint:
+        ...     checkpoint.append([Row(3, 0.5, 4, 1.0, 0.5)])
+        >>> with Checkpoint.open(folder.name + "/run", "abc", n_items=4, n_nodes=7) as checkpoint:
         ...     checkpoint.rows
-        {3: {'item': 3, 'value': 0.1}}
+        {3: Row(item=3, value=0.5, node=4, probability=1.0, reward=0.5)}
         >>> folder.cleanup()
     """
 
-    def __init__(self, path: Path, file: BinaryIO, rows: dict[int, dict[str, Any]]) -> None:
-        self.path = path
+    def __init__(self, path: Path, connection: sqlite3.Connection, rows: dict[int, Row]) -> None:
         self.rows = rows
-        self._file = file
+        self._path, self._connection = path, connection
 
     @classmethod
     @contextmanager
-    def open(cls, path: str | os.PathLike[str], key: str) -> Iterator["Checkpoint"]:
-        """Yield the checkpoint at the path, new or resumed, locked against other processes until the block ends."""
-        target = Path(path)
-        with open(target, "a+b", buffering=0) as file:
-            _lock(file, target)
-            file.seek(0)
-            content = file.read()
-            rows, good = _parse(content, key, target)
-            if good < len(content):
-                file.truncate(good)
-            if good == 0:
-                _write(file, _line(_header(key)))
-            yield cls(target, file, rows)
+    def open(cls, path: str | os.PathLike[str], key: str, n_items: int, n_nodes: int) -> Iterator["Checkpoint"]:
+        """Yield the checkpoint at the path, new or resumed, locked against other processes until the block ends.
 
-    def append(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Write finished rows, each with its ``"item"``, through to the disk.
+        Args:
+            path: Where the file is or will be.
+            key: What the run is made of, as `fingerprint` gives it.
+            n_items, n_nodes: Of the tree, to hold the rows against.
 
         Raises:
-            OSError: The disk is full; what was written before is kept, and the run can be resumed.
+            CheckpointError: The file belongs to another run, is damaged, is in use, or cannot be opened.
         """
-        finished = [dict(row) for row in rows]
-        _write(self._file, b"".join(map(_line, finished)))
-        self.rows.update({row["item"]: row for row in finished})
+        target = Path(os.path.abspath(path))
+        with _told(target):
+            connection = sqlite3.connect(target, timeout=0.0, isolation_level=None)
+        with closing(connection):
+            with _told(target):
+                connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+                connection.execute("PRAGMA synchronous = FULL")
+                connection.execute("BEGIN EXCLUSIVE")
+                rows = _read(connection, target, key, n_items, n_nodes)
+                connection.execute("COMMIT")
+            yield cls(target, connection, rows)
 
+    def append(self, rows: Iterable[Row]) -> None:
+        """Write finished rows through to the disk, all of them or none.
 
-def _header(key: str) -> dict[str, str]:
-    return {"format": _FORMAT, "key": key}
-
-
-def _lock(file: BinaryIO, path: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # no such locks on Windows; two runs on one file are then the user's to avoid
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise CheckpointError(f"{path}: another process is writing this checkpoint; wait for it, or end it") from error
-
-
-def _line(record: Mapping[str, Any]) -> bytes:
-    body = json.dumps(record, separators=(",", ":"), sort_keys=True).encode()
-    return b"%08x %s\n" % (zlib.crc32(body), body)
-
-
-def _write(file: BinaryIO, content: bytes) -> None:
-    end = file.seek(0, os.SEEK_END)
-    view = memoryview(content)
-    try:
-        while view:  # an unbuffered write may take a part only
-            view = view[file.write(view) or 0 :]
-        os.fsync(file.fileno())
-    except OSError:
-        file.truncate(end)  # no half line stays in front of what a caller may yet append
-        raise
-
-
-def _record(line: bytes) -> dict[str, Any] | None:
-    """Return the line's record, ``None`` if it is not whole."""
-    checksum, _, body = line.rstrip(b"\n").partition(b" ")
-    if not line.endswith(b"\n") or checksum != b"%08x" % zlib.crc32(body):
-        return None
-    record: dict[str, Any] = json.loads(body)
-    return record
-
-
-def _parse(content: bytes, key: str, path: Path) -> tuple[dict[int, dict[str, Any]], int]:
-    """Return the rows by item, and how many bytes of the file are whole lines."""
-    lines = content.splitlines(keepends=True)
-    rows: dict[int, dict[str, Any]] = {}
-    good = 0
-    for number, line in enumerate(lines):
-        record = _record(line)
-        if record is None:
-            if number == len(lines) - 1 and (number > 0 or _line(_header(key)).startswith(line)):
-                break  # cut off while it was written
-            raise CheckpointError(
-                f"{path}: line {number + 1} is damaged or not of a checkpoint; give another path, or delete the file"
+        Raises:
+            CheckpointError: They cannot be written; what was written before is kept, and the run can be resumed.
+        """
+        finished = list(rows)
+        with _told(self._path), self._connection:
+            self._connection.execute("BEGIN")
+            self._connection.executemany(
+                "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)", [(*row, row.checksum) for row in finished]
             )
-        if number == 0:
-            if record.get("format") != _FORMAT:
-                raise CheckpointError(f"{path}: written in the format {record.get('format')!r}; expected {_FORMAT!r}")
-            if record.get("key") != key:
-                raise CheckpointError(
-                    f"{path}: belongs to a run on other data or settings (its key is {str(record.get('key'))[:12]}, "
-                    f"this run's is {key[:12]}); give another path, or delete the file to start over"
-                )
-        elif "item" not in record:
-            raise CheckpointError(f"{path}: line {number + 1} holds no item; give another path, or delete the file")
-        else:
-            rows[int(record["item"])] = record
-        good += len(line)
-    return rows, good
+        self.rows.update({row.item: row for row in finished})
 
 
-def fingerprint(**parts: Any) -> str:
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Turn what SQLite says into errors of the package."""
+    try:
+        yield
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter from names in a damaged file
+        reasons = {
+            sqlite3.SQLITE_BUSY: "another process is writing this checkpoint; wait for it, or end it",
+            sqlite3.SQLITE_NOTADB: f"is no checkpoint; {_OTHER}",
+            sqlite3.SQLITE_FULL: "the disk is full; what was finished is kept, make room and run again",
+            sqlite3.SQLITE_CANTOPEN: "cannot be opened or made; give the path of a file in a folder that exists",
+            sqlite3.SQLITE_READONLY: "cannot be written; give another path",
+        }
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        raise CheckpointError(f"{path}: {reasons.get(code, f'is damaged ({error}); {_OTHER}')}") from error
+
+
+def _read(connection: sqlite3.Connection, path: Path, key: str, n_items: int, n_nodes: int) -> dict[int, Row]:
+    """Return the rows by item; a new file gets its tables."""
+
+    def pragma(name: str) -> Any:
+        return connection.execute(f"PRAGMA {name}").fetchone()[0]
+
+    if not pragma("page_count") or not pragma("schema_version"):
+        if os.path.getsize(path) > 0 and pragma("page_count"):
+            raise CheckpointError(f"{path}: is an SQLite file without a checkpoint; {_OTHER}")
+        connection.execute(f"PRAGMA application_id = {_APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {_FORMAT}")
+        for statement in filter(str.strip, _TABLES.split(";")):
+            connection.execute(statement)
+        connection.execute("INSERT INTO run VALUES (?)", (key,))
+        return {}
+    if pragma("application_id") != _APPLICATION:
+        raise CheckpointError(f"{path}: is an SQLite file, but no checkpoint; {_OTHER}")
+    if pragma("user_version") != _FORMAT:
+        raise CheckpointError(f"{path}: is a checkpoint of format {pragma('user_version')}; expected {_FORMAT}")
+    if (found := pragma("integrity_check")) != "ok":
+        raise CheckpointError(f"{path}: is damaged ({found}); {_OTHER}")
+    keys = [row[0] for row in connection.execute("SELECT key FROM run")]
+    if keys != [key]:
+        raise CheckpointError(
+            f"{path}: belongs to a run on other data or settings (its key is {shown(keys[0] if keys else None)[:14]}, "
+            f"this run's is {key[:12]}); {_OTHER}"
+        )
+    rows: dict[int, Row] = {}
+    for *fields, checksum in connection.execute("SELECT item, value, node, probability, reward, checksum FROM rows"):
+        row = Row(*fields)
+        if not _possible(row, n_items, n_nodes) or row.checksum != checksum:
+            raise CheckpointError(f"{path}: the row of item {shown(row.item)} is damaged; {_OTHER}")
+        rows[row.item] = row
+    return rows
+
+
+def _possible(row: Row, n_items: int, n_nodes: int) -> bool:
+    """Whether a row can come from a search in a tree of this size."""
+    if [type(field) for field in row] != [int, float, int, float, float]:
+        return False
+    slack = 1e-9
+    return (
+        0 <= row.item < n_items
+        and 0 <= row.node < n_nodes
+        and -slack <= row.probability <= 1 + slack
+        and row.reward > -1 - slack
+        and -1 - slack <= row.value <= row.reward + slack
+        and math.isfinite(row.reward)
+    )
+
+
+def fingerprint(policy_version: str | None = None, **parts: Any) -> str:
     """Return a hexadecimal key of data and settings: equal where all parts are, in any process.
 
+    Arrays are told apart by what they hold; other objects by their class's name and what they are pickled to.
+
+    Args:
+        policy_version: Tells apart what the parts' classes and functions do.
+        **parts: Data and settings.
+
+    Raises:
+        MissingExtraError: If joblib is not installed.
+        ParameterError: For a part that cannot be pickled, where there is no ``policy_version`` to tell it apart.
+
     Example:
+        >>> import numpy as np
         >>> fingerprint(X=np.zeros(3), delta=0.1) == fingerprint(delta=0.1, X=np.zeros(3))
         True
         >>> fingerprint(X=np.zeros(3), delta=0.1) == fingerprint(X=np.zeros(3), delta=0.2)
         False
     """
-    digest = hashlib.sha256()
-    for name in sorted(parts):
-        digest.update(f"{name}={describe(parts[name])};".encode())
-    return digest.hexdigest()
-
-
-def describe(value: Any) -> str:
-    """Return text that tells settings apart and is the same in every process: no addresses, arrays by checksum.
-
-    An object is described by its state and by the code of its class, a function by its code; both with what they take
-    from around them.
-
-    Example:
-        >>> class Rule:
-        ...     def __init__(self, level):
-        ...         self.level = level
-        >>> describe(Rule(2)) == describe(Rule(2)), describe(Rule(2)) == describe(Rule(3))
-        (True, False)
-    """
-    return _Describer().text(value)
-
-
-class _Describer:
-    """Describes a value; of a function or class that comes again, the name is enough."""
-
-    def __init__(self) -> None:
-        self._seen: set[Any] = set()
-        self._within: list[Any] = []
-
-    def text(self, value: Any, depth: int = 0) -> str:
-        """Return what `describe` returns."""
-        if value is None or isinstance(value, (str, bytes, bool, int, float, complex, np.generic)):
-            return f"{type(value).__name__}:{value!r}"
-        if isinstance(value, np.ndarray):
-            return self._array(value, depth)
-        if sparse.issparse(value):
-            rows = sparse.csr_array(value)
-            return f"csr{rows.shape}:{self._inside([rows.indptr, rows.indices, rows.data], depth)}"
-        if isinstance(value, np.random.Generator):
-            return self.text(value.bit_generator.state, depth + 1)
-        if isinstance(value, types.CodeType):
-            return f"code:{value.co_code.hex()}{value.co_names}{self.text(value.co_consts, depth + 1)}"
-        if depth > _DEEPEST:
-            return f"{type(value).__qualname__}:..."
-        if isinstance(value, Mapping):
-            pairs = (f"{self.text(key, depth + 1)}:{self.text(entry, depth + 1)}" for key, entry in value.items())
-            return "{" + ",".join(sorted(pairs)) + "}"
-        if isinstance(value, (set, frozenset)):
-            return "{" + ",".join(sorted(self.text(entry, depth + 1) for entry in value)) + "}"
-        if isinstance(value, (list, tuple)):
-            return self._inside(value, depth)
-        if isinstance(value, types.FunctionType):
-            return self._function(value, depth)
-        if isinstance(value, type):
-            return self._class(value, depth)
-        if isinstance(value, types.MethodType):
-            return self._inside([value.__func__, value.__self__], depth)
-        if any(value is outer for outer in self._within):
-            return f"{type(value).__qualname__}:around"
-        self._within.append(value)
-        told = self._object(value, depth)
-        self._within.pop()
-        return told
-
-    def _inside(self, values: Iterable[Any], depth: int) -> str:
-        return "[" + ",".join(self.text(value, depth + 1) for value in values) + "]"
-
-    def _array(self, array: np.ndarray[Any, Any], depth: int) -> str:
-        if array.dtype == object:
-            return f"array{array.shape}:{self.text(array.ravel().tolist(), depth + 1)}"
-        return f"array{array.shape}{array.dtype.str}:{hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()}"
-
-    def _function(self, function: types.FunctionType, depth: int) -> str:
-        name = f"{function.__module__}.{function.__qualname__}"
-        if function in self._seen:
-            return name
-        self._seen.add(function)
-        cells = [_content(cell) for cell in function.__closure__ or ()]
-        used = _names(function.__code__) - _assigned(function.__code__)
-        around = {key: function.__globals__[key] for key in used if key in function.__globals__}
-        told = {key: entry for key, entry in around.items() if _tells(entry)}
-        inside = [function.__code__, function.__defaults__, function.__kwdefaults__, cells, told]
-        return name + self._inside(inside, depth)
-
-    def _class(self, kind: type, depth: int) -> str:
-        """Return the class's name, and, if it is a user's, its attributes and those of the classes it comes from."""
-        name = f"{kind.__module__}.{kind.__qualname__}"
-        if kind in self._seen or not _tells(kind):
-            return name
-        self._seen.add(kind)
-        attributes = {key: _bare(entry) for key, entry in vars(kind).items() if key not in _ABOUT_THE_TEXT}
-        codes = [entry.__code__ for entry in attributes.values() if isinstance(entry, types.FunctionType)]
-        counted = set().union(*map(_assigned, codes))
-        told = {key: entry for key, entry in attributes.items() if key not in counted and _tells(entry)}
-        return name + self._inside([told, kind.__bases__], depth)
-
-    def _object(self, value: Any, depth: int) -> str:
-        kind = self._class(type(value), depth)
-        if isinstance(value, partial):
-            return kind + self._inside([value.func, value.args, value.keywords], depth)
-        # What an object says of itself when it is pickled leaves out what it has only remembered.
-        if "__reduce__" in vars(type(value)):
-            return kind + self.text(value.__reduce__(), depth + 1)
-        state = value.__getstate__() if hasattr(value, "__dict__") or hasattr(type(value), "__slots__") else None
-        if state:
-            return kind + self.text(state, depth + 1)
-        return f"{kind}:{re.sub(r'0x[0-9a-fA-F]+', '', repr(value))}"
-
-
-def _content(cell: types.CellType) -> Any:
     try:
-        return cell.cell_contents
-    except ValueError:  # not filled yet
-        return None
-
-
-def _names(code: types.CodeType) -> set[str]:
-    """Return the global names that a function's code uses, and those of the functions written inside of it."""
-    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    return set(code.co_names).union(*map(_names, inner))
-
-
-def _assigned(code: types.CodeType) -> set[str]:
-    """Return attributes and globals that a function's code assigns: what a run counts or remembers, and no setting."""
-    stores = {step.argval for step in dis.get_instructions(code) if step.opname in ("STORE_ATTR", "STORE_GLOBAL")}
-    inner = [constant for constant in code.co_consts if isinstance(constant, types.CodeType)]
-    return stores.union(*map(_assigned, inner))
-
-
-def _bare(attribute: Any) -> Any:
-    """Return the function behind a class's attribute."""
-    if isinstance(attribute, (staticmethod, classmethod)):
-        return attribute.__func__
-    if isinstance(attribute, cached_property):
-        return attribute.func
-    return attribute.fget if isinstance(attribute, property) else attribute
-
-
-def _tells(value: Any) -> bool:
-    """Whether a value beside the code is a part of the settings: data, or code that comes with no library.
-
-    Dicts, lists and sets are left out: they may be what a run remembers.
-    """
-    if isinstance(value, _DATA):
-        return True
-    if isinstance(value, (types.FunctionType, type)):
-        return (value.__module__ or "").partition(".")[0] not in _KNOWN
-    return False
+        import joblib
+    except ImportError as error:
+        raise MissingExtraError(
+            "checkpoint needs joblib; install it with: pip install 'pomdp-hier[parallel]'"
+        ) from error
+    hashes = {}
+    for name, part in parts.items():
+        try:
+            hashes[name] = joblib.hash(part, hash_name="sha1")
+        except (pickle.PicklingError, TypeError, AttributeError) as error:
+            if policy_version is None:
+                raise ParameterError(
+                    f"{name}: {shown(part)} cannot be told apart from another of its kind ({error}); say what it is "
+                    "with policy_version, a text that changes with its code, or define it at the top of a module"
+                ) from error
+            hashes[name] = f"{type(part).__module__}.{type(part).__qualname__}"
+    return str(joblib.hash((policy_version, sorted(hashes.items())), hash_name="sha1"))

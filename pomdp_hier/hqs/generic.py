@@ -4,8 +4,6 @@ It is the definition that the engine is held against, and the place for policies
 """
 
 import copy
-import os
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,23 +13,23 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from pomdp_hier._version import __version__
-from pomdp_hier.errors import DataWarning, MissingExtraError, ParameterError
-from pomdp_hier.features.affinity import Affinity, affinity
-from pomdp_hier.features.similarity import Similarity
+from pomdp_hier.errors import MissingExtraError, ParameterError
+from pomdp_hier.features.items import ItemFeatures
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.checkpoint import Checkpoint, fingerprint
-from pomdp_hier.hqs.model import END, SearchState, search_environment, search_problem
+from pomdp_hier.hierarchy.wording import shown
+from pomdp_hier.hqs.checkpoint import Checkpoint, Row, fingerprint
+from pomdp_hier.hqs.model import END, SearchState, search_models
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, reward_at, search_policy
-from pomdp_hier.hqs.record import record
+from pomdp_hier.hqs.prepared import Prepared, prepare
 from pomdp_hier.hqs.result import HQSResult
-from pomdp_hier.hqs.reward import Reward
+from pomdp_hier.hqs.score import score, score_items
+from pomdp_hier.hqs.settings import Run, read_settings
 from pomdp_hier.planning.decision import Policy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import Number, total
-from pomdp_hier.scorer.rules import Tie
 from pomdp_hier.simulation import PolicyValue, policy_value
 
-__all__ = ["SearchValue", "evaluate_generic", "search_value"]
+__all__ = ["SearchValue", "evaluate_generic", "score_generic", "search_value"]
 
 _CHUNK = 16
 
@@ -69,6 +67,7 @@ def search_value(
             come then, so that the value is the same; left out, only the item's own path is walked.
 
     Example:
+        >>> from pomdp_hier.hqs.model import search_environment, search_problem
         >>> from pomdp_hier.hqs.paper.examples import load_amazon12
         >>> shop = load_amazon12()
         >>> models = [build(shop.similarity, shop.hierarchies["A"], 0, similarity="precomputed", delta=0.005)
@@ -129,22 +128,7 @@ def _ends_when_lost(environment: POMDP) -> POMDP:
 
 
 def evaluate_generic(
-    X: Any,
-    hierarchy: Hierarchy,
-    *,
-    policy: Any = "one-step",
-    similarity: Similarity = "cosine",
-    delta: float = 0.01,
-    nu: float = 1.0,
-    tie: Tie = "descend",
-    reward: Reward | None = None,
-    enter_own_singleton: bool = True,
-    updater: Callable[[POMDP], Any] | None = None,
-    seed: int = 0,
-    n_jobs: int = 1,
-    checkpoint: str | os.PathLike[str] | None = None,
-    progress: bool = False,
-    items: Sequence[int] | npt.NDArray[np.int64] | None = None,
+    X: Any, hierarchy: Hierarchy, *, items: Sequence[int] | npt.NDArray[np.int64] | None = None, **settings: Any
 ) -> HQSResult:
     """Return the Hierarchy Quality for Search by planning in the POMDP of each item.
 
@@ -155,99 +139,98 @@ def evaluate_generic(
     clusters of several sizes, a step can lose less than that; the engine tells such a loss from a tie, and stops.
 
     Args:
-        X, hierarchy, similarity, delta, nu, tie, reward, enter_own_singleton: As for `pomdp_hier.hqs.score.evaluate`.
-        policy: Any name or rule of the engine, a `Policy`, or a function of the belief.
-        updater: Makes the agent's updater from its problem, such as the class `TabularUpdater`; Bayes by default.
-        seed: Where the items' seeds come from.
-        n_jobs: How many processes, -1 for one a CPU; more than one needs joblib, and runs on the back end that
-            ``joblib.parallel_config`` names.
-        checkpoint: A file that finished items are appended to, and taken from when the run is started again.
-        progress: Whether to show a progress bar on stderr.
+        X, hierarchy: As for `pomdp_hier.hqs.score.evaluate`.
         items: The items to score, in the order of the result; None for all.
+        **settings: Those of `evaluate`, of which these say how this route runs:
+
+            - ``policy``: Any name or rule of the engine, a `Policy`, or a function of the belief.
+            - ``updater``: Makes the agent's updater from its problem, such as the class `TabularUpdater`; Bayes by
+              default.
+            - ``seed``: Where the items' seeds come from.
+            - ``n_jobs``: How many processes, -1 for one a CPU; more than one needs joblib, and runs on the back end
+              that ``joblib.parallel_config`` names.
+            - ``checkpoint``: A file that finished items are written to, and taken from when the run is started again.
+              It needs joblib, and tells runs apart by data, settings and the state of policy, updater and similarity,
+              not by their code: see `pomdp_hier.hqs.checkpoint`.
+            - ``policy_version``: What tells the code apart: change it with the code. Also for policies that cannot be
+              pickled.
 
     Raises:
-        CheckpointError: The checkpoint belongs to other data or settings, or is damaged.
-        MissingExtraError: More than one process without joblib.
+        CheckpointError: The checkpoint belongs to other data or settings, is damaged, or is in use.
+        MissingExtraError: More than one process, or a checkpoint, without joblib.
+        ParameterError: For a setting that cannot be, or no such item.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
         >>> evaluate_generic([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
         HQSResult(score=0.622188, 4 items)
     """
-    model: dict[str, Any] = {
-        "similarity": similarity,
-        "delta": delta,
-        "nu": nu,
-        "reward": reward,
-        "enter_own_singleton": enter_own_singleton,
-    }
-    planner = search_policy(policy, tie, hierarchy)
-    job = _Job(X, hierarchy, model, planner, updater, seed)
-    if n_jobs == 0 or n_jobs < -1:
-        raise ParameterError(f"n_jobs: {n_jobs}; expected a number of processes, or -1 for one a CPU")
-    chosen = list(range(hierarchy.n_items)) if items is None else np.asarray(items).tolist()
-    if checkpoint is None:
-        rows = _finish(job, chosen, {}, None, n_jobs, progress)
+    request = read_settings({"engine": "generic"} | settings)
+    request.check_used()
+    prepared = prepare(X, hierarchy, request.settings)
+    if items is None:
+        return score(prepared, request.run, request.sampling)
+    if request.sampling.asked:
+        raise ParameterError("items are given beside a sample; leave one of them out")
+    chosen = np.asarray(items)
+    inside = chosen.dtype.kind in "iu" and chosen.ndim == 1 and len(chosen) > 0
+    if not inside or chosen.min() < 0 or chosen.max() >= hierarchy.n_items:
+        raise ParameterError(f"items is {shown(items)}; expected item numbers, 0 to {hierarchy.n_items - 1}")
+    return score_items(prepared, request.run, chosen)
+
+
+def score_generic(prepared: Prepared, run: Run, items: npt.NDArray[np.int64]) -> HQSResult:
+    """Return the result of these items' searches, in their order."""
+    settings, hierarchy = prepared.settings, prepared.hierarchy
+    job = _Job(prepared, search_policy(settings.policy, settings.tie, hierarchy), run.updater, run.seed)
+    chosen = items.tolist()
+    if run.checkpoint is None:
+        rows = _finish(job, chosen, {}, None, run)
     else:
-        with Checkpoint.open(checkpoint, job.key()) as saved:
-            rows = _finish(job, chosen, saved.rows, saved, n_jobs, progress)
-    nodes = np.array([row["node"] for row in rows], dtype=np.int64)
-    config = record(similarity, delta, nu, tie, policy, reward, enter_own_singleton)
-    config |= {"engine": "generic", "seed": seed}
+        key = job.key(run.policy_version)
+        with Checkpoint.open(run.checkpoint, key, hierarchy.n_items, hierarchy.n_nodes) as saved:
+            rows = _finish(job, chosen, saved.rows, saved, run)
+    nodes = np.array([row.node for row in rows], dtype=np.int64)
     return HQSResult(
-        values=np.array([row["value"] for row in rows]),
+        values=np.array([row.value for row in rows]),
         stop_nodes=nodes,
         stop_levels=hierarchy.levels[nodes],
-        path_probabilities=np.array([row["probability"] for row in rows]),
-        rewards=np.array([row["reward"] for row in rows]),
-        config=config,
+        path_probabilities=np.array([row.probability for row in rows]),
+        rewards=np.array([row.reward for row in rows]),
+        config={**settings.record(), "engine": "generic", "seed": run.seed},
     )
-
-
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class _Job:
     """What every item's search needs; sent to the workers."""
 
-    X: Any
-    hierarchy: Hierarchy
-    model: dict[str, Any]
+    prepared: Prepared
     policy: Policy
     updater: Callable[[POMDP], Any] | None
     seed: int
 
-    def key(self) -> str:
+    def key(self, policy_version: str | None) -> str:
         """Return the fingerprint of everything that the result depends on."""
+        prepared, tree = self.prepared, self.prepared.hierarchy
         draws = hasattr(self.policy, "seeded")
+        table = prepared.features.table if isinstance(prepared.features, ItemFeatures) else prepared.features
         return fingerprint(
-            version=__version__,
-            X=self.X if hasattr(self.X, "dtype") else np.asarray(self.X),
-            parent=self.hierarchy.parent,
-            n_items=self.hierarchy.n_items,
-            is_cluster=self.hierarchy.is_cluster,
-            model=self.model,
+            policy_version,
+            data=(__version__, table, tree.parent, tree.is_cluster, prepared.rewards.reward),
+            model=(prepared.settings.delta, prepared.settings.nu, prepared.settings.enter_own_singleton),
+            similarity=prepared.settings.similarity,
             policy=self.policy.seeded(0) if draws else self.policy,  # type: ignore[attr-defined]
             updater=self.updater,
             seed=self.seed if draws else None,
         )
 
-    def prepared(self) -> Affinity:
-        """Return what knows the similarities; features are checked here, with their warnings."""
-        return affinity(self.X, self.hierarchy, self.model["similarity"])
-
-    def rows(self, items: Sequence[int], known: Affinity | None = None) -> list[Row]:
+    def rows(self, items: Sequence[int]) -> list[Row]:
         """Return the finished rows of some items."""
-        if known is None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DataWarning)  # given once, where the run was started
-                known = self.prepared()
-        return [self._row(item, known) for item in items]
+        return [self._row(item) for item in items]
 
-    def _row(self, item: int, known: Affinity) -> Row:
-        problem = search_problem(known, self.hierarchy, item, **self.model)
-        environment = search_environment(known, self.hierarchy, item, **self.model)
+    def _row(self, item: int) -> Row:
+        problem, environment = search_models(self.prepared, item)
         policy: Any = self.policy
         if hasattr(policy, "seeded"):
             policy = policy.seeded(np.random.SeedSequence(self.seed, spawn_key=(item,)))
@@ -257,36 +240,33 @@ class _Job:
             policy = policy.for_environment(environment)
         updater = None if self.updater is None else self.updater(problem)
         found = search_value(policy, problem, environment, updater=updater)
-        return {
-            "item": item,
-            "value": float(found.value),
-            "node": int(found.stop_node),
-            "probability": float(found.path_probability),
-            "reward": float(found.reward),
-        }
+        return Row(
+            item=item,
+            value=float(found.value),
+            node=int(found.stop_node),
+            probability=float(found.path_probability),
+            reward=float(found.reward),
+        )
 
 
-def _finish(
-    job: _Job, items: Sequence[int], done: dict[int, Row], saved: Checkpoint | None, n_jobs: int, progress: bool
-) -> list[Row]:
+def _finish(job: _Job, items: Sequence[int], done: dict[int, Row], saved: Checkpoint | None, run: Run) -> list[Row]:
     """Return the rows of some items in order: those that are done, and the others by running them."""
     rows = {item: done[item] for item in items if item in done}
-    waiting = [item for item in items if item not in rows]
-    size = 1 if n_jobs == 1 else _CHUNK
+    waiting = [item for item in dict.fromkeys(items) if item not in rows]
+    size = 1 if run.n_jobs == 1 else _CHUNK
     chunks = [waiting[i : i + size] for i in range(0, len(waiting), size)]
-    with tqdm(total=len(items), initial=len(rows), unit="item", disable=not progress, desc="HQS") as bar:
-        for finished in _run(job, chunks, n_jobs, job.prepared()):
+    with tqdm(total=len(items), initial=len(rows), unit="item", disable=not run.progress, desc="HQS") as bar:
+        for finished in _run(job, chunks, run.n_jobs):
             if saved is not None:
                 saved.append(finished)
-            rows.update({row["item"]: row for row in finished})
+            rows.update({row.item: row for row in finished})
             bar.update(len(finished))
     return [rows[item] for item in items]
 
 
-def _run(job: _Job, chunks: list[list[int]], n_jobs: int, known: Affinity) -> Iterator[list[Row]]:
+def _run(job: _Job, chunks: list[list[int]], n_jobs: int) -> Iterator[list[Row]]:
     if n_jobs == 1:
-        for chunk in chunks:
-            yield job.rows(chunk, known)
+        yield from map(job.rows, chunks)
         return
     try:
         import joblib

@@ -21,12 +21,13 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier.errors import ModelError, ParameterError
-from pomdp_hier.features.affinity import affinity
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.guidance import check_temperature, guidance
-from pomdp_hier.hqs.reward import Reward, node_rewards, paper_reward
+from pomdp_hier.hqs.guidance import guidance
+from pomdp_hier.hqs.prepared import Prepared, prepare
+from pomdp_hier.hqs.reward import Reward, paper_reward
+from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.pomdp import POMDP, Action, Observation, ObservationModel, RewardModel, State, TransitionModel
 from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative, is_symbolic, nearly_equal, total
 
@@ -45,6 +46,7 @@ __all__ = [
     "item_guidance",
     "search_environment",
     "search_environment_from_guidance",
+    "search_models",
     "search_problem",
     "search_problem_from_guidance",
     "three_node",
@@ -355,13 +357,8 @@ def search_problem(
         >>> round(problem.observation_probabilities(problem.initial_belief, Descend())[Node(19)], 4)
         0.9987
     """
-    eta = item_guidance(X, hierarchy, item, similarity=similarity, delta=delta, nu=nu)
-    return search_problem_from_guidance(
-        eta,
-        _rewards(hierarchy, reward),
-        root=int(hierarchy.root),
-        closed=_closed(hierarchy, item, enter_own_singleton),
-    )
+    settings = Settings(similarity, delta, nu, reward=reward, enter_own_singleton=enter_own_singleton)
+    return search_models(_prepared(X, hierarchy, settings), item)[0]
 
 
 def search_environment(
@@ -386,13 +383,25 @@ def search_environment(
     References:
         Huang, Piao, Moreno and Hurley, the environment of the search.
     """
-    eta = item_guidance(X, hierarchy, item, similarity=similarity, delta=delta, nu=nu)
-    return search_environment_from_guidance(
-        eta,
-        _rewards(hierarchy, reward),
-        hierarchy.path(item).tolist(),
-        closed=_closed(hierarchy, item, enter_own_singleton),
-    )
+    settings = Settings(similarity, delta, nu, reward=reward, enter_own_singleton=enter_own_singleton)
+    return search_models(_prepared(X, hierarchy, settings), item)[1]
+
+
+def search_models(prepared: Prepared, item: int) -> tuple[POMDP, POMDP]:
+    """Return the agent's POMDP of the search for one item, and its environment.
+
+    Raises:
+        ParameterError: If there is no such item.
+    """
+    hierarchy = prepared.hierarchy
+    eta = _guidance(prepared, item)
+    rewards: dict[Hashable, Number] = dict(enumerate(prepared.rewards.reward.tolist()))
+    path = hierarchy.path(item).tolist()
+    # The parent of the item's own singleton is closed where the bot must not enter that.
+    alone = path[-1] == item and len(path) > 1
+    closed = (path[-2],) if alone and not prepared.settings.enter_own_singleton else ()
+    problem = search_problem_from_guidance(eta, rewards, root=int(hierarchy.root), closed=closed)
+    return problem, search_environment_from_guidance(eta, rewards, path, closed=closed)
 
 
 def item_guidance(
@@ -407,8 +416,18 @@ def item_guidance(
         >>> item_guidance([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], tree, 0, delta=1.0)[6][4].__round__(4)
         0.7311
     """
-    check_temperature(delta, nu)
+    return _guidance(_prepared(X, hierarchy, Settings(similarity, delta, nu)), item)
+
+
+def _prepared(X: Any, hierarchy: Hierarchy, settings: Settings) -> Prepared:
+    if not hasattr(X, "batch"):
+        return prepare(X, hierarchy, settings)
     require_hierarchy(hierarchy)
+    return Prepared(X, hierarchy, settings)
+
+
+def _guidance(prepared: Prepared, item: int) -> dict[int, dict[int, float]]:
+    hierarchy = prepared.hierarchy
     if not isinstance(item, int | np.integer) or not 0 <= item < hierarchy.n_items:
         raise ParameterError(
             f"item is {brief(item)}; expected 0 to {hierarchy.n_items - 1}; hierarchy.node(label) is an item's number"
@@ -417,28 +436,17 @@ def item_guidance(
     if not len(inner):
         return {}
     inner = inner[np.argsort(hierarchy.levels[inner], kind="stable")]
-    known = X if hasattr(X, "batch") else affinity(X, hierarchy, similarity)
-    batch = known.batch(np.array([item]))
+    batch = prepared.affinity.batch(np.array([item]))
     similarities = batch.expand(np.zeros(len(inner), dtype=np.int64), inner)
+    delta, nu = float(prepared.settings.delta), prepared.settings.nu
     eta: dict[int, dict[int, float]] = {}
     start = 0
     for node in inner.tolist():
         children = hierarchy.children(node).tolist()
-        level = int(hierarchy.levels[node])
-        values = guidance(similarities[start : start + len(children)], delta, nu, level)
+        values = guidance(similarities[start : start + len(children)], delta, nu, int(hierarchy.levels[node]))
         eta[node] = dict(zip(children, values.tolist(), strict=True))
         start += len(children)
     return eta
-
-
-def _rewards(hierarchy: Hierarchy, reward: Reward | None) -> dict[Hashable, Number]:
-    return dict(enumerate(node_rewards(hierarchy, reward).reward.tolist()))
-
-
-def _closed(hierarchy: Hierarchy, item: int, enter_own_singleton: bool) -> tuple[int, ...]:
-    """Return the parent of the item's own singleton, where the bot must not enter that."""
-    path = hierarchy.path(item).tolist()
-    return (path[-2],) if not enter_own_singleton and path[-1] == item and len(path) > 1 else ()
 
 
 def _check_tree(eta: Guidance, rewards: Mapping[Any, Number], root: Hashable, tolerance: float) -> list[Hashable]:

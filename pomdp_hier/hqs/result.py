@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier.errors import MissingExtraError
-from pomdp_hier.hqs.sample import Sample
+from pomdp_hier.hqs.sampling import Sample
 
 __all__ = ["HQSResult"]
 
@@ -57,9 +57,13 @@ class HQSResult:
     @cached_property
     def score(self) -> float:
         """The HQS: the mean of the values, summed without rounding in between; of a sample, its estimate."""
+        return self.mean(self.values)
+
+    def mean(self, numbers: npt.NDArray[Any]) -> float:
+        """Return the mean over all items of one number an item scored ``[n]``; of a sample, its estimate."""
         if self.sample is not None:
-            return self.sample.estimate(self.values)
-        return math.fsum(self.values) / len(self.values)
+            return self.sample.estimate(numbers)
+        return math.fsum(numbers) / len(numbers)
 
     @property
     def estimate(self) -> float:

@@ -1,133 +1,234 @@
-"""Scoring a sample of the items instead of all: how it is drawn, and when it is large enough.
+"""Scoring a sample of the items instead of all: how it is drawn, when it is large enough, what it says of all.
 
 Every item gets a rank at random, once. A simple sample of n takes the n lowest ranks; a stratified one cuts the leaf
 order into about ``n / 3`` equal pieces and takes the lowest ranks of each. A larger sample then holds most of a smaller
 one, so that sampling until the error is small enough scores few items in vain. Three items a stratum, because the error
 is within a few percent of that of two, and its own estimate is steadier.
+
+A sample belongs to the items: whatever is compared (trees, policies, shuffles) is scored on the same ones.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import stdtrit
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.members import Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.sample import Sample, Sampling
+from pomdp_hier.hierarchy.wording import shown
 
 if TYPE_CHECKING:
     from pomdp_hier.hqs.result import HQSResult
 
-__all__ = ["SamplingPlan", "draw", "sampling_plan"]
+__all__ = ["Method", "Sample", "Sampling", "draw"]
+
+Method: TypeAlias = Literal["simple", "stratified"]
+Name = TypeVar("Name", bound=Hashable)
+Score: TypeAlias = Callable[[Ints], Mapping[Name, "HQSResult"]]
+"""The results by name for an array of items."""
 
 _PER_STRATUM = 3
 _FIRST = 96
 _MARGIN = 1.05
 
 
-@dataclass(frozen=True)
-class SamplingPlan:
-    """What to sample.
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Items drawn without replacement, each stratum of the items on its own; a simple sample has one stratum.
+
+    With ``W_h = N_h / N`` the weight of stratum h, ``f_h = n_h / N_h`` the part of it that was drawn and ``s_h**2`` the
+    variance of its drawn values, the estimate is ``sum of W_h * mean_h`` and its squared standard error
+    ``sum of W_h**2 * (1 - f_h) * s_h**2 / n_h``: for one stratum, ``(1 - n/N) * s**2 / n``.
+
+    References:
+        Cochran, 1977, *Sampling Techniques*, chapters 2 and 5.
 
     Attributes:
-        size: The number of items; None to go on until ``target_error``.
-        target_error: The half-width of the 95 % interval to reach; None for a fixed size.
-        method: How to draw.
-        ranks: The items' random ranks ``[N]``.
-        config: The settings that led to it, for the result.
+        items: The drawn items, ascending ``[n]``.
+        strata: The stratum of each ``[n]``.
+        stratum_sizes: The number of items of each stratum, drawn or not ``[H]``.
+        method: How they were drawn.
+        target_error: The half-width of the 95 % interval at which drawing ended; None for a size fixed beforehand. The
+            interval of a sample that ended by its own width has its coverage in name only.
+
+    Example:
+        >>> sample = Sample(np.array([0, 2]), np.array([0, 0]), np.array([4]), "simple")
+        >>> round(sample.standard_error(np.array([0.0, 1.0])) ** 2, 9)  # (1 - 2/4) * 0.5 / 2
+        0.125
     """
 
-    size: int | None
-    target_error: float | None
-    method: Sampling
-    ranks: Ints
-    config: dict[str, Any]
+    items: npt.NDArray[np.int64]
+    strata: npt.NDArray[np.int64]
+    stratum_sizes: npt.NDArray[np.int64]
+    method: Method
+    target_error: float | None = None
 
-    def run(self, hierarchy: Hierarchy, score: Callable[[Ints], "HQSResult"]) -> "HQSResult":
-        """Return the result of the sample; ``score`` gives that of an array of items, which are all it is asked for.
+    @property
+    def n_items(self) -> int:
+        """N, the number of items that the sample stands for."""
+        return int(self.stratum_sizes.sum())
 
-        With a target error, the size that the spread so far calls for is drawn until the interval is narrow enough.
+    def estimate(self, values: npt.NDArray[np.float64]) -> float:
+        """Return the estimated mean over all items from the drawn items' values ``[n]``; unbiased."""
+        stands_for = (self.stratum_sizes / np.maximum(self._drawn(), 1))[self.strata]
+        weights = stands_for / stands_for.max()  # ones in a simple sample, so that the mean of one value is that value
+        return math.fsum(values * weights) / math.fsum(weights)
+
+    def standard_error(self, values: npt.NDArray[np.float64]) -> float:
+        """Return the standard error of the estimate, 0 when everything was drawn.
+
+        NaN when a stratum of several items gave only one: one value says nothing about its spread.
+        """
+        return math.sqrt(self._variances(values).sum())
+
+    def half_width(self, values: npt.NDArray[np.float64], level: float = 0.95) -> float:
+        """Return half the width of the t interval at this level; infinite where the standard error is NaN.
+
+        The degrees of freedom are Satterthwaite's, with the upward bias of the strata's squared variances taken out:
+        ``n - 1`` for one stratum, about ``n - H`` for strata of like spread.
+
+        Raises:
+            ParameterError: For a level outside 0 to 1.
+        """
+        if not 0 < level < 1:
+            raise ParameterError(f"level is {level}; expected a number between 0 and 1, such as 0.95")
+        variances = self._variances(values)
+        total = float(variances.sum())
+        if math.isnan(total):
+            return math.inf
+        if total == 0.0:
+            return 0.0
+        share = variances / total
+        freedom = max(1.0 / float((share**2 / (self._drawn() + 1)).sum()) - 2.0, 1.0)
+        return float(stdtrit(freedom, 0.5 + level / 2)) * math.sqrt(total)
+
+    def _drawn(self) -> npt.NDArray[np.int64]:
+        return np.bincount(self.strata, minlength=len(self.stratum_sizes))
+
+    def _variances(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Return what each stratum adds to the squared standard error ``[H]``."""
+        drawn, sizes = self._drawn(), self.stratum_sizes
+        means = np.bincount(self.strata, values, len(sizes)) / np.maximum(drawn, 1)
+        squares = np.bincount(self.strata, (values - means[self.strata]) ** 2, len(sizes))
+        spread = np.where(drawn > 1, squares / np.maximum(drawn - 1, 1), np.nan)
+        spread[drawn == sizes] = 0.0
+        part = (sizes - drawn) / sizes
+        variances: npt.NDArray[np.float64] = (sizes / self.n_items) ** 2 * part * spread / np.maximum(drawn, 1)
+        return variances
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to sample; `evaluate` says what each setting means.
+
+    Raises:
+        ParameterError: For a size, an error, a method or a random state that cannot be, or that nothing would use.
+
+    Example:
+        >>> Sampling(sample_size=0.1).asked, Sampling().asked
+        (True, False)
+    """
+
+    sample_size: float | None = None
+    sampling: Method = "stratified"
+    random_state: int | np.random.Generator | None = None
+    target_error: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.sampling not in ("simple", "stratified"):
+            raise ParameterError(f"sampling is {shown(self.sampling)}; expected 'simple' or 'stratified'")
+        target, size = self.target_error, self.sample_size
+        if not self.asked:
+            for name, default in (("sampling", "stratified"), ("random_state", None)):
+                value = getattr(self, name)
+                if value != default:
+                    raise ParameterError(
+                        f"{name} is {shown(value)}, which only a sample uses; give sample_size or target_error, or "
+                        "leave it out"
+                    )
+        if size is not None and target is not None:
+            raise ParameterError(
+                f"sample_size is {shown(size)} and target_error {shown(target)}; give one, the other follows from it"
+            )
+        if target is not None and not (_is_number(target) and 0 < target < math.inf):
+            raise ParameterError(f"target_error is {shown(target)}; expected a positive half-width, such as 0.01")
+        if size is not None and not (_is_number(size) and 0 < size < math.inf):
+            raise ParameterError(f"sample_size is {shown(size)}; expected a number of items, or a fraction of them")
+        _generator(self.random_state)
+
+    @property
+    def asked(self) -> bool:
+        """Whether a sample is asked for, instead of every item."""
+        return self.sample_size is not None or self.target_error is not None
+
+    def seeded(self, random_state: Any) -> "Sampling":
+        """Return the same with this random state, for functions that take one for more than the draw."""
+        return replace(self, random_state=random_state) if self.asked else self
+
+    def run(self, hierarchy: Hierarchy, score: "Score[Name]") -> "dict[Name, HQSResult]":
+        """Return the results of one or more searches, all on one sample, or on every item if none is asked for.
+
+        With a target error, the size that the spread so far calls for is drawn until every interval is narrow enough.
+
+        Args:
+            hierarchy: The tree along whose leaf order a stratified sample is drawn.
+            score: Gives the results by name for an array of items, which are all it is asked for.
         """
         n_items = hierarchy.n_items
-        size = min(_FIRST, n_items) if self.size is None else self.size
+        if not self.asked:
+            return dict(score(np.arange(n_items)))
+        seed: Any = np.random.SeedSequence().entropy if self.random_state is None else self.random_state
+        size = min(_FIRST, n_items) if self.sample_size is None else _number(self.sample_size, n_items)
+        ranks = _generator(seed).permutation(n_items)
         known = np.empty(0, dtype=np.int64)
-        columns: dict[str, npt.NDArray[Any]] = {}
+        columns: dict[Name, dict[str, npt.NDArray[Any]]] = {}
+        results: dict[Name, HQSResult] = {}
         while True:
-            sample = draw(hierarchy, size, self.method, self.ranks, self.target_error)
+            sample = draw(hierarchy, size, self.sampling, ranks, self.target_error)
             fresh = np.setdiff1d(sample.items, known)
             if len(fresh):
-                result = score(fresh)
+                results = dict(score(fresh))
                 known = np.concatenate([known, fresh])
                 order = np.argsort(known)
                 known = known[order]
-                for name, column in result.columns().items():
-                    columns[name] = np.concatenate([columns.get(name, column[:0]), column])[order]
+                for name, result in results.items():
+                    have = columns.setdefault(name, {})
+                    for field, column in result.columns().items():
+                        have[field] = np.concatenate([have.get(field, column[:0]), column])[order]
             at = np.searchsorted(known, sample.items)
             if self.target_error is None:
                 break
-            width = sample.half_width(columns["values"][at])
+            width = max(sample.half_width(have["values"][at]) for have in columns.values())
             if width <= self.target_error:
                 break
             # SE**2 = (1 - n/N) S**2 / n, solved for the n at which the width is what was asked for.
             needed = n_items / (1.0 + (self.target_error / width) ** 2 * (n_items - size) / size)
             size = min(n_items, max(math.ceil(_MARGIN * needed), size + 1 + size // 8))
-        drawn = {name: column[at] for name, column in columns.items()}
-        return replace(result, **drawn, sample=sample, config={**result.config, **self.config})
+        config = {**self._record(), "random_state": int(seed) if isinstance(seed, int | np.integer) else repr(seed)}
+        return {
+            name: replace(
+                result,
+                **{field: column[at] for field, column in columns[name].items()},
+                sample=sample,
+                config={**result.config, **config},
+            )
+            for name, result in results.items()
+        }
 
-
-def sampling_plan(
-    hierarchy: Hierarchy,
-    sample_size: float | None,
-    sampling: Sampling,
-    random_state: int | np.random.Generator | None,
-    target_error: float | None,
-) -> SamplingPlan | None:
-    """Return what these settings of :func:`~pomdp_hier.hqs.score.evaluate` ask to sample; None for every item.
-
-    Raises:
-        ParameterError: For a size, an error, a method or a random state that cannot be.
-
-    Example:
-        >>> tree = Hierarchy.from_children([range(200)], 200)
-        >>> sampling_plan(tree, 0.1, "simple", 0, None).size
-        20
-    """
-    if sampling not in ("simple", "stratified"):
-        raise ParameterError(f"sampling is {sampling!r}; expected 'simple' or 'stratified'")
-    if sample_size is None and target_error is None:
-        return None
-    if sample_size is not None and target_error is not None:
-        raise ParameterError(
-            f"sample_size is {sample_size} and target_error {target_error}; give one, the other follows from it"
-        )
-    number = isinstance(target_error, int | float | np.number) and not isinstance(target_error, bool)
-    if target_error is not None and not (number and 0 < target_error < math.inf):
-        raise ParameterError(f"target_error is {target_error!r}; expected a positive half-width, such as 0.01")
-    seed: Any = np.random.SeedSequence().entropy if random_state is None else random_state
-    try:
-        random = np.random.default_rng(seed)
-    except (ValueError, TypeError) as error:
-        raise ParameterError(
-            f"random_state is {random_state!r} ({error}); expected a number of at least 0, a numpy Generator, or None"
-        ) from error
-    config = {
-        "sample_size": sample_size,
-        "sampling": sampling,
-        "random_state": int(seed) if isinstance(seed, int | np.integer) else repr(seed),
-    }
-    if target_error is not None:
-        config["target_error"] = float(target_error)
-        config["coverage"] = "nominal"
-    size = None if sample_size is None else _number(sample_size, hierarchy.n_items)
-    return SamplingPlan(size, target_error, sampling, random.permutation(hierarchy.n_items), config)
+    def _record(self) -> dict[str, Any]:
+        record: dict[str, Any] = {"sample_size": self.sample_size, "sampling": self.sampling}
+        if self.target_error is not None:
+            record |= {"target_error": float(self.target_error), "coverage": "nominal"}
+        return record
 
 
 def draw(
-    hierarchy: Hierarchy, size: int, method: Sampling, ranks: npt.NDArray[np.int64], target_error: float | None = None
+    hierarchy: Hierarchy, size: int, method: Method, ranks: npt.NDArray[np.int64], target_error: float | None = None
 ) -> Sample:
     """Return a sample of ``size`` items by their random ranks ``[N]``.
 
@@ -161,3 +262,17 @@ def _number(sample_size: float, n_items: int) -> int:
         f"sample_size is {sample_size!r}; expected a whole number of items from 1 to {n_items}, or a fraction of them "
         "as a float above 0 and up to 1.0"
     )
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    try:
+        return np.random.default_rng(random_state)
+    except (ValueError, TypeError) as error:
+        raise ParameterError(
+            f"random_state is {shown(random_state)} ({error}); expected a number of at least 0, a numpy Generator, or "
+            "None"
+        ) from error
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)

@@ -3,32 +3,33 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from inspect import signature
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from pomdp_hier.errors import ParameterError
-from pomdp_hier.features.affinity import PrecomputedAffinity, affinity
-from pomdp_hier.features.distances import warn_of_distances
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.guidance import check_temperature, temperatures
-from pomdp_hier.hqs.record import check_flag, named, record
+from pomdp_hier.hqs.prepared import Prepared, prepare
 from pomdp_hier.hqs.result import HQSResult
-from pomdp_hier.hqs.reward import Reward, node_rewards
-from pomdp_hier.hqs.sample import Sampling
-from pomdp_hier.hqs.sampling import sampling_plan
+from pomdp_hier.hqs.reward import Reward
+from pomdp_hier.hqs.sampling import Method, Sampling
+from pomdp_hier.hqs.settings import CALIBRATED, Request, Run, Settings
 from pomdp_hier.scorer.dispatch import choose_engine, run_engine
-from pomdp_hier.scorer.rules import Tie, as_rule
-from pomdp_hier.scorer.task import NodeRewards, Stops, Task
+from pomdp_hier.scorer.rules import Tie
+from pomdp_hier.scorer.task import NodeRewards, Stops
 
 if TYPE_CHECKING:
     from pomdp_hier.pomdp import POMDP
 
-__all__ = ["as_result", "evaluate", "hqs_samples", "hqs_score", "oracle_value"]
+__all__ = ["as_result", "evaluate", "hqs_samples", "hqs_score", "oracle_value", "score", "score_items", "score_on"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_OF_A_SAMPLE = ("sample_size", "sampling", "random_state", "target_error", "coverage")
 
 
 def oracle_value(probability: npt.ArrayLike, reward: npt.ArrayLike) -> npt.NDArray[np.float64]:
@@ -40,29 +41,6 @@ def oracle_value(probability: npt.ArrayLike, reward: npt.ArrayLike) -> npt.NDArr
     """
     worth = np.asarray(reward, dtype=np.float64) + 1.0
     return np.asarray(worth * np.asarray(probability, dtype=np.float64) - 1.0)
-
-
-class Settings(TypedDict, total=False):
-    """The keyword arguments of :func:`evaluate`, which say what each means."""
-
-    similarity: Similarity
-    delta: float | Literal["calibrated"]
-    nu: float
-    tie: Tie
-    policy: Any
-    reward: Reward | None
-    enter_own_singleton: bool
-    engine: str
-    threads: int | None
-    progress: bool
-    sample_size: float | None
-    sampling: Sampling
-    random_state: int | np.random.Generator | None
-    target_error: float | None
-    updater: "Callable[[POMDP], Any] | None"
-    seed: int
-    n_jobs: int
-    checkpoint: str | os.PathLike[str] | None
 
 
 def evaluate(
@@ -80,13 +58,14 @@ def evaluate(
     threads: int | None = None,
     progress: bool = False,
     sample_size: float | None = None,
-    sampling: Sampling = "stratified",
+    sampling: Method = "stratified",
     random_state: int | np.random.Generator | None = None,
     target_error: float | None = None,
     updater: "Callable[[POMDP], Any] | None" = None,
     seed: int = 0,
     n_jobs: int = 1,
     checkpoint: str | os.PathLike[str] | None = None,
+    policy_version: str | None = None,
 ) -> HQSResult:
     """Return the Hierarchy Quality for Search of a tree over items, per item and overall.
 
@@ -113,7 +92,7 @@ def evaluate(
         enter_own_singleton: Whether the search for x may step into x itself, where the tree has it as a leaf cluster of
             its own. (A one-item cluster with a node number of its own is a cluster like any other.)
         engine: ``"auto"``, ``"numpy"``, ``"numba"``, or ``"generic"``, which plans each item's POMDP.
-        threads: Threads for numba, None for one per usable CPU; the result is the same to the last bit.
+        threads: Threads for numba where that runs, None for one per usable CPU; the same to the last bit.
         progress: Whether to show a progress bar on stderr.
         sample_size: Score a sample only: a number of items, or a fraction of them as a float. The result carries the
             standard error and an interval.
@@ -121,12 +100,12 @@ def evaluate(
         random_state: The seed of the draw or a Generator; None for a seed that the result's ``config`` tells.
         target_error: Instead of a size: sample until the 95 % interval reaches no further than this to either side.
             Its coverage is then nominal.
-        updater, seed, n_jobs, checkpoint: For the generic route, see
+        updater, seed, n_jobs, checkpoint, policy_version: For the generic route, see
             :func:`~pomdp_hier.hqs.generic.evaluate_generic`.
 
     Raises:
         FeatureError: For features that cannot be used.
-        ParameterError: For a setting that cannot.
+        ParameterError: For a setting that cannot, or that this route does not use.
         MissingExtraError: If an engine is asked for that is not installed.
 
     Example:
@@ -135,68 +114,40 @@ def evaluate(
         >>> evaluate(X, tree, delta=0.1)
         HQSResult(score=0.622188, 4 items)
     """
-    calibration: dict[str, Any] = {}
-    if isinstance(delta, str):
-        from pomdp_hier.hqs.calibration import resolve_delta
+    settings = Settings(similarity, delta, nu, tie, policy, reward, enter_own_singleton)
+    run = Run(engine, threads, progress, updater, seed, n_jobs, checkpoint, policy_version)
+    request = Request(settings, run, Sampling(sample_size, sampling, random_state, target_error))
+    request.check_used()
+    return score(prepare(X, hierarchy, settings, compiled=engine != "numpy"), run, request.sampling)
 
-        of_model = {"similarity": similarity, "nu": nu, "enter_own_singleton": enter_own_singleton}
-        delta = float(resolve_delta(X, hierarchy, {"delta": delta, **of_model})[0]["delta"])
-        calibration = {"delta_from": "calibrated"}
-    check_temperature(delta, nu)
-    if threads is not None and (not isinstance(threads, int | np.integer) or threads < 1):
-        raise ParameterError(f"threads is {threads!r}; at least 1 is needed, or None for one per usable CPU")
-    check_flag("enter_own_singleton", enter_own_singleton)
-    rule = as_rule(policy, tie)
-    plan = sampling_plan(hierarchy, sample_size, sampling, random_state, target_error)
-    if engine == "generic" or rule is None:
-        from pomdp_hier.hqs.generic import evaluate_generic
 
-        if engine not in ("auto", "generic"):
-            raise ParameterError(f"engine is {engine!r}; policy {named(policy)} is no stopping rule: use 'generic'")
-        run = partial(
-            evaluate_generic,
-            X,
-            hierarchy,
-            policy=policy,
-            similarity=similarity,
-            delta=delta,
-            nu=nu,
-            tie=tie,
-            reward=reward,
-            enter_own_singleton=enter_own_singleton,
-            updater=updater,
-            seed=seed,
-            n_jobs=n_jobs,
-            checkpoint=checkpoint,
-            progress=progress,
-        )
-        result = run() if plan is None else plan.run(hierarchy, lambda items: run(items=items))
+def score(prepared: Prepared, run: Run, sampling: Sampling) -> HQSResult:
+    """Return the result of a search, of a sample of the items if one is asked for."""
+    return sampling.run(prepared.hierarchy, lambda items: {"": score_items(prepared, run, items)})[""]
+
+
+def score_on(prepared: Prepared, run: Run, like: HQSResult) -> HQSResult:
+    """Return the result of a search on the items of another result: what is compared is scored on the same ones."""
+    result = score_items(prepared, run, like.sampled_items)
+    if like.sample is None:
+        return result
+    drawn = {name: value for name, value in like.config.items() if name in _OF_A_SAMPLE}
+    return replace(result, sample=like.sample, config={**result.config, **drawn})
+
+
+def score_items(prepared: Prepared, run: Run, items: npt.NDArray[np.int64]) -> HQSResult:
+    """Return the result of a search for these items, in their order."""
+    calibration = {} if prepared.calibration is None else {"delta_from": CALIBRATED}
+    if run.is_generic(prepared.settings):
+        from pomdp_hier.hqs.generic import score_generic
+
+        result = score_generic(prepared, run, items)
         return replace(result, config={**result.config, **calibration}) if calibration else result
-    if checkpoint is not None or updater is not None:
-        raise ParameterError("checkpoint and updater are for engine='generic', which this policy does not need; say so")
-    known = affinity(X, hierarchy, similarity, compiled=engine != "numpy")
-    if isinstance(known, PrecomputedAffinity):
-        warn_of_distances(known.matrix, hierarchy)
-    task = Task(
-        affinity=known,
-        rewards=node_rewards(hierarchy, reward),
-        temperatures=temperatures(np.arange(int(hierarchy.height) + 1), delta, nu),
-        rule=rule,
-        enter_own_singleton=enter_own_singleton,
-        threads=threads,
-    )
-    chosen = choose_engine(task, engine)
-    config = {
-        **record(similarity, delta, nu, tie, policy, reward, enter_own_singleton),
-        "engine": chosen,
-        **calibration,
-    }
-
-    def score(items: npt.NDArray[np.int64]) -> HQSResult:
-        with tqdm(total=len(items), unit="item", disable=not progress, desc="HQS") as bar:
-            return as_result(run_engine(task, items, chosen, bar.update), hierarchy, task.rewards, config)
-
-    return score(np.arange(hierarchy.n_items)) if plan is None else plan.run(hierarchy, score)
+    task = prepared.task(run.threads)
+    engine = choose_engine(task, run.engine)
+    config = {**prepared.settings.record(), "engine": engine, **calibration}
+    with tqdm(total=len(items), unit="item", disable=not run.progress, desc="HQS") as bar:
+        return as_result(run_engine(task, items, engine, bar.update), prepared.hierarchy, task.rewards, config)
 
 
 def as_result(stops: Stops, hierarchy: Hierarchy, rewards: NodeRewards, config: dict[str, Any]) -> HQSResult:
@@ -212,7 +163,19 @@ def as_result(stops: Stops, hierarchy: Hierarchy, rewards: NodeRewards, config: 
     )
 
 
-def hqs_score(X: Any, hierarchy: Hierarchy, **settings: Unpack[Settings]) -> float:
+def _like_evaluate(scorer: Callable[P, HQSResult]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Give a function the keyword arguments of `evaluate`, for ``help`` and for type checkers."""
+
+    def dressed(function: Callable[..., R]) -> Callable[P, R]:
+        returns = function.__annotations__["return"]
+        function.__signature__ = signature(scorer).replace(return_annotation=returns)  # type: ignore[attr-defined]
+        return function
+
+    return dressed
+
+
+@_like_evaluate(evaluate)
+def hqs_score(*given: Any, **settings: Any) -> float:
     """Return the HQS of a tree over items: the mean of :func:`hqs_samples`, exactly summed, in -1 to 1.
 
     Takes the settings of :func:`evaluate`, and raises what it raises.
@@ -224,10 +187,11 @@ def hqs_score(X: Any, hierarchy: Hierarchy, **settings: Unpack[Settings]) -> flo
         >>> round(hqs_score(shop.similarity, shop.hierarchies["A"], similarity="precomputed", **PAPER_TABLE), 4)
         0.5715
     """
-    return evaluate(X, hierarchy, **settings).score
+    return evaluate(*given, **settings).score
 
 
-def hqs_samples(X: Any, hierarchy: Hierarchy, **settings: Unpack[Settings]) -> npt.NDArray[np.float64]:
+@_like_evaluate(evaluate)
+def hqs_samples(*given: Any, **settings: Any) -> npt.NDArray[np.float64]:
     """Return each item's oracle value ``V_x`` ``[N]``, in -1 to 1: what the search for it is worth.
 
     Takes the settings of :func:`evaluate`, and raises what it raises.
@@ -237,4 +201,4 @@ def hqs_samples(X: Any, hierarchy: Hierarchy, **settings: Unpack[Settings]) -> n
         >>> hqs_samples([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], tree).round(4)
         array([0.6225, 0.6225, 0.6225, 0.6225])
     """
-    return evaluate(X, hierarchy, **settings).values
+    return evaluate(*given, **settings).values

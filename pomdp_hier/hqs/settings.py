@@ -1,57 +1,243 @@
-"""The settings of a score."""
+"""The settings of a score, made and checked once, at the door: what to compute, how to run it, and how to sample.
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+Everything inside hands these records on. What a route does not use is refused, with the route that would use it.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pomdp_hier.errors import DataWarning
-from pomdp_hier.features.affinity import affinity
-from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.guidance import check_temperature, temperatures
-from pomdp_hier.hqs.reward import node_rewards
-from pomdp_hier.scorer.rules import OneStep, as_rule
-from pomdp_hier.scorer.task import Task
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.similarity import Similarity, as_similarity
+from pomdp_hier.hierarchy.wording import shown
+from pomdp_hier.hqs.guidance import check_temperature
+from pomdp_hier.hqs.reward import Reward
+from pomdp_hier.hqs.sampling import Sampling
+from pomdp_hier.scorer.rules import Rule, Tie, as_rule
 
-__all__ = ["already_told", "search_task"]
+if TYPE_CHECKING:
+    from pomdp_hier.pomdp import POMDP
 
+__all__ = ["CALIBRATED", "Request", "Run", "Settings", "check_whole", "named", "read_settings"]
 
-@contextmanager
-def already_told() -> Iterator[None]:
-    """Keep quiet about degenerate features, of which the first scoring has told."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)
-        yield
+CALIBRATED = "calibrated"
+_ENGINES = ("auto", "numpy", "numba", "generic")
 
 
-def search_task(
-    X: Any,
-    hierarchy: Hierarchy,
-    *,
-    similarity: Any = "cosine",
-    delta: float = 0.01,
-    nu: float = 1.0,
-    tie: Any = "descend",
-    policy: Any = "one-step",
-    reward: Any = None,
-    enter_own_singleton: bool = True,
-    **_: Any,
-) -> Task:
-    """Return task that scoring with these settings is; a policy that is no stopping rule counts as the one-step policy.
-
-    Settings that only say how to run it, such as the engine, are not needed here.
+@dataclass(frozen=True)
+class Settings:
+    """What to compute; `evaluate` says what each means.
 
     Raises:
-        FeatureError: For features that cannot be used.
-        ParameterError: For a setting that cannot.
+        ParameterError: For a setting that cannot be.
+
+    Example:
+        >>> Settings(delta=0.1).record()["delta"]
+        0.1
     """
-    check_temperature(delta, nu)
-    return Task(
-        affinity=affinity(X, hierarchy, similarity),
-        rewards=node_rewards(hierarchy, reward),
-        temperatures=temperatures(np.arange(int(hierarchy.height) + 1), delta, nu),
-        rule=as_rule(policy, tie) or OneStep(tie),
-        enter_own_singleton=enter_own_singleton,
-    )
+
+    similarity: Similarity = "cosine"
+    delta: float | Literal["calibrated"] = 0.01
+    nu: float = 1.0
+    tie: Tie = "descend"
+    policy: Any = "one-step"
+    reward: Reward | None = None
+    enter_own_singleton: bool = True
+
+    def __post_init__(self) -> None:
+        as_similarity(self.similarity)
+        if isinstance(self.delta, str) and self.delta != CALIBRATED:
+            raise ParameterError(f"delta is {self.delta!r}; expected a positive number or {CALIBRATED!r}")
+        check_temperature(1.0 if isinstance(self.delta, str) else self.delta, self.nu)
+        as_rule(self.policy, self.tie)
+        if self.reward is not None and not callable(self.reward):
+            raise ParameterError(
+                f"reward is {shown(self.reward)}; expected a function, reward(size, n_items), or None for the paper's"
+            )
+        _check_flag("enter_own_singleton", self.enter_own_singleton)
+
+    @property
+    def rule(self) -> Rule | None:
+        """The stopping rule that the policy is; None for one that takes the generic route."""
+        return as_rule(self.policy, self.tie)
+
+    def check_tie(self) -> None:
+        """Raise for a tie rule beside a policy that settles ties itself.
+
+        Raises:
+            ParameterError: The tie rule would be ignored.
+        """
+        if self.tie == "descend" or isinstance(self.policy, str):
+            return
+        if getattr(self.policy, "tie", None) != self.tie:
+            raise ParameterError(
+                f"tie is {self.tie!r}, which policy {named(self.policy)} does not use: it settles ties itself; leave "
+                "tie out, or name a policy, such as policy='one-step'"
+            )
+
+    def record(self) -> dict[str, Any]:
+        """Return the settings as a result keeps them."""
+        return {
+            "similarity": named(self.similarity),
+            "delta": float(self.delta),
+            "nu": float(self.nu),
+            "tie": self.tie,
+            "policy": named(self.policy),
+            "reward": "paper" if self.reward is None else named(self.reward),
+            "enter_own_singleton": self.enter_own_singleton,
+        }
+
+
+@dataclass(frozen=True)
+class Run:
+    """How to run it; `evaluate` says what each means.
+
+    Raises:
+        ParameterError: For a setting that cannot be.
+
+    Example:
+        >>> Run(threads=2).is_generic(Settings())
+        False
+    """
+
+    engine: str = "auto"
+    threads: int | None = None
+    progress: bool = False
+    updater: "Callable[[POMDP], Any] | None" = None
+    seed: int = 0
+    n_jobs: int = 1
+    checkpoint: str | os.PathLike[str] | None = None
+    policy_version: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.engine, str) or self.engine not in _ENGINES:
+            raise ParameterError(f"engine is {shown(self.engine)}; expected {', '.join(map(repr, _ENGINES))}")
+        if self.threads is not None and not (_is_whole(self.threads) and self.threads >= 1):
+            raise ParameterError(
+                f"threads is {shown(self.threads)}; at least 1 is needed, or None for one per usable CPU"
+            )
+        _check_flag("progress", self.progress)
+        if self.updater is not None and not callable(self.updater):
+            raise ParameterError(
+                f"updater is {shown(self.updater)}; expected what makes an updater from a problem, such as BayesUpdater"
+            )
+        check_whole("seed", self.seed)
+        if not (_is_whole(self.n_jobs) and (self.n_jobs >= 1 or self.n_jobs == -1)):
+            raise ParameterError(f"n_jobs is {shown(self.n_jobs)}; expected a number of processes, or -1 for one a CPU")
+        if self.checkpoint is not None and not isinstance(self.checkpoint, str | os.PathLike):
+            raise ParameterError(f"checkpoint is {shown(self.checkpoint)}; expected the path of a file")
+        if self.policy_version is not None and not isinstance(self.policy_version, str):
+            raise ParameterError(f"policy_version is {shown(self.policy_version)}; expected a text, such as 'bold 2'")
+        if self.policy_version is not None and self.checkpoint is None:
+            raise ParameterError(
+                "policy_version tells the runs of a checkpoint apart; give checkpoint, or leave it out"
+            )
+
+    def is_generic(self, settings: Settings) -> bool:
+        """Whether these settings take the generic route, instead of an engine that scores all items at once.
+
+        Raises:
+            ParameterError: The engine cannot run the policy.
+        """
+        generic = self.engine == "generic" or settings.rule is None
+        if generic and self.engine not in ("auto", "generic"):
+            raise ParameterError(
+                f"engine is {self.engine!r}; policy {named(settings.policy)} is no stopping rule: use 'generic'"
+            )
+        return generic
+
+    def check_used(self, *settings: Settings) -> None:
+        """Raise for what none of these searches uses.
+
+        Raises:
+            ParameterError: A setting would be ignored; the message says what would use it.
+        """
+        generic = [self.is_generic(each) for each in settings]
+        if all(generic):
+            self._refuse(("threads",), "engine='numba'")
+        if self.engine == "numpy":
+            self._refuse(("threads",), "engine='numba'")
+        if not any(generic):
+            self._refuse(("updater", "seed", "n_jobs", "checkpoint", "policy_version"), "engine='generic'")
+
+    def _refuse(self, names: tuple[str, ...], route: str) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in names and value != field.default:
+                raise ParameterError(
+                    f"{field.name} is {shown(value)}, which only {route} uses; say that, or leave it out"
+                )
+
+
+@dataclass(frozen=True)
+class Request:
+    """All that the keyword arguments of `evaluate` say."""
+
+    settings: Settings
+    run: Run
+    sampling: Sampling
+
+    def check_used(self) -> None:
+        """Raise for what scoring one tree under one policy would ignore.
+
+        Raises:
+            ParameterError: A setting would be ignored; the message says what would use it.
+        """
+        self.settings.check_tie()
+        self.run.check_used(self.settings)
+
+
+def read_settings(given: Mapping[str, Any], **refused: str) -> Request:
+    """Return the records of keyword arguments such as `evaluate` takes.
+
+    Args:
+        given: The keyword arguments.
+        **refused: Those that this function cannot take, each with the reason and what to do instead.
+
+    Raises:
+        ParameterError: For an unknown or refused one, or a value that cannot be.
+
+    Example:
+        >>> read_settings({"delta": 0.1, "threads": 2}).run.threads
+        2
+    """
+    for name, reason in refused.items():
+        if name in given:
+            raise ParameterError(f"{name} is {shown(given[name])}; {reason}")
+    kinds = (Settings, Run, Sampling)
+    known = [{field.name for field in fields(kind)} for kind in kinds]
+    unknown = [name for name in given if not any(name in names for names in known)]
+    if unknown:
+        expected = ", ".join(field.name for kind in kinds for field in fields(kind) if field.name not in refused)
+        raise ParameterError(f"{unknown[0]} is no setting; expected {expected}")
+    parts = [{name: value for name, value in given.items() if name in names} for names in known]
+    return Request(Settings(**parts[0]), Run(**parts[1]), Sampling(**parts[2]))
+
+
+def named(setting: Any) -> str:
+    """Return the name of a setting, or how it writes itself."""
+    if isinstance(setting, str):
+        return setting
+    return getattr(setting, "__name__", None) or repr(setting)
+
+
+def check_whole(name: str, value: object, least: int = 0) -> None:
+    """Raise unless the value is a whole number of at least so much.
+
+    Raises:
+        ParameterError: It is something else.
+    """
+    if not (_is_whole(value) and value >= least):  # type: ignore[operator]
+        raise ParameterError(f"{name} is {shown(value)}; give a whole number of at least {least}")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _check_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool | np.bool_):
+        raise ParameterError(f"{name} is {shown(value)}; expected True or False")

@@ -4,7 +4,7 @@ import html
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,16 @@ __all__ = ["ComparisonRow", "PolicyComparison", "clairvoyant_value", "compare_po
 
 # Exact values of floats that differ by less than this are the same value, differently rounded.
 ROUNDING = 1e-12
+
+
+class Drawn(Protocol):
+    """A sample that knows what its values say about all."""
+
+    def estimate(self, values: NDArray[np.float64]) -> float:
+        """Return the estimated mean over all."""
+
+    def half_width(self, values: NDArray[np.float64], level: float = 0.95) -> float:
+        """Return half the width of the interval of that mean."""
 
 
 @dataclass(frozen=True)
@@ -221,6 +231,7 @@ def compare_values(
     method: str = "monte-carlo",
     seconds: Mapping[str, float] | None = None,
     traces: Mapping[str, Sequence[Visit | Episode]] | None = None,
+    sample: "Drawn | None" = None,
 ) -> PolicyComparison:
     """Return the comparison of paired values, ``[n]`` a policy; a single value each counts as exact.
 
@@ -235,6 +246,8 @@ def compare_values(
         method: Where the values come from, for the caption.
         seconds: The mean seconds of a decision, by policy.
         traces: Records of what each policy did.
+        sample: What the values' means and intervals say of a finite whole that they were drawn from; by default each is
+            a draw without end.
 
     Raises:
         ParameterError: No values, values of different lengths, or a baseline that is not there.
@@ -259,18 +272,28 @@ def compare_values(
     n = lengths.pop()
     arrays = {name: np.asarray(array) for name, array in values.items()}
     reference = arrays[baseline]
+
+    def mean_of(array: NDArray[np.float64]) -> float:
+        return math.fsum(array) / n if sample is None else sample.estimate(array)
+
+    def interval_of(array: NDArray[np.float64]) -> tuple[float, float] | None:
+        if sample is None:
+            return mean_interval(array, confidence) if n > 1 else None
+        middle, reach = sample.estimate(array), sample.half_width(array, confidence)
+        return middle - reach, middle + reach
+
     rows = []
     for name, array in arrays.items():
-        mean = math.fsum(array) / n
+        mean = mean_of(array)
         difference = array - reference
         rows.append(
             ComparisonRow(
                 name=name,
                 value=mean,
-                interval=mean_interval(array, confidence) if n > 1 else None,
-                difference=math.fsum(difference) / n,
-                difference_interval=mean_interval(difference, confidence) if n > 1 else None,
-                verdict="baseline" if name == baseline else _verdict(difference, confidence),
+                interval=interval_of(array),
+                difference=mean_of(difference),
+                difference_interval=interval_of(difference),
+                verdict="baseline" if name == baseline else _verdict(difference, interval_of(difference)),
                 regret=None if clairvoyant is None else clairvoyant - mean,
                 seconds_per_decision=(seconds or {}).get(name),
             )
@@ -280,10 +303,10 @@ def compare_values(
     )
 
 
-def _verdict(difference: NDArray[np.float64], confidence: float) -> str:
+def _verdict(difference: NDArray[np.float64], interval: tuple[float, float] | None) -> str:
     if np.abs(difference).max() <= ROUNDING:
         return "same"
-    low, high = (difference[0], difference[0]) if len(difference) == 1 else mean_interval(difference, confidence)
+    low, high = (difference[0], difference[0]) if interval is None else interval
     if low > 0:
         return "better"
     return "worse" if high < 0 else "not distinguishable"

@@ -117,7 +117,7 @@ def test_the_paper_in_words():
     text = " ".join(worst.sentences())
     assert "fare worse with this tree than without" in text
     assert "searching the root at once would be worth more" in text
-    assert "no clear sign of order" in text
+    assert "more than two standard deviations below what shuffled items get" in text
     assert "shuffled items" in worst.summary()
     assert worst.to_dict()["score"] == worst.score
 

@@ -26,8 +26,8 @@ def cases(draw):
     options = {
         "delta": draw(st.sampled_from([0.1, 0.5])),
         "nu": draw(st.sampled_from([1.0, 1.3])),
-        "tie": draw(st.sampled_from(["descend", "search"])),
-        "policy": draw(POLICIES),
+        "policy": (policy := draw(POLICIES)),
+        "tie": draw(st.sampled_from(["descend", "search"])) if isinstance(policy, str) else "descend",
         "enter_own_singleton": draw(st.booleans()),
         "engine": "numpy",
     }

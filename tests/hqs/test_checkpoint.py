@@ -1,7 +1,11 @@
 """The checkpoint: whatever breaks off, what was finished is there; what does not belong is refused."""
 
+import contextlib
+import math
 import os
 import pickle
+import signal
+import sqlite3
 import subprocess
 import sys
 
@@ -9,44 +13,33 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from pomdp_hier.errors import CheckpointError
+from pomdp_hier.errors import CheckpointError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs import checkpoint as module
-from pomdp_hier.hqs.checkpoint import Checkpoint, describe, fingerprint
+from pomdp_hier.hqs.checkpoint import Checkpoint, Row, fingerprint
 from pomdp_hier.hqs.model import three_node
 from pomdp_hier.hqs.policies import OptimalSearch
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.planning import RTBSS, OptimalPolicy, QMDPPolicy
 
-ROWS = [{"item": i, "value": 0.1 * i - 1 / 3, "node": i + 7} for i in range(5)]
+ROWS = [Row(item, 0.1 * item - 1 / 3, item % 3 + 5, 0.5, 0.9) for item in range(5)]
+SIZE = (5, 8)
 
 
 def write(path, rows=ROWS, key="key"):
-    with Checkpoint.open(path, key) as checkpoint:
+    with Checkpoint.open(path, key, *SIZE) as checkpoint:
         checkpoint.append(rows)
 
 
 def read(path, key="key"):
-    with Checkpoint.open(path, key) as checkpoint:
+    with Checkpoint.open(path, key, *SIZE) as checkpoint:
         return [checkpoint.rows[item] for item in sorted(checkpoint.rows)]
 
 
 def test_rows_come_back_with_the_same_bits(tmp_path):
-    write(tmp_path / "run")
+    write(tmp_path / "run", ROWS[:2])
+    write(tmp_path / "run", ROWS[2:])
     assert read(tmp_path / "run") == ROWS
-
-
-def test_a_file_cut_at_any_byte_keeps_its_whole_lines(tmp_path):
-    path = tmp_path / "run"
-    write(path)
-    content = path.read_bytes()
-    ends = [i + 1 for i, byte in enumerate(content) if byte == ord("\n")]
-    for size in range(len(content) + 1):
-        path.write_bytes(content[:size])
-        whole = max(sum(end <= size for end in ends) - 1, 0)
-        assert read(path) == ROWS[:whole]
-        write(path, ROWS[whole:])
-        assert path.read_bytes() == content
+    assert os.listdir(tmp_path) == ["run"]
 
 
 def test_other_data_or_settings_are_refused(tmp_path):
@@ -56,63 +49,133 @@ def test_other_data_or_settings_are_refused(tmp_path):
 
 
 def test_what_is_no_checkpoint_is_refused_and_left_alone(tmp_path):
-    for content in (b"my thesis", b"my thesis\n", b"line\nline\n"):
+    other = tmp_path / "other"
+    with sqlite3.connect(other) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    connection.close()
+    for content in (b"my thesis", b"my thesis\n" * 1000, other.read_bytes()):
         (tmp_path / "run").write_bytes(content)
-        with pytest.raises(CheckpointError, match="line 1 is damaged or not of a checkpoint"):
+        with pytest.raises(CheckpointError, match="no checkpoint"):
             read(tmp_path / "run")
         assert (tmp_path / "run").read_bytes() == content
 
 
-def test_damage_in_the_middle_is_refused(tmp_path):
+def test_a_place_where_no_file_can_be_is_an_error_of_ours(tmp_path):
+    for path in (tmp_path, tmp_path / "none" / "run"):
+        with pytest.raises(CheckpointError, match="cannot be opened"):
+            read(path)
+
+
+def tampered(path, statement):
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(statement)
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE rows SET value = 123 WHERE item = 2",
+        "UPDATE rows SET value = NULL WHERE item = 2",
+        "UPDATE rows SET value = 'word' WHERE item = 2",
+        "UPDATE rows SET node = 1.5 WHERE item = 2",
+        "UPDATE rows SET item = 99 WHERE item = 2",
+        "UPDATE rows SET checksum = NULL WHERE item = 2",
+        "UPDATE rows SET probability = 0.25 WHERE item = 2",
+        "UPDATE run SET key = x'00'",
+        "INSERT INTO run VALUES ('key')",
+        "DELETE FROM run",
+        "DROP TABLE rows",
+        "DROP TABLE run",
+        "PRAGMA user_version = 99",
+        "PRAGMA application_id = 0",
+        "ALTER TABLE rows DROP COLUMN reward",
+    ],
+)
+def test_damage_in_the_rows_is_refused(tmp_path, statement):
+    write(tmp_path / "run")
+    tampered(tmp_path / "run", statement)
+    with pytest.raises(CheckpointError):
+        read(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Row(2, 123.0, 6, 0.5, 0.9),
+        Row(2, math.inf, 6, 0.5, 0.9),
+        Row(2, 0.1, 8, 0.5, 0.9),
+        Row(5, 0.1, 6, 0.5, 0.9),
+        Row(-1, 0.1, 6, 0.5, 0.9),
+        Row(2, 0.1, 6, 1.5, 0.9),
+        Row(2, -1.5, 6, 0.5, 0.9),
+        Row(2, 0.1, 6, 0.5, -3.0),
+        Row(2, 0.95, 6, 0.5, 0.9),
+    ],
+)
+def test_content_that_cannot_be_is_refused_whatever_its_checksum(tmp_path, row):
+    write(tmp_path / "run", [row])
+    with pytest.raises(CheckpointError, match="is damaged"):
+        read(tmp_path / "run")
+
+
+def test_any_byte_changed_and_any_cut_is_harmless_or_refused(tmp_path):
     path = tmp_path / "run"
     write(path)
-    content = bytearray(path.read_bytes())
-    place = content.index(b'"item":2') + 7
-    content[place] = ord("9")
-    path.write_bytes(content)
-    with pytest.raises(CheckpointError, match="line 4 is damaged"):
-        read(path)
+    content = path.read_bytes()
+    random = np.random.default_rng(0)
+    used = [at for at in range(len(content)) if content[at]]
+    spoiled = [content[:at] for at in range(1, len(content), 500)]
+    for at in [*used[::6], *random.integers(0, len(content), 20).tolist()]:
+        changed = bytearray(content)
+        changed[at] ^= int(random.integers(1, 256))
+        spoiled.append(bytes(changed))
+    for wrong in spoiled:
+        path.write_bytes(wrong)
+        with contextlib.suppress(CheckpointError):
+            assert read(path) == ROWS
 
 
-def test_another_format_is_refused(tmp_path):
-    path = tmp_path / "run"
-    path.write_bytes(module._line({"format": "pomdp-hier checkpoint 99", "key": "key"}))
-    with pytest.raises(CheckpointError, match="checkpoint 99"):
-        read(path)
+def test_a_row_that_is_there_already_is_refused(tmp_path):
+    write(tmp_path / "run")
+    with pytest.raises(CheckpointError):
+        write(tmp_path / "run", [ROWS[0]._replace(value=0.2)])
+    assert read(tmp_path / "run") == ROWS
 
 
-def test_a_full_disk_leaves_no_half_line(tmp_path, monkeypatch):
-    path = tmp_path / "run"
-    write(path, ROWS[:2])
-    before = path.read_bytes()
-    with Checkpoint.open(path, "key") as checkpoint:
-        real = checkpoint._file
-
-        class Full:
-            def write(self, view):
-                real.write(view[:10])
-                raise OSError(28, "No space left on device")
-
-            def __getattr__(self, name):
-                return getattr(real, name)
-
-        checkpoint._file = Full()
-        with pytest.raises(OSError, match="No space left"):
-            checkpoint.append(ROWS[2:3])
-        checkpoint._file = real
-        assert path.read_bytes() == before
-        checkpoint.append(ROWS[2:])
-    assert read(path) == ROWS
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no file locks there")
 def test_two_runs_cannot_share_a_file(tmp_path):
     with (
-        Checkpoint.open(tmp_path / "run", "key"),
+        Checkpoint.open(tmp_path / "run", "key", *SIZE),
         pytest.raises(CheckpointError, match="another process is writing"),
-        Checkpoint.open(tmp_path / "run", "key"),
+        Checkpoint.open(tmp_path / "run", "key", *SIZE),
     ):
         pass
+
+
+KILLED = """
+import sys
+from pomdp_hier.hqs.checkpoint import Checkpoint, Row
+with Checkpoint.open(sys.argv[1], "key", 10**6, 10**6) as checkpoint:
+    for item in range(10**6):
+        checkpoint.append([Row(item, 0.25, item, 0.5, 0.9)])
+        print(item, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_run_loses_nothing_that_it_finished(tmp_path):
+    random = np.random.default_rng(0)
+    for number in range(100):
+        path = tmp_path / str(number)
+        with subprocess.Popen([sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE) as run:
+            for _ in range(int(random.integers(1, 30))):
+                last = int(run.stdout.readline())
+            run.send_signal(signal.SIGKILL)
+            last = max([last, *map(int, run.stdout.read().split(b"\n")[:-1])])
+        with Checkpoint.open(path, "key", 10**6, 10**6) as checkpoint:
+            assert len(checkpoint.rows) in (last + 1, last + 2)  # the last may be written and not yet told
+            assert set(checkpoint.rows) == set(range(len(checkpoint.rows)))
 
 
 class Rule:
@@ -121,10 +184,7 @@ class Rule:
         self.table = {"b": np.arange(3), "a": {1, 2}}
 
 
-def test_descriptions_tell_values_apart():
-    def times(factor):
-        return lambda x: factor * x
-
+def test_fingerprints_tell_values_apart():
     values = [
         None,
         1,
@@ -138,27 +198,20 @@ def test_descriptions_tell_values_apart():
         sparse.csr_array(2 * np.eye(2)),
         Rule(1),
         Rule(2),
-        times(1),
-        times(2),
-        np.random.default_rng(0),
-        np.random.default_rng(1),
-        np.array([1, None], dtype=object),
         {"a": 1},
         ["a", 1],
         Rule,
-        object(),
     ]
-    texts = [describe(value) for value in values]
-    assert len(set(texts)) == len(texts)
-    assert describe(Rule(1)) == describe(Rule(1))
-    assert describe(times(2)) == describe(times(2))
-    assert describe(object()) == describe(object())
+    keys = [fingerprint(value=value) for value in values]
+    assert len(set(keys)) == len(keys)
+    assert fingerprint(value=Rule(1)) == fingerprint(value=Rule(1))
+    assert fingerprint("1", value=Rule(1)) != fingerprint("2", value=Rule(1)) != fingerprint(value=Rule(1))
 
 
 def test_fingerprints_do_not_depend_on_the_process():
     code = (
         "import numpy as np; from pomdp_hier.hqs.checkpoint import fingerprint; "
-        "print(fingerprint(a={'x', 'y', 'z'}, b=np.arange(4), c=lambda v: v in {'p', 'q'}))"
+        "print(fingerprint(a={'x', 'y', 'z'}, b=np.arange(4), c={'k': np.linalg.norm}))"
     )
     keys = {
         subprocess.run(
@@ -171,70 +224,44 @@ def test_fingerprints_do_not_depend_on_the_process():
         for seed in ("1", "2")
     }
     assert len(keys) == 1
-    assert fingerprint(a=1) != fingerprint(a=2)
 
 
 def test_what_a_planner_remembers_is_no_part_of_it():
     problem = three_node(0.9, r1=0.5, r2=0.5)
     for policy in (RTBSS(2), QMDPPolicy(horizon=2), OptimalPolicy(2), OptimalSearch()):
-        before = describe(policy)
+        before = fingerprint(policy=policy)
         policy.decide(problem)
-        assert describe(policy) == before
-        assert describe(pickle.loads(pickle.dumps(policy))) == before
-    assert describe(RTBSS(2)) != describe(RTBSS(3))
-    assert describe(OptimalSearch("search")) != describe(OptimalSearch("descend"))
+        assert fingerprint(policy=policy) == before
+        assert fingerprint(policy=pickle.loads(pickle.dumps(policy))) == before
+    assert fingerprint(policy=RTBSS(2)) != fingerprint(policy=RTBSS(3))
+    assert fingerprint(policy=OptimalSearch("search")) != fingerprint(policy=OptimalSearch("descend"))
 
 
-def bold(level):
-    class Bold:
-        def descend(self, eta, sizes, rewards, level_):
-            return eta.max(axis=1) > level
-
-    return Bold()
-
-
-class Slotted:
-    __slots__ = ("level",)
-
-    def __init__(self, level):
-        self.level = level
+def test_what_cannot_be_pickled_has_to_be_told_apart_by_its_user():
+    with pytest.raises(ParameterError, match=r"policy: .* cannot be told apart .* policy_version"):
+        fingerprint(policy=lambda belief: belief)
+    one, other = (fingerprint(version, policy=lambda belief: belief) for version in ("1", "2"))
+    assert one != other == fingerprint("2", policy=lambda belief: belief)
 
 
-LEVEL = 0.5
+def test_a_run_with_another_version_of_a_policy_is_refused(tmp_path):
+    X, tree = np.random.default_rng(0).normal(size=(8, 3)), Hierarchy.from_children([range(4), range(4, 8), [8, 9]], 8)
+
+    settings = {"engine": "generic", "checkpoint": tmp_path / "run", "policy": "descend"}
+    first = evaluate(X, tree, policy_version="1", **settings)
+    again = evaluate(X, tree, policy_version="1", **settings)
+    np.testing.assert_array_equal(first.values, again.values)
+    with pytest.raises(CheckpointError, match="other data or settings"):
+        evaluate(X, tree, policy_version="2", **settings)
 
 
-class Global:
-    def descend(self, eta, sizes, rewards, level):
-        return helper(eta) > LEVEL
-
-
-def helper(eta):
-    return eta.max(axis=1)
-
-
-def test_what_a_policy_does_is_a_part_of_it(monkeypatch):
-    assert describe(bold(0.1)) == describe(bold(0.1)) != describe(bold(0.9))
-    assert describe(Slotted(0.1)) == describe(Slotted(0.1)) != describe(Slotted(0.9))
-    before = describe(Global())
-    monkeypatch.setattr(sys.modules[__name__], "LEVEL", 0.9)
-    changed = describe(Global())
-    monkeypatch.setattr(sys.modules[__name__], "helper", lambda eta: eta.min(axis=1))
-    assert len({before, changed, describe(Global())}) == 3
-    other = type("Global", (), {"descend": Slotted.__init__, "__module__": __name__, "__qualname__": "Global"})
-    assert describe(other()) != describe(Global())
-
-
-def test_what_refers_to_itself_is_described_once():
-    class Chained:
-        def again(self):
-            return again(self.chain)
-
-    def again(chain):
-        return chain.again()
-
-    first, second = Chained(), Chained()
-    first.chain, second.chain = second, first
-    assert describe(first) == describe(second)
+def test_a_reward_counts_by_what_it_gives(tmp_path):
+    X, tree = np.random.default_rng(0).normal(size=(8, 3)), Hierarchy.from_children([range(4), range(4, 8), [8, 9]], 8)
+    settings = {"engine": "generic", "checkpoint": tmp_path / "run"}
+    for _ in range(2):
+        evaluate(X, tree, reward=lambda size, n_items: 1 - size / n_items, **settings)
+    with pytest.raises(CheckpointError, match="other data or settings"):
+        evaluate(X, tree, reward=lambda size, n_items: 0.5 - size / n_items, **settings)
 
 
 def test_a_checkpoint_of_the_same_lists_with_other_leaf_clusters_is_refused(tmp_path):
@@ -244,31 +271,3 @@ def test_a_checkpoint_of_the_same_lists_with_other_leaf_clusters_is_refused(tmp_
     evaluate(X, whole, **settings)
     with pytest.raises(CheckpointError, match="other data or settings"):
         evaluate(X, alone, **settings)
-
-
-def test_a_line_without_an_item_is_refused(tmp_path):
-    path = tmp_path / "run"
-    with Checkpoint.open(path, "abc"):
-        header = path.read_bytes()
-    path.write_bytes(header + header)
-    with pytest.raises(CheckpointError, match="line 2 holds no item"), Checkpoint.open(path, "abc"):
-        pass
-
-
-COUNTED = 0
-
-
-def test_what_a_run_counts_is_no_part_of_it(monkeypatch):
-    class Counting:
-        asked = 0
-
-        def descend(self, eta, sizes, rewards, level):
-            global COUNTED
-            COUNTED += 1
-            Counting.asked += 1
-            return eta.max(axis=1) > 0.5
-
-    before = describe(Counting())
-    Counting().descend(np.ones((1, 1)), None, None, 0)
-    assert (COUNTED, Counting.asked) == (1, 1)
-    assert describe(Counting()) == before

@@ -7,7 +7,7 @@ import pytest
 import sympy
 
 from pomdp_hier.beliefs import BayesUpdater
-from pomdp_hier.errors import HierarchyError, ModelError, ParameterError
+from pomdp_hier.errors import ModelError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.model import (
     END,
@@ -240,5 +240,5 @@ def test_a_label_in_the_place_of_an_item_and_features_in_that_of_the_tree_are_re
     tree = SHOP.hierarchies["A"]
     with pytest.raises(ParameterError, match=r"item is 'boots'; expected 0 to 11; hierarchy.node\(label\)"):
         search_problem(SHOP.similarity, tree, "boots", similarity="precomputed")
-    with pytest.raises(HierarchyError, match="is no Hierarchy"):
+    with pytest.raises(ParameterError, match="give the features first, then the tree"):
         search_problem(tree, SHOP.similarity, 0)

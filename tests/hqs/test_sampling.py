@@ -9,8 +9,7 @@ import pytest
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs import score as score_module
-from pomdp_hier.hqs.sample import Sample
-from pomdp_hier.hqs.sampling import draw
+from pomdp_hier.hqs.sampling import Sample, draw
 from pomdp_hier.hqs.score import evaluate, hqs_score
 from tests.planted import clean_case
 
@@ -237,7 +236,7 @@ def test_a_fraction_gives_two_items_at_least():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"sample_size": 0}, "sample_size is 0; expected a whole number of items from 1 to 45"),
+        ({"sample_size": 0}, "sample_size is 0; expected a number of items"),
         ({"sample_size": 46}, "sample_size is 46"),
         ({"sample_size": 1.5}, "a fraction of them as a float above 0 and up to 1.0"),
         ({"sample_size": True}, "sample_size is True"),

@@ -1,0 +1,158 @@
+"""What a score needs, prepared once a call: features, tree and settings; and the scorer's task made of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.affinity import Affinity, affinity, warn_about
+from pomdp_hier.features.items import ItemFeatures, item_features
+from pomdp_hier.hierarchy.flat import require_hierarchy
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hierarchy.wording import shown
+from pomdp_hier.hqs.guidance import temperatures
+from pomdp_hier.hqs.reward import node_rewards
+from pomdp_hier.hqs.settings import Settings
+from pomdp_hier.scorer.rules import OneStep
+from pomdp_hier.scorer.task import NodeRewards, Task
+
+if TYPE_CHECKING:
+    from pomdp_hier.hqs.calibration import Calibration
+
+__all__ = ["Prepared", "as_trees", "prepare"]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Features, a tree over their rows and settings that belong together; nothing of it is checked again.
+
+    Attributes:
+        features: The items' features; or similarities that are known already, as `affinity` returns them.
+        hierarchy: The tree.
+        settings: What to compute, with a number for delta.
+        compiled: Whether numba may add up dense features.
+        calibration: Where the temperature came from, if it was to be calibrated.
+    """
+
+    features: ItemFeatures | Affinity
+    hierarchy: Hierarchy
+    settings: Settings
+    compiled: bool = True
+    calibration: "Calibration | None" = None
+
+    @cached_property
+    def affinity(self) -> Affinity:
+        """The similarities of items to clusters."""
+        if not isinstance(self.features, ItemFeatures):
+            return self.features
+        return affinity(self.features, self.hierarchy, self.settings.similarity, compiled=self.compiled)
+
+    @cached_property
+    def rewards(self) -> NodeRewards:
+        """The nodes' rewards."""
+        return node_rewards(self.hierarchy, self.settings.reward)
+
+    def task(self, threads: int | None = None) -> Task:
+        """Return the scorer's task; a policy that is no stopping rule counts as the one-step policy."""
+        settings = self.settings
+        return Task(
+            affinity=self.affinity,
+            rewards=self.rewards,
+            temperatures=temperatures(np.arange(int(self.hierarchy.height) + 1), float(settings.delta), settings.nu),
+            rule=settings.rule or OneStep(settings.tie),
+            enter_own_singleton=settings.enter_own_singleton,
+            threads=threads,
+        )
+
+    def on(self, hierarchy: Hierarchy) -> "Prepared":
+        """Return the same for another tree over the same items."""
+        return self if hierarchy is self.hierarchy else replace(self, hierarchy=hierarchy)
+
+    def under(self, *, calibration: "Calibration | None" = None, **changes: Any) -> "Prepared":
+        """Return the same with other settings than the similarity; what is known of features and tree is kept."""
+        known = self.calibration if calibration is None else calibration
+        other = replace(self, settings=replace(self.settings, **changes), calibration=known)
+        other.__dict__["affinity"] = self.affinity
+        if "reward" not in changes:
+            other.__dict__["rewards"] = self.rewards
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields: what is derived from them is derived again where it is needed."""
+        return {name: self.__dict__[name] for name in self.__dataclass_fields__}
+
+
+def prepare(
+    X: Any,
+    hierarchy: Hierarchy,
+    settings: Settings,
+    *,
+    trees: Mapping[str, Hierarchy] | None = None,
+    compiled: bool = True,
+    warn: bool = True,
+) -> Prepared:
+    """Return features, tree and settings, checked, with their warnings given; a calibrated temperature is found here.
+
+    Args:
+        X: Features ``[N, D]``, similarities ``[N, N]``, or what `item_features` made of them.
+        hierarchy: The tree.
+        settings: What to compute.
+        trees: The trees that one temperature is calibrated for, if that is to be; this one by default.
+        compiled: Whether numba may add up dense features; the bits are the same.
+        warn: Whether to warn of degenerate features; not where the same ones were scored before.
+
+    Raises:
+        FeatureError: For features that cannot be used.
+        HierarchyError: If there is no tree.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> prepare([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, Settings()).task().rule
+        OneStep(depth=1, tie='descend')
+    """
+    features = item_features(X, hierarchy, settings.similarity)
+    prepared = Prepared(features, hierarchy, settings, compiled)
+    if warn and features is not X:
+        warn_about(prepared.affinity)
+    if isinstance(settings.delta, str):
+        from pomdp_hier.hqs.calibration import calibrated
+
+        prepared = calibrated(prepared, {"tree": hierarchy} if trees is None else trees)
+    return prepared
+
+
+def as_trees(hierarchy: Hierarchy | Mapping[str, Hierarchy]) -> dict[str, Hierarchy]:
+    """Return trees by name; a single one is called "tree".
+
+    Raises:
+        HierarchyError: If something is no tree.
+        ParameterError: If there is none, or they are not over the same items in the same order.
+
+    Example:
+        >>> list(as_trees(Hierarchy.from_children([[0, 1]], 2)))
+        ['tree']
+    """
+    trees = dict(hierarchy) if isinstance(hierarchy, Mapping) else {"tree": hierarchy}
+    if not trees:
+        raise ParameterError("there is no tree; give a hierarchy, or a mapping of names to hierarchies")
+    for name, tree in trees.items():
+        require_hierarchy(tree)
+        if not isinstance(name, str):
+            raise ParameterError(f"a tree is called {shown(name)}; give trees by names that are text")
+    counts = {name: tree.n_items for name, tree in trees.items()}
+    if len(set(counts.values())) > 1:
+        raise ParameterError(f"the trees have different numbers of items, {counts}; give trees over the same items")
+    labelled = [(name, tree.item_labels) for name, tree in trees.items() if tree.labels is not None]
+    for name, labels in labelled[1:]:
+        first = labelled[0][1]
+        at = next((at for at, (one, other) in enumerate(zip(first, labels, strict=True)) if one != other), None)
+        if at is not None and not set(first).isdisjoint(labels):
+            raise ParameterError(
+                f"item {at} is {shown(first[at])} in tree {labelled[0][0]!r}, and {shown(labels[at])} in {name!r}; "
+                "give trees over the same items in the same order: "
+                "other.permuted(other.rows(first.item_labels), with_labels=True)"
+            )
+    return trees
