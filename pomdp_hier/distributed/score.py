@@ -100,8 +100,10 @@ def evaluate_distributed(
     """
     settings = Settings(similarity, delta, nu, tie, policy, reward, enter_own_singleton)
     settings.check_tie()
-    if isinstance(delta, str):
-        raise ParameterError(f"delta is {delta!r}, which needs everything in one place; use calibrate_delta() first")
+    if isinstance(settings.delta, str):
+        raise ParameterError(
+            f"delta is {settings.delta!r}, which needs everything in one place; use calibrate_delta() first"
+        )
     require_hierarchy(hierarchy)
     if not isinstance(partition_items, int | np.integer) or partition_items < 1:
         raise ParameterError(

@@ -165,7 +165,9 @@ def evaluate_generic(
         >>> evaluate_generic([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
         HQSResult(score=0.622188, 4 items)
     """
-    request = read_settings({"engine": "generic"} | settings)
+    if settings.setdefault("engine", "generic") != "generic":
+        raise ParameterError(f"engine is {shown(settings['engine'])}; this is the generic route: leave it out")
+    request = read_settings(settings)
     request.check_used()
     prepared = prepare(X, hierarchy, request.settings)
     if items is None:

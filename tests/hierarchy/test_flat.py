@@ -296,3 +296,11 @@ def test_a_label_in_the_place_of_a_number_is_refused_with_a_remedy() -> None:
 def test_what_is_no_tree_is_refused_with_a_remedy(given) -> None:
     with pytest.raises(HierarchyError, match=r"is no Hierarchy; build one with Hierarchy.from_paths, from_linkage"):
         require_hierarchy(given)
+
+
+def test_items_take_their_labels_along_to_other_numbers():
+    tree = Hierarchy([3, 3, 4, 4, -1], 3, labels=["ant", "bee", "cat", "insects", "all"])
+    other = tree.permuted(tree.rows(["cat", "ant", "bee"]), with_labels=True)
+    assert other.item_labels == ("cat", "ant", "bee")
+    for tree_ in (tree, other):
+        assert {tree_.labels[item] for item in tree_.items(tree_.node("insects"))} == {"ant", "bee"}
