@@ -101,9 +101,7 @@ def evaluate_distributed(
     settings = Settings(similarity, delta, nu, tie, policy, reward, enter_own_singleton)
     settings.check_tie()
     if isinstance(settings.delta, str):
-        raise ParameterError(
-            f"delta is {settings.delta!r}, which needs everything in one place; use calibrate_delta() first"
-        )
+        raise ParameterError(f"delta is {settings.delta!r}, which takes all in one place; use calibrate_delta() first")
     require_hierarchy(hierarchy)
     if not isinstance(partition_items, int | np.integer) or partition_items < 1:
         raise ParameterError(
