@@ -2,7 +2,7 @@
 
 import re
 
-__all__ = ["visible"]
+__all__ = ["shortened", "visible"]
 
 # Control characters, line and paragraph separators, controls of the writing direction (which reach beyond the name that
 # holds them), and halves of characters, which no encoding takes. Joiners stay: emoji and several scripts need them.
@@ -17,3 +17,16 @@ def visible(text: str) -> str:
         ('a\\x1b[31mb\\u2028c', 'Straße, 家, مرحبا')
     """
     return _HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def shortened(text: str, most: int) -> str:
+    """Return the text with its middle left out where it is longer than so many characters.
+
+    Example:
+        >>> shortened("nutritional anemias, unspecified", 21)
+        'nutritiona…nspecified'
+    """
+    if len(text) <= most:
+        return text
+    tail = max(most - 1, 0) // 2
+    return f"{text[: max(most - 1 - tail, 0)]}…{text[len(text) - tail :]}"

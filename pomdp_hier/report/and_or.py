@@ -8,6 +8,7 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.and_or.tree import AndOrTree
 from pomdp_hier.planning.and_or.view import FULL_LIMIT, BeliefWords, View, ViewNode, view, words
 from pomdp_hier.report.canvas import BLUE, GREY, INK, ORANGE, new_axes
+from pomdp_hier.report.escaping import figure_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -96,8 +97,8 @@ class _Layout:
         self.tree = tree
         self.shown = shown
         self.decimals = decimals
-        self.name = name
-        self.beliefs = BeliefWords(tree.states, name, decimals, symbolic=_formula)
+        self.name: Callable[[Any], str] = lambda value: figure_text(name(value))
+        self.beliefs = BeliefWords(tree.states, self.name, decimals, symbolic=_formula)
         levels = max(node.level for node in shown.nodes) + 1
         lines = [self._lines(node) for node in shown.nodes]
         arcs = [self._arc(node) for node in shown.nodes]

@@ -11,6 +11,7 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, ORANGE, new_axes
+from pomdp_hier.report.escaping import figure_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +60,7 @@ def draw_belief_trace(
     for k, state in enumerate(bands):
         heights = np.array([float(b[state]) for b in beliefs])
         colour = CYCLE[k % len(CYCLE)]
-        ax.bar(positions, heights, bottom=bottom, width=0.82, color=colour, edgecolor="white", label=str(state))
+        ax.bar(positions, heights, bottom=bottom, width=0.82, color=colour, edgecolor="white", label=figure_text(state))
         bottom += heights
     rest = np.array([math.fsum(float(p) for _, p in b.items()) for b in beliefs]) - bottom
     if len(order) > len(bands):
@@ -138,7 +139,7 @@ def draw_belief_simplex(
     outline = np.vstack([frame, frame[:1]])
     ax.plot(outline[:, 0], outline[:, 1], color=INK, lw=1.2)
     for k, (x, y, name) in enumerate(names):
-        ax.text(x, y, str(name), ha="center", va="bottom" if k == 2 else "top", color=INK)
+        ax.text(x, y, figure_text(name), ha="center", va="bottom" if k == 2 else "top", color=INK)
     points = np.array([[float(b[s]) for s in corners] for b in beliefs]) @ frame
     _draw_path(ax, points, labels, flat=len(corners) == 2)
     return ax
@@ -215,7 +216,7 @@ def draw_alpha_vectors(
     best = values.argmax(axis=0)
     for row in values:
         ax.plot(grid, row, color="#c6ccd2", lw=0.9, zorder=1)
-    names = [str(a) for a in actions] if actions is not None else [f"vector {k}" for k in range(len(array))]
+    names = [figure_text(a) for a in actions] if actions is not None else [f"vector {k}" for k in range(len(array))]
     colours = {name: CYCLE[k % len(CYCLE)] for k, name in enumerate(dict.fromkeys(names[k] for k in np.unique(best)))}
     breaks = np.flatnonzero(np.diff(best)) + 1
     drawn: set[str] = set()
@@ -229,6 +230,6 @@ def draw_alpha_vectors(
     bottom = values.max(axis=0).min()
     room = (top - bottom or 1.0) * 0.35
     ax.set(xlim=(0, 1), ylim=(bottom - room, top + 0.1 * room))
-    ax.set(xlabel=f"probability of {states[1]}", ylabel="value")
+    ax.set(xlabel=f"probability of {figure_text(states[1])}", ylabel="value")
     ax.legend(frameon=False, title="action" if actions is not None else None)
     return ax

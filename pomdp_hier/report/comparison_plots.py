@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from pomdp_hier.appraisal.sweep import DeltaSweep
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, ORANGE, new_axes
+from pomdp_hier.report.escaping import figure_text
 from pomdp_hier.simulation import PolicyComparison
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
         foot = (comparison.clairvoyant, len(rows) - 0.45)
         look: dict[str, Any] = {"fontsize": 8, "color": INK, "rotation": 90, "va": "bottom", "ha": "right"}
         ax.annotate("clairvoyant", foot, xytext=(-3, 0), textcoords="offset points", **look)
-    ax.set_yticks(range(len(rows)), [row.name for row in rows])
+    ax.set_yticks(range(len(rows)), [figure_text(row.name) for row in rows])
     ax.set_ylim(len(rows) - 0.4, -0.7)  # the first policy on top
     ax.margins(x=0.12)
     ax.grid(axis="x", color="#e8ebee", lw=0.8)
@@ -97,7 +98,8 @@ def draw_delta_sweep(sweep: DeltaSweep, *, ax: "Axes | None" = None) -> "Axes":
     deltas = sweep.deltas
     for k, tree in enumerate(sweep.trees):
         colour = CYCLE[k % len(CYCLE)]
-        ax.plot(deltas, sweep.column(tree, "score"), color=colour, lw=2.2, marker="o", ms=4, label=tree, zorder=3)
+        score, name = sweep.column(tree, "score"), figure_text(tree)
+        ax.plot(deltas, score, color=colour, lw=2.2, marker="o", ms=4, label=name, zorder=3)
         ax.plot(deltas, sweep.column(tree, "ceiling"), color=colour, lw=1.0, ls=":", zorder=2)
         shuffled = sweep.column(tree, "shuffled")
         if not all(value != value for value in shuffled):
@@ -105,7 +107,7 @@ def draw_delta_sweep(sweep: DeltaSweep, *, ax: "Axes | None" = None) -> "Axes":
     for flip in sweep.flips:
         middle = (flip.low * flip.high) ** 0.5
         ax.axvline(middle, color=GREY, lw=0.9, zorder=1)
-        words = f"{flip.after} overtakes {flip.before}"
+        words = f"{figure_text(flip.after)} overtakes {figure_text(flip.before)}"
         ax.annotate(words, (middle, -0.98), rotation=90, ha="right", va="bottom", fontsize=7, color=INK)
     ax.axhline(0, color=GREY, lw=0.8, zorder=0)
     ax.set(xscale="log", xlabel="delta", ylabel="HQS (dotted: ceiling, dashed: shuffled)", ylim=(-1, 1))

@@ -1,4 +1,4 @@
-"""Text from outside, made safe for what it is written into: one function for markup, one for the script's data.
+"""Text from outside, made safe for what it is written into: markup, the script's data, or a figure.
 
 Markup is made here and nowhere else: by `filled` from a template, by `element` and by `joined`. Each escapes whatever
 it is given unless that is markup of their own (`Html`), so that no caller can forget it.
@@ -12,9 +12,9 @@ from importlib import resources
 from string import Formatter
 from typing import Any
 
-from pomdp_hier.visible import visible
+from pomdp_hier.visible import shortened, visible
 
-__all__ = ["Html", "asset", "element", "filled", "html_text", "joined", "script_data"]
+__all__ = ["Html", "asset", "element", "figure_text", "filled", "html_text", "joined", "script_data"]
 
 
 class Html(str):
@@ -91,6 +91,19 @@ def script_data(value: Any) -> Html:
     """
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Html(text.replace("<", "\\u003c"))
+
+
+def figure_text(value: object, most: int = 60) -> str:
+    """Return the value as text of a matplotlib figure: no formula, on one line, of bounded length.
+
+    A dollar sign would begin a formula, and an underscore in front or nothing at all keep a label out of the legend.
+
+    Example:
+        >>> figure_text("$5 a_b"), figure_text("_end"), figure_text(""), figure_text("x" * 9, most=4)
+        ('\\\\$5 a_b', ' _end', '""', 'xx…x')
+    """
+    text = shortened(visible(str(value)), most).replace("$", r"\$")
+    return f" {text}" if text.startswith("_") else text or '""'
 
 
 @cache

@@ -7,7 +7,9 @@ import numpy as np
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
+from pomdp_hier.hierarchy.wording import NodeNames
 from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, new_axes, search_colours
+from pomdp_hier.report.escaping import figure_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +50,7 @@ def draw_value_density(
     for k, (name, array) in enumerate(series.items()):
         colour = CYCLE[k % len(CYCLE)]
         density, _ = np.histogram(np.clip(array, -1, 1), edges, density=True)
-        label = f"{name} ({array.mean():.3f})" if name else f"HQS {array.mean():.3f}"
+        label = f"{figure_text(name)} ({array.mean():.3f})" if name else f"HQS {array.mean():.3f}"
         ax.stairs(density, edges, color=colour, lw=1.8, label=label, fill=False, zorder=3)
         ax.stairs(density, edges, color=colour, alpha=0.16, fill=True)
         ax.axvline(array.mean(), color=colour, lw=1.4, ls=(0, (5, 2)) if k == 0 else (0, (1 + k, 1.5)))
@@ -111,7 +113,7 @@ def draw_icicle(
     Args:
         hierarchy: The tree.
         node_values: ``[n_nodes]``, what colours a node (NaN: grey).
-        names: ``[n_nodes]``, what is written into nodes that are wide enough; the hierarchy's labels by default.
+        names: ``[n_nodes]`` or ``[N]``, what is written into nodes that are wide enough; the labels by default.
         low: The value of full orange.
         high: The value of full blue.
         label: What the colour bar says.
@@ -147,16 +149,15 @@ def draw_icicle(
     boxes = PolyCollection(list(corners), array=np.ma.masked_invalid(values[nodes]), cmap=colours, norm=norm)
     boxes.set(edgecolor="white", linewidth=0.4)
     ax.add_collection(boxes)
-    texts = names if names is not None else hierarchy.labels
-    if texts is not None:
+    if names is not None or hierarchy.labels is not None:
+        called = NodeNames(hierarchy, names, last_part=True)
         for node, x, w, y in zip(nodes, left, width, level, strict=True):
             room = int(w * 95)
             if room >= 4:
-                text = str(texts[int(node)])
                 shade = (values[node] - low) / (high - low)
                 ink = "white" if shade < 0.14 or shade > 0.86 else INK
-                short = text if len(text) <= room else text[: room - 1] + "…"
-                ax.text(x + w / 2, y + 0.47, short, ha="center", va="center", fontsize=8, color=ink, clip_on=True)
+                text = figure_text(called[int(node)], room)
+                ax.text(x + w / 2, y + 0.47, text, ha="center", va="center", fontsize=8, color=ink, clip_on=True)
     ax.set(xlim=(0, 1), ylim=(hierarchy.height + 1, 0), ylabel="level", xticks=[])
     ax.set_yticks(np.arange(hierarchy.height + 1) + 0.47, [str(k) for k in range(hierarchy.height + 1)])
     if hierarchy.height > 15:

@@ -1,18 +1,21 @@
 """Every figure is rendered, and what it shows is read back from its artists."""
 
 import io
+import re
 
 import matplotlib.image
 import numpy as np
 import pytest
+from matplotlib.cbook import is_math_text
+from matplotlib.text import Text
 
 from pomdp_hier.appraisal import delta_sweep
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs import load_amazon12
-from pomdp_hier.planning import value_iteration
+from pomdp_hier.planning import AndOrTree, value_iteration
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy
-from pomdp_hier.pomdp import Belief
+from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.problems import tiger
 from pomdp_hier.report import (
     draw_alpha_vectors,
@@ -25,7 +28,9 @@ from pomdp_hier.report import (
     draw_policy_comparison,
     draw_value_density,
 )
+from pomdp_hier.report.escaping import figure_text
 from pomdp_hier.simulation import compare_policies
+from tests.nasty_names import NASTY
 
 TREE = Hierarchy.from_children([[0, 1], [2, 3, 4], [5, 6]], 5)
 
@@ -173,3 +178,35 @@ def test_figures_go_where_they_are_told():
 def test_what_cannot_be_drawn_is_told_what_can(draw, given, message):
     with pytest.raises(ParameterError, match=message):
         draw(given)
+
+
+def test_every_figure_takes_every_name():
+    problem = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: {NASTY[0]: 0.5, NASTY[7]: 0.5},
+        reward=lambda s, a: float(len(str(a))),
+        initial_belief={NASTY[4]: 0.5, NASTY[6]: 0.5},
+        legal_actions=NASTY,
+    )
+    tree = Hierarchy.from_children(TREE.to_children(), 5, labels=[NASTY[k] for k in range(8)])
+    shop = load_amazon12()
+    trees = {NASTY[7]: shop.hierarchies["B"], NASTY[8]: shop.hierarchies["C"]}
+    sweep = delta_sweep(shop.similarity, trees, [0.001, 0.0032], n_shuffles=0, similarity="precomputed")
+    policies = {name: FirstAction() for name in NASTY}
+    figures = [
+        (draw_and_or(AndOrTree.build(problem, depth=1), full=True), NASTY),
+        (draw_belief_trace([Belief.uniform(NASTY)], most=20), NASTY),
+        (draw_belief_simplex([Belief.uniform(NASTY[5:8])]), NASTY[5:8]),
+        (draw_alpha_vectors([[1, 0], [0, 1]], actions=NASTY[7:9], states=NASTY[3:5]), (*NASTY[7:9], NASTY[4])),
+        (draw_value_density({name: [0.1, 0.2] for name in NASTY}), NASTY),
+        (draw_icicle(tree, np.zeros(8)), NASTY[7:8]),
+        (draw_policy_comparison(compare_policies(policies, tiger(), horizon=1)), NASTY),
+        (draw_delta_sweep(sweep), NASTY[7:9]),
+    ]
+    for ax, names in figures:
+        pixels(ax)  # a formula that cannot be read, or a character without a shape, is noticed when it is drawn
+        texts = [text.get_text() for text in ax.get_figure().findobj(Text)]
+        for name in names:
+            assert any(figure_text(name) in text for text in texts), (ax, name)
+        assert not any(re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\ud800-\udfff]", text) for text in texts)
+        assert not any(is_math_text(text) for text in texts if "mathdefault" not in text)  # matplotlib's own ticks

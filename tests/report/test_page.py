@@ -20,6 +20,7 @@ from pomdp_hier.report.page import report_html, write_report
 from pomdp_hier.report.payload import icicle_payload
 from pomdp_hier.visible import visible
 from tests.browser import complaints_of, needs_browser, opened, requests_of
+from tests.nasty_names import NASTY
 
 SHOP = load_amazon12()
 SETTINGS = {"similarity": "precomputed", **PAPER_TABLE}
@@ -102,18 +103,6 @@ def test_large_trees_keep_their_largest_clusters_and_say_so(monkeypatch):
     assert found.hierarchy.root in kept
     assert all(found.hierarchy.parent[node] in kept for node in kept if node != found.hierarchy.root)
     assert "Not drawn: 6 clusters, the smallest. Single items are not drawn." in report_html(found)
-
-
-NASTY = [
-    "</script><script>alert(1)</script>",
-    "<img src=x onerror=alert(2)>",
-    "\"><b onmouseover='alert(3)'>",
-    "&lt;i&gt; &amp; co",
-    "a\u2028b\rc\nd\x00e\x1b[31mf\x85g",
-    "\u202egnp.exe\u2066",
-    "{title} {0} %s $x$ \\",
-    "half a character: \ud83d",
-]
 
 
 class Cells(HTMLParser):
@@ -223,6 +212,35 @@ def test_page_in_a_browser(tmp_path):
         row = browser.find_element(By.CSS_SELECTOR, "td button[data-node]")
         row.click()
         assert canvas.get_attribute("data-focus") == row.get_attribute("data-node")
+        assert requests_of(browser) == []
+        assert complaints_of(browser) == []
+
+
+@needs_browser
+def test_nothing_in_a_name_runs(tmp_path):
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.common.by import By
+
+    plain = SHOP.hierarchies["A"]
+    labels = [f"{NASTY[k % len(NASTY)]} {k}" for k in range(plain.n_nodes)]
+    tree = Hierarchy.from_children(plain.to_children(), plain.n_items, labels=labels)
+    found = diagnose(SHOP.similarity, tree, **SETTINGS)
+    with opened(write_report(found, tmp_path / "nasty.html", title=NASTY[0])) as browser:
+        alone = "return document.querySelectorAll('script').length + document.querySelectorAll('img, b b').length"
+        assert browser.title == NASTY[0]
+        box = browser.find_element(By.ID, "search")
+        for k, name in enumerate(NASTY):
+            box.clear()
+            box.send_keys(visible(name)[:12] if visible(name).isascii() else "half")
+            assert browser.find_elements(By.CSS_SELECTOR, "#hits button"), k
+        canvas = browser.find_element(By.ID, "icicle")
+        for x in (-300, 0, 300):
+            ActionChains(browser).move_to_element_with_offset(canvas, x, 8).click().perform()
+        for button in browser.find_elements(By.CSS_SELECTOR, "td button[data-node]")[:4]:
+            button.click()
+        shown = browser.find_element(By.ID, "crumbs").text
+        assert visible(labels[tree.root]) in shown
+        assert browser.execute_script(alone) == 2
         assert requests_of(browser) == []
         assert complaints_of(browser) == []
 
