@@ -29,8 +29,8 @@ SWITCHES = (
 
 
 @contextmanager
-def opened(page: Path | str) -> Iterator[Any]:
-    """A browser that has opened the file or address; it is closed afterwards."""
+def opened(page: Path | str, device: dict[str, Any] | None = None) -> Iterator[Any]:
+    """A browser that has opened the file or address, on a device of its metrics if given; it is closed afterwards."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -41,6 +41,8 @@ def opened(page: Path | str) -> Iterator[Any]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = webdriver.Chrome(options=options, service=Service(DRIVER))
     try:
+        if device is not None:
+            browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device)
         browser.get(page if isinstance(page, str) else page.as_uri())
         yield browser
     finally:

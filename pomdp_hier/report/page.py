@@ -24,12 +24,14 @@ from pomdp_hier.hierarchy.wording import NodeNames, counted
 from pomdp_hier.report.canvas import BLUE, GREY, INK, ORANGE
 from pomdp_hier.report.escaping import Html, asset, element, filled, joined, script_data
 from pomdp_hier.report.payload import icicle_payload
+from pomdp_hier.visible import shortened
 
 __all__ = ["report_html", "write_report"]
 
 _SOFT = "#5b6570"
 _LINE = "#a9b2bb"
 _NOTHING = Html("")
+_LONGEST = 48  # characters of a name in a table
 
 
 def write_report(
@@ -101,9 +103,9 @@ def report_html(
     """
     require_diagnosis(diagnosis)
     tree = diagnosis.hierarchy
-    called = NodeNames(tree, names, last_part=True, in_words=True)
-    payload, position = icicle_payload(diagnosis, called)
-    tables = _Tables(diagnosis, called, position, most)
+    short = NodeNames(tree, names, last_part=True, in_words=True)
+    payload, position = icicle_payload(diagnosis, short)
+    tables = _Tables(diagnosis, short, NodeNames(tree, names, in_words=True), position, most)
     sizes = (counted(tree.n_items, "item"), counted(int(tree.is_cluster.sum()), "cluster"))
     return filled(
         "page.html",
@@ -242,15 +244,25 @@ class _Column:
 
 
 class _Tables:
-    """The tables of the page; a node that the icicle shows is a button that zooms to it."""
+    """The tables of the page; a node that the icicle shows is a button that zooms to it, its whole name on hover."""
 
-    def __init__(self, diagnosis: Diagnosis, names: Sequence[str], position: NDArray[np.int64], most: int) -> None:
-        self.diagnosis, self.names, self.position, self.most = diagnosis, names, position, most
+    def __init__(
+        self,
+        diagnosis: Diagnosis,
+        short: Sequence[str],
+        whole: Sequence[str],
+        position: NDArray[np.int64],
+        most: int,
+    ) -> None:
+        self.diagnosis, self.short, self.whole, self.position, self.most = diagnosis, short, whole, position, most
 
-    def node(self, node: int) -> str:
+    def node(self, node: int) -> Html:
         drawn = int(self.position[node])
-        name = self.names[node]
-        return element("button", name, type="button", data_node=drawn) if drawn >= 0 else name
+        name, whole = shortened(self.short[node], _LONGEST), self.whole[node]
+        title = None if name == whole else whole
+        if drawn < 0:
+            return element("span", name, title=title)
+        return element("button", name, title=title, type="button", data_node=drawn)
 
     def worst(self) -> Html:
         return _table(
@@ -290,7 +302,7 @@ class _Tables:
         return _table(
             lost_items(self.diagnosis, self.most),
             [
-                _Column("item", lambda r: self.names[r.item]),
+                _Column("item", lambda r: self.node(r.item)),
                 _Column("worth", lambda r: _number(r.value), figures=True),
                 _Column("path lost at", lambda r: self.node(r.lost_at)),
                 _Column("level", lambda r: f"{r.level}", figures=True),
@@ -310,7 +322,9 @@ class _Tables:
                 _Column("to", lambda r: self.node(r.target)),
                 _Column("gain in HQS", lambda r: _number(r.gain, 5), figures=True),
             ],
-            "Each was verified by scoring the tree with this one move made.",
+            "Each was verified by scoring the tree with this one move made."
+            if not any(math.isnan(move.gain) for move in moves[: self.most])
+            else "The gain is that of the tree with this one move made; “–” where that was not scored.",
             "None.",
         )
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -18,7 +19,7 @@ from pomdp_hier.report import page as page_module
 from pomdp_hier.report import payload as payload_module
 from pomdp_hier.report.page import report_html, write_report
 from pomdp_hier.report.payload import icicle_payload
-from pomdp_hier.visible import visible
+from pomdp_hier.visible import shortened, visible
 from tests.browser import complaints_of, needs_browser, opened, requests_of
 from tests.nasty_names import NASTY
 
@@ -42,6 +43,78 @@ def test_labels_of_the_scale_stand_apart():
         assert -0.1 <= left < right <= 1.1
         assert all(other != lane or end <= left for other, (*_, end) in zip(lanes[:k], crowd[:k], strict=True))
     assert lanes[:2] == [0, 0]
+
+
+def rows_of(page, title):
+    """The cells of the table under a heading, row by row."""
+    table = page.split(f"<h2>{title}</h2>")[1].split("</table>")[0]
+    rows = [re.findall("<td.*?</td>", row) for row in table.split("<tbody>")[1].split("</tr>")[:-1]]
+    return [[unescape(re.sub("<.*?>", "", cell)) for cell in row] for row in rows]
+
+
+def signed(value, digits):
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def test_tables_hold_what_was_found():
+    found = diagnosis_of("B")
+    tree, names = found.hierarchy, [f"n{k}" for k in range(found.hierarchy.n_nodes)]
+    moves = [Move(0, 12, 13, 1, 0.1, 0.125), Move(14, 12, 15, 2, 0.1, -0.5)]
+    page = report_html(found, names=names, moves=moves, most=3)
+    worst = [r for r in worst_nodes(found, 3) if r.misled_cost > 0]
+    assert rows_of(page, "Worst nodes") == [
+        [f"n{r.node}", f"{r.items}", *(f"{100 * x:.1f} %" for x in (r.arrive, r.right, r.stop)),
+         signed(r.misled_cost, 4), signed(r.stopped_cost, 4)] for r in worst
+    ]  # fmt: skip
+    assert rows_of(page, "Confusions") == [
+        [f"n{r.parent}", f"n{r.child}", f"n{r.rival}", f"{r.items} ({100 * r.share:.1f} %)",
+         signed(r.searchers, 1), signed(r.cost, 4)] for r in confusions(found, 3)
+    ]  # fmt: skip
+    assert rows_of(page, "Lost items") == [
+        [f"n{r.item}", signed(r.value, 3), f"n{r.lost_at}", f"{r.level}", f"n{r.lost_to}", f"n{r.ends_at}"]
+        for r in lost_items(found, 3)
+    ]
+    assert rows_of(page, "Suggested moves") == [["n0", "n13", "0.12500"], ["n14", "n15", "−0.50000"]]
+    assert f"The 3 worst of {int(found.lost.sum())} items that a searcher misses" in page
+    assert "Each was verified by scoring" in page
+    assert "where that was not scored" in report_html(found, moves=[Move(0, 12, 13, 1, 0.1, float("nan"))])
+    assert f"{tree.n_items} items in {tree.is_cluster.sum()} clusters on {tree.height + 1} levels" in page
+    assert f'data-node="{icicle_payload(found, names)[1][worst[0].node]}"' in page
+
+
+def test_scale_and_histogram_are_to_scale():
+    appraisal = appraise(SHOP.similarity, SHOP.hierarchies["B"], **SETTINGS)
+    page = report_html(diagnosis_of("B"), appraisal=appraisal)
+    places = [float(x) for x in re.findall('<circle cx="(.*?)%"', page)]
+    known = [appraisal.shuffled, appraisal.search_root, appraisal.score, appraisal.ceiling, appraisal.perfect]
+    assert places == pytest.approx([2 + 96 * (value + 1) / 2 for value in sorted(known)], abs=0.006)
+    bar = r'<rect x="([\d.]*)%" y="([\d.]*)" width="2.2%" height="([\d.]*)" fill="(.*?)"><title>[^<]*: (\d+) item'
+    bars = re.findall(bar, page)
+    values = np.clip(appraisal.result.values, -1, 1)
+    assert sum(int(count) for *_, count in bars) == len(values)
+    for x, y, height, colour, count in bars:
+        left = (float(x) - 2) / 48 - 1
+        assert int(count) == ((values >= left - 1e-9) & ((values < left + 0.05 - 1e-9) | (left > 0.94))).sum()
+        assert float(y) + float(height) == pytest.approx(100)
+        assert float(height) == pytest.approx(90 * int(count) / max(int(bar[-1]) for bar in bars), abs=0.05)
+        assert colour == (page_module.ORANGE if left < -0.01 else page_module.GREY if left < 0.01 else page_module.BLUE)
+
+
+def test_long_names_lose_their_middle_and_tell_it_on_hover():
+    plain = SHOP.hierarchies["B"]
+    labels = [f"{'long ' * 20}{k}" for k in range(plain.n_nodes)]
+    tree = Hierarchy.from_children(plain.to_children(), plain.n_items, labels=labels)
+    page = report_html(diagnose(SHOP.similarity, tree, **SETTINGS))
+    shown = re.findall(r'title="([^"]*)" type="button" data-node="\d+">([^<]*)<', page)
+    assert len(shown) > 3
+    assert all(len(short) == 48 and short == f"{whole[:24]}…{whole[-23:]}" for whole, short in shown)
+    assert {whole for whole, _ in shown} <= set(labels)
+
+
+def test_a_path_is_told_whole_on_hover():
+    tree = Hierarchy.from_paths({f"i{k}": ("Home", "Bath" if k % 2 else "Bed") for k in range(6)})
+    page = report_html(diagnose(np.eye(2)[[0, 0, 0, 1, 1, 1]] + 0.1, tree))
+    assert re.search(r'<button title="Home / Bath" type="button" data-node="\d">Bath</button>', page)
 
 
 class Balanced(HTMLParser):
@@ -110,12 +183,13 @@ class Cells(HTMLParser):
 
     def __init__(self, page):
         super().__init__()
-        self.texts, self.tags, self.attributes = [""], set(), set()
+        self.texts, self.titles, self.tags, self.attributes = [""], set(), set(), set()
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
         self.tags.add(tag)
         self.attributes |= {name for name, _ in attrs}
+        self.titles |= {value for name, value in attrs if name == "title"}
         self.texts.append("")
 
     def handle_endtag(self, tag):
@@ -129,7 +203,7 @@ class Cells(HTMLParser):
 def test_names_cannot_break_out_of_the_page(monkeypatch, drawn):
     monkeypatch.setattr(payload_module, "MOST_NODES", drawn)
     plain = SHOP.hierarchies["D"]
-    labels = [f"{NASTY[k % len(NASTY)]} {k}" for k in range(plain.n_nodes)]  # items and clusters
+    labels = [f"{NASTY[k % len(NASTY)]} {k}{' long' * k}" for k in range(plain.n_nodes)]  # items and clusters
     tree = Hierarchy.from_children(plain.to_children(), plain.n_items, labels=labels)
     found = diagnose(SHOP.similarity, tree, **SETTINGS)
     moves = [Move(node, source=12, target=13, items=1, predicted=0.1, gain=0.1) for node in range(12, tree.n_nodes)]
@@ -137,10 +211,11 @@ def test_names_cannot_break_out_of_the_page(monkeypatch, drawn):
     page = report_html(found, moves=moves, most=100, title=NASTY[0])
     page.encode()
     cells = Cells(page)
-    assert (cells.tags, cells.attributes) == (tame.tags, tame.attributes)
+    assert (cells.tags, cells.attributes) == (tame.tags, tame.attributes | {"title"})
     assert page.count("<script") == 2
     assert visible(NASTY[0]) in cells.texts
-    named = {k for k, label in enumerate(labels) if visible(label) in cells.texts}
+    named = {k for k, label in enumerate(labels) if visible(shortened(label, 48)) in cells.texts}
+    assert all(visible(label) in cells.titles for label in labels[12:] if len(label) > 48)
     assert named >= set(range(12, tree.n_nodes))
     rows = [*lost_items(found, 100), *worst_nodes(found, 100), *confusions(found, 100)]
     assert named >= {row.item for row in rows if isinstance(row, LostItem)}
@@ -213,6 +288,22 @@ def test_page_in_a_browser(tmp_path):
         row.click()
         assert canvas.get_attribute("data-focus") == row.get_attribute("data-node")
         assert requests_of(browser) == []
+        assert complaints_of(browser) == []
+
+
+@needs_browser
+def test_a_phone_scrolls_down_only(tmp_path):
+    plain = SHOP.hierarchies["A"]
+    labels = [f"{'donaudampfschifffahrt' * 12}{k}" for k in range(plain.n_nodes)]
+    tree = Hierarchy.from_children(plain.to_children(), plain.n_items, labels=labels)
+    found = diagnose(SHOP.similarity, tree, **SETTINGS)
+    appraisal = appraise(SHOP.similarity, tree, **SETTINGS)
+    page = write_report(found, tmp_path / "long.html", appraisal=appraisal, title=labels[0])
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    with opened(page, phone) as browser:
+        assert browser.execute_script("return innerWidth") == 390
+        wide = "[...document.querySelectorAll('body *')].filter(e => e.getBoundingClientRect().right > 391).length"
+        assert browser.execute_script(f"return [{wide}, document.documentElement.scrollWidth]") == [0, 390]
         assert complaints_of(browser) == []
 
 

@@ -54,6 +54,15 @@
     if (value === null || value === undefined || Number.isNaN(value)) return "–";
     return (m.percent ? (100 * value).toFixed(1) + " %" : value.toFixed(3)).replace("-", "−");
   }
+  function shortened(text, most) {  // the middle left out, whole characters kept
+    const signs = Array.from(text), tail = (most - 1) >> 1;
+    if (signs.length <= most) return text;
+    return signs.slice(0, most - 1 - tail).join("") + "…" + signs.slice(signs.length - tail).join("");
+  }
+  function fitted(text, width) {    // as much of the text as the pen has room for
+    const wide = pen.measureText(text).width;
+    return wide <= width ? text : shortened(text, Math.max(3, Math.floor(Array.from(text).length * width / wide)));
+  }
   function counted(n, noun) { return n + " " + noun + (n === 1 ? "" : "s"); }
 
   // --- geometry: the focus node fills the width; its ancestors are the breadcrumbs
@@ -126,7 +135,7 @@
         pen.save();
         pen.beginPath(); pen.rect(x + 3, y, w - 6, BAND); pen.clip();
         pen.fillStyle = ink(v, measure);
-        pen.fillText(label(i), x + 4, y + BAND / 2);
+        pen.fillText(fitted(label(i), w - 8), x + 4, y + BAND / 2);
         pen.restore();
       }
     }
@@ -195,7 +204,8 @@
       if (k === null) { crumbs.append("…"); return; }
       const button = document.createElement("button");
       button.type = "button";
-      button.textContent = tree.label[k];
+      button.textContent = shortened(tree.label[k], 40);
+      button.title = tree.label[k];
       button.disabled = k === i;
       button.addEventListener("click", () => { zoom(k); canvas.focus(); });
       crumbs.append(button);
