@@ -273,7 +273,7 @@ def _in_words(found: Comparison) -> Iterator[str]:
         gain, lose = (pair.gained, pair.lost) if by == pair.one else (pair.lost, pair.gained)
         result = found.results[by]
         sampled = "" if result.sample is None else f" of {result.n_sampled:,} in the sample"
-        counts = f"{counted(gain, 'item')} gain by {by} and {lose:,} lose{sampled}"
+        counts = f"{counted(gain, 'item')} {'gains' if gain == 1 else 'gain'} by {by} and {lose:,} lose{sampled}"
         if pair.distinguishable:
             yield (
                 f"{better} is better than {worse} by {abs(pair.difference):.4f} "
