@@ -323,8 +323,12 @@ class AndOrTree(Nodes):
             names: The states, actions and observations that became text, to be put back where theirs stands.
             tie_tolerance: How close to the best Q a tie is, for `backup`.
 
+        Nothing of the text is evaluated. What `to_json` does not write (other types, nodes that are not there, records
+        that contradict each other) is refused.
+
         Raises:
             ParameterError: The text is something else.
+            ModelError: A belief in it is no distribution.
         """
         or_nodes, and_nodes, discount = read_json(text, names)
         return cls(or_nodes, and_nodes, discount=discount, tie_tolerance=tie_tolerance)

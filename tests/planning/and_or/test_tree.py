@@ -1,5 +1,6 @@
 """The AND-OR tree: what it holds, how it prints, and that it is the tree that RTBSS searches."""
 
+import copy
 import json
 import re
 import shutil
@@ -182,11 +183,168 @@ def test_json_restores_names_and_refuses_other_texts():
             AndOrTree.from_json(wrong)
     broken = json.loads(text)
     del broken["or_nodes"][0]["belief"]
-    with pytest.raises(ParameterError, match="incomplete or malformed"):
+    with pytest.raises(ParameterError, match=r"or_nodes\[0\] is .* a record of to_json has the entries"):
         AndOrTree.from_json(json.dumps(broken))
     evil = text.replace('"discount": 1', '"discount": {"expression": ["system", {"symbol": "x", "assumptions": {}}]}')
     with pytest.raises(ParameterError, match="'system' is none of Add, Mul, Pow, Max"):
         AndOrTree.from_json(evil)
+
+
+def planted(document, path, value):
+    """The document as text, with a value planted; the last step of the path may be new."""
+    changed = copy.deepcopy(document)
+    place = changed
+    for step in path[:-1]:
+        place = place[step]
+    if value is GONE:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    return json.dumps(changed)
+
+
+GONE = object()
+CODE = "__import__('os').system('true')"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (["discount"], {"expression": {"rational": [[CODE]]}}),
+        (["discount"], {"expression": {"rational": [CODE, 1]}}),
+        (["discount"], {"expression": {"rational": [1, 0]}}),
+        (["discount"], {"expression": {"rational": [True, 2]}}),
+        (["discount"], {"expression": {"rational": [1, 2, 3]}}),
+        (["discount"], {"expression": {"float": CODE}}),
+        (["discount"], {"expression": {"float": 0.5}}),
+        (["discount"], {"expression": {"symbol": [CODE], "assumptions": {}}}),
+        (["discount"], {"expression": {"symbol": "x", "assumptions": {"positive": True, "negative": True}}}),
+        (["discount"], {"expression": {"symbol": "x", "assumptions": {"cls": True}}}),
+        (["discount"], {"expression": {"symbol": "x", "assumptions": {"positive": 1}}}),
+        (["discount"], {"expression": ["Pow", {"rational": [10, 1]}, {"rational": [10**9, 1]}]}),
+        (["discount"], {"expression": ["Pow", ["Pow", {"rational": [10, 1]}, {"rational": [999, 1]}]] * 2}),
+        (
+            ["discount"],
+            {
+                "expression": [
+                    "Pow",
+                    ["Pow", {"rational": [10, 1]}, {"rational": [999, 1]}],
+                    {"rational": [-999, 1]},
+                ]
+            },
+        ),
+        (["discount"], {"expression": ["Pow", {"rational": [0, 1]}, {"rational": [-1, 1]}]}),
+        (["discount"], {"expression": ["Max", ["Pow", {"rational": [-1, 1]}, {"rational": [1, 2]}]]}),
+        (["discount"], {"expression": ["Max"]}),
+        (["discount"], {"expression": ["sympify", CODE]}),
+        (["discount"], {"expression": CODE}),
+        (["discount"], {"fraction": [1, 0]}),
+        (["discount"], {"fraction": ["1", 2]}),
+        (["discount"], {"fraction": [CODE]}),
+        (["discount"], {"float": "1_0"}),
+        (["discount"], {"float": "9" * 100_000}),
+        (["discount"], {"float": "١"}),
+        (["discount"], {}),
+        (["discount"], {"fraction": [1, 2], "float": "1"}),
+        (["discount"], "0.9"),
+        (["discount"], [1, 0]),
+        (["discount"], None),
+        (["or_nodes"], []),
+        (["or_nodes"], {}),
+        (["and_nodes"], None),
+        (["or_nodes", 0], {}),
+        (["or_nodes", 0], []),
+        (["or_nodes", 0, "extra"], 1),
+        (["or_nodes", 0, "belief"], GONE),
+        (["or_nodes", 0, "belief"], []),
+        (["or_nodes", 0, "belief"], [["left", 0.5], ["left", 0.5]]),
+        (["or_nodes", 0, "belief"], [["left", 0.5, 1]]),
+        (["or_nodes", 0, "belief", 0, 0], ["left"]),
+        (["or_nodes", 0, "belief", 0, 1], 7),
+        (["or_nodes", 0, "depth"], -1),
+        (["or_nodes", 0, "depth"], 1.5),
+        (["or_nodes", 0, "depth"], True),
+        (["or_nodes", 0, "kind"], "other"),
+        (["or_nodes", 0, "kind"], "over"),
+        (["or_nodes", 1, "kind"], "inner"),
+        (["or_nodes", 0, "parent"], 0),
+        (["or_nodes", 0, "actions"], [0, 1, 99]),
+        (["or_nodes", 0, "actions"], [0, 1, -1]),
+        (["or_nodes", 0, "actions"], [0, 0, 1, 2]),
+        (["or_nodes", 0, "actions"], [0, 1]),
+        (["or_nodes", 0, "best"], [99]),
+        (["or_nodes", 0, "best"], [0, 0]),
+        (["or_nodes", 1, "parent"], 2),
+        (["or_nodes", 1, "parent"], 99),
+        (["or_nodes", 1, "probability"], -0.5),
+        (["or_nodes", 1, "observation"], {"name": 3}),
+        (["and_nodes", 0, "parent"], 1),
+        (["and_nodes", 0, "status"], "pruned"),
+        (["and_nodes", 0, "why"], 0),
+        (["and_nodes", 0, "q"], None),
+        (["and_nodes", 0, "reward"], None),
+        (["and_nodes", 0, "outcomes"], [0]),
+        (["and_nodes", 0, "outcomes"], [10**30]),
+        (["and_nodes", 0, "action"], "DEEP"),
+    ],
+)
+def test_json_that_to_json_does_not_write_is_refused_at_once(path, value):
+    pytest.importorskip("sympy")
+    document = json.loads(AndOrTree.build(tiger(), depth=1).to_json())
+    text = planted(document, path, value).replace('"DEEP"', '{"tuple": [' * 700 + "1" + "]}" * 700)
+    with pytest.raises((ParameterError, ModelError), match=r"from_json: |belief: "):
+        AndOrTree.from_json(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        7,
+        "",
+        "\ufeff{}",
+        "[" * 100_000,
+        '{"a":' * 100_000,
+        '{"format": "pomdp_hier.AndOrTree", "version": 1, "discount": NaN, "or_nodes": [], "and_nodes": []}',
+        '{"format": "pomdp_hier.AndOrTree", "version": 1, "version": 1}',
+        '{"format": "pomdp_hier.AndOrTree", "version": 1, "discount": ' + "9" * 5000 + "}",
+        b"\xff\xfe",
+    ],
+)
+def test_what_is_no_json_is_refused(text):
+    with pytest.raises(ParameterError, match=r"from_json: .*expected what to_json wrote"):
+        AndOrTree.from_json(text)
+
+
+def test_children_may_not_stand_before_their_parents():
+    document = json.loads(AndOrTree.build(corridor(), depth=3).to_json())
+    one, two = document["or_nodes"][1:3]
+    document["or_nodes"][1:3] = [two, one]
+    for node in document["and_nodes"]:
+        node["outcomes"] = [{1: 2, 2: 1}.get(k, k) for k in node["outcomes"]]
+        node["parent"] = {1: 2, 2: 1}.get(node["parent"], node["parent"])
+    with pytest.raises(ParameterError, match=r"or_nodes\[1\].parent is .*a node that stands before it"):
+        AndOrTree.from_json(json.dumps(document))
+
+
+def test_json_keeps_what_floats_and_expressions_are():
+    sympy = pytest.importorskip("sympy")
+    x, n = sympy.Symbol("x", positive=True), sympy.Symbol("n")
+    tree = AndOrTree.build(tiger(), depth=1)
+    values = [float("inf"), -float("inf"), 0.1 + 0.2, 5e-324, Fraction(1, 3), 10**30]
+    values += [sympy.Float(0.1) + 0.2, x**n, sympy.Max(x, n), sympy.sqrt(2) * x / 3, x**-2, (x + n) ** 5 / 7]
+    for value in values:
+        tree.and_nodes[0].upper = value
+        again = AndOrTree.from_json(tree.to_json()).and_nodes[0].upper
+        assert again == value
+        assert type(again) is type(value)
+    for value in (sympy.pi, sympy.sin(x), sympy.Float("0.1", 50)):
+        tree.and_nodes[0].upper = value
+        with pytest.raises(ParameterError, match=r"to_json: the expression .* holds a"):
+            tree.to_json()
+    tree.and_nodes[0].upper = Fraction(1, 10**5000)
+    with pytest.raises(ParameterError, match=r"to_json: .* expected shorter numbers"):
+        tree.to_json()
 
 
 def test_policy_follows_the_best_actions():
