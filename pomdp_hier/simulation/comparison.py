@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.planning.policies import as_policy, mdp_values
 from pomdp_hier.pomdp import POMDP
-from pomdp_hier.pomdp.numeric import brief
+from pomdp_hier.pomdp.numeric import brief, listed
 from pomdp_hier.simulation.exact import Visit, policy_value
 from pomdp_hier.simulation.monte_carlo import Episode, mean_interval, simulate
+from pomdp_hier.visible import visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,7 +98,7 @@ class PolicyComparison:
         for row in self.rows:
             if row.name == name:
                 return row
-        raise KeyError(f"{name!r}; there are {', '.join(row.name for row in self.rows)}")
+        raise KeyError(f"{name!r}; there are {listed([row.name for row in self.rows])}")
 
     def __iter__(self) -> Iterator[ComparisonRow]:
         return iter(self.rows)
@@ -131,13 +132,13 @@ class PolicyComparison:
                 ]
             )
         used = [c for c in range(len(header)) if c == 0 or any(line[c] for line in lines[1:])]
-        return [[line[c] for c in used] for line in lines]
+        return [[visible(line[c]) for c in used] for line in lines]
 
     def _caption(self) -> str:
         parts = [self.method if self.n is None else f"{self.method}, n = {self.n}"]
         if self.clairvoyant is not None:
             parts.append(f"clairvoyant {self.clairvoyant:.4f}")
-        return ", ".join(parts)
+        return visible(", ".join(parts))
 
     def __str__(self) -> str:
         cells = self._cells()
@@ -263,7 +264,7 @@ def compare_values(
         raise ParameterError("values: no policy was given; expected at least one")
     baseline = next(iter(values)) if baseline is None else baseline
     if baseline not in values:
-        raise ParameterError(f"baseline: {baseline!r} is not among {', '.join(values)}")
+        raise ParameterError(f"baseline: {baseline!r} is not among {listed(list(values))}")
     if not 0 < confidence < 1:
         raise ParameterError(f"confidence: {confidence} is outside (0, 1); 0.95 is usual")
     lengths = {len(array) for array in values.values()}

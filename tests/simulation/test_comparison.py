@@ -2,6 +2,7 @@
 
 import json
 import math
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import clairvoyant_value, compare_policies, compare_values, policy_value, simulate
+from pomdp_hier.visible import visible
+from tests.nasty import NASTY, acts
 
 
 def sensor(accuracy: float) -> POMDP:
@@ -118,7 +121,7 @@ def test_forms_of_the_table():
     assert frame.loc["<b>", "value"] == -1
     nan = compare_values({"a": np.array([1.0, 2.0])}, seconds={"a": math.nan}).to_dict()
     assert nan["policies"][0]["seconds_per_decision"] is None
-    with pytest.raises(KeyError, match="there are <b>, x"):
+    with pytest.raises(KeyError, match="there are '<b>', 'x'"):
         table["y"]
 
 
@@ -127,7 +130,7 @@ def test_forms_of_the_table():
     [
         ({}, {}, "no policy was given"),
         ({"a": np.zeros(2), "b": np.zeros(3)}, {}, r"lengths \[2, 3\]"),
-        ({"a": np.zeros(2)}, {"baseline": "b"}, "'b' is not among a"),
+        ({"a": np.zeros(2)}, {"baseline": "b"}, "'b' is not among 'a'"),
         ({"a": np.zeros(2)}, {"confidence": 1}, r"outside \(0, 1\)"),
     ],
 )
@@ -161,3 +164,18 @@ def test_lists_of_values_are_compared_as_arrays_are():
     lists = {"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]}
     arrays = {name: np.array(values) for name, values in lists.items()}
     assert compare_values(lists).rows == compare_values(arrays).rows
+
+
+def test_names_that_act_are_names_in_every_form_of_the_table():
+    table = compare_values({name: np.array([float(i)]) for i, name in enumerate(NASTY)}, method="exact")
+    assert acts(str(table)) == []
+    assert len(str(table).split("\n")) == len(NASTY) + 2
+    page = ElementTree.fromstring(table._repr_html_())
+    assert [row.findtext("td") for row in page.iter("tr")][1:] == list(map(visible, NASTY))
+    assert [row["name"] for row in table.to_dict()["policies"]] == NASTY
+    with pytest.raises(ParameterError, match="baseline: 'none' is not among") as caught:
+        compare_values({name: np.array([1.0]) for name in NASTY}, baseline="none")
+    assert acts(str(caught.value)) == []
+    with pytest.raises(KeyError) as caught:
+        table["none"]
+    assert acts(str(caught.value)) == []

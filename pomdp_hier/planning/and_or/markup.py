@@ -4,12 +4,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from pomdp_hier.planning.and_or.escaping import in_dot, in_dot_html, in_latex, in_mermaid, symbols_in_latex
 from pomdp_hier.planning.and_or.nodes import Nodes
 from pomdp_hier.planning.and_or.view import BeliefWords, View, ViewNode, view, words
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic
 
-__all__ = ["escape_latex", "latex_number", "render_dot", "render_mermaid", "render_tikz"]
+__all__ = ["latex_number", "render_dot", "render_mermaid", "render_tikz"]
 
 _PLAN = "#b35806"
 _OR = "#215294"
@@ -49,10 +50,6 @@ class _Labels:
         return "" if child.reward is None else f"R {words(child.reward, signed=True, decimals=self.decimals)}"
 
 
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
-
-
 def render_dot(tree: Nodes, *, full: bool | None, limit: int, decimals: int, name: Callable[[Any], str]) -> str:
     """Return the tree in Graphviz's language; see `AndOrTree.to_dot`."""
     shown, labels = view(tree, full=full, limit=limit), _Labels(tree, decimals, name)
@@ -62,7 +59,7 @@ def render_dot(tree: Nodes, *, full: bool | None, limit: int, decimals: int, nam
     lines = [
         "digraph and_or {",
         f"  graph [rankdir=LR, ranksep=0.9, nodesep=0.12, fontname=Helvetica, fontsize=11, labelloc=b,"
-        f" label={_quoted('   '.join(filter(None, caption)))}];",
+        f" label={in_dot('   '.join(filter(None, caption)))}];",
         f'  node [fontname=Helvetica, fontsize=10, color="{_INK}", fontcolor="{_INK}"];',
         f'  edge [fontname=Helvetica, fontsize=9, color="{_GREY}", fontcolor="{_INK}", arrowhead=none];',
     ]
@@ -70,7 +67,7 @@ def render_dot(tree: Nodes, *, full: bool | None, limit: int, decimals: int, nam
         lines.append(f"  n{i} [{_dot_node(labels, node)}];")
         if node.parent >= 0:
             style = f', color="{_PLAN}", penwidth=2.5' if node.on_plan else ""
-            lines.append(f"  n{node.parent} -> n{i} [label={_quoted(' ' + labels.arc(node) + ' ')}{style}];")
+            lines.append(f"  n{node.parent} -> n{i} [label={in_dot(' ' + labels.arc(node) + ' ')}{style}];")
     return "\n".join([*lines, "}"])
 
 
@@ -80,17 +77,12 @@ def _dot_node(labels: _Labels, node: ViewNode) -> str:
     colour = _OR if node.is_or else (_PLAN if node.on_plan else _INK)
     weight = 2.5 if node.on_plan else 1
     if node.is_or:
-        body = "<br/>".join(map(_html, lines))
+        body = "<br/>".join(map(in_dot_html, lines))
         symbol = f'<font point-size="16" color="{colour}">{"▶" if node.on_plan else "▷"}</font>'
         table = f'<table border="0" cellspacing="0" cellpadding="1"><tr><td>{symbol}</td><td>{body}</td></tr></table>'
         return f"shape=plain, label=<{table}>"
     dashed = ', style="dashed"' if labels.tree.and_nodes[node.index].status != "expanded" else ""
-    text = "\n".join(lines)
-    return f'shape=ellipse, margin="0.04,0.02", color="{colour}", penwidth={weight}{dashed}, label={_quoted(text)}'
-
-
-def _html(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    return f'shape=ellipse, margin="0.04,0.02", color="{colour}", penwidth={weight}{dashed}, label={in_dot(*lines)}'
 
 
 def render_mermaid(tree: Nodes, *, full: bool | None, limit: int, decimals: int, name: Callable[[Any], str]) -> str:
@@ -99,34 +91,18 @@ def render_mermaid(tree: Nodes, *, full: bool | None, limit: int, decimals: int,
     lines = ["flowchart LR"]
     plan = []
     for i, node in enumerate(shown.nodes):
-        text = '"' + "<br/>".join(_mermaid(line) for line in labels.node(node)) + '"'
+        text = '"' + "<br/>".join(in_mermaid(line) for line in labels.node(node)) + '"'
         lines.append(f"  n{i}" + (f">{text}]" if node.is_or else f"(({text}))"))
         if node.parent >= 0:
             if node.on_plan:
                 plan.append(i - 1)  # links are numbered from 0, and the node at position 1 has the first
             arrow, label = ("==>" if node.on_plan else "-->"), labels.arc(node)
-            lines.append(f"  n{node.parent} {arrow}" + (f'|"{_mermaid(label)}"|' if label else "") + f" n{i}")
+            lines.append(f"  n{node.parent} {arrow}" + (f'|"{in_mermaid(label)}"|' if label else "") + f" n{i}")
     lines.append(f"  classDef plan stroke:{_PLAN},stroke-width:3px")
     lines.append(f"  class {','.join(f'n{i}' for i, node in enumerate(shown.nodes) if node.on_plan)} plan")
     if plan:
         lines.append(f"  linkStyle {','.join(map(str, plan))} stroke:{_PLAN},stroke-width:3px")
     return "\n".join(lines)
-
-
-def _mermaid(text: str) -> str:
-    return _html(text).replace("#", "#35;").replace("|", "#124;")
-
-
-def escape_latex(text: str) -> str:
-    """Return the text with LaTeX's special characters escaped.
-
-    Example:
-        >>> print(escape_latex("a_b & 5%"))
-        a\\_b \\& 5\\%
-    """
-    special = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-    special |= {c: "\\" + c for c in "&%$#_{}"}
-    return "".join(special.get(c, c) for c in text)
 
 
 def latex_number(value: Number, decimals: int = 2) -> str:
@@ -138,9 +114,7 @@ def latex_number(value: Number, decimals: int = 2) -> str:
         -0.50 1/3
     """
     if is_symbolic(value):
-        from sympy import latex
-
-        return str(latex(value))
+        return symbols_in_latex(value)
     mantissa, _, exponent = words(value, decimals=decimals, minus="-").partition("e")
     return f"{mantissa} \\cdot 10^{{{int(exponent)}}}" if exponent else mantissa
 
@@ -159,8 +133,8 @@ def render_tikz(
     """Return the tree as a TikZ picture, top down; see `AndOrTree.to_tikz`."""
     shown = view(tree, full=full, limit=limit)
     belief = belief or _numbered_beliefs(tree, shown)
-    action = action or (lambda a: rf"\text{{{escape_latex(str(a))}}}")
-    observation = observation or (lambda o: rf"\text{{{escape_latex(str(o))}}}")
+    action = action or (lambda a: rf"\text{{{in_latex(str(a))}}}")
+    observation = observation or (lambda o: rf"\text{{{in_latex(str(o))}}}")
     labels = [_tikz_label(tree, node, decimals, observation) for node in shown.nodes]
     beside = (line for label, node in zip(labels, shown.nodes, strict=True) if node.is_or for line in label)
     widest = max(map(_width, beside), default=0)

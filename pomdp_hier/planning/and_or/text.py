@@ -7,6 +7,7 @@ from typing import Any
 from pomdp_hier.planning.and_or.nodes import Nodes
 from pomdp_hier.planning.and_or.view import BeliefWords, ViewNode, view, words
 from pomdp_hier.pomdp.numeric import is_symbolic
+from pomdp_hier.visible import visible
 
 __all__ = ["explain_node", "render_text"]
 
@@ -37,7 +38,7 @@ def render_text(
                 stack.append((child, indent + (elbow if i == last else tee), indent + ("   " if i == last else bar)))
     if shown.collapsed:
         lines.append(f"{len(shown.nodes)} of {shown.total} nodes shown; full=True shows all")
-    return "\n".join(lines)
+    return _joined(lines)
 
 
 def _line(tree: Nodes, node: ViewNode, beliefs: BeliefWords, *, ascii_only: bool, name: Callable[[Any], str]) -> str:
@@ -71,9 +72,9 @@ def explain_node(tree: Nodes, position: int, *, decimals: int, name: Callable[[A
 
     lines = [f"belief {beliefs.header() + ' = ' if beliefs.header() else ''}{beliefs(node.belief)}"]
     if node.kind == "over":
-        return "\n".join([*lines, "the process is over: V = 0"])
+        return _joined([*lines, "the process is over: V = 0"])
     if node.kind == "fringe":
-        return "\n".join([*lines, f"the search stops here: V = {words(node.value, decimals=decimals)}"])
+        return _joined([*lines, f"the search stops here: V = {words(node.value, decimals=decimals)}"])
     lines.append(f"{node.depth} action{'s' if node.depth > 1 else ''} to go, discount {tree.discount}")
     for i in node.actions:
         child = tree.and_nodes[i]
@@ -95,4 +96,9 @@ def explain_node(tree: Nodes, position: int, *, decimals: int, name: Callable[[A
             f" = {words(child.q, decimals=decimals)}{star}   [after {after}]"
         )
     lines.append(f"V = max Q = {words(node.value, decimals=decimals)}")
-    return "\n".join(lines)
+    return _joined(lines)
+
+
+def _joined(lines: list[str]) -> str:
+    """Return the lines as one text, in which no name begins another line or steers a terminal."""
+    return "\n".join(map(visible, lines))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.and_or.as_json import read_json, write_json
 from pomdp_hier.planning.and_or.build import Grower
+from pomdp_hier.planning.and_or.escaping import in_html
 from pomdp_hier.planning.and_or.markup import render_dot, render_mermaid, render_tikz
 from pomdp_hier.planning.and_or.nodes import AndNode, Nodes, OrNode, backed_up, choose
 from pomdp_hier.planning.and_or.text import explain_node, render_text
@@ -16,6 +17,7 @@ from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import Number, brief
 from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.visible import visible
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -125,7 +127,8 @@ class AndOrTree(Nodes):
         return self.or_nodes[0].value
 
     def __repr__(self) -> str:
-        return f"<AndOrTree: {len(self.or_nodes)} OR nodes, {len(self.and_nodes)} AND nodes, value {self.value}>"
+        sizes = f"{len(self.or_nodes)} OR nodes, {len(self.and_nodes)} AND nodes"
+        return f"<AndOrTree: {sizes}, value {visible(str(self.value))}>"
 
     def policy(self) -> dict[tuple[Any, ...], Any]:
         """Return best plan from the root: the action for each history ``(action, observation, action, …)`` it can meet.
@@ -264,11 +267,13 @@ class AndOrTree(Nodes):
     ) -> str:
         """Return tree as a TikZ picture: triangles for beliefs, circles for actions, rewards and chances on the arcs.
 
-        It needs the TikZ libraries ``positioning`` and ``shapes.geometric``, and the package ``amsmath``.
+        It needs the TikZ libraries ``positioning`` and ``shapes.geometric``, and the package ``amsmath``; names beyond
+        Latin letters want LuaLaTeX or XeLaTeX.
 
         Args:
             full, limit, decimals: As for `to_dot`.
-            belief, action, observation: The LaTeX (math mode) of a name; beliefs are numbered by default.
+            belief, action, observation: Functions that give the LaTeX (math mode) of a name, which is taken as it is;
+                by default beliefs are numbered, and names are text, escaped.
             standalone: A whole document instead of the picture alone.
         """
         return render_tikz(
@@ -335,5 +340,5 @@ class AndOrTree(Nodes):
 
     def _repr_html_(self) -> str:
         """Return the text in a notebook, collapsed to the plan where it is long."""
-        text = self.to_text(full=False).replace("&", "&amp;").replace("<", "&lt;")
+        text = "\n".join(map(in_html, self.to_text(full=False).split("\n")))
         return f"<pre style='line-height:1.25'>{text}</pre>"
