@@ -38,9 +38,7 @@ from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import Reward, node_rewards
 from pomdp_hier.hqs.score import as_result
 from pomdp_hier.hqs.settings import Settings
-from pomdp_hier.scorer.dispatch import choose_engine
-from pomdp_hier.scorer.on_numpy import blocks
-from pomdp_hier.scorer.pairs import in_pairs
+from pomdp_hier.scorer.dispatch import choose_engine, work_of
 from pomdp_hier.scorer.rules import LookAhead, Tie
 from pomdp_hier.scorer.task import NodeRewards, Stops, Task
 
@@ -66,9 +64,8 @@ def evaluate_distributed(
 ) -> HQSResult:
     """Return the Hierarchy Quality for Search, computed by the workers of a Dask cluster.
 
-    The result has the same bits for any number of workers and without any, and for partitions of any size: those of
-    :func:`~pomdp_hier.hqs.score.evaluate`. With numpy that takes a BLAS whose products do not depend on the shape of
-    the matrix: OpenBLAS's kernels for AVX, AVX2 and AVX-512 are such, those for older processors are not.
+    The values are those of :func:`~pomdp_hier.hqs.score.evaluate` to 1e-12, for any number of workers and without any,
+    and for partitions of any size; with numba to the last bit.
 
     Args:
         features: Dense features ``[N, D]`` as a Dask array, or the path of a Parquet file or folder, a ``.npy`` file or
@@ -128,9 +125,8 @@ def evaluate_distributed(
         enter_own_singleton=enter_own_singleton,
         engine=engine,
         n_items=hierarchy.n_items,
-        in_pairs=in_pairs(hierarchy),
     )
-    plan = replace(plan, engine=_engine(plan))
+    plan = replace(plan, engine=_engine(plan, work_of(hierarchy, source.shape[1])))
     rewards = node_rewards(hierarchy, reward)
     reach = rule.depth if isinstance(rule, LookAhead) and rule.depth is not None else 1
     cut = Cut.of(hierarchy, partition_items, reach)
@@ -169,12 +165,9 @@ class _Run:
             zero_rows = np.sort(np.concatenate([summary.zero_rows for summary in summaries]))
             warn_degenerate_rows(zero_rows, self.source.shape[1])
         shared = runner.submit(_itself, self._share(summaries, centre))
-        cuts = blocks(tree)
-        scored = []
-        for number, (part, table) in enumerate(zip(held, rows, strict=True)):
-            low, high = self.cut.bounds[number : number + 2]
-            inside = np.union1d([low, high], cuts[(cuts > low) & (cuts < high)])
-            scored.append(runner.submit(work.score, self.plan, part, table, shared, inside))
+        scored = [
+            runner.submit(work.score, self.plan, part, table, shared) for part, table in zip(held, rows, strict=True)
+        ]
         nodes, probabilities = np.empty(tree.n_items, dtype=np.int64), np.empty(tree.n_items)
         with tqdm(total=tree.n_items, unit="item", disable=not progress, desc="HQS") as bar:
             for number, (where, chance) in runner.each(scored):
@@ -275,13 +268,12 @@ def _rows_of_items(source: Source, hierarchy: Hierarchy) -> Ints:
     return np.arange(n_rows)
 
 
-def _engine(plan: work.Plan) -> str:
-    """Return the engine that runs such a plan, found with the smallest of tasks."""
+def _engine(plan: work.Plan, amount: float) -> str:
+    """Return the engine that runs such a plan with that much to do, found with the smallest of tasks."""
     one = Hierarchy(np.array([-1]), 1)
     affinity = work.part_affinity(plan, np.ones((1, 1)), one, np.zeros(1))
-    return choose_engine(
-        Task(affinity, node_rewards(one), plan.temperatures, plan.rule, plan.enter_own_singleton), plan.engine
-    )
+    task = Task(affinity, node_rewards(one), plan.temperatures, plan.rule, plan.enter_own_singleton)
+    return choose_engine(task, plan.engine, amount)
 
 
 class _Runner(Protocol):

@@ -44,7 +44,6 @@ class Plan:
         enter_own_singleton: As in `evaluate`.
         engine: ``"numpy"`` or ``"numba"``.
         n_items: N of the whole tree.
-        in_pairs: Whether the whole tree's inner nodes have two children each: a part may not decide that by itself.
     """
 
     kind: DenseKind
@@ -53,7 +52,6 @@ class Plan:
     enter_own_singleton: bool
     engine: str
     n_items: int
-    in_pairs: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +116,7 @@ def sum_up(plan: Plan, part: TreePart, rows: Any, shared: Ints, centre: Floats) 
     )
 
 
-def score(plan: Plan, part: TreePart, rows: Any, shared: Shared, cuts: Ints) -> tuple[Ints, Floats]:
+def score(plan: Plan, part: TreePart, rows: Any, shared: Shared) -> tuple[Ints, Floats]:
     """Return where the searches for a partition's items stop, and with what probability they get there.
 
     Args:
@@ -126,7 +124,6 @@ def score(plan: Plan, part: TreePart, rows: Any, shared: Shared, cuts: Ints) -> 
         part: The partition's nodes.
         rows: Its items' rows, ascending.
         shared: What it knows of the rest.
-        cuts: The numpy engine's blocks, of the whole tree.
     """
     rows, inner = _aligned(rows), plan.n_items
     own = part_affinity(plan, rows, part.forest(inner), shared.centre).sums[:-1]
@@ -147,8 +144,6 @@ def score(plan: Plan, part: TreePart, rows: Any, shared: Shared, cuts: Ints) -> 
         rule=plan.rule,
         enter_own_singleton=plan.enter_own_singleton,
         threads=1,
-        blocks=cuts,
-        in_pairs=plan.in_pairs,
     )
     stops = run_engine(task, items, plan.engine, lambda done: None)
     return both.nodes[stops.nodes], stops.probabilities

@@ -7,36 +7,30 @@ distance ``||x||**2 - 2 <x, S> / n + ||S / n||**2``. An item is left out of its 
 """
 
 import importlib.util
-import sys
-from collections.abc import Callable, Iterator
-from functools import cached_property, partial
-from typing import Any
+from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier.errors import FeatureError
-from pomdp_hier.features.members import Floats, Ints, child_counts, children_of, contains, pieces
+from pomdp_hier.features.members import Floats, Ints, children_of, contains, ranges
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.features.sums import RUN, cluster_sums
 from pomdp_hier.features.validation import Features, row_pieces
 from pomdp_hier.files.memory import room_for
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["DenseAffinity", "DenseBatch", "DenseKind", "finish", "multiply", "multiply_each"]
+__all__ = ["DenseAffinity", "DenseBatch", "DenseKind", "finish"]
 
 DenseKind = Cosine | InverseSquaredEuclidean | NegativeEuclidean
 
 _CANCELLED = 1e-3  # of its terms, below which a squared distance is made anew; numba's paths take a tenth
 LARGEST = 1e140  # times itself, the number of columns and twice that of the items, all of which must stay finite
-PIECE_PAIRS = 256
-MANY_VALUES = 1 << 17  # features from which compiled code saves more than loading numba takes
-PIECE_VALUES = 1 << 20
-FEW = 1 << 16  # work at one node, in multiplications, up to which a product of its own costs more than it saves
-ROW_WORK = 2048  # what a row is in that, besides its own multiplications
-GEMM_PAIRS = 2048
-UNSHARED = 1 << 18  # multiplications up to which OpenBLAS stays on the calling thread
-TILE_ROWS, TILE_COLUMNS = 64, 256
+PIECE_VALUES = 1 << 14  # of two buffers that stay in the cache
+MANY_VALUES = 1 << 25  # features from which compiled code saves more than loading numba takes: a second
+TILE = 512  # rows of a product, so that they stay in the cache: twice as fast
+MANY = 1 << 13  # multiplications at one node from which a matrix product of its own pays
 
 
 class DenseAffinity:
@@ -98,10 +92,9 @@ class DenseAffinity:
         return sums
 
     def _compiles(self) -> bool:
-        """Whether to take the compiled passes, which give the same bits."""
-        if not self._compiled or sys.modules.get("numba") is not None:
-            return self._compiled
-        return bool(self.features.size >= MANY_VALUES and importlib.util.find_spec("numba") is not None)
+        """Return whether to take the compiled passes, which give the same bits."""
+        much = self.features.size >= MANY_VALUES
+        return bool(self._compiled and much and importlib.util.find_spec("numba") is not None)
 
     def _measure_rows(self) -> None:
         features = self.features
@@ -172,76 +165,49 @@ class DenseBatch:
         self.positions = self._tree.starts[items]
         self.rows = parent.rows(items)
         self.squares = np.einsum("ij,ij->i", self.rows, self.rows)
-        self._row_at, self._first = np.full(1, -1), 0
-        if len(items):
-            self._first = int(self.positions.min())
-            self._row_at = np.full(int(self.positions.max()) - self._first + 1, -1)
-            self._row_at[self.positions - self._first] = np.arange(len(items))
+        self._first = int(self.positions.min()) if len(items) else 0
+        self._row_at = np.full(int(self.positions.max(initial=self._first)) - self._first + 1, -1)
+        self._row_at[self.positions - self._first] = np.arange(len(items))
 
     def expand(self, rows: Ints, parents: Ints) -> Floats:
         """Return the similarities of item ``rows[j]`` of the batch to the children of ``parents[j]``, row by row."""
-        nodes, counts = children_of(self._tree, parents)
-        large = self.multiplies(parents)
-        if not large.any():
-            return self._pairs(np.repeat(rows, counts), nodes)
-        values = np.empty(len(nodes))
-        small = np.repeat(~large, counts)
-        values[small] = self._pairs(np.repeat(rows, counts)[small], nodes[small])
-        firsts, order = np.cumsum(counts) - counts, np.flatnonzero(large)
-        order = order[np.argsort(parents[order], kind="stable")]
-        ends = np.append(np.flatnonzero(np.diff(parents[order])) + 1, len(order))
-        heights = np.diff(ends, prepend=0)
-        few = heights * (ROW_WORK + counts[order[ends - 1]] * self.rows.shape[1]) <= FEW
-        self._expand_few(rows, nodes, firsts, counts, order[np.repeat(few, heights)], values)
-        for low, high in zip((ends - heights)[~few].tolist(), ends[~few].tolist(), strict=True):
-            here = order[low:high]
-            where = firsts[here][:, None] + np.arange(counts[here[0]])
-            values[where] = self.table(nodes[where[0]], rows[here]).T
-        return values
-
-    def _expand_few(self, rows: Ints, nodes: Ints, firsts: Ints, counts: Ints, at: Ints, values: Floats) -> None:
-        """Write what `expand` returns for the j in ``at``: a small product for each, all of one width in a stack."""
-        n_columns = self.rows.shape[1]
-        for width in np.unique(counts[at]).tolist():
-            chosen = at[counts[at] == width]
-            for part in pieces(np.full(len(chosen), width * n_columns), PIECE_VALUES):
-                here = rows[chosen[part]]
-                where = firsts[chosen[part]][:, None] + np.arange(width)
-                vectors = self.vectors(nodes[where].ravel()).reshape(len(here), width, n_columns)
-                values[where] = self._finish(multiply_each(vectors, self.rows[here]), here[:, None], nodes[where])
-
-    def multiplies(self, parents: Ints) -> npt.NDArray[np.bool_]:
-        """Return whether similarities to the children of these nodes are matrix products ``[len(parents)]``.
-
-        Whether it pays depends on how many of the items are here. The two ways differ in the last bit, though, so the
-        tree decides: a value does not depend on which other items are asked about.
-        """
-        large: npt.NDArray[np.bool_] = child_counts(self._tree, parents) * self._tree.sizes[parents] >= GEMM_PAIRS
-        return large
-
-    def table(self, nodes: Ints, rows: Ints) -> Floats:
-        """Return the similarities ``[len(nodes), m]`` of these rows of the batch to the nodes: one matrix product."""
-        dots = multiply(self.vectors(nodes), self.rows[rows], np.empty((len(nodes), len(rows))))
-        return self._finish(dots, rows, nodes[:, None])
-
-    def _finish(self, dots: Floats, rows: Ints, nodes: Ints) -> Floats:
-        """Return the similarities that the products of rows with nodes' sums stand for; both broadcast to them."""
+        tree, n_columns = self._tree, self.rows.shape[1]
+        nodes, counts = children_of(tree, parents)
+        firsts = np.cumsum(counts) - counts
+        dots = np.empty(len(nodes))
+        begins = np.flatnonzero(np.append(True, parents[1:] != parents[:-1])[: len(parents)])
+        ends = np.append(begins[1:], len(parents))
+        many = (ends - begins) * counts[begins] * n_columns >= MANY
+        self._dots_at_one_node(rows, nodes, firsts, counts, begins[many], ends[many], dots)
+        rows = np.repeat(rows, counts)
+        self._dots_one_by_one(rows, nodes, np.flatnonzero(np.repeat(~many, np.add.reduceat(counts, begins))), dots)
         return finish(
             self._parent.kind,
             dots,
-            self._tree.sizes[nodes],
-            contains(self._tree, nodes, self.positions[rows]),
+            tree.sizes[nodes],
+            contains(tree, nodes, self.positions[rows]),
             self.squares[rows],
             self._parent.squares[nodes],
-            self.rows.shape[1],
-            partial(self._gaps_at, rows, nodes),
+            n_columns,
+            lambda at: self.rows[rows[at]] - self.vectors(nodes[at]) / tree.sizes[nodes[at]][:, None],
         )
 
-    def _gaps_at(self, rows: Ints, nodes: Ints, at: tuple[Any, ...]) -> Floats:
-        """Return row less centroid ``[j, D]`` at the places of an index into what both broadcast to."""
-        rows, nodes = (values[at] for values in np.broadcast_arrays(rows, nodes))
-        gaps: Floats = self.rows[rows] - self.vectors(nodes) / self._tree.sizes[nodes][:, None]
-        return gaps
+    def _dots_at_one_node(
+        self, rows: Ints, nodes: Ints, firsts: Ints, counts: Ints, begins: Ints, ends: Ints, dots: Floats
+    ) -> None:
+        """Write the products of the rows that follow one another at one node: a matrix product for each such node."""
+        widths = counts[begins]
+        vectors, low = self.vectors(nodes[ranges(firsts[begins], widths)]), 0
+        gaps = np.cumsum(np.diff(rows, prepend=0) != 1)
+        together = gaps[begins] == gaps[ends - 1]  # rows that need no copy
+        for begin, end, width, whole in zip(
+            begins.tolist(), ends.tolist(), widths.tolist(), together.tolist(), strict=True
+        ):
+            mine = self.rows[rows[begin] : rows[begin] + end - begin] if whole else self.rows[rows[begin:end]]
+            out = dots[firsts[begin] : firsts[begin] + (end - begin) * width].reshape(end - begin, width)
+            for top in range(0, end - begin, TILE):
+                np.matmul(mine[top : top + TILE], vectors[low : low + width].T, out=out[top : top + TILE])
+            low += width
 
     def vectors(self, nodes: Ints) -> Floats:
         """Return the sums of the nodes' prepared rows ``[len(nodes), D]``."""
@@ -263,56 +229,17 @@ class DenseBatch:
         known = (near >= 0) & (near < len(self._row_at))
         return np.where(known, self._row_at[np.where(known, near, 0)], -1)
 
-    def consecutive(self, rows: Ints) -> Floats:
-        """Return the prepared rows at these ascending numbers, uncopied where they follow one another."""
-        low, high = int(rows[0]), int(rows[-1]) + 1
-        return self.rows[low:high] if high - low == len(rows) else self.rows[rows]
-
-    def similarities(
-        self, products: Floats, rows: Ints, nodes: Ints, inside: bool, spread: Callable[[Any], Any]
-    ) -> Floats:
-        """Return the similarities that products of rows with nodes' sums stand for; uses up the products.
-
-        Args:
-            products: ``[..., m]``.
-            rows: The rows ``[m]``.
-            nodes: The nodes.
-            inside: Whether each row's item lies in its node, for all of them.
-            spread: Lays an array like ``nodes`` out like ``products``, or so that it broadcasts to them.
-        """
-        kind, sizes = self._parent.kind, self._tree.sizes
-        # Only distances are ever made anew.
-        laid_out = nodes if isinstance(kind, Cosine) else np.broadcast_to(spread(nodes), products.shape)
-        return finish(
-            kind,
-            products,
-            sizes[nodes],
-            inside,
-            self.squares[rows],
-            self._parent.squares[nodes],
-            self.rows.shape[1],
-            partial(self._gaps_at, rows, laid_out),
-            spread,
-        )
-
-    def _pairs(self, rows: Ints, nodes: Ints) -> Floats:
-        tree = self._tree
-        n_items = tree.n_items
-        dots = np.empty(len(nodes))
-        inner = nodes >= n_items
-        _pair_dots(self.rows, rows, self._parent.sums, nodes - n_items, np.flatnonzero(inner), dots)
-        single = np.flatnonzero(~inner)
-        if len(single):
-            near = self._rows_of(nodes[single])
-            if (near >= 0).all():
-                table, index = self.rows, near
-            else:
-                unique, index = np.unique(nodes[single], return_inverse=True)
-                table = self._parent.rows(unique)
-            where = np.zeros(len(nodes), dtype=np.int64)
-            where[single] = index
-            _pair_dots(self.rows, rows, table, where, single, dots)
-        return self._finish(dots, rows, nodes)
+    def _dots_one_by_one(self, rows: Ints, nodes: Ints, chosen: Ints, dots: Floats) -> None:
+        """Write the products of ``rows[j]`` with the sums of ``nodes[j]`` to ``dots[j]``, for the chosen j."""
+        inner = nodes[chosen] >= self._tree.n_items
+        at = chosen[inner]
+        dots[at] = _pair_dots(self.rows, rows[at], self._parent.sums, nodes[at] - self._tree.n_items)
+        at = chosen[~inner]
+        table, single = self.rows, self._rows_of(nodes[at])
+        if (single < 0).any():
+            unique, single = np.unique(nodes[at], return_inverse=True)
+            table = self._parent.rows(unique)
+        dots[at] = _pair_dots(self.rows, rows[at], table, single)
 
 
 def _read_only(features: Features) -> Features:
@@ -338,119 +265,62 @@ def _measured(rows: Features) -> tuple[Floats, Floats]:
     return largest, np.sqrt(squares[:, 0])
 
 
-def multiply(left: Floats, right: Floats, out: Floats) -> Floats:
-    """Write ``left @ right.T`` to ``out``, each number with the same bits whatever the rows around it; returns it.
-
-    How BLAS adds up depends on more than the numbers, and here none of it is left to chance. Tiles are too small for
-    it to share among threads: with as many as the machine happens to have, it would add up in another order. So it does
-    for a single row, and, in kernels for AVX2, for the last of an odd number of rows on the left, which takes a call of
-    its own here; and, in kernels for AVX-512, for small matrices unless the left one lies in columns.
-    """
-    shape = len(left), len(right), left.shape[1]
-    even = shape[0] - shape[0] % 2
-    if shape[0] == even and shape[1] > 1 and shape[2] <= TILE_COLUMNS and shape[0] * shape[1] * shape[2] <= UNSHARED:
-        return np.matmul(_in_columns(left), right.T, out=out)
-    width = max(min(even, TILE_ROWS), 2)
-    height = max(1, UNSHARED // (min(shape[2], TILE_COLUMNS) * width))
-    for tile in _even_tiles(shape[0], width):
-        for first in range(0, shape[2], TILE_COLUMNS):
-            columns = slice(first, first + TILE_COLUMNS)
-            one = _in_columns(left[tile, columns])
-            for low in range(0, shape[1], height):
-                _multiply_tile(one, right[low : low + height, columns], out[tile, low : low + height], add=first > 0)
-    return out
-
-
-def _multiply_tile(left: Floats, right: Floats, out: Floats, add: bool) -> None:
-    if len(right) > 1 and len(left) == len(out) and not add:
-        np.matmul(left, right.T, out=out)
-        return
-    other = np.repeat(right, 2, axis=0) if len(right) == 1 else right
-    product = (left @ other.T)[: len(out), : len(right)]
-    out[:] = out + product if add else product
-
-
-def multiply_each(lefts: Floats, rights: Floats) -> Floats:
-    """Return ``lefts[j] @ rights[j]``, ``[n, m]`` of ``[n, m, D]`` and ``[n, D]``, to the bits of `multiply`."""
-    n, width, n_columns = lefts.shape
-    out = np.zeros((n, width))
-    twice = np.repeat(rights[:, None, :], 2, axis=1)
-    for tile in _even_tiles(width, TILE_ROWS):
-        for first in range(0, n_columns, TILE_COLUMNS):
-            columns = slice(first, first + TILE_COLUMNS)
-            product = _in_columns(lefts[:, tile, columns]) @ twice[:, :, columns].swapaxes(1, 2)
-            out[:, tile] += product[:, : out[:, tile].shape[1], 0]
-    return out
-
-
-def _even_tiles(count: int, most: int) -> Iterator[slice]:
-    """Yield slices of that many rows, ``most`` at the most and each of an even number, then an odd last one alone."""
-    even = count - count % 2
-    for top in range(0, even, most):
-        yield slice(top, min(top + most, even))
-    if count > even:
-        yield slice(even, count)
-
-
-def _in_columns(rows: Floats) -> Floats:
-    """Return rows ``[..., m, D]`` that lie in columns; a single one, which BLAS would take for a vector, twice."""
-    several = np.repeat(rows, 2, axis=-2) if rows.shape[-2] == 1 else rows
-    return np.ascontiguousarray(several.swapaxes(-1, -2)).swapaxes(-1, -2)
-
-
-def _pair_dots(left: Floats, left_at: Ints, right: Floats, right_at: Ints, chosen: Ints, out: Floats) -> None:
-    """Write ``<left[left_at[j]], right[right_at[j]]>`` to ``out[j]`` for the chosen j, through two small buffers."""
-    step = min(PIECE_PAIRS, len(chosen))
-    first = np.empty((step, left.shape[1]))
+def _pair_dots(left: Floats, left_at: Ints, right: Floats, right_at: Ints) -> Floats:
+    """Return ``<left[left_at[j]], right[right_at[j]]>`` for each j, through two small buffers."""
+    n_pairs, step = len(left_at), max(16, PIECE_VALUES // left.shape[1])
+    dots, first = np.empty(n_pairs), np.empty((min(step, n_pairs), left.shape[1]))
     second = np.empty_like(first)
-    for low in range(0, len(chosen), max(step, 1)):
-        piece = chosen[low : low + step]
-        size = len(piece)
+    for low in range(0, n_pairs, step):
+        size = min(step, n_pairs - low)
         # mode="clip" spares take() the copy that it makes to leave `out` whole when an index is out of range.
-        np.take(left, left_at[piece], axis=0, out=first[:size], mode="clip")
-        np.take(right, right_at[piece], axis=0, out=second[:size], mode="clip")
-        out[piece] = np.einsum("ij,ij->i", first[:size], second[:size])
+        np.take(left, left_at[low : low + size], axis=0, out=first[:size], mode="clip")
+        np.take(right, right_at[low : low + size], axis=0, out=second[:size], mode="clip")
+        np.einsum("ij,ij->i", first[:size], second[:size], out=dots[low : low + size])
+    return dots
 
 
 def finish(
     kind: DenseKind,
     dots: Floats,
-    sizes: Any,
-    inside: Any,
-    row_squares: Any,
-    node_squares: Any,
+    sizes: Ints,
+    inside: npt.NDArray[np.bool_],
+    row_squares: Floats,
+    node_squares: Floats,
     n_columns: int,
-    difference: Callable[[tuple[Any, ...]], Floats],
-    spread: Callable[[Any], Any] = np.asarray,
+    difference: Callable[[Ints], Floats],
 ) -> Floats:
     """Return the similarities that dot products of items with clusters' sums stand for; ``dots`` is used up.
 
     Args:
         kind: The similarity.
-        dots: ``<row, S>``, of any shape; the arrays below broadcast to it, those of clusters once they are spread.
-        sizes: The clusters' sizes.
-        inside: Whether the item lies in the cluster; where arrays are spread, one answer for all items of a cluster.
-        row_squares: The rows' squared lengths.
-        node_squares: The squared lengths of the clusters' centroids; not read for the cosine.
+        dots: ``<row, S>`` ``[pairs]``.
+        sizes: The clusters' sizes ``[pairs]``.
+        inside: Whether the item lies in the cluster ``[pairs]``.
+        row_squares: The rows' squared lengths ``[pairs]``.
+        node_squares: The squared lengths of the clusters' centroids ``[pairs]``; not read for the cosine.
         n_columns: D.
-        difference: Gives row less centroid, ``[j, D]``, at the places of an index into ``dots``.
-        spread: Lays an array of clusters out like ``dots``, where several items share each of them.
+        difference: Gives row less centroid, ``[j, D]``, of some of the pairs.
     """
-    left_out = inside & (kind.leave_out & (sizes > 1))
-    own = inside & (sizes == 1)
     if isinstance(kind, Cosine):
-        if left_out.any():
-            dots -= row_squares if left_out.all() else spread(left_out) * row_squares
-        dots /= spread(sizes - left_out)
-        if own.any():
-            dots[np.broadcast_to(spread(own), dots.shape)] = kind.own_singleton
+        at = np.flatnonzero(inside)
+        own_dots, others = dots[at], sizes[at]
+        if kind.leave_out:
+            own_dots -= row_squares[at]
+            others = np.maximum(others - 1, 1)
+        dots /= sizes
+        dots[at] = np.where(sizes[at] == 1, kind.own_singleton, own_dots / others)
         return dots
-    sizes, node_squares, left_out = spread(sizes), spread(node_squares), spread(left_out)
-    own = np.broadcast_to(spread(own), dots.shape)
+    left_out = inside & (sizes > 1)
+    own = inside & (sizes == 1)
     dots *= -2.0 / sizes
     scale = row_squares + node_squares
     dots += scale
-    _recompute(dots, dots < _CANCELLED * scale, difference)
+    near = np.flatnonzero(dots < _CANCELLED * scale)
+    step = max(16, PIECE_VALUES // n_columns)
+    for low in range(0, len(near), step):
+        piece = near[low : low + step]
+        gap = difference(piece)
+        dots[piece] = np.einsum("ij,ij->i", gap, gap)
     dots[own] = 0.0
     if kind.leave_out:
         dots *= np.where(left_out, (sizes / np.maximum(sizes - 1, 1)) ** 2, 1.0)
@@ -460,12 +330,3 @@ def finish(
     if kind.own_singleton is not None:
         values[own] = kind.own_singleton
     return values
-
-
-def _recompute(squares: Floats, near: npt.NDArray[np.bool_], difference: Callable[[tuple[Any, ...]], Floats]) -> None:
-    """Replace squared distances that came out of a cancellation by sums of squared differences."""
-    where = np.nonzero(near)
-    for low in range(0, len(where[0]), PIECE_PAIRS):
-        piece = tuple(axis[low : low + PIECE_PAIRS] for axis in where)
-        gap = difference(piece)
-        squares[piece] = np.einsum("ij,ij->i", gap, gap)

@@ -80,8 +80,12 @@ def item_sums(hierarchy: Hierarchy, values: npt.NDArray[Any], nodes: Ints) -> Fl
 
 def children_of(hierarchy: Hierarchy, parents: Ints) -> tuple[Ints, Ints]:
     """Return the children of each of the nodes, one list after another, and how many each has."""
-    counts = child_counts(hierarchy, parents)
-    return hierarchy.child_nodes[ranges(hierarchy.child_offsets[parents], counts)], counts
+    firsts = hierarchy.child_offsets[parents]
+    counts: Ints = hierarchy.child_offsets[parents + 1] - firsts
+    width = int(counts[0]) if len(counts) else 0
+    if (counts == width).all():  # a dendrogram's pairs
+        return hierarchy.child_nodes[(firsts[:, None] + np.arange(width)).ravel()], counts
+    return hierarchy.child_nodes[ranges(firsts, counts)], counts
 
 
 def child_counts(hierarchy: Hierarchy, parents: Ints) -> Ints:
@@ -92,5 +96,5 @@ def child_counts(hierarchy: Hierarchy, parents: Ints) -> Ints:
 
 def contains(hierarchy: Hierarchy, nodes: Any, positions: Any) -> Any:
     """Return whether the items at these positions of the leaf order lie in the nodes, elementwise."""
-    start = hierarchy.starts[nodes]
-    return (positions >= start) & (positions < start + hierarchy.sizes[nodes])
+    offset = positions - hierarchy.starts[nodes]
+    return (offset >= 0) & (offset < hierarchy.sizes[nodes])

@@ -134,7 +134,7 @@ class _SparseBatch:
             affinity.squares[item],
             join.squares[columns],
             join.n_columns,
-            lambda where: self._difference(item[where[0]], join, columns[where[0]]),
+            lambda where: self._difference(item[where], join, columns[where]),
         )
 
     def _difference(self, items: Ints, join: _Join, columns: Ints) -> Floats:

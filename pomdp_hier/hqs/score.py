@@ -91,7 +91,8 @@ def evaluate(
         reward: ``reward(size, n_items)``, not growing with the size; None for the paper's.
         enter_own_singleton: Whether the search for x may step into x itself, where the tree has it as a leaf cluster of
             its own. (A one-item cluster with a node number of its own is a cluster like any other.)
-        engine: ``"auto"``, ``"numpy"``, ``"numba"``, or ``"generic"``, which plans each item's POMDP.
+        engine: ``"auto"`` (numba where it is installed and there is enough to do, else numpy), ``"numpy"``,
+            ``"numba"``, or ``"generic"``, which plans each item's POMDP.
         threads: Threads for numba where that runs, None for one per usable CPU; the same to the last bit.
         progress: Whether to show a progress bar on stderr.
         sample_size: Score a sample only: a number of items, or a fraction of them as a float. The result carries the

@@ -15,6 +15,7 @@ from pomdp_hier.features.members import Floats, Ints, children_of, ranges
 from pomdp_hier.scorer.margin import weigh
 from pomdp_hier.scorer.rules import LookAhead
 from pomdp_hier.scorer.task import Task
+from pomdp_hier.scorer.ties import descends
 
 __all__ = ["Planner"]
 
@@ -81,12 +82,11 @@ class Planner:
 
     def _decide(self, top: _Layer, margin: Floats) -> npt.NDArray[np.bool_]:
         """Deepens layer by layer until the bounds of every query agree on a side."""
-        layers, tie = [top], self._rule.tie == "descend"
+        layers = [top]
         while True:
             lower, upper = self._bounds(layers, margin)
-            yes = lower >= 0 if tie else lower > 0
-            no = upper < 0 if tie else upper <= 0
-            open_ = self._open(layers, ~(yes | no))
+            yes, maybe = descends(lower, self._rule.tie), descends(upper, self._rule.tie)
+            open_ = self._open(layers, maybe & ~yes)
             if len(open_) == 0:
                 return yes
             layers.append(self._expand(layers[-1], open_, len(layers) + 1))

@@ -1,20 +1,25 @@
-"""The engine in numba: the items in leaf order, in pieces over threads; each item's result depends on it alone."""
+"""The engine in numba: one item after another, from the root to where its search stops.
+
+Each item's result depends on it alone, so that it has the same bits for any number of threads. All compiled code of the
+engine is in this file, because numba keeps compiled code on disk for as long as the file that holds it is the same.
+Importing this module needs numba.
+"""
 
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Any
+from typing import Any, NamedTuple, TypeVar, cast
 
+import numba
 import numpy as np
 
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.features.dense import DenseAffinity, DenseKind
+from pomdp_hier.features.compiled import machine_code
+from pomdp_hier.features.dense import DenseAffinity
 from pomdp_hier.features.members import Ints
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean
 from pomdp_hier.hierarchy.arrays import sum_to_root
-from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.scorer import at_node, kernels, on_path
-from pomdp_hier.scorer.rules import AlwaysDescend, Clairvoyant, LookAhead, SearchRoot
+from pomdp_hier.scorer.rules import AlwaysDescend, Clairvoyant, LookAhead
 from pomdp_hier.scorer.task import Advance, Stops, Task
 
 __all__ = ["run"]
@@ -23,7 +28,451 @@ PIECE_ITEMS = 4096
 PIECE_STEPS = 1 << 20
 _WITHOUT_END = 1 << 40
 
-Kernel = Callable[[Ints, Any, Any], None]
+SMALL, LARGE = 1e-200, 1e200
+LEAST = -746.0  # the exponential of this, and of all below, is 0
+
+BUDGET = 8  # unit vectors whose rounding an item of a derived product may carry; see weigh()
+
+COSINE, INVERSE, NEGATIVE = range(3)
+ONE_STEP, TO_THE_LEAF, BEST_IN_HINDSIGHT = range(3)
+
+FIRST, COUNT, SIZE, LEVEL, PARENT, CLUSTER = range(6)  # columns of TreeArrays.places
+WORTH, RISE, SHARE = range(3)  # columns of TreeArrays.worths
+
+
+class TreeArrays(NamedTuple):
+    """The tree, its rewards and its temperatures, each node's numbers side by side.
+
+    Attributes:
+        root: The root.
+        places: First child, number of children, items, level, parent, and whether it is a cluster ``[n_nodes, 6]``.
+        worths: 1 + reward, rise and one over the size ``[n_nodes, 3]``.
+        potential: See `Task`; empty for rules that look one step ahead.
+        child_nodes: As in `Hierarchy`, but with each node's largest child last.
+        temperatures: ``delta_t`` of each level.
+    """
+
+    root: int
+    places: Any
+    worths: Any
+    potential: Any
+    child_nodes: Any
+    temperatures: Any
+
+
+class Likeness(NamedTuple):
+    """The features with what prepares their rows, the clusters' sums, and the similarity's options.
+
+    Attributes:
+        features, centre, sums: See `DenseAffinity`.
+        scales: The rows' largest absolute values and lengths ``[N, 2]``.
+        kind: Which similarity.
+        leave_out, mean, epsilon: Its options.
+        fixed: Whether the similarity to an item's own singleton is ``own_singleton``.
+    """
+
+    features: Any
+    scales: Any
+    centre: Any
+    sums: Any
+    kind: int
+    leave_out: bool
+    mean: bool
+    epsilon: float
+    fixed: bool
+    own_singleton: float
+
+
+class Scratch(NamedTuple):
+    """Room for one item on its way: its row, its path, the guidance, and what a planner keeps."""
+
+    row: Any
+    path: Any
+    eta: Any
+    potentials: Any
+    frames: Any
+    bounds: Any
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_FASTMATH = {"reassoc", "contract", "nsz"}
+_njit: Any = numba.njit
+
+compiled = machine_code(fastmath=_FASTMATH, _nrt=False, no_cfunc_wrapper=True)
+"""Sums may be reordered; NaN stays NaN. Arrays are the caller's: counting references to them would double the time."""
+
+
+def inlined(function: Function) -> Function:
+    """Compile into the callers, by LLVM.
+
+    A call would hand over two dozen arrays, and numba's own inlining drops fastmath: either doubles the time of a node.
+    Nobody calls it from Python, so that the wrappers for that, half a second each to compile, are left out.
+    """
+    options = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "nogil": True, "_nrt": False}
+    return cast(Function, _njit(**options, fastmath=_FASTMATH, error_model="numpy")(function))
+
+
+# -- one item at one node ---------------------------------------------------------------------------------------------
+
+
+@inlined
+def descends(margin: float, tie_descends: bool) -> Any:
+    """Return what `ties.descends` does."""
+    return margin > 0.0 or (margin == 0.0 and tie_descends)
+
+
+@inlined
+def prepare(of: Likeness, item: int, row: Any) -> Any:
+    """Write the item's unit row (cosine), or its row less the centre (distances); returns its squared length."""
+    features, centre, total = of.features, of.centre, 0.0
+    if of.kind == COSINE:
+        largest, length = of.scales[item, 0], of.scales[item, 1]
+        if SMALL < largest < LARGE:  # half the divisions, where the product neither underflows nor overflows
+            length *= largest
+            for d in range(row.shape[0]):
+                row[d] = features[item, d] / length
+        else:
+            for d in range(row.shape[0]):
+                row[d] = features[item, d] / largest / length
+    else:
+        for d in range(row.shape[0]):
+            row[d] = features[item, d] - centre[d]
+    for d in range(row.shape[0]):
+        total += row[d] * row[d]
+    return total
+
+
+@inlined
+def measure(of: Likeness, node: int, share: float, row: Any) -> Any:
+    """Return ``<u, S>``, or ``||x - S / n||**2`` for distances, with ``share`` one over the node's size ``n``."""
+    features, centre, sums, total = of.features, of.centre, of.sums, 0.0
+    k = node - features.shape[0]
+    if of.kind == COSINE:
+        if k >= 0:
+            for d in range(row.shape[0]):
+                total += sums[k, d] * row[d]
+            return total
+        largest, length = of.scales[node, 0], of.scales[node, 1]
+        if SMALL < largest < LARGE:
+            for d in range(row.shape[0]):
+                total += features[node, d] * row[d]
+            return total / (largest * length)
+        for d in range(row.shape[0]):
+            total += features[node, d] / largest * row[d]
+        return total / length
+    if k >= 0:
+        # With the share worked out here, the compiler would divide every column by the size: twice the time.
+        for d in range(row.shape[0]):
+            gap = row[d] - sums[k, d] * share
+            total += gap * gap
+    else:
+        for d in range(row.shape[0]):
+            gap = row[d] - (features[node, d] - centre[d])
+            total += gap * gap
+    return total
+
+
+@inlined
+def similarity(of: Likeness, measured: float, size: Any, inside: bool, square: float, n_columns: int) -> Any:
+    """Return ``sim(x, c)`` from ``<u, S>`` or ``||x - S / n||**2``; see `features.dense`, whose equations these are."""
+    # Without branches for the cosine: which child is the item's own cannot be foretold.
+    left_out = 1 if inside and of.leave_out and size > 1 else 0
+    if of.kind == COSINE:
+        value = (measured - left_out * square) / (size - left_out)
+    else:
+        measured *= (size / (size - 1)) ** 2 if left_out else 1.0
+        measured = 0.0 if inside and size == 1 else measured
+        measured = measured / n_columns if of.mean else measured
+        value = 1.0 / (measured + of.epsilon) if of.kind == INVERSE else -np.sqrt(measured)
+    return of.own_singleton if inside and size == 1 and of.fixed else value
+
+
+@inlined
+def weigh(
+    tree: TreeArrays,
+    of: Likeness,
+    node: int,
+    own: int,
+    row: Any,
+    square: float,
+    whole: float,
+    rounded: float,
+    eta: Any,
+    at: Any,
+) -> tuple[Any, Any, Any, Any]:
+    """Write the guidance to the children of a node to ``eta[at:]``. See `scorer.margin`.
+
+    ``eta = softmax of sim / delta_t``; ``margin = sum of eta (eta (r' - r) - (1 + r) (1 - eta))``.
+
+    For the cosine, the products with the children's sums add up to the node's own, ``whole``, and so the largest
+    child's is what the others leave of it. Each product taken off may add the rounding of the whole, as of that many
+    unit vectors; what has been added since a product was last made by itself is ``rounded``. While it is no more than
+    `BUDGET` for each item of the child, its mean keeps all digits but the last.
+
+    Returns:
+        The margin, and of the child that holds the item (``own``, -1 for none) the guidance to it, its product, and
+        what was added to that.
+    """
+    places, worths, top = tree.places, tree.worths, -np.inf
+    low, count = places[node, FIRST], places[node, COUNT]
+    largest = tree.child_nodes[low + count - 1]
+    rounded += np.float64(places[node, SIZE]) * (count - 1)
+    derived = of.kind == COSINE and rounded <= BUDGET * places[largest, SIZE]
+    own_rounded = rounded if derived and own == largest else 0.0
+    if count == 2:
+        margin, own_share, own_whole = weigh_two(tree, of, node, own, row, square, whole, derived, eta, at)
+        return margin, own_share, own_whole, own_rounded
+    own_share, own_whole = 0.0, 0.0
+    for rank in range(count):
+        child = tree.child_nodes[low + rank]
+        measured = whole if derived and child == largest else measure(of, child, worths[child, SHARE], row)
+        whole -= measured
+        own_whole = measured if child == own else own_whole
+        value = similarity(of, measured, np.int64(places[child, SIZE]), child == own, square, row.shape[0])
+        eta[at + rank] = value
+        top = max(top, value)
+    temperature, worth = tree.temperatures[places[node, LEVEL]], worths[node, WORTH]
+    total, margin = 0.0, 0.0
+    for rank in range(count):
+        # exp() takes its time over what comes out as 0.
+        gap = (eta[at + rank] - top) / temperature
+        weight = (0.0 if gap < LEAST else np.exp(gap)) if gap < 0.0 else 1.0
+        eta[at + rank] = weight
+        total += weight
+    for rank in range(count):
+        share = eta[at + rank] / total
+        eta[at + rank] = share
+        child = tree.child_nodes[low + rank]
+        own_share = share if child == own else own_share
+        margin += share * (share * worths[child, RISE] - worth * (1.0 - share))
+    return margin, own_share, own_whole, own_rounded
+
+
+@inlined
+def weigh_two(
+    tree: TreeArrays,
+    of: Likeness,
+    node: int,
+    own: int,
+    row: Any,
+    square: float,
+    whole: float,
+    derived: bool,
+    eta: Any,
+    at: Any,
+) -> tuple[Any, Any, Any]:
+    """Weigh two children, as a dendrogram's nodes have, without the loops of `weigh`, which cost a third more."""
+    places, worths, low = tree.places, tree.worths, tree.places[node, FIRST]
+    small, large = tree.child_nodes[low], tree.child_nodes[low + 1]
+    part = measure(of, small, worths[small, SHARE], row)
+    rest = whole - part if derived else measure(of, large, worths[large, SHARE], row)
+    far = similarity(of, part, np.int64(places[small, SIZE]), own == small, square, row.shape[0])
+    near = similarity(of, rest, np.int64(places[large, SIZE]), own == large, square, row.shape[0])
+    temperature, worth = tree.temperatures[places[node, LEVEL]], worths[node, WORTH]
+    scaled = -abs(near - far) / temperature
+    weight = 0.0 if scaled < LEAST else np.exp(scaled)
+    likely = 1.0 / (1.0 + weight)
+    unlikely = weight * likely
+    one, two = (likely, unlikely) if near > far else (unlikely, likely)
+    eta[at], eta[at + 1] = two, one
+    margin = one * (one * worths[large, RISE] - worth * two)
+    margin += two * (two * worths[small, RISE] - worth * one)
+    return (margin, one, rest) if own == large else (margin, two, part)
+
+
+@inlined
+def own_child(tree: TreeArrays, path: Any, node: int) -> Any:
+    """Return the child that holds the item with this path, -1 off the path."""
+    level = tree.places[node, LEVEL]
+    return path[level + 1] if path[level] == node else -1
+
+
+@inlined
+def follow(tree: TreeArrays, item: int, path: Any, enter_own_singleton: bool) -> Any:
+    """Write the nodes from the root to the item's leaf over those of the item before; returns the number of steps."""
+    places = tree.places
+    alone = places[item, CLUSTER] != 0
+    node = item if alone else places[item, PARENT]
+    length = np.int64(places[node, LEVEL])
+    level = length + 1
+    while path[level] >= 0:  # what is left of a longer path; the last place is always free
+        path[level] = -1
+        level += 1
+    level = length
+    while level >= 0 and path[level] != node:
+        path[level] = node
+        node = places[node, PARENT]
+        level -= 1
+    return max(length - 1, 0) if alone and not enter_own_singleton else length
+
+
+# -- all items, one after another -------------------------------------------------------------------------------------
+
+
+@compiled
+def descend_all(
+    tree: TreeArrays,
+    of: Likeness,
+    items: Any,
+    policy: int,
+    tie_descends: bool,
+    enter_own_singleton: bool,
+    scratch: Scratch,
+    nodes: Any,
+    probabilities: Any,
+) -> None:
+    """Write where each item's search stops, for rules that look one step ahead or not at all."""
+    row, path, eta = scratch.row, scratch.path, scratch.eta
+    for j in range(len(items)):
+        item = items[j]
+        length = follow(tree, item, path, enter_own_singleton)
+        square = prepare(of, item, row)
+        level, probability, whole, rounded = np.int64(0), 1.0, 0.0, np.inf
+        best_level, best_probability, best = level, 1.0, tree.worths[tree.root, WORTH]
+        while level < length:
+            node, own = path[level], path[level + 1]
+            margin, share, whole, rounded = weigh(tree, of, node, own, row, square, whole, rounded, eta, np.int64(0))
+            if policy == ONE_STEP and not descends(margin, tie_descends):
+                break
+            probability *= share
+            level += 1
+            if policy == BEST_IN_HINDSIGHT:
+                worth = probability * tree.worths[path[level], WORTH]
+                if descends(worth - best, tie_descends):
+                    best_level, best_probability, best = level, probability, worth
+        if policy == BEST_IN_HINDSIGHT:
+            level, probability = best_level, best_probability
+        nodes[j], probabilities[j] = path[level], probability
+
+
+@compiled
+def plan_all(
+    tree: TreeArrays,
+    of: Likeness,
+    items: Any,
+    depth: int,
+    tie_descends: bool,
+    enter_own_singleton: bool,
+    scratch: Scratch,
+    nodes: Any,
+    probabilities: Any,
+) -> None:
+    """Write where each item's search stops when it plans ``depth`` steps ahead at every node."""
+    row, path, weights = scratch.row, scratch.path, scratch.eta
+    for j in range(len(items)):
+        item = items[j]
+        length = follow(tree, item, path, enter_own_singleton)
+        square = prepare(of, item, row)
+        level, probability, whole, rounded = np.int64(0), 1.0, 0.0, np.inf
+        while level < length:
+            node = path[level]
+            own = path[level + 1]
+            margin, share, whole, rounded = weigh(
+                tree, of, node, own, row, square, whole, rounded, weights, np.int64(0)
+            )
+            if not descends(margin, tie_descends) and not _plans_to_descend(
+                tree, of, item, row, square, node, margin, depth, tie_descends, enter_own_singleton, scratch
+            ):
+                break
+            probability *= share
+            level += 1
+        nodes[j], probabilities[j] = path[level], probability
+
+
+@inlined
+def _open_frame(
+    tree: TreeArrays,
+    item: int,
+    enter_own_singleton: bool,
+    node: int,
+    margin: float,
+    can_go_on: bool,
+    first: Any,
+    weights: Any,
+    potentials: Any,
+) -> Any:
+    """Square the guidance at ``first``, write the children's potentials; returns the upper bound of the margin."""
+    places, upper = tree.places, margin
+    low = places[node, FIRST]
+    for rank in range(places[node, COUNT]):
+        child = tree.child_nodes[low + rank]
+        weights[first + rank] *= weights[first + rank]
+        own_singleton_below = places[item, CLUSTER] != 0 and places[item, PARENT] == child
+        stays = not can_go_on or (own_singleton_below and not enter_own_singleton)
+        potentials[first + rank] = 0.0 if stays else tree.potential[child]
+        upper += weights[first + rank] * potentials[first + rank]
+    return upper
+
+
+@compiled
+def _plans_to_descend(
+    tree: TreeArrays,
+    of: Likeness,
+    item: int,
+    row: Any,
+    square: float,
+    start: int,
+    margin: float,
+    depth: int,
+    tie_descends: bool,
+    enter_own_singleton: bool,
+    scratch: Scratch,
+) -> Any:
+    """Whether planning ``depth`` steps makes descending from ``start`` worth it, decided between bounds.
+
+    The guidance at ``start`` and its margin are given. The gain ``G(c) = max(0, margin + sum of eta**2 G(c'))`` lies
+    between 0 and the node's potential; see `scorer.look_ahead`. Depth-first with a stack of frames (node, first child's
+    place, child being looked at) and their bounds (low, high, and the window that matters above): a node is left as
+    soon as its gain lies outside the window.
+    """
+    places, weights, potentials = tree.places, scratch.eta, scratch.potentials
+    frames, bounds = scratch.frames, scratch.bounds
+    top, node, first = 0, start, np.int64(0)
+    floor, ceiling = 0.0, 0.0
+    while True:
+        frames[top, 0], frames[top, 1] = node, first
+        bounds[top, 0], bounds[top, 2], bounds[top, 3] = margin, floor, ceiling
+        bounds[top, 1] = _open_frame(
+            tree, item, enter_own_singleton, node, margin, depth > top + 1, first, weights, potentials
+        )
+        while True:
+            node, first = frames[top, 0], frames[top, 1]
+            low, high, floor, ceiling = bounds[top, 0], bounds[top, 1], bounds[top, 2], bounds[top, 3]
+            if top == 0:
+                if descends(low, tie_descends):
+                    return True
+                if not descends(high, tie_descends):
+                    return False
+            chosen, most = -1, 0.0
+            if high > 0.0 and high >= floor and low <= ceiling:
+                for rank in range(places[node, COUNT]):
+                    matter = weights[first + rank] * potentials[first + rank]
+                    if matter > most:
+                        chosen, most = rank, matter
+            if chosen >= 0:
+                break
+            if top == 0:
+                # Everything has been seen, and only rounding keeps the bounds apart.
+                return descends(low, tie_descends)
+            # Above the window the low bound is enough for the node above, below it the high bound; else they agree.
+            gain = max(low if low > ceiling else high, 0.0)
+            top -= 1
+            place = frames[top, 1] + frames[top, 2]
+            bounds[top, 0] += weights[place] * gain
+            bounds[top, 1] += weights[place] * (gain - potentials[place])
+            potentials[place] = 0.0
+        weight = weights[first + chosen]
+        frames[top, 2] = chosen
+        floor, ceiling = (floor - (high - most)) / weight, (ceiling - low) / weight
+        first += places[node, COUNT]
+        node = tree.child_nodes[places[node, FIRST] + chosen]
+        top += 1
+        own = own_child(tree, scratch.path, node)
+        margin, _, _, _ = weigh(tree, of, node, own, row, square, 0.0, np.inf, weights, first)
+
+
+# -- from Python ------------------------------------------------------------------------------------------------------
 
 
 def run(task: Task, items: Ints, advance: Advance) -> Stops:
@@ -31,9 +480,6 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
     tree = task.hierarchy
     nodes = np.full(len(items), tree.root)
     probabilities = np.ones(len(items))
-    if isinstance(task.rule, SearchRoot):
-        advance(len(items))
-        return Stops(nodes, probabilities)
     kernel = _kernel(task)
     order = np.argsort(tree.starts[items])
 
@@ -71,105 +517,79 @@ def _usable_cpus() -> int:
     return len(usable(0)) if usable else os.cpu_count() or 1
 
 
-def _kernel(task: Task) -> Kernel:
-    """Return what scores some items, writing nodes and probabilities."""
-    tree, rule, affinity = task.hierarchy, task.rule, task.affinity
-    if not isinstance(affinity, DenseAffinity):
-        raise ParameterError("the numba engine takes dense features; use engine='numpy'")
-    forest, table, options = _forest(task), _table(affinity), _options(affinity.kind)
-    counts, height = np.diff(tree.child_offsets), int(tree.height)
+def _kernel(task: Task) -> Callable[[Ints, Any, Any], None]:
+    """Return what scores some items, writing nodes and probabilities.
+
+    Raises:
+        ParameterError: For features or a rule that numba does not know.
+    """
+    rule, affinity, enter = task.rule, task.affinity, task.enter_own_singleton
+    if not isinstance(affinity, DenseAffinity) or not isinstance(rule, LookAhead | AlwaysDescend | Clairvoyant):
+        raise ParameterError(f"policy {rule!r} over {type(affinity).__name__} is not for numba; use engine='numpy'")
+    tree, of = _tree_arrays(task), _likeness(affinity)
+    counts, height, n_columns = np.diff(task.hierarchy.child_offsets), int(task.hierarchy.height), affinity.centre.size
     if isinstance(rule, LookAhead) and rule.depth != 1:
-        longest = int(sum_to_root(tree.parent, counts).max())
-        depth = _WITHOUT_END if rule.depth is None else rule.depth
-        return lambda items, nodes, probabilities: kernels.plan_all(
-            forest,
-            table,
-            options,
-            items,
-            depth,
-            rule.tie == "descend",
-            task.enter_own_singleton,
-            at_node.scratch(table.centre.size, longest, height),
-            on_path.path_scratch(height),
-            nodes,
-            probabilities,
+        longest = int(sum_to_root(task.hierarchy.parent, counts).max())
+        depth, tie_descends = _WITHOUT_END if rule.depth is None else rule.depth, rule.tie == "descend"
+        return lambda items, nodes, probabilities: plan_all(
+            tree, of, items, depth, tie_descends, enter, _scratch(n_columns, height, longest), nodes, probabilities
         )
-    if not isinstance(rule, LookAhead | AlwaysDescend | Clairvoyant):
-        raise ParameterError(f"policy {rule!r} does not run in numba; use engine='numpy'")
+    policy = ONE_STEP if isinstance(rule, LookAhead) else BEST_IN_HINDSIGHT
+    if isinstance(rule, AlwaysDescend):
+        policy, tie_descends = TO_THE_LEAF, True
+    else:
+        tie_descends = rule.tie == "descend"
     widest = int(counts.max())
-    policy = 0 if isinstance(rule, LookAhead) else 1 if isinstance(rule, AlwaysDescend) else 2
-    tie_descends = isinstance(rule, AlwaysDescend) or rule.tie == "descend"
-    return lambda items, nodes, probabilities: kernels.descend_all(
-        forest,
-        table,
-        options,
-        items,
-        policy,
-        tie_descends,
-        task.enter_own_singleton,
-        at_node.scratch(table.centre.size, widest, 0),
-        on_path.path_scratch(height),
-        nodes,
-        probabilities,
+    return lambda items, nodes, probabilities: descend_all(
+        tree, of, items, policy, tie_descends, enter, _scratch(n_columns, height, widest), nodes, probabilities
     )
 
 
-def _forest(task: Task) -> at_node.Forest:
+def _scratch(n_columns: int, height: int, longest: int) -> Scratch:
+    """Return room for rows of that many columns, that many steps ahead, and lists of children that long."""
+    return Scratch(
+        row=np.empty(n_columns),
+        path=np.full(height + 2, -1),
+        eta=np.empty(longest),
+        potentials=np.empty(longest),
+        frames=np.empty((height + 2, 3), np.int64),
+        bounds=np.empty((height + 2, 4)),
+    )
+
+
+def _tree_arrays(task: Task) -> TreeArrays:
     tree, rewards = task.hierarchy, task.rewards
     plans = isinstance(task.rule, LookAhead) and task.rule.depth != 1
-    ranks, largest = _ranks(tree)
-    counts = np.diff(tree.child_offsets)
-    columns = (tree.child_offsets[:-1], counts, tree.starts, tree.sizes, tree.levels, tree.parent, ranks, largest)
+    counts, children = np.diff(tree.child_offsets), tree.child_nodes
+    columns = (
+        tree.child_offsets[:-1],
+        counts,
+        tree.sizes,
+        tree.levels,
+        tree.parent,
+        tree.is_cluster,
+    )
     # Half the memory, and half of what an item has to read, for trees that are not too large for it.
     small = tree.n_nodes < np.iinfo(np.int32).max
-    places = np.empty((tree.n_nodes, len(columns)), dtype=np.int32 if small else np.int64)
-    worths = np.empty((tree.n_nodes, 3))
-    for at, column in enumerate(columns):
-        places[:, at] = column
-    for at, column in enumerate((rewards.reward, rewards.rise, 1.0 / tree.sizes)):
-        worths[:, at] = column
-    return at_node.Forest(
+    return TreeArrays(
         root=int(tree.root),
-        places=_read_only(places),
-        worths=_read_only(worths),
+        places=_read_only(np.stack(columns, axis=1, dtype=np.int32 if small else np.int64, casting="unsafe")),
+        worths=_read_only(np.stack((1.0 + rewards.reward, rewards.rise, 1.0 / tree.sizes), axis=1)),
         potential=_read_only(task.potential if plans else np.empty(0)),
-        child_nodes=tree.child_nodes,
+        child_nodes=_read_only(children[np.lexsort((tree.sizes[children], tree.parent[children]))]),
         temperatures=_read_only(task.temperatures),
     )
 
 
-def _ranks(tree: Hierarchy) -> tuple[Ints, Ints]:
-    """Return each node's rank among its siblings (-1 for what is no cluster), and that of its largest child."""
-    counts, sizes = np.diff(tree.child_offsets), tree.sizes[tree.child_nodes]
-    inner = np.flatnonzero(counts)
-    ranks, largest = np.full(tree.n_nodes, -1), np.zeros(tree.n_nodes, dtype=np.int64)
-    ranks[tree.root] = 0
-    if len(inner):
-        ranks[tree.child_nodes] = np.arange(len(sizes)) - np.repeat(tree.child_offsets[inner], counts[inner])
-        most = np.maximum.reduceat(sizes, tree.child_offsets[inner])
-        chosen = tree.child_nodes[sizes == np.repeat(most, counts[inner])][::-1]
-        largest[tree.parent[chosen]] = ranks[chosen]  # of equals, the first is written last
-    return ranks, largest
-
-
-def _table(affinity: DenseAffinity) -> at_node.Table:
-    return at_node.Table(
+def _likeness(affinity: DenseAffinity) -> Likeness:
+    kind = affinity.kind
+    own = kind.own_singleton
+    return Likeness(
         features=_read_only(affinity.features),
         scales=_read_only(np.stack([affinity.largest, affinity.lengths], axis=1)),
         centre=_read_only(affinity.centre),
         sums=_read_only(affinity.sums),
-    )
-
-
-def _options(kind: DenseKind) -> at_node.Options:
-    code = at_node.NEGATIVE
-    if isinstance(kind, Cosine):
-        code = at_node.COSINE
-    elif isinstance(kind, InverseSquaredEuclidean):
-        code = at_node.INVERSE
-    own = kind.own_singleton
-    return at_node.Options(
-        kind=code,
+        kind=COSINE if isinstance(kind, Cosine) else INVERSE if isinstance(kind, InverseSquaredEuclidean) else NEGATIVE,
         leave_out=kind.leave_out,
         mean=getattr(kind, "mean", False),
         epsilon=getattr(kind, "epsilon", 0.0),

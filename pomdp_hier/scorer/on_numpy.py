@@ -1,77 +1,201 @@
-"""The engine in numpy: all items of a batch one level down at a time.
+"""The engine in numpy: the items of a batch one level down at a time.
 
-Items are taken in leaf order. With dense features, the items of a block share their path from the root down to their
-lowest common ancestor, so that several levels of that path are one matrix product; below it, and for all other
-features, the items that are still on their way go down one level together. Where every inner node has two children,
-:mod:`~pomdp_hier.scorer.pairs` knows a faster way.
+Items are taken in leaf order, so that those that stand at one node follow one another.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
+import numpy.typing as npt
 
-from pomdp_hier.features.members import Ints
+from pomdp_hier.features.members import Floats, Ints, child_counts, children_of, contains, pieces, ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.scorer.pairs import Pairs, PairWalk
-from pomdp_hier.scorer.rules import SearchRoot
+from pomdp_hier.scorer.look_ahead import Planner
+from pomdp_hier.scorer.margin import weigh
+from pomdp_hier.scorer.rules import AlwaysDescend, Clairvoyant, LookAhead, SearchRoot, ask
 from pomdp_hier.scorer.task import Advance, Stops, Task
-from pomdp_hier.scorer.walk import Walk
+from pomdp_hier.scorer.ties import descends
 
-__all__ = ["blocks", "run"]
+__all__ = ["Bools", "Step", "Walk", "batches", "run"]
 
-BLOCK_ITEMS = 1024
-SMALL_BLOCK = 128
+Bools = npt.NDArray[np.bool_]
+
+PIECE_PAIRS = 1 << 17
+_AS_GOOD = 1e-12  # similarities closer than this, to the larger of 1 and the best one, differ by rounding only
 
 
 def run(task: Task, items: Ints, advance: Advance) -> Stops:
-    """Return where the search for each of these items stops.
-
-    With dense features the result does not depend on which other items are asked about: what is a matrix product is
-    settled by the tree alone.
-    """
-    tree = task.hierarchy
-    nodes = np.full(len(items), tree.root)
-    probabilities = np.ones(len(items))
-    if isinstance(task.rule, SearchRoot):
-        advance(len(items))
-        return Stops(nodes, probabilities)
-    order = np.argsort(tree.starts[items])
-    positions = tree.starts[items][order]
-    bounds = np.searchsorted(positions, blocks(tree) if task.blocks is None else task.blocks)
-    pairs = Pairs.of(task)
-    low = 0
-    while low < len(bounds) - 1:
-        high = int(np.searchsorted(bounds, bounds[low] + task.affinity.batch_items, side="right")) - 1
-        high = max(high, low + 1)
-        chosen = order[bounds[low] : bounds[high]]
-        for piece in range(0, len(chosen), task.affinity.batch_items):
-            part = chosen[piece : piece + task.affinity.batch_items]
-            walk = Walk(task, items[part]) if pairs is None else PairWalk(task, items[part], pairs)
-            walk.go(np.unique(np.clip(bounds[low : high + 1] - bounds[low] - piece, 0, len(part))))
-            nodes[part], probabilities[part] = walk.result()
-            advance(len(part))
-        low = high
+    """Return where the search for each of these items stops."""
+    rule, worth = task.rule, task.rewards.reward + 1.0
+    nodes, probabilities = np.empty(len(items), dtype=np.int64), np.empty(len(items))
+    for at in batches(task, items):
+        walk = Walk(task, items[at])
+        best_node, best_probability = walk.node.copy(), walk.probability.copy()
+        for step in walk.steps():
+            eta, margin = step.weigh(task)
+            walk.move(step, walk.decide(step, eta, margin), step.own_at, eta)
+            if isinstance(rule, Clairvoyant):
+                rows, best = step.rows, best_probability * worth[best_node]
+                rows = rows[descends((walk.probability * worth[walk.node] - best)[rows], rule.tie)]
+                best_node[rows], best_probability[rows] = walk.node[rows], walk.probability[rows]
+        if isinstance(rule, Clairvoyant):
+            nodes[at], probabilities[at] = best_node, best_probability
+        else:
+            nodes[at], probabilities[at] = walk.node, walk.probability
+        advance(len(at))
     return Stops(nodes, probabilities)
 
 
-def blocks(hierarchy: Hierarchy) -> Ints:
-    """Return the bounds of the blocks in leaf order: whole subtrees of at most 1,024 items, the small ones joined.
+def batches(task: Task, items: Ints) -> Iterator[Ints]:
+    """Yield which of the items to take together, in leaf order."""
+    order, size = np.argsort(task.hierarchy.starts[items], kind="stable"), task.affinity.batch_items
+    for low in range(0, len(order), size):
+        yield order[low : low + size]
 
-    They depend on the tree alone, so that a block is computed with the same bits wherever it is computed.
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """Items that stand at nodes, and what they see there.
+
+    Attributes:
+        rows: Which rows of the walk they are ``[m]``.
+        items: The items ``[m]``.
+        nodes: Where each stands ``[m]``.
+        level: How many steps the walk has taken before: the level of the nodes, if it began at the root.
+        children: The children of the nodes, one list after another ``[pairs]``.
+        firsts: Where each list begins ``[m]``.
+        counts: How long it is ``[m]``.
+        similarities: The item's similarity to each child ``[pairs]``.
+        hierarchy: The tree.
     """
-    sizes, starts, n_items = hierarchy.sizes, hierarchy.starts, hierarchy.n_items
-    large = sizes > BLOCK_ITEMS
-    if not large[hierarchy.root]:
-        return np.array([0, n_items])
-    tops = np.flatnonzero(~large & (hierarchy.parent >= 0) & large[hierarchy.parent])
-    pieces = np.sort(starts[tops])
-    ends = np.concatenate([pieces[1:], [n_items]])
-    bounds = [0]
-    for start, end in zip(pieces.tolist(), ends.tolist(), strict=True):
-        joined = end - bounds[-1]
-        if joined > BLOCK_ITEMS or end - start >= SMALL_BLOCK:
-            if start > bounds[-1]:
-                bounds.append(start)
-            if end - start >= SMALL_BLOCK:
-                bounds.append(end)
-    if bounds[-1] < n_items:
-        bounds.append(n_items)
-    return np.array(bounds)
+
+    rows: Ints
+    items: Ints
+    nodes: Ints
+    level: int
+    children: Ints
+    firsts: Ints
+    counts: Ints
+    similarities: Floats
+    hierarchy: Hierarchy
+
+    @property
+    def own_at(self) -> Ints:
+        """Where in the lists the child stands that holds the item ``[m]``, if each has one."""
+        positions = np.repeat(self.hierarchy.starts[self.items], self.counts)
+        return np.flatnonzero(contains(self.hierarchy, self.children, positions))
+
+    @property
+    def own(self) -> Ints:
+        """The child that holds the item ``[m]``."""
+        return self.children[self.own_at]
+
+    def weigh(self, task: Task) -> tuple[Floats, Floats]:
+        """Return the guidance to every child ``[pairs]``, and what one step down is worth more than searching."""
+        return weigh(task, self.similarities, self.firsts, self.counts, self.nodes, self.children)
+
+    def eta(self, task: Task) -> Floats:
+        """Return the guidance to every child ``[pairs]``."""
+        return self.weigh(task)[0]
+
+    def best_at(self, values: Floats) -> Ints:
+        """Return where the largest of each item's values ``[pairs]`` stands ``[m]``, the first of equals."""
+        at = np.flatnonzero(values == np.repeat(np.maximum.reduceat(values, self.firsts), self.counts))
+        return at[np.searchsorted(at, self.firsts)]
+
+    def rival_at(self) -> Ints:
+        """Return where the most alike of the other children stands ``[m]``, -1 for an only child."""
+        others = self.similarities.copy()
+        others[self.own_at] = -np.inf
+        return np.where(self.counts > 1, self.best_at(others), -1)
+
+    def misled(self, rival_at: Ints) -> Bools:
+        """Return whether the rival is more alike than the item's own child, by more than rounding ``[m]``."""
+        own = self.similarities[self.own_at]
+        rival = np.where(rival_at < 0, own, self.similarities[rival_at])
+        return rival > own + _AS_GOOD * np.maximum(1.0, np.abs(rival))
+
+
+class Walk:
+    """Some items on their way down: row j stands at ``node[j]`` and has come there with ``probability[j]``.
+
+    Args:
+        task: The scoring task.
+        items: The items ``[m]``, in leaf order for speed.
+        nodes: Where each sets out; the root if it is not said.
+        probabilities: With what probability it stands there.
+    """
+
+    def __init__(self, task: Task, items: Ints, nodes: Ints | None = None, probabilities: Floats | None = None) -> None:
+        self.task, self.items = task, items
+        self.batch = task.affinity.batch(items)
+        self.node = np.full(len(items), task.hierarchy.root) if nodes is None else nodes.copy()
+        self.probability = np.ones(len(items)) if probabilities is None else probabilities.copy()
+
+    def steps(self) -> Iterator[Step]:
+        """Yield what the items see where they stand, then where those are that have been moved since, and so on."""
+        rows, level, tree = np.arange(len(self.items)), 0, self.task.hierarchy
+        while len(rows := rows[self._can_go_on(rows)]):
+            before = self.node[rows]
+            # In pieces that see about a hundred thousand children, so that a wide node does not fill the memory.
+            for part in pieces(child_counts(tree, before), PIECE_PAIRS):
+                yield self._look(rows[part], before[part], level)
+            rows, level = rows[self.node[rows] != before], level + 1
+
+    def move(self, step: Step, chosen: Bools, at: Ints, eta: Floats | None = None) -> None:
+        """Move the chosen of a step's items ``[m]`` to the children at these places of its lists ``[m]``."""
+        rows, at = step.rows[chosen], at[chosen]
+        self.node[rows] = step.children[at]
+        if eta is not None:
+            self.probability[rows] *= eta[at]
+
+    def decide(self, step: Step, eta: Floats, margin: Floats) -> Bools:
+        """Return which of a step's items the task's rule lets go on ``[m]``.
+
+        A clairvoyant searcher looks at all that there is to choose from.
+
+        Args:
+            step: The step.
+            eta, margin: What `Step.weigh` gives for it.
+        """
+        rule = self.task.rule
+        if isinstance(rule, LookAhead):
+            chosen = descends(margin, rule.tie)
+            if rule.depth != 1 and not chosen.all():
+                open_ = np.flatnonzero(~chosen)
+                at, counts = ranges(step.firsts[open_], step.counts[open_]), step.counts[open_]
+                plan = Planner(self.task, rule, self.batch, self.items)
+                chosen[open_] = plan.descend(step.rows[open_], step.children[at], counts, eta[at], margin[open_])
+            return chosen
+        if isinstance(rule, SearchRoot | AlwaysDescend | Clairvoyant):
+            return np.full(len(step.rows), not isinstance(rule, SearchRoot))
+        tree, chosen = self.task.hierarchy, np.empty(len(step.rows), dtype=bool)
+        for node in np.unique(step.nodes):
+            here, below = np.flatnonzero(step.nodes == node), tree.children(int(node))
+            table = eta[step.firsts[here][:, None] + np.arange(len(below))]
+            chosen[here] = ask(rule, table, tree.sizes[below], self.task.rewards.reward[below], int(tree.levels[node]))
+        return chosen
+
+    def _can_go_on(self, rows: Ints) -> Bools:
+        tree, node = self.task.hierarchy, self.node[rows]
+        able: Bools = ~tree.is_leaf[node]
+        if not self.task.enter_own_singleton:
+            items = self.items[rows]
+            able &= ~(tree.is_cluster[items] & (tree.parent[items] == node))
+        return able
+
+    def _look(self, rows: Ints, nodes: Ints, level: int) -> Step:
+        tree = self.task.hierarchy
+        children, counts = children_of(tree, nodes)
+        return Step(
+            rows=rows,
+            items=self.items[rows],
+            nodes=nodes,
+            level=level,
+            children=children,
+            firsts=np.cumsum(counts) - counts,
+            counts=counts,
+            similarities=self.batch.expand(rows, nodes),
+            hierarchy=tree,
+        )

@@ -5,12 +5,13 @@ on the item and the node alone.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.scorer.ties import Tie, check_tie
 
 __all__ = [
     "AlwaysDescend",
@@ -22,9 +23,8 @@ __all__ = [
     "StoppingRule",
     "Tie",
     "as_rule",
+    "ask",
 ]
-
-Tie: TypeAlias = Literal["descend", "search"]
 
 
 @runtime_checkable
@@ -86,7 +86,7 @@ class LookAhead:
     def __post_init__(self) -> None:
         if self.depth is not None and self.depth < 1:
             raise ParameterError(f"depth is {self.depth}; look at least 1 step ahead, or None for all")
-        _check_tie(self.tie)
+        check_tie(self.tie)
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Clairvoyant:
     tie: Tie = "descend"
 
     def __post_init__(self) -> None:
-        _check_tie(self.tie)
+        check_tie(self.tie)
 
 
 Rule: TypeAlias = LookAhead | AlwaysDescend | SearchRoot | Clairvoyant | StoppingRule
@@ -149,7 +149,7 @@ def as_rule(policy: Any, tie: Tie) -> Rule | None:
         >>> as_rule("optimal", "search")
         LookAhead(depth=None, tie='search')
     """
-    _check_tie(tie)
+    check_tie(tie)
     names: dict[str, Rule] = {
         "one-step": OneStep(tie),
         "optimal": LookAhead(None, tie),
@@ -167,6 +167,41 @@ def as_rule(policy: Any, tie: Tie) -> Rule | None:
     return None
 
 
-def _check_tie(tie: str) -> None:
-    if tie not in ("descend", "search"):
-        raise ParameterError(f"tie is {tie!r}; expected 'descend' or 'search'")
+def ask(
+    rule: StoppingRule,
+    eta: npt.NDArray[np.float64],
+    sizes: npt.NDArray[np.int64],
+    rewards: npt.NDArray[np.float64],
+    level: int,
+) -> npt.NDArray[np.bool_]:
+    """Return what a stopping rule answers for the items at one node, ``bool [m]``.
+
+    Args:
+        rule: The rule.
+        eta, sizes, rewards, level: See `StoppingRule.descend`.
+
+    Raises:
+        ParameterError: If it answers with anything but one yes or no an item.
+
+    Example:
+        >>> class Undecided:
+        ...     def descend(self, eta, sizes, rewards, level):
+        ...         return eta[:, 0]
+        ...     def __repr__(self):
+        ...         return "Undecided()"
+        >>> ask(Undecided(), np.array([[0.5, 0.5]]), np.array([1, 1]), np.zeros(2), 0)
+        Traceback (most recent call last):
+            ...
+        pomdp_hier.errors.ParameterError: policy Undecided() answered with float64 of shape (1,) at level 0, for ...
+    """
+    answer = rule.descend(eta, sizes, rewards, level)
+    try:
+        checked = np.asarray(answer)
+    except ValueError:  # lists of unequal lengths
+        checked = np.asarray(None)
+    if checked.dtype != np.bool_ or checked.shape != (len(eta),):
+        raise ParameterError(
+            f"policy {rule!r} answered with {checked.dtype} of shape {checked.shape} at level {level}, for {len(eta)} "
+            f"item(s); descend() has to return an array of bool, one an item, such as eta.max(axis=1) > 0.6"
+        )
+    return checked

@@ -42,8 +42,6 @@ class Task:
         rule: When to stop.
         enter_own_singleton: Whether an item's search may step into the cluster that holds this item alone.
         threads: Threads for the numba engine; None for one per usable CPU. The result does not depend on it.
-        blocks: Bounds in leaf order for the numpy engine, where the tree is a part of a larger one; None for its own.
-        in_pairs: Whether that larger tree's inner nodes have two children each; None for the tree's own.
     """
 
     affinity: Affinity
@@ -52,8 +50,6 @@ class Task:
     rule: Rule
     enter_own_singleton: bool
     threads: int | None = None
-    blocks: npt.NDArray[np.int64] | None = None
-    in_pairs: bool | None = None
 
     @property
     def hierarchy(self) -> Hierarchy:

@@ -16,7 +16,6 @@ from pomdp_hier.features.similarity import (
 )
 from pomdp_hier.hierarchy.tree import Hierarchy
 from tests import scorer_oracle as oracle
-from tests.blas import needs_even_products
 
 TREE = Hierarchy.from_children([[0, 1, 2], [3], [4, 5, 8], [6, 9, 7]], 7)
 KINDS = [
@@ -43,9 +42,9 @@ def everything(close, tree):
 
 @pytest.mark.parametrize(("kind", "plain"), KINDS, ids=[repr(kind) for kind, _ in KINDS])
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix, lambda X: X.astype("float32")])
-@pytest.mark.parametrize("gemm", [1, 1 << 30])
-def test_definitions(kind, plain, form, gemm, monkeypatch):
-    monkeypatch.setattr(dense, "GEMM_PAIRS", gemm)
+@pytest.mark.parametrize("many", [1, 1 << 30])
+def test_definitions(kind, plain, form, many, monkeypatch):
+    monkeypatch.setattr(dense, "MANY", many)
     X = np.random.default_rng(1).integers(-4, 5, (7, 3)) / 4 + np.array([8.0, 0, 0])
     sim = plain(X)
     for (item, node), value in everything(affinity(form(X), TREE, kind), TREE).items():
@@ -124,67 +123,6 @@ def test_sparse_similarities_may_be_precomputed():
     for form in (np.asarray, sp.csr_matrix):
         for (item, node), value in everything(affinity(form(S), TREE, "precomputed"), TREE).items():
             assert value == pytest.approx(sim(item, TREE.items(node).tolist()), abs=1e-14)
-
-
-@needs_even_products
-@pytest.mark.parametrize("n_columns", [1, 9, 100, 300])
-def test_a_product_has_the_same_bits_whatever_is_multiplied_beside_it(n_columns):
-    rng = np.random.default_rng(0)
-    left, right = rng.standard_normal((132, n_columns)), rng.standard_normal((90, n_columns))
-    whole = dense.multiply(left, right, np.empty((132, 90)))
-    np.testing.assert_allclose(whole, left @ right.T, rtol=1e-12, atol=1e-12)
-    for high in (1, 2, 3, 4, 5, 23, 64, 65, 66, 67, 131):
-        for wide in (1, 2, 3, 8, 37, 89):
-            for low in (0, 1):
-                part = dense.multiply(left[low:high], right[low:wide], np.empty((high - low, wide - low)))
-                np.testing.assert_array_equal(part, whole[low:high, low:wide])
-
-
-@needs_even_products
-@pytest.mark.parametrize("n_columns", [128, 256])
-@pytest.mark.parametrize("high", [1, 2, 3, 65])
-def test_a_product_is_not_shared_among_threads(n_columns, high):
-    """Shared, it would be cut where the number of threads says, and the parts multiplied in another order."""
-    rng = np.random.default_rng(0)
-    left, right = rng.standard_normal((high, n_columns)), rng.standard_normal((2_600, n_columns))
-    whole = dense.multiply(left, right, np.empty((high, len(right))))
-    for low in range(0, len(right), 100):
-        part = dense.multiply(left, right[low : low + 100], np.empty((high, 100)))
-        np.testing.assert_array_equal(part, whole[:, low : low + 100])
-
-
-@needs_even_products
-@pytest.mark.parametrize("n_columns", [1, 9, 300])
-@pytest.mark.parametrize("width", [1, 2, 7, 130])
-def test_small_products_in_a_stack_have_the_bits_of_larger_ones(width, n_columns):
-    rng = np.random.default_rng(0)
-    lefts, rights = rng.standard_normal((12, width, n_columns)), rng.standard_normal((12, n_columns))
-    found = dense.multiply_each(lefts, rights)
-    for j in range(12):
-        np.testing.assert_array_equal(found[j], dense.multiply(lefts[j], rights, np.empty((width, 12)))[:, j])
-
-
-@needs_even_products
-@pytest.mark.parametrize("kind", [Cosine(), NegativeEuclidean()], ids=["cosine", "distance"])
-@pytest.mark.parametrize("n_rows", [1, 5, 60])
-def test_large_nodes_take_a_product_of_their_own_where_many_rows_stand(n_rows, kind, monkeypatch):
-    """Whatever the order in which they are asked about, and to the same bits."""
-    n_items, n_large, rng = 400, 20, np.random.default_rng(0)
-    tree = Hierarchy.from_children([[0, 1, 2], *([n_items + k, k + 3] for k in range(n_items - 3))], n_items)
-    monkeypatch.setattr(dense, "GEMM_PAIRS", 2 * (n_items - n_large + 1))
-    monkeypatch.setattr(dense, "PIECE_VALUES", 100)  # five nodes with two children of nine columns
-    monkeypatch.setattr(dense, "FEW", 10 * (dense.ROW_WORK + 2 * 9))  # ten rows
-    batch = affinity(rng.standard_normal((n_items, 9)), tree, kind).batch(rng.choice(n_items, n_rows, replace=False))
-    nodes = np.arange(tree.n_nodes - 2 * n_large, tree.n_nodes)
-    rows, parents = (places.ravel() for places in np.meshgrid(np.arange(n_rows), nodes))
-    one_by_one = [batch.expand(rows[j : j + 1], parents[j : j + 1]) for j in range(len(rows))]
-    tables, table = [], batch.table
-    monkeypatch.setattr(batch, "table", lambda nodes, rows: tables.append(nodes) or table(nodes, rows))
-    for order in (np.arange(len(rows)), rng.permutation(len(rows))):
-        tables.clear()
-        found = batch.expand(rows[order], parents[order])
-        np.testing.assert_array_equal(found, np.concatenate([one_by_one[j] for j in order]))
-        assert len(tables) == (n_large if n_rows > 10 else 0)
 
 
 @pytest.mark.parametrize("kind", [Cosine(), InverseSquaredEuclidean(), NegativeEuclidean()], ids=str)

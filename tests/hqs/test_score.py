@@ -193,7 +193,7 @@ def test_a_deep_caterpillar_stops_early_and_needs_no_recursion():
 
 
 def test_a_chain_of_only_children_is_descended_or_not_by_the_tie():
-    n_levels = 50_000
+    n_levels = 3_000
     tree = Hierarchy.from_children([[0, 1], [2], *[[3 + k] for k in range(n_levels)]], 2)
     X = [[1.0, 0.0], [0.0, 1.0]]
     for name in ("numpy", "numba"):
@@ -248,6 +248,8 @@ def test_settings_that_are_refused(settings, said):
 def test_numba_is_chosen_by_itself_and_missed_politely(monkeypatch):
     pytest.importorskip("numba")
     tree, X = dendrogram(20)
+    assert evaluate(X, tree).config["engine"] == "numpy"  # so little is done before numba is loaded
+    monkeypatch.setattr(engine, "WORTH_LOADING", 0)
     assert evaluate(X, tree).config["engine"] == "numba"
     monkeypatch.setattr(engine.importlib.util, "find_spec", lambda name: None)
     assert evaluate(X, tree).config["engine"] == "numpy"

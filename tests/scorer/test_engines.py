@@ -1,16 +1,13 @@
 """The engines against the plain scorer, and against each other."""
 
-import hashlib
 import math
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.cluster.hierarchy import linkage
 
 from pomdp_hier.errors import DataWarning
 from pomdp_hier.features import dense
@@ -20,14 +17,11 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import temperatures
 from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.scorer import on_numpy as engine_numpy
-from pomdp_hier.scorer import pairs, walk
+from pomdp_hier.scorer import dispatch, on_numpy
 from pomdp_hier.scorer.dispatch import run_engine
-from pomdp_hier.scorer.drift import DRIFTS
-from pomdp_hier.scorer.rules import AlwaysDescend, LookAhead, OneStep
+from pomdp_hier.scorer.rules import AlwaysDescend, LookAhead
 from pomdp_hier.scorer.task import Task
 from tests import scorer_oracle as oracle
-from tests.blas import needs_even_products
 
 ENGINES = ["numpy", "numba"]
 
@@ -98,20 +92,16 @@ def quiet(*args, **kwargs):
 
 @pytest.fixture(scope="class", params=[False, True], ids=["whole", "pieces"])
 def _pieces(request):
-    """Runs with the usual sizes of blocks and pieces, and with tiny ones, so that small trees have several."""
+    """Runs with the usual sizes of batches and pieces, and with tiny ones, so that small trees have several."""
     if not request.param:
         yield
         return
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engine_numpy, "BLOCK_ITEMS", 5)
-        patch.setattr(engine_numpy, "SMALL_BLOCK", 3)
-        patch.setattr(walk, "PIECE_PAIRS", 12)
-        patch.setattr(pairs, "GROUP_ITEMS", (6, 3))
-        patch.setattr(pairs, "PIECE_PAIRS", 5)
-        patch.setattr(pairs, "LONGEST_STRETCH", 2)
+        patch.setattr(on_numpy, "PIECE_PAIRS", 12)
         patch.setattr(dense.DenseAffinity, "batch_items", 7)
-        patch.setattr(dense, "GEMM_PAIRS", 6)
-        patch.setattr(dense, "PIECE_PAIRS", 3)
+        patch.setattr(dense, "MANY", 6)
+        patch.setattr(dense, "TILE", 2)
+        patch.setattr(dense, "PIECE_VALUES", 3)
         yield
 
 
@@ -267,7 +257,6 @@ def nested_features(tree, ratio, rng):
     return places[: tree.n_items]
 
 
-@pytest.mark.usefixtures("_pieces")
 @pytest.mark.parametrize(
     "kind",
     [Cosine(), InverseSquaredEuclidean(1.0), NegativeEuclidean(leave_out=True)],
@@ -305,14 +294,13 @@ def test_what_follows_from_above_stays_exact(shape, data, kind):
     check_path_probabilities(tree, X, kind, delta, [0, 1, 2, 3, *range(4, n_items, 14)], tolerances)
 
 
-def test_products_are_not_derived_for_distances():
-    """Where two outliers cancel above and one is left below, rows are far longer than what products tell apart."""
+def test_outliers_that_cancel_above_leave_the_distances_below():
+    """Two rows are far longer than what tells the others apart: products would have lost it."""
     tree = Hierarchy.from_children(grouped(256, 2), 256, singletons=True)
     X = np.random.default_rng(0).standard_normal((256, 5))
     X[0], X[255] = 1e9, -1e9
     kind = InverseSquaredEuclidean(1.0)
     check_path_probabilities(tree, X, kind, 0.02, [1, 2, 3, *range(4, 254, 14)], (1e-11, 1e-11))
-    assert not pairs.Pairs.of(task_of(X, tree, kind)).derived.any()
 
 
 def test_what_one_item_leaves_of_a_hundred_thousand_is_not_derived():
@@ -326,30 +314,6 @@ def test_what_one_item_leaves_of_a_hundred_thousand_is_not_derived():
         for item in (n_items - 1, n_items - 2, n_items - 9, n_items - 30):
             expected = plain_path_probability(tree, X, Cosine(), 0.1, item)
             assert abs(found[item - items[0]] / expected - 1) < 5e-12, (engine, item)
-
-
-@pytest.mark.parametrize("data", ["chains", "noise"])
-def test_products_are_derived_as_far_as_their_drift_allows(data):
-    """In the subtrees of a few items, followed from each node upward: what has been added since one was made."""
-    rng, n_items = np.random.default_rng(0), 300
-    tree = Hierarchy.from_linkage(linkage(rng.standard_normal((n_items, 3)), "average"))
-    if data == "chains":
-        tree = Hierarchy.from_children(chain(n_items), n_items, singletons=True)
-    made = pairs.Pairs.of(task_of(rng.standard_normal((n_items, 3)), tree))
-    derived = {}
-    for node in np.flatnonzero(~tree.is_leaf & (tree.sizes <= pairs.GROUP_ITEMS[-1])).tolist():
-        large = next(int(child) for child in tree.children(node) if child != made.small[node])
-        drift, above = 0, node
-        while True:  # up to the node whose product is made by itself
-            drift += int(tree.sizes[above])
-            parent = int(tree.parent[above])
-            if tree.sizes[parent] > pairs.GROUP_ITEMS[-1] or made.small[parent] == above or not made.derived[parent]:
-                break
-            above = parent
-        derived[node] = drift <= DRIFTS * int(tree.sizes[large])
-    assert derived == {node: bool(made.derived[node]) for node in derived}
-    assert 0 < sum(derived.values()) < len(derived)
-    assert not made.derived[tree.sizes > pairs.GROUP_ITEMS[-1]].any()
 
 
 def test_the_same_bits_for_any_number_of_threads(monkeypatch):
@@ -370,32 +334,12 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch):
             np.testing.assert_array_equal(run.stop_nodes, runs[0].stop_nodes)
 
 
-@pytest.mark.usefixtures("_pieces")
-@pytest.mark.parametrize("engine", [pytest.param("numpy", marks=needs_even_products), "numba"])
-@pytest.mark.parametrize("rule", [OneStep("descend"), AlwaysDescend(), LookAhead(3, "descend")], ids=str)
-@pytest.mark.parametrize("width", [2, 7])
-def test_an_item_gets_the_same_bits_whichever_are_asked_about_beside_it(engine, rule, width):
-    n_items, rng = 2_048, np.random.default_rng(0)
-    lists, rows = [], [[2 * k, 2 * k + 1] for k in range(n_items // 2)]
-    while len(rows) > 1:
-        first = n_items + len(lists)
-        lists += rows
-        if width == 7:  # only children, which a shared path takes in whatever their size
-            first, lists = n_items + len(lists), lists + [[node] for node in range(first, n_items + len(lists))]
-        rows = [row.tolist() for row in np.array_split(np.arange(first, n_items + len(lists)), -(-len(rows) // width))]
-    tree = Hierarchy.from_children([*lists, *rows], n_items, singletons=width == 2)
-    task = task_of(np.cumsum(rng.standard_normal((n_items, 9)), axis=0), tree, delta=0.02, rule=rule)
-    whole = run_engine(task, np.arange(n_items), engine, lambda done: None)
-    assert len(np.unique(whole.nodes)) > 10
-    for some in (rng.choice(n_items, size) for size in (1, 10, 400, 3_000)):
-        part = run_engine(task, some, engine, lambda done: None)
-        np.testing.assert_array_equal(part.nodes, whole.nodes[some])
-        np.testing.assert_array_equal(part.probabilities, whole.probabilities[some])
-
-
-def test_code_that_numba_has_kept_is_not_older_than_what_it_was_made_from():
-    from pomdp_hier.scorer import at_node, drift, kernels, on_path
-
-    sources = b"".join(Path(module.__file__).read_bytes() for module in (at_node, on_path, drift))
-    digest = hashlib.sha256(sources.replace(b"\r\n", b"\n")).hexdigest()
-    assert digest == kernels.SOURCES, "write this digest into kernels.py, so that numba compiles anew"
+def test_numba_is_loaded_for_what_is_worth_it(monkeypatch):
+    tree = Hierarchy.from_children(grouped(64, 2), 64)
+    task = task_of(np.random.default_rng(0).standard_normal((64, 3)), tree)
+    work = dispatch.work_of(tree, 3)
+    assert work == 3 * sum(int(tree.sizes[node]) * len(tree.children(node)) for node in range(64, tree.n_nodes))
+    assert dispatch.choose_engine(task, "auto") == "numpy"
+    assert dispatch.choose_engine(task, "auto", work=dispatch.WORTH_LOADING) == "numba"
+    monkeypatch.setattr(dispatch, "WORTH_LOADING", work)
+    assert dispatch.choose_engine(task, "auto") == "numba"
