@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 __all__ = [
+    "CertificateError",
     "CheckpointError",
     "DataWarning",
     "FeatureError",
@@ -90,6 +91,10 @@ class PomdpFileError(ModelError):
 
 class PlanningError(PomdpHierError):
     """A planner cannot go on: a bound is violated, a budget is too small, no action is legal."""
+
+
+class CertificateError(PomdpHierError):
+    """A certificate cannot be read, or does not prove what it claims; the message names the first thing that fails."""
 
 
 class HierarchyError(PomdpHierError, ValueError):

@@ -1,9 +1,12 @@
 """Planning: decisions, policies, RTBSS, bounds, AND-OR trees and exact values."""
 
 from pomdp_hier.planning.and_or.tree import AndOrTree
+from pomdp_hier.planning.certificates.verify import CertifiedBounds, verify
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.exact import AlphaVectors, exact_value, value_iteration
 from pomdp_hier.planning.fringe import ConvexFringe, StopValue
+from pomdp_hier.planning.point_based.solution import Solution
+from pomdp_hier.planning.point_based.solving import solve
 from pomdp_hier.planning.policies import (
     FirstAction,
     FunctionPolicy,
@@ -19,6 +22,7 @@ __all__ = [
     "RTBSS",
     "AlphaVectors",
     "AndOrTree",
+    "CertifiedBounds",
     "ConvexFringe",
     "Decision",
     "FirstAction",
@@ -27,9 +31,12 @@ __all__ = [
     "Policy",
     "QMDPPolicy",
     "RandomPolicy",
+    "Solution",
     "StopValue",
     "ThresholdPolicy",
     "as_policy",
     "exact_value",
+    "solve",
     "value_iteration",
+    "verify",
 ]

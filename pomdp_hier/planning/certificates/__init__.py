@@ -1,0 +1,5 @@
+"""Certificates of values: what one states, and the verifier, which shares no code with any solver."""
+
+from pomdp_hier.planning.certificates.verify import CertifiedBounds, verify
+
+__all__ = ["CertifiedBounds", "verify"]

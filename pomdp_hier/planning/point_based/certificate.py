@@ -1,0 +1,200 @@
+"""Writes the bounds of a search down in whole numbers, with what each of them rests on.
+
+Values are rounded down below and up above, and then shifted apart by a little: a backup leaves ``(1 - gamma') shift``
+to spare, which is more than rounding can have taken. Only vectors and points that the bounds at the start rest on are
+written. What the entries mean, and why they prove the bounds, is said in `pomdp_hier.planning.certificates.verify`.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
+from pomdp_hier.planning.point_based.search import Search
+from pomdp_hier.planning.point_based.stage import Stage
+
+__all__ = ["write_certificate"]
+
+Floats = NDArray[np.float64]
+
+_ROUNDING = 2.0**-36
+"""What rounding may take off a backup, relative to the values: weights count as equal when they agree to 2 ** -40."""
+
+
+def write_certificate(search: Search, *, at_start: bool) -> dict[str, Any]:
+    """Return the certificate of a search's bounds, of lists, dicts and integers, as ``json.dump`` takes them.
+
+    Args:
+        search: The search.
+        at_start: Whether it starts from the problem's initial belief; else the certificate names the belief.
+    """
+    return _Writer(search).certificate(at_start)
+
+
+class _Writer:
+    """Gathers what the bounds at the start rest on, stage by stage, and writes it in whole numbers."""
+
+    def __init__(self, search: Search) -> None:
+        self.search, self.model = search, search.model
+        self.place, self.n_places = _places(search.model)
+        self.vectors: list[dict[int, int]] = [{} for _ in search.stages]
+        self.points: list[dict[int, int]] = [{} for _ in search.stages]
+        self._gather()
+        scale = max(1e-12, *(self._scale(i) for i in range(len(search.stages))))
+        self.bits = max(44, 44 - math.floor(math.log2(scale)))
+        self.unit = scale * _ROUNDING + 8 * 2.0**-self.bits
+        self.weight_bits = min(1_024, max(92, 54 - math.floor(math.log2(self._least_weight()))))
+        if search.horizon is None:
+            self.shifts = [self.unit * self.model.slack]
+        else:
+            self.shifts = [np.full(self.model.size, self.unit)]
+            while len(self.shifts) < len(search.stages):
+                self.shifts.append(self.unit + self.model.shrink * self.shifts[-1])
+
+    def _below(self, i: int) -> int:
+        """Return the stage that follows the i-th."""
+        return i if self.search.horizon is None else i - 1
+
+    def certificate(self, at_start: bool) -> dict[str, Any]:
+        search, compiled = self.search, self.model.compiled
+        pool = search.stages[-1].pool
+        source, (lower, upper) = int(pool.source[search.root]), search.bounds
+        margin = 2 * search.mass * float(self.shifts[-1].max()) + 4 * self.unit
+        return {
+            "format": "pomdp-hier bounds",
+            "version": 1,
+            "sizes": [compiled.n_states, compiled.n_actions, compiled.n_observations],
+            "horizon": search.horizon,
+            "value_bits": self.bits,
+            "weight_bits": self.weight_bits,
+            "start": None if at_start else self._start(),
+            "vector": self.vectors[-1][int(pool.best[search.root])],
+            "hint": self.points[-1][source] if source >= 0 else source,
+            "lower": self._down(lower - margin),
+            "upper": self._up(upper + margin),
+            "stages": [self._stage(i) for i in range(len(search.stages))],
+        }
+
+    # --- what is needed ------------------------------------------------------------------------------------------
+
+    def _gather(self) -> None:
+        """Give the vectors and points that are needed their numbers, from the root on."""
+        search = self.search
+        top = len(search.stages) - 1
+        pool = search.stages[-1].pool
+        self._need(self.vectors, top, int(pool.best[search.root]))
+        self._need(self.points, top, int(pool.source[search.root]))
+        for i in range(top, -1, -1):
+            stage = search.stages[i]
+            vectors = list(self.vectors[i])
+            for number in vectors:  # grows while it is walked, where a stage follows itself
+                fresh = [] if stage.next is None else self._need_all(self.vectors, i, stage.after[number])
+                vectors += fresh if stage.next is stage else []
+            for node in stage.corner_node.values():
+                self._need(self.points, i, node)
+            nodes = list(self.points[i])
+            for node in nodes:
+                for reason in stage.reasons[node]:
+                    if reason is not None and reason[1] is not None:
+                        fresh = self._need_all(self.points, i, reason[1])
+                        nodes += fresh if stage.next is stage else []
+
+    def _need_all(self, numbers: list[dict[int, int]], i: int, which: NDArray[np.int64]) -> list[int]:
+        """Give vectors or points of the stage below the i-th their places; return those that are new."""
+        return [then for then in which.tolist() if self._need(numbers, self._below(i), then)]
+
+    @staticmethod
+    def _need(numbers: list[dict[int, int]], i: int, which: int) -> bool:
+        """Give a vector or a point its place in the i-th stage; whether it is new."""
+        if which < 0 or which in numbers[i]:
+            return False
+        numbers[i][which] = len(numbers[i])
+        return True
+
+    def _scale(self, i: int) -> float:
+        stage = self.search.stages[i]
+        vectors = stage.archive[list(self.vectors[i])]
+        return max(stage.scale, float(np.abs(vectors[vectors > ILLEGAL / 1e20]).max(initial=0.0)))
+
+    def _least_weight(self) -> float:
+        """Return the least weight of a belief that is written."""
+        least = 1.0
+        for i, stage in enumerate(self.search.stages):
+            for node in self.points[i]:
+                least = min(least, float(stage.pool.row(node)[1].min()))
+        return min(least, float(self.search.stages[-1].pool.row(self.search.root)[1].min()) * self.search.mass)
+
+    # --- in whole numbers ----------------------------------------------------------------------------------------
+
+    def _down(self, value: float) -> int:
+        return math.floor(math.ldexp(value, self.bits))
+
+    def _up(self, value: float) -> int:
+        return math.ceil(math.ldexp(value, self.bits))
+
+    def _values(self, vector: Floats, shift: Floats, write: Callable[[float], int]) -> list[int | None]:
+        """Return a vector over all places, shifted and rounded."""
+        values: list[int | None] = [None] * self.n_places
+        for place, value, more in zip(self.place, vector.tolist(), shift.tolist(), strict=True):
+            if value > ILLEGAL / 1e20:
+                values[place] = write(value + more)
+        return values
+
+    def _belief(self, index: NDArray[np.int64], weight: Floats) -> list[list[int]]:
+        pairs = zip(index.tolist(), weight.tolist(), strict=True)
+        return [[self.place[s], math.floor(math.ldexp(w, self.weight_bits))] for s, w in pairs]
+
+    def _start(self) -> list[list[int]]:
+        index, weight = self.search.stages[-1].pool.row(self.search.root)
+        return self._belief(index, weight * self.search.mass)
+
+    def _stage(self, i: int) -> dict[str, Any]:
+        stage, shift = self.search.stages[i], self.shifts[i]
+        then = self.vectors[self._below(i)]
+        vectors = [
+            {
+                "action": stage.actions[k],
+                "after": [then.get(o, -1) for o in stage.after[k].tolist()],
+                "values": self._values(stage.archive[k], -shift, self._down),
+            }
+            for k in self.vectors[i]
+        ]
+        usable = self.model.legal.any(axis=0)
+        return {
+            "vectors": vectors,
+            "informed": [self._values(row, shift, self._up) for row in stage.informed],
+            "corners": self._values(np.where(usable, stage.corner, ILLEGAL), 2 * shift, self._up),
+            "corner_points": [[self.place[s], self.points[i][node]] for s, node in stage.corner_node.items()],
+            "points": [self._point(i, stage, node) for node in self.points[i]],
+        }
+
+    def _point(self, i: int, stage: Stage, node: int) -> dict[str, Any]:
+        actions: list[list[int] | None] = []
+        for reason in stage.reasons[node]:
+            if reason is None:
+                actions.append(None)
+                continue
+            children, source = reason
+            hints = [-1] * self.model.n_observations
+            if source is not None:
+                numbers = self.points[self._below(i)]
+                for o, which in zip(children.observation.tolist(), source.tolist(), strict=True):
+                    hints[o] = numbers[which] if which >= 0 else which
+            actions.append(hints)
+        index, weight = stage.pool.row(node)
+        value = self._up(stage.value[node] + 2 * float(weight @ self.shifts[i][index]))
+        return {"belief": self._belief(index, weight), "value": value, "actions": actions}
+
+
+def _places(model: LiveModel) -> tuple[list[int], int]:
+    """Of each live state its place in a certificate, and how many places there are.
+
+    Sets of legal actions are numbered as the observations first give them, the start last.
+    """
+    order = {kind: i for i, kind in enumerate(dict.fromkeys(model.kind_after.tolist()))}
+    size = model.compiled.n_states
+    pairs = zip(model.kind.tolist(), model.state.tolist(), strict=True)
+    return [order[kind] * size + state for kind, state in pairs], len(order) * size

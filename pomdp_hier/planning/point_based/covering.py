@@ -1,0 +1,125 @@
+"""Plans for beliefs where no repeated action is legal: the first legal action of all that is possible, over and over.
+
+Where legal actions depend on the state and observations do not tell which hold, a plan must follow the set of states
+that are still possible. These sets are the nodes of a finite controller, which is solved and added to the vectors.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pomdp_hier.errors import PlanningError
+from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
+from pomdp_hier.planning.point_based.stage import Stage
+
+__all__ = ["cover"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Support = tuple[int, ...]
+
+_MOST_SETS = 20_000
+
+
+def cover(stage: Stage, index: Ints) -> None:
+    """Add vectors of a plan that is legal when the state is one of those given.
+
+    Args:
+        stage: Where to add them, and to the stages below.
+        index: The positions of the possible states.
+
+    Raises:
+        ModelError: No action is legal after some observations.
+        PlanningError: Too many sets of states can follow one another.
+    """
+    support = tuple(sorted(index.tolist()))
+    if stage.next is stage:
+        _cover_endless(stage, support)
+    else:
+        _cover_finite(stage, support, {})
+
+
+def _first_action(model: LiveModel, support: Support) -> int:
+    legal = model.legal[:, list(support)].all(axis=1)
+    if not legal.any():
+        raise model.dead_end(np.array(support))
+    return int(legal.argmax())
+
+
+def _following(model: LiveModel, support: Support, action: int) -> dict[int, Support]:
+    """Return the states that are possible after each observation."""
+    rows: dict[int, set[int]] = {}
+    for s in support:
+        row = action * model.size + s
+        for column in model.column[model.indptr[row] : model.indptr[row + 1]].tolist():
+            rows.setdefault(column // model.size, set()).add(column % model.size)
+    return {o: tuple(sorted(states)) for o, states in rows.items()}
+
+
+def _cover_finite(stage: Stage, support: Support, known: dict[tuple[int, Support], int]) -> int:
+    """Add the plan's vectors from the last action on, and return the number of the first."""
+    model = stage.model
+    action = _first_action(model, support)
+    after = np.zeros(model.n_observations, dtype=np.int64)
+    vector = model.reward[action]
+    if stage.next is not None:
+        for o, states in _following(model, support, action).items():
+            key = (id(stage.next), states)
+            if key not in known:
+                known[key] = _cover_finite(stage.next, states, known)
+            after[o] = known[key]
+        reward, archive = model.reward[action], stage.next.archive
+        vector = stage.kernels.backup(stage.layout, action, reward, model.discount, archive, after)
+    return stage.add_vector(_only_at(support, vector[list(support)], model.size), action, after)
+
+
+def _only_at(support: Support, values: Floats, size: int) -> Floats:
+    vector = np.full(size, ILLEGAL)
+    vector[list(support)] = values
+    return vector
+
+
+def _cover_endless(stage: Stage, support: Support) -> None:
+    """Add the plan's vectors from one linear system over pairs of set and state."""
+    from scipy.sparse.linalg import spsolve
+
+    model = stage.model
+    nodes: dict[Support, int] = {support: 0}
+    queue, actions, following = [support], [], []
+    for states in queue:  # grows while it is walked
+        actions.append(_first_action(model, states))
+        following.append(_following(model, states, actions[-1]))
+        for then in following[-1].values():
+            if then not in nodes:
+                nodes[then] = len(queue)
+                queue.append(then)
+        if len(queue) > _MOST_SETS:
+            raise PlanningError(
+                f"solve: more than {_MOST_SETS:,} sets of possible states follow one another under the first legal "
+                "actions; let observations tell what is legal, or make more actions legal"
+            )
+    start = np.append(0, np.cumsum([len(states) for states in queue]))
+    place = [dict(zip(states, range(start[i], start[i + 1]), strict=True)) for i, states in enumerate(queue)]
+    rows, columns, values = [], [], []
+    for i, states in enumerate(queue):
+        for s in states:
+            row = actions[i] * model.size + s
+            for at in range(model.indptr[row], model.indptr[row + 1]):
+                o, t = divmod(int(model.column[at]), model.size)
+                rows.append(place[i][s])
+                columns.append(place[nodes[following[i][o]]][t])
+                values.append(model.probability[at])
+    size = int(start[-1])
+    reward = np.concatenate([model.reward[actions[i], list(states)] for i, states in enumerate(queue)])
+    step = sparse.csc_array((values, (rows, columns)), shape=(size, size))
+    system = sparse.csc_array(sparse.eye_array(size, format="csc") - model.discount * step)
+    solved = np.asarray(spsolve(system, reward)).reshape(size)
+    short = float((solved - reward - model.discount * (step @ solved)).max(initial=0.0))
+    slack = np.concatenate([model.slack[list(states)] for states in queue])
+    solved -= (max(0.0, short) + 1e-15 * float(np.abs(solved).max())) * slack
+    base = len(stage.actions)
+    for i, states in enumerate(queue):
+        after = np.zeros(model.n_observations, dtype=np.int64)
+        for o, then in following[i].items():
+            after[o] = base + nodes[then]
+        stage.add_vector(_only_at(states, solved[start[i] : start[i + 1]], model.size), actions[i], after)

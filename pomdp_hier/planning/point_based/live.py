@@ -1,0 +1,245 @@
+"""A compiled problem laid out for point-based solvers: live states only, one row of outcomes for each action and state.
+
+Once the process is over nothing more is earned, so terminal states are left out: what is left of a belief has a mass
+below 1, and values are homogeneous, ``V(c w) = c V(w)`` for unnormalised weights ``w``. Where legal actions depend on
+the last observation, a state is a pair of the state and the set of actions that the observation allows; from there on
+all legality is by state.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pomdp_hier.errors import ModelError
+from pomdp_hier.planning.outcomes import outcome_matrix
+from pomdp_hier.pomdp import Belief, TabularPOMDP
+from pomdp_hier.pomdp.numeric import brief
+
+__all__ = ["ILLEGAL", "LiveModel", "live_model"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ILLEGAL = -1e100
+"""What a plan is worth where one of its actions is not legal: a number, as an infinity times 0 would be none."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LiveModel:
+    """The arrays that a solver works on; n live states, A actions, O observations.
+
+    Attributes:
+        compiled: The problem.
+        state: ``[n]``, the position of each live state in the problem.
+        kind: ``[n]``, which of the sets of legal actions holds there, 0 where legality is not by observation.
+        kind_after: ``[O + 1]``, the set that holds after each observation, and at the start.
+        reward: ``[A, n]``, ``R(s, a)``.
+        legal: ``[A, n]``, bool.
+        indptr, column, probability: A CSR matrix whose row ``a n + s`` has ``p(s', o | s, a)`` at column ``o n + s'``.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> live_model(tiger().compiled).size
+        2
+    """
+
+    compiled: TabularPOMDP = field(repr=False)
+    state: Ints = field(repr=False)
+    kind: Ints = field(repr=False)
+    kind_after: Ints = field(repr=False)
+    reward: Floats = field(repr=False)
+    legal: NDArray[np.bool_] = field(repr=False)
+    indptr: Ints = field(repr=False)
+    column: Ints = field(repr=False)
+    probability: Floats = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        """How many live states there are."""
+        return len(self.state)
+
+    @property
+    def n_actions(self) -> int:
+        """How many actions there are."""
+        return len(self.reward)
+
+    @property
+    def n_observations(self) -> int:
+        """How many observations there are."""
+        return self.compiled.n_observations
+
+    @property
+    def discount(self) -> float:
+        """The discount, gamma."""
+        return self.compiled.discount
+
+    @cached_property
+    def row_sums(self) -> Floats:
+        """``[A, n]``, the probability that the process goes on; just above 1 where a file's rows are rounded so."""
+        rows = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+        sums = np.bincount(rows, weights=self.probability, minlength=len(self.indptr) - 1).astype(np.float64)
+        return sums.reshape(self.n_actions, self.size)
+
+    @cached_property
+    def shrink(self) -> float:
+        """The factor by which a backup brings two value functions closer: discount times the greatest row sum."""
+        return self.discount * float(self.row_sums.max(initial=0.0))
+
+    @cached_property
+    def slack(self) -> Floats:
+        """``[n]``, what an error of 1 a backup can add up to: ``w(s) = 1 + gamma max_a sum_s' p(s' | s, a) w(s')``.
+
+        Where backups bring value functions closer, that is at most ``1 / (1 - shrink)``; without a discount it is the
+        number of actions until the process is over.
+
+        Raises:
+            ModelError: The process may go on for ever without a discount.
+        """
+        if self.shrink < 1:
+            return np.full(self.size, 1 / (1 - self.shrink))
+        row = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+        longest = np.zeros(self.size)
+        for _ in range(self.size + 1):
+            ahead = np.bincount(
+                row, weights=self.probability * longest[self.column % self.size], minlength=self.legal.size
+            )
+            longer = 1 + self.discount * ahead.reshape(self.legal.shape).max(axis=0)
+            if (longer == longest).all():
+                return longest
+            longest = longer
+        raise ModelError(
+            f"discount: {self.discount} with rows that sum to {float(self.row_sums.max()):.9g} lets values grow "
+            "without end, and the process may go on for ever; give a horizon, a discount below 1, or rows that sum to 1"
+        )
+
+    @cached_property
+    def _position(self) -> dict[tuple[int, int], int]:
+        pairs = zip(self.state.tolist(), self.kind.tolist(), strict=True)
+        return {pair: i for i, pair in enumerate(pairs)}
+
+    def weights(self, belief: Belief, observation: Hashable = None) -> Floats:
+        """Return the belief as weights ``[n]`` of the live states.
+
+        Args:
+            belief: What is believed.
+            observation: The last observation, where legal actions depend on it.
+
+        Raises:
+            ModelError: A state or the observation is not one of the problem's, or cannot be met from the start.
+        """
+        compiled = self.compiled
+        if observation is not None and observation not in compiled.observation_index:
+            raise ModelError(f"observation: {brief(observation)} is not one of the problem's {compiled.n_observations}")
+        kind = int(self.kind_after[-1 if observation is None else compiled.observation_index[observation]])
+        full = compiled.vector(belief)
+        weights = np.zeros(self.size)
+        for s in np.flatnonzero(full).tolist():
+            if compiled.terminal[s]:
+                continue
+            if (s, kind) not in self._position:
+                raise ModelError(
+                    f"belief: {brief(compiled.states[s])} with the last observation {brief(observation)} cannot be "
+                    "met from the belief that was solved for; solve from this belief"
+                )
+            weights[self._position[s, kind]] = full[s]
+        return weights
+
+    def dead_end(self, support: Ints) -> ModelError:
+        """Return the error of weights under which no action is legal."""
+        first = self.compiled.states[int(self.state[support[0]])]
+        return ModelError(
+            f"legal_actions: no action is legal under a belief over {len(support)} states (the first: {brief(first)}); "
+            "make the state terminal, or give an action that waits"
+        )
+
+
+def live_model(compiled: TabularPOMDP, start: Floats | None = None) -> LiveModel:
+    """Return the layout of a problem.
+
+    Args:
+        compiled: The problem.
+        start: ``[S]``, the belief to start from, which decides what pairs of state and legal set there are; the
+            initial one by default.
+
+    Example:
+        >>> from pomdp_hier.pomdp import POMDP
+        >>> once = POMDP.from_arrays(T=[[[0.5, 0.5], [0, 1]]], Z=[[[1], [1]]], R=[[1, 0]], terminal=[1])
+        >>> model = live_model(once.compiled)
+        >>> model.state.tolist(), model.row_sums.tolist()
+        ([0], [[0.5]])
+    """
+    outcomes = [outcome_matrix(compiled, a).tocoo() for a in range(compiled.n_actions)]
+    kind_after = np.zeros(compiled.n_observations + 1, dtype=np.int64)
+    if compiled.legal_after is not None:
+        _, kind_after = np.unique(compiled.legal_after, axis=0, return_inverse=True)
+        kind_after = kind_after.ravel().astype(np.int64)
+    pairs = _pairs(compiled, outcomes, kind_after, compiled.initial if start is None else start)
+    state, kind = pairs[:, 0].copy(), pairs[:, 1].copy()
+    legal = compiled.legal[:, state]
+    if compiled.legal_after is not None:
+        of_kind = np.zeros((int(kind_after.max()) + 1, compiled.n_actions), dtype=bool)
+        of_kind[kind_after] = compiled.legal_after
+        legal = legal & of_kind[kind].T
+    indptr, column, probability = _flatten(compiled, outcomes, kind_after, pairs, legal)
+    return LiveModel(
+        compiled=compiled,
+        state=state,
+        kind=kind,
+        kind_after=kind_after,
+        reward=np.where(legal, compiled.reward[:, state], 0.0),
+        legal=legal,
+        indptr=indptr,
+        column=column,
+        probability=probability,
+    )
+
+
+def _pairs(compiled: TabularPOMDP, outcomes: list[Any], kind_after: Ints, start: Floats) -> Ints:
+    """Return ``[n, 2]``, the live pairs of state and kind: all, or where it matters those that can be met."""
+    live = np.flatnonzero(~compiled.terminal)
+    if compiled.legal_after is None and compiled.discount < 1:
+        return np.stack([live, np.zeros_like(live)], axis=1)
+    size = compiled.n_states
+    edges: list[set[tuple[int, int]]] = [set() for _ in range(size)]
+    for matrix in outcomes:
+        observation, next_state = np.divmod(matrix.col.astype(np.int64), size)
+        for s, t, c in zip(matrix.row.tolist(), next_state.tolist(), kind_after[observation].tolist(), strict=True):
+            edges[s].add((t, c))
+    met = dict.fromkeys((s, int(kind_after[-1])) for s in live.tolist() if start[s] > 0)
+    queue = list(met)
+    for s, _ in queue:  # grows while it is walked
+        for pair in sorted(edges[s]):
+            if pair not in met and not compiled.terminal[pair[0]]:
+                met[pair] = None
+                queue.append(pair)
+    return np.array(sorted(met), dtype=np.int64).reshape(-1, 2)
+
+
+def _flatten(
+    compiled: TabularPOMDP, outcomes: list[Any], kind_after: Ints, pairs: Ints, legal: NDArray[np.bool_]
+) -> tuple[Ints, Ints, Floats]:
+    """Return the outcomes of every action and live state as one CSR matrix; unusable rows are empty."""
+    size, n = compiled.n_states, len(pairs)
+    n_kinds = int(kind_after.max()) + 1
+    position = np.full((size, n_kinds), -1, dtype=np.int64)
+    position[pairs[:, 0], pairs[:, 1]] = np.arange(n)
+    rows, columns, values = [], [], []
+    for a, matrix in enumerate(outcomes):
+        observation, next_state = np.divmod(matrix.col.astype(np.int64), size)
+        target = position[next_state, kind_after[observation]]
+        for c in range(n_kinds):
+            source = position[matrix.row, c]
+            kept = np.flatnonzero((source >= 0) & (target >= 0))
+            kept = kept[legal[a, source[kept]]]
+            rows.append(a * n + source[kept])
+            columns.append(observation[kept] * n + target[kept])
+            values.append(matrix.data[kept])
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    order = np.lexsort((column, row))
+    indptr = np.zeros(compiled.n_actions * n + 1, dtype=np.int64)
+    np.cumsum(np.bincount(row, minlength=compiled.n_actions * n), out=indptr[1:])
+    return indptr, column[order], np.concatenate(values)[order]

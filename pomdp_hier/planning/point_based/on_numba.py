@@ -1,0 +1,183 @@
+"""The inner loops of the search as machine code: what :mod:`~pomdp_hier.planning.point_based.on_numpy` says, in loops.
+
+Importing this module needs numba.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from pomdp_hier.planning.point_based.machine_code import machine_code
+from pomdp_hier.planning.point_based.on_numpy import KEPT_BITS, Floats, Ints
+
+__all__ = ["backup", "expand", "expectations", "improve_lower", "improve_upper"]
+
+_ROUND = np.uint64(1 << (51 - KEPT_BITS))
+_MASK = np.uint64(~((1 << (52 - KEPT_BITS)) - 1) & (2**64 - 1))
+_MIX_1, _MIX_2, _MIX_3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_SHIFT = np.uint64(31)
+
+
+@machine_code()
+def expand(model: Any, action: int, index: Ints, weight: Floats, corner: Floats, drop: float) -> Any:
+    """Return the beliefs that follow an action."""
+    indptr, column, probability, size = model
+    most = 0
+    for i in range(len(index)):
+        row = action * size + index[i]
+        most += indptr[row + 1] - indptr[row]
+    columns = np.empty(most, dtype=np.int64)
+    terms = np.empty(most)
+    k = 0
+    for i in range(len(index)):
+        row = action * size + index[i]
+        for at in range(indptr[row], indptr[row + 1]):
+            columns[k] = column[at]
+            terms[k] = weight[i] * probability[at]
+            k += 1
+    order = np.argsort(columns, kind="mergesort")
+    state = np.empty(most, dtype=np.int64)
+    mass = np.empty(most)
+    seen = np.empty(most, dtype=np.int64)
+    offsets = np.empty(most + 1, dtype=np.int64)
+    n_entries, n_seen, before = 0, 0, -1
+    offsets[0] = 0
+    for j in range(most):
+        at = columns[order[j]]
+        if at == before:
+            mass[n_entries - 1] += terms[order[j]]
+            continue
+        before = at
+        observation = at // size
+        if n_seen == 0 or seen[n_seen - 1] != observation:
+            seen[n_seen] = observation
+            n_seen += 1
+        state[n_entries] = at - observation * size
+        mass[n_entries] = terms[order[j]]
+        n_entries += 1
+        offsets[n_seen] = n_entries
+    share = np.zeros(n_seen)
+    keys = np.zeros(n_seen, dtype=np.uint64)
+    lost, kept = 0.0, 0
+    low = 0
+    for c in range(n_seen):
+        high = offsets[c + 1]
+        whole = 0.0
+        for j in range(low, high):
+            whole += mass[j]
+        first = kept
+        for j in range(low, high):
+            if mass[j] >= drop * whole:
+                state[kept], mass[kept] = state[j], mass[j]
+                share[c] += mass[kept]
+                kept += 1
+            else:
+                lost += mass[j] * corner[state[j]]
+        for j in range(first, kept):
+            mass[j] /= share[c]
+        low = high
+        offsets[c + 1] = kept
+    bits = mass.view(np.uint64)
+    for c in range(n_seen):
+        key = np.uint64(0)
+        for j in range(offsets[c], offsets[c + 1]):
+            mixed = ((bits[j] + _ROUND) & _MASK) ^ (np.uint64(state[j]) * _MIX_1)
+            mixed = (mixed ^ (mixed >> _SHIFT)) * _MIX_2
+            mixed = (mixed ^ (mixed >> _SHIFT)) * _MIX_3
+            key += mixed
+        keys[c] = key
+    return seen[:n_seen].copy(), offsets[: n_seen + 1].copy(), state[:kept], mass[:kept], share, keys, lost
+
+
+@machine_code()
+def expectations(index: Ints, weight: Floats, vectors: Floats) -> Any:
+    """Return ``[A]``, the expectation of each vector."""
+    values = np.zeros(len(vectors))
+    for a in range(len(vectors)):
+        value = 0.0
+        for j in range(len(index)):
+            value += weight[j] * vectors[a, index[j]]
+        values[a] = value
+    return values
+
+
+@machine_code()
+def improve_upper(nodes: Ints, pool: Any, bounds: Any, points: Any, corner: Floats, least: float) -> None:
+    """Lower the upper values of beliefs by the points that they have not seen yet."""
+    indptr, index, weight = pool
+    upper, source, seen = bounds
+    p_indptr, p_index, p_weight, gap, belief, number, count = points
+    dense = np.zeros(len(corner))
+    for i in range(len(nodes)):
+        node = nodes[i]
+        low, high = indptr[node], indptr[node + 1]
+        base = 0.0
+        for j in range(low, high):
+            base += corner[index[j]] * weight[j]
+        if base < upper[node] - least:
+            upper[node], source[node] = base, -1
+        start = np.searchsorted(number[:count], seen[node], side="right")
+        if start == count:
+            continue
+        seen[node] = number[count - 1]
+        for j in range(low, high):
+            dense[index[j]] = weight[j]
+        best = upper[node] - least - base  # negative: what c (v_j - corner . b_j) must fall below
+        found = -1
+        for p in range(start, count):
+            if gap[p] >= best or p_indptr[p + 1] - p_indptr[p] > high - low:
+                continue
+            needed = best / gap[p]  # the ratio must be greater than this
+            ratio = np.inf
+            for j in range(p_indptr[p], p_indptr[p + 1]):
+                share = dense[p_index[j]] / p_weight[j]
+                if share < ratio:
+                    ratio = share
+                    if ratio <= needed:
+                        break
+            if ratio > needed:
+                best, found = ratio * gap[p], p
+        if found >= 0:
+            upper[node], source[node] = base + best, belief[found]
+        for j in range(low, high):
+            dense[index[j]] = 0.0
+
+
+@machine_code(fastmath={"reassoc", "contract", "nsz"})
+def improve_lower(nodes: Ints, pool: Any, bounds: Any, vectors: Any) -> None:
+    """Raise the lower values of beliefs by the alpha vectors that they have not seen yet."""
+    indptr, index, weight = pool
+    lower, source, seen = bounds
+    block, number, count = vectors
+    values = np.empty(count)
+    for i in range(len(nodes)):
+        node = nodes[i]
+        start = np.searchsorted(number[:count], seen[node], side="right")
+        if start == count:
+            continue
+        seen[node] = number[count - 1]
+        values[start:count] = 0.0
+        for j in range(indptr[node], indptr[node + 1]):
+            share, row = weight[j], block[index[j]]
+            for k in range(start, count):
+                values[k] += share * row[k]
+        best = start
+        for k in range(start + 1, count):
+            if values[k] > values[best]:
+                best = k
+        if values[best] > lower[node]:
+            lower[node], source[node] = values[best], number[best]
+
+
+@machine_code()
+def backup(model: Any, action: int, reward: Floats, discount: float, archive: Floats, after: Ints) -> Any:
+    """Return ``[n]``, the vector of an action and of what follows each observation."""
+    indptr, column, probability, size = model
+    vector = np.empty(size)
+    for s in range(size):
+        value = 0.0
+        for at in range(indptr[action * size + s], indptr[action * size + s + 1]):
+            observation = column[at] // size
+            value += probability[at] * archive[after[observation], column[at] - observation * size]
+        vector[s] = reward[s] + discount * value
+    return vector

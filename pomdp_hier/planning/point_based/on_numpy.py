@@ -1,0 +1,159 @@
+"""The inner loops of the search with numpy; :mod:`~pomdp_hier.planning.point_based.on_numba` has the same functions.
+
+A belief is a row of a CSR pool: the positions ``index`` and the weights of its states, ascending, with mass 1.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["backup", "expand", "expectations", "improve_lower", "improve_upper"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+KEPT_BITS = 40  # of the 52 of a float's fraction: weights that differ by less than 1e-12 of their size count as equal
+_ROUND = np.uint64(1 << (51 - KEPT_BITS))
+_MASK = np.uint64(~((1 << (52 - KEPT_BITS)) - 1) & (2**64 - 1))
+_MIX = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
+_SHIFT = np.uint64(31)
+
+
+def expand(
+    model: tuple[Ints, Ints, Floats, int], action: int, index: Ints, weight: Floats, corner: Floats, drop: float
+) -> tuple[Ints, Ints, Ints, Floats, Floats, NDArray[np.uint64], float]:
+    """Return the beliefs that follow an action: ``tau(s') = sum_s b(s) p(s', o | s, a)``, each divided by its mass.
+
+    Entries below ``drop`` times their belief's mass are left out; what they can be worth is added up.
+
+    Args:
+        model: ``indptr``, ``column``, ``probability`` and the number of states of a `LiveModel`.
+        action: Which action.
+        index: The positions of the belief's states.
+        weight: Their weights.
+        corner: ``[n]``, an upper bound of the value at each state, for what is left out.
+        drop: The least share of a belief's mass that is kept.
+
+    Returns:
+        The observations ``[C]``, the offsets ``[C + 1]`` of their entries, positions and weights of the entries, the
+        mass of each belief, its key (equal for beliefs that agree to 1e-12 of every weight), and the value left out.
+    """
+    indptr, column, probability, size = model
+    rows = action * size + index
+    counts = indptr[rows + 1] - indptr[rows]
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    at = np.repeat(indptr[rows] - ends + counts, counts) + np.arange(total)
+    columns, place = np.unique(column[at], return_inverse=True)
+    terms = np.repeat(weight, counts) * probability[at]
+    mass: Floats = np.bincount(place.ravel(), weights=terms, minlength=len(columns)).astype(np.float64)
+    observation, state = np.divmod(columns, size)
+    seen, owner = np.unique(observation, return_inverse=True)
+    owner = owner.ravel()
+    whole = np.bincount(owner, weights=mass, minlength=len(seen))
+    kept = mass >= drop * whole[owner]
+    lost = float(np.sum(mass[~kept] * corner[state[~kept]]))
+    mass, state, owner = mass[kept], state[kept], owner[kept]
+    share: Floats = np.bincount(owner, weights=mass, minlength=len(seen)).astype(np.float64)
+    offsets = np.zeros(len(seen) + 1, dtype=np.int64)
+    np.cumsum(np.bincount(owner, minlength=len(seen)), out=offsets[1:])
+    mass = mass / share[owner]
+    with np.errstate(over="ignore"):
+        mixed = ((mass.view(np.uint64) + _ROUND) & _MASK) ^ (state.astype(np.uint64) * _MIX[0])
+        mixed = (mixed ^ (mixed >> _SHIFT)) * _MIX[1]
+        mixed = (mixed ^ (mixed >> _SHIFT)) * _MIX[2]
+        keys: NDArray[np.uint64] = np.add.reduceat(mixed, offsets[:-1]) if len(seen) else np.zeros(0, dtype=np.uint64)
+    return seen, offsets, state, mass, share, keys, lost
+
+
+def expectations(index: Ints, weight: Floats, vectors: Floats) -> Floats:
+    """Return ``[A]``, ``sum_s b(s) v[a, s]`` for vectors ``[A, n]``."""
+    values: Floats = vectors[:, index] @ weight
+    return values
+
+
+def improve_upper(
+    nodes: Ints, pool: tuple[Any, ...], bounds: tuple[Any, ...], points: tuple[Any, ...], corner: Floats, least: float
+) -> None:
+    """Lower the upper values of beliefs by sawtooth interpolation from the points that they have not seen yet.
+
+    ``U(b) <= corner . b + c (v_j - corner . b_j)`` for every point ``(b_j, v_j)`` and ``c = min_s b(s) / b_j(s)``.
+
+    Args:
+        nodes: The beliefs, as rows of the pool.
+        pool: Its ``indptr``, ``index`` and ``weight``.
+        bounds: Of each belief: the upper value, the belief whose point gave it (-1: the corners), the last point seen.
+        points: ``indptr``, ``index`` and ``weight`` of the points, their gaps ``v_j - corner . b_j``, their beliefs,
+            their ascending numbers, and how many there are.
+        corner: ``[n]``, the values at the states.
+        least: By how much a value must fall to be taken.
+    """
+    indptr, index, weight = pool
+    upper, source, seen = bounds
+    p_indptr, p_index, p_weight, gap, belief, number, count = points
+    dense = np.zeros(len(corner))
+    for node in nodes:
+        start = int(np.searchsorted(number[:count], seen[node], side="right"))
+        span = slice(indptr[node], indptr[node + 1])
+        base = float(corner[index[span]] @ weight[span])
+        if base < upper[node] - least:
+            upper[node], source[node] = base, -1
+        if start == count:
+            continue
+        seen[node] = number[count - 1]
+        dense[index[span]] = weight[span]
+        entries = slice(p_indptr[start], p_indptr[count])
+        ratios = dense[p_index[entries]] / p_weight[entries]
+        values = base + np.minimum.reduceat(ratios, p_indptr[start:count] - p_indptr[start]) * gap[start:count]
+        best = int(np.argmin(values))
+        if values[best] < upper[node] - least:
+            upper[node], source[node] = values[best], belief[start + best]
+        dense[index[span]] = 0.0
+
+
+def improve_lower(nodes: Ints, pool: tuple[Any, ...], bounds: tuple[Any, ...], vectors: tuple[Any, ...]) -> None:
+    """Raise the lower values of beliefs by the alpha vectors that they have not seen yet.
+
+    Args:
+        nodes: The beliefs, as rows of the pool.
+        pool: Its ``indptr``, ``index`` and ``weight``.
+        bounds: Of each belief: the lower value, the vector that gave it, the last vector seen.
+        vectors: ``[n, K]`` the vectors, state by state, their ascending numbers, and how many there are.
+    """
+    indptr, index, weight = pool
+    lower, source, seen = bounds
+    block, number, count = vectors
+    for node in nodes:
+        start = int(np.searchsorted(number[:count], seen[node], side="right"))
+        if start == count:
+            continue
+        seen[node] = number[count - 1]
+        span = slice(indptr[node], indptr[node + 1])
+        values = weight[span] @ block[index[span], start:count]
+        best = int(np.argmax(values))
+        if values[best] > lower[node]:
+            lower[node], source[node] = values[best], number[start + best]
+
+
+def backup(
+    model: tuple[Ints, Ints, Floats, int], action: int, reward: Floats, discount: float, archive: Floats, after: Ints
+) -> Floats:
+    """Return ``[n]``, ``alpha(s) = R(s, a) + gamma sum_o sum_s' p(s', o | s, a) alpha_o(s')``.
+
+    Args:
+        model: ``indptr``, ``column``, ``probability`` and the number of states of a `LiveModel`.
+        action: Which action.
+        reward: ``[n]``, its rewards.
+        discount: gamma.
+        archive: ``[K, n]``, all vectors.
+        after: ``[O]``, the vector to go on with after each observation.
+    """
+    indptr, column, probability, size = model
+    offsets = indptr[action * size : (action + 1) * size + 1]
+    span = slice(offsets[0], offsets[-1])
+    observation, state = np.divmod(column[span], size)
+    terms = probability[span] * archive[after[observation], state]
+    owner = np.repeat(np.arange(size), np.diff(offsets))
+    vector: Floats = reward + discount * np.bincount(owner, weights=terms, minlength=size)
+    return vector

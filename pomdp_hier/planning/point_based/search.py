@@ -1,0 +1,229 @@
+"""Heuristic search for the beliefs that matter: down by what may be best, up with a backup of both bounds at each.
+
+A trial starts at the root. At a belief it takes the action of the greatest upper value, then the observation with the
+greatest weighted excess gap ``Pr(o | b, a) (U(tau) - L(tau) - eps / gamma^t)``, and ends where the gap is at most
+``eps / gamma^t``. An action's upper value is made anew only while it is the greatest; one that was never tried has that
+of the fast informed bound.
+
+Sources: Smith and Simmons (2005), HSVI2; Kurniawati, Hsu and Lee (2008), SARSOP.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pomdp_hier.planning.point_based.covering import cover
+from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
+from pomdp_hier.planning.point_based.stage import Children, Kernels, Stage
+from pomdp_hier.planning.point_based.starting import (
+    blind_plans,
+    blind_stage,
+    informed_bound,
+    informed_stage,
+    outcome_groups,
+)
+
+__all__ = ["Search"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_TARGETS = (0.5, 0.9)
+"""What part of the root's gap a trial leaves alone, in turns: a small one helps the bound below, a large one above."""
+
+
+class Search:
+    """A search from one belief; `trial` brings its bounds closer.
+
+    Args:
+        model: The problem.
+        kernels: The inner loops.
+        start: ``[n]``, the weights of the live states at the start.
+        horizon: How many actions there are to go; ``None`` for no end.
+
+    Attributes:
+        backups: How many beliefs were backed up.
+    """
+
+    def __init__(self, model: LiveModel, kernels: Kernels, start: Floats, horizon: int | None) -> None:
+        self.model, self.kernels, self.horizon = model, kernels, horizon
+        self.backups = self.trials = self._idle = self._changes = 0
+        self.stages = _stages(model, kernels, horizon)
+        self.mass = float(start.sum())
+        index = np.flatnonzero(start)
+        offsets = np.array([0, len(index)])
+        nodes = self.stages[-1].admit(offsets, index, start[index] / self.mass, np.zeros(1, dtype=np.uint64))
+        self.root = int(nodes[0])
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lower and the upper bound of the value at the start."""
+        pool = self.stages[-1].pool
+        return self.mass * float(pool.lower[self.root]), self.mass * float(pool.upper[self.root])
+
+    def begin(self) -> None:
+        """Bring the root's bounds up to date before the first trial."""
+        root, stage = np.array([self.root]), self.stages[-1]
+        stage.open(self.root)
+        self._raise_lower(stage, root)
+
+    def trial(self, deepest: int = 10_000) -> None:
+        """Search down from the root once, and back up what was met.
+
+        Args:
+            deepest: The most actions to look ahead.
+        """
+        stage, node = self.stages[-1], self.root
+        pool = stage.pool
+        target = _TARGETS[self.trials % 2] * float(pool.upper[node] - pool.lower[node])
+        path: list[tuple[Stage, int]] = []
+        while len(path) < deepest:
+            action = self._improve(stage, node)
+            self._raise_lower(stage, np.array([node]))
+            path.append((stage, node))
+            if stage.next is None or stage.pool.upper[node] - stage.pool.lower[node] <= target:
+                break
+            children = stage.children[node][action]
+            if not len(children.node):
+                break
+            below = stage.next.pool
+            self._raise_lower(stage.next, children.node)
+            target = target / self.model.discount if self.model.discount else np.inf
+            gap = below.upper[children.node] - below.lower[children.node]
+            excess = children.probability * (gap - target)
+            chosen = int(np.argmax(excess))
+            if excess[chosen] <= 0:
+                break
+            stage, node = stage.next, int(children.node[chosen])
+        for stage, node in reversed(path):
+            self._back_up(stage, node)
+        self.trials += 1
+        for stage in self.stages:
+            stage.prune()
+        changes = sum(stage.n_changes for stage in self.stages)
+        self._idle = self._idle + 1 if changes == self._changes else 0
+        self._changes = changes
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the last trials changed nothing, so that rounding is all that keeps the bounds apart."""
+        return self._idle >= 2 * len(_TARGETS)
+
+    @property
+    def n_bytes(self) -> int:
+        """About how much memory the search takes."""
+        return sum(stage.n_bytes for stage in self.stages)
+
+    # --- one belief ----------------------------------------------------------------------------------------------
+
+    def _improve(self, stage: Stage, node: int) -> int:
+        """Make the upper values of actions anew until the greatest is new, and return its action."""
+        q = stage.open(node)
+        done: set[int] = set()
+        pool = stage.pool
+        while True:
+            action = int(np.argmax(q))
+            if action in done:
+                break
+            done.add(action)
+            children = stage.expand(node, action)
+            value, source = float(stage.immediate[node][action]), None
+            if stage.next is not None:
+                below = stage.next.pool
+                stage.next.refresh_upper(children.node)
+                ahead = float(children.probability @ below.upper[children.node]) + children.lost
+                value += self.model.discount * ahead
+                source = below.source[children.node]
+            if value < q[action]:
+                q[action] = value
+                reasons = list(stage.reasons[node])
+                reasons[action] = (children, source)
+                stage.reasons[node] = tuple(reasons)
+        if q[action] < pool.upper[node] - 1e-13 * stage.scale:
+            stage.add_point(node, float(q[action]), stage.reasons[node])
+        return action
+
+    def _raise_lower(self, stage: Stage, nodes: Ints, cautious: bool = True) -> None:
+        """Raise lower values by new vectors; where none is legal yet, add some that are."""
+        stage.refresh_lower(nodes)
+        if cautious and not self.model.legal.all():
+            for node in nodes.tolist():
+                if stage.pool.lower[node] < ILLEGAL / 1e20:
+                    cover(stage, stage.pool.row(node)[0])
+                    stage.refresh_lower(np.array([node]))
+
+    def _back_up(self, stage: Stage, node: int) -> None:
+        """Back up both bounds at a belief."""
+        pool = stage.pool
+        self._improve(stage, node)
+        self._raise_lower(stage, np.array([node]))
+        self.backups += 1
+        best, value = -1, -np.inf
+        for action, children in stage.children[node].items():
+            if stage.q_upper[node][action] <= pool.lower[node]:
+                continue
+            q = float(stage.immediate[node][action])
+            if stage.next is not None:
+                below = stage.next.pool
+                self._raise_lower(stage.next, children.node)
+                q += self.model.discount * float(children.probability @ below.lower[children.node])
+            if q > value:
+                best, value = action, q
+        if best >= 0 and value > pool.lower[node] + 1e-13 * stage.scale:
+            self._add_vector(stage, node, best)
+
+    def _add_vector(self, stage: Stage, node: int, action: int) -> None:
+        """Add the alpha vector of an action at a belief: what follows each observation is what is best there."""
+        after = np.zeros(self.model.n_observations, dtype=np.int64)
+        vector = self.model.reward[action]
+        if stage.next is not None:
+            below = stage.next.pool
+            default = self._default(stage, action)
+            self._raise_lower(stage.next, default.node, cautious=False)
+            after[default.observation] = np.maximum(below.best[default.node], 0)
+            children = stage.children[node][action]
+            after[children.observation] = below.best[children.node]
+            layout, archive = stage.layout, stage.next.archive
+            vector = self.kernels.backup(layout, action, self.model.reward[action], self.model.discount, archive, after)
+        vector = np.where(self.model.legal[action] & (vector > ILLEGAL / 1e20), vector, ILLEGAL)
+        stage.add_vector(vector, action, after)
+        stage.refresh_lower(np.array([node]))
+
+    def _default(self, stage: Stage, action: int) -> Children:
+        """Return what follows where nothing is known of the state, for observations that a belief rules out."""
+        if action not in stage.default:
+            index = np.flatnonzero(self.model.legal[action])
+            weight = np.full(len(index), 1 / max(1, len(index)))
+            below = stage.next
+            assert below is not None
+            observation, offsets, states, weights, probability, keys, lost = self.kernels.expand(
+                stage.layout, action, index, weight, below.corner, 0.0
+            )
+            stage.default[action] = Children(
+                observation, below.admit(offsets, states, weights, keys), probability, lost
+            )
+        return stage.default[action]
+
+
+def _stages(model: LiveModel, kernels: Kernels, horizon: int | None) -> list[Stage]:
+    """Return the stages with their first bounds; the last one is where the search starts."""
+    groups = outcome_groups(model)
+    plans = blind_plans(model, groups)
+    after = np.maximum(plans.after, 0)
+    if horizon is None:
+        stage = Stage(model, kernels, informed_bound(model, groups), None)
+        stage.next = stage
+        _add_blind(stage, blind_stage(model, plans, None), after)
+        return [stage]
+    stages: list[Stage] = []
+    informed = blind = None
+    for _ in range(horizon):
+        informed = informed_stage(model, groups, informed)
+        blind = blind_stage(model, plans, np.zeros(model.reward.shape) if blind is None else blind)
+        stages.append(Stage(model, kernels, informed, stages[-1] if stages else None))
+        _add_blind(stages[-1], blind, after)
+    return stages
+
+
+def _add_blind(stage: Stage, vectors: Floats, after: Ints) -> None:
+    for a in range(len(vectors)):
+        stage.add_vector(vectors[a], a, after[a])

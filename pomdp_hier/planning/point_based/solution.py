@@ -1,0 +1,230 @@
+"""What `solve` returns: bounds with their alpha vectors, belief points, history, policy and certificate."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pomdp_hier.planning.decision import Decision
+from pomdp_hier.planning.point_based.certificate import write_certificate
+from pomdp_hier.planning.point_based.live import ILLEGAL
+from pomdp_hier.planning.point_based.search import Search
+from pomdp_hier.planning.point_based.stage import Stage
+from pomdp_hier.planning.terminal import where_to_decide
+from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import as_belief
+
+__all__ = ["BeliefPoints", "Progress", "Solution", "SolutionPolicy"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The bounds at one moment.
+
+    Attributes:
+        seconds: CPU seconds since the start.
+        backups: How many beliefs were backed up.
+        lower, upper: The bounds.
+        n_bytes: About how much memory the search takes.
+    """
+
+    seconds: float
+    backups: int
+    lower: float
+    upper: float
+    n_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class BeliefPoints:
+    """The points of the upper bound, with which it is the lower convex hull of what they say.
+
+    Attributes:
+        beliefs: ``[P, S]``, CSR.
+        values: ``[P]``, at least the optimal value of each.
+    """
+
+    beliefs: sparse.csr_array = field(repr=False)
+    values: Floats = field(repr=False)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Two bounds on the optimal value, and what they rest on.
+
+    Attributes:
+        lower: What `policy` earns at least from the start.
+        upper: What no policy exceeds.
+        status: Why the search ended: ``"precision"``, ``"time"``, ``"memory"``, ``"trials"``, ``"interrupted"``, or
+            ``"rounding"`` where floats allow no more.
+        history: The bounds over CPU seconds and backups.
+        problem: The problem.
+        horizon: The number of actions that was asked for; ``None`` for as many as there are.
+        belief: The belief to start from, ``None`` for the problem's initial one.
+        observation: The last observation before the start.
+        search: What was found; for the other attributes and methods.
+
+    Example:
+        >>> from pomdp_hier.planning import solve
+        >>> from pomdp_hier.problems import tiger
+        >>> solution = solve(tiger(), horizon=3)
+        >>> solution
+        Solution(lower=2.3098, upper=2.3098, status='precision')
+        >>> solution.policy.decide(tiger()).action
+        'listen'
+    """
+
+    lower: float
+    upper: float
+    status: str
+    history: tuple[Progress, ...] = field(repr=False)
+    problem: POMDP = field(repr=False)
+    horizon: int | None = field(repr=False)
+    belief: Belief | None = field(repr=False)
+    observation: Hashable = field(repr=False)
+    search: Search = field(repr=False)
+
+    @property
+    def gap(self) -> float:
+        """How far the bounds are apart; no policy is better than `policy` by more than this."""
+        return self.upper - self.lower
+
+    @property
+    def alpha_vectors(self) -> Floats:
+        """``[K, S]``, the vectors of the lower bound at the start; 0 where the process is over, -inf where not legal.
+
+        Where legal actions depend on the last observation, they are those for what is legal at the start.
+        """
+        stage, model = self.search.stages[-1], self.search.model
+        full = np.full((stage.in_use, model.compiled.n_states), -np.inf)
+        full[:, model.compiled.terminal] = 0.0
+        here = np.flatnonzero(model.kind == model.kind_after[-1])
+        block = stage.block[here, : stage.in_use].T
+        full[:, model.state[here]] = np.where(block > ILLEGAL / 1e20, block, -np.inf)
+        return full
+
+    @property
+    def alpha_actions(self) -> tuple[Any, ...]:
+        """``[K]``, the action of each of the alpha vectors."""
+        stage, names = self.search.stages[-1], self.search.model.compiled.actions
+        return tuple(names[stage.actions[k]] for k in stage.numbers[: stage.in_use].tolist())
+
+    @property
+    def points(self) -> BeliefPoints:
+        """The points of the upper bound at the start: the corners first, then the beliefs that were met."""
+        stage, model = self.search.stages[-1], self.search.model
+        points, n = stage.points, stage.points.count
+        indptr, index, weight = points.csr
+        entries = int(indptr[n])
+        rows = sparse.csr_array(
+            (weight[:entries], model.state[index[:entries]], indptr[: n + 1]), shape=(n, model.compiled.n_states)
+        )
+        corners = sparse.csr_array(
+            (np.ones(model.size), model.state, np.arange(model.size + 1)), shape=(model.size, model.compiled.n_states)
+        )
+        values = np.array([stage.value[node] for node in points.node[:n].tolist()])
+        return BeliefPoints(sparse.csr_array(sparse.vstack([corners, rows])), np.append(stage.corner, values))
+
+    def bounds(self, belief: Any, *, observation: Hashable = None, to_go: int | None = None) -> tuple[float, float]:
+        """Return the lower and the upper bound of the value of any belief.
+
+        Args:
+            belief: A `Belief` or a dict.
+            observation: The last observation, where legal actions depend on it.
+            to_go: How many actions are to go, where there is a horizon; all of them by default.
+
+        Raises:
+            ModelError: A state is not one of the problem's.
+
+        Example:
+            >>> from pomdp_hier.planning import solve
+            >>> from pomdp_hier.problems import tiger
+            >>> lower, upper = solve(tiger()).bounds({"tiger-left": 1})
+            >>> lower <= 10 + 0.95 * 19.3714 <= upper
+            True
+        """
+        model = self.search.model
+        weights = model.weights(as_belief(belief), observation)
+        index = np.flatnonzero(weights)
+        stage = self._stage(to_go)
+        if not len(index) or stage is None:
+            return 0.0, 0.0
+        return stage.bounds(index, weights[index])
+
+    def _stage(self, to_go: int | None) -> Stage | None:
+        """Return what is known with so many actions to go; ``None`` where nothing is left to do."""
+        stages = self.search.stages
+        if to_go is None or self.search.horizon is None:
+            return stages[-1]
+        return stages[min(to_go, len(stages)) - 1] if to_go > 0 else None
+
+    @property
+    def policy(self) -> "SolutionPolicy":
+        """The policy that is worth at least `lower`: at each belief the action of the best alpha vector."""
+        return SolutionPolicy(self)
+
+    def certificate(self) -> dict[str, Any]:
+        """Return a proof of the bounds, as ``json.dump`` takes it; `pomdp_hier.planning.verify` checks it.
+
+        The bounds that are proved are a little wider, by what rounding may have taken.
+        """
+        return write_certificate(self.search, at_start=self.belief is None)
+
+    def __repr__(self) -> str:
+        return f"Solution(lower={self.lower:.6g}, upper={self.upper:.6g}, status={self.status!r})"
+
+
+class SolutionPolicy:
+    """The policy of a solution, for the loop, for evaluations and comparisons.
+
+    Args:
+        solution: The solution.
+        to_go: How many actions are to go, where there is a horizon; all of them by default.
+
+    Example:
+        >>> from pomdp_hier.planning import solve
+        >>> from pomdp_hier.problems import tiger
+        >>> SolutionPolicy(solve(tiger())).decide(tiger(), {"tiger-left": 0.97, "tiger-right": 0.03}).action
+        'open-right'
+    """
+
+    name = "point-based"
+
+    def __init__(self, solution: Solution, to_go: int | None = None) -> None:
+        self.solution, self.to_go = solution, to_go
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """Return the action of the best alpha vector, with the lower bound as its value.
+
+        Raises:
+            ModelError: The belief is not one over the problem that was solved.
+            PlanningError: The process is over under the belief.
+        """
+        belief, legal = where_to_decide(problem, belief, observation)
+        search = self.solution.search
+        weights = search.model.weights(belief, observation)
+        stage = search.stages[-1] if self.to_go is None else search.stages[min(self.to_go, len(search.stages)) - 1]
+        index = np.flatnonzero(weights)
+        lower, upper = stage.bounds(index, weights[index])
+        if lower < ILLEGAL / 1e20:  # no plan for these states: whatever may be done
+            return Decision(legal[0], stats={"upper": upper})
+        values = weights[index] @ stage.block[index, : stage.in_use]
+        action = search.model.compiled.actions[stage.actions[int(stage.numbers[int(np.argmax(values))])]]
+        return Decision(action, value=lower, stats={"upper": upper})
+
+    def at_step(self, step: int) -> "SolutionPolicy":
+        """Return the policy after so many actions of the horizon; on the last one it stays."""
+        if self.solution.search.horizon is None:
+            return self
+        return SolutionPolicy(self.solution, max(1, self.solution.search.horizon - step))
+
+    def __repr__(self) -> str:
+        return f"SolutionPolicy({self.solution!r})"

@@ -1,0 +1,292 @@
+"""What the search knows at one number of actions to go: beliefs with their bounds, points above, alpha vectors below.
+
+An infinite horizon has one stage, which follows itself; a finite one has a stage for each number of actions to go.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
+from pomdp_hier.planning.point_based.rows import Beliefs, Points
+
+__all__ = ["Children", "Kernels", "Stage"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+DROP = 1e-10
+"""The least share of a belief's mass that a state must have to be kept; what is left out is bounded and added."""
+
+
+class Kernels(Protocol):
+    """The inner loops: the functions of `on_numpy`, or of `on_numba`."""
+
+    expand: Any
+    expectations: Any
+    improve_upper: Any
+    improve_lower: Any
+    backup: Any
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Children:
+    """The beliefs that follow a belief and an action.
+
+    Attributes:
+        observation: ``[C]``, what is observed.
+        node: ``[C]``, the belief, as a row of the next stage's pool.
+        probability: ``[C]``, of the observation.
+        lost: What the states that were left out can be worth at most.
+    """
+
+    observation: Ints
+    node: Ints
+    probability: Floats
+    lost: float
+
+
+class Stage:
+    """Beliefs, points and vectors at one number of actions to go.
+
+    Args:
+        model: The problem.
+        kernels: The inner loops.
+        informed: ``[A, n]``, the fast informed bound, `ILLEGAL` where an action is not legal.
+        next_stage: The stage after the next action: ``None`` where that is the last one.
+    """
+
+    def __init__(self, model: LiveModel, kernels: Kernels, informed: Floats, next_stage: "Stage | None") -> None:
+        self.model, self.kernels, self.informed = model, kernels, informed
+        self.next = next_stage
+        self.corner: Floats = np.where(model.legal.any(axis=0), informed.max(axis=0, initial=ILLEGAL), 0.0)
+        self.layout = (model.indptr, model.column, model.probability, model.size)
+        self.first_corner = self.corner.copy()
+        self.scale = max(1e-300, float(np.abs(self.corner).max(initial=0.0)))
+        # beliefs
+        self.pool = Beliefs()
+        self.by_key: dict[int, int] = {}
+        self.children: dict[int, dict[int, Children]] = {}
+        self.q_upper: dict[int, Floats] = {}
+        self.immediate: dict[int, Floats] = {}
+        # points: the value of a belief, the numbers of the points in the order of their coming
+        self.points = Points()
+        self.n_points_ever = 0
+        self.corner_node: dict[int, int] = {}
+        self.value: dict[int, float] = {}
+        self.reasons: dict[int, tuple[Any, ...]] = {}
+        # vectors: all of them by number, and the block of those in use, state by state
+        self.archive = np.zeros((16, model.size))
+        self.actions: list[int] = []
+        self.after: list[Ints] = []
+        self.block = np.zeros((model.size, 16))
+        self.numbers = np.zeros(16, dtype=np.int64)
+        self.in_use = 0
+        self.default: dict[int, Children] = {}
+        self._points_then = self._vectors_then = 0
+
+    # --- beliefs -------------------------------------------------------------------------------------------------
+
+    def admit(self, offsets: Ints, index: Ints, weight: Floats, keys: NDArray[np.uint64]) -> Ints:
+        """Return the rows of the pool that the beliefs are; those that it does not have yet are added."""
+        nodes = np.empty(len(keys), dtype=np.int64)
+        fresh: list[int] = []
+        names = keys.tolist()
+        ends = offsets.tolist()
+        pool_ends, count = self.pool.indptr, self.pool.count
+        for c, key in enumerate(names):
+            node = self.by_key.get(key, -1)
+            if 0 <= node < count and pool_ends[node + 1] - pool_ends[node] != ends[c + 1] - ends[c]:
+                node = -1  # two beliefs of one key: the chance is one in 2^64
+            if node < 0:
+                node = count + len(fresh)
+                self.by_key[key] = node
+                fresh.append(c)
+            nodes[c] = node
+        if fresh:
+            if len(fresh) < len(names):
+                sizes = np.diff(offsets)[fresh]
+                kept = np.concatenate([np.arange(ends[c], ends[c + 1]) for c in fresh])
+                index, weight = index[kept], weight[kept]
+                offsets = np.append(0, np.cumsum(sizes))
+            self._start(self.pool.append(offsets, index, weight))
+        return nodes
+
+    def _start(self, rows: slice) -> None:
+        """Give new beliefs their first bounds: the informed one above, none below."""
+        pool = self.pool
+        pool.source[rows] = -2
+        pool.met[rows] = pool.seen[rows] = pool.best[rows] = -1
+        pool.lower[rows] = ILLEGAL
+        for node in range(rows.start, rows.stop):
+            pool.upper[node] = self.kernels.expectations(*pool.row(node), self.informed).max()
+
+    def open(self, node: int) -> Floats:
+        """Return ``[A]``, the upper values of the belief's actions, `ILLEGAL` where one is not legal."""
+        if node not in self.q_upper:
+            index, weight = self.pool.row(node)
+            legal = self.model.legal[:, index].all(axis=1)
+            if not legal.any():
+                raise self.model.dead_end(index)
+            self.q_upper[node] = np.where(legal, self.kernels.expectations(index, weight, self.informed), ILLEGAL)
+            self.immediate[node] = self.kernels.expectations(index, weight, self.model.reward)
+            self.children[node] = {}
+            self.reasons[node] = (None,) * self.model.n_actions
+        return self.q_upper[node]
+
+    def expand(self, node: int, action: int) -> Children:
+        """Return what follows the action; nothing where it is the last one."""
+        known = self.children[node].get(action)
+        if known is not None:
+            return known
+        if self.next is None:
+            nothing = np.zeros(0, dtype=np.int64)
+            children = Children(nothing, nothing, np.zeros(0), 0.0)
+        else:
+            index, weight = self.pool.row(node)
+            observation, offsets, states, weights, probability, keys, lost = self.kernels.expand(
+                self.layout, action, index, weight, self.next.first_corner, DROP
+            )
+            nodes = self.next.admit(offsets, states, weights, keys)
+            children = Children(observation, nodes, probability, lost)
+        self.children[node][action] = children
+        return children
+
+    # --- the bound above -----------------------------------------------------------------------------------------
+
+    def refresh_upper(self, nodes: Ints) -> None:
+        """Lower the upper values of some beliefs by the points that have come since."""
+        pool = self.pool
+        bounds = (pool.upper, pool.source, pool.met)
+        self.kernels.improve_upper(nodes, pool.csr, bounds, self._given_points, self.corner, 1e-13 * self.scale)
+
+    @property
+    def _given_points(self) -> tuple[Any, ...]:
+        """The points as the inner loops take them."""
+        points = self.points
+        return (*points.csr, points.gap, points.node, points.number, points.count)
+
+    def add_point(self, node: int, value: float, reasons: tuple[Any, ...]) -> None:
+        """Make the belief a point of the bound above; its value must be that of a backup."""
+        pool, points = self.pool, self.points
+        index, weight = pool.row(node)
+        pool.upper[node], pool.source[node] = value, node
+        self.value[node], self.reasons[node] = value, reasons
+        if len(index) == 1:
+            self.corner[index[0]] = min(self.corner[index[0]], value / weight[0])
+            self.corner_node[int(index[0])] = node
+            self._new_gaps()
+            self.n_points_ever += 1
+            return
+        row = points.append(np.array([0, len(index)]), index, weight).start
+        points.gap[row] = value - float(self.corner[index] @ weight)
+        points.node[row], points.number[row] = node, self.n_points_ever
+        self.n_points_ever += 1
+
+    def _new_gaps(self) -> None:
+        """Take the gaps of all points from corners that have come down."""
+        points = self.points
+        if points.count:
+            indptr, index, weight = points.csr
+            below = np.add.reduceat(
+                self.corner[index[: indptr[points.count]]] * weight[: indptr[points.count]], indptr[: points.count]
+            )
+            values = np.array([self.value[node] for node in points.node[: points.count].tolist()])
+            points.gap[: points.count] = np.minimum(0.0, values - below)
+
+    def prune_points(self) -> None:
+        """Leave out the points whose value the others give as well, and those that have a newer value."""
+        points = self.points
+        pool = self.pool
+        nodes = points.node[: points.count].copy()
+        self.refresh_upper(np.unique(nodes))
+        newest = np.zeros(len(nodes), dtype=bool)
+        _, last = np.unique(nodes[::-1], return_index=True)
+        newest[len(nodes) - 1 - last] = True
+        points.keep(np.flatnonzero(newest & (pool.source[nodes] == nodes) & (points.gap[: points.count] < 0)))
+
+    # --- the bound below -----------------------------------------------------------------------------------------
+
+    def refresh_lower(self, nodes: Ints) -> None:
+        """Raise the lower values of some beliefs by the vectors that have come since."""
+        pool = self.pool
+        self.kernels.improve_lower(nodes, pool.csr, (pool.lower, pool.best, pool.seen), self._given_vectors)
+
+    @property
+    def _given_vectors(self) -> tuple[Any, ...]:
+        """The vectors in use as the inner loops take them."""
+        return self.block, self.numbers, self.in_use
+
+    def add_vector(self, vector: Floats, action: int, after: Ints) -> int:
+        """Add an alpha vector with its action and its successors, and return its number."""
+        number = len(self.actions)
+        if number == len(self.archive):
+            self.archive = np.concatenate([self.archive, np.zeros_like(self.archive[: number // 2 + 1])])
+        if self.in_use == len(self.numbers):
+            more = self.in_use // 2 + 1
+            self.block = np.ascontiguousarray(np.pad(self.block, ((0, 0), (0, more))))
+            self.numbers = np.append(self.numbers, np.zeros(more, dtype=np.int64))
+        self.archive[number] = vector
+        self.block[:, self.in_use] = vector
+        self.numbers[self.in_use] = number
+        self.in_use += 1
+        self.actions.append(action)
+        self.after.append(after)
+        return number
+
+    def prune(self) -> None:
+        """Leave out points and vectors that help nothing, where many have come since the last time."""
+        if self.points.count > 1.1 * self._points_then + 16:
+            self.prune_points()
+            self._points_then = self.points.count
+        if self.in_use > 1.5 * self._vectors_then + 64:
+            self.prune_vectors()
+            self._vectors_then = self.in_use
+
+    def prune_vectors(self) -> None:
+        """Go on with the vectors that are best at a belief that was opened, or at what follows its best action."""
+        pool = self.pool
+        served = [np.fromiter(self.q_upper, dtype=np.int64, count=len(self.q_upper))]
+        if self.next is self:
+            for node, q in self.q_upper.items():
+                children = self.children[node].get(int(np.argmax(q)))
+                if children is not None:
+                    served.append(children.node)
+        nodes = np.unique(np.concatenate(served))
+        self.refresh_lower(nodes)
+        self.keep_vectors(np.unique(pool.best[nodes]))
+
+    def bounds(self, index: Ints, weight: Floats) -> tuple[float, float]:
+        """Return the lower and the upper bound at any weights, of whatever mass."""
+        mass = float(weight.sum())
+        alone = Beliefs()
+        alone.append(np.array([0, len(index)]), index, weight / mass)
+        alone.met[0] = alone.seen[0] = -1
+        alone.lower[0] = ILLEGAL
+        alone.upper[0] = self.kernels.expectations(index, weight / mass, self.informed).max()
+        node = np.zeros(1, dtype=np.int64)
+        given = (alone.upper, alone.source, alone.met)
+        self.kernels.improve_upper(node, alone.csr, given, self._given_points, self.corner, 0.0)
+        self.kernels.improve_lower(node, alone.csr, (alone.lower, alone.best, alone.seen), self._given_vectors)
+        return mass * float(alone.lower[0]), mass * float(alone.upper[0])
+
+    def keep_vectors(self, kept: Ints) -> None:
+        """Go on with some of the vectors in use, given by their numbers; the others stay in the archive."""
+        columns = np.flatnonzero(np.isin(self.numbers[: self.in_use], kept))
+        self.block[:, : len(columns)] = self.block[:, columns]
+        self.numbers[: len(columns)] = self.numbers[columns]
+        self.in_use = len(columns)
+
+    @property
+    def n_changes(self) -> int:
+        """How many beliefs, points and vectors have come."""
+        return self.pool.count + self.n_points_ever + len(self.actions)
+
+    @property
+    def n_bytes(self) -> int:
+        """About how much memory the stage takes."""
+        arrays = self.archive.nbytes + self.block.nbytes
+        opened = len(self.q_upper) * (2 * 8 * self.model.n_actions + 600)
+        return arrays + self.pool.n_bytes + self.points.n_bytes + opened + 100 * len(self.by_key)

@@ -1,0 +1,212 @@
+"""The bounds that a search starts from: the fast informed bound above, controllers that repeat an action below.
+
+Both solve linear equations where the horizon has no end: value iteration would take ``log(eps) / log(gamma)`` sweeps,
+policy iteration takes a few. What rounding may have taken off is found from the residual of the equations and added.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
+
+__all__ = ["FirstPlans", "Groups", "blind_plans", "blind_stage", "informed_bound", "informed_stage", "outcome_groups"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_LARGEST_SYSTEM = 30_000
+_SWEEPS = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """The outcomes of a `LiveModel`, one row for each action, state and observation that can follow.
+
+    Attributes:
+        matrix: ``[G, n]`` CSR, ``p(s', o | s, a)``.
+        row: ``[G]``, ``a n + s``.
+        observation: ``[G]``.
+        usable: ``[G, A]``, bool: the action is legal wherever the outcome can lead to.
+    """
+
+    matrix: sparse.csr_array
+    row: Ints
+    observation: Ints
+    usable: Bools
+
+
+def outcome_groups(model: LiveModel) -> Groups:
+    """Return the outcomes by action, state and observation.
+
+    Example:
+        >>> from pomdp_hier.planning.point_based.live import live_model
+        >>> from pomdp_hier.problems import tiger
+        >>> outcome_groups(live_model(tiger().compiled)).matrix.shape
+        (12, 2)
+    """
+    row = np.repeat(np.arange(len(model.indptr) - 1), np.diff(model.indptr))
+    observation, state = np.divmod(model.column, model.size)
+    present, group = np.unique(row * model.n_observations + observation, return_inverse=True)
+    matrix = sparse.csr_array((model.probability, (group.ravel(), state)), shape=(len(present), model.size))
+    if model.legal.all():
+        usable = np.ones((len(present), model.n_actions), dtype=bool)
+    else:
+        usable = np.asarray(matrix @ (~model.legal).T.astype(np.float64)) == 0
+    return Groups(matrix, *np.divmod(present, model.n_observations), usable)
+
+
+# --- above -----------------------------------------------------------------------------------------------------------
+
+
+def informed_stage(model: LiveModel, groups: Groups, ahead: Floats | None) -> Floats:
+    """Return ``[A, n]``, one backup of the fast informed bound.
+
+    ``Q(a, s) = R(s, a) + gamma sum_o max_a' sum_s' p(s', o | s, a) Q(a', s')``; `ILLEGAL` where ``a`` is not legal.
+
+    Args:
+        model: The problem.
+        groups: Its outcomes.
+        ahead: ``[A, n]``, the bound with one action less to go; ``None`` where nothing follows.
+    """
+    q = model.reward.copy()
+    if ahead is not None:
+        best, _ = _best_after(groups, ahead)
+        q += model.discount * np.bincount(groups.row, weights=best, minlength=q.size).reshape(q.shape)
+    return np.where(model.legal, q, ILLEGAL)
+
+
+def _best_after(groups: Groups, q: Floats) -> tuple[Floats, Ints]:
+    """Return the value ``[G]`` of the best usable action after each outcome (0 for none), and that action."""
+    values = np.where(groups.usable, groups.matrix @ np.where(q > ILLEGAL / 2, q, 0.0).T, -np.inf)
+    best = values.argmax(axis=1)
+    value = values[np.arange(len(best)), best]
+    return np.where(np.isfinite(value), value, 0.0), best
+
+
+def informed_bound(model: LiveModel, groups: Groups) -> Floats:
+    """Return ``[A, n]``, the fast informed bound of the endless horizon, at least its fixed point.
+
+    Policy iteration: with the best action after each outcome held fast, the bound is the solution of a linear system.
+
+    Args:
+        model: The problem, whose `slack` is finite.
+        groups: Its outcomes.
+
+    Source: Hauskrecht (2000), section 4.3.
+    """
+    size = model.reward.size
+    q = np.where(model.legal, float(model.reward.max(initial=0.0)) * model.slack, ILLEGAL)
+    if size <= _LARGEST_SYSTEM:
+        chosen: Ints | None = None
+        q = informed_stage(model, groups, q)
+        for _ in range(_SWEEPS):
+            _, best = _best_after(groups, q)
+            if chosen is not None and (best == chosen).all():
+                break
+            chosen = best
+            q = np.where(model.legal, _solve(model, groups, best), ILLEGAL)
+    else:
+        for _ in range(_SWEEPS):  # from above, each sweep is a bound
+            q = informed_stage(model, groups, q)
+    short = np.where(model.legal, informed_stage(model, groups, q) - q, 0.0).max(initial=0.0)
+    scale = float(np.abs(np.where(model.legal, q, 0.0)).max(initial=0.0))
+    return np.where(model.legal, q + (max(0.0, float(short)) + 1e-15 * scale) * model.slack, ILLEGAL)
+
+
+def _solve(model: LiveModel, groups: Groups, chosen: Ints) -> Floats:
+    """Return ``[A, n]``, the values when each outcome is followed by the chosen action."""
+    from scipy.sparse.linalg import spsolve
+
+    size = model.reward.size
+    entries = groups.matrix.tocoo()
+    shape = (size, size)
+    place = chosen[entries.row] * model.size + entries.col
+    step = sparse.csc_array((entries.data, (groups.row[entries.row], place)), shape=shape)
+    step.sum_duplicates()
+    system = sparse.csc_array(sparse.eye_array(size, format="csc") - model.discount * step)
+    values: Floats = np.asarray(spsolve(system, model.reward.ravel())).reshape(model.reward.shape)
+    return values
+
+
+# --- below -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FirstPlans:
+    """What follows when one action is repeated as long as it is legal, then the first that is.
+
+    Attributes:
+        after: ``[A, O]``, the action after each action and observation; -1 where no one action is always legal.
+    """
+
+    after: Ints
+
+
+def blind_plans(model: LiveModel, groups: Groups) -> FirstPlans:
+    """Return the plans that repeat an action, or go on with another one where it may not be legal.
+
+    Example:
+        >>> from pomdp_hier.planning.point_based.live import live_model
+        >>> from pomdp_hier.problems import tiger
+        >>> model = live_model(tiger().compiled)
+        >>> blind_plans(model, outcome_groups(model)).after.tolist()
+        [[0, 0], [1, 1], [2, 2]]
+    """
+    after = np.repeat(np.arange(model.n_actions), model.n_observations).reshape(model.n_actions, -1)
+    if model.legal.all():
+        return FirstPlans(after)
+    place = (groups.row // model.size) * model.n_observations + groups.observation
+    flat = np.ones((after.size, model.n_actions), dtype=bool)
+    np.logical_and.at(flat, place, groups.usable)
+    usable: Bools = flat.reshape(*after.shape, -1)
+    for a in range(model.n_actions):
+        for o in range(model.n_observations):
+            if not usable[a, o, a]:
+                after[a, o] = int(usable[a, o].argmax()) if usable[a, o].any() else -1
+    return FirstPlans(after)
+
+
+def blind_stage(model: LiveModel, plans: FirstPlans, ahead: Floats | None) -> Floats:
+    """Return ``[A, n]``, the values of the plans with one action more to go than ``ahead``.
+
+    Args:
+        model: The problem.
+        plans: What follows each action and observation.
+        ahead: ``[A, n]``, their values with one action less; ``None`` for the endless horizon, in equilibrium.
+    """
+    row = np.repeat(np.arange(len(model.indptr) - 1), np.diff(model.indptr))
+    observation, state = np.divmod(model.column, model.size)
+    then = plans.after[row // model.size, observation]
+    place = then * model.size + state
+    lost = ~model.legal.ravel()
+    lost[row[then < 0]] = True
+    if ahead is not None:
+        lost[row[ahead.ravel()[place] < ILLEGAL / 2]] = True
+        values = np.bincount(row, weights=model.probability * ahead.ravel()[place], minlength=lost.size)
+        flat = model.reward.ravel() + model.discount * values
+    else:
+        before = -1
+        while int(lost.sum()) != before:  # whoever can come to where a plan ends is lost as well
+            before = int(lost.sum())
+            lost[row[lost[place]]] = True
+        flat = _equilibrium(model, row, place, lost)
+    return np.where(lost, ILLEGAL, flat).reshape(model.reward.shape)
+
+
+def _equilibrium(model: LiveModel, row: Ints, place: Ints, lost: Bools) -> Floats:
+    """Return the solution of ``v = R + gamma P v`` where no row is lost, less what rounding may have added."""
+    from scipy.sparse.linalg import spsolve
+
+    kept = ~(lost[row] | lost[place])
+    shape = (lost.size, lost.size)
+    step = sparse.csc_array((model.probability[kept], (row[kept], place[kept])), shape=shape)
+    reward = np.where(lost, 0.0, model.reward.ravel())
+    system = sparse.csc_array(sparse.eye_array(lost.size, format="csc") - model.discount * step)
+    values: Floats = np.asarray(spsolve(system, reward))
+    short = float((values - reward - model.discount * (step @ values)).max(initial=0.0))
+    scale = float(np.abs(values).max(initial=0.0))
+    return values - np.tile((max(0.0, short) + 1e-15 * scale) * model.slack, model.n_actions)
