@@ -58,12 +58,12 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
             zorder=3,
         )
         note = f"{row.value:.4g}" + ("" if row.verdict in ("better", "worse") else f"  ({row.verdict})")
-        ax.annotate(note, (row.value, k), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8, color=INK)
+        text = ax.annotate(note, (row.value, k), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8)
+        text.set(color=INK, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})
     if comparison.clairvoyant is not None:
         ax.axvline(comparison.clairvoyant, color=INK, lw=1.2, ls=(0, (4, 3)))
-        foot = (comparison.clairvoyant, len(rows) - 0.45)
-        look: dict[str, Any] = {"fontsize": 8, "color": INK, "rotation": 90, "va": "bottom", "ha": "right"}
-        ax.annotate("clairvoyant", foot, xytext=(-3, 0), textcoords="offset points", **look)
+        look: dict[str, Any] = {"fontsize": 8, "color": INK, "va": "bottom", "ha": "center"}
+        ax.annotate("clairvoyant", (comparison.clairvoyant, -0.7), xytext=(0, 3), textcoords="offset points", **look)
     ax.set_yticks(range(len(rows)), [figure_text(row.name) for row in rows])
     ax.set_ylim(len(rows) - 0.4, -0.7)  # the first policy on top
     ax.margins(x=0.12)

@@ -8,9 +8,13 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
+import sympy
 
 from tests.browser import needs_browser, opened, requests_of
 
@@ -28,6 +32,40 @@ def test_outputs_are_stripped(path):
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     assert code
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+
+
+@pytest.fixture(scope="module")
+def check():
+    """The function of the first notebook that marks an answer."""
+    cells = json.loads(NOTEBOOKS[0].read_text(encoding="utf-8"))["cells"]
+    source = next("".join(cell["source"]) for cell in cells if "def check(" in "".join(cell["source"]))
+    names = {"F": Fraction}
+    exec(source.split("# 1. ")[0], names)
+    return names["check"]
+
+
+@pytest.mark.parametrize(
+    "answer", [Fraction(1, 3), 1 / 3, np.float32(1 / 3), Decimal("0.3333"), sympy.Rational(1, 3), "1/3", 0.333333]
+)
+def test_a_right_answer_is_right_in_any_number_type(check, capsys, answer):
+    check("Exercise", answer, Fraction(1, 3), {Fraction(2, 3): "the other shelf"})
+    assert capsys.readouterr().out == "Exercise: right\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (None, "put your answer in place of None"),
+        (2 / 3, "not yet. the other shelf"),
+        (0.3, "not yet. Write the numerator"),
+        ("a third", "'a third' is no number"),
+        ("1/0", "'1/0' is no number"),
+        ([0.3], "is no number"),
+    ],
+)
+def test_a_wrong_answer_is_told_what_is_wrong(check, capsys, answer, told):
+    check("Exercise", answer, Fraction(1, 3), {Fraction(2, 3): "the other shelf"})
+    assert told in capsys.readouterr().out
 
 
 def flip(low, high, r0, r):

@@ -145,6 +145,16 @@ def test_policies_are_held_against_the_first():
     assert_something_is_drawn(ax)
 
 
+def test_the_clairvoyant_value_is_named_beside_no_other_text():
+    policies = {"first": FirstAction(), "clairvoyant": RandomPolicy(seed=1), "third": RandomPolicy(seed=2)}
+    ax = draw_policy_comparison(compare_policies(policies, tiger(), horizon=2))
+    ax.get_figure().canvas.draw()
+    label, *others = sorted(ax.texts, key=lambda text: text.get_text() != "clairvoyant")
+    assert label.get_text() == "clairvoyant"
+    assert not any(label.get_window_extent().overlaps(other.get_window_extent()) for other in others)
+    assert label.get_window_extent().y0 >= ax.get_window_extent().y1
+
+
 def test_profile_marks_where_trees_change_places():
     shop = load_amazon12()
     trees = {name: shop.hierarchies[name] for name in "BC"}

@@ -17,6 +17,7 @@ from pomdp_hier.hierarchy.wording import NodeNames
 from pomdp_hier.hqs import PAPER_TABLE, load_amazon12
 from pomdp_hier.report import page as page_module
 from pomdp_hier.report import payload as payload_module
+from pomdp_hier.report.escaping import script_data
 from pomdp_hier.report.page import report_html, write_report
 from pomdp_hier.report.payload import icicle_payload
 from pomdp_hier.visible import shortened, visible
@@ -159,9 +160,25 @@ def test_payload_is_the_tree_in_breadth_first_order():
         k = position[node]
         assert data["tree"]["size"][k] == tree.sizes[node]
         mean = found.result.values[tree.items(node)].mean()
-        assert data["tree"]["value"][k] == pytest.approx(mean, abs=5e-5)
+        assert data["tree"]["value"][k] == pytest.approx(mean, abs=5.1e-5)
+        assert data["tree"]["arrive"][k] == pytest.approx(found.arriving[node] / tree.sizes[node], abs=5.1e-5)
+        assert data["tree"]["cost"][k] == pytest.approx(found.misled[node] / tree.n_items, abs=5.1e-7)
+        chose = found.choices[node]
+        right = data["tree"]["right"][k]
+        assert right is None if chose == 0 else right == pytest.approx(found.right[node] / chose, abs=5.1e-5)
+        assert data["tree"]["parent"][k] == (-1 if node == tree.root else position[tree.parent[node]])
+        assert data["tree"]["start"][k] == tree.starts[node]
+    assert (position[~tree.is_cluster] == -1).all()
     assert data["tree"]["value"][0] == pytest.approx(found.result.score, abs=5e-5)
     assert data["items"]["label"] == [SHOP.names[i] for i in tree.item_order]
+    assert data["items"]["value"] == pytest.approx(found.result.values[tree.item_order], abs=5.1e-5)
+    assert data["left_out"] == []
+    ranges = {m["key"]: (m["low"], m["high"], m["percent"], m["items"]) for m in data["measures"]}
+    worst = found.misled.max() / tree.n_items
+    assert ranges == {
+        "value": (-1, 1, False, "value"), "arrive": (0, 1, True, None), "right": (0, 1, True, None),
+        "cost": (worst, 0, False, None),
+    }  # fmt: skip
 
 
 def test_large_trees_keep_their_largest_clusters_and_say_so(monkeypatch):
@@ -172,6 +189,9 @@ def test_large_trees_keep_their_largest_clusters_and_say_so(monkeypatch):
     assert len(data["tree"]["size"]) == 4
     assert data["left_out"] == ["Not drawn: 6 clusters, the smallest.", "Single items are not drawn."]
     assert data["items"]["label"] == []
+    assert data["measures"][0]["items"] is None
+    sizes = found.hierarchy.sizes
+    assert sizes[position >= 0].min() >= sizes[found.hierarchy.is_cluster & (position < 0)].max()
     kept = np.flatnonzero(position >= 0)
     assert found.hierarchy.root in kept
     assert all(found.hierarchy.parent[node] in kept for node in kept if node != found.hierarchy.root)
@@ -222,6 +242,12 @@ def test_names_cannot_break_out_of_the_page(monkeypatch, drawn):
     label = payload_of(page)["tree"]["label"]
     assert set(label) <= {visible(label) for label in labels}
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", page)
+
+
+def test_the_script_gets_numbers_and_letters_as_they_are():
+    assert script_data({"ü": 1.5, "家": None}) == '{"ü":1.5,"家":null}'
+    with pytest.raises(ValueError, match="JSON"):
+        script_data(float("nan"))
 
 
 def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path):
