@@ -20,7 +20,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.prepared import Prepared, prepare
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import score
-from pomdp_hier.hqs.settings import read_settings
+from pomdp_hier.hqs.settings import check_whole, read_settings
 from pomdp_hier.scorer.own_path import Bools, Step, first_choice, greedy_trail, own_steps
 from pomdp_hier.scorer.task import Task
 
@@ -379,14 +379,15 @@ class Confusion:
     cost: float
 
 
-def require_diagnosis(diagnosis: object) -> None:
-    """Raise unless the value is a `Diagnosis`, as where a result or features stand in its place.
+def require_diagnosis(diagnosis: object, n: object = 0) -> None:
+    """Raise unless the value is a `Diagnosis`, as where a result or features stand in its place, and n a number.
 
     Raises:
         ParameterError: It is something else.
     """
     if not isinstance(diagnosis, Diagnosis):
         raise ParameterError(f"diagnosis: got a {type(diagnosis).__name__}; give what diagnose(X, hierarchy) returns")
+    check_whole("n", n)
 
 
 def node_report(diagnosis: Diagnosis, node: int) -> NodeReport:
@@ -420,9 +421,9 @@ def worst_nodes(diagnosis: Diagnosis, n: int = 10, *, count_stops: bool = False)
         >>> [report.node for report in worst_nodes(diagnose(X, tree, delta=0.1), n=1)]
         [8]
     """
-    require_diagnosis(diagnosis)
+    require_diagnosis(diagnosis, n)
     cost = diagnosis.misled + (diagnosis.stopped if count_stops else 0.0)
-    order = np.lexsort((diagnosis.hierarchy.levels, -cost))[: max(n, 0)]
+    order = np.lexsort((diagnosis.hierarchy.levels, -cost))[:n]
     return [node_report(diagnosis, node) for node in order.tolist() if cost[node] > 0]
 
 
@@ -437,10 +438,10 @@ def lost_items(diagnosis: Diagnosis, n: int = 10) -> list[LostItem]:
         >>> [(lost.item, lost.lost_to, lost.ends_at) for lost in lost_items(diagnose(X, tree, delta=0.1))]
         [(5, 7, 7)]
     """
-    require_diagnosis(diagnosis)
+    require_diagnosis(diagnosis, n)
     tree, result = diagnosis.hierarchy, diagnosis.result
     lost = np.flatnonzero(diagnosis.lost)
-    order = lost[np.argsort(result.values[lost], kind="stable")][: max(n, 0)]
+    order = lost[np.argsort(result.values[lost], kind="stable")][:n]
     return [
         LostItem(
             item=item,
@@ -464,9 +465,9 @@ def confusions(diagnosis: Diagnosis, n: int = 10) -> list[Confusion]:
         >>> len(confusions(diagnose(X, tree, delta=0.1), n=1))
         1
     """
-    require_diagnosis(diagnosis)
+    require_diagnosis(diagnosis, n)
     tree = diagnosis.hierarchy
-    order = np.lexsort((-diagnosis.pair_items, -diagnosis.pair_cost))[: max(n, 0)]
+    order = np.lexsort((-diagnosis.pair_items, -diagnosis.pair_cost))[:n]
     reports = []
     for at in order.tolist():
         child = int(diagnosis.pair_child[at])

@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pomdp_hier.appraisal.diagnosis import Diagnosis
+from pomdp_hier.appraisal.diagnosis import Diagnosis, require_diagnosis
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import counted
+from pomdp_hier.hqs.settings import check_whole
 
 __all__ = ["CatchAll", "Chain", "StructureReport", "WideNode", "check_structure"]
 
@@ -133,8 +135,12 @@ def check_structure(
         >>> report.height, report.chains, report.mean_level
         (3, (Chain(top=8, length=1), Chain(top=6, length=1)), 2.5)
     """
-    if wide < 1 or not 0 < lopsided <= 1:
-        raise ParameterError(f"wide is {wide} and lopsided {lopsided}; give at least 1, and a share up to 1")
+    require_hierarchy(hierarchy)
+    check_whole("wide", wide, 1)
+    if not (isinstance(lopsided, int | float) and 0 < lopsided <= 1):
+        raise ParameterError(f"lopsided is {lopsided!r}; give a share above 0 and up to 1, such as 0.9")
+    if diagnosis is not None:
+        require_diagnosis(diagnosis)
     if diagnosis is not None and diagnosis.hierarchy is not hierarchy and diagnosis.hierarchy != hierarchy:
         raise ParameterError("the diagnosis is of another hierarchy; diagnose this one")
     children = np.diff(hierarchy.child_offsets)

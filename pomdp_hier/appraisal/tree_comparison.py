@@ -16,6 +16,7 @@ from pomdp_hier.hierarchy.wording import counted
 from pomdp_hier.hqs.calibration import Calibration
 from pomdp_hier.hqs.prepared import as_trees, prepare
 from pomdp_hier.hqs.result import HQSResult
+from pomdp_hier.hqs.sampling import check_level
 from pomdp_hier.hqs.score import score_items
 from pomdp_hier.hqs.settings import check_whole, read_settings
 from pomdp_hier.measures import (
@@ -201,8 +202,7 @@ def compare(
     first = next(iter(named)) if reference is None else reference
     if first not in named:
         raise ParameterError(f"reference is {first!r}; the trees are {', '.join(map(repr, named))}")
-    if not (isinstance(confidence, int | float) and 0 < confidence < 1):
-        raise ParameterError(f"confidence is {confidence!r}; give a share between 0 and 1, such as 0.95")
+    check_level("confidence", confidence)
     request = read_settings(settings, checkpoint="a checkpoint is of one run; evaluate each tree with its own")
     request.check_used()
     check_whole("quadratic_limit", quadratic_limit)
@@ -273,7 +273,7 @@ def _in_words(found: Comparison) -> Iterator[str]:
         gain, lose = (pair.gained, pair.lost) if by == pair.one else (pair.lost, pair.gained)
         result = found.results[by]
         sampled = "" if result.sample is None else f" of {result.n_sampled:,} in the sample"
-        counts = f"{counted(gain, 'item')} gain by {by} and {lose:,} lose{sampled}"
+        counts = f"{counted(gain, 'item')} {'gains' if gain == 1 else 'gain'} by {by} and {lose:,} lose{sampled}"
         if pair.distinguishable:
             yield (
                 f"{better} is better than {worse} by {abs(pair.difference):.4f} "

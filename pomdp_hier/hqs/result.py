@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier.errors import MissingExtraError
-from pomdp_hier.hqs.sampling import Sample
+from pomdp_hier.hqs.sampling import Sample, check_level
 
 __all__ = ["HQSResult"]
 
@@ -99,6 +99,7 @@ class HQSResult:
         Raises:
             ParameterError: For a level outside 0 to 1.
         """
+        check_level("level", level)
         width = 0.0 if self.sample is None else self.sample.half_width(self.values, level)
         return self.score - width, self.score + width
 

@@ -25,7 +25,7 @@ from pomdp_hier.hierarchy.wording import shown
 if TYPE_CHECKING:
     from pomdp_hier.hqs.result import HQSResult
 
-__all__ = ["Method", "Sample", "Sampling", "draw"]
+__all__ = ["Method", "Sample", "Sampling", "check_level", "draw"]
 
 Method: TypeAlias = Literal["simple", "stratified"]
 Name = TypeVar("Name", bound=Hashable)
@@ -95,8 +95,7 @@ class Sample:
         Raises:
             ParameterError: For a level outside 0 to 1.
         """
-        if not 0 < level < 1:
-            raise ParameterError(f"level is {level}; expected a number between 0 and 1, such as 0.95")
+        check_level("level", level)
         variances = self._variances(values)
         total = float(variances.sum())
         if math.isnan(total):
@@ -262,6 +261,16 @@ def _number(sample_size: float, n_items: int) -> int:
         f"sample_size is {sample_size!r}; expected a whole number of items from 1 to {n_items}, or a fraction of them "
         "as a float above 0 and up to 1.0"
     )
+
+
+def check_level(name: str, value: Any) -> None:
+    """Raise unless the value is a level of confidence.
+
+    Raises:
+        ParameterError: It is no number between 0 and 1.
+    """
+    if not (_is_number(value) and 0 < value < 1):
+        raise ParameterError(f"{name} is {shown(value)}; expected a number between 0 and 1, such as 0.95")
 
 
 def _generator(random_state: Any) -> np.random.Generator:

@@ -1,6 +1,7 @@
 """Baselines: what each figure is by another route, chance at zero, and what is said in words."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -120,6 +121,23 @@ def test_the_paper_in_words():
     assert "more than two standard deviations below what shuffled items get" in text
     assert "shuffled items" in worst.summary()
     assert worst.to_dict()["score"] == worst.score
+
+
+def test_chance_is_told_of_on_the_side_where_the_score_stands():
+    X, tree = clean_case()
+    found = appraise(X, tree, delta=0.02, n_shuffles=0)
+
+    def said(score):
+        figures = {"score": score, "shuffled": 0.1, "shuffled_median": 0.1, "shuffled_sd": 0.05, "n_shuffles": 9}
+        text = " ".join(replace(found, shuffled_at_root=0.0, adjusted=0.5, **figures).sentences())
+        return [words for words in ("below what shuffled", "within two standard") if words in text]
+
+    assert [said(score) for score in (-0.01, 0.01, 0.19, 0.21)] == [
+        ["below what shuffled"],
+        ["within two standard"],
+        ["within two standard"],
+        [],
+    ]
 
 
 def test_staying_at_the_root_is_no_merit():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pomdp_hier.appraisal.diagnosis import diagnose
-from pomdp_hier.appraisal.moves import apply_move, suggest_moves
+from pomdp_hier.appraisal.moves import apply_move, apply_moves, suggest_moves
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.score import hqs_score
@@ -97,3 +97,55 @@ def test_a_tree_in_the_place_of_a_diagnosis_is_refused_with_a_remedy():
     tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
     with pytest.raises(ParameterError, match=r"got a Hierarchy; give what diagnose\(X, hierarchy\) returns"):
         suggest_moves(np.eye(4), tree)
+
+
+def edges():
+    below = {7: [8, 9, 10, 11], 8: [0], 9: [1, 2], 10: [3, 4], 11: [5, 6]}
+    return Hierarchy.from_edges([(node, child) for node, children in below.items() for child in children], 7)
+
+
+def test_a_list_of_moves_goes_by_the_numbers_of_the_tree_that_is_given():
+    both = apply_moves(edges(), [(0, 9), (6, 10)])  # 8 is left empty, so that 9 and 10 move up
+    named = {both.labels[node]: sorted(both.items(node).tolist()) for node in range(both.n_items, both.n_nodes)}
+    assert named == {7: list(range(7)), 9: [0, 1, 2], 10: [3, 4, 6], 11: [5]}
+    assert both.node(10) == 9
+    again = apply_moves(both, [(both.node(6), both.node(9))])
+    assert sorted(again.items(again.node(9)).tolist()) == [0, 1, 2, 6]
+
+
+def test_a_place_that_one_move_empties_may_be_filled_by_the_next():
+    tree = apply_moves(edges(), [(0, 9), (1, 8)])
+    assert [sorted(tree.items(node).tolist()) for node in (8, 9)] == [[1], [0, 2]]
+    swap = apply_moves(edges(), [(9, 10), (3, 9)])
+    assert sorted(swap.items(10).tolist()) == [1, 2, 3, 4]
+
+
+def test_suggested_moves_can_be_applied_together_and_know_names():
+    X, tree = clean_case()
+    broken = swapped(tree)[0]
+    moves = suggest_moves(X, diagnose(X, broken, **DELTA), **DELTA)[:2]
+    assert apply_moves(broken, moves) == tree
+    assert str(moves[0]) == f"node {moves[0].node} from node {moves[0].source} to node {moves[0].target}"
+    named = Hierarchy(
+        broken.parent, broken.n_items, labels=[f"item {k}" for k in range(45)] + [f"group {k}" for k in range(13)]
+    )
+    first = suggest_moves(X, diagnose(X, named, **DELTA), **DELTA)[0]
+    assert first.names == tuple(f"group {node - 45}" for node in (first.node, first.source, first.target))
+
+
+@pytest.mark.parametrize(
+    ("moves", "text"),
+    [
+        ([(0, 9), (0, 10)], "node 0 is moved twice"),
+        ([(9, 10), (10, 9)], "lies in node 10"),
+        ([(0, "left")], r"target 'left' is no node's number; hierarchy.node\(label\)"),
+        ([(0, 9.0)], "target 9.0 is no node's number"),
+        ([(True, 9)], "node True is no node's number"),
+        ([(0, None)], "target None"),
+        ([0], "a move is 0; give a node and the inner node"),
+        ([(0, 9, 1)], "a move is"),
+    ],
+)
+def test_lists_of_moves_that_cannot_be(moves, text):
+    with pytest.raises(ParameterError, match=text):
+        apply_moves(edges(), moves)

@@ -60,8 +60,10 @@ def test_a_catch_all_draws_from_its_siblings():
 
 def test_limits_and_another_tree():
     X, tree = clean_case()
-    for wrong in ({"wide": 0}, {"lopsided": 0.0}, {"lopsided": 1.5}):
-        with pytest.raises(ParameterError, match="wide is"):
-            check_structure(tree, **wrong)
+    for name, value in (("wide", 0), ("wide", "many"), ("lopsided", 0.0), ("lopsided", 1.5), ("lopsided", "much")):
+        with pytest.raises(ParameterError, match=f"{name} is {value!r}"):
+            check_structure(tree, **{name: value})
+    with pytest.raises(ParameterError, match="diagnosis: got a Hierarchy"):
+        check_structure(tree, tree)
     with pytest.raises(ParameterError, match="another hierarchy"):
         check_structure(tree.permuted(np.roll(np.arange(45), 7)), diagnose(X, tree))

@@ -84,6 +84,20 @@ def test_who_gains_and_what_is_said():
         found.gained_items("other", "clean")
 
 
+def test_a_sentence_says_the_same_whichever_tree_stands_first():
+    X, tree = clean_case()
+    trees = {"clean": tree, "swapped": swapped(tree)[0]}
+    gains = (evaluate(X, tree, delta=0.02).values - evaluate(X, trees["swapped"], delta=0.02).values).tolist()
+    more, less = sum(gain > 1e-9 for gain in gains), sum(gain < -1e-9 for gain in gains)
+    assert more != less
+    told = [
+        compare(X, dict(order), measures=False, delta=0.02).sentences()
+        for order in (trees.items(), reversed(trees.items()))
+    ]
+    assert told[0] == told[1]
+    assert told[0][0].endswith(f"; {more} items gain by clean and {less} lose.")
+
+
 def test_one_temperature_for_all_and_always_told():
     X, tree = clean_case()
     X[:, :3] *= 0.2  # groups that are hard to tell apart

@@ -258,5 +258,7 @@ def test_refusals_name_the_value_and_the_remedy(settings, words):
 
 def test_levels_outside_0_to_1_are_refused(case):
     X, tree = case
-    with pytest.raises(ParameterError, match="level is 95"):
-        evaluate(X, tree, sample_size=10).interval(95)
+    for level in (95, "x", None, True):
+        for settings in ({"sample_size": 10}, {}):
+            with pytest.raises(ParameterError, match=f"level is {level!r}"):
+                evaluate(X, tree, **settings).interval(level)
