@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from pomdp_hier.hqs.belief import ClosedFormUpdater
     from pomdp_hier.hqs.calibration import calibrate_delta
     from pomdp_hier.hqs.generic import evaluate_generic
-    from pomdp_hier.hqs.guidance import temperatures
     from pomdp_hier.hqs.model import (
         Descend,
         Found,
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from pomdp_hier.hqs.reward import node_rewards, paper_reward
     from pomdp_hier.hqs.sampling import Sample
     from pomdp_hier.hqs.score import evaluate, hqs_samples, hqs_score, oracle_value
+    from pomdp_hier.hqs.temperature import temperatures
     from pomdp_hier.scorer.rules import Clairvoyant, LookAhead, OneStep, SearchRoot, StoppingRule
 
 __all__ = [
@@ -125,7 +125,7 @@ _HOMES = {
     "search_environment_from_guidance": "pomdp_hier.hqs.model",
     "search_problem": "pomdp_hier.hqs.model",
     "search_problem_from_guidance": "pomdp_hier.hqs.model",
-    "temperatures": "pomdp_hier.hqs.guidance",
+    "temperatures": "pomdp_hier.hqs.temperature",
     "three_node": "pomdp_hier.hqs.model",
 }
 

@@ -398,13 +398,14 @@ class RuleSearch:
         node = node_of(belief)
         seen = guidance_at(problem, node)
         children = [int(child) for child in self.hierarchy.children(node)]
-        answer = self.rule.descend(
+        answer = rules.ask(
+            self.rule,
             np.array([[float(seen[child]) for child in children]]),
             self.hierarchy.sizes[children],
             np.array([float(reward_at(problem, child)) for child in children]),
             int(self.hierarchy.levels[node]),
         )
-        return Decision(DESCEND if bool(np.asarray(answer)[0]) else SEARCH)
+        return Decision(DESCEND if answer[0] else SEARCH)
 
 
 def search_policy(policy: Any, tie: Tie = "descend", hierarchy: Hierarchy | None = None) -> Policy:

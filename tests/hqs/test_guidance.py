@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.hqs.guidance import check_temperature, guidance, temperatures
+from pomdp_hier.hqs.guidance import guidance
+from pomdp_hier.hqs.temperature import check_temperature, temperatures
 
 
 def test_the_papers_example():

@@ -216,3 +216,25 @@ def test_a_dict_does_for_a_belief(policy):
     problem = three_node(0.9, r1=0.5, r2=0.5)
     states = {state: problem.initial_belief[state] for state in problem.initial_belief}
     assert policy.decide(problem, states).action == policy.decide(problem).action
+
+
+@pytest.mark.parametrize("engine", ["numpy", "generic"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda m: np.full(m, 0.3),
+        lambda m: np.full(m, np.nan),
+        lambda m: ["search"] * m,
+        lambda m: None,
+        lambda m: np.ones(m + 1, dtype=bool),
+        lambda m: [[True], [True, False]],
+    ],
+    ids=["probability", "nan", "words", "nothing", "length", "ragged"],
+)
+def test_a_rule_that_says_neither_yes_nor_no_is_named(engine, answer):
+    class Rule:
+        def descend(self, eta, sizes, rewards, level):
+            return answer(len(eta))
+
+    with pytest.raises(ParameterError, match=r"policy .*Rule.* answered with .* at level 0"):
+        evaluate(SHOP.similarity, SHOP.hierarchies["A"], similarity="precomputed", engine=engine, policy=Rule())
