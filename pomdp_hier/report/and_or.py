@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.and_or.tree import AndOrTree
 from pomdp_hier.planning.and_or.view import FULL_LIMIT, BeliefWords, View, ViewNode, view, words
@@ -102,7 +104,10 @@ class _Layout:
         levels = max(node.level for node in shown.nodes) + 1
         lines = [self._lines(node) for node in shown.nodes]
         arcs = [self._arc(node) for node in shown.nodes]
-        widths = [max(map(_text_width, text)) for text in lines]
+        widths = [
+            max(_text_width(line, bold=_is_bold(node)) for line in text)
+            for node, text in zip(shown.nodes, lines, strict=True)
+        ]
         columns, x = [], _MARGIN + _SYMBOL
         for level in range(levels):
             members = [i for i, node in enumerate(shown.nodes) if node.level == level]
@@ -162,11 +167,20 @@ def _formula(value: Any) -> str:
     return f"${latex(value)}$"
 
 
-def _text_width(text: str, size: float = 1.0) -> float:
+def _is_bold(node: ViewNode) -> bool:
+    return node.starred and node.on_plan
+
+
+def _text_width(text: str, size: float = 1.0, bold: bool = False) -> float:
     """Return the width of a text in points at full size."""
+    from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 
-    return float(TextPath((0, 0), text, size=_FONT * size).get_extents().width) if text.strip() else 0.0
+    if not text.strip():
+        return 0.0
+    # The outline's control points reach hardly further than its curves, whose extrema take ten times as long.
+    look = FontProperties(weight="bold" if bold else "normal")
+    return float(np.ptp(TextPath((0, 0), text, size=_FONT * size, prop=look).vertices[:, 0]))
 
 
 def _fit(ax: "Axes", layout: _Layout, own_figure: bool) -> float:
@@ -227,7 +241,7 @@ def _draw_node(ax: "Axes", layout: _Layout, node: ViewNode, place: _Place, scale
         ax.text(
             x, top + i * step, line,
             fontsize=_FONT * scale, color=INK if expanded else "#5b6670", va="center_baseline", zorder=4,
-            fontweight="bold" if node.starred and node.on_plan else "normal",
+            fontweight="bold" if _is_bold(node) else "normal",
         )  # fmt: skip
 
 

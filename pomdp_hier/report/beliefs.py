@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.wording import counted
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, ORANGE, new_axes
@@ -72,7 +73,7 @@ def draw_belief_trace(
             color="#dddddd",
             edgecolor="white",
             hatch="///",
-            label=f"{len(order) - len(bands)} more states",
+            label=counted(len(order) - len(bands), "more state"),
         )
     ax.set_xticks(positions, list(labels) if labels is not None else [str(i) for i in positions])
     if labels is not None and max(map(len, labels)) * len(labels) > 70:

@@ -46,6 +46,14 @@ def test_heights_from_sizes_and_levels(case):
             assert found == pytest.approx(np.corrcoef(high, apart)[0, 1], abs=1e-7)
 
 
+def test_items_that_are_all_equally_alike_have_no_correlation():
+    turned = np.linalg.qr(np.random.default_rng(3).normal(size=(4, 4)))[0]
+    tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    for X in (np.eye(4), np.eye(4) + 1, (np.eye(4) + 1) @ turned, 1e-3 * (np.eye(4) + 1) @ turned):
+        assert np.isnan(cophenetic_correlation(X, tree))
+    assert np.isnan(cophenetic_correlation(turned, Hierarchy.from_children([[0, 1, 2, 3]], 4)))
+
+
 def test_heights_that_do_not_fit():
     tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
     for heights in ("depth", [1.0, 2.0], [1.0, 2.0, np.nan]):

@@ -3,6 +3,7 @@
 import sys
 
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.planning import AndOrTree
@@ -28,8 +29,9 @@ def words_of(ax):
 def assert_apart(ax):
     """No two texts lie on one another, and all are inside the figure."""
     figure = ax.get_figure()
-    figure.canvas.draw()
-    boxes = [(text.get_text(), text.get_window_extent()) for text in ax.texts]
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    boxes = [(text.get_text(), text.get_window_extent(canvas.get_renderer())) for text in ax.texts]
     for i, (first, one) in enumerate(boxes):
         assert one.x0 >= 0
         assert one.x1 <= figure.bbox.width

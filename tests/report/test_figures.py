@@ -1,5 +1,6 @@
 """Every figure is rendered, and what it shows is read back from its artists."""
 
+import dataclasses
 import io
 import re
 
@@ -28,6 +29,7 @@ from pomdp_hier.report import (
     draw_policy_comparison,
     draw_value_density,
 )
+from pomdp_hier.report.canvas import BLUE, GREY, ORANGE
 from pomdp_hier.report.escaping import figure_text
 from pomdp_hier.simulation import compare_policies
 from tests.nasty_names import NASTY
@@ -57,6 +59,9 @@ def test_trace_stacks_each_belief_to_one():
     assert list(tops.values()) == pytest.approx([1.0, 1.0])
     assert [text.get_text() for text in ax.get_xticklabels()] == ["start", "listen"]
     assert_something_is_drawn(ax)
+    heights = [[bar.get_height() for bar in bars] for bars in ax.containers]
+    assert np.allclose(heights, [[0.5, 0.9], [0.5, 0.1]])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["r", "l"]  # as they are stacked
 
 
 def test_trace_gathers_what_is_unlikely():
@@ -64,6 +69,10 @@ def test_trace_gathers_what_is_unlikely():
     names = [text.get_text() for text in ax.get_legend().get_texts()]
     assert names[0] == "7 more states"
     assert len(names) == 4
+    rest = ax.containers[-1][0]
+    assert (rest.get_y(), rest.get_height()) == pytest.approx((0.3, 0.7))
+    likely = draw_belief_trace([Belief({"a": 0.1, "b": 0.2, "c": 0.7})], most=2)
+    assert [text.get_text() for text in likely.get_legend().get_texts()] == ["1 more state", "c", "b"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +94,12 @@ def test_simplex_joins_the_labels_of_a_belief_met_twice():
     ax = draw_belief_simplex(
         [Belief.uniform("ab"), Belief({"a": 1.0}), Belief.uniform("ab")], labels=["b0", "b1", "b2"]
     )
-    assert "b0, b2" in [text.get_text() for text in ax.texts]
+    texts = [text.get_text() for text in ax.texts]
+    assert "b0, b2" in texts
+    assert "b1" in texts
+    corners = {text.get_text(): text.get_position()[0] for text in ax.texts if text.get_text() in ("a", "b")}
+    assert corners == {"a": 0.0, "b": 1.0}
+    assert sum(text.arrow_patch is not None for text in ax.texts if hasattr(text, "arrow_patch")) == 2
 
 
 def test_simplex_refuses_four_states():
@@ -103,14 +117,26 @@ def test_alpha_vectors_show_their_envelope():
         if line.get_linewidth() > 2:
             envelope.update(zip(line.get_xdata(), line.get_ydata(), strict=True))
     assert all(value == pytest.approx(max(1 - p, p, 0.8)) for p, value in envelope.items())
+    assert (min(envelope), max(envelope)) == (0, 1)
+    assert ax.get_xlabel() == "probability of r"
+    pieces = {line.get_label(): line.get_xdata() for line in ax.get_lines() if line.get_linewidth() > 2}
+    spans = {name: (xs[0], xs[-1]) for name, xs in pieces.items()}
+    assert spans["left"] == pytest.approx((0, 0.2), abs=1e-3)
+    assert spans["wait"] == pytest.approx((0.2, 0.8), abs=1e-3)
+    assert spans["right"] == pytest.approx((0.8, 1), abs=1e-3)
     with pytest.raises(ParameterError, match=r"expected \[K, 2\]"):
         draw_alpha_vectors([[1, 2, 3]])
 
 
 def test_density_names_the_means():
-    ax = draw_value_density({"good": [0.5, 0.7], "bad": [-0.5, -0.7]})
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["good (0.600)", "bad (-0.600)"]
+    ax = draw_value_density({"good": [0.52, 0.72], "bad": [-0.52, -0.72]})
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["good (0.620)", "bad (-0.620)"]
     assert_something_is_drawn(ax)
+    outline, filled = ax.patches[0].get_data(), ax.patches[1].get_data()
+    assert outline.edges == pytest.approx(np.linspace(-1, 1, 41))
+    assert outline.values.tolist() == filled.values.tolist()
+    assert pytest.approx({k: v for k, v in enumerate(outline.values) if v}) == {30: 10.0, 34: 10.0}  # two of 40 bins
+    assert [line.get_xdata()[0] for line in ax.lines] == pytest.approx([0.62, -0.62, 0])
     with pytest.raises(ParameterError, match="there are none"):
         draw_value_density([])
 
@@ -119,6 +145,18 @@ def test_level_success_adds_up():
     ax = draw_level_success([1.0, 0.7], [0.0, 0.3], [0.0, 0.0])
     assert max(bar.get_y() + bar.get_height() for bar in ax.patches) == pytest.approx(1.0)
     assert_something_is_drawn(ax)
+    ax = draw_level_success([0.5, 0.3], [0.4, 0.5], [0.1, 0.2], levels=[2, 3])
+    spans = {
+        (round(bar.get_x() + bar.get_width() / 2), name): (round(bar.get_y(), 9), round(bar.get_height(), 9))
+        for name, bars in zip(("stopped", "right", "lost"), ax.containers, strict=True)
+        for bar in bars
+    }
+    assert spans == {
+        (2, "stopped"): (0, 0.1), (2, "right"): (0.1, 0.5), (2, "lost"): (0.6, 0.4),
+        (3, "stopped"): (0, 0.2), (3, "right"): (0.2, 0.3), (3, "lost"): (0.5, 0.5),
+    }  # fmt: skip
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["stopped, item in reach", "on the right path", "lost"]
     with pytest.raises(ParameterError, match="expected one length"):
         draw_level_success([1.0], [0.0, 0.3], [0.0])
 
@@ -129,6 +167,11 @@ def test_icicle_is_as_wide_as_its_items():
     boxes = [path.get_extents() for path in ax.collections[0].get_paths()]
     widths = sorted(round(box.width, 6) for box in boxes)
     assert widths == [0.4, 0.6, 1.0]
+    corners = {(round(box.x0, 6), round(box.y0, 6), round(box.width, 6)) for box in boxes}
+    left = TREE.starts / 5
+    assert corners == {(round(left[k], 6), TREE.levels[k], round(TREE.sizes[k] / 5, 6)) for k in (5, 6, 7)}
+    assert ax.collections[0].get_array().tolist() == values[5:].tolist()
+    assert ax.yaxis_inverted()
     assert "node 7" in [text.get_text() for text in ax.texts]
     assert_something_is_drawn(ax)
     with pytest.raises(ParameterError, match=r"expected \(8,\)"):
@@ -142,7 +185,29 @@ def test_policies_are_held_against_the_first():
     assert [text.get_text() for text in ax.get_yticklabels()] == ["first", "random"]
     assert ax.yaxis_inverted()
     assert any("baseline" in text.get_text() for text in ax.texts)
+    for k, row in enumerate(table.rows):
+        bar, mark = [line for line in ax.lines if line.get_ydata()[0] == k]
+        assert tuple(bar.get_xdata()) == row.interval
+        assert mark.get_xdata() == [row.value]
     assert_something_is_drawn(ax)
+
+
+def test_marks_say_how_policies_compare():
+    template = compare_policies({"first": FirstAction()}, tiger(), horizon=1)
+    values = {"baseline": 0.0, "better": 1.0, "worse": -1.0, "same": 0.0, "not distinguishable": 0.1}
+    rows = tuple(
+        dataclasses.replace(template.rows[0], name=name, value=value, interval=(value - 0.5, value + 0.5), verdict=name)
+        for name, value in values.items()
+    )
+    ax = draw_policy_comparison(dataclasses.replace(template, rows=rows, clairvoyant=2.0))
+    marks = [line for line in ax.lines if len(line.get_xdata()) == 1]
+    looks = [(m.get_marker(), m.get_color(), m.get_markerfacecolor() == m.get_color()) for m in marks]
+    assert looks == [
+        ("s", BLUE, True), ("^", BLUE, True), ("v", ORANGE, True), ("o", BLUE, False), ("o", GREY, False),
+    ]  # fmt: skip
+    assert [line.get_xdata() for line in ax.lines if line.get_linestyle() == "--"] == [[2.0, 2.0]]
+    notes = [text.get_text() for text in ax.texts]
+    assert notes == ["0  (baseline)", "1", "-1", "0  (same)", "0.1  (not distinguishable)", "clairvoyant"]
 
 
 def test_the_clairvoyant_value_is_named_beside_no_other_text():
@@ -164,6 +229,17 @@ def test_profile_marks_where_trees_change_places():
     assert len([text for text in ax.texts if "overtakes" in text.get_text()]) == len(sweep.flips) >= 1
     solid = next(line for line in ax.get_lines() if line.get_label() == "B")
     assert solid.get_ydata().tolist() == sweep.column("B", "score").tolist()
+    drawn = {(line.get_linestyle(), tuple(line.get_ydata())) for line in ax.get_lines()}
+    for tree in "BC":
+        assert (":", tuple(sweep.column(tree, "ceiling"))) in drawn
+        assert ("--", tuple(sweep.column(tree, "shuffled"))) in drawn
+    flip = sweep.flips[0]
+    middle = [line.get_xdata()[0] for line in ax.get_lines() if len(set(line.get_xdata())) == 1]
+    assert middle == pytest.approx([(flip.low * flip.high) ** 0.5 for flip in sweep.flips])
+    at = list(sweep.deltas).index(flip.low)
+    assert sweep.column(flip.before, "score")[at] > sweep.column(flip.after, "score")[at]
+    assert sweep.column(flip.before, "score")[at + 1] < sweep.column(flip.after, "score")[at + 1]
+    assert ax.texts[0].get_text() == f"{flip.after} overtakes {flip.before}"
     assert_something_is_drawn(ax)
 
 
