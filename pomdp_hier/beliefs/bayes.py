@@ -1,12 +1,12 @@
 """BayesUpdater: Bayes' rule on the models of any problem, in the problem's own numbers."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp import POMDP, Belief, bayes_rule
 from pomdp_hier.pomdp.belief import as_belief
-from pomdp_hier.pomdp.numeric import Number, brief, listed
+from pomdp_hier.pomdp.core import Given
+from pomdp_hier.pomdp.numeric import Number
 from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["BayesUpdater"]
@@ -42,34 +42,32 @@ class BayesUpdater:
         self.problem = problem
         self._simplify = simplify
 
-    def predict(self, belief: Belief | Mapping[Any, Number], action: Any) -> Belief:
+    def predict(self, belief: Given, action: Any) -> Belief:
         """Return the belief after the action and before the observation, ``sum_s b(s) T(s, a, s')``."""
-        self._check_action(action)
-        return self.problem.predict(as_belief(belief), action)
+        return self.problem.predict(as_belief(belief, self.problem.belief_tolerance), action)
 
-    def evidence(self, belief: Belief | Mapping[Any, Number], action: Any, observation: Any) -> Number:
+    def evidence(self, belief: Given, action: Any, observation: Any) -> Number:
         """Return the normaliser ``Pr(o | b, a)``, 0 where the observation is impossible."""
-        self._check_action(action)
-        mass = bayes_rule.mass(self.problem, as_belief(belief), action, observation)
+        mass = bayes_rule.mass(self.problem, as_belief(belief, self.problem.belief_tolerance), action, observation)
         return bayes_rule.evidence(mass, self._simplify)
 
-    def evidences(self, belief: Belief | Mapping[Any, Number], action: Any) -> dict[Any, Number]:
+    def evidences(self, belief: Given, action: Any) -> dict[Any, Number]:
         """``{o: Pr(o | b, a)}`` over the observations that can be made, from one pass over the models."""
-        self._check_action(action)
-        joint = self.problem.joint(as_belief(belief), action)
+        joint = self.problem.joint(as_belief(belief, self.problem.belief_tolerance), action)
         return {observation: bayes_rule.evidence(mass, self._simplify) for observation, mass in joint.items()}
 
-    def update(self, belief: Belief | Mapping[Any, Number], action: Any, observation: Any) -> Belief:
+    def update(self, belief: Given, action: Any, observation: Any) -> Belief:
         """Return the posterior after the action and the observation.
 
         Raises:
             ImpossibleObservationError: ``Pr(o | b, a)`` is 0.
             ModelError: The action is not one of the problem's, or the belief is none.
         """
-        self._check_action(action)
-        return bayes_rule.posterior(self.problem, as_belief(belief), action, observation, self._simplify)
+        return bayes_rule.posterior(
+            self.problem, as_belief(belief, self.problem.belief_tolerance), action, observation, self._simplify
+        )
 
-    def branches(self, belief: Belief | Mapping[Any, Number], action: Any) -> Iterator[tuple[Any, Number, Belief]]:
+    def branches(self, belief: Given, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
         """Each observation that can follow, with its probability and the posterior, from one pass over the models.
 
         Example:
@@ -78,13 +76,6 @@ class BayesUpdater:
             >>> [(o, p) for o, p, _ in updater.branches(tiger().initial_belief, "listen")]
             [('hear-left', 0.5), ('hear-right', 0.5)]
         """
-        self._check_action(action)
-        return bayes_rule.branches(self.problem, as_belief(belief), action, self._simplify)
-
-    def _check_action(self, action: Any) -> None:
-        """Refuses an action that the problem's list does not hold: a model with an ``else`` would answer for it."""
-        known = self.problem.given_spaces[1]
-        if known is not None and action not in known:
-            raise ModelError(
-                f"action: {brief(action)} is not one of the problem's {len(known)} actions, {listed(known)}"
-            )
+        return bayes_rule.branches(
+            self.problem, as_belief(belief, self.problem.belief_tolerance), action, self._simplify
+        )

@@ -9,6 +9,7 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.bayes_rule import impossible
 from pomdp_hier.pomdp.belief import as_belief
+from pomdp_hier.pomdp.core import Given
 from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["ParticleUpdater"]
@@ -47,23 +48,24 @@ class ParticleUpdater:
         self.n_particles = n_particles
         self.rng = np.random.default_rng(seed)
 
-    def predict(self, belief: Belief, action: Any) -> Belief:
+    def predict(self, belief: Given, action: Any) -> Belief:
         """Return the moved particles, before the observation: each state's share of them."""
         shares: dict[Any, float] = {}
         for _, next_state, share in self._moved(belief, action):
             shares[next_state] = shares.get(next_state, 0.0) + share
         return Belief.normalized(shares)
 
-    def evidence(self, belief: Belief, action: Any, observation: Any) -> float:
+    def evidence(self, belief: Given, action: Any, observation: Any) -> float:
         """Return an unbiased estimate of ``Pr(o | b, a)``: the mean likelihood of the particles."""
         return sum(self._weights(belief, action).get(observation, {}).values())
 
-    def update(self, belief: Belief, action: Any, observation: Any) -> Belief:
+    def update(self, belief: Given, action: Any, observation: Any) -> Belief:
         """Return the weighted particles as a belief.
 
         Raises:
             ImpossibleObservationError: No particle can make the observation.
         """
+        belief = as_belief(belief, self.problem.belief_tolerance)
         weights = self._weights(belief, action).get(observation)
         if not weights:
             raise impossible(
@@ -74,12 +76,12 @@ class ParticleUpdater:
             )
         return Belief.normalized(weights)
 
-    def branches(self, belief: Belief, action: Any) -> Iterator[tuple[Any, float, Belief]]:
+    def branches(self, belief: Given, action: Any) -> Iterator[tuple[Any, float, Belief]]:
         """Each observation that some particle can make, its estimated probability and posterior, from one draw."""
         for observation, weights in self._weights(belief, action).items():
             yield observation, sum(weights.values()), Belief.normalized(weights)
 
-    def _weights(self, belief: Belief, action: Any) -> dict[Any, dict[Any, float]]:
+    def _weights(self, belief: Given, action: Any) -> dict[Any, dict[Any, float]]:
         """``{o: {s': share of the particles times likelihood}}``."""
         weights: dict[Any, dict[Any, float]] = {}
         for state, next_state, share in self._moved(belief, action):
@@ -89,9 +91,9 @@ class ParticleUpdater:
                     row[next_state] = row.get(next_state, 0.0) + share * float(p)
         return weights
 
-    def _moved(self, belief: Belief, action: Any) -> Iterator[tuple[Any, Any, float]]:
+    def _moved(self, belief: Given, action: Any) -> Iterator[tuple[Any, Any, float]]:
         """Triples of state, next state and the share of the particles that went this way."""
-        belief = as_belief(belief)
+        belief = as_belief(belief, self.problem.belief_tolerance)
         cumulative = np.cumsum([float(p) for p in belief.values()])
         marks = (self.rng.random() + np.arange(self.n_particles)) / self.n_particles * cumulative[-1]
         drawn = np.minimum(np.searchsorted(cumulative, marks, side="right"), len(belief) - 1)

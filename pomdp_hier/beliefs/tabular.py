@@ -9,8 +9,7 @@ from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
 from pomdp_hier.pomdp.bayes_rule import impossible
-from pomdp_hier.pomdp.belief import as_belief
-from pomdp_hier.pomdp.numeric import brief, listed
+from pomdp_hier.pomdp.known_actions import require_action
 from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["TabularUpdater"]
@@ -75,19 +74,12 @@ class TabularUpdater:
             yield names[o], evidence, self._like(belief, posterior)
 
     def _action(self, action: Any) -> int:
-        position = self.compiled.action_index.get(action)
-        if position is None:
-            raise ModelError(
-                f"action: {brief(action)} is not one of the problem's {self.compiled.n_actions} actions, "
-                f"{listed(self.compiled.actions)}"
-            )
-        return position
+        require_action(action, self.compiled.action_index)
+        return self.compiled.action_index[action]
 
     def _vector(self, belief: Belief | Floats) -> Floats:
-        if isinstance(belief, Belief):
-            return self.compiled.vector(belief)
         if not isinstance(belief, np.ndarray):
-            return self.compiled.vector(as_belief(belief))
+            return self.compiled.vector(belief)
         if belief.shape != (self.compiled.n_states,):
             raise ModelError(
                 f"belief: an array of shape {belief.shape}; expected ({self.compiled.n_states},), one entry a state"

@@ -1,19 +1,18 @@
 """BeliefUpdater: what every updater is asked, and how a plain function becomes one."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from pomdp_hier.beliefs.bayes import BayesUpdater
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.bayes_rule import Simplify, impossible
 from pomdp_hier.pomdp.belief import as_belief
+from pomdp_hier.pomdp.core import Given
 from pomdp_hier.pomdp.models import check_function
 from pomdp_hier.pomdp.numeric import Number, brief
 
 __all__ = ["BeliefUpdater", "FullUpdater", "FunctionUpdater", "as_updater"]
-
-Given: TypeAlias = Belief | Mapping[Any, Number]
 
 
 @runtime_checkable
@@ -100,22 +99,23 @@ class FunctionUpdater:
         Raises:
             ModelError: The answer is no distribution.
         """
-        return as_belief(self._function(as_belief(belief), action, observation))
+        self.problem.require_action(action)
+        return as_belief(self._function(as_belief(belief, self.problem.belief_tolerance), action, observation))
 
     def evidence(self, belief: Given, action: Any, observation: Any) -> Number:
         """``Pr(o | b, a)``."""
-        known = as_belief(belief)
+        known = as_belief(belief, self.problem.belief_tolerance)
         if self._evidence is None and self._branches is not None:
             return next((p for seen, p, _ in self._branches(known, action) if seen == observation), 0)
         return (self._evidence or self._bayes.evidence)(known, action, observation)
 
     def predict(self, belief: Given, action: Any) -> Belief:
         """Return the belief after the action and before the observation."""
-        return (self._predict or self._bayes.predict)(as_belief(belief), action)
+        return (self._predict or self._bayes.predict)(as_belief(belief, self.problem.belief_tolerance), action)
 
     def branches(self, belief: Given, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
         """Each observation that can follow, with its probability and the function's posterior."""
-        known = as_belief(belief)
+        known = as_belief(belief, self.problem.belief_tolerance)
         if self._branches is not None:
             yield from self._branches(known, action)
             return

@@ -11,10 +11,11 @@ that the support grows where the models say so. Floats, fractions and expression
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from pomdp_hier._messages import brief, listed
 from pomdp_hier.errors import ImpossibleObservationError
 from pomdp_hier.pomdp.belief import Belief
-from pomdp_hier.pomdp.numeric import Number, brief, listed, total
-from pomdp_hier.pomdp.problem import POMDP
+from pomdp_hier.pomdp.core import CorePOMDP
+from pomdp_hier.pomdp.numeric import Number, total
 
 __all__ = ["Simplify", "branches", "evidence", "impossible", "mass", "posterior"]
 
@@ -22,7 +23,7 @@ __all__ = ["Simplify", "branches", "evidence", "impossible", "mass", "posterior"
 Simplify = Callable[[Number], Number]
 
 
-def mass(problem: POMDP, belief: Belief, action: Any, observation: Any) -> dict[Any, Number]:
+def mass(problem: CorePOMDP, belief: Belief, action: Any, observation: Any) -> dict[Any, Number]:
     """``{s': p(s', o | b, a)}``: the numerator of the rule for the one observation, exact zeros left out."""
     row: dict[Any, Number] = {}
     for state, next_state, flow in problem.flows(belief, action):
@@ -39,7 +40,7 @@ def evidence(row: Mapping[Any, Number], simplify: Simplify | None = None) -> Num
 
 
 def posterior(
-    problem: POMDP, belief: Belief, action: Any, observation: Any, simplify: Simplify | None = None
+    problem: CorePOMDP, belief: Belief, action: Any, observation: Any, simplify: Simplify | None = None
 ) -> Belief:
     """Return the belief after the action and the observation.
 
@@ -60,7 +61,7 @@ def posterior(
 
 
 def branches(
-    problem: POMDP, belief: Belief, action: Any, simplify: Simplify | None = None
+    problem: CorePOMDP, belief: Belief, action: Any, simplify: Simplify | None = None
 ) -> Iterator[tuple[Any, Number, Belief]]:
     """Each observation that can follow, with its evidence and the posterior, from one pass over the models."""
     for observation, row in problem.joint(belief, action).items():

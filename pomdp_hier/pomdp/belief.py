@@ -240,8 +240,12 @@ def _restore(pairs: tuple[tuple[Any, Number], ...]) -> Belief:
     return belief
 
 
-def as_belief(belief: Any) -> Belief:
+def as_belief(belief: Any, tolerance: float = MASS_TOLERANCE) -> Belief:
     """Return the belief that a `Belief` or a mapping from state to probability stands for.
+
+    Args:
+        belief: What was given as a belief.
+        tolerance: How far the mass of a mapping may be from 1.
 
     Raises:
         ModelError: It is neither, or its probabilities do not sum to 1.
@@ -253,7 +257,7 @@ def as_belief(belief: Any) -> Belief:
     if isinstance(belief, Belief):
         return belief
     if isinstance(belief, Mapping):
-        return Belief(belief)
+        return Belief(belief, tolerance=tolerance)
     raise ModelError(f"belief: {brief(belief)} is no belief; give a Belief or a dict, {{state: probability}}")
 
 

@@ -1,4 +1,4 @@
-"""A `POMDP` as a ``pomdp_py.Agent`` and a ``pomdp_py.Environment``, and an agent as a `POMDP`.
+"""A `POMDP` as a ``pomdp_py.Agent`` and a ``pomdp_py.Environment``; `from_agent` goes the other way.
 
 pomdp-py wants states, actions and observations of its own classes. Values that are not are put into a `BridgedState`,
 `BridgedAction` or `BridgedObservation`, which equal the value they hold, print like it, and give it back as ``value``.
@@ -8,17 +8,17 @@ leaves one action to take; the legal actions of a search node depend on the hist
 happened to be drawn there first.
 """
 
-import inspect
 import random
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 import pomdp_py
 
-from pomdp_hier.errors import ImpossibleObservationError, ModelError
-from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
+from pomdp_hier._messages import brief
+from pomdp_hier.errors import ModelError
+from pomdp_hier.pomdp import bayes_rule
+from pomdp_hier.pomdp.belief import Belief, as_belief
 from pomdp_hier.pomdp.bridged import (
     OVER,
     BridgedAction,
@@ -30,8 +30,9 @@ from pomdp_hier.pomdp.bridged import (
     seeded_random,
     unwrapped,
 )
+from pomdp_hier.pomdp.core import Given
 from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel
-from pomdp_hier.pomdp.numeric import Number, brief, draw, total
+from pomdp_hier.pomdp.numeric import Number, draw, total
 from pomdp_hier.pomdp.problem import POMDP
 
 __all__ = [
@@ -42,7 +43,6 @@ __all__ = [
     "HistoryPolicy",
     "ProblemAgent",
     "ProblemEnvironment",
-    "problem_from_agent",
     "seeded_random",
     "to_agent",
     "to_environment",
@@ -122,16 +122,16 @@ class HistoryPolicy(pomdp_py.RolloutPolicy):
 
     Args:
         problem: Whose actions.
-        belief: The belief at the start of the history.
+        belief: The belief at the start of the history, a `Belief` or a dict.
         history: What had happened before that belief, ``((action, observation), ...)``.
         observation: The last observation made, for problems whose legal actions depend on it.
     """
 
     def __init__(
-        self, problem: POMDP, belief: Belief, history: tuple[Any, ...] = (), observation: Hashable = None
+        self, problem: POMDP, belief: Given, history: tuple[Any, ...] = (), observation: Hashable = None
     ) -> None:
         self._problem = problem
-        self._beliefs: dict[tuple[Any, ...], Belief] = {history: belief}
+        self._beliefs = {history: as_belief(belief, problem.belief_tolerance)}
         self._first_observation = observation
         self._everywhere = tuple(map(bridged_action, problem.legal_everywhere or ()))
         first = (problem.actions(belief, observation) or problem.all_actions)[0]
@@ -202,13 +202,7 @@ def _posterior(problem: POMDP, belief: Belief, action: Any, observation: Any) ->
     """Return the belief after the action and the observation; one that is over stays as it is."""
     if problem.is_over(belief):
         return belief
-    mass = problem.joint(belief, action).get(observation)
-    if not mass:
-        raise ImpossibleObservationError(
-            f"update: observation {brief(observation)} has probability 0 after {brief(action)} under a belief over "
-            f"{len(belief)} states (the first: {brief(belief.support[0])}); is it the model that made it?"
-        )
-    return Belief.normalized(mass)
+    return bayes_rule.posterior(problem, belief, action, observation)
 
 
 class ProblemAgent(pomdp_py.Agent):
@@ -218,14 +212,15 @@ class ProblemAgent(pomdp_py.Agent):
         problem: The problem it was built from.
     """
 
-    def __init__(self, problem: POMDP, belief: Belief, *, name: str | None = None) -> None:
+    def __init__(self, problem: POMDP, belief: Given, *, name: str | None = None) -> None:
+        belief = as_belief(belief, problem.belief_tolerance)
         if problem.observation.uses_state:
             raise ModelError(
                 "to_agent: the observation depends on the state that was left, which pomdp-py's observation models do "
                 "not see; put what it depends on into the state"
             )
         super().__init__(
-            Belief({bridged_state(s): p for s, p in belief.items()}, tolerance=max(problem.tolerance, MASS_TOLERANCE)),
+            Belief({bridged_state(s): p for s, p in belief.items()}, tolerance=problem.belief_tolerance),
             HistoryPolicy(problem, belief),
             transition_model=_AgentTransition(problem),
             observation_model=_AgentObservation(problem),
@@ -240,15 +235,13 @@ class ProblemAgent(pomdp_py.Agent):
         Raises:
             ImpossibleObservationError: The observation has probability 0.
         """
-        belief = Belief(
-            {unwrapped(s): p for s, p in self.belief.items()}, tolerance=max(self.problem.tolerance, MASS_TOLERANCE)
-        )
+        belief = Belief({unwrapped(s): p for s, p in self.belief.items()}, tolerance=self.problem.belief_tolerance)
         posterior = _posterior(self.problem, belief, unwrapped(real_action), unwrapped(real_observation))
         self.set_belief(Belief({bridged_state(s): p for s, p in posterior.items()}))
         self.update_history(bridged_action(real_action), bridged_observation(real_observation))
 
 
-def to_agent(problem: POMDP, belief: Belief | None = None, *, name: str | None = None) -> ProblemAgent:
+def to_agent(problem: POMDP, belief: Given | None = None, *, name: str | None = None) -> ProblemAgent:
     """Return a ``pomdp_py.Agent`` that believes and models what the problem says.
 
     Its ``update(action, observation)`` is exact. Rewards that depend on the observation are given by their mean over
@@ -342,152 +335,3 @@ def to_environment(
     if state is None:
         state = problem.initial_belief.sample(rng)
     return ProblemEnvironment(problem, unwrapped(state), rng)
-
-
-# --- an agent as a problem ---------------------------------------------------------------------------------------
-
-
-def problem_from_agent(
-    agent: pomdp_py.Agent,
-    *,
-    discount: Number | None = None,
-    terminal: Iterable[Any] | Callable[[Any], bool] | None = None,
-    states: Sequence[Any] | None = None,
-    actions: Sequence[Any] | None = None,
-    observations: Sequence[Any] | None = None,
-) -> POMDP:
-    """Return the problem that an agent with finite spaces plans for, from its current belief on.
-
-    States, actions and observations stay the agent's own objects. Models of this package are taken as they are; others
-    are asked for the ``probability`` of every member of the space, and for the reward's ``sample``, which must not be
-    random. Legal actions are those of the agent's policy model, by state.
-
-    Args:
-        agent: The agent.
-        discount: gamma; agents have none, so that 1 is taken if left out (an agent of `to_agent` knows its problem's).
-        terminal: The terminal states, or a function of the state; pomdp-py has none.
-        states, actions, observations: The spaces, where the agent's models do not list them.
-
-    Raises:
-        ModelError: A space is neither listed nor given, or a model is missing.
-
-    Example:
-        >>> from pomdp_hier.problems import tiger
-        >>> problem_from_agent(to_agent(tiger())).successors("tiger-left", "listen")
-        {'tiger-left': 1}
-    """
-    if not isinstance(agent, pomdp_py.Agent):
-        raise ModelError(f"agent: {brief(agent)} is no pomdp_py.Agent; a POMDP is planned for with decide(problem)")
-    source = agent.problem if isinstance(agent, ProblemAgent) else None
-    if source is not None:
-        discount = source.discount if discount is None else discount
-        if terminal is None:
-            terminal = lambda state: source.is_terminal(unwrapped(state))  # noqa: E731
-    models = {
-        "transition": agent.transition_model,
-        "observation": agent.observation_model,
-        "reward": agent.reward_model,
-    }
-    for name, model in models.items():
-        if model is None:
-            raise ModelError(f"agent: it has no {name} model; a generative model alone cannot be read exactly")
-    transition, observation = models["transition"], models["observation"]
-    if not isinstance(transition, TransitionModel):
-        states = _listed("states", states, lambda: agent.all_states)
-        transition = _ListedTransition(transition, states)
-    if not isinstance(observation, ObservationModel):
-        observations = _listed("observations", observations, lambda: agent.all_observations)
-        observation = _ListedObservation(observation, observations)
-    actions = _listed("actions", actions, lambda: agent.all_actions)
-    return POMDP(
-        transition=transition,
-        observation=observation,
-        reward=models["reward"] if isinstance(models["reward"], RewardModel) else models["reward"].sample,
-        initial_belief=_belief_of(agent),
-        discount=1 if discount is None else discount,
-        terminal=terminal if terminal is None or callable(terminal) else tuple(terminal),
-        states=states,
-        actions=actions,
-        observations=observations,
-        **_legality(agent, source, actions),
-    )
-
-
-class _ListedTransition(TransitionModel):
-    """A model that knows single probabilities, over a list of states."""
-
-    def __init__(self, model: pomdp_py.TransitionModel, states: Sequence[Any]) -> None:
-        self._model = model
-        self._states = states
-
-    def distribution(self, state: Any, action: Any) -> Mapping[Any, Number]:
-        return _positive((s, self._model.probability(s, state, action)) for s in self._states)
-
-
-class _ListedObservation(ObservationModel):
-    """A model that knows single probabilities, over a list of observations."""
-
-    uses_state = False
-
-    def __init__(self, model: pomdp_py.ObservationModel, observations: Sequence[Any]) -> None:
-        self._model = model
-        self._observations = observations
-
-    def distribution(self, next_state: Any, action: Any, state: Any = None) -> Mapping[Any, Number]:
-        return _positive((o, self._model.probability(o, next_state, action)) for o in self._observations)
-
-
-def _positive(pairs: Iterable[tuple[Any, Number]]) -> dict[Any, Number]:
-    return {key: p for key, p in pairs if p != 0}
-
-
-def _listed(what: str, given: Sequence[Any] | None, ask: Callable[[], Iterable[Any]]) -> tuple[Any, ...]:
-    """Return the members of a space, sets in a fixed order."""
-    if given is not None:
-        return tuple(given)
-    try:
-        members = ask()
-    except (NotImplementedError, AttributeError) as error:
-        raise ModelError(f"{what}: the agent's models do not list them; pass {what}=[...]") from error
-    return tuple(sorted(members, key=repr)) if isinstance(members, AbstractSet) else tuple(members)
-
-
-def _belief_of(agent: pomdp_py.Agent) -> Belief:
-    belief = agent.belief
-    if isinstance(belief, Belief):
-        return belief
-    try:
-        return Belief(belief.get_histogram())
-    except (NotImplementedError, AttributeError) as error:
-        raise ModelError(f"agent: its belief {brief(belief)} is not over finitely many states") from error
-
-
-def _legality(agent: pomdp_py.Agent, source: POMDP | None, actions: Sequence[Any]) -> dict[str, Any]:
-    """Return the arguments that say which actions are legal where."""
-    if source is not None:
-        if source.legal_everywhere is not None:
-            return {"legal_actions": actions}
-        return {"legal_actions": _bridged_rule(source), "legal_by": source.legal_by}
-    parameters = inspect.signature(agent.policy_model.get_all_actions).parameters
-    if "state" not in parameters and not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
-        return {"legal_actions": actions}
-
-    def legal(state: Any) -> list[Any]:
-        allowed = set(agent.policy_model.get_all_actions(state=state))
-        return [action for action in actions if action in allowed]
-
-    return {"legal_actions": legal}
-
-
-def _bridged_rule(source: POMDP) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a problem's rule for legal actions, for the bridged values."""
-    alive = Belief.certain(next(s for s in source.states if not source.is_terminal(s)))
-
-    def legal(given: Any) -> tuple[Any, ...]:
-        if source.legal_by == "observation":
-            return tuple(map(bridged_action, source.actions(alive, unwrapped(given))))
-        if source.legal_by == "belief":
-            return tuple(map(bridged_action, source.actions(Belief({unwrapped(s): p for s, p in given.items()}))))
-        return tuple(map(bridged_action, source.actions(Belief.certain(unwrapped(given)))))
-
-    return legal

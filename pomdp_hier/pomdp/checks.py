@@ -246,9 +246,8 @@ class _Checker:
             model = self.problem.observation
             if self.uses_state:
                 place += f" from {brief(state)}"
-            row = self._row(
-                place, self.observation_space, self.problem.observation_distribution, next_state, action, state
-            )
+            arguments = (next_state, action, state) if self.uses_state else (next_state, action)
+            row = self._row(place, self.observation_space, model.distribution, *arguments)
             if not self.uses_state:
                 self._draws(place, model, ObservationModel, row, next_state, action)
             self._sensed[key] = row

@@ -8,16 +8,16 @@ from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp.arrays import ArrayObservation, ArrayReward, ArrayTransition
+from pomdp_hier.pomdp.array_models import ArrayObservation, ArrayTransition, ListedReward, Rows
 from pomdp_hier.pomdp.belief import Belief
+from pomdp_hier.pomdp.core import CorePOMDP
 from pomdp_hier.pomdp.numeric import Number, brief
-from pomdp_hier.pomdp.problem import POMDP
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 __all__ = ["compile_problem"]
 
 
-def compile_problem(problem: POMDP, *, tolerance: float | None = None) -> TabularPOMDP:
+def compile_problem(problem: CorePOMDP, *, tolerance: float | None = None) -> TabularPOMDP:
     """Return the problem as arrays, in float64.
 
     Models that are arrays over the problem's own spaces are taken over as they are; of all others, every legal action
@@ -32,6 +32,7 @@ def compile_problem(problem: POMDP, *, tolerance: float | None = None) -> Tabula
             or is not a number. `check_problem` lists all such faults at once.
 
     Example:
+        >>> from pomdp_hier.pomdp import POMDP
         >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
         ...              initial_belief={"here": 1}, legal_actions=["wait"])
         >>> compile_problem(stay).reward
@@ -66,7 +67,7 @@ def compile_problem(problem: POMDP, *, tolerance: float | None = None) -> Tabula
     )
 
 
-def _legality(problem: POMDP, terminal: Bools) -> tuple[Bools, Bools | None]:
+def _legality(problem: CorePOMDP, terminal: Bools) -> tuple[Bools, Bools | None]:
     """Return ``[A, S]`` by state, and ``[O + 1, A]`` where legality is by observation."""
     actions, states = problem.all_actions, problem.states
     legal = np.ones((len(actions), len(states)), dtype=bool)
@@ -104,11 +105,11 @@ def _number(value: Number, where: str) -> float:
 
 
 def _floats(matrix: Any, where: str) -> sparse.csr_array:
-    """Return a matrix of a model that is arrays, as CSR in float64."""
+    """Return a matrix of a model that is arrays, as CSR in float64; one that is so already is taken as it is."""
     if sparse.issparse(matrix):
-        return sparse.csr_array(matrix).copy()
+        return matrix
     try:
-        return sparse.csr_array(matrix.astype(np.float64))
+        return matrix.floats() if isinstance(matrix, Rows) else sparse.csr_array(matrix.astype(np.float64))
     except (TypeError, ValueError) as error:
         raise ModelError(f"{where}: not all entries are numbers; substitute the symbols before compiling") from error
 
@@ -116,7 +117,7 @@ def _floats(matrix: Any, where: str) -> sparse.csr_array:
 class _Builder:
     """Turns the models of one problem into matrices, checking each row that it asks for."""
 
-    def __init__(self, problem: POMDP, legal: Bools, terminal: Bools, tolerance: float) -> None:
+    def __init__(self, problem: CorePOMDP, legal: Bools, terminal: Bools, tolerance: float) -> None:
         self.problem = problem
         self.terminal = terminal
         self.usable = legal & ~terminal
@@ -259,7 +260,7 @@ class _Builder:
         """Return ``[A, S]``, the expected rewards; 0 where the action cannot be used."""
         problem, model = self.problem, self.problem.reward_model
         spaces = (problem.states, problem.all_actions, problem.all_observations)
-        if isinstance(model, ArrayReward) and model.spaces == spaces and observation is not None:
+        if isinstance(model, ListedReward) and model.spaces == spaces and observation is not None:
             return np.where(self.usable, model.expected(transition, observation), 0.0)
         values = np.zeros(self.usable.shape)
         for a, s in np.argwhere(self.usable):

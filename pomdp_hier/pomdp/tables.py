@@ -7,8 +7,8 @@ from html import escape
 from numbers import Rational
 from typing import Any
 
+from pomdp_hier.pomdp.core import CorePOMDP
 from pomdp_hier.pomdp.numeric import Number, is_symbolic
-from pomdp_hier.pomdp.problem import POMDP
 
 __all__ = ["Table", "Tables"]
 
@@ -105,6 +105,7 @@ class Tables:
 
     Example:
         >>> from fractions import Fraction
+        >>> from pomdp_hier.pomdp import POMDP
         >>> p = Fraction(1, 3)
         >>> coin = POMDP(transition=lambda s, a: s, observation=lambda s, a: {s: 1 - p, "?": p}, reward=lambda s, a: 2,
         ...              initial_belief={"heads": p, "tails": 1 - p}, legal_actions=["look"])
@@ -116,7 +117,7 @@ class Tables:
           tails       0  1/3    2/3
     """
 
-    def __init__(self, problem: POMDP, *, limit: int = 24) -> None:
+    def __init__(self, problem: CorePOMDP, *, limit: int = 24) -> None:
         self.problem = problem
         self.limit = limit
         self._actions = problem.all_actions[:limit]

@@ -1,6 +1,6 @@
 """TabularPOMDP: a problem compiled to arrays over one frozen index, so that updates and plans cost sparse products."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -11,8 +11,8 @@ from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
-from pomdp_hier.pomdp.numeric import brief
+from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
+from pomdp_hier.pomdp.numeric import Number, brief
 
 __all__ = ["TabularPOMDP"]
 
@@ -224,14 +224,14 @@ class TabularPOMDP:
             )
         return positions
 
-    def vector(self, belief: Belief) -> Floats:
+    def vector(self, belief: Belief | Mapping[Any, Number]) -> Floats:
         """``[S]``, the belief as an array.
 
         Raises:
-            ModelError: A state of the belief is not a state of the problem.
+            ModelError: It is no belief, or one of its states is not a state of the problem.
         """
         array = np.zeros(self.n_states)
-        for state, probability in belief.items():
+        for state, probability in as_belief(belief, max(self.tolerance, MASS_TOLERANCE)).items():
             if state not in self.state_index:
                 raise ModelError(f"belief: {brief(state)} is not one of the problem's {self.n_states} states")
             array[self.state_index[state]] = float(probability)

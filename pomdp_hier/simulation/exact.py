@@ -235,7 +235,7 @@ class _Evaluation:
 
 def joint(environment: POMDP, weights: Mapping[Any, Number], action: Any) -> dict[Any, dict[Any, Number]]:
     """``{o: {s': mass}}`` after the action from unnormalised weights over states."""
-    return environment.joint(weights, action)  # type: ignore[arg-type]  # only its items are asked for
+    return environment.joint(weights, action)
 
 
 def conflict(history: Sequence[tuple[Any, Any]]) -> str:

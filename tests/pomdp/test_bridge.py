@@ -17,7 +17,6 @@ from pomdp_hier.pomdp.bridge import (
     BridgedObservation,
     BridgedState,
     HistoryPolicy,
-    problem_from_agent,
     to_agent,
     to_environment,
     unwrapped,
@@ -89,7 +88,7 @@ def test_the_agent_updates_by_bayes_rule() -> None:
     agent.update(BridgedAction("listen"), BridgedObservation("hear-left"))
     assert agent.belief["tiger-left"] == pytest.approx(0.85**2 / (0.85**2 + 0.15**2), abs=1e-15)
     assert agent.history == (("listen", "hear-left"),) * 2
-    with pytest.raises(ImpossibleObservationError, match="'growl' has probability 0 after 'listen'"):
+    with pytest.raises(ImpossibleObservationError, match="'growl' has probability 0 after action 'listen'"):
         agent.update("listen", "growl")
     assert len(agent.history) == 2
 
@@ -220,7 +219,7 @@ def test_states_and_actions_that_are_pomdp_pys_stay_what_they_are() -> None:
     agent = to_agent(problem)
     assert agent.all_states == [Cell(0), Cell(1), Cell(2)]
     assert agent.valid_actions() == [Go(1)]
-    back = problem_from_agent(agent)
+    back = POMDP.from_agent(agent)
     assert back.states == (Cell(0), Cell(1), Cell(2))
     assert back.successors(Cell(0), Go(1)) == {Cell(1): 1}
 
@@ -300,7 +299,7 @@ def foreign_agent(**changes: Any) -> pomdp_py.Agent:
 
 
 def test_an_agent_of_pomdp_pys_own_becomes_a_problem() -> None:
-    problem = problem_from_agent(foreign_agent(), discount=0.5, terminal=[])
+    problem = POMDP.from_agent(foreign_agent(), discount=0.5, terminal=[])
     left, right = pomdp_py.SimpleState("left"), pomdp_py.SimpleState("right")
     go = pomdp_py.SimpleAction("left")
     assert problem.states == (left, right)  # a set, put in order
@@ -320,20 +319,20 @@ def test_what_an_agent_does_not_say_is_asked_for() -> None:
 
     agent = foreign_agent(transition_model=Silent())
     with pytest.raises(ModelError, match=r"states: .* pass states="):
-        problem_from_agent(agent)
+        POMDP.from_agent(agent)
     states = [pomdp_py.SimpleState("left"), pomdp_py.SimpleState("right")]
-    assert problem_from_agent(agent, states=states).states == tuple(states)
+    assert POMDP.from_agent(agent, states=states).states == tuple(states)
     with pytest.raises(ModelError, match="no reward model"):
-        problem_from_agent(foreign_agent(reward_model=None))
+        POMDP.from_agent(foreign_agent(reward_model=None))
     with pytest.raises(ModelError, match="not over finitely many states"):
-        problem_from_agent(foreign_agent(init_belief=pomdp_py.Gaussian([0.0], [[1.0]])))
+        POMDP.from_agent(foreign_agent(init_belief=pomdp_py.Gaussian([0.0], [[1.0]])))
 
 
 def test_the_current_belief_is_where_the_problem_begins() -> None:
     agent = to_agent(tiger(), Belief({"tiger-left": 0.25, "tiger-right": 0.75}))
-    assert problem_from_agent(agent).initial_belief["tiger-left"] == 0.25
+    assert POMDP.from_agent(agent).initial_belief["tiger-left"] == 0.25
     agent.update("listen", "hear-left")
-    assert problem_from_agent(agent).initial_belief["tiger-left"] == agent.belief["tiger-left"]
+    assert POMDP.from_agent(agent).initial_belief["tiger-left"] == agent.belief["tiger-left"]
 
 
 def test_a_problem_in_the_place_of_an_agent_is_refused():

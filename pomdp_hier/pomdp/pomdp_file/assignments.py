@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pomdp_hier.pomdp.array_models import Rows
 from pomdp_hier.pomdp.numeric import Number
 
-__all__ = ["ALL", "MAX_ENTRIES", "ProbabilityTable", "RewardTable", "Rows", "TooLargeError"]
+__all__ = ["ALL", "MAX_ENTRIES", "ProbabilityTable", "RewardTable", "TooLargeError"]
 
 ALL = -1
 # A statement such as "T: * uniform" takes few letters and very many numbers: stop before the memory does.
@@ -19,43 +20,6 @@ MAX_ENTRIES = 100_000_000
 
 class TooLargeError(Exception):
     """A statement stands for more numbers than can be held; caught by the reader, which knows its place."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Sparse rows: row ``i`` has ``values[indptr[i]:indptr[i+1]]`` in those ``columns``, which ascend."""
-
-    indptr: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    values: NDArray[Any]
-    n_columns: int
-
-    def row(self, index: int) -> list[tuple[int, Number]]:
-        """Return the pairs of column and value of a row."""
-        here = slice(self.indptr[index], self.indptr[index + 1])
-        return list(zip(self.columns[here].tolist(), self.values[here].tolist(), strict=True))
-
-    def sums(self) -> NDArray[Any]:
-        """Return the sum of each row."""
-        n_rows = len(self.indptr) - 1
-        owner = np.repeat(np.arange(n_rows), np.diff(self.indptr))
-        if self.values.dtype != object:
-            return np.bincount(owner, weights=self.values, minlength=n_rows)
-        sums = np.zeros(n_rows, dtype=object)
-        np.add.at(sums, owner, self.values)
-        return sums
-
-    def __getitem__(self, index: int) -> list[Number]:
-        """Return a row in full, zeros and all."""
-        dense: list[Number] = [0] * self.n_columns
-        for column, value in self.row(index):
-            dense[column] = value
-        return dense
-
-    def scaled(self, divisors: NDArray[Any]) -> "Rows":
-        """Return the rows, each divided by its divisor."""
-        values = self.values / np.repeat(divisors, np.diff(self.indptr))
-        return Rows(self.indptr, self.columns, values, self.n_columns)
 
 
 class _Log:

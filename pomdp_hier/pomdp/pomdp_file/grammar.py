@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier.pomdp._file.tables import ALL, ProbabilityTable, RewardTable, Rows, TooLargeError
-from pomdp_hier.pomdp._file.text import Source, Statement
+from pomdp_hier.pomdp.array_models import Rows
 from pomdp_hier.pomdp.numeric import Number
+from pomdp_hier.pomdp.pomdp_file.assignments import ALL, ProbabilityTable, RewardTable, TooLargeError
+from pomdp_hier.pomdp.pomdp_file.text import Source, Statement
 
 __all__ = ["FileContent", "Reader"]
 

@@ -1,0 +1,370 @@
+"""CorePOMDP: the models, the discount, the initial belief, terminal states and legal actions, and one step of them.
+
+What turns other things into problems, and problems into arrays and tables, stands on top of it (`problem`).
+"""
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal, TypeAlias
+
+from pomdp_hier.errors import ModelError
+from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
+from pomdp_hier.pomdp.known_actions import require_action
+from pomdp_hier.pomdp.models import as_observation, as_reward, as_transition
+from pomdp_hier.pomdp.numeric import Number, brief, is_number, is_symbolic, total
+
+__all__ = ["CorePOMDP", "Given"]
+
+# A belief as every function takes it.
+Given: TypeAlias = Belief | Mapping[Any, Number]
+
+
+class CorePOMDP:
+    """The definition that `POMDP` builds on; its arguments are told there."""
+
+    def __init__(
+        self,
+        *,
+        transition: Any,
+        observation: Any,
+        reward: Any,
+        initial_belief: Belief | Mapping[Any, Number],
+        discount: Number = 1,
+        terminal: Collection[Any] | Callable[[Any], bool] | None = None,
+        legal_actions: Collection[Any] | Callable[[Any], Collection[Any]],
+        legal_by: Literal["state", "observation", "belief"] = "state",
+        actions: Sequence[Any] | None = None,
+        states: Sequence[Any] | None = None,
+        observations: Sequence[Any] | None = None,
+        max_states: int = 1_000_000,
+        tolerance: float = MASS_TOLERANCE,
+    ) -> None:
+        self.transition = as_transition(transition)
+        self.observation = as_observation(observation)
+        self.reward_model = as_reward(reward)
+        self.tolerance = tolerance
+        if not isinstance(initial_belief, Belief):
+            initial_belief = Belief(initial_belief, tolerance=tolerance)
+        self.initial_belief = initial_belief
+        if not is_number(discount):
+            raise ModelError(f"discount: {brief(discount)} is not a number; expected one in [0, 1], such as 0.95")
+        if not is_symbolic(discount) and not 0 <= discount <= 1:
+            raise ModelError(f"discount: {discount} is outside [0, 1]; write 95 % as 0.95")
+        self.discount = discount
+        for name, given in (("terminal", terminal or ()), ("legal_actions", legal_actions)):
+            if isinstance(given, str) or not (callable(given) or isinstance(given, Iterable)):
+                raise ModelError(f"{name}: {given!r} is neither a list nor a function; give a list, [{given!r}]")
+        if isinstance(legal_actions, Mapping):  # its keys, states most likely, would be taken for actions
+            raise ModelError(
+                f"legal_actions: {brief(legal_actions)} is a dict; give a list, or a function of the state"
+            )
+        self._is_terminal = terminal if callable(terminal) else frozenset(terminal or ()).__contains__
+        if legal_by not in ("state", "observation", "belief"):
+            raise ModelError(f"legal_by: {legal_by!r} is not one of 'state', 'observation', 'belief'")
+        self.legal_by = legal_by
+        if callable(legal_actions):
+            self._legal: Callable[[Any], Collection[Any]] | None = legal_actions
+            self._everywhere: tuple[Any, ...] = ()
+        else:
+            self._legal, self._everywhere = None, _distinct("legal_actions", legal_actions)
+            if not self._everywhere:
+                raise ModelError("legal_actions: no action was given; a problem needs at least one")
+            actions = self._everywhere if actions is None else actions
+        self._given_actions = None if actions is None else _distinct("actions", actions)
+        self._given_states = None if states is None else _distinct("states", states)
+        self._given_observations = None if observations is None else _distinct("observations", observations)
+        self._known_actions = None if self._given_actions is None else dict.fromkeys(self._given_actions)
+        self.max_states = max_states
+        self._rewards: dict[tuple[Any, Any], Number] = {}
+
+    def require_action(self, action: Any) -> None:
+        """Raise unless the action is one of the problem's, where these are listed.
+
+        Raises:
+            ModelError: It is not.
+        """
+        if self._known_actions is not None:
+            require_action(action, self._known_actions)
+
+    @property
+    def belief_tolerance(self) -> float:
+        """How far the mass of a belief about this problem may be from 1."""
+        return max(self.tolerance, MASS_TOLERANCE)
+
+    # --- the spaces ----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def states(self) -> tuple[Any, ...]:
+        """All states: those given, or those reachable from the initial belief in the order in which they are met."""
+        return self._explored[0]
+
+    @cached_property
+    def all_actions(self) -> tuple[Any, ...]:
+        """All actions: those given, or those that are legal somewhere."""
+        return self._explored[1]
+
+    @cached_property
+    def all_observations(self) -> tuple[Any, ...]:
+        """All observations: those given, or those that can be made."""
+        return self._explored[2]
+
+    @cached_property
+    def _explored(self) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+        """Follows the models from the initial belief (breadth first) through every action that may be legal."""
+        if self._given_states and self._given_actions and self._given_observations:
+            return self._given_states, self._given_actions, self._given_observations
+        if self._given_actions is None and self.legal_by != "state":
+            raise ModelError(
+                f"actions: with legal actions by {self.legal_by} all actions cannot be found by exploring; "
+                "pass actions=[...] in the order you want"
+            )
+        states = dict.fromkeys(self._given_states or self.initial_belief.support)
+        queue = list(states)
+        actions: dict[Any, None] = dict.fromkeys(self._given_actions or ())
+        observations: dict[Any, None] = {}
+        seen: tuple[set[Any], set[Any]] = (set(), set())
+        for state in queue:  # grows while it is walked
+            if self.is_terminal(state):
+                continue
+            for action in self.possible_actions(state):
+                actions.setdefault(action)
+                for next_state in self.successors(state, action):
+                    made = dict.fromkeys(self.observation_distribution(next_state, action, state))
+                    observations.update(made)
+                    seen[self.is_terminal(next_state)].update((action, o) for o in made)
+                    if next_state not in states:
+                        states[next_state] = None
+                        queue.append(next_state)
+                        if len(states) > self.max_states:
+                            raise ModelError(
+                                f"states: more than {self.max_states} were met from the start, such as "
+                                f"{brief(next_state)}; the problem is infinite, its states compare by identity (make "
+                                f"{type(next_state).__name__} a frozen dataclass), or max_states is too small"
+                            )
+        over = [state for state in states if self.is_terminal(state)]
+        if self.has_mixed_start or not seen[True].isdisjoint(seen[False]):
+            for state in over:
+                for action in actions:
+                    observations.update(dict.fromkeys(self.observation_distribution(state, action, state)))
+        return (
+            self._given_states or tuple(states),
+            self._given_actions or tuple(actions),
+            self._given_observations or tuple(observations),
+        )
+
+    @property
+    def has_mixed_start(self) -> bool:
+        """Whether the initial belief holds both a terminal state and one that is not.
+
+        What is observed in a terminal state after a further action matters only where a belief is over both kinds: from
+        such a start, or after an observation that both give. Elsewhere the models need not answer for it.
+        """
+        return len({self.is_terminal(state) for state in self.initial_belief}) == 2
+
+    @property
+    def given_spaces(self) -> tuple[tuple[Any, ...] | None, tuple[Any, ...] | None, tuple[Any, ...] | None]:
+        """The states, actions and observations that were listed; ``None`` for those that exploring finds."""
+        return self._given_states, self._given_actions, self._given_observations
+
+    @property
+    def legal_everywhere(self) -> tuple[Any, ...] | None:
+        """The actions, where all of them are always legal; ``None`` where legality is a function."""
+        return self._everywhere or None
+
+    def possible_actions(self, state: Any) -> tuple[Any, ...]:
+        """Return the actions that may be legal in the state: exactly those, where legality is by state."""
+        if self._legal is not None and self.legal_by == "state":
+            return tuple(self._legal(state))
+        return self._given_actions or self._everywhere
+
+    def is_terminal(self, state: Any) -> bool:
+        """Whether the process ends in this state."""
+        return bool(self._is_terminal(state))
+
+    def is_over(self, belief: Given) -> bool:
+        """Whether the process has ended for certain: every state of the support is terminal."""
+        return all(self.is_terminal(state) for state in as_belief(belief, self.belief_tolerance))
+
+    def actions(self, belief: Given | None = None, observation: Hashable = None) -> tuple[Any, ...]:
+        """Return the legal actions under the belief (the initial one by default); none once the process is over.
+
+        By state, these are the actions legal in every state of the support that is not terminal, in the order of the
+        first; `check_problem` reports where states that one observation leaves possible disagree.
+
+        Args:
+            belief: What the agent believes.
+            observation: The last observation, which a problem with ``legal_by="observation"`` needs.
+
+        Raises:
+            ModelError: No action is legal in all states of the support.
+        """
+        belief = self.initial_belief if belief is None else as_belief(belief, self.belief_tolerance)
+        if self.is_over(belief):
+            return ()
+        if self._legal is None:
+            return self._everywhere
+        if self.legal_by == "belief":
+            legal = tuple(self._legal(belief))
+        elif self.legal_by == "observation":
+            legal = tuple(self._legal(observation))
+        else:
+            sets = [tuple(self._legal(state)) for state in belief if not self.is_terminal(state)]
+            legal = sets[0]
+            for other in sets[1:]:
+                if other != legal:
+                    legal = tuple(action for action in legal if action in other)
+        if not legal:
+            raise ModelError(
+                f"legal_actions: no action is legal under a belief over {len(belief)} states (the first: "
+                f"{brief(belief.support[0])}); make the state terminal, or give an action that waits"
+            )
+        return legal
+
+    # --- one step ------------------------------------------------------------------------------------------------
+
+    def successors(self, state: Any, action: Any) -> Mapping[Any, Number]:
+        """``{s': T(s, a, s')}``; a terminal state stays where it is."""
+        self.require_action(action)
+        return {state: 1} if self.is_terminal(state) else self.transition.distribution(state, action)
+
+    def observation_distribution(self, next_state: Any, action: Any, state: Any) -> Mapping[Any, Number]:
+        """``{o: p(o | s, a, s')}``."""
+        self.require_action(action)
+        if self._observation_uses_state:
+            return self.observation.distribution(next_state, action, state)
+        return self.observation.distribution(next_state, action)
+
+    @cached_property
+    def _observation_uses_state(self) -> bool:
+        return self.observation.uses_state
+
+    def step_reward(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
+        """``R(s, a, s', o)``, 0 from a terminal state."""
+        self.require_action(action)
+        if self.is_terminal(state):
+            return 0
+        reward = self.reward_model.of_step(state, action, next_state, observation)
+        if not is_number(reward):
+            raise ModelError(f"reward of {brief(action)} in {brief(state)}: {brief(reward)} is not a number")
+        return reward
+
+    @cached_property
+    def _reward_uses_observation(self) -> bool:
+        return self.reward_model.uses_observation
+
+    @cached_property
+    def _reward_uses_next_state(self) -> bool:
+        return self.reward_model.uses_next_state
+
+    def expected_reward(self, state: Any, action: Any) -> Number:
+        """Return ``R(s, a)``, the mean over whatever else the reward depends on: the one place where it is taken.
+
+        Where the reward depends on the next state it is ``sum_s' T(s, a, s') R(s, a, s')``, where it depends on the
+        observation ``sum_s' T(s, a, s') sum_o Z(s', a, o) R(s, a, s', o)``, and otherwise the reward itself. Rows of T
+        and Z count as they are: where they sum to 1 within the tolerance only, so does the mean.
+        """
+        self.require_action(action)
+        key = (state, action)
+        if key not in self._rewards:
+            self._rewards[key] = self._mean_reward(state, action)
+        return self._rewards[key]
+
+    def _mean_reward(self, state: Any, action: Any) -> Number:
+        if self.is_terminal(state) or not (self._reward_uses_next_state or self._reward_uses_observation):
+            return self.step_reward(state, action, None)
+        terms = []
+        for next_state, probability in self.successors(state, action).items():
+            if probability == 0:
+                continue
+            if not self._reward_uses_observation:
+                terms.append(probability * self.step_reward(state, action, next_state))
+                continue
+            for observation, likelihood in self.observation_distribution(next_state, action, state).items():
+                if likelihood != 0:
+                    reward = self.step_reward(state, action, next_state, observation)
+                    terms.append(probability * likelihood * reward)
+        return total(terms)
+
+    def reward(self, belief: Given, action: Any) -> Number:
+        """``R_B(b, a) = sum_s b(s) R(s, a)``."""
+        known = as_belief(belief, self.belief_tolerance)
+        return known.expectation(lambda state: self.expected_reward(state, action))
+
+    def joint(self, belief: Given, action: Any) -> dict[Any, dict[Any, Number]]:
+        """``{o: {s': p(s', o | b, a)}}``: the numerator of Bayes' rule for every observation, exact zeros left out.
+
+        ``p(s', o | b, a) = sum_s b(s) T(s, a, s') p(o | s, a, s')``; the sum over ``s'`` is the evidence of ``o``.
+
+        Args:
+            belief: A `Belief`, or any weights of states: the answer is linear in them.
+            action: One of the problem's actions.
+        """
+        masses: dict[Any, dict[Any, Number]] = {}
+        for state, next_state, flow in self.flows(belief, action):
+            for observation, likelihood in self.observation_distribution(next_state, action, state).items():
+                if likelihood != 0:
+                    row = masses.setdefault(observation, {})
+                    row[next_state] = row.get(next_state, 0) + flow * likelihood
+        return masses
+
+    def flows(self, belief: Given, action: Any) -> list[tuple[Any, Any, Number]]:
+        """Triples ``(s, s', p(s, s' | b, a))`` for all that is possible; of weights of states, as in `joint`.
+
+        Where observations do not depend on the state left, that state is ``None`` and its mass is summed over it.
+        """
+        weights = belief if isinstance(belief, Mapping) else as_belief(belief)
+        if self._observation_uses_state:
+            return [
+                (state, next_state, weight * probability)
+                for state, weight in weights.items()
+                for next_state, probability in self.successors(state, action).items()
+                if probability != 0
+            ]
+        reached: dict[Any, Number] = {}
+        for state, weight in weights.items():
+            for next_state, probability in self.successors(state, action).items():
+                if probability != 0:
+                    reached[next_state] = reached.get(next_state, 0) + weight * probability
+        return [(None, next_state, mass) for next_state, mass in reached.items()]
+
+    def predict(self, belief: Given, action: Any) -> Belief:
+        """Return the belief after the action and before the observation, ``sum_s b(s) T(s, a, s')``."""
+        reached: dict[Any, Number] = {}
+        for _, next_state, flow in self.flows(as_belief(belief, self.belief_tolerance), action):
+            reached[next_state] = reached.get(next_state, 0) + flow
+        return Belief(reached, tolerance=self.belief_tolerance)
+
+    def observation_probabilities(self, belief: Given, action: Any) -> dict[Any, Number]:
+        """``{o: Pr(o | b, a)}`` over the observations that can be made."""
+        joint = self.joint(as_belief(belief, self.belief_tolerance), action)
+        return {o: total(row.values()) for o, row in joint.items()}
+
+    def observations(self, belief: Given, action: Any) -> tuple[Any, ...]:
+        """Return the observations that can be made after the action under the belief."""
+        return tuple(self.joint(as_belief(belief, self.belief_tolerance), action))
+
+    def __repr__(self) -> str:
+        sizes = "not explored"
+        if "_explored" in self.__dict__:
+            sizes = (
+                f"{len(self.states)} states, {len(self.all_actions)} actions, {len(self.all_observations)} observations"
+            )
+        return f"<{type(self).__name__}: {sizes}, discount {self.discount}>"
+
+
+def _distinct(name: str, values: Collection[Any]) -> tuple[Any, ...]:
+    """Return the values as a tuple, refused when one stands there twice or cannot be hashed."""
+    seen: set[Any] = set()
+    if isinstance(values, set | frozenset):  # the order of a set of strings changes from run to run
+        values = sorted(values, key=repr)
+    for value in values:
+        try:
+            doubled = value in seen
+            seen.add(value)
+        except TypeError as error:
+            raise ModelError(
+                f"{name}: {brief(value)} is not hashable; use a string, a tuple or a frozen dataclass"
+            ) from error
+        if doubled:
+            raise ModelError(f"{name}: {brief(value)} stands there twice")
+    return tuple(values)

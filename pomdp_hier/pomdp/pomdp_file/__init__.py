@@ -1,0 +1,23 @@
+"""The ``.pomdp`` file format of Cassandra: read a problem, write a problem.
+
+The reader takes the whole grammar and the habits of the files that are around; where readers of the format differ, it
+takes what any of them takes:
+
+- sections come in any order, on one line or many; ``#`` begins a comment; line ends are those of any system;
+- states, actions and observations are given by names or by a count, and are referred to by name or by number; a name is
+  any word without ``:``, ``*`` and ``#``, and where a name is a number, the name counts;
+- several names after ``start:`` mean ``start include:``, and a colon before a number means nothing;
+- without ``discount`` the discount is 1 (such files mean a finite horizon), without ``values`` they are rewards, and
+  without ``start`` the initial belief is uniform;
+- without ``observations`` the file is an MDP: every state is observed, and R has no observation;
+- of several assignments to one number, the last counts; rewards that no statement gives are 0;
+- ``values: cost`` turns the sign of every R, so that the problem always earns rewards.
+
+References:
+    Cassandra (1994-2003), the POMDP file format of pomdp-solve.
+"""
+
+from pomdp_hier.pomdp.pomdp_file.reading import read_pomdp
+from pomdp_hier.pomdp.pomdp_file.writing import write_pomdp
+
+__all__ = ["read_pomdp", "write_pomdp"]

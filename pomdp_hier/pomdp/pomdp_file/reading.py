@@ -1,0 +1,171 @@
+"""Reads a ``.pomdp`` file: the text, and the problem of what the grammar finds in it."""
+
+import math
+import os
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from scipy import sparse
+
+from pomdp_hier._arrays import Floats
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.pomdp.array_models import ArrayObservation, ArrayTransition, ListedReward
+from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
+from pomdp_hier.pomdp.numeric import Number
+from pomdp_hier.pomdp.pomdp_file.assignments import RewardTable
+from pomdp_hier.pomdp.pomdp_file.grammar import FileContent, Reader
+from pomdp_hier.pomdp.pomdp_file.text import Source
+from pomdp_hier.pomdp.problem import POMDP
+
+__all__ = ["read_pomdp"]
+
+_DECLARES_STATES = re.compile(r"\bstates\s*:")
+# How many (state, next state, observation) triples are weighed at once when rewards are averaged.
+_BLOCK = 4_000_000
+
+
+def read_pomdp(
+    source: str | os.PathLike[str] | IO[str] | IO[bytes],
+    *,
+    tolerance: float = 1e-5,
+    normalize: bool = False,
+    exact: bool = False,
+) -> POMDP:
+    """Return the problem that a ``.pomdp`` file describes.
+
+    States are the file's names, or ``0 … n-1`` where it gives a count. Every action is legal everywhere and no state is
+    terminal, as the format has no word for either. ``problem.compiled`` costs array operations only.
+
+    Args:
+        source: A path, an open file, or the text itself (a string with line breaks or a section ``states:``).
+        tolerance: How far the sum of a distribution may be from 1; the default is that of pomdp-solve. Sums within it
+            are kept as they are.
+        normalize: Divide each distribution by its sum, whatever that is.
+        exact: Read decimals as ``fractions.Fraction``; every distribution must then sum to exactly 1, or be normalized.
+
+    Raises:
+        PomdpFileError: The file breaks the grammar or a distribution does not sum to 1; the message begins with file,
+            line and column.
+        OSError: The file cannot be opened.
+
+    Example:
+        >>> problem = read_pomdp('''
+        ... discount: 0.95
+        ... values: reward
+        ... states: left right
+        ... actions: listen
+        ... observations: 2
+        ... T: listen identity
+        ... O: listen
+        ... 0.85 0.15
+        ... 0.15 0.85
+        ... R: * : * : * : * -1
+        ... ''')
+        >>> problem.states, problem.observation_distribution("left", "listen", "left")
+        (('left', 'right'), {0: 0.85, 1: 0.15})
+
+    References:
+        Cassandra (1994-2003), the POMDP file format of pomdp-solve.
+    """
+    if not 0 <= tolerance < 1:
+        raise ParameterError(f"tolerance: {tolerance} is not in [0, 1); it is how far a sum may be from 1")
+    name, text = _text_of(source)
+    content = Reader(Source(name, text), tolerance=tolerance, normalize=normalize, exact=exact).read()
+    states, actions, observations = content.states, content.actions, content.observations
+    matrices = {id(m): m if exact else m.floats() for m in (*content.transition, *content.observation)}
+    tolerance = max(2 * tolerance, MASS_TOLERANCE)  # twice: a sum may be rounded once more, in another order
+    return POMDP(
+        transition=ArrayTransition([matrices[id(m)] for m in content.transition], states, actions),
+        observation=ArrayObservation([matrices[id(m)] for m in content.observation], states, actions, observations),
+        reward=_FileReward(content),
+        initial_belief=Belief(zip(states, content.start.tolist(), strict=True), tolerance=tolerance),
+        discount=content.discount,
+        legal_actions=actions,
+        states=states,
+        actions=actions,
+        observations=observations,
+        tolerance=tolerance,
+    )
+
+
+def _text_of(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[str, str]:
+    """Return the name, for messages, and the text."""
+    raw: str | bytes
+    if isinstance(source, str) and ("\n" in source or "\r" in source or _DECLARES_STATES.search(source)):
+        name, raw = "<text>", source
+    elif isinstance(source, str | os.PathLike):
+        name, raw = os.fspath(source), Path(source).read_bytes()
+    else:
+        name, raw = str(getattr(source, "name", "<stream>")), source.read()
+    if isinstance(raw, bytes):
+        try:
+            text = raw.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            text = raw.decode("latin-1")  # old files; only their comments and names can differ
+    else:
+        text = raw
+    return name, text.removeprefix("\ufeff").rstrip("\x1a")
+
+
+class _FileReward(ListedReward):
+    """The file's R as a model over names."""
+
+    uses_next_state = False
+    uses_observation = False
+
+    def __init__(self, content: FileContent) -> None:
+        self.table = content.reward
+        self.spaces = (content.states, content.actions, content.observations)
+        self.uses_next_state = self.table.uses_next_state
+        self.uses_observation = self.table.uses_observation
+        self._actions = {name: i for i, name in enumerate(content.actions)}
+        self._states = {name: i for i, name in enumerate(content.states)}
+        self._observations = {name: i for i, name in enumerate(content.observations)}
+
+    def reward(self, state: Any, action: Any, next_state: Any = None, observation: Any = None) -> Number:
+        t = self._states[next_state] if self.uses_next_state else 0
+        o = self._observations[observation] if self.uses_observation else 0
+        return self.table(self._actions[action], self._states[state], t, o)
+
+    def expected(self, transition: Sequence[Any], observation: Sequence[Any]) -> Floats:
+        means = [_means(self.table, a, transition[a], observation[a]) for a in range(len(transition))]
+        return np.array(means, dtype=np.float64)
+
+
+def _means(table: RewardTable, action: int, transition: sparse.csr_array, observation: sparse.csr_array) -> Floats:
+    """``[S]``, ``R(s, a) = sum_s' T(s, a, s') sum_o Z(s', a, o) R(s, a, s', o)`` for one action.
+
+    It takes a few states at a time; each sum is correctly rounded, as `POMDP.expected_reward` has it.
+    """
+    n_states = transition.shape[0]
+    width = np.diff(observation.indptr) if table.uses_observation else np.ones(n_states, dtype=np.int64)
+    # How many (s', o) follow the states before each.
+    before = np.append(0, np.cumsum(width[transition.indices]))[transition.indptr]
+    expected = np.zeros(n_states)
+    start = 0
+    while start < n_states:
+        stop = max(start + 1, int(np.searchsorted(before, before[start] + _BLOCK, side="right")) - 1)
+        span = slice(transition.indptr[start], transition.indptr[stop])
+        states = np.repeat(np.arange(start, stop), np.diff(transition.indptr[start : stop + 1]))
+        next_states, weights = transition.indices[span].astype(np.int64), transition.data[span]
+        observations = np.zeros(len(states), dtype=np.int64)
+        if table.uses_observation:
+            counts = width[next_states]
+            within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+            position = np.repeat(observation.indptr[next_states], counts) + within
+            states, next_states = np.repeat(states, counts), np.repeat(next_states, counts)
+            weights = np.repeat(weights, counts) * observation.data[position]
+            observations = observation.indices[position].astype(np.int64)
+        rewards = table.at((np.full(len(states), action), states, next_states, observations)).astype(np.float64)
+        earned = np.flatnonzero(rewards)
+        terms = (weights[earned] * rewards[earned]).tolist()
+        ends = np.searchsorted(states[earned], np.arange(start, stop + 1)).tolist()
+        for i, (first, last) in enumerate(pairwise(ends)):
+            if last > first:
+                expected[start + i] = math.fsum(terms[first:last])
+        start = stop
+    return expected
