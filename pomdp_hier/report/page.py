@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from pomdp_hier.appraisal.baselines import Appraisal
 from pomdp_hier.appraisal.diagnosis import Diagnosis, confusions, lost_items, require_diagnosis, worst_nodes
 from pomdp_hier.appraisal.moves import Move
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.files.writing import write_file
 from pomdp_hier.hierarchy.wording import NodeNames, counted
 from pomdp_hier.report.canvas import BLUE, GREY, INK, ORANGE
 from pomdp_hier.report.escaping import Html, asset, element, filled, joined, script_data
@@ -43,7 +43,7 @@ def write_report(
     names: Sequence[Any] | Mapping[Any, Any] | None = None,
     title: str = "How well does this hierarchy support search?",
     most: int = 25,
-    overwrite: bool = False,
+    replace: bool = False,
 ) -> Path:
     """Return the path of the report, a single HTML file that needs no network.
 
@@ -56,11 +56,11 @@ def write_report(
             default.
         title: The page's heading.
         most: How many rows each table has at most.
-        overwrite: Whether an existing file may be replaced.
+        replace: Whether an existing file may be replaced.
 
     Raises:
-        ParameterError: The file exists, or the names are not as many as the items or nodes.
-        OSError: The file cannot be written.
+        ParameterError: The names are not as many as the items or nodes.
+        PomdpHierError: The file exists, or cannot be written.
 
     Example:
         >>> from pomdp_hier.hqs import PAPER_TABLE, load_amazon12
@@ -73,11 +73,7 @@ def write_report(
         True
     """
     text = report_html(diagnosis, appraisal=appraisal, moves=moves, names=names, title=title, most=most)
-    try:
-        with open(path, "w" if overwrite else "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise ParameterError(f"{path}: it exists already; choose another name, or pass overwrite=True") from None
+    write_file(path, text, replace=replace)
     return Path(path)
 
 

@@ -99,6 +99,7 @@ def live_page():
 
 
 @needs_browser
+@pytest.mark.slow
 def test_moving_eta_flips_the_decision_where_the_formula_says(live_page):
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys

@@ -11,7 +11,7 @@ import pytest
 from pomdp_hier.appraisal.baselines import appraise
 from pomdp_hier.appraisal.diagnosis import LostItem, confusions, diagnose, lost_items, worst_nodes
 from pomdp_hier.appraisal.moves import Move
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import ParameterError, PomdpHierError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hierarchy.wording import NodeNames
 from pomdp_hier.hqs import PAPER_TABLE, load_amazon12
@@ -30,6 +30,14 @@ SETTINGS = {"similarity": "precomputed", **PAPER_TABLE}
 
 def diagnosis_of(letter):
     return diagnose(SHOP.similarity, SHOP.hierarchies[letter], **SETTINGS)
+
+
+def diagnosis_with(letter, label):
+    """The same of a tree whose nodes are called by a function of their numbers."""
+    plain = SHOP.hierarchies[letter]
+    labels = [label(k) for k in range(plain.n_nodes)]
+    tree = Hierarchy.from_children(plain.to_children(), plain.n_items, labels=labels)
+    return diagnose(SHOP.similarity, tree, **SETTINGS), labels
 
 
 def payload_of(page):
@@ -102,10 +110,8 @@ def test_scale_and_histogram_are_to_scale():
 
 
 def test_long_names_lose_their_middle_and_tell_it_on_hover():
-    plain = SHOP.hierarchies["B"]
-    labels = [f"{'long ' * 20}{k}" for k in range(plain.n_nodes)]
-    tree = Hierarchy.from_children(plain.to_children(), plain.n_items, labels=labels)
-    page = report_html(diagnose(SHOP.similarity, tree, **SETTINGS))
+    found, labels = diagnosis_with("B", lambda k: f"{'long ' * 20}{k}")
+    page = report_html(found)
     shown = re.findall(r'title="([^"]*)" type="button" data-node="\d+">([^<]*)<', page)
     assert len(shown) > 3
     assert all(len(short) == 48 and short == f"{whole[:24]}…{whole[-23:]}" for whole, short in shown)
@@ -222,11 +228,9 @@ class Cells(HTMLParser):
 @pytest.mark.parametrize("drawn", [100, 1], ids=["buttons", "left out of the icicle"])
 def test_names_cannot_break_out_of_the_page(monkeypatch, drawn):
     monkeypatch.setattr(payload_module, "MOST_NODES", drawn)
-    plain = SHOP.hierarchies["D"]
-    labels = [f"{NASTY[k % len(NASTY)]} {k}{' long' * k}" for k in range(plain.n_nodes)]  # items and clusters
-    tree = Hierarchy.from_children(plain.to_children(), plain.n_items, labels=labels)
-    found = diagnose(SHOP.similarity, tree, **SETTINGS)
-    moves = [Move(node, source=12, target=13, items=1, predicted=0.1, gain=0.1) for node in range(12, tree.n_nodes)]
+    found, labels = diagnosis_with("D", lambda k: f"{NASTY[k % len(NASTY)]} {k}{' long' * k}")
+    clusters = range(12, found.hierarchy.n_nodes)
+    moves = [Move(node, source=12, target=13, items=1, predicted=0.1, gain=0.1) for node in clusters]
     tame = Cells(report_html(diagnosis_of("D"), moves=moves, most=100))
     page = report_html(found, moves=moves, most=100, title=NASTY[0])
     page.encode()
@@ -236,7 +240,7 @@ def test_names_cannot_break_out_of_the_page(monkeypatch, drawn):
     assert visible(NASTY[0]) in cells.texts
     named = {k for k, label in enumerate(labels) if visible(shortened(label, 48)) in cells.texts}
     assert all(visible(label) in cells.titles for label in labels[12:] if len(label) > 48)
-    assert named >= set(range(12, tree.n_nodes))
+    assert named >= set(range(12, found.hierarchy.n_nodes))
     rows = [*lost_items(found, 100), *worst_nodes(found, 100), *confusions(found, 100)]
     assert named >= {row.item for row in rows if isinstance(row, LostItem)}
     label = payload_of(page)["tree"]["label"]
@@ -253,11 +257,13 @@ def test_the_script_gets_numbers_and_letters_as_they_are():
 def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path):
     path = tmp_path / "out.html"
     path.write_text("mine")
-    with pytest.raises(ParameterError, match="exists already"):
+    with pytest.raises(PomdpHierError, match=r"exists already.* replace=True"):
         write_report(diagnosis_of("A"), path)
     assert path.read_text() == "mine"
-    assert write_report(diagnosis_of("A"), path, overwrite=True) == path
+    assert write_report(diagnosis_of("A"), path, replace=True) == path
     assert path.read_text().startswith("<!doctype html>")
+    with pytest.raises(PomdpHierError, match="cannot be written"):
+        write_report(diagnosis_of("A"), tmp_path / "nowhere" / "out.html")
 
 
 def test_names_that_do_not_fit_are_refused():
@@ -318,12 +324,10 @@ def test_page_in_a_browser(tmp_path):
 
 
 @needs_browser
+@pytest.mark.slow
 def test_a_phone_scrolls_down_only(tmp_path):
-    plain = SHOP.hierarchies["A"]
-    labels = [f"{'donaudampfschifffahrt' * 12}{k}" for k in range(plain.n_nodes)]
-    tree = Hierarchy.from_children(plain.to_children(), plain.n_items, labels=labels)
-    found = diagnose(SHOP.similarity, tree, **SETTINGS)
-    appraisal = appraise(SHOP.similarity, tree, **SETTINGS)
+    found, labels = diagnosis_with("A", lambda k: f"{'donaudampfschifffahrt' * 12}{k}")
+    appraisal = appraise(SHOP.similarity, found.hierarchy, **SETTINGS)
     page = write_report(found, tmp_path / "long.html", appraisal=appraisal, title=labels[0])
     phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
     with opened(page, phone) as browser:
@@ -338,10 +342,7 @@ def test_nothing_in_a_name_runs(tmp_path):
     from selenium.webdriver import ActionChains
     from selenium.webdriver.common.by import By
 
-    plain = SHOP.hierarchies["A"]
-    labels = [f"{NASTY[k % len(NASTY)]} {k}" for k in range(plain.n_nodes)]
-    tree = Hierarchy.from_children(plain.to_children(), plain.n_items, labels=labels)
-    found = diagnose(SHOP.similarity, tree, **SETTINGS)
+    found, labels = diagnosis_with("A", lambda k: f"{NASTY[k % len(NASTY)]} {k}")
     with opened(write_report(found, tmp_path / "nasty.html", title=NASTY[0])) as browser:
         alone = "return document.querySelectorAll('script').length + document.querySelectorAll('img, b b').length"
         assert browser.title == NASTY[0]
@@ -356,13 +357,14 @@ def test_nothing_in_a_name_runs(tmp_path):
         for button in browser.find_elements(By.CSS_SELECTOR, "td button[data-node]")[:4]:
             button.click()
         shown = browser.find_element(By.ID, "crumbs").text
-        assert visible(labels[tree.root]) in shown
+        assert visible(labels[found.hierarchy.root]) in shown
         assert browser.execute_script(alone) == 2
         assert requests_of(browser) == []
         assert complaints_of(browser) == []
 
 
 @needs_browser
+@pytest.mark.slow
 def test_a_tree_of_a_thousand_clusters_is_painted(tmp_path):
     from selenium.webdriver.common.by import By
 
