@@ -11,11 +11,14 @@ from pomdp_hier.hierarchy.wording import warn_user
 __all__ = ["warn_of_distances"]
 
 _MOST_ITEMS = 64  # how many items are looked at
+_ROUNDINGS = 4  # how many of them still count as 0
 _MOST_APART = 0.9  # the least share of pairs above 0: distances are 0 between equals only, similarities often
 
 
 def warn_of_distances(matrix: Features, hierarchy: Hierarchy) -> None:
     """Warns if a precomputed matrix looks like distances: 0 to itself, and more to other branches than within one.
+
+    What differs from 0 by rounding, for the matrix's type and the size of its entries, counts as 0.
 
     Args:
         matrix: ``[N, N]``; up to 64 items of it are looked at.
@@ -28,9 +31,12 @@ def warn_of_distances(matrix: Features, hierarchy: Hierarchy) -> None:
     square = matrix[items][:, items]
     square = square.toarray() if sp.issparse(square) else np.asarray(square)
     others = ~np.eye(len(items), dtype=bool)
-    if len(hierarchy.children(hierarchy.root)) < 2 or square.diagonal().any() or not (square >= 0).all():
+    # A root of a difference of squares errs by the root of a rounding, of the type that it was computed in.
+    kind = square.dtype if square.dtype.kind == "f" else np.dtype(np.float64)
+    nothing = _ROUNDINGS * float(np.sqrt(np.finfo(kind).eps)) * float(np.abs(square).max(initial=0.0))
+    if len(hierarchy.children(hierarchy.root)) < 2 or not (np.abs(square.diagonal()) <= nothing).all():
         return
-    if (square[others] > 0).mean() < _MOST_APART:
+    if not (square >= -nothing).all() or (square[others] > nothing).mean() < _MOST_APART:
         return
     branches = hierarchy.starts[hierarchy.children(hierarchy.root)]
     branch = np.searchsorted(branches, hierarchy.starts[items], side="right")

@@ -41,3 +41,25 @@ def test_a_tree_without_branches_and_many_items_are_looked_at():
     halves = Hierarchy.from_children([list(range(150)), list(range(150, 300)), [300, 301]], 300)
     with pytest.warns(DataWarning, match="distances"):
         warn_of_distances(np.abs(place[:, None] - place), halves)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_a_diagonal_of_roundings_is_one_of_zeros(kind, scale):
+    random = np.random.default_rng(0)
+    near, far = (
+        random.random((2, 10, 6)) * np.array([[1, 1, 1, 0.05, 0.05, 0.05], [0.05, 0.05, 0.05, 1, 1, 1]])[:, None]
+    )
+    X = np.concatenate([near, far]).astype(kind)
+    tree = Hierarchy.from_children([range(10), range(10, 20), [20, 21]], 20)
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    squares = (X**2).sum(axis=1)
+    by_products = np.sqrt(np.abs(squares[:, None] + squares - 2 * X @ X.T))
+    for distances in (1 - unit @ unit.T, by_products):
+        assert distances.diagonal().any()
+        assert distances.dtype == kind
+        with pytest.warns(DataWarning, match="looks like distances"):
+            warn_of_distances(distances * kind(scale), tree)
+    alike = unit @ unit.T
+    for similarities in (alike, alike - np.diag(np.diag(alike)), alike - 1e-3):
+        warn_of_distances(similarities * kind(scale), tree)
