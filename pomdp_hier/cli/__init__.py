@@ -1,10 +1,8 @@
 """The command line: ``pomdp-hier COMMAND``, one module a command.
 
 A command is a module with ``NAME``, ``SUMMARY``, ``EXAMPLES``, ``configure(parser)`` and ``run(options) -> exit code``.
-It imports what it works with inside ``run``, so that ``--help`` and a slip in an option are answered at once.
-
-Exit codes: 0 done, 1 cannot be done, 2 wrong usage, 3 a check failed, 130 interrupted, 141 the reader of the output
-has gone.
+It imports what it works with inside ``run``, so that ``--help`` and a slip in an option are answered at once. What the
+exit codes mean stands in `pomdp_hier.cli.exit_codes`, what signals do in `pomdp_hier.__main__`.
 """
 
 import argparse
@@ -13,6 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pomdp_hier.cli import compare, completion, console, inspect, policies, report, reproduce, score, show, validate
+from pomdp_hier.cli.exit_codes import ExitCode
 from pomdp_hier.errors import ParameterError, PomdpHierError, PomdpHierWarning
 
 __all__ = ["build_parser", "main"]
@@ -34,7 +33,9 @@ class _Parser(argparse.ArgumentParser):
     """A parser that answers wrong usage in two lines: the usage of a command is long, and would hide the error."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(2, f"error: {message}\nusage: {self.prog} --help lists the arguments, with examples\n")
+        self.exit(
+            ExitCode.WRONG_USAGE, f"error: {message}\nusage: {self.prog} --help lists the arguments, with examples\n"
+        )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = build_parser().parse_args(argv)
     except SystemExit as stop:  # argparse ends the process itself; a caller of main gets a code
-        return stop.code if isinstance(stop.code, int) else 2
+        return stop.code if isinstance(stop.code, int) else ExitCode.WRONG_USAGE
     with warnings.catch_warnings():
         warnings.simplefilter("always", PomdpHierWarning)
         warnings.showwarning = console.show_warning
@@ -67,19 +68,21 @@ def _run(options: argparse.Namespace) -> int:
         code: int = options.run(options)
         console.finish()
     except ParameterError as error:
-        return console.fail(error, 2)
+        return console.fail(error, ExitCode.WRONG_USAGE)
     except PomdpHierError as error:
-        return console.fail(error, 1)
+        return console.fail(error, ExitCode.CANNOT_BE_DONE)
     except MemoryError:
-        return console.fail("not enough memory; use fewer items, float32 features, or a sparse file", 1)
+        message = "not enough memory; use fewer items, float32 features, or a sparse file"
+        return console.fail(message, ExitCode.CANNOT_BE_DONE)
     except BrokenPipeError:
         console.silence()
-        return 141
+        return ExitCode.READER_GONE
     except OSError as error:
         console.silence()
-        return console.fail(f"{error.filename or 'writing the output'}: {error.strerror or error}", 1)
+        message = f"{error.filename or 'writing the output'}: {error.strerror or error}"
+        return console.fail(message, ExitCode.CANNOT_BE_DONE)
     except KeyboardInterrupt:
-        return console.fail("interrupted", 130)
+        return console.fail("interrupted", ExitCode.INTERRUPTED)
     return code
 
 
@@ -106,5 +109,5 @@ def build_parser() -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         command.configure(subparser)
-        subparser.set_defaults(run=command.run)
+        subparser.set_defaults(run=command.run, default=subparser.get_default)
     return parser

@@ -28,11 +28,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("others", metavar="TREE", nargs="+", help="the trees to compare it with, over the same items")
     inputs.add_setting_options(parser, calibrated=True)
-    add("--policy", default="one-step", metavar="NAME", help="the searcher's policy (default: one-step)")
     add("--labels", metavar="CSV", help="a table with the columns id and name: the class of each item")
     add("--no-measures", action="store_true", help="leave the other measures of a hierarchy out")
     add("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (default: 0.95)")
-    add("--top", type=int, default=5, metavar="N", help="list N items that gain and N that lose most (default: 5)")
+    add(
+        "--top",
+        type=inputs.count,
+        default=5,
+        metavar="N",
+        help="list N items that gain and N that lose most (default: 5)",
+    )
     add("--out", metavar="PATH", help="write each item's values to .csv, .parquet or .json; - is CSV on stdout")
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the comparison as JSON")
@@ -44,21 +49,18 @@ def run(options: argparse.Namespace) -> int:
     _check_usage(options, paths)
     from pomdp_hier.appraisal.tree_comparison import compare
 
-    X, first, ids = inputs.read_inputs(options)
-    named = dict(zip(_names(paths), [first, *_aligned(options, ids, first)], strict=True))
+    read = inputs.read_inputs(options)
+    ids = read.ids
+    named = dict(zip(_names(paths), [read.tree, *_aligned(options, ids, read.tree)], strict=True))
     by_id = trees.read_names(options.names)
     classes = trees.read_names(options.labels)
     found = compare(
-        X,
+        read.features,
         named,
         labels=[classes.get(str(name)) for name in ids] if options.labels else None,
         measures=not options.no_measures,
         confidence=options.confidence,
-        similarity=options.similarity,
-        delta=options.delta,
-        nu=options.nu,
-        tie=options.tie,
-        policy=options.policy,
+        **inputs.settings(options),
     )
     names = [by_id.get(str(name), str(name)) for name in ids]
     if options.out is not None:
@@ -73,10 +75,14 @@ def _check_usage(options: argparse.Namespace, paths: Sequence[str]) -> None:
     """Raise for options that contradict each other, before anything is read."""
     if [options.features, *paths].count("-") > 1:
         raise ParameterError("- can stand for one input only; give the others as files")
-    if options.top < 0:
-        raise ParameterError(f"--top {options.top}: give 0 or more")
     if options.out == "-" and options.json:
         raise ParameterError("--out - prints the items alone; leave out --json")
+    if options.no_measures:
+        inputs.refuse_unused(options, ("labels",), "with --no-measures")
+    if options.out is None:
+        inputs.refuse_unused(options, ("force",), "without --out")
+    elif options.out == "-":
+        inputs.refuse_unused(options, ("top",), "with --out -")
     if options.out is not None:
         tables.check_target(options.out, options.force, (options.features, *paths, options.names, options.labels))
 
@@ -95,7 +101,7 @@ def _aligned(options: argparse.Namespace, ids: Sequence[Hashable], first: "Hiera
     for path in options.others:
         tree = trees.read_tree(argparse.Namespace(**{**vars(options), "tree": path}))
         if options.join != "position" and tree.labels is not None and first.labels is not None:
-            tree = tree.permuted(join_rows(ids, trees.item_ids(tree)), with_labels=True)
+            tree = tree.permuted(join_rows(ids, tree.item_labels), with_labels=True)
         yield tree
 
 
@@ -117,7 +123,7 @@ def _lines(found: "Comparison", names: Sequence[str], options: argparse.Namespac
         yield json.dumps(
             {
                 "settings": {
-                    **{name: getattr(options, name) for name in ("similarity", "nu", "tie", "policy")},
+                    **inputs.settings(options),
                     "delta": delta,
                     "calibrated": found.calibration is not None,
                 },

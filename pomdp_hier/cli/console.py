@@ -7,6 +7,7 @@ import sys
 import warnings
 from typing import TextIO
 
+from pomdp_hier.cli.exit_codes import ExitCode
 from pomdp_hier.errors import PomdpHierError, PomdpHierWarning, Setting
 from pomdp_hier.visible import visible
 
@@ -42,7 +43,7 @@ def say(text: str) -> None:
 def fail(error: PomdpHierError | str, code: int) -> int:
     """Return the exit code, after one line that says what is wrong and what to do."""
     text = error.worded(as_option) if isinstance(error, PomdpHierError) else error
-    say(f"pomdp-hier: {text}" if code == 130 else f"error: {text}")
+    say(f"pomdp-hier: {text}" if code == ExitCode.INTERRUPTED else f"error: {text}")
     return code
 
 

@@ -7,22 +7,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier.cli import trees
-from pomdp_hier.errors import DataWarning, FeatureError, ParameterError
+from pomdp_hier.errors import DataWarning, FeatureError, HierarchyError, ParameterError, PomdpHierError
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
 
 __all__ = [
+    "OF_FEATURES",
+    "OF_SETTINGS",
     "Inputs",
     "add_input_options",
     "add_reading_options",
     "add_setting_options",
-    "check_inputs",
+    "count",
     "read_inputs",
-    "read_joined",
+    "refuse_unused",
+    "settings",
 ]
 
 
+OF_FEATURES = (
+    *("key", "id_column", "text_column", "embedding_column", "min_df", "ngrams", "sublinear", "stop_words", "join"),
+)
+OF_SETTINGS = ("similarity", "delta", "nu", "tie", "policy")
 _SIMILARITIES = ("cosine", "inverse_sqeuclidean", "negative_euclidean", "precomputed")
 
 
@@ -70,7 +77,7 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_setting_options(parser: argparse.ArgumentParser, *, calibrated: bool = False) -> None:
-    """Add what guides the searcher; ``calibrated`` is for commands that can fit the temperature to the tree."""
+    """Add what guides the searcher; ``calibrated`` is for commands that take one policy, and a fitted temperature."""
     add = parser.add_argument
     add(
         "--similarity",
@@ -89,16 +96,45 @@ def add_setting_options(parser: argparse.ArgumentParser, *, calibrated: bool = F
     )
     add("--nu", type=float, default=1.0, metavar="X", help="its growth a level (default: 1)")
     add("--tie", choices=("descend", "search"), default="descend", help="what a tie does (default: descend)")
+    if calibrated:
+        add("--policy", default="one-step", metavar="NAME", help="the searcher's policy (default: one-step)")
 
 
-def check_inputs(options: argparse.Namespace) -> None:
-    """Refuses to read two files from one standard input.
+def count(text: str) -> int:
+    """Return the argument of an option that says how many.
+
+    Example:
+        >>> count("3")
+        3
+    """
+    try:
+        number = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number}: give 0 or more")
+    return number
+
+
+def settings(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what guides the searcher, as arguments of the functions that score."""
+    return {name: getattr(options, name) for name in OF_SETTINGS if hasattr(options, name)}
+
+
+def refuse_unused(options: argparse.Namespace, names: Sequence[str], why: str) -> None:
+    """Refuse options that are given where they have no effect.
+
+    Args:
+        options: Those of the command line.
+        names: What has no effect.
+        why: When that is so, for the error text.
 
     Raises:
-        ParameterError: FEATURES and TREE are both ``-``.
+        ParameterError: One of them is not at its default.
     """
-    if options.features == "-" and options.tree == "-":
-        raise ParameterError("FEATURES and TREE cannot both be -; give one of them as a file")
+    for name in names:
+        if hasattr(options, name) and getattr(options, name) != options.default(name):
+            raise ParameterError(f"--{name.replace('_', '-')} has no effect {why}; leave it out")
 
 
 def _temperature(text: str) -> float | str:
@@ -133,51 +169,71 @@ class Inputs:
     joined: str
 
 
-def read_inputs(options: argparse.Namespace) -> tuple[Any, "Hierarchy", tuple[Hashable, ...]]:
-    """Return the features in the order of the tree's items, the tree, and the items' ids.
+def read_inputs(options: argparse.Namespace) -> Inputs:
+    """Return the features in the order of the tree's items, the tree, and how they were brought together.
 
     Raises:
         PomdpHierError: A file cannot be read, or the two do not belong together.
+        ParameterError: Both are standard input, or features and tree are given the other way round.
     """
-    found = read_joined(options)
-    return found.features, found.tree, found.ids
+    if options.features == options.tree == "-":
+        raise ParameterError("FEATURES and TREE cannot both be -; give one of them as a file")
+    try:
+        return _read(options)
+    except (FeatureError, HierarchyError) as error:
+        for tree in (options.tree, *getattr(options, "others", ())):
+            if _fit(argparse.Namespace(**{**vars(options), "features": tree, "tree": options.features})):
+                raise ParameterError(
+                    f"{options.features} is the tree and {tree} the features; give them the other way round"
+                ) from error
+        raise
 
 
-def read_joined(options: argparse.Namespace) -> Inputs:
-    """Return the same, and how the rows were joined to the items.
+def _fit(options: argparse.Namespace) -> bool:
+    """Whether these are features and their tree; standard input, which was read already, is neither."""
+    if "-" in (options.features, options.tree):
+        return False
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            _read(options)
+        except PomdpHierError:
+            return False
+    return True
 
-    Raises:
-        PomdpHierError: As `read_inputs`.
-    """
+
+def _read(options: argparse.Namespace) -> Inputs:
     from pomdp_hier.features.loading import load_features
     from pomdp_hier.hierarchy.wording import listed
 
     tfidf = {name: getattr(options, name) for name in ("min_df", "ngrams", "sublinear", "stop_words")}
-    tfidf = {name: value for name, value in tfidf.items() if value is not None}
-    if tfidf and not options.text_column:
-        raise ParameterError(f"--{next(iter(tfidf)).replace('_', '-')} is for text; say which with --text-column NAME")
     table = load_features(
         options.features,
         key=options.key,
         id_column=options.id_column,
         text=options.text_column,
         embedding=options.embedding_column,
-        tfidf=tfidf,
+        tfidf={name: value for name, value in tfidf.items() if value is not None},
     )
     n_rows = int(table.matrix.shape[0])
     numbered = table.ids is None or {str(name) for name in table.ids} == set(map(str, range(n_rows)))
     file = trees.read_tree_file(options, n_rows if numbered else None)
-    ids = trees.item_ids(file.tree)
+    ids = file.tree.item_labels
     rows = None if table.ids is None or options.join == "position" else _rows(table.ids, ids, options)
     if rows is None and options.join == "id":
         raise FeatureError(f"{options.features}: has no column of ids; name one with --id-column, or leave --join id")
     if rows is None:
+        if n_rows != file.tree.n_items:
+            raise FeatureError(
+                f"{options.features} has {n_rows} rows, but {trees.source_name(options.tree)} has {file.tree.n_items} "
+                "items; give one row an item, or a column of ids by which to find them"
+            )
         if options.join == "auto" and table.ids is None and not file.ordered and not _are_numbers(ids):
             warnings.warn(
                 f"the features have no ids: row k is taken for the k-th item of the tree file ({listed(ids, limit=3)});"
                 " give a column of ids, or --join position if that is right",
                 DataWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return Inputs(table.matrix, file.tree, ids, "position")
     if options.similarity == "precomputed":

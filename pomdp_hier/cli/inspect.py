@@ -3,11 +3,10 @@
 import argparse
 import dataclasses
 import json
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pomdp_hier.cli import console, inputs, trees
-from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
     from pomdp_hier.appraisal.structure import StructureReport
@@ -29,49 +28,45 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("features", metavar="FEATURES", nargs="?", help="one row an item: .npz, .npy, delimited text, .parquet, or -")
     inputs.add_reading_options(parser)
     inputs.add_setting_options(parser, calibrated=True)
-    add("--policy", default="one-step", metavar="NAME", help="the searcher's policy (default: one-step)")
-    add("--shuffles", type=int, default=8, metavar="N", help="shuffled trees to score as a baseline (default: 8)")
-    add("--moves", type=int, default=3, metavar="N", help="suggest N moves at most, each checked (default: 3)")
-    add("--top", type=int, default=5, metavar="N", help="list N nodes, items and confusions (default: 5)")
+    add(
+        "--shuffles",
+        type=inputs.count,
+        default=8,
+        metavar="N",
+        help="shuffled trees to score as a baseline (default: 8)",
+    )
+    add("--moves", type=inputs.count, default=3, metavar="N", help="suggest N moves at most, each checked (default: 3)")
+    add("--top", type=inputs.count, default=5, metavar="N", help="list N nodes, items and confusions (default: 5)")
     add("--sweep", action="store_true", help="score the tree over a range of temperatures as well")
     add("--json", action="store_true", help="print everything as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
     """Look into the tree."""
-    for name in ("shuffles", "moves", "top"):
-        if getattr(options, name) < 0:
-            raise ParameterError(f"--{name} {getattr(options, name)}: give 0 or more")
-    inputs.check_inputs(options)
     by_id = trees.read_names(options.names)
     if options.features is None:
         from pomdp_hier.appraisal.structure import check_structure
 
+        unused = (*inputs.OF_FEATURES, *inputs.OF_SETTINGS, "shuffles", "moves", "top", "sweep")
+        inputs.refuse_unused(options, unused, "on a tree without FEATURES")
         tree = trees.read_tree(options)
         report = check_structure(tree)
         found: dict[str, Any] = {}
     else:
         tree, report, found = _diagnosed(options)
-    names = _Names(tree, by_id)
+    from pomdp_hier.hierarchy.wording import NodeNames
+
+    called = NodeNames(tree, by_id)
     if options.json:
-        print(json.dumps({"structure": dataclasses.asdict(report), **_plain(found)}, indent=1))
+        plain = {"structure": dataclasses.asdict(report), **_plain(found)}
+        print(json.dumps(_named(plain, called) if by_id or tree.labels is not None else plain, indent=1))
         return 0
+    names = {node: console.printable(called[node])[:50] for node in range(tree.n_nodes)}
     for line in _structure_lines(report, names):
         print(line)
     for line in _found_lines(found, names):
         print(line)
     return 0
-
-
-class _Names:
-    """What nodes are called: by the table of names, the tree's own labels, or their numbers."""
-
-    def __init__(self, tree: "Hierarchy", by_id: dict[str, str]) -> None:
-        self._labels, self._by_id = tree.labels, by_id
-
-    def __getitem__(self, node: int) -> str:
-        label = str(node) if self._labels is None else str(self._labels[node])
-        return console.printable(self._by_id.get(label, label))[:50]
 
 
 def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport, dict[str, Any]]":
@@ -81,9 +76,10 @@ def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport
     from pomdp_hier.appraisal.moves import suggest_moves
     from pomdp_hier.appraisal.structure import check_structure
 
-    X, tree, _ = inputs.read_inputs(options)
-    settings = {name: getattr(options, name) for name in ("similarity", "nu", "tie", "policy")}
-    appraisal = appraise(X, tree, n_shuffles=options.shuffles, delta=options.delta, **settings)
+    read = inputs.read_inputs(options)
+    X, tree = read.features, read.tree
+    settings = inputs.settings(options)
+    appraisal = appraise(X, tree, n_shuffles=options.shuffles, **settings)
     settings["delta"] = appraisal.result.config["delta"]
     diagnosis = diagnose(X, tree, appraisal.result, **settings)
     found = {
@@ -116,7 +112,21 @@ def _plain(found: dict[str, Any]) -> dict[str, Any]:
     return plain
 
 
-def _structure_lines(report: "StructureReport", names: _Names) -> Iterable[str]:
+def _named(plain: Any, names: Sequence[str]) -> Any:
+    """Return the same with the name of each node beside its number."""
+    if isinstance(plain, (list, tuple)):
+        return [_named(entry, names) for entry in plain]
+    if not isinstance(plain, dict):
+        return plain
+    named: dict[str, Any] = {}
+    for key, value in plain.items():
+        named[key] = _named(value, names)
+        if key in _NODES and isinstance(value, int):
+            named[f"{key}_name"] = names[value]
+    return named
+
+
+def _structure_lines(report: "StructureReport", names: "_Names") -> Iterable[str]:
     yield (
         f"{report.n_items:,} items in {report.n_clusters:,} clusters, {report.n_leaves:,} without clusters below, "
         f"height {report.height}"
@@ -131,7 +141,7 @@ def _structure_lines(report: "StructureReport", names: _Names) -> Iterable[str]:
         yield f"    {names[catch_all.node]}: {_items(catch_all.items)} of {catch_all.siblings:,} siblings"
 
 
-def _found_lines(found: dict[str, Any], names: _Names) -> Iterable[str]:
+def _found_lines(found: dict[str, Any], names: "_Names") -> Iterable[str]:
     if "appraisal" in found:
         yield from ("", found["appraisal"].summary())
     for name, (heading, line) in _SECTIONS.items():
@@ -141,6 +151,10 @@ def _found_lines(found: dict[str, Any], names: _Names) -> Iterable[str]:
                 yield f"  {line(entry, names)}"
     if "sweep" in found:
         yield from ("", found["sweep"].summary())
+
+
+_NODES = frozenset(("node", "item", "child", "rival", "lost_at", "lost_to", "ends_at", "source", "target", "top"))
+_Names: TypeAlias = Mapping[int, str]
 
 
 def _items(count: int) -> str:

@@ -41,15 +41,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Compare the policies."""
-    inputs.check_inputs(options)
     names = list(dict.fromkeys(options.policy or _RULES))
+    if not set(names) & set(_PLANNED):
+        inputs.refuse_unused(options, ("jobs", "seed"), "on policies that are not planned for each item")
     policies = {name: _policy(name, options.tie) for name in names}
     from pomdp_hier.appraisal.policy_comparison import compare_search_policies
 
-    X, tree, _ = inputs.read_inputs(options)
+    read = inputs.read_inputs(options)
     table = compare_search_policies(
-        X,
-        tree,
+        read.features,
+        read.tree,
         policies,
         confidence=options.confidence,
         similarity=options.similarity,

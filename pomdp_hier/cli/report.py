@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from pomdp_hier.cli import console, inputs, tables, trees
-from pomdp_hier.errors import ParameterError
 from pomdp_hier.files.writing import write_file
 
 NAME = "report"
@@ -25,27 +24,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
     inputs.add_setting_options(parser, calibrated=True)
     add = parser.add_argument
-    add("--policy", default="one-step", metavar="NAME", help="the searcher's policy (default: one-step)")
     add("-o", "--out", required=True, metavar="HTML", help="the file to write, .html")
     add("--force", action="store_true", help="replace the file if it exists")
     add("--title", metavar="TEXT", help="the heading (default: the names of the two files)")
     add(
         "--shuffles",
-        type=int,
+        type=inputs.count,
         metavar="N",
         help=f"shuffled trees to score as a baseline (default: {_SHUFFLES[0]}; {_SHUFFLES[1]} above {_LARGE:,} items)",
     )
-    add("--moves", type=int, default=5, metavar="N", help="suggest N moves at most, each checked (default: 5)")
-    add("--rows", type=int, default=25, metavar="N", help="rows of each table at most (default: 25)")
+    add("--moves", type=inputs.count, default=5, metavar="N", help="suggest N moves at most, each checked (default: 5)")
+    add("--rows", type=inputs.count, default=25, metavar="N", help="rows of each table at most (default: 25)")
     add("--quiet", action="store_true", help="print nothing, not even the score")
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the report."""
-    for name in ("shuffles", "moves", "rows"):
-        if (getattr(options, name) or 0) < 0:
-            raise ParameterError(f"--{name} {getattr(options, name)}: give 0 or more")
-    inputs.check_inputs(options)
     tables.check_target(
         options.out, options.force, (options.features, options.tree, options.names), endings=(".html", ".htm")
     )
@@ -55,11 +49,11 @@ def run(options: argparse.Namespace) -> int:
     from pomdp_hier.report.page import report_html
 
     by_id = trees.read_names(options.names)
-    found = inputs.read_joined(options)
+    found = inputs.read_inputs(options)
     X, tree = found.features, found.tree
     large = tree.n_items > _LARGE
     shuffles = _SHUFFLES[large] if options.shuffles is None else options.shuffles
-    settings = {name: getattr(options, name) for name in ("similarity", "delta", "nu", "tie", "policy")}
+    settings = inputs.settings(options)
     with _Steps(options.quiet) as step:
         step("scoring the tree, and with shuffled items")
         appraisal = appraise(X, tree, n_shuffles=shuffles, **settings)

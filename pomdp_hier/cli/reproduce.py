@@ -5,6 +5,8 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from pomdp_hier.cli.exit_codes import ExitCode
+
 if TYPE_CHECKING:
     from pomdp_hier.hqs.paper.reproduction import Figure, Reproduction
 
@@ -43,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         for line in _lines(study):
             print(line)
-    return 3 if study.failures else 0
+    return ExitCode.CHECK_FAILED if study.failures else ExitCode.DONE
 
 
 def _lines(study: "Reproduction") -> Iterable[str]:

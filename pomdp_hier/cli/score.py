@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier.cli import console, inputs, tables, trees
-from pomdp_hier.cli.trees import plain_label
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -40,7 +39,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
     inputs.add_setting_options(parser, calibrated=True)
     add = parser.add_argument
-    add("--policy", default="one-step", metavar="NAME", help="the searcher's policy (default: one-step)")
     add("--engine", choices=("auto", "numpy", "numba"), default="auto", help="what computes (default: auto)")
     add("--sample-size", metavar="N", help="score a sample only: a number of items, or a fraction of them such as 0.1")
     add("--target-error", type=float, metavar="X", help="sample until the 95%% interval is as narrow as +- X")
@@ -54,10 +52,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="score on the workers of this Dask scheduler, or of one started here with a process a CPU; FEATURES is a "
         ".npy or .parquet file, or a folder of them, that every worker sees; write it as --dask=ADDRESS or last",
     )
-    add("--top", type=int, default=5, metavar="N", help="list the N worst and the N best items (default: 5)")
+    add("--top", type=inputs.count, default=5, metavar="N", help="list the N worst and the N best items (default: 5)")
     add(
         "--shuffles",
-        type=int,
+        type=inputs.count,
         metavar="N",
         help="hold the score against N trees with shuffled items, the best stops in hindsight and no tree at all; 0 "
         f"for none of this (default: {_SHUFFLES}, or 0 above {_CHEAP:,} items)",
@@ -72,8 +70,10 @@ def run(options: argparse.Namespace) -> int:
     """Scores the hierarchy."""
     _check_usage(options)
     said = _distributed(options) if options.dask is not None else _evaluated(options)
+    from pomdp_hier.hierarchy.wording import label_text
+
     by_id = trees.read_names(options.names)
-    names = [by_id.get(str(name), plain_label(name)) for name in said.ids]
+    names = [by_id.get(str(name), label_text(name)) for name in said.ids]
     if options.out is not None:
         tables.write_table(options.out, _item_table(said, names if by_id else None), options.force)
     if options.out != "-":
@@ -107,7 +107,7 @@ def _evaluated(options: argparse.Namespace) -> _Said:
         "sampling": options.sampling,
         "random_state": options.random_state,
     }
-    found = inputs.read_joined(options)
+    found = inputs.read_inputs(options)
     from pomdp_hier.hqs.sampling import Sampling
 
     sampled = Sampling(**sampling).asked
@@ -135,7 +135,7 @@ def _distributed(options: argparse.Namespace) -> _Said:
         result = evaluate_distributed(
             options.features, tree, client=address, id_column=options.id_column, **_settings(options)
         )
-    return _Said(result, tree, trees.item_ids(tree), "id" if options.id_column else "position")
+    return _Said(result, tree, tree.item_labels, "id" if options.id_column else "position")
 
 
 def _sample_size(text: str | None) -> float | None:
@@ -162,17 +162,22 @@ def _shuffles(found: inputs.Inputs, asked: int | None) -> int:
 
 def _check_usage(options: argparse.Namespace) -> None:
     """Raise for options that contradict each other, before anything is read."""
-    inputs.check_inputs(options)
-    for name in ("top", "shuffles"):
-        if (getattr(options, name) or 0) < 0:
-            raise ParameterError(f"--{name} {getattr(options, name)}: give 0 or more")
+    sampled = options.sample_size is not None or options.target_error is not None
     if options.dask is not None:
-        sampled = options.sample_size is not None or options.target_error is not None
-        if sampled or options.features == "-" or options.key is not None:
-            raise ParameterError(
-                "--dask scores every item of .npy or Parquet files; leave out --sample-size, --target-error and --key, "
-                "and give FEATURES as a path"
-            )
+        if options.features == "-":
+            raise ParameterError("--dask scores .npy or Parquet files that every worker sees; give FEATURES as a path")
+        of_features = (name for name in inputs.OF_FEATURES if name != "id_column")
+        others = ("sample_size", "target_error", "sampling", "random_state", "shuffles")
+        inputs.refuse_unused(options, (*of_features, *others), "with --dask")
+    if not sampled:
+        inputs.refuse_unused(options, ("sampling", "random_state"), "without --sample-size or --target-error")
+    elif options.shuffles:
+        raise ParameterError("--shuffles has no effect on a sample; leave it out")
+    if options.quiet or options.out == "-":
+        why = "with --quiet" if options.quiet else "with --out -"
+        inputs.refuse_unused(options, ("top", "shuffles"), why)
+    if options.out is None:
+        inputs.refuse_unused(options, ("force",), "without --out")
     if options.out == "-" and (options.json or options.quiet):
         raise ParameterError("--out - prints the items alone; leave out --json and --quiet")
     if options.out is not None:
@@ -181,16 +186,18 @@ def _check_usage(options: argparse.Namespace) -> None:
 
 def _item_table(said: _Said, names: Sequence[str] | None) -> Mapping[str, Sequence[Any]]:
     """Return the columns of ``--out``."""
+    from pomdp_hier.hierarchy.wording import label_text
+
     result, tree = said.result, said.tree
     nodes = [tree.labels[node] if tree.labels is not None else node for node in result.stop_nodes.tolist()]
     items = result.sampled_items.tolist()
-    columns: dict[str, Sequence[Any]] = {"item": items, "id": [plain_label(said.ids[item]) for item in items]}
+    columns: dict[str, Sequence[Any]] = {"item": items, "id": [label_text(said.ids[item]) for item in items]}
     if names is not None:
         columns["name"] = [names[item] for item in items]
     return columns | {
         "value": result.values.tolist(),
         "stop_node": result.stop_nodes.tolist(),
-        "stop_label": [plain_label(name) for name in nodes],
+        "stop_label": [label_text(name) for name in nodes],
         "stop_level": result.stop_levels.tolist(),
         "path_probability": result.path_probabilities.tolist(),
         "reward": result.rewards.tolist(),
@@ -207,7 +214,7 @@ def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> It
     values = result.values.tolist()
     order = sorted(range(len(values)), key=lambda item: values[item])
     counts = _counts(result, tree)
-    settings = {name: getattr(options, name) for name in ("similarity", "delta", "nu", "tie", "policy")}
+    settings = inputs.settings(options)
     settings["delta"] = result.config["delta"]
     if options.json:
         worst, best = order[: options.top], order[::-1][: options.top]

@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from pomdp_hier.cli import console, trees
+from pomdp_hier.cli import console, inputs, trees
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Draws the hierarchy."""
-    title, tree, names = _built_in(options.tree) if options.tree in _BUILT_IN else _from_file(options)
+    title, tree, names = _built_in(options) if options.tree in _BUILT_IN else _from_file(options)
     from pomdp_hier.hierarchy.wording import counted
 
     n_clusters, n_leaves = int(tree.is_cluster.sum()), int(tree.is_leaf.sum())
@@ -56,8 +56,10 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _built_in(name: str) -> "tuple[str, Hierarchy, Sequence[str]]":
+def _built_in(options: argparse.Namespace) -> "tuple[str, Hierarchy, Sequence[str]]":
     """Title, tree, and the names of all its nodes."""
+    inputs.refuse_unused(options, ("tree_format", "names", *trees.OF_TREES), "on a tree that is built in")
+    name: str = options.tree
     from pomdp_hier.hqs.paper.examples import load_amazon12, load_dvd
 
     if name == "dvd":
@@ -73,9 +75,9 @@ def _built_in(name: str) -> "tuple[str, Hierarchy, Sequence[str]]":
     return f"Hier-{name}", tree, [*shop.names, *clusters]
 
 
-def _from_file(options: argparse.Namespace) -> "tuple[str, Hierarchy, Sequence[str] | None]":
+def _from_file(options: argparse.Namespace) -> "tuple[str, Hierarchy, Sequence[str]]":
+    from pomdp_hier.hierarchy.wording import NodeNames
+
     tree = trees.read_tree(options)
-    by_id = trees.read_names(options.names)
-    labels = tree.labels or range(tree.n_nodes)
-    names = [by_id.get(str(label), str(label)) for label in labels] if by_id else None
-    return "Standard input" if options.tree == "-" else console.printable(options.tree), tree, names
+    title = "Standard input" if options.tree == "-" else console.printable(options.tree)
+    return title, tree, NodeNames(tree, trees.read_names(options.names), last_part=True)

@@ -1,39 +1,56 @@
-"""Hierarchies on the command line: built-in ones by name, files by their format."""
+"""Trees on the command line: which format a file has, by its ending and then by its content, and how it is read."""
 
 import argparse
+import io
 import sys
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.cli import tree_formats
-from pomdp_hier.errors import HierarchyError, ReaderError
+from pomdp_hier.errors import FeatureError, HierarchyError, ParameterError, ReaderError, Setting
 from pomdp_hier.files.csv_text import open_csv
-from pomdp_hier.files.kinds import text_of
+from pomdp_hier.files.kinds import check_kind, file_ending, kind_of, text_of, unpacked
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = [
-    "add_tree_options",
-    "item_ids",
-    "plain_label",
-    "read_names",
-    "read_tree",
-    "read_tree_file",
-]
+__all__ = ["OF_TREES", "TreeFile", "add_tree_options", "read_names", "read_tree", "read_tree_file", "source_name"]
+
+_SHARED = {"singletons": "singletons", "on_multiple_parents": "on_multiple_parents", "items_at_inner": "items_at_inner"}
+_NUMBERED = _SHARED | {"n_items": "n_items", "add_root": "add_root"}
+# The arguments of each format's reader, and the options that they are given by.
+_FORMATS = {
+    "json": _NUMBERED,
+    "children": _NUMBERED,
+    "edges": _NUMBERED | {"child": "item_column", "parent": "parent_column"},
+    "nested": _NUMBERED,
+    "linkage": {"singletons": "singletons"},
+    "newick": _SHARED,
+    "parents": _NUMBERED | {"id": "item_column", "parent": "parent_column"},
+    "paths": _SHARED
+    | {name: name for name in ("sep", "blank_levels", "ends_in", "levels")}
+    | {"item": "item_column", "path": "path_column"},
+    "bertopic": {"singletons": "singletons"},
+}
+OF_TREES = ("tree_key", *dict.fromkeys(option for options in _FORMATS.values() for option in options.values()))
+
+_NEWICK_ENDINGS = frozenset({".nwk", ".newick", ".tree", ".tre", ".nh"})
+_TABLE_ENDINGS = frozenset({".csv", ".tsv"})
+_PARENTS = frozenset({"parent", "parent_id", "parentid", "parent id"})
+_ENDS = (frozenset({"parent", "parent_id", "source", "from"}), frozenset({"child", "child_id", "target", "to"}))
 
 
 def add_tree_options(parser: argparse.ArgumentParser) -> None:
-    """Return the options of every command that reads a tree file."""
+    """Add the options of every command that reads a tree file."""
     add = parser.add_argument_group("how to read the tree").add_argument
     add(
         "--tree-format",
-        choices=tree_formats.FORMATS,
+        choices=("auto", *_FORMATS),
         default="auto",
         metavar="FORMAT",
-        help=f"one of {', '.join(tree_formats.FORMATS[1:])}; json tells edges, children lists, nested objects and "
+        help=f"one of {', '.join(_FORMATS)}; json tells edges, children lists, nested objects and "
         "linkages apart; linkage is SciPy's, in .npy, .npz or JSON; edges also a table with parent and child, parents "
         "one with id and parent, paths lines or a table with an item and its path or one column a level (default: "
         "told by the ending and the content)",
@@ -42,7 +59,12 @@ def add_tree_options(parser: argparse.ArgumentParser) -> None:
     add("--item-column", metavar="NAME", help="the table's column of ids (default: one that is called so)")
     add("--parent-column", metavar="NAME", help="the table's column of parents (default: parent)")
     add("--path-column", metavar="NAME", help="the table's column of paths (default: path, category)")
-    add("--levels", metavar="NAMES", help="the table's columns of levels, with commas between: --levels l1,l2,l3")
+    add(
+        "--levels",
+        type=lambda text: [name.strip() for name in text.split(",")],
+        metavar="NAMES",
+        help="the table's columns of levels, with commas between: --levels l1,l2,l3",
+    )
     add("--sep", metavar="TEXT", help="what parts the categories of a path (default: > or | or /)")
     add(
         "--blank-levels",
@@ -79,39 +101,55 @@ def add_tree_options(parser: argparse.ArgumentParser) -> None:
     add("--names", metavar="CSV", help="a table with the columns id and name, to show names instead of ids")
 
 
+@dataclass(frozen=True)
+class TreeFile:
+    """A tree, and what its file says about the items.
+
+    Attributes:
+        tree: The tree.
+        ordered: Whether the format says which feature row each item belongs to, so that a join by position is meant.
+    """
+
+    tree: "Hierarchy"
+    ordered: bool
+
+
 def read_tree(options: argparse.Namespace) -> "Hierarchy":
     """Return the hierarchy in the file ``options.tree``; ``-`` is standard input.
 
     Raises:
         HierarchyError: The file cannot be read or is no tree; the message starts with its name.
+        ParameterError: An option is given that has no meaning for the format.
     """
     return read_tree_file(options).tree
 
 
-def read_tree_file(options: argparse.Namespace, n_rows: int | None = None) -> "tree_formats.TreeFile":
-    """Return the same, with what the file says about the items; ``n_rows`` is the number of feature rows if known.
+def read_tree_file(options: argparse.Namespace, n_rows: int | None = None) -> TreeFile:
+    """Return the same, with what the file says about the items.
+
+    Args:
+        options: Those of `add_tree_options`.
+        n_rows: How many feature rows there are, if that is known: edges and parents between the numbers of items and
+            categories do not say by themselves whether a number without children is an item or an empty category.
 
     Raises:
         HierarchyError: As `read_tree`.
+        ParameterError: As `read_tree`.
     """
-    content = _read_bytes(options.tree)
-    with _named(options.tree):
-        return tree_formats.read_content(content, options, n_rows)
-
-
-def item_ids(hierarchy: "Hierarchy") -> tuple[Hashable, ...]:
-    """Return the id of each item: what the tree's file calls it, or its number."""
-    return hierarchy.item_labels
-
-
-def plain_label(label: Hashable) -> str:
-    """Return what a node is called in a table: a path in one string.
-
-    Example:
-        >>> plain_label(("Home", "Bath")), plain_label(7)
-        ('Home / Bath', '7')
-    """
-    return " / ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+    name = source_name(options.tree)
+    content = unpacked(_read_bytes(options.tree, "the path of a tree file"), name, ReaderError)
+    kind = kind_of(content)
+    check_kind(kind, name, ReaderError, ("text", "npy", "npz", "parquet"))
+    with _named(name):
+        form = options.tree_format if options.tree_format != "auto" else _guessed(content, kind.name, options)
+        if kind.name in ("npy", "npz"):
+            return TreeFile(_from_array(content, options, form), True)
+        if kind.name == "text" and form in ("json", "children", "nested", "linkage"):
+            return _from_json(content, options, form, n_rows)
+        if kind.name == "text" and form == "edges" and _starts(content, b"[", b"{"):
+            return _from_json(content, options, form, n_rows)
+        source = _parquet_columns(content, options) if kind.name == "parquet" else content
+        return _from_text(source, options, form, n_rows)
 
 
 def read_names(path: str | None) -> dict[str, str]:
@@ -123,27 +161,250 @@ def read_names(path: str | None) -> dict[str, str]:
     if path is None:
         return {}
     table = open_csv(text_of(_read_bytes(path, "a table of names"), path, ReaderError), ReaderError, name=path)
-    if not {"id", "name"} <= set(table.columns):
+    if table.columns.count("id") != 1 or table.columns.count("name") != 1:
         raise ReaderError(f"{path}: no columns id and name in its first line; give a table that has both")
     id_at, name_at = table.columns.index("id"), table.columns.index("name")
     return {row[id_at]: row[name_at] for _, row in table.rows}
 
 
-def _read_bytes(path: str, what: str = "the path of a tree file") -> bytes:
+def source_name(path: str) -> str:
+    """Return what error texts call a file."""
+    return "standard input" if path == "-" else path
+
+
+def _read_bytes(path: str, expected: str) -> bytes:
     if path == "-":
         if sys.stdin is None:
             raise ReaderError("standard input is closed; give a path instead of -")
         return sys.stdin.buffer.read()
     try:
         return Path(path).read_bytes()
-    except OSError as error:
-        raise ReaderError(f"{path}: cannot be read ({error.strerror}); give {what}") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ReaderError(f"{path}: cannot be read ({reason}); give {expected}") from error
 
 
 @contextmanager
-def _named(path: str) -> Iterator[None]:
+def _named(name: str) -> Iterator[None]:
     """Put the file's name before what is wrong with its tree."""
     try:
         yield
     except HierarchyError as error:
-        raise type(error)(f"{'standard input' if path == '-' else path}: ", *error.parts) from error
+        raise type(error)(f"{name}: ", *error.parts) from error
+    except FeatureError as error:  # of an array, whose reader names the file
+        parts = (replace(part, argument="tree_key") if part == Setting("key") else part for part in error.parts)
+        raise ReaderError(*parts) from error
+
+
+# ---- which format
+
+
+def _guessed(content: bytes, kind: str, options: argparse.Namespace) -> str:
+    """Return the format; a wrong guess ends in an error of the format guessed, never in another tree without a word."""
+    ending = file_ending(options.tree)
+    if kind in ("npy", "npz"):
+        return "linkage"
+    if ending in _NEWICK_ENDINGS:
+        return "newick"
+    if ending == ".json":
+        return "json"
+    if kind == "parquet" or ending in _TABLE_ENDINGS:
+        return _table_form(content, kind, options)
+    if _starts(content, b"(") or (_starts(content, b"[") and content.rstrip().endswith(b";")):
+        return "newick"
+    return "json" if _starts(content, b"[", b"{") else _table_form(content, kind, options)
+
+
+def _starts(content: bytes, *marks: bytes) -> bool:
+    return content.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(marks)
+
+
+def _table_form(content: bytes, kind: str, options: argparse.Namespace) -> str:
+    """Whether the header is that of edges, parents or BERTopic's topics; all else is left to the reader of paths."""
+    rows = _rows(content, kind, options)
+    header = [cell.strip().casefold() for cell in next(rows, [])]
+    if "child_left_id" in header:
+        return "bertopic"
+    given = (options.parent_column or "").strip().casefold()
+    is_parent = [cell in _PARENTS or (bool(given) and cell == given) for cell in header]
+    is_edges = any(cell in _ENDS[1] for cell in header) and (any(is_parent) or any(cell in _ENDS[0] for cell in header))
+    if any(is_parent) and is_edges:  # one row a node, whose root has no parent, or one row an edge
+        at = is_parent.index(True)
+        return "parents" if any(not row[at].strip() for row in rows) else "edges"
+    return "edges" if is_edges else "parents" if any(is_parent) else "paths"
+
+
+def _rows(content: bytes, kind: str, options: argparse.Namespace) -> Iterator[Sequence[str]]:
+    """Yield the rows of a table as far as they can be told; what is wrong with it is the reader's to say."""
+    if kind == "parquet":
+        columns = _parquet_columns(content, options)
+        yield list(columns)
+        cells = ([("" if cell is None else str(cell)) for cell in column] for column in columns.values())
+        yield from zip(*cells, strict=True)
+        return
+    try:
+        table = open_csv(content.decode("utf-8-sig", "replace"), ReaderError, comment="#")
+        yield table.columns
+        yield from (row for _, row in table.rows)
+    except ReaderError:
+        return
+
+
+def _parquet_columns(content: bytes, options: argparse.Namespace) -> dict[str, list[Any]]:
+    from pomdp_hier.features._parquet import open_table
+    from pomdp_hier.files.memory import memory_available
+
+    table = open_table(io.BytesIO(content), source_name(options.tree), None, memory_available())
+    return {name: column.to_pylist() for name, column in zip(table.column_names, table.columns, strict=True)}
+
+
+# ---- reading each
+
+
+def _arguments(options: argparse.Namespace, form: str, *others: str, without: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the arguments of the format's reader that the options give.
+
+    Args:
+        options: Those of the command line.
+        form: The format.
+        others: Options that are used besides.
+        without: Arguments that this kind of file has no use for.
+
+    Raises:
+        ParameterError: An option is given that has no meaning for the format.
+    """
+    used = {argument: option for argument, option in _FORMATS[form].items() if argument not in without}
+    given = {option for option in OF_TREES if getattr(options, option) != options.default(option)}
+    unused = next((option for option in OF_TREES if option in given - {*used.values(), *others}), None)
+    if unused is not None:
+        raise ParameterError(
+            f"--{unused.replace('_', '-')} says nothing about {source_name(options.tree)}, which is read as {form}; "
+            "leave it out, or say what the file is with --tree-format"
+        )
+    return {argument: getattr(options, option) for argument, option in used.items() if option in given}
+
+
+def _from_array(content: bytes, options: argparse.Namespace, form: str) -> "Hierarchy":
+    from scipy.sparse import issparse
+
+    from pomdp_hier.features.loading import load_features
+    from pomdp_hier.hierarchy.tree import Hierarchy
+
+    stream = io.BytesIO(content)
+    stream.name = source_name(options.tree)
+    rows = load_features(stream, key=options.tree_key).matrix
+    if form not in ("linkage", "children", "edges"):
+        raise ReaderError(f"an array holds no {form}; say linkage, children or edges, or leave --tree-format out")
+    if issparse(rows):
+        raise ReaderError("a sparse array is no tree; give a linkage, children lists or edges as a dense one")
+    if form == "linkage":
+        return Hierarchy.from_linkage(rows, **_arguments(options, form, "tree_key"))
+    whole = rows.astype("int64")
+    if (whole != rows).any():
+        raise ReaderError(f"the array holds {rows.dtype} numbers that are no integers, expected {form}")
+    if form == "edges":
+        chosen = _arguments(options, form, "tree_key", without=("child", "parent"))
+        return Hierarchy.from_edges(whole, **chosen)
+    return Hierarchy.from_children(whole, **_arguments(options, form, "tree_key", without=("items_at_inner",)))
+
+
+def _from_json(content: bytes, options: argparse.Namespace, form: str, n_rows: int | None) -> TreeFile:
+    from pomdp_hier.hierarchy.readers.json_text import parse_json
+    from pomdp_hier.hierarchy.tree import Hierarchy
+
+    value = parse_json(content)
+    if form == "linkage" or (options.tree_format == "auto" and _is_linkage(value)):
+        return TreeFile(Hierarchy.from_linkage(value, **_arguments(options, "linkage")), True)
+    named = isinstance(value, dict) and not value.keys().isdisjoint(("items", "labels", "n_items", "n_leaves"))
+    layout: Any = "auto" if form == "json" else form
+    chosen = _arguments(options, form, without=("child", "parent"))
+
+    def read(**more: Any) -> "Hierarchy":
+        source = value if isinstance(value, (list, dict)) else content
+        return Hierarchy.from_json(source, form=layout, **chosen, **more)
+
+    is_edges = layout == "edges" or (layout == "auto" and _is_edges(value))
+    n_rows = n_rows if is_edges and not named and options.n_items is None else None
+    return TreeFile(_with_known_items(read, n_rows), named or not is_edges)
+
+
+def _from_text(source: Any, options: argparse.Namespace, form: str, n_rows: int | None) -> TreeFile:
+    from pomdp_hier.hierarchy.tree import Hierarchy
+
+    if isinstance(source, dict) and form not in ("edges", "parents", "paths", "bertopic"):
+        raise ReaderError(f"a Parquet file holds no {form}; say edges, parents or paths, or leave --tree-format out")
+    chosen = _arguments(options, form)
+    if form in ("edges", "parents"):
+        constructor: Callable[..., Hierarchy] = Hierarchy.from_edges if form == "edges" else Hierarchy.from_parents
+
+        def read(**more: Any) -> "Hierarchy":
+            return constructor(source, **chosen, **more)
+
+        return TreeFile(_with_known_items(read, n_rows if options.n_items is None else None), False)
+    if form == "paths":
+        told = any((options.item_column, options.path_column, options.levels))
+        is_table = told or isinstance(source, dict) or file_ending(options.tree) in _TABLE_ENDINGS
+        return TreeFile(Hierarchy.from_paths(source, form="table" if is_table else "auto", **chosen), False)
+    constructor = Hierarchy.from_newick if form == "newick" else Hierarchy.from_bertopic
+    return TreeFile(constructor(source, **chosen), False)
+
+
+def _is_linkage(value: Any) -> bool:
+    """Whether rows of four numbers are merges: children lists hold integers, each once."""
+    if not isinstance(value, list) or not value or not all(isinstance(row, list) and len(row) == 4 for row in value):
+        return False
+    cells = [cell for row in value for cell in row]
+    if not all(isinstance(cell, (int, float)) for cell in cells):
+        return False
+    return any(isinstance(cell, float) for cell in cells) or len(set(cells)) < len(cells)
+
+
+def _is_edges(value: Any) -> bool:
+    """Whether JSON that says no more is taken for edges by `Hierarchy.from_json`."""
+    if isinstance(value, dict):
+        return "edges" in value
+    if not isinstance(value, list) or not all(isinstance(row, list) and len(row) == 2 for row in value):
+        return False
+    cells = [cell for row in value for cell in row]
+    return not all(type(cell) is int for cell in cells) or len(set(cells)) < len(cells)
+
+
+# ---- which numbers are items
+
+
+def _with_known_items(read: "Callable[..., Hierarchy]", n_rows: int | None) -> "Hierarchy":
+    """Return the tree; read again with the items ``0..n_rows - 1`` alone if its leaves are more than these.
+
+    Leaves that are numbered from 0 on without a gap stay the items, however many rows there are: a row that is missing
+    is not to pass for a category that is empty.
+    """
+    if n_rows is None:
+        return read()
+    import warnings
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        tree = read()
+    numbers = _numbers(range(tree.n_nodes) if tree.labels is None else tree.labels)
+    items = set(_numbers(tree.item_labels))
+    if items == set(range(len(items))) or None in items or not set(range(n_rows)) <= set(numbers):
+        for warning in told:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        return tree
+    return read(n_items=n_rows)
+
+
+def _numbers(labels: Any) -> list[int | None]:
+    """Return the number that each id is or writes, None for one that is none."""
+    return [
+        label
+        if type(label) is int
+        else int(label)
+        if isinstance(label, str)
+        and label.isascii()
+        and label.isdigit()
+        and len(label) < 19
+        and str(int(label)) == label
+        else None
+        for label in labels
+    ]

@@ -3,7 +3,8 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.cli import console, inputs
+from pomdp_hier.cli import console, inputs, trees
+from pomdp_hier.cli.exit_codes import ExitCode
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -43,6 +44,9 @@ def run(options: argparse.Namespace) -> int:
     """Check, and returns 3 where something is wrong."""
     if (options.problem is None) == (options.hierarchy is None):
         raise ParameterError("give either a .pomdp FILE or --hierarchy FEATURES TREE")
+    if options.hierarchy is None:
+        names = (*inputs.OF_FEATURES, *inputs.OF_SETTINGS, "tree_format", "names", *trees.OF_TREES, "items")
+        inputs.refuse_unused(options, names, "on a .pomdp file")
     if options.items < 1:
         raise ParameterError(f"--items is {options.items}; expected at least 1")
     return _file(options) if options.hierarchy is None else _hierarchy(options)
@@ -61,7 +65,7 @@ def _file(options: argparse.Namespace) -> int:
     agreement = _compare(BayesUpdater(problem), TabularUpdater(problem), problem, options.depth or 4, options)
     print("Updates on arrays against Bayes' rule:")
     print(agreement)
-    return 0 if sound and agreement.agrees else 3
+    return ExitCode.DONE if sound and agreement.agrees else ExitCode.CHECK_FAILED
 
 
 def _hierarchy(options: argparse.Namespace) -> int:
@@ -73,9 +77,9 @@ def _hierarchy(options: argparse.Namespace) -> int:
     from pomdp_hier.hqs.model import search_environment, search_problem
 
     options.features, options.tree = options.hierarchy
-    inputs.check_inputs(options)
-    X, tree, ids = inputs.read_inputs(options)
-    known = affinity(X, tree, options.similarity)
+    read = inputs.read_inputs(options)
+    tree = read.tree
+    known = affinity(read.features, tree, options.similarity)
     chosen = np.unique(np.linspace(0, tree.n_items - 1, min(options.items, tree.n_items)).round().astype(int))
     sound, n_histories, n_skipped, largest = True, 0, 0, 0.0
     for item in chosen.tolist():
@@ -88,14 +92,14 @@ def _hierarchy(options: argparse.Namespace) -> int:
         faults = not (_print_faults(problem, quiet=True) and _print_faults(world, quiet=True))
         if faults or not agreement.agrees:
             sound = False
-            print(f"item {console.printable(str(ids[item]))}:\n{agreement}")
+            print(f"item {console.printable(str(read.ids[item]))}:\n{agreement}")
     left_out = f", at least {n_skipped:,} left out" if n_skipped else ""
     print(
         f"{len(chosen):,} of {tree.n_items:,} items: closed form against Bayes' rule on {n_histories:,} histories"
         f"{left_out}; largest difference {largest:.3g} (tolerance {options.tolerance:g}): "
         + ("they agree" if sound else "SOMETHING IS WRONG")
     )
-    return 0 if sound else 3
+    return ExitCode.DONE if sound else ExitCode.CHECK_FAILED
 
 
 def _compare(reference: Any, candidate: Any, problem: "POMDP", depth: int, options: argparse.Namespace) -> "Agreement":

@@ -13,10 +13,10 @@ from typing import IO, Any
 import numpy as np
 from scipy.sparse import issparse
 
-from pomdp_hier.errors import FeatureError, ParameterError
+from pomdp_hier.errors import FeatureError, ParameterError, Setting
 from pomdp_hier.features import _archives, _delimited, _parquet
 from pomdp_hier.features.table import FeatureTable
-from pomdp_hier.files.kinds import file_ending, kind_of, unpacked
+from pomdp_hier.files.kinds import check_kind, kind_of, unpacked
 from pomdp_hier.files.memory import memory_available, require_memory
 
 __all__ = ["load_features"]
@@ -56,7 +56,7 @@ def load_features(
     Raises:
         FeatureError: The file cannot be read, is cut off, is no feature file, holds what is no matrix of
             numbers, or claims to unpack to more than the memory.
-        ParameterError: Both ``text`` and ``embedding`` are given.
+        ParameterError: Both ``text`` and ``embedding`` are given, or something that this kind of file has no use for.
         MissingExtraError: The file is Parquet and the extra ``frames`` is not installed, or ``text`` is given and the
             extra ``text`` is not.
 
@@ -71,6 +71,8 @@ def load_features(
     """
     if text is not None and embedding is not None:
         raise ParameterError("text and embedding are given; features come from one of them")
+    if tfidf and text is None:
+        raise ParameterError(f"{next(iter(tfidf))} is for text; say which column that is: ", Setting("text"))
     if isinstance(path, (str, Path)):
         name = "standard input" if str(path) == "-" else str(path)
     else:
@@ -79,6 +81,12 @@ def load_features(
     try:
         with _opened(path) as opened:
             stream, kind = _recognised(opened, name, limit)
+            if key is not None and kind != "npz":
+                raise ParameterError(f"{name} is no .npz with several arrays; leave this out: ", Setting("key", key))
+            if id_column is not None and kind in ("npz", "npy"):
+                raise ParameterError(
+                    f"{name} has no columns with names; leave this out: ", Setting("id_column", id_column)
+                )
             if text is not None or embedding is not None:
                 return _read_mixed(stream, kind, name, id_column, text, embedding, tfidf, limit)
             if kind == "npz":
@@ -116,17 +124,8 @@ def _recognised(stream: IO[bytes], name: str, limit: int) -> tuple[IO[bytes], st
     if kind.name == "gzip":
         stream = io.BytesIO(unpacked(stream.read(), name, FeatureError, limit))
         kind = kind_of(_start(stream))
-    ending = file_ending(name)
-    if kind.name in ("npy", "npz", "parquet"):
-        return stream, kind.name
-    if kind.name != "text":
-        raise FeatureError(f"{name} is {kind.what}; {kind.remedy}")
-    if ending in _WRITERS:
-        raise FeatureError(
-            f"{name}: not a {ending} file, it starts with {_start(stream)[:8]!r}; write it again with "
-            f"{_WRITERS[ending]}, or give it the name of what it is"
-        )
-    return stream, "text"
+    check_kind(kind, name, FeatureError, ("npy", "npz", "parquet", "text"))
+    return stream, kind.name
 
 
 def _start(stream: IO[bytes]) -> bytes:
@@ -156,13 +155,6 @@ def _read_mixed(
         what = "vectors are read from" if text is None else "text is read from delimited text or"
         raise FeatureError(f"{name}: it has no named columns of this kind: {what} Parquet; leave the option out")
     return frames.read_text_columns(stream, name, id_column, text, tfidf)
-
-
-_WRITERS = {
-    ".npz": "scipy.sparse.save_npz or numpy.savez",
-    ".npy": "numpy.save",
-    ".parquet": "DataFrame.to_parquet",
-}
 
 
 def _checked(matrix: Any, name: str, limit: int) -> Any:

@@ -3,13 +3,14 @@
 import gzip
 import io
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from pomdp_hier.errors import PomdpHierError
 from pomdp_hier.files.memory import memory_available, require_memory
 
-__all__ = ["Kind", "file_ending", "kind_of", "text_of", "unpacked"]
+__all__ = ["Kind", "check_kind", "file_ending", "kind_of", "text_of", "unpacked"]
 
 _BLOCK = 1 << 22  # bytes unpacked at a time
 _LOOKED_AT = 4096
@@ -46,6 +47,11 @@ _XML = Kind("xml", "an XML file", "give a table as CSV, a tree as JSON or Newick
 _HTML = Kind("html", "an HTML page, perhaps an error or a login", "download the file itself")
 _NEWICK = "export the tree as Newick (.nwk)"
 _ARRAY = "save its array with numpy.save"
+_WRITERS = {
+    ".npz": "scipy.sparse.save_npz or numpy.savez",
+    ".npy": "numpy.save",
+    ".parquet": "DataFrame.to_parquet",
+}
 _PACKED = "unpack it, or pack it as .gz"
 
 _STARTS = (
@@ -114,6 +120,22 @@ def kind_of(content: bytes) -> Kind:
     )
 
 
+def check_kind(kind: Kind, name: str, error: type[PomdpHierError], wanted: Sequence[str]) -> None:
+    """Refuse a file of a kind that is not wanted, and text in a file whose name says that it is something else.
+
+    Raises:
+        PomdpHierError: As ``error``; the message says what the file is and what to do.
+    """
+    if kind.name not in wanted:
+        raise error(f"{name} is {kind.what}; {kind.remedy}")
+    ending = file_ending(name)
+    if kind.name == "text" and ending in _WRITERS:
+        raise error(
+            f"{name} is text and no {ending} file; write it again with {_WRITERS[ending]}, or give it the name of what "
+            "it is"
+        )
+
+
 def unpacked(content: bytes, name: str, error: type[PomdpHierError], limit: int | None = None) -> bytes:
     """Return content, out of gzip if it is packed so.
 
@@ -156,8 +178,7 @@ def text_of(content: bytes, name: str, error: type[PomdpHierError], limit: int |
     """
     content = unpacked(content, name, error, limit)
     kind = kind_of(content)
-    if kind != _TEXT:
-        raise error(f"{name} is {kind.what}; {kind.remedy}")
+    check_kind(kind, name, error, ("text",))
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as wrong:

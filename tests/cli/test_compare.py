@@ -105,7 +105,7 @@ def test_a_tree_from_standard_input(files, capsys, monkeypatch):
     ("extra", "code", "text"),
     [
         (["-", "-"], 2, "one input only"),
-        (["clean.json", "--top", "-1"], 2, "--top -1"),
+        (["clean.json", "--top", "-1"], 2, "--top: -1"),
         (["clean.json", "--out", "-", "--json"], 2, "leave out --json"),
         (["clean.json", "--out", "x.npy"], 2, "unknown ending"),
         (["clean.json", "--out", "clean.json", "--force"], 2, "would replace an input"),
@@ -118,4 +118,4 @@ def test_what_cannot_be_done(files, capsys, monkeypatch, extra, code, text):
     assert main(["compare", "x.npy", "swapped.json", *extra]) == code
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert text in captured.err.splitlines()[-1]
+    assert text in next(line for line in captured.err.splitlines() if line.startswith("error: "))

@@ -2,15 +2,20 @@
 
 import shutil
 import subprocess
+import sys
 
 import pytest
 
 from pomdp_hier import cli
 from pomdp_hier.cli import main
 
+SHELLS = ("bash", "zsh", "fish", "tcsh")
+
 
 @pytest.fixture
 def script(capsys, tmp_path):
+    pytest.importorskip("shtab")
+
     def write(shell: str):
         assert main(["completion", shell]) == 0
         path = tmp_path / f"completion.{shell}"
@@ -21,52 +26,48 @@ def script(capsys, tmp_path):
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_bash_completes_commands_options_and_choices(script):
+def test_bash_completes_commands_options_choices_and_files(script, tmp_path):
     path = script("bash")
+    (tmp_path / "features.csv").touch()
 
     def offered(*words: str) -> set[str]:
-        code = 'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pomdp_hier; echo "${COMPREPLY[@]}"'
-        done = subprocess.run(
-            ["bash", "-u", "-c", code, "-", path, "pomdp-hier", *words], capture_output=True, text=True, check=True
+        code = (
+            'source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); '
+            '_shtab_pomdp_hier pomdp-hier "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"; '
+            'echo "${COMPREPLY[@]}"'
         )
-        assert done.stderr == ""
+        done = subprocess.run(
+            ["bash", "-c", code, "-", path, "pomdp-hier", *words],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=tmp_path,
+        )
         return set(done.stdout.split())
 
-    assert offered("") == {"--help", "--version", *(command.NAME for command in cli._COMMANDS)}
+    assert offered("") == {command.NAME for command in cli._COMMANDS}
     assert offered("re") == {"report", "reproduce"}
     assert offered("score", "--ti") == {"--tie"}
     assert {"--tie", "--delta", "--singletons", "--no-singletons", "-h"} <= offered("score", "x.npy", "-")
     assert offered("score", "--tie", "") == {"descend", "search"}
     assert offered("report", "--tree-format", "n") == {"nested", "newick"}
-    assert offered("report", "--out", "") == set(), "left to file names"
-    assert offered("report", "x") == set(), "left to file names"
-    assert offered("completion", "") == {"bash", "zsh", "fish"}
-    assert offered("nothing", "--") == set()
+    assert offered("report", "fea") == offered("score", "--out", "fea") == {"features.csv"}
+    assert offered("completion", "") == set(SHELLS)
 
 
-def test_every_option_is_in_every_completion(script):
-    parser = cli.build_parser()
-    commands = next(action.choices for action in parser._actions if action.dest == "==SUPPRESS==" or action.choices)
-    for shell in ("bash", "zsh", "fish"):
-        text = script(shell).read_text(encoding="utf-8")
-        for name, command in commands.items():
-            assert name in text
-            for action in command._actions:
-                for option in action.option_strings:
-                    written = (
-                        option if shell != "fish" else f"-l {option[2:]}" if option[:2] == "--" else f"-s {option[1:]}"
-                    )
-                    assert written in text, (shell, name, option)
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_script_is_well_formed(script, shell):
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_command_is_in_every_completion(script, shell):
+    path = script(shell)
+    text = path.read_text(encoding="utf-8")
+    assert all(command.NAME in text for command in cli._COMMANDS)
     program = shutil.which(shell)
-    if program is None:
-        pytest.skip(f"needs {shell}")
-    subprocess.run([program, "-n", script(shell)], check=True)
+    if program is not None and shell != "tcsh":
+        subprocess.run([program, "-n", path], check=True)
 
 
-def test_another_shell_is_wrong_usage(capsys):
+def test_without_the_extra_and_for_another_shell(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion", "bash"]) == 1
+    assert "pip install 'pomdp-hier[completion]'" in capsys.readouterr().err
     assert main(["completion", "cmd"]) == 2
     assert "invalid choice" in capsys.readouterr().err

@@ -101,7 +101,7 @@ def test_wrong_usage(files, capsys):
     for arguments, said in [
         (["-o", str(folder / "out.pdf")], "use one of .html, .htm"),
         (["-o", "-"], "unknown ending"),
-        (["-o", str(folder / "out.html"), "--moves", "-1"], "--moves -1"),
+        (["-o", str(folder / "out.html"), "--moves", "-1"], "--moves: -1: give"),
         ([], "-o/--out"),
     ]:
         assert main(["report", *paths, *arguments]) == 2

@@ -40,7 +40,7 @@ def refusal(capsys, code: int, *arguments: object) -> str:
     assert main(["score", *map(str, arguments)]) == code
     captured = capsys.readouterr()
     assert captured.out == ""
-    lines = captured.err.splitlines()
+    lines = [line for line in captured.err.splitlines() if not line.startswith("usage: ")]
     assert lines[-1].startswith("error: ")
     assert all(line.startswith("warning: ") for line in lines[:-1])
     return lines[-1]
@@ -127,7 +127,7 @@ def test_wrong_usage(shelf, capsys):
     assert "delta is -1" in refusal(capsys, 2, *files, "--delta", -1)
     assert "nu is 0.5" in refusal(capsys, 2, *files, "--nu", 0.5)
     assert "delta is nan" in refusal(capsys, 2, *files, "--delta", "nan")
-    assert "--top -1" in refusal(capsys, 2, *files, "--top", -1)
+    assert "--top: -1: give 0 or more" in refusal(capsys, 2, *files, "--top", -1)
     assert "policy" in refusal(capsys, 2, *files, "--policy", "wrong")
     assert "unknown ending" in refusal(capsys, 2, *files, "--out", shelf / "items.xlsx")
     assert "--out -" in refusal(capsys, 2, *files, "--out", "-", "--json")
@@ -162,7 +162,7 @@ def test_bad_features(shelf, capsys):
     assert "cut-off .npz" in refusal(capsys, 1, shelf / "cut.npz", tree)
     assert "directory" in refusal(capsys, 1, shelf, tree)
     assert "No such file" in refusal(capsys, 1, shelf / "nowhere.npy", tree)
-    refusal(capsys, 1, tree, shelf / "x.npy")
+    assert "give them the other way round" in refusal(capsys, 2, tree, shelf / "x.npy")
 
 
 def test_a_zero_row_is_a_warning(shelf, capsys):

@@ -197,7 +197,7 @@ def test_what_untidy_files_give(tmp_path, capsys):
         ("t.csv", b'item,path\na,"x', "quote"),
         ("t.npy", b"\x93NUMPY\x01", "t.npy: not a .npy array"),
         ("t.npz", b"PK\x03\x04junk", ".npz"),
-        ("t.parquet", b"PAR1junk", "Parquet"),
+        ("t.parquet", b"PAR1\x15junk", "Parquet"),
         ("t.json", b"((A,B),C);", "not JSON"),
         ("t.nwk", b"[1, 2]", "Newick"),
         ("t.csv", b"parent,child\nr\n", "cells"),

@@ -230,7 +230,7 @@ def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "empty.npz").write_bytes(b"")
     assert "is empty" in refusal(tmp_path / "empty.npz")
     (tmp_path / "x.npz").write_text("hello", encoding="utf-8")
-    assert "not a .npz file" in refusal(tmp_path / "x.npz")
+    assert "no .npz file" in refusal(tmp_path / "x.npz")
     (tmp_path / "x.csv").write_bytes(b"a,b\n1,\xff\n")
     assert "UTF-8" in refusal(tmp_path / "x.csv")
     (tmp_path / "long.csv").write_text("a,b\n" + "x" * 200_000, encoding="utf-8")

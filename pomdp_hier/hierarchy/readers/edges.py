@@ -92,7 +92,7 @@ def read_edges(
     if not nodes.ids and join.items is not None:
         nodes.ids = list(join.items)
     elif not nodes.ids and join.n_items == 1:
-        nodes.ids = [0]
+        nodes.ids = ["0" if join.as_text else 0]
     return tree_of_links(nodes, join)
 
 

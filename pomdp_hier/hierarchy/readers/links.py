@@ -1,7 +1,7 @@
 """From links between ids to a `TreeArrays`: what all formats that name a node's parent have in common."""
 
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
@@ -39,7 +39,8 @@ class Join:
 
     ``items`` lists ids in feature-row order; else ``n_items`` says that the integers below it are the items; else
     they are the nodes without children. ``empty_leaves`` tells whether a node without children that is no item may be
-    an empty category (dropped with a warning) or is an item without features (an error).
+    an empty category (dropped with a warning) or is an item without features (an error). ``as_text`` tells that all
+    ids are text, numbers as they are written.
     """
 
     n_items: int | None = None
@@ -47,6 +48,7 @@ class Join:
     items_at_inner: ItemsAtInner = "leaf"
     on_multiple_parents: OnMultipleParents = "error"
     empty_leaves: bool = True
+    as_text: bool = False
 
     def __post_init__(self) -> None:
         if self.n_items is not None:
@@ -61,13 +63,13 @@ def text_ids(join: Join) -> Join:
     """Return the join for a format whose ids are text: ids given as other things are met by their text.
 
     Example:
-        >>> text_ids(Join(n_items=2)).items
-        ('0', '1')
+        >>> text_ids(Join(items=[1, 0])).items
+        ('1', '0')
     """
-    if join.items is None and join.n_items is None:
-        return join
-    items = range(join.n_items or 0) if join.items is None else join.items
-    return replace(join, n_items=None, items=[name if isinstance(name, str) else str(name) for name in items])
+    if join.items is None:
+        return replace(join, as_text=True)
+    items = [name if isinstance(name, str) else str(name) for name in join.items]
+    return replace(join, n_items=None, items=items, as_text=True)
 
 
 def tree_of_links(nodes: LinkedNodes, join: Join) -> TreeArrays:
@@ -266,14 +268,15 @@ def _item_nodes(ids: list[Hashable], has_child: NDArray[np.bool_], join: Join) -
     if join.n_items is None:
         items = np.flatnonzero(~has_child).tolist()
         return in_number_order(items, ids, 0)
+    name: Callable[[int], Hashable] = str if join.as_text else int
     if join.n_items > len(ids):
         present = set(ids)
-        missing = islice((item for item in range(join.n_items) if item not in present), 5)
+        missing = islice((item for item in map(name, range(join.n_items)) if item not in present), 5)
         raise HierarchyError(
             f"n_items={join.n_items}, but the tree has {counted(len(ids), 'node')}: missing from it are items such as "
             f"{listed(missing)}"
         )
-    return _joined(ids, has_child, list(range(join.n_items)), join)
+    return _joined(ids, has_child, list(map(name, range(join.n_items))), join)
 
 
 def _joined(ids: list[Hashable], has_child: NDArray[np.bool_], wanted: list[Hashable], join: Join) -> list[int]:
