@@ -18,6 +18,7 @@ from pomdp_hier.hqs.generic import evaluate_generic
 from pomdp_hier.hqs.paper.examples import load_amazon12
 from pomdp_hier.hqs.paper.presets import PAPER_TABLE
 from pomdp_hier.hqs.policies import AlgorithmOne
+from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.planning.pomdp_py_planners import POUCT
 
 SHOP = load_amazon12()
@@ -137,3 +138,24 @@ def test_some_items_can_be_had_alone_and_kept_for_all(tmp_path):
     assert some.values.tolist() == whole.values[[7, 2]].tolist()
     assert _rows(path) == 2
     assert np.array_equal(evaluate_generic(SHOP.similarity, tree, checkpoint=path, **options).values, whole.values)
+
+
+@pytest.mark.parametrize("items", [[], [12], [-1], [0.0], [[0]], "all", [True]])
+def test_items_that_are_none_are_refused(items):
+    with pytest.raises(ParameterError, match="expected item numbers, 0 to 11"):
+        evaluate_generic(SHOP.similarity, SHOP.hierarchies["A"], items=items, **GIVEN)
+
+
+def test_items_and_a_sample_are_too_much():
+    tree = SHOP.hierarchies["A"]
+    with pytest.raises(ParameterError, match="items are given beside a sample"):
+        evaluate_generic(SHOP.similarity, tree, items=[0], sample_size=3, **GIVEN)
+    assert len(evaluate_generic(SHOP.similarity, tree, items=[3], **GIVEN).values) == 1
+    assert len(evaluate_generic(SHOP.similarity, tree, items=[3, 3], **GIVEN).values) == 2
+
+
+@pytest.mark.parametrize("engine", ["generic", "numpy"])
+def test_progress_is_shown_where_it_is_asked_for(engine, capsys):
+    for progress in (False, True):
+        evaluate(SHOP.similarity, SHOP.hierarchies["A"], engine=engine, progress=progress, **GIVEN)
+        assert ("HQS" in capsys.readouterr().err) == progress
