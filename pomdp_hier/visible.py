@@ -20,13 +20,13 @@ def visible(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return the text with its middle left out where it is longer than so many characters.
+    """Return the text with its middle left out where it is longer than so many characters; below 12, with its end.
 
     Example:
-        >>> shortened("nutritional anemias, unspecified", 21)
-        'nutritiona…nspecified'
+        >>> shortened("nutritional anemias, unspecified", 21), shortened("nutritional", 6)
+        ('nutritiona…nspecified', 'nutri…')
     """
     if len(text) <= most:
         return text
-    tail = max(most - 1, 0) // 2
+    tail = (most - 1) // 2 if most >= 12 else 0
     return f"{text[: max(most - 1 - tail, 0)]}…{text[len(text) - tail :]}"

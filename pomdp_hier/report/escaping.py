@@ -100,7 +100,7 @@ def figure_text(value: object, most: int = 60) -> str:
 
     Example:
         >>> figure_text("$5 a_b"), figure_text("_end"), figure_text(""), figure_text("x" * 9, most=4)
-        ('\\\\$5 a_b', ' _end', '""', 'xx…x')
+        ('\\\\$5 a_b', ' _end', '""', 'xxx…')
     """
     text = shortened(visible(str(value)), most).replace("$", r"\$")
     return f" {text}" if text.startswith("_") else text or '""'

@@ -123,7 +123,7 @@ def report_html(
 
 
 def _number(value: float, digits: int = 3) -> str:
-    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}".replace("-", "−")
+    return "–" if math.isnan(value) else f"{value:.{digits}f}".replace("-", "−")
 
 
 def _percent(value: float) -> str:

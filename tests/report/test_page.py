@@ -52,6 +52,9 @@ def test_labels_of_the_scale_stand_apart():
         assert -0.1 <= left < right <= 1.1
         assert all(other != lane or end <= left for other, (*_, end) in zip(lanes[:k], crowd[:k], strict=True))
     assert lanes[:2] == [0, 0]
+    assert page_module._span(0, "ab") == ("middle", pytest.approx(0.4895), pytest.approx(0.5105))
+    assert page_module._span(-0.9, "ab") == ("start", pytest.approx(0.05), pytest.approx(0.071))
+    assert page_module._span(0.9, "ab") == ("end", pytest.approx(0.929), pytest.approx(0.95))
 
 
 def rows_of(page, title):
@@ -85,6 +88,10 @@ def test_tables_hold_what_was_found():
     ]
     assert rows_of(page, "Suggested moves") == [["n0", "n13", "0.12500"], ["n14", "n15", "−0.50000"]]
     assert f"The 3 worst of {int(found.lost.sum())} items that a searcher misses" in page
+    columns = {head: bool(kind) for kind, head in re.findall('<td( class="n")? data-label="([^"]*)"', page)}
+    names_in = {"node", "at", "belongs to", "taken for", "item", "path lost at", "searcher goes to", "and ends at"}
+    assert {head for head, figures in columns.items() if not figures} == names_in | {"move", "to"}
+    assert len(columns) == 10 + 6 + 3 + 2 + 1
     assert "Each was verified by scoring" in page
     assert "where that was not scored" in report_html(found, moves=[Move(0, 12, 13, 1, 0.1, float("nan"))])
     assert f"{tree.n_items} items in {tree.is_cluster.sum()} clusters on {tree.height + 1} levels" in page
@@ -101,6 +108,12 @@ def test_scale_and_histogram_are_to_scale():
     bars = re.findall(bar, page)
     values = np.clip(appraisal.result.values, -1, 1)
     assert sum(int(count) for *_, count in bars) == len(values)
+    assert "<title>−1.00 to −0.95: " in page
+    assert re.findall(r'<text x="([\d.]*)%" y="118"[^>]*>([^<]*)<', page) == [
+        ("2.00", "−1.0"), ("26.00", "−0.5"), ("50.00", "0.0"), ("74.00", "0.5"), ("98.00", "1.0"),
+    ]  # fmt: skip
+    ticks = re.findall(r'<line x1="([\d.]*)%" y1="48" x2="([\d.]*)%"', page)
+    assert ticks == [(f"{2 + 12 * k:.2f}",) * 2 for k in range(9)]
     for x, y, height, colour, count in bars:
         left = (float(x) - 2) / 48 - 1
         assert int(count) == ((values >= left - 1e-9) & ((values < left + 0.05 - 1e-9) | (left > 0.94))).sum()
@@ -145,7 +158,7 @@ class Balanced(HTMLParser):
 def test_page_says_the_score_and_its_baselines():
     appraisal = appraise(SHOP.similarity, SHOP.hierarchies["B"], **SETTINGS)
     page = report_html(diagnosis_of("B"), appraisal=appraisal, names=SHOP.names)
-    assert "−0.2802" in page
+    assert page.count('<div class="card main">HQS<b>−0.2802</b>') == page.count("card main") == 1
     for sentence in appraisal.sentences():
         assert sentence.replace("'", "&#x27;") in page
     for title in ("Worst nodes", "Confusions", "Lost items", "Settings and versions"):
@@ -275,6 +288,9 @@ def test_one_item_has_a_page():
     tree = Hierarchy.from_children([], 1)
     page = report_html(diagnose(np.array([[1.0, 2.0]]), tree))
     assert payload_of(page)["tree"]["size"] == [1]
+    assert payload_of(page)["tree"]["label"] == payload_of(page)["items"]["label"] == ["item 0"]
+    assert "1 item in 1 cluster on 1 level<" in page
+    assert "first branch right<b>–</b>" in page
 
 
 @needs_browser

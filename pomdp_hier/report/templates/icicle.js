@@ -54,8 +54,8 @@
     if (value === null || value === undefined || Number.isNaN(value)) return "–";
     return (m.percent ? (100 * value).toFixed(1) + " %" : value.toFixed(3)).replace("-", "−");
   }
-  function shortened(text, most) {  // the middle left out, whole characters kept
-    const signs = Array.from(text), tail = (most - 1) >> 1;
+  function shortened(text, most) {  // the middle left out, or the end where there is room for less than a word
+    const signs = Array.from(text), tail = most >= 12 ? (most - 1) >> 1 : 0;
     if (signs.length <= most) return text;
     return signs.slice(0, most - 1 - tail).join("") + "…" + signs.slice(signs.length - tail).join("");
   }
