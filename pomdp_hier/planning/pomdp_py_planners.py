@@ -1,6 +1,6 @@
 """POUCT and POMCP: pomdp-py's Monte Carlo tree searches as planners for any `POMDP`.
 
-They search from a belief by sampled runs. Terminal states end a run's earnings, legal actions depend on the history
+They search from a belief by sampled runs. A run ends with the process, legal actions depend on the history
 alone, Python's global random state is left as it was, and the same seed gives the same tree. The values reported are
 means of the sampled returns in double precision; pomdp-py keeps its own in 32-bit floats.
 """
@@ -206,9 +206,10 @@ class _SearchAgent(pomdp_py.Agent):
 class _Simulator(pomdp_py.BlackboxModel):
     """Draws steps of the problem, and keeps the returns of the runs by their first action.
 
-    As a generative model it sees the whole step: rewards and observations may depend on all of it. Once the process is
-    over no model is asked. pomdp-py ends rollouts after ``depth`` actions but lets a run inside the tree take one more,
-    which earns nothing here, so that every run looks equally far.
+    As a generative model it sees the whole step: rewards and observations may depend on all of it. A step into the end
+    counts as more steps than a run may have, so that pomdp-py ends the run with it, and no model is asked after the
+    end. pomdp-py ends rollouts after ``depth`` actions but lets a run inside the tree take one more, which earns
+    nothing here, so that every run looks equally far.
     """
 
     def __init__(self, problem: POMDP, depth: int) -> None:
@@ -223,7 +224,7 @@ class _Simulator(pomdp_py.BlackboxModel):
         self._return, self._weight = 0.0, 1.0
 
     def begin(self) -> None:
-        """Return a run begins. What the first one returned is left out: it opens the tree and takes no action in it."""
+        """Begin a run. What the first one returned is left out: it opens the tree and takes no action in it."""
         if self._runs > 1:
             mean, visits = self._returns.get(self._first, (0.0, 0))
             self._returns[self._first] = (mean + (self._return - mean) / (visits + 1), visits + 1)
@@ -237,13 +238,13 @@ class _Simulator(pomdp_py.BlackboxModel):
         return self._returns
 
     def sample(self, state: BridgedState, action: pomdp_py.Action) -> tuple[Any, Any, float, int]:
-        """``(s', o, r, 1)``."""
+        """``(s', o, r, n)``; n, the steps that this one counts for, is 1 before the end."""
         s, a = state.value, unwrapped(action)
         if self._steps == 0:
             self._first = a
         self._steps += 1
         if self._problem.is_terminal(s):
-            return state, OVER, 0.0, 1
+            return state, OVER, 0.0, self._depth + 1
         next_state = self._successor(s, a)
         observation = self._observation(s, a, next_state.value)
         reward = 0.0
@@ -251,7 +252,7 @@ class _Simulator(pomdp_py.BlackboxModel):
             reward = _float(self._problem.step_reward(s, a, next_state.value, observation.value))
         self._return += self._weight * reward
         self._weight *= self._discount
-        return next_state, observation, reward, 1
+        return next_state, observation, reward, self._depth + 1 if self._problem.is_terminal(next_state.value) else 1
 
     def _successor(self, s: Any, a: Any) -> Any:
         if (s, a) not in self._next:

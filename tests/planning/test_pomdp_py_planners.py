@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import ParameterError, PlanningError
-from pomdp_hier.planning import RTBSS
+from pomdp_hier.planning import RTBSS, pomdp_py_planners
 from pomdp_hier.planning.decision import Policy
 from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
 from pomdp_hier.pomdp import POMDP, Belief
@@ -137,6 +137,35 @@ def test_a_run_earns_nothing_after_the_end() -> None:
         assert POUCT(depth=depth, simulations=50, seed=1).decide(corridor).value == -1 - 0.5 + 0.25 * 10
     with pytest.raises(PlanningError, match="the process is over"):
         POUCT(seed=1).decide(corridor, Belief.certain(3))
+
+
+@pytest.mark.parametrize("planner", PLANNERS)
+def test_a_run_ends_with_the_process_however_deep_it_may_look(planner: type[POUCT]) -> None:
+    goal = POMDP(
+        transition=lambda s, a: "goal" if a == "go" else s,
+        observation=lambda s, a: "o",
+        reward=lambda s, a: 1.0 * (a == "go"),
+        terminal=["goal"],
+        initial_belief={"start": 0.75, "goal": 0.25},  # a run may begin at the end as well
+        discount=0.5,
+        legal_actions=["go", "wait"],
+    )
+    sampled = []
+    original = pomdp_py_planners._Simulator.sample
+
+    def counted(self: Any, state: Any, action: Any) -> Any:
+        sampled.append(state.value)
+        return original(self, state, action)
+
+    decisions = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pomdp_py_planners._Simulator, "sample", counted)
+        for depth in (30, 100_000):
+            sampled.clear()
+            decisions[depth] = planner(depth=depth, simulations=200, seed=1).decide(goal)
+            assert len(sampled) < 200 * 5  # two steps a run, on average
+            assert sampled.count("goal") <= 200  # once for the runs that begin there, and never after a step
+    assert decisions[30].q_values == decisions[100_000].q_values
 
 
 def test_a_belief_over_the_end_and_other_states_weighs_both() -> None:
