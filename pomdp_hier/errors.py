@@ -25,6 +25,7 @@ __all__ = [
     "PomdpHierWarning",
     "ReaderError",
     "Setting",
+    "SimulationWarning",
 ]
 
 
@@ -123,6 +124,10 @@ class PomdpHierWarning(UserWarning):
 
 class HierarchyWarning(PomdpHierWarning):
     """A tree was accepted, but something in it was dropped or looks unintended."""
+
+
+class SimulationWarning(PomdpHierWarning):
+    """A simulation came to its end, but what it shows is less than was asked for."""
 
 
 class DataWarning(PomdpHierWarning):

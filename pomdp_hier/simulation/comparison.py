@@ -14,7 +14,8 @@ from pomdp_hier.planning.policies import as_policy, mdp_values
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import brief, listed
 from pomdp_hier.simulation.exact import Visit, policy_value
-from pomdp_hier.simulation.monte_carlo import Episode, mean_interval, simulate
+from pomdp_hier.simulation.intervals import check_confidence, mean_interval
+from pomdp_hier.simulation.monte_carlo import Episode, simulate
 from pomdp_hier.visible import visible
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ class PolicyComparison:
         n: How many paired values stand behind a mean, ``None`` where values are exact.
         confidence: The level of the intervals.
         traces: What each policy did (`Visit` or `Episode` records), if asked for.
+        error: How far a value can be off, because runs without a horizon were cut off.
 
     Example:
         >>> table = compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]})
@@ -93,6 +95,7 @@ class PolicyComparison:
     n: int | None
     confidence: float
     traces: Mapping[str, Sequence[Visit | Episode]] = field(default_factory=dict, repr=False)
+    error: float = 0.0
 
     def __getitem__(self, name: str) -> ComparisonRow:
         for row in self.rows:
@@ -138,6 +141,8 @@ class PolicyComparison:
         parts = [self.method if self.n is None else f"{self.method}, n = {self.n}"]
         if self.clairvoyant is not None:
             parts.append(f"clairvoyant {self.clairvoyant:.4f}")
+        if self.error:
+            parts.append(f"runs cut off where less than {self.error:.1g} can still come")
         return visible(", ".join(parts))
 
     def __str__(self) -> str:
@@ -169,6 +174,7 @@ class PolicyComparison:
             "confidence": self.confidence,
             "baseline": self.baseline,
             "clairvoyant": self.clairvoyant,
+            "error": self.error,
             "policies": [{key: _plain(value) for key, value in asdict(row).items()} for row in self.rows],
         }
 
@@ -233,6 +239,8 @@ def compare_values(
     seconds: Mapping[str, float] | None = None,
     traces: Mapping[str, Sequence[Visit | Episode]] | None = None,
     sample: "Drawn | None" = None,
+    missed: float = 0.0,
+    error: float = 0.0,
 ) -> PolicyComparison:
     """Return the comparison of paired values, ``[n]`` a policy; a single value each counts as exact.
 
@@ -249,6 +257,8 @@ def compare_values(
         traces: Records of what each policy did.
         sample: What the values' means and intervals say of a finite whole that they were drawn from; by default each is
             a draw without end.
+        missed: What to add at either end of every interval (`SimulationResult.missed`).
+        error: How far each value can be off; exact values within twice of it are not distinguishable.
 
     Raises:
         ParameterError: No values, values of different lengths, or a baseline that is not there.
@@ -265,8 +275,7 @@ def compare_values(
     baseline = next(iter(values)) if baseline is None else baseline
     if baseline not in values:
         raise ParameterError(f"baseline: {baseline!r} is not among {listed(list(values))}")
-    if not 0 < confidence < 1:
-        raise ParameterError(f"confidence: {confidence} is outside (0, 1); 0.95 is usual")
+    check_confidence(confidence)
     lengths = {len(array) for array in values.values()}
     if len(lengths) != 1 or 0 in lengths:
         raise ParameterError(f"values: lengths {sorted(lengths)}; paired values are equally many, and at least one")
@@ -279,7 +288,7 @@ def compare_values(
 
     def interval_of(array: NDArray[np.float64]) -> tuple[float, float] | None:
         if sample is None:
-            return mean_interval(array, confidence) if n > 1 else None
+            return mean_interval(array, confidence, missed) if n > 1 else None
         middle, reach = sample.estimate(array), sample.half_width(array, confidence)
         return middle - reach, middle + reach
 
@@ -294,20 +303,20 @@ def compare_values(
                 interval=interval_of(array),
                 difference=mean_of(difference),
                 difference_interval=interval_of(difference),
-                verdict="baseline" if name == baseline else _verdict(difference, interval_of(difference)),
+                verdict="baseline" if name == baseline else _verdict(difference, interval_of(difference), error),
                 regret=None if clairvoyant is None else clairvoyant - mean,
                 seconds_per_decision=(seconds or {}).get(name),
             )
         )
     return PolicyComparison(
-        tuple(rows), baseline, clairvoyant, method, n if n > 1 else None, confidence, dict(traces or {})
+        tuple(rows), baseline, clairvoyant, method, n if n > 1 else None, confidence, dict(traces or {}), error
     )
 
 
-def _verdict(difference: NDArray[np.float64], interval: tuple[float, float] | None) -> str:
+def _verdict(difference: NDArray[np.float64], interval: tuple[float, float] | None, error: float) -> str:
     if np.abs(difference).max() <= ROUNDING:
         return "same"
-    low, high = (difference[0], difference[0]) if interval is None else interval
+    low, high = (difference[0] - 2 * error, difference[0] + 2 * error) if interval is None else interval
     if low > 0:
         return "better"
     return "worse" if high < 0 else "not distinguishable"
@@ -322,6 +331,7 @@ def compare_policies(
     n_episodes: int = 1000,
     seed: int | None = 0,
     horizon: int | None = None,
+    cutoff: float = 1e-9,
     updater: Any = None,
     baseline: str | None = None,
     clairvoyant: bool | float = True,
@@ -338,7 +348,8 @@ def compare_policies(
         method: ``"exact"`` enumerates beliefs; ``"monte-carlo"`` simulates, with paired random numbers.
         n_episodes: How many episodes a policy.
         seed: Where the random numbers start.
-        horizon: The most actions in a run; ``None`` for no limit.
+        horizon: The most actions in a run; ``None`` for no limit but that of the cut-off.
+        cutoff: Without a horizon, runs are cut off where what can still come is worth less than this, in rewards.
         updater: How the agent updates its belief; Bayes' rule by default.
         baseline: The name of the policy that the others are held against; the first by default.
         clairvoyant: True to take the regret to the policy that sees the environment's state, or its value; False for
@@ -366,9 +377,13 @@ def compare_policies(
     seconds: dict[str, float] = {}
     traces: dict[str, Sequence[Visit | Episode]] = {}
     keep = 10 if trace is True else int(trace)
+    error = missed = 0.0
     for name, policy in named.items():
         if method == "exact":
-            exact = policy_value(policy, problem, environment, updater=updater, horizon=horizon, trace=bool(trace))
+            exact = policy_value(
+                policy, problem, environment, updater=updater, horizon=horizon, cutoff=cutoff, trace=bool(trace)
+            )
+            error = max(error, exact.error)
             values[name], seconds[name] = np.array([float(exact.value)]), exact.seconds_per_decision
             traces[name] = exact.visits
         else:
@@ -379,6 +394,7 @@ def compare_policies(
                 n_episodes=n_episodes,
                 seed=seed,
                 horizon=horizon,
+                cutoff=cutoff,
                 updater=updater,
                 half_width=half_width,
                 confidence=confidence,
@@ -386,6 +402,7 @@ def compare_policies(
             )
             values[name], seconds[name] = sampled.values, sampled.seconds_per_decision
             traces[name] = sampled.episodes
+            error, missed = max(error, sampled.error), max(missed, sampled.missed)
     shortest = min(len(array) for array in values.values()) if values else 0
     ceiling = clairvoyant if isinstance(clairvoyant, (int, float)) and not isinstance(clairvoyant, bool) else None
     if clairvoyant is True:
@@ -398,6 +415,8 @@ def compare_policies(
         method=method,
         seconds=seconds,
         traces=traces if trace else None,
+        missed=missed,
+        error=error,
     )
 
 

@@ -11,16 +11,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pomdp_hier.beliefs import as_updater
-from pomdp_hier.errors import ImpossibleObservationError, ParameterError, PlanningError
+from pomdp_hier.errors import ImpossibleObservationError, PlanningError
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import action_probabilities, as_policy
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, brief, total
 from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.simulation.run_length import RunLength
 
 __all__ = ["PolicyValue", "Visit", "policy_value"]
 
 Update = Callable[[Belief, Any, Any], Belief]
+
+_MANY = 16  # steps after which rounding has made several beliefs of what is one
+_ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +81,10 @@ class PolicyValue:
         value: The expected discounted sum of rewards, in the environment's reward unit.
         n_beliefs: How many (step, belief) pairs were decided at.
         n_steps: The length of the longest run.
-        unfinished: The probability that a run was still going on when the horizon was reached.
+        unfinished: The probability that a run was still going on when the horizon, or the cut-off, was reached.
         seconds_per_decision: The mean time that the policy took.
         visits: Every belief that was decided at, if asked for, in order of the step.
+        error: How far the true value can be from this one, because runs without a horizon were cut off.
 
     Example:
         >>> from pomdp_hier.planning import RTBSS
@@ -94,6 +99,7 @@ class PolicyValue:
     unfinished: Number
     seconds_per_decision: float = field(repr=False)
     visits: tuple[Visit, ...] = field(default=(), repr=False)
+    error: float = 0.0
 
     def __float__(self) -> float:
         return float(self.value)
@@ -106,6 +112,7 @@ def policy_value(
     *,
     updater: Any = None,
     horizon: int | None = None,
+    cutoff: float = 1e-9,
     trace: bool = False,
     max_beliefs: int = 1_000_000,
 ) -> PolicyValue:
@@ -113,7 +120,8 @@ def policy_value(
 
     ``V = sum_t gamma^t sum_s p_t(s, b) sum_a pi(a | b) R_env(s, a)`` over every pair of state and belief that can be
     reached. A run ends when the environment is in a terminal state, when the agent's belief says that it is over, or
-    after ``horizon`` actions. The discount is the environment's.
+    after ``horizon`` actions. The discount is the environment's. From the 16th action on, beliefs whose floats agree to
+    1e-12 are one belief: rounding alone would make ever more of them.
 
     Args:
         policy: A `Policy` or a plain function of the belief. If it draws numbers and has no ``action_probabilities``
@@ -121,13 +129,15 @@ def policy_value(
         problem: The agent's own model; its initial belief is where the agent starts.
         environment: The model that generates states, observations and rewards; the agent's own by default.
         updater: How the agent updates its belief; Bayes' rule in its own model by default.
-        horizon: The most actions in a run; ``None`` for no limit, where every run must come to an end.
+        horizon: The most actions in a run; ``None`` for no limit but that of the cut-off.
+        cutoff: Without a horizon, runs that have not ended are cut off where what can still come is worth less than
+            this, in rewards; `PolicyValue.error` says what was. With a discount of 1 every run must come to an end.
         trace: Keep every visit.
         max_beliefs: How many beliefs may be decided at before giving up.
 
     Raises:
         ImpossibleObservationError: The environment makes an observation that the agent's model rules out.
-        PlanningError: More than ``max_beliefs`` were reached.
+        PlanningError: More than ``max_beliefs`` were reached, or nothing bounds what can still come.
 
     Example:
         >>> def bet(right):
@@ -140,14 +150,12 @@ def policy_value(
     References:
         Kaelbling, Littman and Cassandra (1998), section 4.1, with two models in place of one.
     """
-    if horizon is not None and horizon < 0:
-        raise ParameterError(f"horizon: {horizon}; expected a number of actions, 0 or more, or None")
     chosen = as_policy(policy)
     for model in (problem,) if environment is None else (problem, environment):
         require_problem(model, "policy_value, after the policy")
     environment = problem if environment is None else environment
     run = _Evaluation(chosen, problem, environment, as_updater(updater, problem).update, max_beliefs)
-    return run.value(horizon, trace)
+    return run.value(RunLength(environment, problem, horizon, cutoff), trace)
 
 
 @dataclass
@@ -169,14 +177,14 @@ class _Evaluation:
         self.max_beliefs = max_beliefs
         self.seconds = 0.0
 
-    def value(self, horizon: int | None, trace: bool) -> PolicyValue:
+    def value(self, length: RunLength, trace: bool) -> PolicyValue:
         start = self._alive(self.environment.initial_belief.get_histogram())
         pairs = [_Pair(self.problem.initial_belief, None, start, None)] if start else []
         terms: list[Number] = []
         visits: list[Visit] = []
         step = count = 0
         discount: Number = 1
-        while pairs and step != horizon:
+        while pairs and not length.is_reached(step):
             count += len(pairs)
             if count > self.max_beliefs:
                 raise PlanningError(
@@ -184,7 +192,7 @@ class _Evaluation:
                     "give a horizon, raise max_beliefs, or simulate instead"
                 )
             policy = self.policy.at_step(step) if hasattr(self.policy, "at_step") else self.policy
-            merged: dict[tuple[Belief, Hashable], _Pair] = {}
+            merged: dict[Hashable, _Pair] = {}
             for pair in pairs:
                 visit = self._visit(policy, pair, step)
                 if visit is None:
@@ -194,12 +202,13 @@ class _Evaluation:
                 for action, probability in visit.actions.items():
                     if probability != 0:
                         terms.append(discount * probability * self._reward(pair.weights, action))
-                        self._advance(visit, action, probability, merged)
+                        self._advance(visit, action, probability, merged, rounded=step >= _MANY)
             pairs = list(merged.values())
             discount = discount * self.environment.discount
             step += 1
         unfinished = total(weight for pair in pairs for weight in pair.weights.values())
-        return PolicyValue(total(terms), count, step, unfinished, self.seconds / max(count, 1), tuple(visits))
+        seconds = self.seconds / max(count, 1)
+        return PolicyValue(total(terms), count, step, unfinished, seconds, tuple(visits), length.error)
 
     def _alive(self, weights: Mapping[Any, Number]) -> dict[Any, Number]:
         return {state: weight for state, weight in weights.items() if not self.environment.is_terminal(state)}
@@ -217,7 +226,7 @@ class _Evaluation:
         return total(weight * self.environment.expected_reward(state, action) for state, weight in weights.items())
 
     def _advance(
-        self, visit: Visit, action: Any, probability: Number, merged: dict[tuple[Belief, Hashable], _Pair]
+        self, visit: Visit, action: Any, probability: Number, merged: dict[Hashable, _Pair], *, rounded: bool
     ) -> None:
         """Add what follows the action to the pairs of the next step."""
         for observation, row in joint(self.environment, visit.weights, action).items():
@@ -228,9 +237,15 @@ class _Evaluation:
                 belief = self.update(visit.belief, action, observation)
             except ImpossibleObservationError as error:
                 raise ImpossibleObservationError(conflict([*visit.history, (action, observation)])) from error
-            pair = merged.setdefault((belief, observation), _Pair(belief, observation, {}, (visit, action)))
+            key = (_cells(belief) if rounded else belief), observation
+            pair = merged.setdefault(key, _Pair(belief, observation, {}, (visit, action)))
             for state, weight in weights.items():
                 pair.weights[state] = pair.weights.get(state, 0) + probability * weight
+
+
+def _cells(belief: Belief) -> Hashable:
+    """Return what beliefs have in common that differ by rounding alone; exact numbers stay as they are."""
+    return frozenset((state, round(p / _ROUNDING) if isinstance(p, float) else p) for state, p in belief.items())
 
 
 def joint(environment: POMDP, weights: Mapping[Any, Number], action: Any) -> dict[Any, dict[Any, Number]]:

@@ -5,25 +5,27 @@ streams. Two policies run with the same seed therefore meet the same luck for as
 """
 
 import math
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from pomdp_hier.beliefs import as_updater
-from pomdp_hier.errors import ImpossibleObservationError, ParameterError
+from pomdp_hier.errors import ImpossibleObservationError, ParameterError, SimulationWarning
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import Number
+from pomdp_hier.pomdp.numeric import Number, brief, is_number
 from pomdp_hier.pomdp.problem import require_problem
 from pomdp_hier.simulation.deciding import REMEMBERED, Decider
 from pomdp_hier.simulation.exact import conflict
+from pomdp_hier.simulation.intervals import check_confidence, mean_interval, return_span, unseen
+from pomdp_hier.simulation.run_length import RunLength
 
-__all__ = ["Episode", "SimulationResult", "Step", "mean_interval", "simulate"]
+__all__ = ["Episode", "SimulationResult", "Step", "simulate"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,9 +88,12 @@ class SimulationResult:
         values: ``[n]``, the discounted return of each episode, in the environment's reward unit.
         confidence: The level of the interval.
         seconds_per_decision: The mean time of the policy's ``decide``, over the calls that were really made.
-        unfinished: How many episodes the horizon cut short.
-        stopped_early: Whether the wanted half-width was reached; the interval's coverage is nominal then.
+        unfinished: How many episodes the horizon, or the cut-off, cut short.
+        stopped_early: Whether the wanted half-width was reached.
         episodes: The records, as many as were asked for.
+        missed: What events that no episode met can change in the mean, added at either end of the interval; 0 unless a
+            half-width was asked for.
+        error: What an episode's return can have lost, because runs without a horizon were cut off.
 
     Example:
         >>> from pomdp_hier.planning import RTBSS
@@ -104,6 +109,8 @@ class SimulationResult:
     unfinished: int
     stopped_early: bool
     episodes: tuple[Episode, ...] = field(repr=False)
+    missed: float = 0.0
+    error: float = 0.0
 
     @property
     def n_episodes(self) -> int:
@@ -123,26 +130,8 @@ class SimulationResult:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The t interval of the mean at the given confidence."""
-        return mean_interval(self.values, self.confidence)
-
-
-def mean_interval(values: NDArray[np.float64], confidence: float) -> tuple[float, float]:
-    """Return the t interval ``mean ± t * s / sqrt(n)`` of the mean, (NaN, NaN) for fewer than two values.
-
-    Example:
-        >>> [round(end, 4) for end in mean_interval(np.array([0.0, 1.0, 2.0]), 0.95)]
-        [-1.4841, 3.4841]
-
-    References:
-        Student (1908).
-    """
-    n = len(values)
-    if n < 2:
-        return math.nan, math.nan
-    mean = float(np.mean(values))
-    half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * float(np.std(values, ddof=1)) / math.sqrt(n)
-    return mean - half, mean + half
+        """The t interval of the mean at the given confidence, with what the episodes can have missed at either end."""
+        return mean_interval(self.values, self.confidence, self.missed)
 
 
 def simulate(
@@ -154,12 +143,19 @@ def simulate(
     seed: int | None = 0,
     horizon: int | None = None,
     updater: Any = None,
+    cutoff: float = 1e-9,
     half_width: float | None = None,
+    min_episodes: int = 1000,
     confidence: float = 0.95,
     keep_episodes: int = 0,
     batch: int = 100,
 ) -> SimulationResult:
     """Return the mean return of a policy over simulated episodes.
+
+    A sequence of episodes that stops where its interval looks narrow stops the sooner the fewer rare losses it has met.
+    With ``half_width``, the t interval is therefore widened by what so many episodes can have missed
+    (`pomdp_hier.simulation.intervals.unseen`), with returns as far apart as the environment allows, and never looked at
+    before ``min_episodes``.
 
     Args:
         policy: A `Policy` or a plain function of the belief. If it has ``seeded`` it gets its own stream an episode,
@@ -168,9 +164,12 @@ def simulate(
         environment: The model that generates states, observations and rewards; the agent's own by default.
         n_episodes: How many episodes, at the most if ``half_width`` is given.
         seed: Where the random numbers start; the same seed pairs the episodes of two policies.
-        horizon: The most actions in an episode; ``None`` for no limit.
+        horizon: The most actions in an episode; ``None`` for no limit but that of the cut-off.
         updater: How the agent updates its belief; Bayes' rule in its own model by default.
+        cutoff: Without a horizon, episodes are cut off where what can still come is worth less than this, in rewards;
+            `SimulationResult.error` says what was. With a discount of 1 every episode must come to an end.
         half_width: Stop once half the interval is no wider than this, in rewards; looked at after every ``batch``.
+        min_episodes: How many episodes to run before ``half_width`` can end them.
         confidence: The level of the interval, in (0, 1).
         keep_episodes: How many of the first episodes to record step by step.
         batch: How many episodes to run between two looks.
@@ -178,6 +177,10 @@ def simulate(
     Raises:
         ParameterError: A number is out of its range.
         ImpossibleObservationError: An observation that the agent's model rules out; the message holds the history.
+        PlanningError: Nothing ends an episode, or bounds what can still come.
+
+    Warns:
+        SimulationWarning: A half-width was asked for, and all episodes returned the same.
 
     Example:
         >>> fair = POMDP(transition=lambda s, a: "end", observation=lambda s, a: "done",
@@ -188,18 +191,21 @@ def simulate(
         >>> low < 0.5 < high
         True
     """
-    check_simulation(n_episodes, horizon, half_width, confidence, batch)
+    check_simulation(n_episodes, half_width, min_episodes, confidence, batch)
     chosen = as_policy(policy)
     for model in (problem,) if environment is None else (problem, environment):
         require_problem(model, "simulate, after the policy")
+    environment = problem if environment is None else environment
+    length = RunLength(environment, problem, horizon, cutoff)
     run = _Simulator(
         chosen,
         problem,
-        problem if environment is None else environment,
+        environment,
         as_updater(updater, problem).update,
-        horizon,
+        length,
         remember_beliefs=not hasattr(updater, "rng"),  # an updater that draws updates each time anew
     )
+    span = math.nan if half_width is None else return_span(environment, horizon)
     values: list[float] = []
     episodes: list[Episode] = []
     unfinished = 0
@@ -212,9 +218,21 @@ def simulate(
             unfinished += not finished
             if len(episodes) < keep_episodes:
                 episodes.append(Episode(tuple(steps), value, finished))
-        if half_width is not None:
-            low, high = mean_interval(np.array(values), confidence)
-            stopped_early = high - low <= 2 * half_width and len(values) < n_episodes
+        if half_width is not None and min_episodes <= len(values) < n_episodes:
+            seen = np.array(values)
+            low, high = mean_interval(seen, confidence, unseen(len(values), _span(span, seen), confidence))
+            stopped_early = 0 < high - low <= 2 * half_width
+    missed = 0.0
+    if half_width is not None:
+        seen = np.array(values)
+        missed = unseen(len(values), _span(span, seen), confidence)
+        if len(values) > 1 and not np.ptp(seen):
+            warnings.warn(
+                f"half_width: all {len(values):,} episodes returned {values[0]:g}, so that nothing is known of how "
+                f"returns vary; the interval allows for what they can have missed, {missed:.3g} at either end",
+                SimulationWarning,
+                stacklevel=2,
+            )
     return SimulationResult(
         values=np.array(values),
         confidence=confidence,
@@ -222,21 +240,26 @@ def simulate(
         unfinished=unfinished,
         stopped_early=stopped_early,
         episodes=tuple(episodes),
+        missed=missed,
+        error=length.error,
     )
 
 
+def _span(span: float, seen: NDArray[np.float64]) -> float:
+    """Return how far returns can be apart: as far as was seen where the environment cannot say it."""
+    return float(np.ptp(seen)) if math.isnan(span) else span
+
+
 def check_simulation(
-    n_episodes: int, horizon: int | None, half_width: float | None, confidence: float, batch: int
+    n_episodes: int, half_width: float | None, min_episodes: int, confidence: float, batch: int
 ) -> None:
     """Raise unless every number of a simulation is in its range."""
-    if n_episodes < 1 or batch < 1:
-        raise ParameterError(f"n_episodes, batch: {n_episodes}, {batch}; expected at least 1 of each")
-    if horizon is not None and horizon < 0:
-        raise ParameterError(f"horizon: {horizon}; expected a number of actions, 0 or more, or None")
-    if half_width is not None and not half_width > 0:
-        raise ParameterError(f"half_width: {half_width}; expected a positive width, in rewards")
-    if not 0 < confidence < 1:
-        raise ParameterError(f"confidence: {confidence} is outside (0, 1); 0.95 is usual")
+    for name, count in (("n_episodes", n_episodes), ("batch", batch), ("min_episodes", min_episodes)):
+        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
+            raise ParameterError(f"{name}: {brief(count)}; expected a whole number of at least 1")
+    if half_width is not None and not (is_number(half_width) and half_width > 0):
+        raise ParameterError(f"half_width: {brief(half_width)}; expected a positive width, in rewards")
+    check_confidence(confidence)
 
 
 def episode_seeds(seed: int | None) -> Iterator[np.random.SeedSequence]:
@@ -274,14 +297,14 @@ class _Simulator:
         problem: POMDP,
         environment: POMDP,
         update: Callable[[Belief, Any, Any], Belief],
-        horizon: int | None,
+        length: RunLength,
         remember_beliefs: bool,
     ) -> None:
         self.decider = Decider(policy, problem)
         self.problem = problem
         self.environment = environment
         self.update = update
-        self.horizon = horizon
+        self.length = length
         self._remembers = remember_beliefs
         self._start = _Row(environment.initial_belief.get_histogram())
         self._successors: dict[Any, _Row] = {}
@@ -300,9 +323,11 @@ class _Simulator:
         steps: list[Step] = []
         history: list[tuple[Any, Any]] = []
         discount, gamma = 1.0, float(environment.discount)
-        while len(terms) != self.horizon:
+        while True:
             if environment.is_terminal(state) or self.problem.is_over(belief):
                 return steps, math.fsum(terms), True
+            if self.length.is_reached(len(terms)):
+                return steps, math.fsum(terms), False
             decision = self.decider.decide(belief, observation, len(terms))
             action = decision.action
             next_state = self._successor(state, action).draw(rng.random())
@@ -316,7 +341,6 @@ class _Simulator:
             if not environment.is_terminal(next_state):
                 belief = self._updated(belief, action, perceived, history)
             state, observation = next_state, perceived
-        return steps, math.fsum(terms), environment.is_terminal(state)
 
     def _updated(self, belief: Belief, action: Any, observation: Any, history: list[tuple[Any, Any]]) -> Belief:
         key = (belief, action, observation)

@@ -13,6 +13,7 @@ from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.bridge import to_agent, to_environment, unwrapped
 from pomdp_hier.simulation.deciding import Decider
 from pomdp_hier.simulation.monte_carlo import SimulationResult, check_simulation, episode_seeds
+from pomdp_hier.simulation.run_length import RunLength
 
 __all__ = ["simulate_in_pomdp_py"]
 
@@ -25,6 +26,7 @@ def simulate_in_pomdp_py(
     n_episodes: int = 1000,
     seed: int | None = 0,
     horizon: int | None = None,
+    cutoff: float = 1e-9,
     confidence: float = 0.95,
 ) -> SimulationResult:
     """Return the mean return of a policy over episodes of pomdp-py's loop: decide, execute, update the agent.
@@ -37,7 +39,7 @@ def simulate_in_pomdp_py(
             otherwise equal beliefs are decided once.
         problem: The agent's own model; its observations must not depend on the state left.
         environment: The model that generates states, observations and rewards; the agent's own by default.
-        n_episodes, seed, horizon, confidence: As for `simulate`.
+        n_episodes, seed, horizon, cutoff, confidence: As for `simulate`.
 
     Raises:
         ImpossibleObservationError: The environment makes an observation that the agent's model rules out.
@@ -52,9 +54,10 @@ def simulate_in_pomdp_py(
         >>> low < 0.5 < high
         True
     """
-    check_simulation(n_episodes, horizon, None, confidence, 1)
+    check_simulation(n_episodes, None, 1, confidence, 1)
     world = problem if environment is None else environment
     decider = Decider(as_policy(policy), problem)
+    length = RunLength(world, problem, horizon, cutoff)
     values, unfinished = [], 0
     gamma = float(world.discount)
     for _, sequence in zip(range(n_episodes), episode_seeds(seed), strict=False):
@@ -63,9 +66,12 @@ def simulate_in_pomdp_py(
         agent, place = to_agent(problem), to_environment(world, seed=luck)
         terms: list[float] = []
         observation = None
-        while not place.is_over and len(terms) != horizon:
+        while not place.is_over:
             belief = Belief({unwrapped(state): p for state, p in agent.belief.items()})
             if problem.is_over(belief):
+                break
+            if length.is_reached(len(terms)):
+                unfinished += 1
                 break
             decision = decider.decide(belief, observation, len(terms))
             seen, reward = place.execute(decision.action)
@@ -73,7 +79,6 @@ def simulate_in_pomdp_py(
             observation = unwrapped(seen)
             if not place.is_over:
                 agent.update(decision.action, seen)
-        unfinished += not (place.is_over or len(terms) != horizon)
         values.append(math.fsum(terms))
     return SimulationResult(
         values=np.array(values),
@@ -82,4 +87,5 @@ def simulate_in_pomdp_py(
         unfinished=unfinished,
         stopped_early=False,
         episodes=(),
+        error=length.error,
     )

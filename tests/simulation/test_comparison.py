@@ -11,6 +11,7 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import clairvoyant_value, compare_policies, compare_values, policy_value, simulate
+from pomdp_hier.simulation.intervals import mean_interval
 from pomdp_hier.visible import visible
 from tests.nasty import NASTY, acts
 
@@ -72,16 +73,36 @@ def test_paired_differences_use_the_pairs():
 
 
 def test_early_stop_pairs_over_what_all_ran():
-    table = compare_policies(
-        {"look": lambda belief: "look", "random": RandomPolicy(0)},
-        sensor(0.8),
-        method="monte-carlo",
-        n_episodes=1000,
-        half_width=1.5,
-        horizon=2,
-        seed=1,
-    )
-    assert table.n == 100  # looking twice always earns -2: known after the first hundred
+    options = {"n_episodes": 3000, "half_width": 0.8, "horizon": 2, "seed": 1}
+    policies = {"guess": lambda belief: 1, "random": RandomPolicy(0)}
+    alone = {name: simulate(policy, sensor(0.8), **options) for name, policy in policies.items()}
+    lengths = {result.n_episodes for result in alone.values()}
+    assert len(lengths) == 2
+    table = compare_policies(policies, sensor(0.8), method="monte-carlo", **options)
+    assert table.n == min(lengths)
+    missed = max(result.missed for result in alone.values())
+    t_interval = mean_interval(alone["guess"].values[: table.n], 0.95)
+    assert table["guess"].interval == pytest.approx((t_interval[0] - missed, t_interval[1] + missed))
+    low, high = table["random"].difference_interval
+    assert high - low > 2 * missed > 0
+
+
+def test_values_that_cut_runs_blur_are_not_told_apart():
+    exact = {"a": np.array([1.0]), "b": np.array([1.0 + 1e-6]), "c": np.array([1.0 + 1e-5])}
+    assert [row.verdict for row in compare_values(exact)] == ["baseline", "better", "better"]
+    blurred = compare_values(exact, error=1e-6, method="exact")
+    assert [row.verdict for row in blurred] == ["baseline", "not distinguishable", "better"]
+    assert str(blurred).endswith("runs cut off where less than 1e-06 can still come")
+    assert blurred.to_dict()["error"] == 1e-6
+    assert "cut off" not in str(compare_values(exact))
+
+
+def test_missed_events_widen_every_interval():
+    values = {"a": np.arange(5.0), "b": np.arange(5.0) + 0.25}
+    assert compare_values(values)["b"].verdict == "better"
+    wide = compare_values(values, missed=0.5)["b"]
+    assert wide.verdict == "not distinguishable"
+    assert wide.difference_interval == (-0.25, 0.75)
 
 
 def test_traces_on_request():

@@ -13,6 +13,7 @@ from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterE
 from pomdp_hier.planning.policies import FirstAction, OptimalPolicy, RandomPolicy, ThresholdPolicy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import policy_value, simulate, simulate_in_pomdp_py
+from tests.pomdp_models import tiger
 
 F = Fraction
 
@@ -242,3 +243,52 @@ def test_what_is_seen_at_the_end_need_not_be_in_the_agents_model():
 def test_something_else_than_a_problem_is_refused():
     with pytest.raises(ModelError, match=r"policy_value, after the policy: .* is no POMDP"):
         policy_value(FirstAction(), {"here": 1}, horizon=1)
+
+
+def test_endless_problems_are_cut_where_little_can_still_come():
+    problem = tiger(discount=0.5)
+    value = policy_value(lambda belief: "listen", problem)
+    assert value.value == pytest.approx(-2, abs=1e-9)  # -1 / (1 - 0.5)
+    assert 0 < value.error <= 1e-9
+    assert value.unfinished == pytest.approx(1)
+    coarse = policy_value(lambda belief: "listen", problem, cutoff=1e-7)
+    assert coarse.n_steps < value.n_steps
+    assert -2 <= coarse.value <= -2 + coarse.error <= -2 + 1e-7
+    assert policy_value(lambda belief: "listen", problem, horizon=3).error == 0
+    with pytest.raises(PlanningError, match="horizon: with a discount of 1"):
+        policy_value(lambda belief: "listen", tiger(discount=1))
+
+
+def test_long_runs_that_end_are_not_cut():
+    chain = POMDP(
+        transition=lambda s, a: s + 1,
+        observation=lambda s, a: "o",
+        reward=lambda s, a: 1.0,
+        initial_belief={0: 1},
+        terminal=[100],
+        legal_actions=["on"],
+    )
+    result = policy_value(FirstAction(), chain)
+    assert (result.value, result.error, result.unfinished, result.n_steps) == (100, 0, 0, 100)
+
+
+def test_rounding_makes_no_new_beliefs_after_many_steps():
+    result = policy_value(lambda belief: "listen", tiger(), horizon=40)
+    before = policy_value(lambda belief: "listen", tiger(), horizon=17).n_beliefs
+    assert result.n_beliefs - before < 23 * 2 * 40  # the odds that there are, after either sound
+    assert result.value == pytest.approx(-(1 - 0.95**40) / 0.05, abs=1e-10)
+    exact = policy_value(lambda belief: "guess", coin_flips(F(1, 3)), horizon=50)
+    assert exact.value == 50 * F(1, 3)
+    # t + 1 numbers of heads after t flips, and the last one either way, but for none and for all
+    assert exact.n_beliefs == 1 + sum(2 * t for t in range(1, 50))
+
+
+def coin_flips(p):
+    """A coin of one of two biases; a guess earns 1 with probability p, and each flip is seen."""
+    return POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: {"heads": s, "tails": 1 - s},
+        reward=lambda s, a: p,
+        initial_belief={p: F(1, 2), 1 - p: F(1, 2)},
+        legal_actions=["guess"],
+    )

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError
+from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError, PlanningError, SimulationWarning
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
 from pomdp_hier.pomdp import POMDP
-from pomdp_hier.simulation import policy_value, simulate
-from pomdp_hier.simulation.monte_carlo import mean_interval
+from pomdp_hier.simulation import policy_value, run_length, simulate, simulate_in_pomdp_py
+from pomdp_hier.simulation.intervals import mean_interval, return_span
 
 CAREFUL = ThresholdPolicy([(1, 0.9, 1), (0, 0.9, 0)], otherwise="look")
 
@@ -138,10 +138,19 @@ def test_an_impossible_observation_comes_with_its_history():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_episodes": 0}, "n_episodes, batch: 0"),
+        ({"n_episodes": 0}, "n_episodes: 0"),
         ({"half_width": 0.0}, "half_width"),
         ({"confidence": 95}, r"confidence: 95 is outside \(0, 1\)"),
         ({"horizon": -2}, "horizon: -2"),
+        ({"horizon": 1.5}, "horizon: 1.5"),
+        ({"horizon": "2"}, "horizon: '2'"),
+        ({"cutoff": 0}, "cutoff: 0"),
+        ({"cutoff": None}, "cutoff: None"),
+        ({"half_width": "1"}, "half_width: '1'"),
+        ({"min_episodes": 0}, "min_episodes: 0"),
+        ({"batch": 2.5}, "batch: 2.5"),
+        ({"confidence": "95"}, "confidence: '95'"),
+        ({"n_episodes": True}, "n_episodes: True"),
     ],
 )
 def test_arguments_out_of_range(options, message):
@@ -157,3 +166,114 @@ def test_mean_interval_of_one_value_is_unknown():
 def test_something_else_than_a_problem_is_refused():
     with pytest.raises(ModelError, match=r"simulate, after the policy: .* is no POMDP"):
         simulate(FirstAction(), {"here": 1}, n_episodes=1)
+
+
+def rare(p: float = 0.005, loss: float = 1000.0) -> POMDP:
+    """One step that earns 1, but for a rare large loss, which shows in no expected reward."""
+    return POMDP(
+        transition=lambda s, a: {"fine": 1 - p, "crash": p} if a == "go" else "fine",
+        observation=lambda s, a: "o",
+        reward=lambda s, a, t: -loss if t == "crash" else 1.0,
+        terminal=["fine", "crash"],
+        initial_belief={"start": 1},
+        legal_actions=["go"],
+    )
+
+
+def test_a_rare_loss_is_allowed_for_before_it_is_met():
+    exact = 1 - 0.005 * 1001
+    for seed in range(12):
+        result = simulate(lambda belief: "go", rare(), n_episodes=5000, seed=seed, half_width=10.0)
+        low, high = result.interval
+        assert low < exact < high
+        assert high - low <= 20
+        assert result.n_episodes >= 1000
+    seed = next(s for s in range(20) if simulate(lambda b: "go", rare(), n_episodes=100, seed=s).value == 1)
+    with pytest.warns(SimulationWarning, match=r"all 100 episodes returned 1, .* 36.3 at either end"):
+        lucky = simulate(lambda b: "go", rare(), n_episodes=100, seed=seed, half_width=1.0)
+    assert lucky.interval[0] < exact < lucky.interval[1]
+    assert not lucky.stopped_early
+
+
+@pytest.mark.slow
+def test_intervals_of_a_sequence_that_stops_early_cover_a_rare_loss():
+    exact = 1 - 0.005 * 1001
+    runs = [simulate(lambda b: "go", rare(), n_episodes=20_000, seed=s, half_width=5.0) for s in range(200)]
+    covered = sum(low <= exact <= high for low, high in (run.interval for run in runs))
+    assert covered >= 190
+
+
+@pytest.mark.parametrize(("horizon", "span"), [(0, 0.0), (1, 30.0), (2, 30.0 + 1.0), (3, 30.0 + 2.0)])
+def test_return_span_by_hand(horizon, span):
+    """At once the best is 10, the worst -20; with more steps the worst looks first, at 1 a step, and guesses wrong."""
+    assert return_span(sensor(0.8), horizon) == pytest.approx(span)
+
+
+def test_return_span_counts_each_outcome_of_a_step():
+    assert return_span(rare(), None) == pytest.approx(1001)
+    assert return_span(sensor(0.8), None) == 30  # one may look for ever: the returns are not bounded, a step's are
+    endless = POMDP(
+        transition=lambda s, a: s + 1,
+        observation=lambda s, a: "o",
+        reward=lambda s, a: 1.0,
+        initial_belief={0: 1},
+        legal_actions=["on"],
+        max_states=50,
+    )
+    assert math.isnan(return_span(endless, None))
+    with pytest.warns(SimulationWarning):
+        assert simulate(FirstAction(), endless, n_episodes=30, horizon=2, half_width=1.0).missed == 0
+    by_observation = POMDP(
+        transition=lambda s, a: "end",
+        observation=lambda s, a: {"good": 0.9, "bad": 0.1},
+        reward=lambda s, a, t, o: {"good": 2.0, "bad": -5.0}[o],
+        initial_belief={"start": 1},
+        terminal=["end"],
+        legal_actions=["go"],
+    )
+    assert return_span(by_observation, None) == pytest.approx(7)
+
+
+@pytest.mark.parametrize("run", [simulate, simulate_in_pomdp_py])
+def test_endless_runs_are_cut_where_little_can_still_come(run):
+    forever = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: "o",
+        reward=lambda s, a: 2.0,
+        initial_belief={"here": 1},
+        discount=0.5,
+        legal_actions=["stay"],
+    )
+    result = run(FirstAction(), forever, n_episodes=2)
+    assert result.unfinished == 2
+    assert 0 < result.error <= 1e-9
+    assert result.value == pytest.approx(4, abs=result.error)
+    sharp = run(FirstAction(), forever, n_episodes=1, cutoff=1e-14)
+    assert sharp.error < 1e-14
+    assert run(FirstAction(), forever, n_episodes=1, horizon=3).error == 0
+    endless = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: "o",
+        reward=lambda s, a: 2.0,
+        initial_belief={"here": 1},
+        legal_actions=["stay"],
+    )
+    with pytest.raises(PlanningError, match="horizon: with a discount of 1 and no state that ends the process"):
+        run(FirstAction(), endless, n_episodes=1)
+
+
+def test_runs_that_a_policy_never_ends_are_given_up(monkeypatch):
+    monkeypatch.setattr(run_length, "_LONGEST", 200)
+    with pytest.raises(PlanningError, match=r"going on after 200 actions, .* \(the discount is 1\); give a"):
+        simulate(lambda belief: "look", sensor(0.8), n_episodes=1)
+    growing = POMDP(
+        transition=lambda s, a: s + 1,
+        observation=lambda s, a: "o",
+        reward=lambda s, a: 1.0,
+        initial_belief={0: 1},
+        discount=0.9,
+        legal_actions=["on"],
+        max_states=50,
+    )
+    with pytest.raises(PlanningError, match=r"the rewards cannot be listed: states: more than 50"):
+        simulate(FirstAction(), growing, n_episodes=1)
