@@ -9,6 +9,7 @@ import numpy as np
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.wording import counted
+from pomdp_hier.hqs.settings import check_whole
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, ORANGE, new_axes
@@ -39,6 +40,7 @@ def draw_belief_trace(
 
     Raises:
         ParameterError: There is no belief, or the labels are not as many as the beliefs.
+        ModelError: One is no belief.
         MissingExtraError: Matplotlib is not installed.
 
     Example:
@@ -46,11 +48,8 @@ def draw_belief_trace(
         >>> ax.get_ylabel()
         'probability'
     """
-    beliefs = _sequence(beliefs)
-    if not beliefs:
-        raise ParameterError("beliefs: none was given; expected one or more")
-    if labels is not None and len(labels) != len(beliefs):
-        raise ParameterError(f"labels: {len(labels)} for {len(beliefs)} beliefs; give one each")
+    beliefs = _sequence(beliefs, labels)
+    check_whole("most", most, 1)
     ax = new_axes(ax, width=max(4.8, 0.9 * len(beliefs) + 2.4), height=3.4)
     order = list(dict.fromkeys(states if states is not None else [s for b in beliefs for s in b]))
     weight = {s: max(float(b[s]) for b in beliefs) for s in order}
@@ -76,7 +75,7 @@ def draw_belief_trace(
             label=counted(len(order) - len(bands), "more state"),
         )
     ax.set_xticks(positions, list(labels) if labels is not None else [str(i) for i in positions])
-    if labels is not None and max(map(len, labels)) * len(labels) > 70:
+    if labels is not None and max(len(str(label)) for label in labels) * len(labels) > 70:
         ax.tick_params(axis="x", rotation=30)
     ax.set(ylim=(0, 1), ylabel="probability", xlabel="step" if labels is None else "")
     handles, names = ax.get_legend_handles_labels()
@@ -100,7 +99,8 @@ def draw_belief_simplex(
         ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: The beliefs are over fewer than two or more than three states.
+        ParameterError: The beliefs are over fewer than two or more than three states, or the labels are not as many.
+        ModelError: One is no belief.
         MissingExtraError: Matplotlib is not installed.
 
     Example:
@@ -108,8 +108,7 @@ def draw_belief_simplex(
         >>> len(ax.texts) >= 3
         True
     """
-    if not beliefs:
-        raise ParameterError("beliefs: none was given; expected one or more")
+    beliefs = _sequence(beliefs, labels)
     corners = list(dict.fromkeys(states if states is not None else [s for b in beliefs for s in b]))
     if len(corners) not in (2, 3):
         raise ParameterError(
@@ -165,13 +164,16 @@ def _draw_path(ax: "Axes", points: Any, labels: Sequence[str] | None, *, flat: b
         ax.annotate(joined, place, xytext=(7, 8), textcoords="offset points", fontsize=8, color=INK, bbox=patch)
 
 
-def _sequence(beliefs: Any) -> list[Belief]:
-    """Return the beliefs as a list, refused unless each is one."""
-    if isinstance(beliefs, Iterable) and not isinstance(beliefs, str | Belief | Mapping):
-        given = list(beliefs)
-        if all(isinstance(belief, Belief | Mapping) for belief in given):
-            return [as_belief(belief) for belief in given]
-    raise ParameterError(f"beliefs: got a {type(beliefs).__name__}; give a list of beliefs, [b_0, b_1, ...]")
+def _sequence(beliefs: Any, labels: Sequence[str] | None) -> list[Belief]:
+    """Return the beliefs as a list, refused unless each is one, there are some, and as many labels if any."""
+    given = list(beliefs) if isinstance(beliefs, Iterable) and not isinstance(beliefs, str | Belief | Mapping) else None
+    if given is None or not all(isinstance(belief, Belief | Mapping) for belief in given):
+        raise ParameterError(f"beliefs: got a {type(beliefs).__name__}; give a list of beliefs, [b_0, b_1, ...]")
+    if not given:
+        raise ParameterError("beliefs: none was given; expected one or more")
+    if labels is not None and (isinstance(labels, str) or len(labels) != len(given)):
+        raise ParameterError(f"labels: {len(labels)} for {len(given)} beliefs; give one each")
+    return [as_belief(belief) for belief in given]
 
 
 def draw_alpha_vectors(
@@ -190,7 +192,7 @@ def draw_alpha_vectors(
         ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: The vectors are not over two states, or the actions are not as many.
+        ParameterError: The vectors are not finite numbers over two states, or the actions are not as many.
         MissingExtraError: Matplotlib is not installed.
 
     Example:
@@ -211,6 +213,10 @@ def draw_alpha_vectors(
         raise ParameterError(f"vectors: shape {array.shape}; expected [K, 2], one row an alpha vector over two states")
     if actions is not None and len(actions) != len(array):
         raise ParameterError(f"actions: {len(actions)} for {len(array)} vectors; give one each")
+    if len(states) != 2:
+        raise ParameterError(f"states: {len(states)}; give the names of the two states")
+    if not np.isfinite(array).all():
+        raise ParameterError("vectors: some values are infinite or not a number; give finite ones")
     ax = new_axes(ax, width=5.6, height=3.8)
     grid = np.linspace(0, 1, 2001)
     values = np.outer(array[:, 0], 1 - grid) + np.outer(array[:, 1], grid)

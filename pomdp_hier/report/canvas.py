@@ -2,12 +2,16 @@
 
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.errors import MissingExtraError
+import numpy as np
+
+from pomdp_hier._arrays import Floats
+from pomdp_hier._messages import brief
+from pomdp_hier.errors import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BLUE", "CYCLE", "GREY", "INK", "ORANGE", "new_axes", "search_colours"]
+__all__ = ["BLUE", "CYCLE", "GREY", "INK", "ORANGE", "finite_numbers", "new_axes", "search_colours"]
 
 # Blue and orange differ for every common kind of colour blindness, and in lightness, so that they read in grey as well.
 BLUE = "#215294"
@@ -16,6 +20,24 @@ GREY = "#9aa3ab"
 INK = "#1d2126"
 # Ordered by lightness, alternating between the two hues.
 CYCLE = (BLUE, "#e08214", "#7ca5cd", "#7f3b08", "#4d4d4d", "#b8cfe6", "#f1b76a", "#9aa3ab")
+
+
+def finite_numbers(name: str, values: Any, count: int | None = None) -> Floats:
+    """Return the values as a row of finite numbers, at least one of them, or ``count``.
+
+    Raises:
+        ParameterError: They are something else.
+    """
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"{name}: {brief(values)} are no numbers; give a list of numbers") from error
+    if array.ndim != 1 or not array.size or not np.isfinite(array).all() or count not in (None, array.size):
+        wanted = "one or more" if count is None else f"{count}"
+        raise ParameterError(
+            f"{name}: {brief(values)}, of shape {array.shape}; expected a list of {wanted}, all of them finite numbers"
+        )
+    return array
 
 
 def new_axes(ax: "Axes | None", *, width: float = 6.4, height: float = 4.0) -> "Axes":

@@ -83,6 +83,7 @@ def draw_delta_sweep(sweep: DeltaSweep, *, ax: "Axes | None" = None) -> "Axes":
         ax: Where to draw; a new figure by default.
 
     Raises:
+        ParameterError: It is no sweep.
         MissingExtraError: Matplotlib is not installed.
 
     Example:
@@ -94,6 +95,8 @@ def draw_delta_sweep(sweep: DeltaSweep, *, ax: "Axes | None" = None) -> "Axes":
         >>> draw_delta_sweep(sweep).get_xscale()
         'log'
     """
+    if not isinstance(sweep, DeltaSweep):
+        raise ParameterError(f"sweep: got a {type(sweep).__name__}; give what delta_sweep returns")
     ax = new_axes(ax, width=6.4, height=4.0)
     deltas = sweep.deltas
     for k, tree in enumerate(sweep.trees):

@@ -1,14 +1,16 @@
 """Figures of an HQS: how the items' values are spread, where searchers are lost, and the tree as an icicle."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
+from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.wording import NodeNames
-from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, new_axes, search_colours
+from pomdp_hier.hqs.settings import check_whole
+from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, finite_numbers, new_axes, search_colours
 from pomdp_hier.report.escaping import figure_text
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ def draw_value_density(
         ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: There are no values.
+        ParameterError: There are no values, some are no finite numbers, or the names are not as many.
         MissingExtraError: Matplotlib is not installed.
 
     Example:
@@ -37,13 +39,16 @@ def draw_value_density(
         >>> ax.get_xlabel()
         'value of a search for the item'
     """
+    check_whole("bins", bins, 1)
+    named: Iterable[tuple[Any, Any]] = [("", values)]
     if isinstance(values, Mapping):
-        series = {str(name): np.asarray(array, dtype=np.float64) for name, array in values.items()}
+        named = values.items()
     elif names is not None:
-        series = {name: np.asarray(array, dtype=np.float64) for name, array in zip(names, values, strict=True)}
-    else:
-        series = {"": np.asarray(values, dtype=np.float64)}
-    if not series or not all(len(array) for array in series.values()):
+        if len(names) != len(values):
+            raise ParameterError(f"names: {len(names)} for {len(values)} arrays of values; give one each")
+        named = zip(names, values, strict=True)
+    series = {str(name): finite_numbers("values", array) for name, array in named}
+    if not series:
         raise ParameterError("values: there are none; expected the values of one item or more")
     ax = new_axes(ax, width=6.0, height=3.4)
     edges = np.linspace(-1, 1, bins + 1)
@@ -74,7 +79,7 @@ def draw_level_success(
         ax: Where to draw; a new figure by default.
 
     Raises:
-        ParameterError: The three are not of one length.
+        ParameterError: The three are not of one length, or no finite numbers.
         MissingExtraError: Matplotlib is not installed.
 
     Example:
@@ -82,11 +87,10 @@ def draw_level_success(
         >>> ax.get_ylabel()
         'share of searches'
     """
-    parts = [np.asarray(part, dtype=np.float64) for part in (stopped, right, lost)]
-    if len({part.shape for part in parts}) != 1:
-        raise ParameterError(f"right, lost, stopped: shapes {[part.shape for part in parts]}; expected one length")
+    count = len(finite_numbers("right", right))
+    parts = [finite_numbers("stopped", stopped, count), np.asarray(right), finite_numbers("lost", lost, count)]
+    x = np.arange(count) if levels is None else finite_numbers("levels", levels, count)
     ax = new_axes(ax, width=6.0, height=3.4)
-    x = np.arange(len(parts[0])) if levels is None else np.asarray(levels)
     bottom = np.zeros(len(x))
     looks = (("stopped, item in reach", "#7ca5cd", ""), ("on the right path", BLUE, ""), ("lost", "#e0a35c", "//"))
     for part, (label, colour, hatch) in zip(parts, looks, strict=True):
@@ -120,6 +124,7 @@ def draw_icicle(
         ax: Where to draw; a new figure by default.
 
     Raises:
+        HierarchyError: No hierarchy.
         ParameterError: The values are not one a node.
         MissingExtraError: Matplotlib is not installed.
 
@@ -129,6 +134,9 @@ def draw_icicle(
         >>> ax.get_ylabel()
         'level'
     """
+    require_hierarchy(hierarchy)
+    if not low < high:
+        raise ParameterError(f"low, high: {low} and {high}; give the lower number first")
     values = np.asarray(node_values, dtype=np.float64)
     if values.shape != (hierarchy.n_nodes,):
         raise ParameterError(f"node_values: shape {values.shape}; expected ({hierarchy.n_nodes},), one a node")

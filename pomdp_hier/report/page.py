@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 from pomdp_hier.appraisal.baselines import Appraisal
 from pomdp_hier.appraisal.diagnosis import Diagnosis, confusions, lost_items, require_diagnosis, worst_nodes
 from pomdp_hier.appraisal.moves import Move
+from pomdp_hier.errors import ParameterError
 from pomdp_hier.files.writing import write_file
-from pomdp_hier.hierarchy.wording import NodeNames, counted
+from pomdp_hier.hierarchy.wording import NodeNames, counted, shown
+from pomdp_hier.hqs.settings import check_whole
 from pomdp_hier.report.canvas import BLUE, GREY, INK, ORANGE
 from pomdp_hier.report.escaping import Html, asset, element, filled, joined, script_data
 from pomdp_hier.report.payload import icicle_payload
@@ -59,7 +61,7 @@ def write_report(
         replace: Whether an existing file may be replaced.
 
     Raises:
-        ParameterError: The names are not as many as the items or nodes.
+        ParameterError: The names are not as many as the items or nodes, or another argument is of another kind.
         PomdpHierError: The file exists, or cannot be written.
 
     Example:
@@ -89,7 +91,7 @@ def report_html(
     """Return the report as a string; see `write_report` for the arguments.
 
     Raises:
-        ParameterError: The names are not as many as the items or nodes.
+        ParameterError: The names are not as many as the items or nodes, or another argument is of another kind.
 
     Example:
         >>> from pomdp_hier import Hierarchy, diagnose
@@ -98,6 +100,11 @@ def report_html(
         '<!doctype html>'
     """
     require_diagnosis(diagnosis)
+    check_whole("most", most)
+    if appraisal is not None and not isinstance(appraisal, Appraisal):
+        raise ParameterError(f"appraisal: got a {type(appraisal).__name__}; give what appraise(X, hierarchy) returns")
+    if not all(isinstance(move, Move) for move in moves):
+        raise ParameterError(f"moves: {shown(moves)}; give what suggest_moves(X, diagnosis) returns")
     tree = diagnosis.hierarchy
     short = NodeNames(tree, names, last_part=True, in_words=True)
     payload, position = icicle_payload(diagnosis, short)

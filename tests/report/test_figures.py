@@ -96,6 +96,8 @@ def test_simplex_joins_the_labels_of_a_belief_met_twice():
     )
     texts = [text.get_text() for text in ax.texts]
     assert "b0, b2" in texts
+    as_dicts = draw_belief_simplex([{"a": 0.5, "b": 0.5}, {"a": 1.0}])
+    assert as_dicts.collections[-1].get_offsets()[-1].tolist() == [0, 0]
     assert "b1" in texts
     corners = {text.get_text(): text.get_position()[0] for text in ax.texts if text.get_text() in ("a", "b")}
     assert corners == {"a": 0.0, "b": 1.0}
@@ -138,7 +140,7 @@ def test_density_names_the_means():
     assert pytest.approx({k: v for k, v in enumerate(outline.values) if v}) == {30: 10.0, 34: 10.0}  # two of 40 bins
     assert [line.get_xdata()[0] for line in ax.lines] == pytest.approx([0.62, -0.62, 0])
     with pytest.raises(ParameterError, match="there are none"):
-        draw_value_density([])
+        draw_value_density({})
 
 
 def test_level_success_adds_up():
@@ -157,7 +159,7 @@ def test_level_success_adds_up():
     }  # fmt: skip
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["stopped, item in reach", "on the right path", "lost"]
-    with pytest.raises(ParameterError, match="expected one length"):
+    with pytest.raises(ParameterError, match="list of 1, all"):
         draw_level_success([1.0], [0.0, 0.3], [0.0])
 
 
@@ -229,6 +231,9 @@ def test_profile_marks_where_trees_change_places():
     assert len([text for text in ax.texts if "overtakes" in text.get_text()]) == len(sweep.flips) >= 1
     solid = next(line for line in ax.get_lines() if line.get_label() == "B")
     assert solid.get_ydata().tolist() == sweep.column("B", "score").tolist()
+    assert (ax.get_ylim(), ax.get_xscale()) == ((-1, 1), "log")
+    assert any(list(line.get_ydata()) == [0, 0] for line in ax.get_lines())
+    assert len({line.get_color() for line in ax.get_lines() if line.get_label() in ("B", "C")}) == 2
     drawn = {(line.get_linestyle(), tuple(line.get_ydata())) for line in ax.get_lines()}
     for tree in "BC":
         assert (":", tuple(sweep.column(tree, "ceiling"))) in drawn
@@ -259,6 +264,27 @@ def test_figures_go_where_they_are_told():
         (draw_belief_trace, [0.5, 0.5], r"give a list of beliefs"),
         (draw_alpha_vectors, value_iteration(tiger(), horizon=1), r"as value_iteration\(...\).vectors are"),
         (draw_policy_comparison, {"first": 1.0}, r"got a dict; give what compare_policies returns"),
+        (draw_delta_sweep, {"first": 1.0}, r"got a dict; give what delta_sweep returns"),
+        (draw_belief_simplex, Belief({"left": 1}), r"got a Belief; give a list of beliefs"),
+        (draw_belief_simplex, [], r"none was given"),
+        (draw_value_density, "abc", r"'abc' are no numbers"),
+        (draw_value_density, [], r"list of one or more"),
+        (draw_value_density, {}, r"there are none"),
+        (draw_value_density, [0.5, np.nan], r"all of them finite"),
+        (lambda given: draw_value_density([[0.5], [0.6]], names=given), ["a"], r"names: 1 for 2 arrays"),
+        (lambda given: draw_value_density([0.5], bins=given), 0, r"bins is 0"),
+        (lambda given: draw_level_success([1], [0], [0], levels=given), [1, 2], r"levels: .* list of 1,"),
+        (lambda given: draw_level_success(given, [0], [0]), ["x"], r"right: .* no numbers"),
+        (lambda given: draw_icicle(TREE, [0.0] * 8, low=given), 1.0, r"low, high: 1.0 and 1.0"),
+        (lambda given: draw_belief_trace([{"a": 1.0}], most=given), 0, r"most is 0"),
+        (lambda given: draw_belief_trace([{"a": 1.0}], labels=given), "x", r"labels: 1 for 1"),
+        (
+            lambda given: draw_belief_simplex([{"a": 0.5, "b": 0.5}], labels=given),
+            ["x", "y"],
+            r"labels: 2 for 1 beliefs",
+        ),
+        (lambda given: draw_alpha_vectors([[1, 0]], states=given), ["a"], r"states: 1; give the names of the two"),
+        (draw_alpha_vectors, [[1, np.inf]], r"some values are infinite"),
     ],
 )
 def test_what_cannot_be_drawn_is_told_what_can(draw, given, message):

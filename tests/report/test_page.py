@@ -402,3 +402,13 @@ def test_arguments_in_the_other_order_are_refused_with_a_remedy(tmp_path):
         write_report("report.html", tmp_path)
     with pytest.raises(ParameterError, match="got a list"):
         report_html([[1.0]])
+    found = diagnosis_of("A")
+    for settings, message in [
+        ({"appraisal": found}, "appraisal: got a Diagnosis; give what appraise"),
+        ({"moves": [(0, 12)]}, r"moves: \[\(0, 12\)\]; give what suggest_moves"),
+        ({"moves": "up"}, "moves: 'up'; give what suggest_moves"),
+        ({"most": -1}, "most is -1; give a whole number of at least 0"),
+        ({"names": "abcdefghijkl"}, "names: .* is no list"),
+    ]:
+        with pytest.raises(ParameterError, match=message):
+            report_html(found, **settings)
