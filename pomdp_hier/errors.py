@@ -20,6 +20,7 @@ __all__ = [
     "ModelError",
     "ParameterError",
     "PlanningError",
+    "PolicyFileError",
     "PomdpFileError",
     "PomdpHierError",
     "PomdpHierWarning",
@@ -88,6 +89,10 @@ class ImpossibleObservationError(ModelError):
 
 class PomdpFileError(ModelError):
     """A ``.pomdp`` file breaks its grammar; the message starts with file, line and column."""
+
+
+class PolicyFileError(PomdpHierError, ValueError):
+    """A file of a policy breaks its format, or is for another problem; the message begins with file and line."""
 
 
 class PlanningError(PomdpHierError):

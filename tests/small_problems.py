@@ -26,6 +26,8 @@ def small_problem(seed: int, *, kind: str | None = None, discount: float | None 
     R = rng.integers(-9, 10, size=(n_actions, n_states, n_states, n_observations)) - float(rng.choice([0, 10, -10]))
     left = kind == "observes the state left"
     terminal = [n_states - 1] if kind == "ends" and n_states > 1 else []
+    if terminal:
+        start = (start + np.eye(n_states)[0]) / 2  # the process is not over at the start
     states, actions, observations = range(n_states), range(n_actions), range(n_observations)
     allowed = {x: [0, *(a for a in range(1, n_actions) if rng.random() < 0.5)] for x in (*range(9), None)}
     by_observation = kind == "legal by observation"

@@ -10,13 +10,26 @@ import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
-from pomdp_hier.cli import compare, completion, console, inspect, policies, report, reproduce, score, show, validate
+from pomdp_hier.cli import (
+    compare,
+    completion,
+    console,
+    inspect,
+    policies,
+    report,
+    reproduce,
+    score,
+    show,
+    solve,
+    validate,
+    verify,
+)
 from pomdp_hier.cli.exit_codes import ExitCode
 from pomdp_hier.errors import ParameterError, PomdpHierError, PomdpHierWarning
 
 __all__ = ["build_parser", "main"]
 
-_COMMANDS = (reproduce, score, report, compare, inspect, policies, show, validate, completion)
+_COMMANDS = (reproduce, score, report, compare, inspect, policies, show, validate, solve, verify, completion)
 
 
 _EPILOG = """\

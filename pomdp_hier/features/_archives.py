@@ -14,7 +14,6 @@ from numpy.lib import format as npy
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from pomdp_hier.errors import FeatureError, Setting
-from pomdp_hier.features.validation import check_compressed
 from pomdp_hier.files.memory import require_memory
 
 __all__ = ["read_npy", "read_npz"]
@@ -147,17 +146,16 @@ def _sparse(arrays: dict[str, Any], name: str, limit: int) -> csr_array:
     try:
         if layout in {"csr", "csc"}:
             compressed = csr_array if layout == "csr" else csc_array
-            parts = arrays["data"], arrays["indices"], arrays["indptr"]
-            check_compressed(parts[2], parts[1], parts[0].size, shape if layout == "csr" else shape[::-1])
-            matrix = compressed(parts, shape=shape)
+            matrix = compressed((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
+            matrix.check_format(full_check=True)
         elif layout == "coo":
             places = arrays["coords"] if "coords" in arrays else (arrays["row"], arrays["col"])
             matrix = coo_array((arrays["data"], places), shape=shape)
         else:
-            raise FeatureError(f"sparse layout {layout!r} is not read; write scipy.sparse.save_npz(path, X.tocsr())")
+            raise FeatureError(
+                f"{name}: sparse layout {layout!r} is not read; write scipy.sparse.save_npz(path, X.tocsr())"
+            )
         matrix = matrix.tocsr()
-    except FeatureError as error:
-        raise FeatureError(f"{name}: {error}") from error
     except (ValueError, TypeError, KeyError) as error:
         raise FeatureError(f"{name}: a damaged sparse matrix ({error}); {_AGAIN}") from error
     matrix.sum_duplicates()

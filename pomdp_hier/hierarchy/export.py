@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Hashable, Sequence
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
 
 from pomdp_hier.errors import ParameterError, Setting
-from pomdp_hier.files.writing import write_file
 from pomdp_hier.hierarchy.drawing import draw_text
 from pomdp_hier.hierarchy.flat import FlatTree
 from pomdp_hier.hierarchy.readers.json_text import as_json
@@ -46,7 +46,7 @@ class ExportedTree(FlatTree):
         """JSON that `from_json` reads back to the same arrays, also written to ``path`` if one is given."""
         text = as_json(self.to_children(), self.n_items, self.singletons, self.labels)
         if path is not None:
-            write_file(path, text)
+            Path(path).write_text(text, encoding="utf-8")
         return text
 
     def to_newick(self, path: str | os.PathLike[str] | None = None, *, names: Sequence[Hashable] | None = None) -> str:
@@ -74,7 +74,7 @@ class ExportedTree(FlatTree):
             raise ParameterError("Newick needs one name an item, each another: give them as ", Setting("names"))
         text = as_newick([*items, *written[self.n_items :]], self.to_children(), self.n_items, self.root)
         if path is not None:
-            write_file(path, text)
+            Path(path).write_text(text, encoding="utf-8")
         return text
 
     def to_text(

@@ -5,6 +5,7 @@ from pomdp_hier.planning.certificates.verify import CertifiedBounds, verify
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.exact import AlphaVectors, exact_value, value_iteration
 from pomdp_hier.planning.fringe import ConvexFringe, StopValue
+from pomdp_hier.planning.point_based.planner import PointBased
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.point_based.solving import solve
 from pomdp_hier.planning.policies import (
@@ -28,6 +29,7 @@ __all__ = [
     "FirstAction",
     "FunctionPolicy",
     "OptimalPolicy",
+    "PointBased",
     "Policy",
     "QMDPPolicy",
     "RandomPolicy",

@@ -10,7 +10,7 @@ import numpy as np
 from pomdp_hier.planning.point_based.machine_code import machine_code
 from pomdp_hier.planning.point_based.on_numpy import KEPT_BITS, Floats, Ints
 
-__all__ = ["backup", "expand", "expectations", "improve_lower", "improve_upper"]
+__all__ = ["backup", "expand", "expectations", "greatest", "improve_lower", "improve_upper"]
 
 _ROUND = np.uint64(1 << (51 - KEPT_BITS))
 _MASK = np.uint64(~((1 << (52 - KEPT_BITS)) - 1) & (2**64 - 1))
@@ -99,6 +99,20 @@ def expectations(index: Ints, weight: Floats, vectors: Floats) -> Any:
             value += weight[j] * vectors[a, index[j]]
         values[a] = value
     return values
+
+
+@machine_code()
+def greatest(first: int, last: int, pool: Any, upper: Floats, vectors: Floats) -> None:
+    """Write for each of some beliefs the greatest expectation of the vectors."""
+    indptr, index, weight = pool
+    for node in range(first, last):
+        best = -np.inf
+        for a in range(len(vectors)):
+            value = 0.0
+            for j in range(indptr[node], indptr[node + 1]):
+                value += weight[j] * vectors[a, index[j]]
+            best = max(best, value)
+        upper[node] = best
 
 
 @machine_code()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["backup", "expand", "expectations", "improve_lower", "improve_upper"]
+__all__ = ["backup", "expand", "expectations", "greatest", "improve_lower", "improve_upper"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -71,6 +71,22 @@ def expectations(index: Ints, weight: Floats, vectors: Floats) -> Floats:
     """Return ``[A]``, ``sum_s b(s) v[a, s]`` for vectors ``[A, n]``."""
     values: Floats = vectors[:, index] @ weight
     return values
+
+
+def greatest(first: int, last: int, pool: tuple[Any, ...], upper: Floats, vectors: Floats) -> None:
+    """Write for each of the beliefs from ``first`` to ``last`` the greatest expectation of the vectors ``[A, n]``.
+
+    Args:
+        first: The first belief, as a row of the pool.
+        last: The one after the last.
+        pool: Its ``indptr``, ``index`` and ``weight``.
+        upper: Where to write, an entry for each belief of the pool.
+        vectors: The vectors.
+    """
+    indptr, index, weight = pool
+    span = slice(indptr[first], indptr[last])
+    terms = vectors[:, index[span]] * weight[span]
+    upper[first:last] = np.add.reduceat(terms, indptr[first:last] - indptr[first], axis=1).max(axis=0)
 
 
 def improve_upper(

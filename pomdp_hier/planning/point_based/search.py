@@ -185,7 +185,7 @@ class Search:
             layout, archive = stage.layout, stage.next.archive
             vector = self.kernels.backup(layout, action, self.model.reward[action], self.model.discount, archive, after)
         vector = np.where(self.model.legal[action] & (vector > ILLEGAL / 1e20), vector, ILLEGAL)
-        stage.add_vector(vector, action, after)
+        stage.made_at[stage.add_vector(vector, action, after)] = node
         stage.refresh_lower(np.array([node]))
 
     def _default(self, stage: Stage, action: int) -> Children:

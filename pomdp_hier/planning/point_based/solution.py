@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pomdp_hier.planning.controllers.controller import Controller
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.point_based.certificate import write_certificate
+from pomdp_hier.planning.point_based.extraction import archived_controller, compact_controller
 from pomdp_hier.planning.point_based.live import ILLEGAL
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.stage import Stage
@@ -170,6 +172,27 @@ class Solution:
     def policy(self) -> "SolutionPolicy":
         """The policy that is worth at least `lower`: at each belief the action of the best alpha vector."""
         return SolutionPolicy(self)
+
+    def controller(self) -> Controller:
+        """Return a finite-state controller that is worth at least `lower` from the start, by its exact value.
+
+        A node for each alpha vector in use, going on where the belief at which it was made goes on; where rounding or
+        old vectors make that worth less than `lower`, all vectors that the lower bound rests on.
+
+        Example:
+            >>> from pomdp_hier.planning import solve
+            >>> from pomdp_hier.problems import tiger
+            >>> solution = solve(tiger(), precision=1e-3)
+            >>> controller = solution.controller()
+            >>> controller.value() >= solution.lower - 1e-9, len(controller) < 20
+            (True, True)
+        """
+        search, start = self.search, self.belief or self.problem.initial_belief
+        small = compact_controller(self.problem, search)
+        least = self.lower - 1e-9 * max(1.0, abs(self.lower))
+        if small is not None and small.value(start) >= least:
+            return small.minimised()
+        return archived_controller(self.problem, search).minimised()
 
     def certificate(self) -> dict[str, Any]:
         """Return a proof of the bounds, as ``json.dump`` takes it; `pomdp_hier.planning.verify` checks it.

@@ -26,6 +26,7 @@ class Kernels(Protocol):
 
     expand: Any
     expectations: Any
+    greatest: Any
     improve_upper: Any
     improve_lower: Any
     backup: Any
@@ -81,6 +82,7 @@ class Stage:
         self.archive = np.zeros((16, model.size))
         self.actions: list[int] = []
         self.after: list[Ints] = []
+        self.made_at: dict[int, int] = {}
         self.block = np.zeros((model.size, 16))
         self.numbers = np.zeros(16, dtype=np.int64)
         self.in_use = 0
@@ -120,8 +122,7 @@ class Stage:
         pool.source[rows] = -2
         pool.met[rows] = pool.seen[rows] = pool.best[rows] = -1
         pool.lower[rows] = ILLEGAL
-        for node in range(rows.start, rows.stop):
-            pool.upper[node] = self.kernels.expectations(*pool.row(node), self.informed).max()
+        self.kernels.greatest(rows.start, rows.stop, pool.csr, pool.upper, self.informed)
 
     def open(self, node: int) -> Floats:
         """Return ``[A]``, the upper values of the belief's actions, `ILLEGAL` where one is not legal."""
@@ -265,7 +266,7 @@ class Stage:
         alone.append(np.array([0, len(index)]), index, weight / mass)
         alone.met[0] = alone.seen[0] = -1
         alone.lower[0] = ILLEGAL
-        alone.upper[0] = self.kernels.expectations(index, weight / mass, self.informed).max()
+        self.kernels.greatest(0, 1, alone.csr, alone.upper, self.informed)
         node = np.zeros(1, dtype=np.int64)
         given = (alone.upper, alone.source, alone.met)
         self.kernels.improve_upper(node, alone.csr, given, self._given_points, self.corner, 0.0)

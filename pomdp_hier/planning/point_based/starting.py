@@ -74,17 +74,20 @@ def informed_stage(model: LiveModel, groups: Groups, ahead: Floats | None) -> Fl
     """
     q = model.reward.copy()
     if ahead is not None:
-        best, _ = _best_after(groups, ahead)
+        best = _finite(_values_after(groups, ahead).max(axis=1))
         q += model.discount * np.bincount(groups.row, weights=best, minlength=q.size).reshape(q.shape)
     return np.where(model.legal, q, ILLEGAL)
 
 
-def _best_after(groups: Groups, q: Floats) -> tuple[Floats, Ints]:
-    """Return the value ``[G]`` of the best usable action after each outcome (0 for none), and that action."""
-    values = np.where(groups.usable, groups.matrix @ np.where(q > ILLEGAL / 2, q, 0.0).T, -np.inf)
-    best = values.argmax(axis=1)
-    value = values[np.arange(len(best)), best]
-    return np.where(np.isfinite(value), value, 0.0), best
+def _values_after(groups: Groups, q: Floats) -> Floats:
+    """Return ``[G, A]``, the value of each action after each outcome, -inf where it is not legal there."""
+    values: Floats = np.where(groups.usable, groups.matrix @ np.where(q > ILLEGAL / 2, q, 0.0).T, -np.inf)
+    return values
+
+
+def _finite(values: Floats) -> Floats:
+    """Return the values with 0 where no action is legal, of which the search says when it meets it."""
+    return np.where(np.isfinite(values), values, 0.0)
 
 
 def informed_bound(model: LiveModel, groups: Groups) -> Floats:
@@ -104,9 +107,14 @@ def informed_bound(model: LiveModel, groups: Groups) -> Floats:
         chosen: Ints | None = None
         q = informed_stage(model, groups, q)
         for _ in range(_SWEEPS):
-            _, best = _best_after(groups, q)
-            if chosen is not None and (best == chosen).all():
-                break
+            values = _values_after(groups, q)
+            best = values.argmax(axis=1)
+            if chosen is not None:  # what ties with the choice of before, up to rounding, does not take its place
+                row = np.arange(len(best))
+                least = values[row, chosen] + 1e-13 * float(np.abs(_finite(values)).max(initial=0.0))
+                best = np.where(values[row, best] > least, best, chosen)
+                if (best == chosen).all():
+                    break
             chosen = best
             q = np.where(model.legal, _solve(model, groups, best), ILLEGAL)
     else:

@@ -4,11 +4,11 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import IO, Any
 
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ModelError
-from pomdp_hier.files.writing import write_file
 from pomdp_hier.pomdp.array_models import ArrayObservation
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number
@@ -51,7 +51,7 @@ def write_pomdp(problem: POMDP, path: str | os.PathLike[str] | IO[str]) -> None:
     lines = _lines(problem)
     if isinstance(path, str | os.PathLike):
         whole = "".join(f"{line}\n" for line in lines)  # a problem that cannot be written leaves no half a file
-        write_file(path, whole)
+        Path(path).write_text(whole, encoding="utf-8", newline="\n")
     else:
         path.writelines(f"{line}\n" for line in lines)
 

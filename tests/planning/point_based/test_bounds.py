@@ -1,6 +1,7 @@
 """The two bounds against values that are known otherwise: enumeration, exact finite horizons, closed forms."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ import pytest
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs import search_problem
-from pomdp_hier.planning import OptimalPolicy, exact_value, solve, value_iteration
+from pomdp_hier.planning import OptimalPolicy, PointBased, exact_value, solve, value_iteration
 from pomdp_hier.pomdp import POMDP
+from pomdp_hier.pomdp.bridge import to_agent
 from pomdp_hier.problems import cheese_maze, maze_4x3, rock_sample, tiger
 from pomdp_hier.simulation import policy_value
 from tests.small_problems import KINDS, small_problem
@@ -159,6 +161,18 @@ def test_what_cannot_be_bounded_is_refused_with_the_reason():
     for wrong in ({"horizon": 0}, {"precision": -1}, {"time_limit": -1}, {"engine": "fast"}, {"max_trials": -1}):
         with pytest.raises(ParameterError, match=next(iter(wrong))):
             solve(tiger(), **wrong)
+
+
+def test_the_planner_decides_in_every_loop():
+    planner = PointBased(precision=1e-1)
+    problem = tiger()
+    assert planner.decide(problem).action == "listen"
+    assert planner.solution(problem) is planner.solution(problem)
+    assert PointBased(problem=problem).plan(to_agent(problem)) == "listen"
+    assert pickle.loads(pickle.dumps(planner)).decide(tiger()).action == "listen"
+    finite = PointBased(horizon=3, precision=1e-8)
+    exact = policy_value(OptimalPolicy(3), problem, horizon=3).value
+    assert policy_value(finite, problem, horizon=3).value == pytest.approx(exact)
 
 
 @pytest.mark.slow

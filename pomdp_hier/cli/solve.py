@@ -1,0 +1,116 @@
+"""``pomdp-hier solve``: bounds on a problem's optimal value, a policy, and a certificate."""
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pomdp_hier.cli import console
+from pomdp_hier.cli.exit_codes import ExitCode
+from pomdp_hier.errors import ParameterError
+
+if TYPE_CHECKING:
+    from pomdp_hier.planning import Solution
+    from pomdp_hier.pomdp import POMDP
+
+NAME = "solve"
+SUMMARY = "bound the optimal value of a .pomdp file from both sides, with a policy and a proof"
+EXAMPLES = (
+    "printf 'discount: 0.9\\nstates: 2\\nactions: 2\\nobservations: 2\\n' > walk.pomdp",
+    "printf 'values: reward\\nT: * uniform\\nO: * identity\\nR: 1 : 0 : * : * 1\\n' >> walk.pomdp",
+    "pomdp-hier solve walk.pomdp --time 10 --certificate walk.json",
+    "pomdp-hier verify walk.json walk.pomdp",
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add = parser.add_argument
+    add("problem", metavar="MODEL", help="a .pomdp file")
+    add("--precision", type=float, default=1e-2, metavar="X", help="the gap at which to stop (default: 0.01)")
+    add("--time", type=float, metavar="SECONDS", help="CPU seconds to stop after (default: no limit)")
+    add("--memory", type=float, metavar="MB", help="megabytes to stop at (default: no limit)")
+    add("--horizon", type=int, metavar="N", help="the number of actions (default: no end)")
+    add("--certificate", metavar="FILE", help="write the proof of the bounds as JSON, for pomdp-hier verify")
+    add("--policy", metavar="FILE", help="write the policy: .alpha, .pg, .dot, or .policy for SARSOP's XML")
+    add("--force", action="store_true", help="replace files that exist")
+    add("--quiet", action="store_true", help="show no progress bar")
+    add("--json", action="store_true", help="print bounds and their history as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Solve, print the bounds, and write what was asked for."""
+    suffixes = (".alpha", ".pg", ".dot", ".policy")
+    if options.policy is not None and not options.policy.endswith(suffixes):
+        raise ParameterError(f"--policy {options.policy}: the name must end with one of {', '.join(suffixes)}")
+    for path in (options.certificate, options.policy):
+        if path is not None and Path(path).exists() and not options.force:
+            raise ParameterError(f"{path}: it exists; add --force to replace it")
+    from pomdp_hier.files.writing import write_file
+    from pomdp_hier.planning import solve
+    from pomdp_hier.pomdp.pomdp_file import read_pomdp
+
+    problem = read_pomdp(options.problem)
+    solution = solve(
+        problem,
+        precision=options.precision,
+        time_limit=options.time,
+        memory_limit=None if options.memory is None else options.memory * 1e6,
+        horizon=options.horizon,
+        progress=not options.quiet and console.on_terminal(),
+    )
+    if options.certificate is not None:
+        write_file(options.certificate, json.dumps(solution.certificate()) + "\n")
+    if options.policy is not None:
+        _write_policy(solution, options)
+    print(json.dumps(_plain(solution)) if options.json else _lines(solution, problem))
+    return ExitCode.DONE
+
+
+def _plain(solution: "Solution") -> dict[str, Any]:
+    names = ("seconds", "backups", "lower", "upper", "n_bytes")
+    return {
+        "lower": solution.lower,
+        "upper": solution.upper,
+        "gap": solution.gap,
+        "status": solution.status,
+        "history": [{name: getattr(entry, name) for name in names} for entry in solution.history],
+    }
+
+
+def _lines(solution: "Solution", problem: "POMDP") -> str:
+    last = solution.history[-1]
+    first = solution.policy.decide(problem).action
+    return "\n".join(
+        [
+            f"lower {solution.lower:.9g}",
+            f"upper {solution.upper:.9g}",
+            f"gap   {solution.gap:.3g} ({solution.status})",
+            f"first action {console.printable(str(first))}",
+            f"{last.backups:,} backups, {last.seconds:.3g} s, {last.n_bytes / 1e6:.3g} MB",
+        ]
+    )
+
+
+def _write_policy(solution: "Solution", options: argparse.Namespace) -> None:
+    """Write the policy in the form that the file's name asks for."""
+    from pomdp_hier.files.writing import write_file
+    from pomdp_hier.planning.controllers import (
+        PolicyGraph,
+        VectorPolicy,
+        write_alpha,
+        write_policy_graph,
+        write_policy_xml,
+    )
+
+    if options.policy.endswith(".pg"):
+        write_policy_graph(solution.controller(), options.policy)
+    elif options.policy.endswith(".dot"):
+        write_file(options.policy, PolicyGraph(solution.controller()).to_dot() + "\n")
+    else:
+        import numpy as np
+
+        index = solution.problem.compiled.action_index
+        actions = np.array([index[a] for a in solution.alpha_actions], dtype=np.int64)
+        policy = VectorPolicy(solution.alpha_vectors, actions)
+        (write_alpha if options.policy.endswith(".alpha") else write_policy_xml)(policy, options.policy)

@@ -1,0 +1,59 @@
+"""``pomdp-hier verify``: check a certificate of bounds against its problem, in whole numbers."""
+
+import argparse
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from pomdp_hier.cli import console
+from pomdp_hier.cli.exit_codes import ExitCode
+from pomdp_hier.errors import CertificateError
+
+NAME = "verify"
+SUMMARY = "check that a certificate proves its bounds on a problem's optimal value"
+EXAMPLES = (
+    "printf 'discount: 0.9\\nstates: 2\\nactions: 2\\nobservations: 2\\n' > walk.pomdp",
+    "printf 'values: reward\\nT: * uniform\\nO: * identity\\nR: 1 : 0 : * : * 1\\n' >> walk.pomdp",
+    "pomdp-hier solve walk.pomdp --certificate walk.json",
+    "pomdp-hier verify walk.json walk.pomdp",
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    add = parser.add_argument
+    add("certificate", metavar="CERTIFICATE", help="the JSON file that pomdp-hier solve --certificate wrote")
+    add("problem", metavar="MODEL", help="the .pomdp file that it is about")
+    add("--json", action="store_true", help="print the bounds as JSON, as fractions")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Verify, and return 3 where the certificate proves nothing."""
+    from pomdp_hier.planning.certificates import verify
+    from pomdp_hier.pomdp.pomdp_file import read_pomdp
+
+    try:
+        bounds = verify(_read(options.certificate), read_pomdp(options.problem))
+    except CertificateError as error:
+        return console.fail(error, ExitCode.CHECK_FAILED)
+    if options.json:
+        print(json.dumps({"lower": str(bounds.lower), "upper": str(bounds.upper), "horizon": bounds.horizon}))
+        return ExitCode.DONE
+    end = "" if bounds.horizon is None else f" over {bounds.horizon} actions"
+    lower, upper = math.floor(bounds.lower * 10**9) / 10**9, math.ceil(bounds.upper * 10**9) / 10**9  # never beyond
+    print(f"proved: the optimal value{end} is at least {lower:.9f} and at most {upper:.9f}")
+    print(f"{bounds.n_vectors:,} alpha vectors and {bounds.n_points:,} belief points hold")
+    return ExitCode.DONE
+
+
+def _read(path: str) -> Any:
+    """Return what the file says.
+
+    Raises:
+        CertificateError: It is no JSON.
+    """
+    try:
+        return json.loads(Path(path).read_bytes())
+    except (ValueError, RecursionError) as error:  # not JSON, not text, a number of too many digits, nested too deeply
+        raise CertificateError(f"{path}: it cannot be read as JSON ({str(error)[:80]})") from error

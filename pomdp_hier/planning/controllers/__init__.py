@@ -1,0 +1,25 @@
+"""Finite-state controllers and policies of alpha vectors: exact values, files of other solvers, drawings."""
+
+from pomdp_hier.planning.controllers.controller import Controller
+from pomdp_hier.planning.controllers.drawing import PolicyGraph
+from pomdp_hier.planning.controllers.files import (
+    read_alpha,
+    read_policy_graph,
+    read_policy_xml,
+    write_alpha,
+    write_policy_graph,
+    write_policy_xml,
+)
+from pomdp_hier.planning.controllers.vectors import VectorPolicy
+
+__all__ = [
+    "Controller",
+    "PolicyGraph",
+    "VectorPolicy",
+    "read_alpha",
+    "read_policy_graph",
+    "read_policy_xml",
+    "write_alpha",
+    "write_policy_graph",
+    "write_policy_xml",
+]

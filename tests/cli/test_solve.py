@@ -1,0 +1,59 @@
+"""The commands solve and verify, on a file, and on certificates that prove nothing."""
+
+import json
+
+import pytest
+
+from pomdp_hier.cli import main
+from pomdp_hier.pomdp.pomdp_file import write_pomdp
+from pomdp_hier.problems import tiger
+
+
+@pytest.fixture
+def model(tmp_path):
+    path = tmp_path / "tiger.pomdp"
+    write_pomdp(tiger(), path)
+    return path
+
+
+def test_solve_and_verify(model, tmp_path, capsys):
+    proof = tmp_path / "proof.json"
+    assert main(["solve", str(model), "--precision", "0.001", "--certificate", str(proof), "--quiet"]) == 0
+    assert "first action listen" in capsys.readouterr().out
+    assert main(["verify", str(proof), str(model)]) == 0
+    assert "at least 19.37" in capsys.readouterr().out
+    assert main(["verify", str(proof), str(model), "--json"]) == 0
+    assert "/" in json.loads(capsys.readouterr().out)["lower"]
+
+
+@pytest.mark.parametrize("text", ["{}", "", "[" * 100_000, "9" * 10_000, "\xff", '{"format": NaN}'])
+def test_what_proves_nothing_ends_with_3(model, tmp_path, capsys, text):
+    proof = tmp_path / "proof.json"
+    proof.write_text(text, encoding="latin-1")
+    assert main(["verify", str(proof), str(model)]) == 3
+    assert "error:" in capsys.readouterr().err
+
+
+def test_the_first_inequality_that_fails_is_named(model, tmp_path, capsys):
+    proof = tmp_path / "proof.json"
+    assert main(["solve", str(model), "--certificate", str(proof), "--quiet"]) == 0
+    forged = json.loads(proof.read_text())
+    forged["stages"][0]["points"][0]["value"] -= 2**48
+    proof.write_text(json.dumps(forged))
+    assert main(["verify", str(proof), str(model)]) == 3
+    assert "stages[0].points[0]" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", ["alpha", "pg", "dot", "policy"])
+def test_policies_are_written(model, tmp_path, capsys, suffix):
+    path = tmp_path / f"p.{suffix}"
+    assert main(["solve", str(model), "--policy", str(path), "--horizon", "3", "--quiet", "--json"]) == 0
+    assert path.stat().st_size > 20
+    assert json.loads(capsys.readouterr().out)["lower"] == pytest.approx(2.3098)
+    assert main(["solve", str(model), "--policy", str(path), "--quiet"]) == 2
+    assert "--force" in capsys.readouterr().err
+
+
+def test_wrong_usage(model, capsys):
+    assert main(["solve", str(model), "--policy", "x.txt"]) == 2
+    assert main(["solve", str(model), "--precision", "-1"]) == 2

@@ -1,0 +1,243 @@
+"""Controllers: exact values against simulation and closed forms, the files of other solvers, minimising, drawing."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pomdp_hier.errors import ModelError, ParameterError, PlanningError, PolicyFileError
+from pomdp_hier.planning import solve
+from pomdp_hier.planning.controllers import (
+    Controller,
+    PolicyGraph,
+    VectorPolicy,
+    read_alpha,
+    read_policy_graph,
+    read_policy_xml,
+    write_alpha,
+    write_policy_graph,
+    write_policy_xml,
+)
+from pomdp_hier.problems import cheese_maze, maze_4x3, tiger
+from pomdp_hier.simulation import policy_value
+from tests.small_problems import small_problem
+
+
+@pytest.fixture(scope="module")
+def classic():
+    """The tiger's optimal controller: listen until one side was heard twice more often than the other."""
+    return solve(tiger(), precision=1e-3).controller()
+
+
+def simulated(controller, n_runs, rng, n_steps):
+    """Returns of runs that follow the controller's nodes, by nothing but the model's own distributions."""
+    problem, returns = controller.problem, []
+    for _ in range(n_runs):
+        state, node, total, weight = problem.initial_belief.sample(rng), controller.start, 0.0, 1.0
+        for _ in range(n_steps):
+            if problem.is_terminal(state) or node < 0:
+                break
+            action = controller.action_names[node]
+            flows = problem.successors(state, action)
+            then = list(flows)[int(rng.choice(len(flows), p=list(flows.values())))]
+            made = problem.observation_distribution(then, action, state)
+            seen = list(made)[int(rng.choice(len(made), p=list(made.values())))]
+            total += weight * problem.step_reward(state, action, then, seen)
+            weight *= problem.discount
+            state, node = then, int(controller.after[node, problem.all_observations.index(seen)])
+        returns.append(total)
+    return np.array(returns)
+
+
+def check_against_simulation(seed, n_runs):
+    problem = small_problem(seed, discount=0.8)
+    solution = solve(problem, precision=1e-4, max_trials=30)
+    controller = solution.controller()
+    value = controller.value()
+    assert solution.lower - 1e-6 <= value <= solution.upper + 1e-6
+    returns = simulated(controller, n_runs, np.random.default_rng(seed), 60)
+    error = 4.5 * returns.std() / np.sqrt(n_runs) + 30 * 0.8**60 / 0.2
+    assert abs(returns.mean() - value) <= error + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_values_are_those_of_simulated_runs(seed):
+    check_against_simulation(seed, 100)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_values_are_those_of_simulated_runs_on_twenty_models(seed):
+    check_against_simulation(seed, 4_000)
+
+
+def test_the_tigers_controller(classic):
+    assert len(classic) == 5
+    assert 19.3713 < classic.value() < 19.3907
+    assert float(classic.value(exact=True)) == pytest.approx(classic.value(), abs=1e-9)
+    assert classic.action_names.count("listen") == 3
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_floats_and_fractions_agree(seed):
+    controller = solve(small_problem(seed, discount=0.5), precision=1e-1, max_trials=3).controller()
+    assert controller.value() == pytest.approx(float(controller.value(exact=True)), abs=1e-8)
+
+
+def test_a_value_by_hand():
+    always = Controller(tiger(discount=Fraction(1, 2)), np.array([1]), np.array([[0, 0]]))  # open the left door
+    assert always.value(exact=True) == -90
+    assert always.value({"tiger-left": 1}, exact=True) == Fraction(-100) - 45
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_a_finite_horizon_is_a_controller_that_ends(horizon):
+    solution = solve(tiger(), horizon=horizon, precision=1e-9)
+    controller = solution.controller()
+    assert controller.value() == pytest.approx(solution.lower)
+    assert (controller.after < 0).any() or horizon == 1
+
+
+def test_as_a_policy_it_earns_what_it_says(classic):
+    value = policy_value(classic, tiger(), horizon=12).value
+    assert value == pytest.approx(policy_value(solve(tiger(), precision=1e-6).policy, tiger(), horizon=12).value)
+
+
+def test_minimising_keeps_the_value():
+    for problem in (tiger(), cheese_maze()):
+        solution = solve(problem, precision=1e-2)
+        whole = solution.controller()
+        doubled = Controller(
+            problem,
+            np.tile(whole.actions, 2),
+            np.vstack([whole.after, np.where(whole.after >= 0, whole.after + len(whole), -1)]),
+            whole.start + len(whole),
+        )
+        assert len(doubled.minimised()) <= len(whole)
+        assert doubled.minimised().value() == pytest.approx(whole.value(), abs=1e-9)
+
+
+def test_what_is_no_controller_is_refused():
+    with pytest.raises(ModelError, match="controller"):
+        Controller(tiger(), np.array([0]), np.array([[0, 1]]))
+    with pytest.raises(ModelError, match="controller"):
+        Controller(tiger(), np.array([7]), np.array([[0, 0]]))
+    with pytest.raises(PlanningError, match="for ever"):
+        Controller(maze_4x3(), np.array([0]), np.zeros((1, 6), dtype=int)).value()
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_alpha_files_and_xml_round_trip(tmp_path, classic):
+    policy = classic.vectors
+    for write, read in ((write_alpha, read_alpha), (write_policy_xml, read_policy_xml)):
+        write(policy, tmp_path / "file")
+        again = read(tmp_path / "file", tiger())
+        assert np.array_equal(again.vectors, policy.vectors)
+        assert np.array_equal(again.actions, policy.actions)
+        assert again.value(tiger()) == pytest.approx(classic.value())
+
+
+def test_policy_graphs_round_trip(tmp_path, classic):
+    write_policy_graph(classic, tmp_path / "tiger.pg")
+    again = read_policy_graph(tmp_path / "tiger.pg", tiger())
+    assert again.value() == pytest.approx(classic.value())
+
+
+def test_a_file_of_pomdp_solve_is_read(tmp_path):
+    (tmp_path / "tiger.pg").write_text("0 2  2 2\n1 1  2 2\n2 0  3 4\n3 0  1 2\n4 0  2 0\n")
+    controller = read_policy_graph(tmp_path / "tiger.pg", tiger(), start=2)
+    assert len(controller) == 5
+    (tmp_path / "tiger.alpha").write_text("0\n-1.0 -1.0\n\n1\n-100 10\n\n2\n10 -100\n")
+    assert read_alpha(tmp_path / "tiger.alpha", tiger()).decide(tiger()).action == "listen"
+
+
+def test_sparse_vectors_of_sarsop_are_read(tmp_path):
+    (tmp_path / "p.policy").write_text(
+        '<?xml version="1.0" encoding="ISO-8859-1"?><Policy version="0.1" type="value" model="m">'
+        '<AlphaVector vectorLength="2" numObsValue="1" numVectors="1"><SparseVector action="1" obsValue="0">'
+        "<Entry>1 2.5</Entry></SparseVector></AlphaVector></Policy>"
+    )
+    policy = read_policy_xml(tmp_path / "p.policy", tiger())
+    assert policy.vectors.tolist() == [[0.0, 2.5]]
+
+
+BOMB = (
+    '<?xml version="1.0"?><!DOCTYPE Policy [<!ENTITY a "1 1 1 1 1 1 1 1"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>'
+    '<Policy><AlphaVector vectorLength="2"><Vector action="0" obsValue="0">&b;</Vector></AlphaVector></Policy>'
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        (BOMB, "document type"),
+        ("<Policy>", "no element|unclosed|:1"),
+        ("<html></html>", "expected <Policy>"),
+        ("", ":1"),
+        ("<Policy></Policy>", "no Vector"),
+        ('<Policy><AlphaVector vectorLength="3"><Vector action="0">1 2</Vector></AlphaVector></Policy>', "3"),
+        (
+            '<Policy><AlphaVector vectorLength="2"><Vector action="0">1 x</Vector></AlphaVector></Policy>',
+            "finite number",
+        ),
+        ('<Policy><AlphaVector vectorLength="2" numObsValue="4"></AlphaVector></Policy>', "observed"),
+        (
+            '<Policy><AlphaVector vectorLength="999999999999"><SparseVector action="0"/></AlphaVector></Policy>',
+            "more than",
+        ),
+        ('<Policy><AlphaVector vectorLength="2"><Vector action="9">1 2</Vector></AlphaVector></Policy>', "actions"),
+    ],
+)
+def test_broken_xml_is_refused(tmp_path, text, match):
+    (tmp_path / "p.policy").write_text(text)
+    with pytest.raises(PolicyFileError, match=match):
+        read_policy_xml(tmp_path / "p.policy", tiger())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0\n", "0\n1 2\n\n1\n1\n", "x\n1 2\n", "0\n1 nan\n", "0 0\n1 2\n", "0\n1 2 3\n", "9\n1 2\n"]
+)
+def test_broken_alpha_files_are_refused(tmp_path, text):
+    (tmp_path / "f.alpha").write_text(text)
+    with pytest.raises(PolicyFileError, match=r"\.alpha"):
+        read_alpha(tmp_path / "f.alpha", tiger())
+
+
+@pytest.mark.parametrize("text", ["", "0 0 0\n", "0 0 0 7\n", "0 9 0 0\n", "0 0 0 0\n0 0 0 0\n", "x 0 0 0\n"])
+def test_broken_policy_graphs_are_refused(tmp_path, text):
+    (tmp_path / "f.pg").write_text(text)
+    with pytest.raises(PolicyFileError, match=r"\.pg"):
+        read_policy_graph(tmp_path / "f.pg", tiger())
+
+
+def test_vectors_of_another_problem_are_refused():
+    policy = VectorPolicy(np.zeros((1, 3)), np.array([0]))
+    with pytest.raises(ModelError, match="3 states"):
+        policy.decide(tiger())
+    with pytest.raises(ModelError, match="expected"):
+        VectorPolicy(np.zeros((0, 3)), np.zeros(0, dtype=int))
+
+
+# --- drawing ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_graph_in_every_form(classic):
+    graph = PolicyGraph(classic)
+    data = graph.to_dict()
+    assert len(data["nodes"]) == 5
+    assert sum(len(edge["observations"]) for edge in data["edges"]) == 10
+    assert data["nodes"][classic.start]["belief"] == {"tiger-left": 0.5, "tiger-right": 0.5}
+    assert "open-right" in graph.to_text()
+    assert graph.to_dot().count("->") == len(data["edges"])
+    assert graph.to_tikz().count(r"\draw") == len(data["edges"])
+
+
+def test_names_are_only_names():
+    hostile = 'a"]; evil [label="\n'
+    graph = PolicyGraph(solve(tiger(), horizon=1).controller(), name=lambda _: hostile)
+    assert "\n" not in graph.to_text().split("\n")[0]
+    assert 'evil [label="' not in graph.to_dot()
+    with pytest.raises(ParameterError, match="limit"):
+        PolicyGraph(solve(tiger(), precision=1e-2).controller(), limit=1)
