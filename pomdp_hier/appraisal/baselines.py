@@ -15,7 +15,8 @@ from pomdp_hier.hierarchy.wording import shown
 from pomdp_hier.hqs.calibration import Calibration
 from pomdp_hier.hqs.prepared import Prepared, prepare
 from pomdp_hier.hqs.result import HQSResult
-from pomdp_hier.hqs.score import score, score_on
+from pomdp_hier.hqs.sampling import Sampling
+from pomdp_hier.hqs.score import score
 from pomdp_hier.hqs.settings import Run, check_whole, read_settings
 from pomdp_hier.scorer.own_path import first_choice, own_steps
 from pomdp_hier.scorer.task import Task
@@ -154,7 +155,7 @@ def appraised(
         raise ParameterError(
             f"min_denominator is {shown(min_denominator)}; give a positive number, such as {MIN_DENOMINATOR}"
         )
-    ceiling = score_on(prepared.under(policy="clairvoyant"), Run(threads=run.threads), result).score
+    ceiling = score(prepared.under(policy="clairvoyant"), Run(threads=run.threads), Sampling(), result).score
     shuffles = list(_shuffled(prepared, run, result, n_shuffles, random_state))
     scores = [shuffle.score for shuffle in shuffles]
     shuffled = math.fsum(scores) / n_shuffles if n_shuffles else float("nan")
@@ -198,15 +199,12 @@ def shuffled_scores(
     request = read_settings(settings, checkpoint="it would be of one tree, and every shuffle is another; leave it out")
     request.check_used()
     prepared = prepare(X, hierarchy, request.settings)
-    tree, run, scores = prepared.hierarchy, request.run, []
+    sampling = request.sampling.seeded(random_state)
     result: HQSResult | None = None
-    for shuffle in _shuffles(tree, n_shuffles, random_state):
-        there = prepared.on(shuffle)
-        if result is None:
-            result = score(there, run, request.sampling.seeded(random_state))
-            scores.append(result.score)
-        else:
-            scores.append(score_on(there, run, result).score)
+    scores = []
+    for shuffle in _shuffles(hierarchy, n_shuffles, random_state):
+        result = score(prepared.on(shuffle), request.run, sampling, result)
+        scores.append(result.score)
     return np.array(scores)
 
 
@@ -264,7 +262,7 @@ def _shuffled(prepared: Prepared, run: Run, like: HQSResult, n_shuffles: int, ra
     """Yield the results of the shuffled trees, on the same items; the checkpoint is that of the tree's own run."""
     run = replace(run, checkpoint=None, policy_version=None, progress=False)
     for shuffle in _shuffles(prepared.hierarchy, n_shuffles, random_state):
-        yield score_on(prepared.on(shuffle), run, like)
+        yield score(prepared.on(shuffle), run, Sampling(), like)
 
 
 def _at_root(result: HQSResult) -> float:

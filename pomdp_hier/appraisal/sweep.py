@@ -13,7 +13,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
 from pomdp_hier.hqs.prepared import as_trees, prepare
 from pomdp_hier.hqs.result import HQSResult
-from pomdp_hier.hqs.score import score, score_on
+from pomdp_hier.hqs.score import score
 from pomdp_hier.hqs.settings import read_settings
 
 __all__ = ["DeltaSweep", "Flip", "SweepRow", "delta_sweep"]
@@ -150,16 +150,14 @@ def delta_sweep(
     request.check_used()
     chosen = _temperatures(deltas)
     prepared = prepare(X, next(iter(trees.values())), request.settings)
+    sampling = request.sampling.seeded(random_state)
     result: HQSResult | None = None
     rows: list[SweepRow] = []
     for name, tree in trees.items():
         here = prepared.on(tree)
         for delta in chosen:
             at = here.under(delta=delta)
-            if result is None:
-                result = score(at, request.run, request.sampling.seeded(random_state))
-            else:
-                result = score_on(at, request.run, result)
+            result = score(at, request.run, sampling, result)
             found = appraised(at, request.run, result, n_shuffles, random_state)
             figures = {field: getattr(found, field) for field in SweepRow.__annotations__ if hasattr(found, field)}
             rows.append(SweepRow(tree=name, delta=delta, **figures))

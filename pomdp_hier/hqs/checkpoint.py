@@ -208,7 +208,7 @@ def fingerprint(policy_version: str | None = None, **parts: Any) -> str:
     hashes = {}
     for name, part in parts.items():
         try:
-            hashes[name] = joblib.hash(part, hash_name="sha1")
+            hashes[name] = joblib.hash(part, hash_name="sha1", coerce_mmap=True)
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             if policy_version is None:
                 raise ParameterError(

@@ -24,7 +24,7 @@ from pomdp_hier.scorer.task import NodeRewards, Stops
 if TYPE_CHECKING:
     from pomdp_hier.pomdp import POMDP
 
-__all__ = ["as_result", "evaluate", "hqs_samples", "hqs_score", "oracle_value", "score", "score_items", "score_on"]
+__all__ = ["as_result", "evaluate", "hqs_samples", "hqs_score", "oracle_value", "score", "score_items"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -122,13 +122,13 @@ def evaluate(
     return score(prepare(X, hierarchy, settings, compiled=engine != "numpy"), run, request.sampling)
 
 
-def score(prepared: Prepared, run: Run, sampling: Sampling) -> HQSResult:
-    """Return the result of a search, of a sample of the items if one is asked for."""
-    return sampling.run(prepared.hierarchy, lambda items: {"": score_items(prepared, run, items)})[""]
+def score(prepared: Prepared, run: Run, sampling: Sampling, like: HQSResult | None = None) -> HQSResult:
+    """Return the result of a search, of a sample of the items if one is asked for.
 
-
-def score_on(prepared: Prepared, run: Run, like: HQSResult) -> HQSResult:
-    """Return the result of a search on the items of another result: what is compared is scored on the same ones."""
+    What is compared with another result is scored on the items of that one, ``like``.
+    """
+    if like is None:
+        return sampling.run(prepared.hierarchy, lambda items: {"": score_items(prepared, run, items)})[""]
     result = score_items(prepared, run, like.sampled_items)
     if like.sample is None:
         return result

@@ -13,7 +13,9 @@ import pomdp_hier.appraisal as appraisal
 import pomdp_hier.hqs as hqs
 from pomdp_hier import Hierarchy
 from pomdp_hier.beliefs import TabularUpdater
+from pomdp_hier.distributed import evaluate_distributed
 from pomdp_hier.errors import ParameterError, PomdpHierError
+from pomdp_hier.hqs.model import item_guidance
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.settings import Run, Settings
 from pomdp_hier.planning.pomdp_py_planners import POUCT
@@ -99,9 +101,11 @@ def test_the_tables_are_whole():
     fields = [name for kind in (Settings, Run, Sampling) for name in inspect.signature(kind).parameters]
     assert sorted(fields) == sorted(VALUES)
     usual = inspect.signature(hqs.evaluate).parameters
-    for kind in (Settings, Run, Sampling):
+    models = (hqs.search_problem, hqs.search_environment, item_guidance, hqs.calibrate_delta, evaluate_distributed)
+    for kind in (Settings, Run, Sampling, *models):
         for name, parameter in inspect.signature(kind).parameters.items():
-            assert parameter.default == usual[name].default
+            if name in usual and name != "random_state":
+                assert parameter.default == usual[name].default
 
 
 @pytest.mark.parametrize("setting", sorted(VALUES))

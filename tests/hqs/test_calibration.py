@@ -83,3 +83,22 @@ def test_what_cannot_be():
         calibrate_delta(X, {})
     with pytest.raises(ParameterError, match="different numbers of items"):
         calibrate_delta(X, {"a": tree, "b": Hierarchy.from_children([[0, 1]], 2)})
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"bounds": (1.0, 0.5)}, "bounds are"),
+        ({"bounds": ("low", 1)}, "bounds are"),
+        ({"bounds": 3}, "bounds are"),
+        ({"max_entries": 0}, "max_entries is 0"),
+        ({"max_entries": 1.5}, "max_entries is 1.5"),
+        ({"similarity": "cosinus"}, "similarity is 'cosinus'"),
+        ({"nu": 0.5}, "nu is 0.5"),
+    ],
+)
+def test_what_cannot_be_is_named(options, words):
+    X, tree = clean_case()
+    with pytest.raises(ParameterError, match=words):
+        calibrate_delta(X, tree, **options)
+    assert calibrate_delta(X, tree, max_entries=1).trees["tree"].n_items == 1

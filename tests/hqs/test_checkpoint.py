@@ -184,7 +184,7 @@ class Rule:
         self.table = {"b": np.arange(3), "a": {1, 2}}
 
 
-def test_fingerprints_tell_values_apart():
+def test_fingerprints_tell_values_apart(tmp_path):
     values = [
         None,
         1,
@@ -205,6 +205,8 @@ def test_fingerprints_tell_values_apart():
     keys = [fingerprint(value=value) for value in values]
     assert len(set(keys)) == len(keys)
     assert fingerprint(value=Rule(1)) == fingerprint(value=Rule(1))
+    np.save(tmp_path / "x.npy", np.arange(6.0))
+    assert fingerprint(value=np.load(tmp_path / "x.npy", mmap_mode="r")) == fingerprint(value=np.arange(6.0))
     assert fingerprint("1", value=Rule(1)) != fingerprint("2", value=Rule(1)) != fingerprint(value=Rule(1))
 
 
