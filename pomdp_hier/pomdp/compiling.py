@@ -121,6 +121,7 @@ class _Builder:
         self.problem = problem
         self.terminal = terminal
         self.usable = legal & ~terminal
+        self._always_usable = self.usable.all(axis=1).tolist()
         self.tolerance = tolerance
         self.states = {state: i for i, state in enumerate(problem.states)}
         self.observations = {observation: i for i, observation in enumerate(problem.all_observations)}
@@ -162,9 +163,9 @@ class _Builder:
     def _taken(self, a: int, given: Any) -> sparse.csr_array:
         """Return a matrix of the model itself, with unit rows where the action cannot be used."""
         matrix = _floats(given, f"T[{a}]")
-        usable = self.usable[a]
-        if usable.all():
+        if self._always_usable[a]:
             return matrix
+        usable = self.usable[a]
         kept = sparse.dia_array((usable.astype(np.float64)[None, :], [0]), shape=matrix.shape) @ matrix
         merged = sparse.csr_array(kept + sparse.dia_array(((~usable).astype(np.float64)[None, :], [0]), matrix.shape))
         merged.eliminate_zeros()

@@ -86,8 +86,9 @@ class TabularPOMDP:
         for array in (self.reward, self.initial, self.terminal, self.legal, self.legal_after):
             if array is not None:
                 array.flags.writeable = False
-        for matrix in (*self.transition, *(self.observation or ()), *(self.joint or ())):
-            matrix.data.flags.writeable = False
+        for matrices in (self.transition, self.observation, self.joint):
+            for matrix in {id(matrix): matrix for matrix in matrices or ()}.values():  # actions may share them
+                matrix.data.flags.writeable = False
 
     def __getstate__(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in fields(self)}

@@ -223,6 +223,11 @@ class RewardTable:
         """Whether any assignment tells observations apart."""
         return self._tells_apart(_OBSERVATION)
 
+    def named_actions(self) -> frozenset[int]:
+        """Return the actions that some assignment names; it is the same for all others."""
+        patterns = [pattern for pattern in self._patterns.values() if 0 in pattern.named]
+        return frozenset(places[pattern.named.index(0)] for pattern in patterns for places in pattern.entries)
+
     def _tells_apart(self, place: int) -> bool:
         return any(place in pattern.named or place in pattern.spanned for pattern in self._patterns.values())
 

@@ -12,7 +12,9 @@ import numpy as np
 from scipy import sparse
 
 from pomdp_hier._arrays import Floats
-from pomdp_hier.errors import ParameterError
+from pomdp_hier._messages import brief
+from pomdp_hier.errors import ParameterError, PomdpFileError
+from pomdp_hier.files.kinds import kind_of, unpacked
 from pomdp_hier.pomdp.array_models import ArrayObservation, ArrayTransition, ListedReward
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
 from pomdp_hier.pomdp.numeric import Number
@@ -41,7 +43,8 @@ def read_pomdp(
     terminal, as the format has no word for either. ``problem.compiled`` costs array operations only.
 
     Args:
-        source: A path, an open file, or the text itself (a string with line breaks or a section ``states:``).
+        source: A path (gzip is unpacked), an open file, or the text itself (a string with line breaks or a section
+            ``states:``).
         tolerance: How far the sum of a distribution may be from 1; the default is that of pomdp-solve. Sums within it
             are kept as they are.
         normalize: Divide each distribution by its sum, whatever that is.
@@ -76,7 +79,8 @@ def read_pomdp(
     name, text = _text_of(source)
     content = Reader(Source(name, text), tolerance=tolerance, normalize=normalize, exact=exact).read()
     states, actions, observations = content.states, content.actions, content.observations
-    matrices = {id(m): m if exact else m.floats() for m in (*content.transition, *content.observation)}
+    different = {id(m): m for m in (*content.transition, *content.observation)}  # actions share most of them
+    matrices = {key: m if exact else m.floats() for key, m in different.items()}
     tolerance = max(2 * tolerance, MASS_TOLERANCE)  # twice: a sum may be rounded once more, in another order
     return POMDP(
         transition=ArrayTransition([matrices[id(m)] for m in content.transition], states, actions),
@@ -93,21 +97,33 @@ def read_pomdp(
 
 
 def _text_of(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[str, str]:
-    """Return the name, for messages, and the text."""
-    raw: str | bytes
+    """Return the name, for messages, and the text; files may be packed by gzip."""
+    raw: Any
     if isinstance(source, str) and ("\n" in source or "\r" in source or _DECLARES_STATES.search(source)):
         name, raw = "<text>", source
     elif isinstance(source, str | os.PathLike):
-        name, raw = os.fspath(source), Path(source).read_bytes()
-    else:
+        name = os.fspath(source)
+        if "\0" in name:
+            raise PomdpFileError(
+                f"{brief(name)}: no file can have this name; give a path, or the text with its line ends"
+            )
+        raw = Path(source).read_bytes()
+    elif hasattr(source, "read"):
         name, raw = str(getattr(source, "name", "<stream>")), source.read()
+    else:
+        raise ParameterError(f"source: {brief(source)} is no path, no open file and no text of a .pomdp file")
     if isinstance(raw, bytes):
+        raw = unpacked(raw, name, PomdpFileError)
+        if b"\0" in raw:
+            raise PomdpFileError(f"{name}:1:1: this is {kind_of(raw).what} with NUL in it; expected a .pomdp file")
         try:
             text = raw.decode("utf-8-sig")
         except UnicodeDecodeError:
             text = raw.decode("latin-1")  # old files; only their comments and names can differ
-    else:
+    elif isinstance(raw, str):
         text = raw
+    else:
+        raise ParameterError(f"source: {name} gives {brief(raw)} when it is read; expected text or bytes")
     return name, text.removeprefix("\ufeff").rstrip("\x1a")
 
 
@@ -132,8 +148,21 @@ class _FileReward(ListedReward):
         return self.table(self._actions[action], self._states[state], t, o)
 
     def expected(self, transition: Sequence[Any], observation: Sequence[Any]) -> Floats:
-        means = [_means(self.table, a, transition[a], observation[a]) for a in range(len(transition))]
-        return np.array(means, dtype=np.float64)
+        n_actions, n_states = len(transition), len(self.spaces[0])
+        if not (self.uses_next_state or self.uses_observation):
+            actions, states = np.divmod(np.arange(n_actions * n_states), n_states)
+            anything = np.zeros_like(actions)
+            rewards = self.table.at((actions, states, anything, anything))
+            return rewards.astype(np.float64).reshape(n_actions, n_states)
+        named = self.table.named_actions()
+        means: dict[tuple[int, int, int], Floats] = {}
+        keys = []
+        for a, (T, Z) in enumerate(zip(transition, observation, strict=True)):
+            key = (a if a in named else -1, id(T), id(Z))  # actions that no statement names earn alike
+            if key not in means:
+                means[key] = _means(self.table, a, T, Z)
+            keys.append(key)
+        return np.array([means[key] for key in keys])
 
 
 def _means(table: RewardTable, action: int, transition: sparse.csr_array, observation: sparse.csr_array) -> Floats:

@@ -14,11 +14,12 @@ __all__ = ["Source", "Statement"]
 
 _COMMENT = re.compile(r"#[^\r\n]*")
 _TOKEN = re.compile(r"[:*]|[^\s:*]+")
-_UNSIGNED = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
+# What is matched is not tried again in parts ("++", "*+"): the time would grow with the square of a numeral's length.
+_UNSIGNED = r"(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+"
 _NUMBER = re.compile(rf"[+-]?{_UNSIGNED}")
 # A sign may stand apart from its number, or end the number before it ("- 5", "1-2").
-_LOOSE_NUMBER = re.compile(rf"\s*([+-]?\s*{_UNSIGNED})(?=[\s+-]|$)")
-_EXPONENT = re.compile(r"[eE][+-]?0*([0-9]{4,}|[4-9][0-9]{2})$")
+_LOOSE_NUMBER = re.compile(rf"\s*+([+-]?+\s*+{_UNSIGNED})(?=[\s+-]|$)")
+_EXPONENT = re.compile(r"[eE][+-]?0*+([0-9]{4,}|[4-9][0-9]{2})$")
 # A section's word followed by a colon; it begins with the words so that the search can skip to their first letters.
 _WORD_AND_COLON = re.compile(
     r"(?:discount|values|states|actions|observations|start\s+include|start\s+exclude|start|T|O|R)(?=\s*:)"

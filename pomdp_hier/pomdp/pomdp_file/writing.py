@@ -4,11 +4,11 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import IO, Any
 
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ModelError
+from pomdp_hier.files.writing import write_file
 from pomdp_hier.pomdp.array_models import ArrayObservation
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number
@@ -33,6 +33,7 @@ def write_pomdp(problem: POMDP, path: str | os.PathLike[str] | IO[str]) -> None:
 
     Raises:
         ModelError: The format cannot say what the problem does, or a number is not finite.
+        PomdpHierError: The file cannot be written.
 
     Example:
         >>> import io
@@ -50,8 +51,7 @@ def write_pomdp(problem: POMDP, path: str | os.PathLike[str] | IO[str]) -> None:
     require_problem(problem, "write_pomdp")
     lines = _lines(problem)
     if isinstance(path, str | os.PathLike):
-        whole = "".join(f"{line}\n" for line in lines)  # a problem that cannot be written leaves no half a file
-        Path(path).write_text(whole, encoding="utf-8", newline="\n")
+        write_file(path, "".join(f"{line}\n" for line in lines))
     else:
         path.writelines(f"{line}\n" for line in lines)
 
