@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pomdp_hier._messages import counted
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.hierarchy.wording import counted
 from pomdp_hier.hqs.settings import check_whole
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.belief import as_belief

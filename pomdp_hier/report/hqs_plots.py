@@ -167,12 +167,8 @@ def draw_icicle(
                 text = figure_text(called[int(node)], room)
                 ax.text(x + w / 2, y + 0.47, text, ha="center", va="center", fontsize=8, color=ink, clip_on=True)
     ax.set(xlim=(0, 1), ylim=(hierarchy.height + 1, 0), ylabel="level", xticks=[])
-    ax.set_yticks(np.arange(hierarchy.height + 1) + 0.47, [str(k) for k in range(hierarchy.height + 1)])
-    if hierarchy.height > 15:
-        step = hierarchy.height // 8
-        ax.set_yticks(
-            np.arange(0, hierarchy.height + 1, step) + 0.47, [str(k) for k in range(0, hierarchy.height + 1, step)]
-        )
+    ticks = np.arange(0, hierarchy.height + 1, 1 if hierarchy.height <= 15 else hierarchy.height // 8)
+    ax.set_yticks(ticks + 0.47, ticks.astype(str))
     ax.spines["bottom"].set_visible(False)
     ax.figure.colorbar(boxes, ax=ax, label=label, shrink=0.8, aspect=30, pad=0.01)
     return ax

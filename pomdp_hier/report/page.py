@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pomdp_hier._messages import brief, counted
 from pomdp_hier.appraisal.baselines import Appraisal
 from pomdp_hier.appraisal.diagnosis import Diagnosis, confusions, lost_items, require_diagnosis, worst_nodes
 from pomdp_hier.appraisal.moves import Move
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.files.writing import write_file
-from pomdp_hier.hierarchy.wording import NodeNames, counted, shown
+from pomdp_hier.hierarchy.wording import NodeNames
 from pomdp_hier.hqs.settings import check_whole
 from pomdp_hier.report.canvas import BLUE, GREY, INK, ORANGE
 from pomdp_hier.report.escaping import Html, asset, element, filled, joined, script_data
@@ -104,7 +105,7 @@ def report_html(
     if appraisal is not None and not isinstance(appraisal, Appraisal):
         raise ParameterError(f"appraisal: got a {type(appraisal).__name__}; give what appraise(X, hierarchy) returns")
     if not all(isinstance(move, Move) for move in moves):
-        raise ParameterError(f"moves: {shown(moves)}; give what suggest_moves(X, diagnosis) returns")
+        raise ParameterError(f"moves: {brief(moves)}; give what suggest_moves(X, diagnosis) returns")
     tree = diagnosis.hierarchy
     short = NodeNames(tree, names, last_part=True, in_words=True)
     payload, position = icicle_payload(diagnosis, short)

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pomdp_hier._messages import counted
 from pomdp_hier.appraisal.diagnosis import Diagnosis
 from pomdp_hier.features.members import item_sums
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hierarchy.wording import counted
 from pomdp_hier.visible import visible
 
 __all__ = ["icicle_payload"]

@@ -159,6 +159,8 @@ def test_level_success_adds_up():
     }  # fmt: skip
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["stopped, item in reach", "on the right path", "lost"]
+    assert (ax.get_xlabel(), ax.get_ylabel(), ax.get_ylim()) == ("level", "share of searches", (0, 1))
+    assert list(ax.get_xticks()) == [2, 3]
     with pytest.raises(ParameterError, match="list of 1, all"):
         draw_level_success([1.0], [0.0, 0.3], [0.0])
 
@@ -173,6 +175,13 @@ def test_icicle_is_as_wide_as_its_items():
     left = TREE.starts / 5
     assert corners == {(round(left[k], 6), TREE.levels[k], round(TREE.sizes[k] / 5, 6)) for k in (5, 6, 7)}
     assert ax.collections[0].get_array().tolist() == values[5:].tolist()
+    assert (ax.get_xlim(), ax.get_ylim()) == ((0, 1), (2, 0))
+    assert [(tick, label.get_text()) for tick, label in zip(ax.get_yticks(), ax.get_yticklabels(), strict=True)] == [
+        (0.47, "0"), (1.47, "1"),
+    ]  # fmt: skip
+    chain = Hierarchy.from_children([[0, 1], *([k] for k in range(2, 20))], 2)
+    deep = draw_icicle(chain, [0.0] * chain.n_nodes)
+    assert [label.get_text() for label in deep.get_yticklabels()] == [str(k) for k in range(0, 19, 2)]
     assert ax.yaxis_inverted()
     assert "node 7" in [text.get_text() for text in ax.texts]
     assert_something_is_drawn(ax)
