@@ -9,14 +9,16 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
-from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.errors import ModelError, ParameterError, PlanningError
+from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.outcomes import outcome_matrix
 from pomdp_hier.planning.terminal import TERMINAL_VALUE, where_to_decide
 from pomdp_hier.planning.ties import best_and_tied, largest
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
 from pomdp_hier.pomdp.belief import as_belief
-from pomdp_hier.pomdp.numeric import Number, total
+from pomdp_hier.pomdp.numeric import Number, brief, is_number, listed, total
+from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["AlphaVectors", "exact_value", "value_iteration"]
 
@@ -101,9 +103,20 @@ class AlphaVectors:
         """Return the same solution with ``step`` steps gone, for a run that started with the whole horizon."""
         return AlphaVectors(self.compiled, self.stages[: max(2, len(self.stages) - step)])
 
+    def _row(self, observation: Hashable) -> int:
+        if observation not in self.compiled.observation_index:
+            raise ModelError(
+                f"observation: {brief(observation)} is not one of the problem's {listed(self.compiled.observations)}"
+            )
+        return self.compiled.observation_index[observation]
+
     def _scores(self, belief: Any, observation: Hashable, to_go: int | None) -> tuple[list[float], list[int]]:
         """Return the value of each vector that is legal under the belief, and the position of its action."""
         compiled = self.compiled
+        if to_go is not None:
+            require_count("to_go", to_go, 0, "steps")
+            if to_go > self.horizon:
+                raise ParameterError(f"to_go: {to_go}; the solution holds up to {self.horizon} steps")
         vectors, actions = self.stages[self.horizon if to_go is None else to_go]
         weights = compiled.vector(as_belief(belief))
         support = np.flatnonzero(weights)
@@ -111,7 +124,7 @@ class AlphaVectors:
             return [], []
         usable = np.isfinite(vectors[:, support]).all(axis=1)
         if compiled.legal_after is not None and len(self.stages) > 1 and to_go != 0:
-            row = -1 if observation is None else compiled.observation_index[observation]
+            row = -1 if observation is None else self._row(observation)
             usable &= compiled.legal_after[row, actions]
         chosen = np.flatnonzero(usable)
         scores: list[float] = (vectors[np.ix_(chosen, support)] @ weights[support]).tolist()
@@ -146,8 +159,10 @@ def value_iteration(
     References:
         Cassandra, Littman and Zhang (1997).
     """
-    if not isinstance(horizon, int | np.integer) or horizon < 0:
-        raise ParameterError(f"horizon: {horizon!r}; expected 0 or more steps, a whole number")
+    require_problem(problem, "value_iteration")
+    require_count("horizon", horizon, 0, "steps")
+    if not (is_number(tolerance) and tolerance >= 0):
+        raise ParameterError(f"tolerance: {brief(tolerance)}; expected a number of at least 0")
     compiled = problem.compiled
     size, count = compiled.n_states, compiled.n_observations
     outcomes = [_by_observation(outcome_matrix(compiled, a), size, count) for a in range(compiled.n_actions)]
@@ -309,7 +324,9 @@ def exact_value(
     References:
         Smallwood and Sondik (1973).
     """
-    if not 0 <= horizon <= 200:
+    require_problem(problem, "exact_value")
+    require_count("horizon", horizon, 0, "steps")
+    if horizon > 200:
         raise ParameterError(f"horizon: {horizon}; expected 0 to 200 steps (enumeration is exponential in it)")
     belief = problem.initial_belief if belief is None else as_belief(belief)
     return _enumerate(problem, belief.get_histogram(), observation, horizon, final_value)

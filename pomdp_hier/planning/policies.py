@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.exact import AlphaVectors, value_iteration
 from pomdp_hier.planning.terminal import TERMINAL_VALUE, where_to_decide
 from pomdp_hier.planning.ties import best_and_tied
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
-from pomdp_hier.pomdp.numeric import Number, brief, total
+from pomdp_hier.pomdp.numeric import Number, brief, listed, total
+from pomdp_hier.visible import visible
 
 __all__ = [
     "FirstAction",
@@ -33,6 +35,7 @@ __all__ = [
     "ThresholdPolicy",
     "action_probabilities",
     "as_policy",
+    "decided",
     "mdp_values",
 ]
 
@@ -52,9 +55,37 @@ def action_probabilities(
     """
     spread = getattr(policy, "action_probabilities", None)
     if spread is not None:
-        return spread(problem, belief, observation=observation), None
+        probabilities = spread(problem, belief, observation=observation)
+        legal = problem.actions(belief, observation)
+        for action in probabilities:
+            _require_legal(action, legal, repr(policy))
+        return probabilities, None
+    return {(decision := decided(policy, problem, belief, observation)).action: 1}, decision
+
+
+def decided(policy: Policy, problem: POMDP, belief: Belief, observation: Hashable = None) -> Decision:
+    """Return what the policy decides, an action that is legal under the belief.
+
+    Raises:
+        PlanningError: The action is not, or the policy returned something else than a `Decision`.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> decided(FirstAction(), tiger(), tiger().initial_belief).action
+        'listen'
+    """
     decision = policy.decide(problem, belief, observation=observation)
-    return {decision.action: 1}, decision
+    if not isinstance(decision, Decision):
+        raise PlanningError(f"policy: {brief(policy)} returned {brief(decision)}; expected a Decision(action)")
+    _require_legal(decision.action, problem.actions(belief, observation), repr(policy))
+    return decision
+
+
+def _require_legal(action: Any, legal: tuple[Any, ...], name: str) -> None:
+    if action not in legal:
+        raise PlanningError(
+            f"policy: {visible(name)} chose {brief(action)}, which is not legal here; legal are {listed(legal, 8)}"
+        )
 
 
 class FirstAction:
@@ -206,8 +237,8 @@ def mdp_values(
     References:
         Littman, Cassandra and Kaelbling (1995), section 4.1.
     """
-    if horizon is not None and horizon < 1:
-        raise ParameterError(f"horizon: {horizon}; expected at least 1 action, or None for no limit")
+    if horizon is not None:
+        require_count("horizon", horizon, 1, "actions")
     legal = compiled.legal.copy()
     if compiled.legal_after is not None:
         legal &= np.any(compiled.legal_after, axis=0).reshape(-1, 1)
@@ -305,8 +336,7 @@ class OptimalPolicy:
     """
 
     def __init__(self, horizon: int) -> None:
-        if horizon < 1:
-            raise ParameterError(f"horizon: {horizon}; expected at least 1 action")
+        require_count("horizon", horizon, 1, "actions")
         self.horizon = horizon
         self._solved: tuple[POMDP, AlphaVectors] | None = None
 
@@ -376,11 +406,7 @@ class FunctionPolicy:
         arguments = {1: (belief,), 2: (problem, belief), 3: (problem, belief, observation)}[self._arity]
         outcome = self.function(*arguments)
         decision = outcome if isinstance(outcome, Decision) else Decision(outcome)
-        if decision.action not in legal:
-            raise PlanningError(
-                f"policy: {self.name} chose {brief(decision.action)}, which is not legal here; "
-                f"legal are {', '.join(brief(action, 30) for action in legal[:8])}"
-            )
+        _require_legal(decision.action, legal, str(self.name))
         return decision
 
     def __repr__(self) -> str:

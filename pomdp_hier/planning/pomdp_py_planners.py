@@ -15,6 +15,7 @@ import numpy as np
 import pomdp_py
 
 from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.policies import Seed
 from pomdp_hier.planning.terminal import where_to_decide
@@ -28,7 +29,7 @@ from pomdp_hier.pomdp.bridge import (
     seeded_random,
     unwrapped,
 )
-from pomdp_hier.pomdp.numeric import Number, brief, is_symbolic
+from pomdp_hier.pomdp.numeric import Number, brief, is_number, is_symbolic
 
 __all__ = ["POMCP", "POUCT"]
 
@@ -67,12 +68,10 @@ class POUCT:
     def __init__(
         self, depth: int = 5, simulations: int = 1_000, *, exploration: float | None = None, seed: Seed = None
     ) -> None:
-        if depth < 1:
-            raise ParameterError(f"depth: {depth}; expected at least one action to look ahead")
-        if simulations < 2:
-            raise ParameterError(f"simulations: {simulations}; expected at least 2, as the first only opens the tree")
-        if exploration is not None and not 0 <= exploration < float("inf"):
-            raise ParameterError(f"exploration: {exploration}; expected a finite number of at least 0, or None")
+        require_count("depth", depth, 1, "actions to look ahead")
+        require_count("simulations", simulations, 2, "runs (the first only opens the tree)")
+        if exploration is not None and not (is_number(exploration) and 0 <= exploration < float("inf")):
+            raise ParameterError(f"exploration: {brief(exploration)}; expected a finite number of at least 0, or None")
         self.depth = depth
         self.simulations = simulations
         self.exploration = exploration
@@ -164,8 +163,7 @@ class POMCP(POUCT):
         particles: int = 1_000,
     ) -> None:
         super().__init__(depth, simulations, exploration=exploration, seed=seed)
-        if particles < 1:
-            raise ParameterError(f"particles: {particles}; expected at least 1")
+        require_count("particles", particles, 1, "states to draw from the belief")
         self.particles = particles
 
     def seeded(self, seed: Seed) -> "POMCP":

@@ -13,6 +13,7 @@ from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.planning.policies import as_policy, mdp_values
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import brief, listed
+from pomdp_hier.pomdp.problem import require_problem
 from pomdp_hier.simulation.exact import Visit, policy_value
 from pomdp_hier.simulation.intervals import check_confidence, mean_interval
 from pomdp_hier.simulation.monte_carlo import Episode, simulate
@@ -222,6 +223,7 @@ def clairvoyant_value(environment: POMDP, *, horizon: int | None = None, toleran
     References:
         Littman, Cassandra and Kaelbling (1995), section 4.1.
     """
+    require_problem(environment, "clairvoyant_value")
     if horizon == 0:
         return 0.0
     compiled = environment.compiled

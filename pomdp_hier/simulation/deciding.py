@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier.planning.decision import Decision, Policy
+from pomdp_hier.planning.policies import decided
 from pomdp_hier.pomdp import POMDP, Belief
 
 __all__ = ["REMEMBERED", "Decider"]
@@ -44,7 +45,7 @@ class Decider:
         if decision is None:
             policy = self._present.at_step(step) if self._timed else self._present
             began = time.perf_counter()
-            decision = policy.decide(self.problem, belief, observation=observation)
+            decision = decided(policy, self.problem, belief, observation)
             self.seconds += time.perf_counter() - began
             self.n_decisions += 1
             if not self._draws and len(self._known) < REMEMBERED:

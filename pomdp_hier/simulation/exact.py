@@ -12,6 +12,7 @@ from typing import Any
 
 from pomdp_hier.beliefs import as_updater
 from pomdp_hier.errors import ImpossibleObservationError, PlanningError
+from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import action_probabilities, as_policy
 from pomdp_hier.pomdp import POMDP, Belief
@@ -153,6 +154,7 @@ def policy_value(
     chosen = as_policy(policy)
     for model in (problem,) if environment is None else (problem, environment):
         require_problem(model, "policy_value, after the policy")
+    require_count("max_beliefs", max_beliefs, 1, "beliefs")
     environment = problem if environment is None else environment
     run = _Evaluation(chosen, problem, environment, as_updater(updater, problem).update, max_beliefs)
     return run.value(RunLength(environment, problem, horizon, cutoff), trace)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pomdp_hier.beliefs import as_updater
 from pomdp_hier.errors import ImpossibleObservationError, ParameterError, SimulationWarning
+from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.pomdp import POMDP, Belief
@@ -255,8 +256,7 @@ def check_simulation(
 ) -> None:
     """Raise unless every number of a simulation is in its range."""
     for name, count in (("n_episodes", n_episodes), ("batch", batch), ("min_episodes", min_episodes)):
-        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-            raise ParameterError(f"{name}: {brief(count)}; expected a whole number of at least 1")
+        require_count(name, count, 1, "episodes")
     if half_width is not None and not (is_number(half_width) and half_width > 0):
         raise ParameterError(f"half_width: {brief(half_width)}; expected a positive width, in rewards")
     check_confidence(confidence)

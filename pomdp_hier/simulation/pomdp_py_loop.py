@@ -11,6 +11,7 @@ import numpy as np
 from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.bridge import to_agent, to_environment, unwrapped
+from pomdp_hier.pomdp.problem import require_problem
 from pomdp_hier.simulation.deciding import Decider
 from pomdp_hier.simulation.monte_carlo import SimulationResult, check_simulation, episode_seeds
 from pomdp_hier.simulation.run_length import RunLength
@@ -55,6 +56,8 @@ def simulate_in_pomdp_py(
         True
     """
     check_simulation(n_episodes, None, 1, confidence, 1)
+    for model in (problem,) if environment is None else (problem, environment):
+        require_problem(model, "simulate_in_pomdp_py, after the policy")
     world = problem if environment is None else environment
     decider = Decider(as_policy(policy), problem)
     length = RunLength(world, problem, horizon, cutoff)

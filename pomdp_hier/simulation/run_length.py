@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
+from pomdp_hier.planning.counts import require_count
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import brief, is_number, is_symbolic
 
@@ -42,8 +43,8 @@ class RunLength:
     """
 
     def __init__(self, environment: POMDP, problem: POMDP, horizon: int | None, cutoff: float) -> None:
-        if horizon is not None and not (_is_whole(horizon) and horizon >= 0):
-            raise ParameterError(f"horizon: {brief(horizon)}; expected a number of actions, 0 or more, or None")
+        if horizon is not None:
+            require_count("horizon", horizon, 0, "actions")
         if not (is_number(cutoff) and 0 < cutoff < math.inf):
             raise ParameterError(f"cutoff: {brief(cutoff)}; expected a positive number of rewards, such as 1e-9")
         self.environment = environment
@@ -96,10 +97,6 @@ class RunLength:
         scale = largest / (1 - float(gamma))
         last = max(_SHORT, math.ceil(math.log(self.cutoff / scale) / math.log(gamma)))
         return last, scale * float(gamma) ** last
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _can_end(problem: POMDP) -> bool:

@@ -126,7 +126,7 @@ def test_pruning_keeps_what_is_best_somewhere():
 
 
 def test_limits_are_named():
-    with pytest.raises(ParameterError, match="horizon: -1; expected 0 or more"):
+    with pytest.raises(ParameterError, match="horizon: -1; expected a whole number of steps, at least 0"):
         value_iteration(tiger(), -1)
     with pytest.raises(ParameterError, match="horizon: 201; expected 0 to 200"):
         exact_value(tiger(), horizon=201)
@@ -139,7 +139,7 @@ def test_limits_are_named():
 
 @pytest.mark.parametrize("horizon", [-1, "3", 2.5, None])
 def test_a_horizon_that_is_no_number_of_steps_is_refused(horizon):
-    with pytest.raises(ParameterError, match=r"horizon: .*expected 0 or more steps, a whole number"):
+    with pytest.raises(ParameterError, match=r"horizon: .*expected a whole number of steps, at least 0"):
         value_iteration(tiger(), horizon)
 
 

@@ -4,6 +4,8 @@ from collections.abc import Callable, Hashable, Iterable
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.and_or.as_json import read_json, write_json
 from pomdp_hier.planning.and_or.build import Grower
@@ -12,6 +14,7 @@ from pomdp_hier.planning.and_or.markup import render_dot, render_mermaid, render
 from pomdp_hier.planning.and_or.nodes import AndNode, Nodes, OrNode, backed_up, choose
 from pomdp_hier.planning.and_or.text import explain_node, render_text
 from pomdp_hier.planning.and_or.view import FULL_LIMIT
+from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.rtbss.planner import RTBSS
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.belief import as_belief
@@ -115,6 +118,7 @@ class AndOrTree(Nodes):
             PlanningError: The tree has more than ``max_nodes`` nodes, or a bound is violated.
         """
         require_problem(problem, "AndOrTree")
+        require_count("max_nodes", max_nodes, 1, "nodes")
         grower = Grower(planner, problem, illegal, max_nodes)
         grower.grow(problem.initial_belief if belief is None else as_belief(belief), observation)
         return cls(grower.or_nodes, grower.and_nodes, discount=problem.discount, tie_tolerance=planner.tie_tolerance)
@@ -165,6 +169,7 @@ class AndOrTree(Nodes):
         Raises:
             ParameterError: No node has it.
         """
+        belief = as_belief(belief)
         for i, node in enumerate(self.or_nodes):
             if node.belief == belief:
                 return i
@@ -185,7 +190,7 @@ class AndOrTree(Nodes):
               wait: Q = R + γ Σ p·V = 1 + 0.5000·(1·1.0000) = 1.5000 ★   [after same]
             V = max Q = 1.5000
         """
-        position = self.find(node) if isinstance(node, Belief) else node
+        position = node if isinstance(node, (int, np.integer)) else self.find(node)
         if not 0 <= position < len(self.or_nodes):
             raise ParameterError(f"node: {position} is not one of the OR nodes 0 to {len(self.or_nodes) - 1}")
         return explain_node(self, position, decimals=decimals, name=name)

@@ -18,6 +18,7 @@ import pomdp_py
 from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, as_updater
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound
+from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.fringe import ConvexFringe, StopValue, fringe_function, fringe_vectors
 from pomdp_hier.planning.rtbss.arrays import ArraySearch
@@ -100,8 +101,7 @@ class RTBSS(pomdp_py.Planner):
         merge_tolerance: float | None = 0.0,
         problem: POMDP | None = None,
     ) -> None:
-        if isinstance(depth, bool) or not isinstance(depth, (int, np.integer)) or depth < 1:
-            raise ParameterError(f"depth: {depth!r}; expected a whole number of actions to look ahead, at least 1")
+        require_count("depth", depth, 1, "actions to look ahead")
         if budget is not None and (not isinstance(budget, (int, float, np.integer)) or budget < 1):
             raise ParameterError(f"budget: {budget!r}; expected at least one node, or None")
         for name, value, allowed in (("tie", tie, ("first", "all")), ("engine", engine, ("auto", "plain", "arrays"))):

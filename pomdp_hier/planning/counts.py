@@ -1,0 +1,29 @@
+"""Whole numbers as arguments of planners and simulations: checked in one place, where they enter."""
+
+import numpy as np
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.pomdp.numeric import brief
+
+__all__ = ["require_count"]
+
+
+def require_count(name: str, value: object, least: int, of: str) -> None:
+    """Raise unless the value is a whole number of at least so many.
+
+    Args:
+        name: The argument's name.
+        value: What was given.
+        least: The least that will do.
+        of: What it counts, for the message.
+
+    Raises:
+        ParameterError: It is another number, or none.
+
+    Example:
+        >>> require_count("depth", 0, 1, "actions to look ahead")
+        Traceback (most recent call last):
+        pomdp_hier.errors.ParameterError: depth: 0; expected a whole number of actions to look ahead, at least 1
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise ParameterError(f"{name}: {brief(value)}; expected a whole number of {of}, at least {least}")

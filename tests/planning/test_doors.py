@@ -1,0 +1,202 @@
+"""Every public door of planning and simulation: dicts and other mappings for beliefs, own errors for all that is none."""
+
+from types import MappingProxyType
+
+import pytest
+
+from pomdp_hier.errors import PomdpHierError
+from pomdp_hier.planning import (
+    RTBSS,
+    AndOrTree,
+    Decision,
+    FirstAction,
+    FunctionPolicy,
+    OptimalPolicy,
+    QMDPPolicy,
+    RandomPolicy,
+    ThresholdPolicy,
+    exact_value,
+    value_iteration,
+)
+from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
+from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.simulation import (
+    clairvoyant_value,
+    compare_policies,
+    policy_value,
+    simulate,
+    simulate_in_pomdp_py,
+)
+from tests.pomdp_models import tiger
+
+BELIEF = {"left": 0.25, "right": 0.75}
+POLICIES = {
+    "RTBSS plain": RTBSS(2, engine="plain"),
+    "RTBSS arrays": RTBSS(2, engine="arrays"),
+    "FirstAction": FirstAction(),
+    "RandomPolicy": RandomPolicy(0),
+    "FunctionPolicy": FunctionPolicy(lambda belief: "listen" if belief["left"] == 0.25 else 1 / 0),
+    "OptimalPolicy": OptimalPolicy(2),
+    "QMDPPolicy": QMDPPolicy(horizon=2),
+    "ThresholdPolicy": ThresholdPolicy([("right", 0.7, "open-left")], "listen"),
+    "AlphaVectors": value_iteration(tiger(), 2),
+    "POUCT": POUCT(depth=1, simulations=20, seed=0),
+    "POMCP": POMCP(depth=1, simulations=20, seed=0),
+}
+READERS = {name: policy.decide for name, policy in POLICIES.items()} | {
+    "exact_value": lambda problem, belief: exact_value(problem, belief, 1),
+    "AndOrTree.build": lambda problem, belief: AndOrTree.build(problem, belief, depth=1),
+    "AndOrTree.find": lambda problem, belief: AndOrTree.build(problem, BELIEF, depth=1).find(belief),
+    "AndOrTree.explain": lambda problem, belief: AndOrTree.build(problem, BELIEF, depth=1).explain(belief),
+    "AlphaVectors.value": lambda problem, belief: POLICIES["AlphaVectors"].value(belief),
+    "AlphaVectors.action": lambda problem, belief: POLICIES["AlphaVectors"].action(belief),
+    "action_probabilities": lambda problem, belief: POLICIES["RandomPolicy"].action_probabilities(problem, belief),
+}
+
+
+def told(answer):
+    return answer.action if isinstance(answer, Decision) else repr(answer)
+
+
+@pytest.mark.parametrize("door", READERS)
+def test_a_mapping_does_for_a_belief_and_another_thing_is_refused(door):
+    ask = READERS[door]
+    answers = {told(ask(tiger(), given)) for given in (Belief(BELIEF), BELIEF, MappingProxyType(BELIEF))}
+    assert len(answers) == 1 or door in ("RandomPolicy", "POUCT", "POMCP")  # these draw
+    for wrong in ({"left": 0.25, "right": 0.5}, {"left": -0.25, "right": 1.25}, {}, "left", [0.25, 0.75], 1.5):
+        with pytest.raises(PomdpHierError, match="belief"):
+            ask(tiger(), wrong)
+
+
+@pytest.mark.parametrize("name", POLICIES)
+def test_another_thing_than_a_problem_is_refused(name):
+    for wrong in (None, BELIEF, "tiger"):
+        with pytest.raises(PomdpHierError, match="is no POMDP"):
+            POLICIES[name].decide(wrong, BELIEF)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda wrong: exact_value(wrong),
+        lambda wrong: value_iteration(wrong, 1),
+        lambda wrong: AndOrTree.build(wrong, depth=1),
+        lambda wrong: simulate(FirstAction(), wrong),
+        lambda wrong: simulate(FirstAction(), tiger(), wrong or "none"),
+        lambda wrong: simulate_in_pomdp_py(FirstAction(), wrong),
+        lambda wrong: simulate_in_pomdp_py(FirstAction(), tiger(), wrong or "none"),
+        lambda wrong: policy_value(FirstAction(), wrong),
+        lambda wrong: policy_value(FirstAction(), tiger(), wrong or "none"),
+        lambda wrong: compare_policies([FirstAction()], wrong),
+        lambda wrong: clairvoyant_value(wrong),
+    ],
+)
+def test_functions_refuse_another_thing_than_a_problem(ask):
+    for wrong in (None, BELIEF, "tiger"):
+        with pytest.raises(PomdpHierError, match="is no POMDP"):
+            ask(wrong)
+
+
+def with_else() -> POMDP:
+    """The tiger with models that have an answer for every word."""
+    return POMDP(
+        transition=lambda s, a: s if a == "listen" else {"left": 0.5, "right": 0.5},
+        observation=lambda s, a: {s: 0.85, {"left": "right", "right": "left"}[s]: 0.15},
+        reward=lambda s, a: -1 if a == "listen" else 10,
+        initial_belief={"left": 0.5, "right": 0.5},
+        legal_actions=["listen", "open-left", "open-right"],
+    )
+
+
+class Misspelt:
+    def decide(self, problem, belief=None, *, observation=None):
+        return Decision("opne-left")
+
+
+class MisspeltNowAndThen(Misspelt):
+    def action_probabilities(self, problem, belief, *, observation=None):
+        return {"listen": 0.5, "opne-left": 0.5}
+
+
+class Bare(Misspelt):
+    def decide(self, problem, belief=None, *, observation=None):
+        return "listen"
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda policy: simulate(policy, with_else(), n_episodes=1, horizon=1),
+        lambda policy: simulate_in_pomdp_py(policy, with_else(), n_episodes=1, horizon=1),
+        lambda policy: policy_value(policy, with_else(), horizon=1),
+        lambda policy: compare_policies([policy], with_else(), horizon=1),
+        lambda policy: compare_policies([policy], with_else(), method="monte-carlo", n_episodes=1, horizon=1),
+    ],
+)
+def test_an_action_that_is_none_earns_nothing(run):
+    policies = (Misspelt(), MisspeltNowAndThen(), lambda belief: "opne-left", lambda belief: ["listen"])
+    for policy in policies:
+        with pytest.raises(PomdpHierError, match=r"policy: .* chose .*, which is not legal here"):
+            run(policy)
+    with pytest.raises(PomdpHierError, match="returned 'listen'; expected a Decision"):
+        run(Bare())
+
+
+WRONG = [0, -1, 1.5, "2", True, None, float("nan")]
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "allowed"),
+    [
+        (lambda v: RTBSS(v), "depth", []),
+        (lambda v: AndOrTree.build(tiger(), depth=v), "depth", []),
+        (lambda v: AndOrTree.build(tiger(), depth=1, max_nodes=v), "max_nodes", []),
+        (lambda v: POUCT(depth=v), "depth", []),
+        (lambda v: POUCT(simulations=v), "simulations", []),
+        (lambda v: POMCP(particles=v), "particles", []),
+        (lambda v: OptimalPolicy(v), "horizon", []),
+        (lambda v: QMDPPolicy(horizon=v).decide(tiger()), "horizon", [None]),
+        (lambda v: value_iteration(tiger(), v), "horizon", [0]),
+        (lambda v: exact_value(tiger(), horizon=v), "horizon", [0]),
+        (lambda v: POLICIES["AlphaVectors"].value(BELIEF, to_go=v), "to_go", [0, None]),
+        (lambda v: simulate(FirstAction(), tiger(), n_episodes=1, horizon=v), "horizon", [0, None]),
+        (lambda v: policy_value(FirstAction(), tiger(discount=0.5), horizon=v), "horizon", [0, None]),
+        (lambda v: policy_value(FirstAction(), tiger(), horizon=1, max_beliefs=v), "max_beliefs", []),
+        (lambda v: simulate(FirstAction(), tiger(), n_episodes=v, horizon=1), "n_episodes", []),
+    ],
+)
+def test_counts_are_whole_numbers(make, name, allowed):
+    for value in WRONG:
+        if value in allowed:
+            make(value)
+        else:
+            with pytest.raises(PomdpHierError, match=f"^{name}: .*; expected a whole number of"):
+                make(value)
+
+
+def test_more_steps_than_a_solution_holds_and_unknown_observations_are_named():
+    with pytest.raises(PomdpHierError, match="to_go: 3; the solution holds up to 2 steps"):
+        POLICIES["AlphaVectors"].value(BELIEF, to_go=3)
+    by_observation = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: "o",
+        reward=lambda s, a: 1.0,
+        initial_belief={"here": 1},
+        legal_actions=lambda o: ["wait"],
+        legal_by="observation",
+        actions=["wait"],
+    )
+    with pytest.raises(PomdpHierError, match="observation: 'p' is not one of the problem's 'o'"):
+        value_iteration(by_observation, 1).value({"here": 1}, observation="p")
+
+
+def test_callables_that_give_no_numbers_are_named():
+    with pytest.raises(PomdpHierError, match="lower_bound: the callable gave None for a belief; expected a number"):
+        RTBSS(1, lambda problem, belief: None).decide(tiger())
+    with pytest.raises(PomdpHierError, match="upper_bound: 'high' for action 'listen'; expected a number"):
+        RTBSS(2, upper_bound=lambda problem, belief, action, depth: "high").decide(tiger())
+    for tolerance in ("0", float("nan"), float("inf"), -1):
+        with pytest.raises(PomdpHierError, match="tie_tolerance: "):
+            RTBSS(1, tie_tolerance=tolerance)
+    with pytest.raises(PomdpHierError, match=r"merge_tolerance: 1e-300; expected 0, or at least"):
+        RTBSS(1, merge_tolerance=1e-300)
