@@ -161,7 +161,8 @@ def run_case(case: dict[str, Any]) -> dict[str, Any]:
     compiled = case["engine"] == "numba"
     if compiled:  # once over nothing much: what is measured is not the loading of numba
         small = make_tree(1_500, "dendrogram", rng, None)
-        affinity(make_features(small, 100, case["dtype"], False, rng), small, case["similarity"])
+        near = affinity(make_features(small, 100, case["dtype"], False, rng), small, case["similarity"])
+        run_engine(task_of(near, AlwaysDescend(), 1), np.arange(small.n_items), "numba", lambda count: None)
     before = resident(restart=True)
     summed = []
     for _ in range(case["repeats"]):

@@ -14,7 +14,7 @@ from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.dense import DenseAffinity
 from pomdp_hier.features.distances import warn_of_distances
 from pomdp_hier.features.items import item_features
-from pomdp_hier.features.members import Floats, Ints, children_of, contains
+from pomdp_hier.features.members import Children, Floats, Ints, children_of, contains
 from pomdp_hier.features.similarity import (
     BuiltIn,
     ClusterView,
@@ -37,10 +37,15 @@ _TABLE_FLOATS = 1 << 23
 class Batch(Protocol):
     """Some items with what their similarities need at hand."""
 
-    def expand(self, rows: Ints, parents: Ints) -> Floats:
+    def expand(self, rows: Ints, parents: Ints, children: Children | None = None) -> Floats:
         """Return the similarities of item ``rows[j]`` of the batch to the children of node ``parents[j]``.
 
         All children of one row follow one another, in child order; rows follow in the order given.
+
+        Args:
+            rows: Rows of the batch ``[m]``.
+            parents: Nodes with children ``[m]``.
+            children: What `children_of` says of the parents, where that is known.
         """
 
 
@@ -138,9 +143,9 @@ class _PrecomputedBatch:
         self._positions = tree.starts[items]
         self._parent = parent
 
-    def expand(self, rows: Ints, parents: Ints) -> Floats:
+    def expand(self, rows: Ints, parents: Ints, children: Children | None = None) -> Floats:
         tree = self._parent.hierarchy
-        nodes, counts = children_of(tree, parents)
+        nodes, counts = children_of(tree, parents) if children is None else children
         rows = np.repeat(rows, counts)
         inside = contains(tree, nodes, self._positions[rows])
         others = tree.sizes[nodes] - inside
@@ -169,9 +174,9 @@ class _CustomBatch:
         self._parent = parent
         self._items = items
 
-    def expand(self, rows: Ints, parents: Ints) -> Floats:
+    def expand(self, rows: Ints, parents: Ints, children: Children | None = None) -> Floats:
         tree = self._parent.hierarchy
-        _, counts = children_of(tree, parents)
+        _, counts = children_of(tree, parents) if children is None else children
         firsts = np.cumsum(counts) - counts
         values = np.empty(int(counts.sum()))
         for parent in np.unique(parents):

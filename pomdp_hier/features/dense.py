@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier.errors import FeatureError
-from pomdp_hier.features.members import Floats, Ints, children_of, contains, ranges
+from pomdp_hier.features.members import Children, Floats, Ints, children_of, contains, ranges
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.features.sums import RUN, cluster_sums
 from pomdp_hier.features.validation import Features, row_pieces
@@ -169,10 +169,10 @@ class DenseBatch:
         self._row_at = np.full(int(self.positions.max(initial=self._first)) - self._first + 1, -1)
         self._row_at[self.positions - self._first] = np.arange(len(items))
 
-    def expand(self, rows: Ints, parents: Ints) -> Floats:
+    def expand(self, rows: Ints, parents: Ints, children: Children | None = None) -> Floats:
         """Return the similarities of item ``rows[j]`` of the batch to the children of ``parents[j]``, row by row."""
         tree, n_columns = self._tree, self.rows.shape[1]
-        nodes, counts = children_of(tree, parents)
+        nodes, counts = children_of(tree, parents) if children is None else children
         firsts = np.cumsum(counts) - counts
         dots = np.empty(len(nodes))
         begins = np.flatnonzero(np.append(True, parents[1:] != parents[:-1])[: len(parents)])
@@ -181,13 +181,15 @@ class DenseBatch:
         self._dots_at_one_node(rows, nodes, firsts, counts, begins[many], ends[many], dots)
         rows = np.repeat(rows, counts)
         self._dots_one_by_one(rows, nodes, np.flatnonzero(np.repeat(~many, np.add.reduceat(counts, begins))), dots)
+        kind = self._parent.kind
+        squares = dots if isinstance(kind, Cosine) else self._parent.squares[nodes]  # which the cosine does not read
         return finish(
-            self._parent.kind,
+            kind,
             dots,
             tree.sizes[nodes],
             contains(tree, nodes, self.positions[rows]),
             self.squares[rows],
-            self._parent.squares[nodes],
+            squares,
             n_columns,
             lambda at: self.rows[rows[at]] - self.vectors(nodes[at]) / tree.sizes[nodes[at]][:, None],
         )

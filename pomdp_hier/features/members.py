@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 __all__ = [
+    "Children",
     "Floats",
     "Ints",
     "child_counts",
@@ -23,6 +24,8 @@ __all__ = [
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ints: TypeAlias = npt.NDArray[np.int64]
+Children: TypeAlias = tuple[Ints, Ints]
+"""The children of some nodes, one list after another, and how many each has."""
 
 
 def ranges(starts: npt.ArrayLike, counts: npt.ArrayLike) -> Ints:
@@ -78,7 +81,7 @@ def item_sums(hierarchy: Hierarchy, values: npt.NDArray[Any], nodes: Ints) -> Fl
     return sums
 
 
-def children_of(hierarchy: Hierarchy, parents: Ints) -> tuple[Ints, Ints]:
+def children_of(hierarchy: Hierarchy, parents: Ints) -> Children:
     """Return the children of each of the nodes, one list after another, and how many each has."""
     firsts = hierarchy.child_offsets[parents]
     counts: Ints = hierarchy.child_offsets[parents + 1] - firsts

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.dense import LARGEST, DenseKind, finish
-from pomdp_hier.features.members import Floats, Ints, children_of, contains, membership, ranges
+from pomdp_hier.features.members import Children, Floats, Ints, children_of, contains, membership, ranges
 from pomdp_hier.features.similarity import Cosine
 from pomdp_hier.features.validation import Features
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -113,11 +113,11 @@ class _SparseBatch:
             join = self._join = _Join(self._parent, unique)
         return join, np.searchsorted(join.parents, parents)
 
-    def expand(self, rows: Ints, parents: Ints) -> Floats:
+    def expand(self, rows: Ints, parents: Ints, children: Children | None = None) -> Floats:
         """Return the similarities of item ``rows[j]`` of the batch to the children of ``parents[j]``, row by row."""
         affinity, tree = self._parent, self._parent.hierarchy
         join, at = self._joined(parents)
-        nodes, counts = children_of(tree, parents)
+        nodes, counts = children_of(tree, parents) if children is None else children
         firsts = np.cumsum(counts) - counts
         items = self._items[rows]
         product = join.dots(affinity.features[items], at)

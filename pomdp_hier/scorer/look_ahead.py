@@ -104,7 +104,7 @@ class Planner:
         open_, rows, nodes = open_[order], rows[order], nodes[order]
         children, counts = children_of(self._task.hierarchy, nodes)
         firsts = np.cumsum(counts) - counts
-        similarities = self._batch.expand(rows, nodes)
+        similarities = self._batch.expand(rows, nodes, (children, counts))
         eta, layer.margin = weigh(self._task, similarities, firsts, counts, nodes, children)
         layer.asked = open_
         above = np.repeat(open_, counts)

@@ -29,24 +29,40 @@ def weigh(
     Returns:
         ``eta`` ``[pairs]``, and the margin ``[n]``.
     """
-    binary = bool((counts == 2).all())
-
-    def fold(ufunc: np.ufunc, values: Floats) -> Floats:
-        # A dendrogram's pairs need no ragged reduction, which takes most of the time otherwise.
-        folded: Floats = ufunc(values[::2], values[1::2]) if binary else ufunc.reduceat(values, firsts)
-        return folded
+    if len(counts) and (counts == 2).all():
+        return _weigh_two(task, similarities, nodes, children)
 
     def spread(values: Any) -> Any:
-        return np.repeat(values, 2 if binary else counts)
+        return np.repeat(values, counts)
 
     with np.errstate(over="ignore"):  # towards -inf, at temperatures near 0 or similarities without end
-        eta = similarities - spread(fold(np.maximum, similarities))
+        eta = similarities - spread(np.maximum.reduceat(similarities, firsts))
         eta /= spread(task.temperatures[task.hierarchy.levels[nodes]])
     np.exp(eta, out=eta)
-    eta /= spread(fold(np.add, eta))
+    eta /= spread(np.add.reduceat(eta, firsts))
     # eta (eta (r' - r) - (1 + r) (1 - eta)), with the small rise never added to a large number.
     terms = 1.0 - eta
     terms *= spread(-1.0 - task.rewards.reward[nodes])
     terms += eta * task.rewards.rise[children]
     terms *= eta
-    return eta, fold(np.add, terms)
+    return eta, np.add.reduceat(terms, firsts)
+
+
+def _weigh_two(task: Task, similarities: Floats, nodes: Ints, children: Ints) -> tuple[Floats, Floats]:
+    """Weigh two children a node, as a dendrogram's nodes have: the same without ragged reductions."""
+    rise = task.rewards.rise
+    with np.errstate(over="ignore"):
+        gap = similarities[1::2] - similarities[::2]
+        gap /= task.temperatures[task.hierarchy.levels[nodes]]
+    weight = np.exp(-np.abs(gap))
+    likely = 1.0 / (1.0 + weight)
+    weight *= likely
+    second = gap > 0
+    eta = np.empty(len(similarities))
+    eta[::2], eta[1::2] = np.where(second, weight, likely), np.where(second, likely, weight)
+    one, two = eta[::2], eta[1::2]
+    both = one * two
+    both *= -2.0 * (1.0 + task.rewards.reward[nodes])
+    both += one * one * rise[children[::2]]
+    both += two * two * rise[children[1::2]]
+    return eta, both

@@ -83,7 +83,10 @@ class Step:
     @property
     def own_at(self) -> Ints:
         """Where in the lists the child stands that holds the item ``[m]``, if each has one."""
-        positions = np.repeat(self.hierarchy.starts[self.items], self.counts)
+        starts = self.hierarchy.starts
+        if (self.counts == 2).all():  # a dendrogram's children, which stand in leaf order
+            return self.firsts + (starts[self.items] >= starts[self.children[1::2]])
+        positions = np.repeat(starts[self.items], self.counts)
         return np.flatnonzero(contains(self.hierarchy, self.children, positions))
 
     @property
@@ -196,6 +199,6 @@ class Walk:
             children=children,
             firsts=np.cumsum(counts) - counts,
             counts=counts,
-            similarities=self.batch.expand(rows, nodes),
+            similarities=self.batch.expand(rows, nodes, (children, counts)),
             hierarchy=tree,
         )
