@@ -121,7 +121,7 @@ class _Builder:
         self.problem = problem
         self.terminal = terminal
         self.usable = legal & ~terminal
-        self._always_usable = self.usable.all(axis=1).tolist()
+        self._always_usable: list[bool] = np.all(self.usable, axis=1).tolist()
         self.tolerance = tolerance
         self.states = {state: i for i, state in enumerate(problem.states)}
         self.observations = {observation: i for i, observation in enumerate(problem.all_observations)}
