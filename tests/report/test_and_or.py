@@ -1,6 +1,7 @@
 """The figure of an AND-OR tree: what is on it, that nothing overlaps, that a large tree is collapsed."""
 
 import sys
+from collections import Counter
 
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -9,6 +10,7 @@ from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.planning import AndOrTree
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.report.and_or import draw_and_or
+from pomdp_hier.report.canvas import ORANGE
 from tests.pomdp_models import three_node, tiger
 
 
@@ -73,6 +75,22 @@ def test_only_the_reachable_plan_is_highlighted():
     thick = [line for line in ax.lines if line.get_linewidth() > 1 and len(line.get_xdata()) == 3]
     assert len(thick) == 1 + 2 + 2 + 4
     assert sum("★" in text for text in words_of(ax)) == 3 + 1
+
+
+def test_symbols_and_widths_tell_the_plan():
+    tree = AndOrTree.build(tiger(), depth=2)
+    ax = draw_and_or(tree)
+    symbols = [line for line in ax.lines if len(line.get_xdata()) == 1]
+    marks = [(symbol.get_marker(), symbol.get_markerfacecolor() != "white") for symbol in symbols]
+    expected = {(">", True): 1 + 2 + 4, ("o", True): 1 + 2}
+    # One triangle and one circle more stand in the key.
+    expected |= {(">", False): len(tree.or_nodes) - 7 + 1, ("o", False): len(tree.and_nodes) - 3 + 1}
+    assert Counter(marks) == expected
+    arcs = [line for line in ax.lines if len(line.get_xdata()) == 3 and line.get_color() == ORANGE]
+    widths = sorted(arc.get_linewidth() for arc in arcs)
+    chances = [0.5, 0.5, 1, 1, 1, *2 * [0.745, 0.255]]  # of what is heard on the plan; actions are certain
+    assert widths == pytest.approx(sorted(1.4 + 1.8 * p for p in chances))
+    assert [line.get_color() for line in ax.lines if len(line.get_xdata()) == 2] == [ORANGE]
 
 
 def test_ties_are_starred_but_one_plan_is_followed():

@@ -61,6 +61,7 @@ def test_trace_stacks_each_belief_to_one():
     assert_something_is_drawn(ax)
     heights = [[bar.get_height() for bar in bars] for bars in ax.containers]
     assert np.allclose(heights, [[0.5, 0.9], [0.5, 0.1]])
+    assert len({bars[0].get_facecolor() for bars in ax.containers}) == 2
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["r", "l"]  # as they are stacked
 
 
@@ -96,6 +97,16 @@ def test_simplex_joins_the_labels_of_a_belief_met_twice():
     )
     texts = [text.get_text() for text in ax.texts]
     assert "b0, b2" in texts
+    triangle = draw_belief_simplex([Belief.uniform("abc")])
+    assert triangle.get_aspect() == 1
+    grid = [
+        line for line in triangle.get_lines() if len(line.get_xdata()) == 2
+    ]  # each where one state's share is fixed
+    shares = [0.25, 0.5, 0.75]
+    assert sorted(line.get_ydata()[0] for line in grid if np.ptp(line.get_ydata()) < 1e-9) == pytest.approx(
+        [(1 - share) * np.sqrt(3) / 2 for share in reversed(shares)]
+    )
+    assert len(grid) == 9
     as_dicts = draw_belief_simplex([{"a": 0.5, "b": 0.5}, {"a": 1.0}])
     assert as_dicts.collections[-1].get_offsets()[-1].tolist() == [0, 0]
     assert "b1" in texts
@@ -121,6 +132,8 @@ def test_alpha_vectors_show_their_envelope():
     assert all(value == pytest.approx(max(1 - p, p, 0.8)) for p, value in envelope.items())
     assert (min(envelope), max(envelope)) == (0, 1)
     assert ax.get_xlabel() == "probability of r"
+    assert ax.get_legend().get_title().get_text() == "action"
+    assert len({line.get_color() for line in ax.get_lines() if line.get_linewidth() > 2}) == 3
     pieces = {line.get_label(): line.get_xdata() for line in ax.get_lines() if line.get_linewidth() > 2}
     spans = {name: (xs[0], xs[-1]) for name, xs in pieces.items()}
     assert spans["left"] == pytest.approx((0, 0.2), abs=1e-3)
