@@ -221,3 +221,15 @@ def test_a_result_in_the_place_of_a_diagnosis_is_refused_with_a_remedy(read):
     result = evaluate(X, Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4))
     with pytest.raises(ParameterError, match=r"got a HQSResult; give what diagnose\(X, hierarchy\) returns"):
         read(result)
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.3])
+def test_what_nodes_cost_is_what_the_score_lacks(delta):
+    X, tree = clean_case()
+    broken, _ = misplaced(tree, 0, -1)
+    found = diagnose(X, broken, delta=delta)
+    reports = worst_nodes(found, broken.n_nodes, count_stops=True)
+    assert found.perfect.mean() - found.result.score == pytest.approx(sum(report.cost for report in reports))
+    assert sum(report.stop * report.items for report in reports) <= broken.n_items
+    assert (found.lost_to[~found.lost] == -1).all()
+    assert (found.lost_level[~found.lost] == -1).all()

@@ -61,6 +61,7 @@ def test_gains_are_those_of_the_changed_tree(tree, seed, policy):
     for move in guesses:
         assert np.isnan(move.gain)
         assert move.predicted > 0
+        assert move.target != move.source == tree.parent[move.node]
         if move.node < tree.n_items:
             value = found.end_probabilities[move.node]
             node = found.ends_at[move.node]

@@ -71,6 +71,10 @@ def test_ids_that_fit_in_part_are_refused_with_their_types():
     for rows in (pd.DataFrame(X[OTHER], index=wrong), FeatureTable(X[OTHER], tuple(wrong))):
         with pytest.raises(FeatureError, match=r"1 items without a feature row \('parka'\)"):
             item_features(rows, TREE)
+    for at in (0, 5):  # a single id that fits
+        index = [NAMES[0] if row == at else f"other {row}" for row in range(6)]
+        with pytest.raises(FeatureError, match="5 items without a feature row"):
+            item_features(pd.DataFrame(X, index=index), TREE)
     with pytest.raises(FeatureError, match=r"the rows' ids are float, the items' str"):
         item_features(FeatureTable(X, tuple(float(row) for row in range(6))), TREE)
     with pytest.raises(FeatureError, match="several columns 'id'"):
