@@ -61,3 +61,9 @@ def test_rows_of_zeros_are_warned_about_once():
     with pytest.warns(DataWarning, match="zeros") as caught:
         compare_search_policies(np.diag([1.0, 0.0, 1.0, 1.0]), tree, ["one-step", "descend"])
     assert len(caught) == 1
+
+
+@pytest.mark.parametrize("policies", ["one-step", 3, None, {"one-step"}])
+def test_policies_that_are_no_list_are_refused(policies):
+    with pytest.raises(ParameterError, match=r"policies is .*; give a list of names such as"):
+        compare_search_policies(SHOP.similarity, SHOP.hierarchies["A"], policies, **SETTINGS)

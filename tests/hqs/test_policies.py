@@ -238,3 +238,28 @@ def test_a_rule_that_says_neither_yes_nor_no_is_named(engine, answer):
 
     with pytest.raises(ParameterError, match=r"policy .*Rule.* answered with .* at level 0"):
         evaluate(SHOP.similarity, SHOP.hierarchies["A"], similarity="precomputed", engine=engine, policy=Rule())
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        AlgorithmOne(),
+        OptimalSearch(),
+        look_ahead(2),
+        ClairvoyantSearch(),
+        PlansInEnvironment(look_ahead(1)),
+        search_policy("descend"),
+        search_policy(FixedLevel(1), hierarchy=SHOP.hierarchies["E"]),
+    ],
+    ids=repr,
+)
+def test_a_policy_decides_at_the_belief_that_it_is_given(policy):
+    tree = SHOP.hierarchies["E"]
+    given = {"similarity": "precomputed", "delta": 0.005}
+    problem = search_problem(SHOP.similarity, tree, 0, **given)
+    world = search_environment(SHOP.similarity, tree, 0, **given)
+    if hasattr(policy, "for_environment"):
+        policy = policy.for_environment(world)
+    leaf = Belief.certain(SearchState(true_path(world)[-1][0], 1))
+    assert policy.decide(problem).action == policy.decide(problem, problem.initial_belief).action == DESCEND
+    assert policy.decide(problem, leaf).action == SEARCH
