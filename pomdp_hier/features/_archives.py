@@ -1,9 +1,8 @@
-"""Reading ``.npy`` and ``.npz`` with every claim checked first and nothing unpickled."""
+"""Reading ``.npy`` and ``.npz`` by numpy, after what their headers claim was held against the memory there is."""
 
 import io
 import math
 import os
-import struct
 import tokenize
 import zipfile
 import zlib
@@ -18,10 +17,10 @@ from pomdp_hier.files.memory import require_memory
 
 __all__ = ["read_npy", "read_npz"]
 
-_BLOCK = 1 << 22  # bytes read at a time
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, struct.error, NotImplementedError, RuntimeError, KeyError)
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
 _SPARSE_PARTS = ("format", "shape", "data", "indices", "indptr", "row", "col", "coords")
 _AGAIN = "copy or write the file again"
+_MOST_DIMENSIONS = 32  # of any numpy
 
 
 def read_npy(stream: IO[bytes], name: str, limit: int) -> Any:
@@ -33,9 +32,12 @@ def read_npy(stream: IO[bytes], name: str, limit: int) -> Any:
     length = stream.seek(0, os.SEEK_END)
     stream.seek(0)
     if isinstance(stream, io.BufferedReader) and length > limit // 2:
-        shape, fortran_order, dtype, start = _read_header(stream, name)
-        _check_length(shape, dtype, length - start, name)
-        return np.memmap(stream, dtype, "r", start, shape, "F" if fortran_order else "C")
+        shape, fortran_order, dtype = _read_header(stream, name)
+        _check_length(shape, dtype, length - stream.tell(), name)
+        try:
+            return np.memmap(stream, dtype, "r", stream.tell(), shape, "F" if fortran_order else "C")
+        except (ValueError, OverflowError) as error:
+            raise FeatureError(f"{name}: cannot be mapped ({error}); {_AGAIN}") from error
     return _read_array(stream, length, name, limit)
 
 
@@ -49,6 +51,8 @@ def read_npz(stream: IO[bytes], name: str, key: str | None, limit: int) -> Any:
     try:
         with zipfile.ZipFile(stream) as archive:
             return _matrix(archive, name, key, limit)
+    except FeatureError:
+        raise
     except _DAMAGED as error:
         raise FeatureError(f"{name}: a damaged or cut-off .npz archive ({error}); {_AGAIN}") from error
 
@@ -80,83 +84,89 @@ def _chosen(names: list[str], name: str, key: str | None) -> str:
 
 def _read_array(stream: IO[bytes], length: int, what: str, limit: int) -> Any:
     """Return the array in a ``.npy`` stream of ``length`` bytes, once its header's claim has passed both bounds."""
-    shape, fortran_order, dtype, start = _read_header(stream, what)
+    shape, _, dtype = _read_header(stream, what)
     require_memory(math.prod(shape) * dtype.itemsize, limit, what)
-    needed = _check_length(shape, dtype, length - start, what)
-    content = bytearray(needed)
-    filled = 0
-    while filled < needed:
-        block = stream.read(min(_BLOCK, needed - filled))
-        if not block:
-            raise FeatureError(f"{what}: cut off after {filled} of {needed} bytes; {_AGAIN}")
-        content[filled : filled + len(block)] = block
-        filled += len(block)
-    return np.frombuffer(content, dtype=dtype).reshape(shape, order="F" if fortran_order else "C")
+    _check_length(shape, dtype, length - stream.tell(), what)
+    stream.seek(0)
+    try:
+        return npy.read_array(stream, allow_pickle=False)
+    except ValueError as error:
+        raise FeatureError(f"{what}: cut off ({error}); {_AGAIN}") from error
 
 
-def _check_length(shape: tuple[int, ...], dtype: np.dtype[Any], length: int, what: str) -> int:
-    """How many bytes an array takes; refused if fewer are there."""
+def _check_length(shape: tuple[int, ...], dtype: np.dtype[Any], length: int, what: str) -> None:
+    """Refuse an array that takes more bytes than are there."""
     needed = math.prod(shape) * dtype.itemsize
     if needed > length:
         raise FeatureError(
             f"{what}: cut off, {needed} bytes of {dtype} in shape {shape} were announced and {length} are there; "
             f"{_AGAIN}"
         )
-    return needed
 
 
-def _read_header(stream: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Shape, whether in Fortran order, type, and length of a ``.npy`` header of version 1 or 2."""
+def _read_header(stream: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, whether in Fortran order, and type that a header of version 1 or 2 claims, if these can be."""
     try:
         version = npy.read_magic(stream)
         reader = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
-        counted = _Counted(stream)
-        shape, fortran_order, dtype = reader(counted)
-    except (ValueError, TypeError, KeyError, tokenize.TokenError, RecursionError) as error:
-        raise FeatureError(f"{what}: not a .npy array of numbers ({error}); {_AGAIN} with numpy.save") from error
+        shape, fortran_order, dtype = reader(stream)
+    except (ValueError, TypeError, KeyError, IndexError, SyntaxError, tokenize.TokenError, RecursionError) as error:
+        reason = str(error).partition("\n")[0]
+        raise FeatureError(f"{what}: not a .npy array of numbers ({reason}); {_AGAIN} with numpy.save") from error
     if dtype.hasobject:
         raise FeatureError(
             f"{what}: holds Python objects, which are not loaded since that could run code; "
             "save numbers: numpy.save(path, X.astype(float))"
         )
-    return shape, fortran_order, dtype, npy.MAGIC_LEN + counted.count
-
-
-class _Counted:
-    """A stream that knows how many bytes were read through it."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self.count = 0
-
-    def read(self, size: int = -1, /) -> bytes:
-        block = self._stream.read(size)
-        self.count += len(block)
-        return block
+    lengths_are_numbers = all(type(length) is int and 0 <= length < 2**63 for length in shape)
+    if not lengths_are_numbers or len(shape) > _MOST_DIMENSIONS or not dtype.itemsize or dtype.subdtype is not None:
+        raise FeatureError(
+            f"{what}: not a .npy array of numbers, but {str(dtype)[:40]} in shape {str(shape)[:60]}; {_AGAIN} with "
+            "numpy.save"
+        )
+    return shape, fortran_order, dtype
 
 
 def _sparse(arrays: dict[str, Any], name: str, limit: int) -> csr_array:
     """Return the CSR matrix of the arrays that ``scipy.sparse.save_npz`` wrote, every index checked."""
     layout = arrays["format"].item() if arrays["format"].size == 1 else None
     layout = layout.decode("ascii", "replace") if isinstance(layout, bytes) else layout
-    shape = tuple(int(length) for length in arrays["shape"].ravel())
-    if len(shape) != 2 or min(shape) < 0:
-        raise FeatureError(f"{name}: expected a matrix, found a sparse array of shape {shape}; give one row an item")
+    lengths = arrays["shape"]
+    if lengths.dtype.kind not in "iu" or lengths.size != 2 or lengths.min() < 0 or lengths.max() >= 2**63:
+        raise FeatureError(
+            f"{name}: expected a matrix, found a sparse array of shape {lengths.ravel()[:4].tolist()}; give one row "
+            "an item"
+        )
+    shape = (int(lengths.ravel()[0]), int(lengths.ravel()[1]))
     require_memory(8 * (shape[0] + 1), limit, name)
+    if layout == "csc":
+        require_memory(8 * (shape[1] + 1), limit, name)
     try:
+        data = arrays["data"]
+        if data.ndim != 1 and layout in {"csr", "csc", "coo"}:
+            raise FeatureError(f"the values have shape {data.shape}, expected a list of numbers; {_AGAIN}")
         if layout in {"csr", "csc"}:
             compressed = csr_array if layout == "csr" else csc_array
+            _check_bounds(arrays["indptr"], arrays["indices"], data.size)
             matrix = compressed((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
             matrix.check_format(full_check=True)
         elif layout == "coo":
             places = arrays["coords"] if "coords" in arrays else (arrays["row"], arrays["col"])
-            matrix = coo_array((arrays["data"], places), shape=shape)
+            matrix = coo_array((data, tuple(places)), shape=shape)
         else:
-            raise FeatureError(
-                f"{name}: sparse layout {layout!r} is not read; write scipy.sparse.save_npz(path, X.tocsr())"
-            )
+            raise FeatureError(f"sparse layout {layout!r} is not read; write scipy.sparse.save_npz(path, X.tocsr())")
         matrix = matrix.tocsr()
-    except (ValueError, TypeError, KeyError) as error:
+    except FeatureError as error:
+        raise FeatureError(f"{name}: {error}") from error
+    except (ValueError, TypeError, KeyError, OverflowError, RuntimeError) as error:
         raise FeatureError(f"{name}: a damaged sparse matrix ({error}); {_AGAIN}") from error
     matrix.sum_duplicates()
     return matrix
+
+
+def _check_bounds(indptr: Any, indices: Any, n_values: int) -> None:
+    """Raise unless the bounds of rows rise from 0 to the number of values: scipy looks at them only in part."""
+    are_numbers = indptr.dtype.kind in "iu" and indices.dtype.kind in "iu" and indptr.ndim == 1 and indptr.size
+    bounds = indptr.astype(np.int64) if are_numbers else np.array([1])
+    if bounds[0] != 0 or bounds[-1] != n_values or (bounds[1:] < bounds[:-1]).any():
+        raise FeatureError(f"a damaged sparse matrix: indptr does not rise from 0 to {n_values}; {_AGAIN}")

@@ -1,5 +1,6 @@
 """Reading a table of numbers from Parquet (extra ``frames``)."""
 
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import IO, Any
 
@@ -10,7 +11,7 @@ from pomdp_hier.errors import FeatureError, MissingExtraError, Setting
 from pomdp_hier.features import _delimited
 from pomdp_hier.files.memory import require_memory
 
-__all__ = ["from_table", "open_table", "read"]
+__all__ = ["from_table", "id_cells", "open_table", "read", "refuse_doubled"]
 
 
 def read(
@@ -43,13 +44,46 @@ def open_table(stream: IO[bytes], name: str, id_column: str | None, limit: int, 
     try:
         file = pq.ParquetFile(stream)
         columns = list(file.schema_arrow.names)
+        refuse_doubled(columns, name)
         position = _delimited.id_position(columns, name, id_column)
         if wanted:
             columns = [column for at, column in enumerate(columns) if at == position or column in wanted]
         require_memory(8 * file.metadata.num_rows * max(1, len(columns)), limit, name)
         return file.read(columns=columns)
-    except (pa.ArrowException, OSError) as error:
+    except FeatureError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError) as error:
         raise FeatureError(f"{name}: a damaged Parquet file ({error}); write it again") from error
+
+
+def refuse_doubled(columns: Sequence[str], name: str) -> None:
+    """Refuse columns of one name, since columns are asked for by their names.
+
+    Raises:
+        FeatureError: Two columns have one name.
+    """
+    for column, count in Counter(columns).items():
+        if count > 1:
+            raise FeatureError(f"{name}: {count} columns are called {column!r}; give each another name")
+
+
+def id_cells(column: Any, name: str, label: str) -> tuple[Hashable, ...]:
+    """Return the ids in a column of a pyarrow table.
+
+    Raises:
+        FeatureError: They are lists or records, or dates that Python has no value for.
+    """
+    import pyarrow as pa
+
+    try:
+        ids = tuple(column.to_pylist())
+        hash(ids)
+    except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
+        raise FeatureError(
+            f"{name}: column {label!r} is {column.type} and holds what is no id ({error}); write the ids as text or "
+            "whole numbers"
+        ) from error
+    return ids
 
 
 def from_table(
@@ -59,7 +93,7 @@ def from_table(
     position = _delimited.id_position(table.column_names, name, id_column)
     ids = None
     if position is not None:
-        ids = tuple(table.column(position).to_pylist())
+        ids = id_cells(table.column(position), name, table.column_names[position])
         table = table.remove_column(position)
     matrix = np.empty((table.num_rows, table.num_columns), dtype=_common_type(table, name))
     for index in range(table.num_columns):

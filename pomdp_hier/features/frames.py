@@ -84,11 +84,12 @@ def from_arrow(
         FeatureError: As `read_frame`.
     """
     limit = memory_available() if memory is None else memory
+    _parquet.refuse_doubled(table.column_names, name)
     if text is None and embedding is None:
         require_memory(8 * table.num_rows * max(1, table.num_columns), limit, name)
         return FeatureTable(*_parquet.from_table(table, name, id_column))
     position = _delimited.id_position(table.column_names, name, id_column)
-    ids = None if position is None else tuple(table.column(position).to_pylist())
+    ids = None if position is None else _parquet.id_cells(table.column(position), name, table.column_names[position])
     if embedding is not None:
         return FeatureTable(_embeddings(_column(table, name, embedding), name, embedding, limit), ids, None)
     columns = [_column(table, name, column).to_pylist() for column in _names(text)]
@@ -128,6 +129,10 @@ def _as_arrow(frame: Any, name: str) -> tuple[Any, tuple[Hashable, ...] | None]:
         ) from error
     try:
         known = nw.from_native(frame, eager_only=True)
+    except nw.exceptions.DuplicateError as error:
+        raise FeatureError(
+            f"{name}: two columns have one name ({' '.join(str(error).split())}); give each another name"
+        ) from error
     except TypeError as error:
         raise FeatureError(
             f"{type(frame).__name__} is no data frame that narwhals knows; collect a lazy one, or give an array"

@@ -104,6 +104,10 @@ def test_text_in_parquet_reads_no_other_column(tmp_path):
 def test_what_is_refused():
     with pytest.raises(FeatureError, match="collect a lazy one"):
         read_frame(pl.LazyFrame(COLUMNS))
+    with pytest.raises(FeatureError, match="one name"):
+        read_frame(pd.DataFrame([[1.0, 2.0]], columns=["x", "x"]))
+    with pytest.raises(FeatureError, match="one name"):
+        read_frame(pa.table([pa.array([1.0]), pa.array([2.0])], names=["x", "x"]))
     with pytest.raises(FeatureError, match="int is no data frame"):
         read_frame(7)
     with pytest.raises(FeatureError, match="no column 'z'; the columns are id, x, y"):

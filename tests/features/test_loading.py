@@ -100,6 +100,14 @@ def test_npz_sparse_in_another_layout_says_how_to_convert(tmp_path):
         ("indptr", np.array([0, 4])),
         ("shape", np.array([2, -3])),
         ("shape", np.array([2])),
+        ("shape", np.array([2, np.nan])),
+        ("shape", np.array([2**63, 3], np.uint64)),
+        ("shape", np.array(["2", "3"])),
+        ("indices", np.array([0.5, 1, 1, 2])),
+        ("indptr", np.array([0, 3, 2])),
+        ("indptr", np.array([[0, 1, 4]])),
+        ("data", np.ones((2, 2))),
+        ("data", np.ones(4, "V3")),
         ("format", np.array("lil")),
         ("data", np.array(["a", "b", "c", "d"])),
     ],
@@ -161,6 +169,37 @@ def test_a_file_cut_at_any_byte_is_refused(tmp_path, suffix):
     for length in range(len(content)):
         cut.write_bytes(content[:length])
         refusal(cut)
+
+
+@pytest.mark.parametrize(
+    ("shape", "descr"),
+    [
+        ("(2, -3)", "<f8"),
+        ("(-1,)", "<f8"),
+        ("(True, 3)", "<f8"),
+        ("(2.0, 3)", "<f8"),
+        ("(" + "1, " * 65 + ")", "<f8"),
+        (f"({2**63}, 1)", "<f8"),
+        (f"({2**63}, 0)", "<f8"),
+        (f"(0, {2**62})", "<f8"),
+        (f"({2**40}, {2**40})", "<f8"),
+        ("7", "<f8"),
+        ("(2, 3)", "|V0"),
+        ("(2, 3)", "|S0"),
+        ("(2, 3)", "<U0"),
+        ("(2, 3)", "|O"),
+        ("(2, 3)", "<M8[s]"),
+        ("(2, 3)", "<x8"),
+        ("(2, 3", "<f8"),
+        ("(2, 3)" + " " * 20_000, "<f8"),
+    ],
+)
+@pytest.mark.parametrize("memory", [None, 100])
+def test_a_header_that_claims_what_cannot_be(tmp_path, shape, descr, memory):
+    content = npy_header(shape, descr) + b"\0" * 48
+    (tmp_path / "x.npy").write_bytes(content)
+    refusal(tmp_path / "x.npy", memory=memory)
+    refusal(npz_of(tmp_path / "x.npz", {"X.npy": content}), memory=memory)
 
 
 def test_a_damaged_byte_is_an_error_or_another_number(tmp_path):
@@ -243,6 +282,22 @@ def test_standard_input_is_read_by_its_content(monkeypatch):
     for content in (npy_bytes(X), b"a,b,c\n.5,0,-3\n0,1e-300,7.25\n"):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
         np.testing.assert_array_equal(load_features("-").matrix, X)
+
+
+def test_ids_in_parquet_that_are_none(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    for ids in (
+        pa.array([2**62, 1], pa.timestamp("us")),
+        pa.array([2**30, 1], pa.date32()),
+        pa.array([[1], [2]]),
+        pa.array([{"a": 1}, None]),
+    ):
+        pq.write_table(pa.table({"id": ids, "x": [1.0, 2.0]}), path)
+        assert "is no id" in refusal(path)
+    pq.write_table(pa.table([pa.array([1.0]), pa.array([2.0])], names=["x", "x"]), path)
+    assert "2 columns are called 'x'" in refusal(path)
 
 
 def test_parquet_with_ids_and_its_faults(tmp_path):
