@@ -1,4 +1,4 @@
-"""Every public door of planning and simulation: dicts and other mappings for beliefs, own errors for all that is none."""
+"""Every public door of planning and simulation: mappings do for beliefs, and what is none has an own error."""
 
 from types import MappingProxyType
 

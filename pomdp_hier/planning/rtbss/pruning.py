@@ -77,8 +77,8 @@ class Pruning:
         if upper is None or best is None:
             return False
         if at_root:
-            return bool(upper + self.slack + self.tie_tolerance < best)
-        return bool(upper + self.slack < best) if self.keep_ties else bool(upper <= best)
+            return bool(best - upper > self.slack + self.tie_tolerance)
+        return bool(best - upper > self.slack) if self.keep_ties else bool(upper <= best)
 
     def check(self, value: Number, upper: Number | None, action: Any, depth: int) -> None:
         """Refuse an upper bound that lies below the value it should bound; see `check_bound`."""
@@ -95,7 +95,7 @@ def check_bound(value: Number, upper: Number | None, action: Any, depth: int, sl
         return
     if not (is_exact(value) and is_exact(upper)):
         slack = max(slack, 1e-9 * max(1.0, abs(float(value)), abs(float(upper))))
-    if value > upper + slack:
+    if value - upper > slack:  # a difference of exact numbers stays exact
         raise PlanningError(
             f"upper_bound: action {brief(action)} with {depth} actions to go is worth {value}, but its upper bound is "
             f"{upper}; a bound must hold for the same depth and the same fringe. Pass prune=False, or use 'fib'"
