@@ -201,7 +201,8 @@ class Hierarchy(ExportedTree):
 
         A list of lists of integers is children lists if every id occurs at most once in it, else it is
         ``[parent, child]`` edges. An object says which: ``children`` or ``edges``, with ``n_items``, ``items``,
-        ``labels``, ``singletons``.
+        ``labels``, ``singletons``. Objects with a name and children, names as keys of objects and lists, and a list of
+        flat objects with a parent's id are read as by `from_nodes` and `from_parents`.
 
         Args:
             source: A path, an open file, JSON text, or what is parsed already.
@@ -300,7 +301,8 @@ class Hierarchy(ExportedTree):
         Args:
             source: A CSV file or text with a header, a data frame, a dictionary of columns or from ids to parents, or
                 a list of ``(id, parent)`` rows. In CSV all ids are text.
-            id, parent: The columns, if they are not called so.
+            id, parent: The columns, if they are not called so. Among several that could be the ids, it is the one in
+                which each parent has a row. A parent of 0 or -1 is none, where no row has that id.
             delimiter: Of CSV; by default what the header has most of, comma, semicolon or tab.
             n_items, items, singletons, add_root, on_multiple_parents, items_at_inner: See the class.
 
@@ -340,10 +342,11 @@ class Hierarchy(ExportedTree):
 
         Args:
             source: A list of paths (text, or lists of segments), a dictionary from items to paths, a file or text of
-                lines (also ``id - path``), CSV or a data frame with an item column and a path column or one column a
-                level.
+                lines (also ``1 - path`` and ``id : path``), CSV or a data frame with an item column and a path column
+                or one column a level.
             items: The ids of the items in the order of the feature rows; by default the order of the source.
-            sep: What parts the segments; by default the first of ``>``, ``|``, ``/`` that occurs.
+            sep: What parts the segments; by default the first of ``>``, ``|``, ``/``, ``\\`` that occurs. A warning
+                says where what comes of it looks wrong.
             escape: What makes the separator after it (or itself) part of a name.
             strip: Drop the spaces around names.
             blank_levels: A blank level column before a filled one is an error, or skipped.
@@ -410,6 +413,8 @@ class Hierarchy(ExportedTree):
         items_at_inner: ItemsAtInner = "leaf",
     ) -> Self:
         """Return the tree below a node of anytree, bigtree, treelib, ete, scikit-bio, DendroPy, or nested dictionaries.
+
+        Dictionaries have names and children, or names as keys: ``{"A": {"x": ["item 1", "item 2"]}}``.
 
         A node is itself, whatever its name: two leaves may have one name (unless ``items`` has to tell them apart).
 

@@ -1,12 +1,15 @@
 """BERTopic's table of hierarchical topics; topics are the items, or documents below their topics."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from pomdp_hier.errors import ReaderError
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
-from pomdp_hier.hierarchy.readers.tables import is_missing, read_table
+from pomdp_hier.hierarchy.readers.tables import Table, is_missing, read_table
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
@@ -34,11 +37,57 @@ def read_bertopic(table: Any, topics: Sequence[int] | None = None) -> TreeArrays
     for row, cells in enumerate(found.rows, 1):
         above, left, right = (_topic(cells[place or 0], row) for place in places)
         links += [(above, left), (above, right)]
+    notes = _held_against_topics(found, links)
     position = {topic: place for place, topic in enumerate(sorted({topic for link in links for topic in link}))}
     if topics is None:
         nodes = LinkedNodes(list(position), [position[a] for a, _ in links], [position[b] for _, b in links], "row")
-        return replace(tree_of_links(nodes, Join()), one_child_notes=False)
-    return _with_documents(links, position, [_topic(topic, row) for row, topic in enumerate(topics)])
+        arrays = tree_of_links(nodes, Join())
+    else:
+        arrays = _with_documents(links, position, [_topic(topic, row) for row, topic in enumerate(topics)])
+    return replace(arrays, notes=notes + arrays.notes, one_child_notes=False)
+
+
+def _held_against_topics(table: Table, links: list[tuple[int, int]]) -> list[str]:
+    """Hang topics that the column Topics names and no child reaches below their row's node; return what to say of it.
+
+    BERTopic leaves such topics out where several merge at one distance.
+
+    Raises:
+        ReaderError: A child holds a topic that Topics does not name.
+    """
+    at = table.column(None, ("topics",))
+    if at is None:
+        return []
+    merged = [(above, {links[2 * row][1], links[2 * row + 1][1]}) for row, (above, _) in enumerate(links[::2])]
+    named = [_topic_list(cells[at], row) for row, cells in enumerate(table.rows, 1)]
+    below = {above: topics for (above, _), topics in zip(merged, named, strict=True)}
+    lost: list[int] = []
+    for row, ((above, children), topics) in enumerate(zip(merged, named, strict=True), 1):
+        reached = set().union(*(below.get(low, {low}) or () for low in children))
+        if not topics or any(low in below and not below[low] for low in children):
+            continue  # the column says nothing here
+        if reached - topics:
+            raise ReaderError(
+                f"row {row} contradicts itself: its children hold the topics {listed(sorted(reached - topics))}, which "
+                "its Topics do not name; give the table as hierarchical_topics(docs) returned it"
+            )
+        links += [(above, topic) for topic in sorted(topics - reached)]
+        lost += sorted(topics - reached)
+    if not lost:
+        return []
+    return [
+        f"{counted(len(lost), 'topic')} named in the column Topics, but in no row as a child: {listed(lost)}; hung "
+        "below the node whose Topics name it first"
+    ]
+
+
+def _topic_list(cell: Any, row: int) -> set[int] | None:
+    """Return the topics in a cell, ``None`` if it says nothing."""
+    if isinstance(cell, str):
+        cell = re.findall(r"-?\d{1,18}(?!\d)", cell)
+    if not isinstance(cell, list | tuple | set | np.ndarray) or not len(cell):
+        return None
+    return {_topic(topic, row) for topic in cell}
 
 
 def _with_documents(links: list[tuple[int, int]], position: dict[int, int], topics: list[int]) -> TreeArrays:
@@ -59,7 +108,7 @@ def _with_documents(links: list[tuple[int, int]], position: dict[int, int], topi
     above = [n_documents + position[topic] for topic in [*topics, *(high for high, _ in links)]]
     low = [*range(n_documents), *(n_documents + position[low] for _, low in links)]
     arrays = tree_of_links(LinkedNodes(list(ids), above, low, "row"), Join(n_documents))
-    return replace(arrays, notes=arrays.notes + notes, one_child_notes=False)
+    return replace(arrays, notes=arrays.notes + notes)
 
 
 def _topic(value: Any, row: int) -> int:

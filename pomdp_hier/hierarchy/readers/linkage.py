@@ -34,7 +34,9 @@ def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> T
     parent = np.full(n_items + rows.shape[0], -1, dtype=np.int64)
     parent[merged.ravel()] = np.repeat(np.arange(n_items, parent.size), 2)
     if rows.shape[1] > 2:
-        notes = _height_notes(rows[:, 2], merged, n_items)
+        given = getattr(Z, "dtype", rows.dtype)
+        precision = np.finfo(given).eps if given.kind == "f" else np.finfo(np.float64).eps
+        notes = _height_notes(rows[:, 2], merged, n_items, 8 * float(precision))
     if rows.shape[1] == 4:
         _check_counts(rows[:, 3], merged, n_items)
     return TreeArrays(parent, n_items, np.append(merged.ravel(), parent.size - 1), labels, notes, singletons=True)
@@ -68,18 +70,23 @@ def _merged_nodes(pairs: np.ndarray[tuple[int, ...], np.dtype[np.float64]], n_it
 
 
 def _height_notes(
-    heights: np.ndarray[tuple[int, ...], np.dtype[np.float64]], merged: IntArray, n_items: int
+    heights: np.ndarray[tuple[int, ...], np.dtype[np.float64]], merged: IntArray, n_items: int, precision: float
 ) -> list[str]:
-    """Warnings for negative heights and inversions: the tree is read all the same."""
+    """Return what to say of negative heights and inversions beyond rounding: the tree is read all the same.
+
+    Heights that are rounded differ by no more than the precision of their type times the largest of them.
+    """
+    finite = np.abs(heights[np.isfinite(heights)])
+    rounding = precision * float(finite.max(initial=0.0))
     notes = []
     below = np.where(merged >= n_items, heights[np.maximum(merged - n_items, 0)], -np.inf).max(axis=1)
-    inverted = np.flatnonzero(heights < below)
+    inverted = np.flatnonzero(heights < below - rounding)
     if inverted.size:
         notes.append(
             f"the linkage is not monotone: {counted(inverted.size, 'inversion')}, the first in row {inverted[0]}; "
             "only the topology is used"
         )
-    negative = np.flatnonzero(heights < 0)
+    negative = np.flatnonzero(heights < -rounding)
     if negative.size:
         notes.append(
             f"the linkage has {counted(negative.size, 'negative height')}, the first in row {negative[0]}; "

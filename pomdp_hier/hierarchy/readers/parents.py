@@ -7,14 +7,15 @@ import numpy as np
 
 from pomdp_hier.errors import HierarchyError, ReaderError, Setting
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
-from pomdp_hier.hierarchy.readers.tables import is_missing, read_table
+from pomdp_hier.hierarchy.readers.tables import Table, is_missing, read_table
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
 __all__ = ["read_parents"]
 
-_IDS = ("id", "node", "node_id", "child", "child_id", "item", "name")
+_IDS = ("id", "node", "node_id", "child", "child_id", "item", "code", "name")
 _PARENTS = ("parent", "parent_id", "parentid", "parent id")
+_NO_PARENT = frozenset({"0", "0.0", "-1", "-1.0", "null", "none", "nan", "na", "n/a", "-"})
 
 
 def read_parents(
@@ -36,15 +37,8 @@ def read_parents(
             "node, -1 at the root, goes to Hierarchy(parents, n_items)"
         )
     table = read_table(source, names=("id", "parent"), delimiter=delimiter)
-    id_at, parent_at = table.column(id, _IDS), table.column(parent, _PARENTS)
-    if id_at is None or parent_at is None:
-        raise ReaderError(
-            f"the table has the columns {listed(table.columns, limit=10)}, expected 'id' and 'parent': "
-            "say which they are with ",
-            Setting("id"),
-            " and ",
-            Setting("parent"),
-        )
+    id_at, parent_at = _roles(table, id, parent)
+    no_parent = _marks_of_no_parent(table, id_at, parent_at)
     position: dict[Hashable, int] = {}
     links: list[tuple[int, Hashable]] = []
     link_rows: list[int] = []
@@ -55,7 +49,7 @@ def read_parents(
             raise ReaderError(f"row {row} has no id (its parent is {shown(above)}); every row needs one")
         try:
             place = position.setdefault(node, len(position))
-            hash(above)
+            above = no_parent.get(above, above)
         except TypeError:
             raise ReaderError(f"row {row} is {shown(cells)}: ids are strings or numbers") from None
         if is_missing(above) or above == "":
@@ -78,6 +72,60 @@ def read_parents(
     above_places, below_places = [position[above] for _, above in links], [place for place, _ in links]
     nodes = LinkedNodes(list(position), above_places, below_places, "row", link_rows)
     return tree_of_links(nodes, text_ids(join) if table.is_text else join)
+
+
+def _roles(table: Table, id: str | None, parent: str | None) -> tuple[int, int]:
+    """Return the columns of ids and of parents: by name, held against whether each parent then has a row."""
+    parent_at = table.column(parent, _PARENTS)
+    if parent_at is None:
+        called = [place for place, name in enumerate(table.columns) if "parent" in name.casefold()]
+        parent_at = called[0] if len(called) == 1 else None
+    id_at = table.column(id, _IDS)
+    if parent_at is not None and id is None and (id_at is None or not _holds_parents(table, id_at, parent_at)):
+        others = [place for place in range(len(table.columns)) if place not in (id_at, parent_at)]
+        fitting = [place for place in others if _holds_parents(table, place, parent_at, unique=True)]
+        id_at = fitting[0] if len(fitting) == 1 else id_at
+    if id_at is None or parent_at is None or id_at == parent_at:
+        raise ReaderError(
+            f"the table has the columns {listed(table.columns, limit=10)}, expected 'id' and 'parent': "
+            "say which they are with ",
+            Setting("id"),
+            " and ",
+            Setting("parent"),
+        )
+    return id_at, parent_at
+
+
+def _holds_parents(table: Table, id_at: int, parent_at: int, unique: bool = False) -> bool:
+    """Whether each parent has a row, of those that are ids and no mark of a root."""
+    try:
+        ids = {_stripped(row[id_at]) for row in table.rows}
+        parents = {_stripped(row[parent_at]) for row in table.rows}
+    except TypeError:  # lists
+        return False
+    marks = _marks_of_no_parent(table, id_at, parent_at)
+    known = {marks.get(name, name) for name in parents if not is_missing(name)} - {"", None}
+    return known <= ids and (not unique or (len(ids) == len(table.rows) and bool(known)))
+
+
+def _marks_of_no_parent(table: Table, id_at: int, parent_at: int) -> dict[Hashable, Hashable]:
+    """Return parents that are written otherwise than ids: 0, -1 or "null" for none, "1.0" for the row of "1"."""
+    try:
+        ids = {_stripped(row[id_at]) for row in table.rows}
+        parents = {_stripped(row[parent_at]) for row in table.rows}
+    except TypeError:
+        return {}
+    meant: dict[Hashable, Hashable] = {}
+    for name in parents - ids:
+        if str(name).casefold() in _NO_PARENT:
+            meant[name] = None
+        elif isinstance(name, str) and name.endswith(".0") and name[:-2] in ids:  # numbers with blanks, out of a frame
+            meant[name] = name[:-2]
+    return meant
+
+
+def _stripped(cell: Any) -> Any:
+    return cell.strip() if isinstance(cell, str) else cell
 
 
 def _is_row_of_numbers(source: Any) -> bool:

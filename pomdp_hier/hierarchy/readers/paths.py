@@ -34,6 +34,8 @@ _ITEMS = ("item", "item_id", "id", "key", "sku")
 _PATHS = ("path", "category_path", "category", "categories", "taxonomy")
 _MOST_LEVELS = 1_000
 _ID_FIRST = re.compile(r"\s*(\d+)\s+-\s+(.*)", re.DOTALL)
+_ID_AND_COLON = re.compile(r"\s*(\S+)\s+:\s+(.*)", re.DOTALL)
+_UNREAD = ("\\", "::", "->", " - ", ".", ":", ";")  # what may part segments, but stands in names too
 
 Path = tuple[str, ...]
 
@@ -74,6 +76,7 @@ class _Rows:
     is_text: bool = True
     has_item_column: bool = False
     n_blank: int = 0
+    notes: list[str] = field(default_factory=list)
 
 
 def read_paths(source: Any, join: Join, how: PathFormat) -> TreeArrays:
@@ -88,6 +91,7 @@ def read_paths(source: Any, join: Join, how: PathFormat) -> TreeArrays:
         raise ReaderError("no paths: expected one a row")
     ends_in = how.ends_in or ("category" if rows.has_item_column else "item")
     arrays = _tree_of_items(rows, join) if ends_in == "category" else _tree_of_paths(rows, join, how)
+    arrays.notes[:0] = rows.notes
     if rows.n_blank:
         arrays.notes.insert(0, f"empty segments dropped from {counted(rows.n_blank, 'path')}")
     return arrays
@@ -207,7 +211,7 @@ def _rows(source: Any, how: PathFormat) -> _Rows:
         table = how.form == "table" or (how.form == "auto" and _looks_like_table(text, name, how))
         if table:
             return _from_table(read_csv(text, how.delimiter, how.comment), how)
-        return _from_strings(_content_lines(text, how.comment), how, ids=True)
+        return _from_strings(_content_lines(text, how.comment), how, may_have_ids=True)
     if isinstance(source, Mapping) and not _names_columns(source, how):
         return _from_pairs(list(source.items()), how)
     if is_table(source):
@@ -216,7 +220,7 @@ def _rows(source: Any, how: PathFormat) -> _Rows:
         raise ReaderError(f"got {shown(source)}, expected paths: a list, a table, a file or text")
     rows = list(source)
     if all(isinstance(row, str) for row in rows):
-        return _from_strings(rows, how, ids=False)
+        return _from_strings(rows, how, may_have_ids=True)
     if all(isinstance(row, Mapping) for row in rows):
         return _from_table(read_table(rows), how)
     return _from_pairs(rows, how) if _are_pairs(rows, how) else _from_sequences(rows, how)
@@ -254,15 +258,15 @@ def _content_lines(text: str, comment: str | None) -> list[str]:
     return [line for line in lines if not (comment and line.lstrip().startswith(comment))]
 
 
-def _from_strings(paths: Sequence[str], how: PathFormat, *, ids: bool, items: list[Hashable] | None = None) -> _Rows:
-    """Rows of paths in one string each; ``id - path`` is taken apart if every line of a file is like that."""
+def _from_strings(
+    paths: Sequence[str], how: PathFormat, *, may_have_ids: bool = False, items: list[Hashable] | None = None
+) -> _Rows:
+    """Return rows of paths in one string each; ``id - path`` is taken apart if every line is like that."""
     has_ids = False
-    if items is None and ids:
-        found = [_ID_FIRST.fullmatch(path) for path in paths]
-        if paths and all(found):
-            items, has_ids = [match.group(1) for match in found if match], True
-            paths = [match.group(2) for match in found if match]
-    split = _splitter(how.sep or _guessed(paths), how)
+    if may_have_ids and (found := _ids_first(paths)):
+        items, paths, has_ids = [name for name, _ in found], [path for _, path in found], True
+    sep = how.sep or _guessed(paths)
+    split = _splitter(sep, how)
     rows = _Rows(items=items, has_item_column=has_ids)
     for row, path in enumerate(paths, 1):
         segments, blank = split(path)
@@ -271,12 +275,52 @@ def _from_strings(paths: Sequence[str], how: PathFormat, *, ids: bool, items: li
             raise ReaderError(f"row {row}: the path{whose} is empty ({shown(path)}); name at least one category")
         rows.paths.append(segments)
         rows.n_blank += blank
+    if how.sep is None:
+        rows.notes += _doubts(paths, rows.paths, sep)
     return rows
 
 
+def _ids_first(paths: Sequence[str]) -> list[tuple[Hashable, str]]:
+    """Return ids and paths if each line is ``number - path``, or ``id : path`` with ``>`` in some of the paths."""
+    for pattern in (_ID_FIRST, _ID_AND_COLON):
+        found = [match for path in paths if (match := pattern.fullmatch(path))]
+        if found and len(found) == len(paths):
+            pairs: list[tuple[Hashable, str]] = [(match.group(1), match.group(2)) for match in found]
+            is_sure = any(">" in path for _, path in pairs) and len({name for name, _ in pairs}) == len(pairs)
+            if pattern is _ID_FIRST or is_sure:
+                return pairs
+    return []
+
+
 def _guessed(paths: Sequence[str]) -> str:
-    """Return the separator that the paths have: the first of ``>``, ``|``, ``/`` that occurs in any."""
-    return next((sep for sep in _SEPARATORS if any(sep in path for path in paths)), _SEPARATORS[0])
+    r"""Return the separator of the paths: the first of ``>``, ``|``, ``/`` that occurs, or a ``\`` that groups."""
+    for sep in _SEPARATORS:
+        if any(sep in path for path in paths):
+            return sep
+    return "\\" if _groups(paths, "\\") else _SEPARATORS[0]
+
+
+def _groups(paths: Sequence[str], sep: str) -> bool:
+    """Whether most paths have this separator, and what stands before it is shared by some."""
+    tops = [path.partition(sep)[0].strip() for path in paths if sep in path]
+    return 2 * len(tops) > len(paths) and len(set(tops)) < len(tops)
+
+
+def _doubts(texts: Sequence[str], paths: Sequence[Path], sep: str) -> list[str]:
+    """Return what speaks against the guessed separator in what came out of it."""
+    if len(paths) > 2 and len({path[0] for path in paths}) == len(paths) and any(len(path) > 1 for path in paths):
+        return [
+            f"no two of the {len(paths):,} paths share a top category (such as {shown(paths[0][0])}): is {sep!r} the "
+            f"separator, and does no id stand before each path? {Setting('sep')} says what parts the segments"
+        ]
+    if all(len(path) == 1 for path in paths):
+        unread = next((mark for mark in _UNREAD if _groups(texts, mark)), None)
+        if unread is not None:
+            return [
+                f"no path has a separator ('>', '|', '/'), so that each is one category; if {unread!r} is the "
+                f"separator, say {Setting('sep', unread)}"
+            ]
+    return []
 
 
 def _splitter(sep: str, how: PathFormat) -> Callable[[str], tuple[Path, bool]]:
@@ -328,7 +372,7 @@ def _from_table(table: Table, how: PathFormat) -> _Rows:
             if not isinstance(cells[path_at], str):
                 raise ReaderError(f"row {row} has the path {shown(cells[path_at])}, expected text")
             paths.append(cells[path_at])
-        rows = _from_strings(paths, how, ids=False, items=items)
+        rows = _from_strings(paths, how, items=items)
     elif levels:
         rows = _Rows(items=items)
         for row, cells in enumerate(table.rows, 1):
@@ -370,7 +414,7 @@ def _from_pairs(rows: Sequence[Any], how: PathFormat) -> _Rows:
     """Rows of an item and its path, as text or as segments."""
     items = [item for item, _ in rows]
     if all(isinstance(path, str) for _, path in rows):
-        found = _from_strings([path for _, path in rows], how, ids=False, items=items)
+        found = _from_strings([path for _, path in rows], how, items=items)
     else:
         found = _from_sequences([path for _, path in rows], how, items)
     found.has_item_column, found.is_text = True, False

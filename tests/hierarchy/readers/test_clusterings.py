@@ -105,3 +105,17 @@ def test_bertopic_topics_and_documents() -> None:
         Hierarchy.from_bertopic({"a": [1]})
     with pytest.raises(ReaderError, match="row 1 has the topic 'x'"):
         Hierarchy.from_bertopic([{"Parent_ID": "x", "Child_Left_ID": 0, "Child_Right_ID": 1}])
+
+
+def test_bertopic_topics_that_no_row_reaches_are_hung_where_the_table_names_them() -> None:
+    rows = [("5", [1, 2, 3], "1", "2"), ("6", [0, 1, 2, 3], "5", "0"), ("8", [0, 1, 2, 3, 4], "6", "4")]
+    columns = ["Parent_ID", "Topics", "Child_Left_ID", "Child_Right_ID"]
+    for order in (rows, rows[::-1], [(a, str(b), c, d) for a, b, c, d in rows]):
+        with pytest.warns(HierarchyWarning, match="1 topic named in the column Topics, but in no row as a child: 3"):
+            tree = Hierarchy.from_bertopic(pd.DataFrame(order, columns=columns))
+        assert tree.item_labels == (0, 1, 2, 3, 4)
+        assert tree.parent[3] == tree.parent[1] != tree.parent[0]
+    wrong = pd.DataFrame([("2", [0], "0", "1")], columns=columns)
+    with pytest.raises(ReaderError, match="row 1 contradicts itself: its children hold the topics 1"):
+        Hierarchy.from_bertopic(wrong)
+    assert Hierarchy.from_bertopic(wrong.assign(Topics=None)).n_items == 2

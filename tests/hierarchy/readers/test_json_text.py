@@ -1,5 +1,6 @@
 """JSON: which form it is, what an object says, and what breaks."""
 
+import gzip
 import io
 import json
 from pathlib import Path
@@ -86,3 +87,65 @@ def test_it_comes_back_as_it_was() -> None:
 def test_what_breaks_is_said(source: object, text: str) -> None:
     with pytest.raises(HierarchyError, match=text):
         Hierarchy.from_json(source)  # type: ignore[arg-type]
+
+
+def test_flat_records_and_what_contradicts_itself() -> None:
+    rows = [{"id": "r", "parent": None}, {"id": "a", "parent": "r"}, {"id": "b", "parent": "r"}]
+    assert Hierarchy.from_json(rows).labels == ("a", "b", "r")
+    for source in (
+        {"edges": [["r", "x"], ["r", "y"]], "items": ["y", "x"], "n_items": 3},
+        {"children": [[0, 1]], "n_items": 2, "n_leaves": 3},
+        {"children": [[0, 1]], "n_items": 3, "items": ["a", "b"]},
+    ):
+        with pytest.raises(ReaderError, match="contradicts itself: n_items is"):
+            Hierarchy.from_json(source)
+    with pytest.raises(ReaderError, match='"labels" beside "edges"'):
+        Hierarchy.from_json({"edges": [["r", "x"]], "labels": ["a", "b"]})
+
+
+def test_items_name_and_order_the_items_of_children_lists() -> None:
+    assert Hierarchy.from_json([[0, 1], [3, 2]], items=["a", "b", "c"]).labels == ("a", "b", "c", 3, 4)
+    said = {"children": [[0, 1], [3, 2]], "labels": ["a", "b", "c", "p", "r"]}
+    tree = Hierarchy.from_json(said, items=["c", "a", "b"])
+    assert tree.labels == ("c", "a", "b", "p", "r")
+    assert tree == Hierarchy.from_children([[1, 2], [3, 0]], 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (b"#NEXUS\nbegin trees;\n", "a NEXUS file"),
+        (b"<?xml version='1.0'?><phyloxml><phylogeny/></phyloxml>", "a PhyloXML file"),
+        (b"<!DOCTYPE html><html></html>", "an HTML page"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "a git-lfs pointer"),
+        (b"\x80\x04\x95\x0b\x00\x00\x00", "a pickle"),
+        (b"PK\x03\x04" + b"\0" * 22 + b"\x13\0\0\0[Content_Types].xml", "an Excel"),
+        (b"", "empty"),
+        (b"\xff\xfe[\0", "UTF-16"),
+    ],
+)
+def test_neighbouring_formats_are_named_by_every_reader_of_text(content: bytes, what: str, tmp_path: Path) -> None:
+    path = tmp_path / "tree.txt"
+    path.write_bytes(content)
+    readers = (Hierarchy.from_json, Hierarchy.from_newick, Hierarchy.from_paths, Hierarchy.from_parents,
+               Hierarchy.from_edges, Hierarchy.from_bertopic)  # fmt: skip
+    for read in readers:
+        for source in (path, str(path), content, io.BytesIO(content)):
+            with pytest.raises(ReaderError, match=what):
+                read(source)
+        if what in ("a NEXUS file", "an HTML page"):
+            with pytest.raises(ReaderError, match=what):
+                read(content.decode())
+
+
+def test_trees_in_gzip(tmp_path: Path) -> None:
+    for name, read, text in (
+        ("t.json.gz", Hierarchy.from_json, TREE.to_json()),
+        ("t.nwk.gz", Hierarchy.from_newick, TREE.to_newick()),
+        ("t.csv.gz", Hierarchy.from_parents, "id,parent\nr,\na,r\nb,r\n"),
+        ("t.csv.gz", Hierarchy.from_paths, "what,where\na,H/K\nb,H/B\n"),
+    ):
+        path = tmp_path / name
+        path.write_bytes(gzip.compress(text.encode()))
+        options = {"item": "what"} if "what" in text else {}
+        assert read(path, **options) == read(text, **options, **({"form": "table"} if options else {}))

@@ -31,7 +31,23 @@ def test_an_inversion_is_read_with_a_warning() -> None:
         tree = Hierarchy.from_linkage(Z)
     assert tree == Hierarchy.from_linkage(Z[:, :2])
     with pytest.warns(HierarchyWarning, match="1 negative height, the first in row 0"):
-        Hierarchy.from_linkage([[0, 1, -1e-17, 2], [2, 3, 1.0, 3]])
+        Hierarchy.from_linkage([[0, 1, -1e-3, 2], [2, 3, 1.0, 3]])
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+def test_equal_heights_and_rounded_ones_are_no_inversion(kind: type) -> None:
+    rows = np.array([[0, 1, 3.0, 2], [2, 3, 3.0, 2], [4, 5, 3.0, 4]], dtype=kind)
+    assert Hierarchy.from_linkage(rows).n_items == 4
+    rows[2, 2] = np.nextafter(kind(3), kind(0))
+    rows[0, 2] = -np.finfo(kind).eps
+    assert Hierarchy.from_linkage(rows).n_items == 4
+    rows[2, 2] = kind(3) * (1 - 100 * np.finfo(kind).eps)
+    with pytest.warns(HierarchyWarning, match="1 inversion, the first in row 2"):
+        Hierarchy.from_linkage(rows)
+    rows[2, 2] = 3
+    rows[0, 2] = -100 * np.finfo(kind).eps
+    with pytest.warns(HierarchyWarning, match="1 negative height"):
+        Hierarchy.from_linkage(rows)
 
 
 @pytest.mark.parametrize(

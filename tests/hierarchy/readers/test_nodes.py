@@ -99,3 +99,27 @@ def test_a_deep_chain_of_objects() -> None:
         assert Hierarchy.from_nodes(node).height == 19_999
     while node.children:  # freed level by level: dropping the chain at once would recurse in the interpreter
         node = node.children[0]
+
+
+def test_names_as_keys_in_both_readers() -> None:
+    nest = {"r": {"a": ["x", "y"], "z": None}}
+    for read in (Hierarchy.from_nodes, Hierarchy.from_json):
+        tree = read(nest)
+        assert (tree, tree.labels) == (TREE, ("x", "y", "z", "r", "a"))
+        assert read({"a": ["x", "y"], "z": []}).labels == ("x", "y", "z", None, "a")  # several keys need a root
+        assert read([nest]) == read({"r": {"children": [{"a": {"children": ["x", "y"]}}, "z"]}}) == TREE
+        with pytest.raises(HierarchyError, match=r"'x' \(parents 'a', 'b'\)"):
+            read({"a": ["x", "y"], "b": ["x"]})
+        with pytest.raises(ReaderError, match="holds 3, expected"):
+            read({"a": {"x": 3}, "b": ["y"]})
+        with pytest.raises(HierarchyError, match="2 roots, expected one"):
+            read([{"name": "r", "children": [{"name": "a"}]}, {"name": "s", "children": [{"name": "b"}]}])
+    loop: dict[str, Any] = {}
+    loop["a"] = {"b": loop, "c": ["x"]}
+    with pytest.raises(HierarchyError, match="cycle"):
+        Hierarchy.from_nodes(loop)
+
+
+def test_one_nested_root_in_a_list() -> None:
+    root = {"name": "r", "children": [{"name": "a", "children": [{"name": "x"}, {"name": "y"}]}, {"name": "z"}]}
+    assert Hierarchy.from_nodes([root]) == Hierarchy.from_json([root]) == TREE

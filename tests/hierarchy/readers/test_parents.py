@@ -86,6 +86,31 @@ def test_wrong_tables_are_refused(source: object, text: str) -> None:
         Hierarchy.from_parents(source)
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "code,parent,name\nA,,Animals\nB,A,Birds\nC,A,Cats\n",
+        "name,code,parent\nAnimals,A,0\nBirds,B,A\nCats,C,A\n",
+        "name,key,parent_code\nAnimals,A,-1\nBirds,B,A\nCats,C,A\n",
+        "name,level,key,Parent Code\nAnimals,1,A,null\nBirds,2,B,A\nCats,2,C,A\n",
+    ],
+)
+def test_the_ids_are_in_the_column_that_holds_the_parents(source: str) -> None:
+    assert Hierarchy.from_parents(source).labels == ("B", "C", "A")
+
+
+@pytest.mark.parametrize("none", [0, -1, "0", "-1", None, float("nan"), "", "NULL"])
+def test_a_parent_of_none(none: object) -> None:
+    assert Hierarchy.from_parents([(1, none), (2, 1), (3, 1)]).labels == (2, 3, 1)
+
+
+def test_zero_is_a_parent_where_it_has_a_row_and_numbers_may_have_a_point() -> None:
+    assert Hierarchy.from_parents("id,parent\n0,\n1,0\n2,0\n").labels == ("1", "2", "0")
+    assert Hierarchy.from_parents("id,parent\n1,\n2,1.0\n3,1.0\n").labels == ("2", "3", "1")
+    with pytest.raises(HierarchyError, match=r"2 roots, expected one: '1', '2' .*add_root=True"):
+        Hierarchy.from_parents("id,parent\n1,0\n2,0\n3,1\n4,2\n")
+
+
 def test_several_parents_and_roots_when_asked() -> None:
     rows = [("r", None), ("s", None), ("x", "r"), ("x", "s"), ("y", "s")]
     with pytest.warns(HierarchyWarning, match="the first was kept: 'x'"):

@@ -117,6 +117,36 @@ def test_items_join_by_id_and_row_order_counts() -> None:
         Hierarchy.from_paths({"a": "H/K", "b": "H"}, items_at_inner="error")
 
 
+SHOPIFY = """# categories
+gid://x/ap           : Pets
+gid://x/ap-1         : Pets > Live
+gid://x/ap-2         : Pets > Supplies
+gid://x/ap-2-1       : Pets > Supplies > Birds
+gid://x/ap-2-2       : Pets > Supplies > Cats
+"""
+
+
+def test_ids_before_paths_are_taken_off_in_text_and_in_lists() -> None:
+    tree = Hierarchy.from_paths(SHOPIFY)
+    assert tree.item_labels[-2:] == ("gid://x/ap-2-1", "gid://x/ap-2-2")
+    assert [tree.labels[node] for node in tree.children(tree.root)] == [("Pets",)]
+    for source in (["1 - A", "2 - A > B"], "1 - A\n2 - A > B\n"):
+        assert Hierarchy.from_paths(source).labels == ("1", "2", (), ("A",), ("A", "B"))
+    with pytest.warns(HierarchyWarning):  # without paths behind them, words before a colon are no ids
+        assert Hierarchy.from_paths(["Drama : Film", "Drama : Play"]).item_labels[0] == ("Drama : Film",)
+
+
+def test_what_a_guessed_separator_makes_is_held_against_it() -> None:
+    tree = Hierarchy.from_paths(["A\\x\\i", "A\\x\\j", "A\\y", "B\\z", "B\\w"])
+    assert tree.node(("A", "x")) >= tree.n_items
+    with pytest.warns(HierarchyWarning, match=r"if '\.' is the separator, say sep=\"\.\""):
+        assert Hierarchy.from_paths(["A.x", "A.y", "B.z"]).height == 0
+    with pytest.warns(HierarchyWarning, match="no two of the 3 paths share a top category .*separator"):
+        Hierarchy.from_paths(["k1\tA > B", "k2\tA > C", "k3\tB > C"])
+    assert Hierarchy.from_paths(["Heat", "Dr. No", "Alien"]).height == 0
+    assert Hierarchy.from_paths(["A > x", "A > y", "B"]).height == 1
+
+
 def test_files_are_read_by_their_ending(tmp_path: Path) -> None:
     table, lines = tmp_path / "t.csv", tmp_path / "t.txt"
     table.write_text("what,where\na,H/K\nb,H/B\n", encoding="utf-8")
