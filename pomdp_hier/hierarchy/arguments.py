@@ -8,7 +8,7 @@ import numpy as np
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.wording import listed, shown
 
-__all__ = ["as_ids", "as_number", "check_choice", "check_flag", "check_text"]
+__all__ = ["as_ids", "as_number", "check_choice", "check_flag", "check_text", "dense"]
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
@@ -41,6 +41,23 @@ def check_text(name: str, value: object) -> None:
         raise ParameterError(f"{name}={shown(value)}, expected text or None")
 
 
+def dense(what: str, values: Any) -> Any:
+    """Return ``values`` unless it is an array that hides some of its entries, sparse or masked, or has no dimensions.
+
+    Raises:
+        ParameterError: It is one.
+
+    Example:
+        >>> dense("edges", [(0, 1)])
+        [(0, 1)]
+    """
+    hides = hasattr(values, "tocsr") or isinstance(values, np.ma.MaskedArray)
+    if hides or (isinstance(values, np.ndarray) and not values.ndim):
+        remedy = "give .toarray(), or a list" if hides else "expected a list"
+        raise ParameterError(f"{what}: got {type(values).__name__} of shape {values.shape}; {remedy}")
+    return values
+
+
 def as_number(name: str, value: Any, least: int = 1) -> int:
     """Return ``value`` if it is a whole number of at least ``least``.
 
@@ -67,12 +84,9 @@ def as_ids(name: str, values: Any) -> tuple[Hashable, ...]:
         >>> as_ids("items", ["a", 1])
         ('a', 1)
     """
-    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+    if isinstance(values, str | bytes | Mapping) or not isinstance(dense(name, values), Iterable):
         raise ParameterError(f"{name}={shown(values)}, expected a list of ids")
-    try:
-        found = tuple(values.tolist() if isinstance(values, np.ndarray) else values)
-    except TypeError:  # an array without dimensions
-        raise ParameterError(f"{name}={shown(values)}, expected a list of ids") from None
+    found = tuple(values.tolist() if isinstance(values, np.ndarray) else values)
     for place, value in enumerate(found):
         try:
             hash(value)

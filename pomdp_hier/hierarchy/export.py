@@ -2,16 +2,18 @@
 
 import os
 from collections.abc import Hashable, Sequence
-from pathlib import Path
 
 import networkx as nx
 import numpy as np
 
 from pomdp_hier.errors import ParameterError, Setting
+from pomdp_hier.files.writing import write_file
+from pomdp_hier.hierarchy.arguments import as_ids, as_number, check_flag
 from pomdp_hier.hierarchy.drawing import draw_text
 from pomdp_hier.hierarchy.flat import FlatTree
 from pomdp_hier.hierarchy.readers.json_text import as_json
 from pomdp_hier.hierarchy.readers.newick import as_newick
+from pomdp_hier.hierarchy.wording import shown
 
 __all__ = ["ExportedTree"]
 
@@ -44,10 +46,7 @@ class ExportedTree(FlatTree):
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
         """JSON that `from_json` reads back to the same arrays, also written to ``path`` if one is given."""
-        text = as_json(self.to_children(), self.n_items, self.singletons, self.labels)
-        if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
-        return text
+        return _written(as_json(self.to_children(), self.n_items, self.singletons, self.labels), path)
 
     def to_newick(self, path: str | os.PathLike[str] | None = None, *, names: Sequence[Hashable] | None = None) -> str:
         """Newick text that `from_newick` reads back to an equal tree, also written to ``path`` if one is given.
@@ -64,7 +63,7 @@ class ExportedTree(FlatTree):
             >>> Hierarchy.from_children([[0, 1], [3, 2]], 3).to_newick()
             '((0,1),2);'
         """
-        labels = self.labels if names is None else tuple(names)
+        labels = self.labels if names is None else as_ids("names", names)
         if labels is None:
             labels = tuple(range(self.n_items))
         written = [str(label) if isinstance(label, (str, int, float, np.number)) else None for label in labels]
@@ -73,9 +72,7 @@ class ExportedTree(FlatTree):
         if len(items) < self.n_items or len(set(items)) < self.n_items or "" in items:
             raise ParameterError("Newick needs one name an item, each another: give them as ", Setting("names"))
         text = as_newick([*items, *written[self.n_items :]], self.to_children(), self.n_items, self.root)
-        if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
-        return text
+        return _written(text, path)
 
     def to_text(
         self,
@@ -100,6 +97,27 @@ class ExportedTree(FlatTree):
             ├─ 3 (2 items): ant, bee
             └─ cat
         """
-        if max_lines < 1 or max_items < 0:
-            raise ParameterError(f"max_lines={max_lines}, max_items={max_items}: draw at least one line")
+        check_flag("ascii_only", ascii_only)
+        as_number("max_lines", max_lines, 1)
+        as_number("max_items", max_items, 0)
         return draw_text(self, max_lines=max_lines, max_items=max_items, names=names, ascii_only=ascii_only)
+
+
+def _written(text: str, path: str | os.PathLike[str] | None) -> str:
+    """Return the text, also written to a file if one is given.
+
+    Raises:
+        ParameterError: A name cannot be written as UTF-8, or the path is none.
+    """
+    if path is None:
+        return text
+    if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
+        raise ParameterError(f"path={shown(path)}, expected a path as text or a Path")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ParameterError(
+            f"a name holds {text[error.start]!a}, which no text in UTF-8 can; give other names, or write JSON"
+        ) from None
+    write_file(path, text)
+    return text

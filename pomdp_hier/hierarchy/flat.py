@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pomdp_hier.errors import HierarchyError, ParameterError, Setting
+from pomdp_hier.hierarchy.arguments import as_ids, as_number, check_flag, dense
 from pomdp_hier.hierarchy.arrays import IntArray, cycle_error, cycle_through, min_below, sum_below, sum_to_root
 from pomdp_hier.hierarchy.wording import counted, listed, shown, warn_user
 
@@ -88,8 +89,8 @@ class FlatTree:
         labels: Sequence[Hashable] | None,
     ) -> list[str]:
         """Check the parents, drops empty clusters and sets every field; returns what to warn of."""
-        if isinstance(n_items, bool) or not isinstance(n_items, (int, np.integer)):
-            raise ParameterError(f"n_items={shown(n_items)}, expected a positive integer")
+        check_flag("singletons", singletons)
+        as_number("n_items", n_items, 0)
         parents = _whole_numbers(parent, "parent").copy()
         rank = np.arange(parents.size)
         if order is not None:
@@ -248,6 +249,7 @@ class FlatTree:
             >>> FlatTree([2, 2, -1], 2, labels=["ant", "bee", "all"]).node("bee")
             1
         """
+        (label,) = as_ids("label", [label])
         nodes = self._nodes_of_label.get(label, [])
         if len(nodes) == 1:
             return nodes[0]
@@ -268,9 +270,11 @@ class FlatTree:
             >>> FlatTree([2, 2, -1], 2, labels=["ant", "bee", "all"]).rows(["bee", "ant"])
             array([1, 0])
         """
+        names, wanted = as_ids("ids", ids), self.item_labels
+        if any(all(isinstance(name, str) for name in side) for side in (names, wanted)):  # 7 and "7" are one id
+            names, wanted = tuple(map(str, names)), tuple(map(str, wanted))
         row_of: dict[Hashable, int] = {}
-        twice = [name for row, name in enumerate(ids) if row_of.setdefault(name, row) != row]
-        wanted = self.item_labels
+        twice = [name for row, name in enumerate(names) if row_of.setdefault(name, row) != row]
         missing = [name for name in wanted if name not in row_of]
         surplus = list(row_of.keys() - set(wanted)) if len(row_of) > len(set(wanted)) or missing else []
         if missing or surplus or twice:
@@ -299,7 +303,7 @@ class FlatTree:
             >>> FlatTree([3, 3, 4, 4, -1], 3).permuted([2, 0, 1]).items(3)
             array([2, 0])
         """
-        perm = np.asarray(items)
+        perm = _whole_numbers(items, "items")
         if perm.shape != (self.n_items,) or not np.array_equal(np.sort(perm), np.arange(self.n_items)):
             raise ParameterError(f"items must be a permutation of 0..{self.n_items - 1}, got {shown(items)}")
         at = np.concatenate((perm.astype(np.int64), np.arange(self.n_items, self.n_nodes)))
@@ -457,7 +461,7 @@ def require_hierarchy(hierarchy: object) -> None:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | np.integer)
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _missing(what: str, number: object, count: int) -> str:
@@ -467,7 +471,12 @@ def _missing(what: str, number: object, count: int) -> str:
 
 def _whole_numbers(values: ArrayLike, what: str) -> IntArray:
     """Return the values as a row of integers, or an error that says which is none."""
-    numbers = np.asarray(values)
+    try:
+        numbers = np.asarray(dense(what, values))
+    except ValueError as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise HierarchyError(f"{what} is {shown(values)}, expected a list or array of node numbers") from None
     if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
         raise HierarchyError(f"{what} is {shown(values)}, expected a list or array of node numbers")
     return numbers.astype(np.int64)
@@ -476,7 +485,7 @@ def _whole_numbers(values: ArrayLike, what: str) -> IntArray:
 def _checked_labels(labels: Sequence[Hashable] | None, n_items: int, n_nodes: int) -> tuple[Hashable, ...] | None:
     if labels is None:
         return None
-    names = tuple(labels)
+    names = tuple(labels) if isinstance(labels, tuple | list) else as_ids("labels", labels)
     if len(names) == n_items:
         names += tuple(range(n_items, n_nodes))
     if len(names) != n_nodes:

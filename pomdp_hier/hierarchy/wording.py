@@ -65,7 +65,7 @@ class NodeNames(Sequence[str]):
         self._by_node: tuple[Any, ...] = ()
         if given is None or isinstance(given, Mapping):
             return
-        if isinstance(given, str | bytes) or not hasattr(given, "__iter__"):
+        if isinstance(given, str | bytes) or not hasattr(given, "__iter__") or getattr(given, "ndim", 1) != 1:
             raise ParameterError(f"names: {shown(given)} is no list; give one name an item or one a node")
         self._by_node = tuple(given)
         if len(self._by_node) not in (tree.n_items, tree.n_nodes):

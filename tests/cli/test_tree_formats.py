@@ -137,6 +137,8 @@ def test_columns_and_separators(tmp_path, capsys):
     table.write_text("node,above\nr,\na,r\nb,r\n", encoding="utf-8")
     assert "a, b" in shown(capsys, table, "--parent-column", "above")
     table.write_text("key,parent\nr,\na,r\nb,r\n", encoding="utf-8")
+    assert "a, b" in shown(capsys, table)
+    table.write_text("key,other,parent\nr,r,\na,a,r\nb,b,r\n", encoding="utf-8")
     assert "--item-column and --parent-column" in refused(capsys, table)
     assert "a, b" in shown(capsys, table, "--item-column", "key")
     (tmp_path / "l.txt").write_text("all::land\nall::sea\nall::land\n", encoding="utf-8")

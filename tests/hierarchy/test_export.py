@@ -17,7 +17,7 @@ def test_a_drawing() -> None:
     assert TREE.to_text() == "top (5 items)\n├─ trio (3 items): é, ox, c\\nd\n├─ 🐢\n└─ one (1 item): e"
     assert TREE.to_text(ascii_only=True).splitlines()[1:3] == ["|- trio (3 items): \\xe9, ox, c\\nd", "|- \\U0001f422"]
     assert TREE.to_text(max_items=1, names=["a", "b", "c", "d", "e"]).splitlines()[1] == "├─ trio (3 items): b, …"
-    with pytest.raises(ParameterError, match="draw at least one line"):
+    with pytest.raises(ParameterError, match="max_lines=0, expected a positive integer"):
         TREE.to_text(max_lines=0)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from pomdp_hier.errors import HierarchyError, HierarchyWarning, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
@@ -189,7 +190,7 @@ def test_parents_are_whole_numbers(parent: object) -> None:
 
 
 def test_the_number_of_items_is_whole() -> None:
-    with pytest.raises(ParameterError, match=r"n_items=2\.0, expected a positive integer"):
+    with pytest.raises(ParameterError, match=r"n_items=2\.0, expected a whole number, 0 or more"):
         Hierarchy([2, 2, -1], 2.0)  # type: ignore[arg-type]
 
 
@@ -304,3 +305,43 @@ def test_items_take_their_labels_along_to_other_numbers():
     assert other.item_labels == ("cat", "ant", "bee")
     for tree_ in (tree, other):
         assert {tree_.labels[item] for item in tree_.items(tree_.node("insects"))} == {"ant", "bee"}
+
+
+FOREIGN = [None, True, 1.5, "x", b"x", [[]], {}, object(), np.array(3), np.array([[1]]), csr_array(np.eye(3)), 10**30, float("nan"),
+           np.array([None, 1], dtype=object), [0, [1]], np.ma.masked_array([0, 1, 2], [0, 1, 0])]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["children", "items", "path", "node", "rows", "permuted", "with_parents"])
+def test_nodes_and_items_of_another_type_are_refused_in_own_words(name: str) -> None:
+    tree = Hierarchy.from_children([[0, 1], [2, 3]], 3)
+    for value in FOREIGN:
+        if name == "node" and value is True:
+            continue  # equal to 1, which is a label
+        with pytest.raises((ParameterError, HierarchyError)):
+            getattr(tree, name)(value)
+
+
+def test_options_of_another_type_are_refused_in_own_words(tmp_path) -> None:
+    tree = Hierarchy.from_children([[0, 1], [2, 3]], 3)
+    for value in FOREIGN[2:]:
+        with pytest.raises(ParameterError, match="singletons="):
+            tree.with_singletons(value)
+        with pytest.raises(ParameterError, match="names"):
+            tree.to_newick(names=value)
+        if not isinstance(value, str):
+            with pytest.raises(ParameterError, match="path="):
+                tree.to_json(value)
+        if not isinstance(value, int):
+            with pytest.raises(ParameterError, match="max_lines="):
+                tree.to_text(max_lines=value)
+    for read in (Hierarchy.from_children, Hierarchy.from_linkage, Hierarchy.from_edges, Hierarchy.from_parents,
+                 Hierarchy.from_paths, Hierarchy.from_bertopic):  # fmt: skip
+        with pytest.raises(ParameterError, match="got csr_array of shape"):
+            read(csr_array(np.eye(3)))
+    with pytest.raises(ParameterError, match=r"holds '\\ud800', which no text in UTF-8 can"):
+        Hierarchy.from_children([[0, 1]], 2, labels=["\ud800", "b"]).to_newick(tmp_path / "t.nwk")
+
+
+def test_ids_that_are_text_on_one_side_meet_by_their_text() -> None:
+    assert Hierarchy.from_edges([("r", "1"), ("r", "2")]).rows([2, 1]).tolist() == [1, 0]
+    assert Hierarchy.from_children([[0, 1]], 2).rows(["1", "0"]).tolist() == [1, 0]

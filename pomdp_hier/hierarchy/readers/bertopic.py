@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier.errors import ReaderError
+from pomdp_hier.hierarchy.arguments import as_ids
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import Table, is_missing, read_table
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
@@ -43,7 +44,9 @@ def read_bertopic(table: Any, topics: Sequence[int] | None = None) -> TreeArrays
         nodes = LinkedNodes(list(position), [position[a] for a, _ in links], [position[b] for _, b in links], "row")
         arrays = tree_of_links(nodes, Join())
     else:
-        arrays = _with_documents(links, position, [_topic(topic, row) for row, topic in enumerate(topics)])
+        arrays = _with_documents(
+            links, position, [_topic(topic, row) for row, topic in enumerate(as_ids("topics", topics))]
+        )
     return replace(arrays, notes=notes + arrays.notes, one_child_notes=False)
 
 

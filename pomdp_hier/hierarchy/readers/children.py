@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pomdp_hier.errors import HierarchyError, ReaderError, Setting
+from pomdp_hier.hierarchy.arguments import dense
 from pomdp_hier.hierarchy.arrays import IntArray
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
@@ -30,6 +31,7 @@ def read_children(
         >>> read_children([[0, 1], [2, 3]]).parent
         array([ 3,  3,  4,  4, -1])
     """
+    dense("children", children)
     join = join or Join()
     n_items = join.n_items
     if isinstance(children, np.ndarray):

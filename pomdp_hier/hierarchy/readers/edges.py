@@ -8,6 +8,7 @@ import networkx as nx
 import numpy as np
 
 from pomdp_hier.errors import ReaderError, Setting
+from pomdp_hier.hierarchy.arguments import dense
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import is_missing, is_table, read_table
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
@@ -73,7 +74,7 @@ def read_edges(
         >>> read_edges([("r", "a"), ("r", "b")], Join()).labels
         ['a', 'b', 'r']
     """
-    if is_table(edges):
+    if is_table(dense("the edges", edges)):
         table = read_table(edges, delimiter=delimiter)
         parent_at, child_at = table.column(parent, _PARENTS), table.column(child, _CHILDREN)
         if parent_at is None or child_at is None:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pomdp_hier.errors import ReaderError
+from pomdp_hier.hierarchy.arguments import dense
 from pomdp_hier.hierarchy.arrays import IntArray
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, shown
@@ -20,6 +21,7 @@ def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> T
         >>> read_linkage([[0, 1, 0.5, 2], [3, 2, 0.7, 3]]).parent
         array([ 3,  3,  4,  4, -1])
     """
+    dense("the linkage", Z)
     try:
         rows = np.asarray(Z, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pomdp_hier.errors import ReaderError
+from pomdp_hier.hierarchy.arguments import check_text
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import shown
@@ -154,6 +155,7 @@ def _accessor(access: Access, defaults: tuple[str, ...], what: str) -> Callable[
     """Return a function from a node to its children or name."""
     if callable(access):
         return access
+    check_text(what, access)
     names = defaults if access is None else (access,)
 
     def read(node: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier.errors import HierarchyError, ReaderError, Setting
+from pomdp_hier.hierarchy.arguments import dense
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import Table, is_missing, read_table
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
@@ -27,6 +28,7 @@ def read_parents(
         >>> read_parents({"r": None, "a": "r", "b": "r"}, Join()).labels
         ['a', 'b', 'r']
     """
+    dense("the table", source)
     if hasattr(source, "to_dict") and not hasattr(source, "columns"):  # a series from ids to parents
         source = source.to_dict()
     if isinstance(source, Mapping) and not any(isinstance(value, (list, tuple)) for value in source.values()):

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pomdp_hier.errors import HierarchyError, ReaderError, Setting
 from pomdp_hier.files.kinds import file_ending
-from pomdp_hier.hierarchy.arguments import as_ids, check_choice, check_flag, check_text
+from pomdp_hier.hierarchy.arguments import as_ids, check_choice, check_flag, check_text, dense
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import (
     Table,
@@ -216,7 +216,7 @@ def _rows(source: Any, how: PathFormat) -> _Rows:
         return _from_pairs(list(source.items()), how)
     if is_table(source):
         return _from_table(read_table(source), how)
-    if not isinstance(source, Iterable):
+    if not isinstance(dense("the paths", source), Iterable):
         raise ReaderError(f"got {shown(source)}, expected paths: a list, a table, a file or text")
     rows = list(source)
     if all(isinstance(row, str) for row in rows):

@@ -10,6 +10,7 @@ from typing import IO, Any, TypeAlias
 from pomdp_hier.errors import MissingExtraError, ParameterError, ReaderError
 from pomdp_hier.files.csv_text import open_csv
 from pomdp_hier.files.kinds import Kind, kind_of, text_of
+from pomdp_hier.hierarchy.arguments import check_text, dense
 from pomdp_hier.hierarchy.wording import listed, shown
 
 __all__ = ["Table", "TextSource", "is_missing", "is_table", "is_text_source", "read_csv", "read_table", "read_text"]
@@ -32,6 +33,7 @@ class Table:
         Raises:
             ParameterError: If the named column does not exist.
         """
+        check_text("column", given)
         if given is not None:
             if given not in self.columns:
                 raise ParameterError(f"no column {shown(given)}: the table has {listed(self.columns, limit=10)}")
@@ -71,7 +73,7 @@ def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = N
         if len(columns) != len(source) or len({len(column) for column in columns.values()}) > 1:
             raise ReaderError("the columns of the dictionary are not lists of one length")
         return Table(list(columns), list(zip(*columns.values(), strict=True)))
-    if not isinstance(source, Iterable):
+    if not isinstance(dense("the table", source), Iterable):
         raise ReaderError(f"got {shown(source)}, expected CSV, a data frame, a dictionary of columns or a list of rows")
     rows = list(source)
     if rows and all(isinstance(row, Mapping) for row in rows):
