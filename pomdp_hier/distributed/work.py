@@ -87,6 +87,8 @@ class Shared:
 
 def inspect(rows: Any, piece_rows: int, first: int) -> Inspection:
     """Return what rows from number ``first`` on show; ``piece_rows`` at a time are summed, as `evaluate` does."""
+    if isinstance(rows, np.ma.MaskedArray):  # what a mask hides is missing
+        rows = rows.filled(np.nan)
     rows = _aligned(rows)
     bad = first + np.flatnonzero(~np.isfinite(rows).all(axis=1))
     pieces = [rows[low : low + piece_rows] for low in range(0, len(rows), piece_rows)]

@@ -13,6 +13,7 @@ from numpy.lib import format as npy
 from scipy.sparse import coo_array, csc_array, csr_array
 
 from pomdp_hier.errors import FeatureError, Setting
+from pomdp_hier.features.validation import check_compressed
 from pomdp_hier.files.memory import require_memory
 
 __all__ = ["read_npy", "read_npz"]
@@ -148,8 +149,9 @@ def _sparse(arrays: dict[str, Any], name: str, limit: int) -> csr_array:
         if layout in {"csr", "csc"}:
             compressed = csr_array if layout == "csr" else csc_array
             _check_bounds(arrays["indptr"], arrays["indices"], data.size)
-            matrix = compressed((arrays["data"], arrays["indices"], arrays["indptr"]), shape=shape)
-            matrix.check_format(full_check=True)
+            parts = arrays["data"], arrays["indices"], arrays["indptr"]
+            check_compressed(parts[2], parts[1], parts[0].size, shape if layout == "csr" else shape[::-1])
+            matrix = compressed(parts, shape=shape)
         elif layout == "coo":
             places = arrays["coords"] if "coords" in arrays else (arrays["row"], arrays["col"])
             matrix = coo_array((data, tuple(places)), shape=shape)

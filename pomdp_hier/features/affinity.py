@@ -112,7 +112,7 @@ def warn_about(known: Affinity) -> None:
         warn_of_distances(known.matrix, known.hierarchy)
     elif isinstance(known, DenseAffinity | SparseAffinity) and isinstance(known.kind, Cosine):
         ids = None if known.hierarchy.labels is None else known.hierarchy.item_labels
-        warn_degenerate_rows(known.zero_rows, known.features.shape[1], ids)
+        warn_degenerate_rows(known.zero_rows, known.n_columns, ids)
 
 
 class PrecomputedAffinity:

@@ -17,7 +17,7 @@ from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.members import Children, Floats, Ints, children_of, contains, ranges
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.features.sums import RUN, cluster_sums
-from pomdp_hier.features.validation import Features, row_pieces
+from pomdp_hier.features.validation import Features, require_whole, row_pieces
 from pomdp_hier.files.memory import room_for
 from pomdp_hier.hierarchy.tree import Hierarchy
 
@@ -85,6 +85,7 @@ class DenseAffinity:
             return cluster_sums(tree, self.rows, n_columns, out=sums)
         from pomdp_hier.features import compiled
 
+        require_whole(self.features)
         cosine = isinstance(self.kind, Cosine)
         prepared = (_read_only(self.features), self.largest, self.lengths, self.centre, cosine, tree.topological_order)
         shape = (tree.child_offsets, tree.child_nodes, tree.item_order, tree.starts, tree.sizes)
@@ -98,12 +99,14 @@ class DenseAffinity:
 
     def _measure_rows(self) -> None:
         features = self.features
+        require_whole(features)
         if self._compiles():
             from pomdp_hier.features import compiled
 
             compiled.measure_rows(_read_only(features), self.largest, self.lengths)
         else:
             for low, high in row_pieces(len(features), 8 * features.shape[1]):
+                require_whole(features)
                 self.largest[low:high], self.lengths[low:high] = _measured(features[low:high])
         zero = self.lengths == 0
         self.lengths[zero] = 1.0
@@ -112,6 +115,7 @@ class DenseAffinity:
     def _find_centre(self) -> None:
         features = self.features
         for low, high in row_pieces(len(features), 8 * features.shape[1]):
+            require_whole(features)
             piece = np.ascontiguousarray(features[low:high])  # columns would be added up in another order
             if (large := float(np.abs(piece).max(initial=0.0))) > LARGEST:
                 raise FeatureError(
@@ -133,8 +137,14 @@ class DenseAffinity:
         squares[n_items:] = lengths / self.hierarchy.sizes[n_items:].astype(np.float64) ** 2
         return squares
 
+    @property
+    def n_columns(self) -> int:
+        """D."""
+        return int(self.features.shape[1])
+
     def rows(self, items: Ints) -> Floats:
         """Return the prepared float64 rows ``[m, D]`` of these items."""
+        require_whole(self.features)
         table: Floats = self.features[items].astype(np.float64, order="C", copy=False)
         if isinstance(self.kind, Cosine):
             table /= self.largest[items, None]

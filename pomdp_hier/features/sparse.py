@@ -24,7 +24,8 @@ class SparseAffinity:
     """CSR features ``[N, D]`` as float64 unit rows (cosine) or as they are (distances), kept sparse.
 
     Attributes:
-        features: The prepared rows, CSR float64.
+        features: The prepared rows, CSR float64; where there are more columns than values, only the columns in use.
+        n_columns: D, with the columns that nobody uses.
         hierarchy: The tree.
         kind: The similarity.
         squares: The squared lengths of the prepared rows ``[N]``.
@@ -55,7 +56,11 @@ class SparseAffinity:
         self.squares = np.zeros(hierarchy.n_items)
         if len(filled):
             self.squares[filled] = np.add.reduceat(values**2, starts)
-        self.features = sp.csr_matrix((values, features.indices, features.indptr), shape=features.shape)
+        self.n_columns, used, indices = features.shape[1], features.shape[1], features.indices
+        if self.n_columns > len(values):  # scipy's products take room for every column
+            unique, indices = np.unique(indices, return_inverse=True)
+            used = max(1, len(unique))
+        self.features = sp.csr_matrix((values, indices, features.indptr), shape=(len(counts), used))
 
     def batch(self, items: Ints) -> "_SparseBatch":
         """Return these items."""
@@ -133,7 +138,7 @@ class _SparseBatch:
             contains(tree, nodes, tree.starts[item]),
             affinity.squares[item],
             join.squares[columns],
-            join.n_columns,
+            affinity.n_columns,
             lambda where: self._difference(item[where], join, columns[where]),
         )
 

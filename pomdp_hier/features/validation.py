@@ -1,5 +1,6 @@
 """Features as the rest of the package takes them: checked once where they enter, and trusted from there on."""
 
+import os
 from collections.abc import Hashable, Sequence
 from typing import Any, TypeAlias
 
@@ -10,7 +11,14 @@ import scipy.sparse as sp
 from pomdp_hier.errors import DataWarning, FeatureError
 from pomdp_hier.hierarchy.wording import listed, warn_user
 
-__all__ = ["Features", "check_features", "check_similarity_matrix", "row_pieces", "warn_degenerate_rows"]
+__all__ = [
+    "Features",
+    "check_compressed",
+    "check_features",
+    "check_similarity_matrix",
+    "row_pieces",
+    "warn_degenerate_rows",
+]
 
 Features: TypeAlias = Any
 """A dense ``[N, D]`` array (possibly memory-mapped) or a canonical CSR matrix, float32 or float64."""
@@ -23,6 +31,27 @@ def row_pieces(n_rows: int, row_bytes: int) -> list[tuple[int, int]]:
     """Return the bounds of consecutive row pieces of about 16 MiB, so that a memory map is never read whole."""
     step = max(1, PIECE_BYTES // max(1, row_bytes))
     return [(low, min(low + step, n_rows)) for low in range(0, n_rows, step)]
+
+
+def require_whole(table: Features) -> None:
+    """Raise if a memory-mapped table's file has become shorter than the map: who reads on is ended by the system.
+
+    Asked before each piece that is read. A file that is cut within those milliseconds still ends the process; so write
+    features to a new file, and leave the one that is being read alone.
+
+    Raises:
+        FeatureError: The file was cut while it was in use.
+    """
+    if not isinstance(table, np.memmap) or table.filename is None:
+        return
+    try:
+        length = os.stat(table.filename).st_size
+    except OSError:  # a file that was removed lives on for those who have it open
+        return
+    if length < table.offset + table.nbytes:
+        raise FeatureError(
+            f"{table.filename} was cut to {length} bytes while it was read; write it again, and leave it alone then"
+        )
 
 
 def named_rows(rows: npt.NDArray[np.intp]) -> str:
@@ -111,7 +140,61 @@ def warn_degenerate_rows(
         warn_user([f"{len(zero_rows)} row(s) of zeros have cosine 0 to everything: {named}{more}"], DataWarning)
 
 
+def check_compressed(indptr: Any, indices: Any, n_values: int, shape: tuple[int, int]) -> None:
+    """Raise unless these arrays are what a CSR matrix of that shape has: scipy's and our loops trust them.
+
+    Args:
+        indptr: Where each row begins ``[N + 1]``.
+        indices: The column of each value.
+        n_values: How many values there are.
+        shape: ``(N, D)``; of a CSC matrix, the other way round.
+
+    Raises:
+        FeatureError: They would lead past the end of an array, or to columns that are not there.
+
+    Example:
+        >>> check_compressed([0, 2, 1, 2], [0, 1], 2, (3, 2))
+        Traceback (most recent call last):
+            ...
+        pomdp_hier.errors.FeatureError: a damaged sparse matrix: indptr falls from 2 to 1 at row 1; make it ...
+    """
+    indptr, indices = np.asarray(indptr), np.asarray(indices)
+    n_rows, n_columns = shape
+    fault = ""
+    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu" or indptr.ndim != 1 or indices.ndim != 1:
+        fault = f"indptr and indices are {indptr.dtype} and {indices.dtype}, and have to be lists of whole numbers"
+    elif len(indptr) != n_rows + 1:
+        fault = f"indptr has {len(indptr)} entries for {n_rows} rows, one more is needed"
+    elif len(indices) != n_values:
+        fault = f"there are {len(indices)} indices for {n_values} values"
+    elif int(indptr[0]) != 0 or int(indptr[-1]) != n_values:
+        fault = f"indptr runs from {indptr[0]} to {indptr[-1]}, not from 0 to {n_values}, the number of values"
+    elif len(falls := np.flatnonzero(indptr[1:] < indptr[:-1])):
+        row = int(falls[0])
+        fault = f"indptr falls from {indptr[row]} to {indptr[row + 1]} at row {row}"
+    elif n_values and not (int(indices.min()) >= 0 and int(indices.max()) < n_columns):
+        at = int(np.flatnonzero((indices < 0) | (indices >= n_columns))[0])
+        fault = f"value {at} stands in column {indices[at]}, of {n_columns}"
+    if fault:
+        raise FeatureError(f"a damaged sparse matrix: {fault}; make it again, such as scipy.sparse.csr_array(table)")
+
+
+def _refuse_masked(X: Any) -> None:
+    """Refuse a masked array, or a list of masked rows, in which something is masked: what it hides is no value."""
+    rows = [X] if isinstance(X, np.ma.MaskedArray) else X if isinstance(X, list | tuple) else ()
+    masked: list[Any] = [row for row in rows if isinstance(row, np.ma.MaskedArray)]
+    count = sum(int(np.ma.getmaskarray(row).sum()) for row in masked)
+    if count:
+        raise FeatureError(
+            f"{count} value(s) of the features are masked, and so missing; drop these items from features and tree, or "
+            "fill the values in, such as X.filled(0.0)"
+        )
+
+
 def _as_dense(X: Any) -> Features:
+    _refuse_masked(X)
+    if isinstance(X, np.ma.MaskedArray):
+        X = X.data
     try:
         table = X if isinstance(X, np.ndarray) and type(X) is not np.matrix else np.asarray(X)
     except ValueError as error:
@@ -130,6 +213,17 @@ def _as_dense(X: Any) -> Features:
 
 
 def _as_csr(X: Any) -> Features:
+    if X.ndim != 2:
+        raise FeatureError(f"features must be a table with one row per item, but are a sparse array of shape {X.shape}")
+    if X.format in ("csr", "csc"):
+        check_compressed(X.indptr, X.indices, len(X.data), X.shape if X.format == "csr" else X.shape[::-1])
+    elif X.format == "coo" and len(X.data):
+        for axis, (places, length) in enumerate(zip((X.row, X.col), X.shape, strict=True)):
+            if len(places) != len(X.data) or not (int(places.min()) >= 0 and int(places.max()) < length):
+                raise FeatureError(
+                    f"a damaged sparse matrix: coordinates of axis {axis} lie outside of 0 to {length - 1}, or are not "
+                    "one a value; make it again"
+                )
     table = X.tocsr()
     wanted = _float_type(table.dtype)
     if table.dtype != wanted:
@@ -160,6 +254,7 @@ def _non_finite_rows(table: Features, skip_diagonal: bool = False) -> npt.NDArra
         return np.unique(rows[wrong])
     found = []
     for low, high in row_pieces(table.shape[0], table.shape[1] * table.itemsize):
+        require_whole(table)
         wrong = ~np.isfinite(table[low:high])
         if skip_diagonal:
             np.fill_diagonal(wrong[:, low:], False)

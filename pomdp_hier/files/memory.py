@@ -52,12 +52,25 @@ def room_for(shape: tuple[int, int], may_use_disk: bool) -> "npt.NDArray[np.floa
     Args:
         shape: Of the table, float64.
         may_use_disk: Whether a file is an answer; it is for features that are one.
+
+    Raises:
+        FeatureError: The folder for temporary files has no room: its space is taken now, because a process that writes
+            to a map of a file without room is ended by the system.
     """
     import numpy as np
 
-    if may_use_disk and 8 * shape[0] * shape[1] > memory_allowed() // _SHARE:
-        with tempfile.TemporaryFile(prefix="pomdp_hier") as file:
-            return np.memmap(file, dtype=np.float64, mode="w+", shape=shape)
+    needed = 8 * shape[0] * shape[1]
+    if may_use_disk and needed > memory_allowed() // _SHARE:
+        try:
+            with tempfile.TemporaryFile(prefix="pomdp_hier") as file:
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(file.fileno(), 0, needed)
+                return np.memmap(file, dtype=np.float64, mode="r+", shape=shape)
+        except OSError as error:
+            raise FeatureError(
+                f"no room for {_readable(needed)} of cluster sums in {tempfile.gettempdir()} ({error.strerror}); make "
+                "room there, or set TMPDIR to a folder that has some"
+            ) from error
     return np.zeros(shape)
 
 

@@ -391,7 +391,11 @@ class RuleSearch:
     hierarchy: Hierarchy
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the decision at the node where the belief is."""
+        """Return the decision at the node where the belief is.
+
+        Raises:
+            ParameterError: The rule answers with anything but yes or no.
+        """
         belief = problem.initial_belief if belief is None else as_belief(belief)
         if DESCEND not in legal_actions(problem, belief, observation):
             return Decision(SEARCH)

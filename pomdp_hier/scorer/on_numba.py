@@ -18,6 +18,7 @@ from pomdp_hier.features.compiled import machine_code
 from pomdp_hier.features.dense import DenseAffinity
 from pomdp_hier.features.members import Ints
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean
+from pomdp_hier.features.validation import require_whole
 from pomdp_hier.hierarchy.arrays import sum_to_root
 from pomdp_hier.scorer.rules import AlwaysDescend, Clairvoyant, LookAhead
 from pomdp_hier.scorer.task import Advance, Stops, Task
@@ -103,14 +104,14 @@ compiled = machine_code(fastmath=_FASTMATH, _nrt=False, no_cfunc_wrapper=True)
 """Sums may be reordered; NaN stays NaN. Arrays are the caller's: counting references to them would double the time."""
 
 
-def inlined(function: Function) -> Function:
+def inlined(function: Function, fastmath: Any = _FASTMATH) -> Function:
     """Compile into the callers, by LLVM.
 
     A call would hand over two dozen arrays, and numba's own inlining drops fastmath: either doubles the time of a node.
     Nobody calls it from Python, so that the wrappers for that, half a second each to compile, are left out.
     """
     options = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "nogil": True, "_nrt": False}
-    return cast(Function, _njit(**options, fastmath=_FASTMATH, error_model="numpy")(function))
+    return cast(Function, _njit(**options, fastmath=fastmath, error_model="numpy")(function))
 
 
 # -- one item at one node ---------------------------------------------------------------------------------------------
@@ -120,6 +121,14 @@ def inlined(function: Function) -> Function:
 def descends(margin: float, tie_descends: bool) -> Any:
     """Return what `ties.descends` does."""
     return margin > 0.0 or (margin == 0.0 and tie_descends)
+
+
+def _scaled(value: float, largest: float) -> Any:
+    return value / largest
+
+
+scaled = inlined(_scaled, fastmath=False)
+"""Rounded before anything else: with the divisions reordered, rows of subnormal numbers would lose their digits."""
 
 
 @inlined
@@ -134,7 +143,7 @@ def prepare(of: Likeness, item: int, row: Any) -> Any:
                 row[d] = features[item, d] / length
         else:
             for d in range(row.shape[0]):
-                row[d] = features[item, d] / largest / length
+                row[d] = scaled(features[item, d], largest) / length
     else:
         for d in range(row.shape[0]):
             row[d] = features[item, d] - centre[d]
@@ -159,7 +168,7 @@ def measure(of: Likeness, node: int, share: float, row: Any) -> Any:
                 total += features[node, d] * row[d]
             return total / (largest * length)
         for d in range(row.shape[0]):
-            total += features[node, d] / largest * row[d]
+            total += scaled(features[node, d], largest) * row[d]
         return total / length
     if k >= 0:
         # With the share worked out here, the compiler would divide every column by the size: twice the time.
@@ -480,7 +489,7 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
     tree = task.hierarchy
     nodes = np.full(len(items), tree.root)
     probabilities = np.ones(len(items))
-    kernel = _kernel(task)
+    kernel, features = _kernel(task), getattr(task.affinity, "features", None)
     order = np.argsort(tree.starts[items])
 
     size = PIECE_ITEMS
@@ -489,6 +498,7 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
         size = min(size, max(64, PIECE_STEPS // (int(tree.height) + 1)))
 
     def work(low: int) -> int:
+        require_whole(features)
         part = order[low : low + size]
         where, chance = np.empty(len(part), dtype=np.int64), np.empty(len(part))
         kernel(items[part], where, chance)

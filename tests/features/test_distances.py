@@ -29,6 +29,8 @@ def test_distances_are_warned_of_and_the_remedy_helps(form):
         np.exp(-DISTANCES) - np.eye(4),  # similarities whose diagonal was taken off
         np.zeros((4, 4)),
         np.ones((4, 4)) - np.eye(4),
+        DISTANCES + 0.01 * np.eye(4),  # a diagonal that is small, and no rounding
+        DISTANCES - 0.01,
     ],
 )
 def test_similarities_are_not_warned_of(matrix):

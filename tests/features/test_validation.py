@@ -1,11 +1,15 @@
 """What features are accepted, what becomes of them, and what the errors say."""
 
+import os
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from pomdp_hier.errors import DataWarning, FeatureError
+from pomdp_hier.features import validation
 from pomdp_hier.features.affinity import affinity
+from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.features.validation import check_features, check_similarity_matrix, row_pieces
 from pomdp_hier.hierarchy.tree import Hierarchy
 
@@ -114,3 +118,78 @@ def test_pieces_cover_all_rows():
 def test_what_is_no_table_of_numbers_is_refused_with_a_remedy(given, message):
     with pytest.raises(FeatureError, match=message):
         check_features(given, 2)
+
+
+@pytest.mark.parametrize(
+    ("part", "values", "said"),
+    [
+        ("indices", [0, 1, 2, 3, 4, 99], "value 5 stands in column 99, of 5"),
+        ("indices", [0, 1, 2, 3, 4, -1], "value 5 stands in column -1, of 5"),
+        ("indices", [0, 1, 2, 3, 4], "5 indices for 6 values"),
+        ("indices", [0.0, 1.0, 2.0, 3.0, 4.0, 0.0], "have to be lists of whole numbers"),
+        ("indptr", [0, 5, 3, 5, 6], "indptr falls from 5 to 3 at row 1"),
+        ("indptr", [0, 2**31 - 1, -(2**31), -1, 6], "indptr falls from 2147483647"),
+        ("indptr", [0, 2, 3, 5, 600], "not from 0 to 6"),
+        ("indptr", [1, 2, 3, 5, 6], "not from 0 to 6"),
+        ("indptr", [0, 2, 3, 6], "4 entries for 4 rows"),
+    ],
+)
+@pytest.mark.parametrize("form", [sp.csr_matrix, sp.csc_array])
+def test_sparse_arrays_that_lie_are_refused(form, part, values, said):
+    X = sp.csr_matrix((np.ones(6), [0, 1, 2, 3, 4, 0], [0, 2, 3, 5, 6]), shape=(4, 5))
+    X = X if form is sp.csr_matrix else form((X.data, X.indices, X.indptr), shape=(5, 4))
+    setattr(X, part, np.array(values))
+    with pytest.raises(FeatureError, match=f"damaged sparse matrix: .*{said}"):
+        check_features(X, X.shape[0])
+
+
+@pytest.mark.parametrize("axis", ["row", "col"])
+@pytest.mark.parametrize("wrong", [[0, 1, 9], [0, 1, -1], [0, 1]])
+def test_coordinates_that_lie_are_refused(axis, wrong):
+    X = sp.coo_matrix((np.ones(3), ([0, 1, 2], [0, 1, 0])), shape=(3, 2))
+    setattr(X, axis, np.array(wrong))
+    with pytest.raises(FeatureError, match="damaged sparse matrix"):
+        check_features(X, 3)
+
+
+def test_what_a_mask_hides_is_missing():
+    X = np.ma.MaskedArray(np.ones((4, 2)), mask=[[False, True]] * 2 + [[False, False]] * 2)
+    for given in (X, list(X)):
+        with pytest.raises(FeatureError, match=r"2 value\(s\) of the features are masked.*fill the values in"):
+            check_features(given, 4)
+    assert type(check_features(np.ma.MaskedArray(np.ones((4, 2))), 4)) is np.ndarray
+    with pytest.raises(FeatureError, match=r"12 value\(s\)"):
+        check_similarity_matrix(np.ma.MaskedArray(np.ones((4, 4)), mask=~np.eye(4, dtype=bool)), 4)
+
+
+@pytest.mark.parametrize("beyond", ["checked", "prepared"])
+def test_a_memory_map_that_is_cut_while_it_is_read_is_told_of(tmp_path, beyond):
+    np.save(tmp_path / "X.npy", np.ones((4, 2_000)))
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    close = affinity(X, TREE)
+    os.truncate(tmp_path / "X.npy", 20_000)
+    with pytest.raises(FeatureError, match=r"X\.npy was cut to 20000 bytes while it was read"):
+        affinity(X, TREE) if beyond == "checked" else close.batch(np.arange(4))
+
+
+def test_columns_that_nobody_uses_cost_nothing():
+    rows, columns, values = [0, 0, 1, 1, 2, 3], np.array([0, 1, 0, 2, 4, 3]), np.arange(1.0, 7.0)
+    for kind in (Cosine(), NegativeEuclidean(), InverseSquaredEuclidean(mean=True, epsilon=1e-30)):
+        X = sp.csr_array((values, (rows, columns)), shape=(4, 5))
+        wide = sp.csr_array((values, (rows, columns * 2**58)), shape=(4, 5 * 2**58))
+        near, far = (affinity(table, TREE, kind).batch(np.arange(4)) for table in (X, wide))
+        found, expected = (batch.expand(np.arange(4), np.full(4, 6)) for batch in (far, near))
+        mean = 2**58 if isinstance(kind, InverseSquaredEuclidean) else 1
+        np.testing.assert_allclose(found, expected * mean, rtol=1e-9)
+
+
+def test_the_diagonal_is_skipped_in_every_piece(monkeypatch):
+    monkeypatch.setattr(validation, "PIECE_BYTES", 3 * 8 * 10)
+    S = np.full((10, 10), 0.5)
+    np.fill_diagonal(S, np.nan)
+    assert check_similarity_matrix(S, 10) is S
+    for row, column in ((8, 2), (7, 6), (9, 0), (2, 9)):
+        T = S.copy()
+        T[row, column] = np.nan
+        with pytest.raises(FeatureError, match=rf"off the diagonal in 1 row\(s\): {row}$"):
+            check_similarity_matrix(T, 10)

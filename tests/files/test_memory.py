@@ -1,5 +1,7 @@
 """Limits of memory, and a memory map that is scored within one."""
 
+import errno
+import os
 import subprocess
 import sys
 import textwrap
@@ -7,6 +9,7 @@ import textwrap
 import numpy as np
 import pytest
 
+from pomdp_hier.errors import FeatureError
 from pomdp_hier.files import memory
 from pomdp_hier.files.memory import memory_allowed, room_for
 
@@ -19,6 +22,17 @@ def test_room_is_found_on_disk_only_where_it_must_and_may_be(monkeypatch):
     table[3] = 7.0
     assert table.sum() == 70.0
     assert not isinstance(room_for((10, 10), False), np.memmap)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="space cannot be reserved here")
+def test_a_folder_without_room_is_told_of_before_it_is_written_to(monkeypatch):
+    def full(file, start, length):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(memory, "memory_allowed", lambda: 1000)
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    with pytest.raises(FeatureError, match=r"no room for 800 bytes .*No space left on device.*TMPDIR"):
+        room_for((10, 10), True)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sets a limit of Linux")

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pomdp_hier.errors import DataWarning
+from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features import dense
 from pomdp_hier.features.affinity import affinity
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
@@ -343,3 +343,43 @@ def test_numba_is_loaded_for_what_is_worth_it(monkeypatch):
     assert dispatch.choose_engine(task, "auto", work=dispatch.WORTH_LOADING) == "numba"
     monkeypatch.setattr(dispatch, "WORTH_LOADING", work)
     assert dispatch.choose_engine(task, "auto") == "numba"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda m: np.full(m, 0.3), "float64 of shape"),
+        (lambda m: np.full(m, np.nan), "float64"),
+        (lambda m: ["search"] * m, "<U6"),
+        (lambda m: None, r"object of shape \(\)"),
+        (lambda m: np.ones(m + 1, bool), "bool of shape"),
+        (lambda m: np.ones((m, 1), bool), "bool of shape"),
+        (lambda m: [[True], [True, False]], "object"),
+    ],
+)
+def test_a_rule_that_says_neither_yes_nor_no_is_refused_by_name(answer, said):
+    class Odd:
+        def descend(self, eta, sizes, rewards, level):
+            return answer(len(eta))
+
+        def __repr__(self):
+            return "Odd()"
+
+    tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    for engine in ("numpy", "generic"):
+        with pytest.raises(ParameterError, match=rf"policy Odd\(\) answered with {said}.* at level 0.*array of bool"):
+            evaluate(np.eye(4) + 0.1, tree, policy=Odd(), engine=engine)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_rows_of_subnormal_numbers_score_alike_on_all_engines(compiled, monkeypatch):
+    monkeypatch.setattr(dense, "MANY_VALUES", 0 if compiled else 1 << 60)
+    rng, lists = np.random.default_rng(0), [[2 * k, 2 * k + 1] for k in range(7)]
+    X = rng.standard_normal((8, 3)) * 10.0 ** rng.integers(-323, -300, (8, 1))
+    X[0] = [0.3, -0.1, 0.2]
+    for singletons in (False, True):
+        tree = Hierarchy.from_children(lists, 8, singletons=singletons)
+        expected = evaluate(X / np.abs(X).max(axis=1, keepdims=True), tree, policy="descend", delta=0.1).values
+        for features, engine in ((X, "numpy"), (X, "numba"), (sp.csr_array(X), "numpy")):
+            found = evaluate(features, tree, policy="descend", delta=0.1, engine=engine).values
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)

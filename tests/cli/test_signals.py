@@ -1,0 +1,72 @@
+"""What interrupts a command, or tells it to end, does so at any moment: one line, the code of the signal, no drafts."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sees from /proc that signals are handled")
+
+
+def ended(number, delay, command, cwd):
+    """The exit code and what was said, of a command that gets a signal so many seconds after it can handle one."""
+    process = subprocess.Popen(
+        [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd, text=True
+    )
+    status = Path(f"/proc/{process.pid}/status")
+    while True:
+        caught = next(line for line in status.read_text().splitlines() if line.startswith("SigCgt"))
+        if int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1:
+            break
+        time.sleep(0.001)
+    time.sleep(delay)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    return process.returncode, said
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("signals")
+    np.save(folder / "x.npy", np.random.default_rng(0).random((4000, 50)))
+    rows = "".join(f"{k},{4000 + k // 20}\n" for k in range(4000))
+    clusters = "".join(f"{4000 + k},5000\n" for k in range(200))
+    (folder / "tree.csv").write_text("id,parent\n" + rows + clusters + "5000,\n")
+    return folder
+
+
+COMMAND = ("-m", "pomdp_hier", "policies", "x.npy", "tree.csv", "--policy", "expand")  # which would take minutes
+
+
+@pytest.mark.parametrize("delay", [0.0, pytest.param(3.0, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("number", "said"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "told to end")])
+def test_a_signal_ends_a_command_in_one_line(files, number, said, delay):
+    assert ended(number, delay, COMMAND, files) == (128 + number, f"pomdp-hier: {said}\n")
+
+
+@pytest.mark.slow
+def test_an_interrupt_at_any_moment_while_modules_load(files):
+    for step in range(20):
+        assert ended(signal.SIGINT, 0.05 * step, COMMAND, files) == (130, "pomdp-hier: interrupted\n"), step
+
+
+def test_a_draft_is_removed(tmp_path):
+    program = (
+        "import os, time, pomdp_hier.__main__ as entry; from pomdp_hier.files import writing\n"
+        "os.replace = lambda *_: time.sleep(60)\n"
+        "entry._end_on_signals(); writing.write_file('out', 'x' * 1000)"
+    )
+    assert ended(signal.SIGTERM, 0.5, ("-c", program), tmp_path) == (143, "pomdp-hier: told to end\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_command_in_another_program_leaves_its_signals_alone():
+    from pomdp_hier.cli import main
+
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    assert main(["show", "A"]) == 0
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
