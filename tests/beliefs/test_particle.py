@@ -65,3 +65,8 @@ def test_something_else_than_a_problem_or_a_belief_is_refused():
         ParticleUpdater(3)
     with pytest.raises(ModelError, match="give a Belief or a dict"):
         ParticleUpdater(tiger(), seed=1).predict([0.5, 0.5], "listen")
+
+
+def test_one_particle_is_enough_for_a_belief():
+    posterior = ParticleUpdater(tiger(), n_particles=1, seed=0).update(tiger().initial_belief, "listen", "hear-left")
+    assert len(posterior) == 1

@@ -298,6 +298,34 @@ def foreign_agent(**changes: Any) -> pomdp_py.Agent:
     return pomdp_py.Agent(**(arguments | changes))
 
 
+@pytest.mark.parametrize("asks", ["state", "anything", "nothing"])
+def test_legal_actions_are_those_of_the_policy_model_whatever_it_can_be_asked(asks: str) -> None:
+    actions = ForeignPolicy().get_all_actions()
+
+    def of_the_state(state: Any) -> list[Any]:
+        return actions if state is None else [a for a in actions if a.name == state.data]
+
+    class Policy(pomdp_py.PolicyModel):
+        if asks == "state":
+
+            def get_all_actions(self, state: Any = None) -> list[Any]:
+                return of_the_state(state)
+
+        elif asks == "anything":
+
+            def get_all_actions(self, **known: Any) -> list[Any]:
+                return of_the_state(known.get("state"))
+
+        else:
+
+            def get_all_actions(self) -> list[Any]:
+                return actions
+
+    problem = POMDP.from_agent(foreign_agent(policy_model=Policy()), discount=0.5, terminal=[], actions=actions)
+    legal = problem.actions(Belief.certain(pomdp_py.SimpleState("left")))
+    assert [action.name for action in legal] == (["left", "right"] if asks == "nothing" else ["left"])
+
+
 def test_an_agent_of_pomdp_pys_own_becomes_a_problem() -> None:
     problem = POMDP.from_agent(foreign_agent(), discount=0.5, terminal=[])
     left, right = pomdp_py.SimpleState("left"), pomdp_py.SimpleState("right")

@@ -191,6 +191,47 @@ def test_legal_actions_that_differ_within_one_observation():
     assert the_one(start).place == "at the start"
 
 
+def chain(legal, length=4):
+    """Two rows of states, seen by their column alone, in which the last column may differ in what is legal there."""
+
+    def transition(state, action):
+        row, column = state
+        return (row, min(column + 1, length))
+
+    return two(
+        transition=transition,
+        observation=lambda s, a: s[1],
+        reward=lambda s, a: 0,
+        initial_belief={("up", 0): 0.5, ("down", 0): 0.25, ("under", 0): 0.25},
+        legal_actions=legal,
+    )
+
+
+def test_legal_actions_are_compared_however_late_states_come_together():
+    fault = the_one(chain(lambda s: ["go", "stop"] if s == ("down", 4) else ["go"]))
+    assert (fault.kind, fault.place) == ("legal actions differ", "after 'go' and 4")
+    assert check_problem(chain(lambda s: ["go", "stop"] if s[1] == 4 else ["go"])) == []
+
+
+def test_legal_actions_are_compared_for_every_state_that_is_possible_at_once():
+    fault = the_one(chain(lambda s: ["go", "stop"] if s == ("under", 2) else ["go"]))
+    assert fault.value == "('up', 2) and ('under', 2) differ in ['stop']"
+
+
+def test_states_that_come_together_after_one_action_only_are_compared():
+    """After "part" the two states are told apart; after "meet" they are not."""
+    problem = two(
+        transition=lambda s, a: s if isinstance(s, tuple) else (a, s),
+        observation=lambda s, a: s if s[0] == "part" else "met",
+        reward=lambda s, a: 0,
+        initial_belief={"a": 0.5, "b": 0.5},
+        legal_actions=lambda s: ["stop", "part"] if s == ("meet", "b") else ["part", "meet"],
+    )
+    places = [f.place for f in check_problem(problem) if f.kind == "legal actions differ"]
+    assert places
+    assert places[0] == "after 'meet' and 'met'"
+
+
 @pytest.mark.parametrize("reward", [float("inf"), float("nan"), -float("inf")])
 def test_rewards_that_are_not_finite(reward):
     faults = check_problem(two(reward=lambda s, a, t, o: reward if o == "p" and t == "b" else 0))

@@ -117,3 +117,9 @@ def test_predictions_on_arrays_keep_the_looser_tolerance_too():
 def test_rows_of_unequal_length_are_refused_with_their_place():
     with pytest.raises(ModelError, match=r"T\[0\]: its rows differ in length"):
         POMDP.from_arrays(T=[[[0.5, 0.5], [1]]], Z=[[[1, 0], [0, 1]]], R=[[1, 0]])
+
+
+def test_a_zero_that_a_sparse_matrix_holds_is_a_probability():
+    stored = sparse.csr_array((np.array([0.0, 1.0]), np.array([0, 1]), np.array([0, 2])), shape=(1, 2))
+    problem = POMDP.from_arrays([np.ones((1, 1))], [stored], [[0]])
+    assert problem.observation_distribution(0, 0, 0) == {1: 1.0}

@@ -185,3 +185,15 @@ def test_a_large_sparse_problem_compiles_without_walking_names():
     )
     problem.transition.distribution = None  # any walk would call it
     assert problem.compiled.predict(problem.compiled.initial, 0).sum() == pytest.approx(1)
+
+
+def test_a_row_that_is_off_by_just_the_tolerance_is_compiled():
+    leaky = POMDP(
+        transition=lambda s, a: {"a": 0.75},
+        observation=lambda s, a: "o",
+        reward=lambda s, a, t: 4,
+        initial_belief={"a": 1},
+        legal_actions=["go"],
+        tolerance=0.25,
+    )
+    assert leaky.compiled.reward[0, 0] == leaky.expected_reward("a", "go") == 3
