@@ -3,8 +3,11 @@
 Seeds are small; imports stand inside the functions, so that a reader costs nothing where another one is fuzzed.
 """
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+from pomdp_hier.errors import ReaderError
 from tests.fuzz.harness import Reader
 
 __all__ = ["READERS"]
@@ -75,7 +78,101 @@ _POMDP_WORDS = (
     *("T:", "O:", "R:", "uniform", "identity", "reset", "reward", "cost", " : ", "*", "0.5", "1.0", "2000000", "left"),
 )
 
+# --- features, and trees on the command line -----------------------------------------------------------------------
+
+
+def _arrays() -> list[bytes]:
+    import gzip
+    import io
+
+    import numpy as np
+    import scipy.sparse as sp
+
+    def saved(save: Callable[..., object], *arrays: Any, **named: Any) -> bytes:
+        content = io.BytesIO()
+        save(content, *arrays, **named)
+        return content.getvalue()
+
+    X = np.array([[0.5, 0.0, -3.0], [0.0, 1.0, 7.25]])
+    sparse = [saved(sp.save_npz, getattr(sp, f"{kind}_array")(X), compressed=False) for kind in ("csr", "csc", "coo")]
+    dense = [saved(np.save, X), saved(np.save, X.astype(np.float32).T), saved(np.savez, X=X, y=X[0])]
+    return [*dense, *sparse, saved(np.savez_compressed, X), gzip.compress(saved(np.save, X), mtime=0)]
+
+
+def _tables() -> list[bytes]:
+    import gzip
+
+    rows = b'id,x,"y, z"\na,1,2\nb,.5,-4e2\n'
+    return [rows, rows.replace(b",", b";"), b"\xef\xbb\xbfx\ty\r\n1\t2\r\n", gzip.compress(rows, mtime=0)]
+
+
+def _parquet() -> list[bytes]:
+    import io
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    content = io.BytesIO()
+    pq.write_table(pa.table({"id": ["a", "b"], "x": [1.0, 2.0], "n": [1, 2]}), content, compression="none")
+    return [content.getvalue()]
+
+
+def _read_features(path: Path) -> None:
+    from pomdp_hier.features.loading import load_features
+    from pomdp_hier.features.validation import check_features
+
+    table = load_features(path)
+    assert table.ids is None or hash(table.ids)
+    if table.matrix.shape[0] < 1000 and table.matrix.shape[1] < 1000:
+        check_features(table.matrix, table.matrix.shape[0])
+
+
+def _show(path: Path) -> None:
+    import contextlib
+    import io
+
+    from pomdp_hier.cli import main
+
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        code = main(["show", str(path), "--ascii"])
+    assert code in (0, 1, 2), code
+    assert code == 0 or said.getvalue().splitlines()[-1].startswith("error: "), said.getvalue()
+    if code:
+        raise ReaderError(said.getvalue())
+
+
+_TREES = (
+    b"id,parent\nall,\nland,all\nsea,all\nant,land\nbee,land\ncod,sea\neel,sea\n",
+    b"parent,child\nall,land\nall,sea\nland,ant\nland,bee\nsea,cod\nsea,eel\n",
+    b"item,path\nant,all > land\nbee,all > land\ncod,all > sea\n",
+    b"# lines\nall > land > ant\nall > land > bee\n",
+    b"((ant:1,'bee''s')land,(cod,eel)sea)all;",
+    b'{"children": [[0, 1], [2, 3], [4, 5]], "labels": ["ant", "bee", "cod", "eel"]}',
+    b'{"name": "all", "children": [{"name": "ant"}, {"name": "sea", "children": [{"name": "cod"}, {"name": "eel"}]}]}',
+    b"[[0, 1, 1.0, 2], [2, 3, 1.5, 2], [4, 5, 2.0, 4]]",
+    b"Parent_ID,Parent_Name,Child_Left_ID,Child_Right_ID\n4,x,0,1\n5,y,2,3\n6,z,4,5\n",
+)
+_NPY_WORDS = (
+    "'shape': ",
+    "(2, 3)",
+    "(-1, 3)",
+    "True",
+    "'<f8'",
+    "'|O'",
+    "'|V0'",
+    "'|S0'",
+    "9223372036854775808",
+    "NUMPY",
+)
+
 _ALL = (
+    Reader("features-arrays", _arrays, _read_features, "", _NPY_WORDS),
+    Reader("features-csv", _tables, _read_features, ".csv", ("id", "x", '"', "1e400", "0x1")),
+    Reader("features-parquet", _parquet, _read_features, ".parquet", needs=("pyarrow",)),
+    Reader(
+        "show", lambda: _TREES, _show, "", ("id", "parent", "child", "path", "item", "children", "edges", " > ", "-")
+    ),
     Reader("pomdp-file", lambda: [_TIGER, _MDP, _LOOSE], _read_pomdp, ".pomdp", _POMDP_WORDS),
     Reader("pomdp-file-exact", lambda: [_TIGER, _MDP, _LOOSE], _read_exactly, ".pomdp", _POMDP_WORDS),
 )
