@@ -148,7 +148,6 @@ def _sparse(arrays: dict[str, Any], name: str, limit: int) -> csr_array:
             raise FeatureError(f"the values have shape {data.shape}, expected a list of numbers; {_AGAIN}")
         if layout in {"csr", "csc"}:
             compressed = csr_array if layout == "csr" else csc_array
-            _check_bounds(arrays["indptr"], arrays["indices"], data.size)
             parts = arrays["data"], arrays["indices"], arrays["indptr"]
             check_compressed(parts[2], parts[1], parts[0].size, shape if layout == "csr" else shape[::-1])
             matrix = compressed(parts, shape=shape)
@@ -164,11 +163,3 @@ def _sparse(arrays: dict[str, Any], name: str, limit: int) -> csr_array:
         raise FeatureError(f"{name}: a damaged sparse matrix ({error}); {_AGAIN}") from error
     matrix.sum_duplicates()
     return matrix
-
-
-def _check_bounds(indptr: Any, indices: Any, n_values: int) -> None:
-    """Raise unless the bounds of rows rise from 0 to the number of values: scipy looks at them only in part."""
-    are_numbers = indptr.dtype.kind in "iu" and indices.dtype.kind in "iu" and indptr.ndim == 1 and indptr.size
-    bounds = indptr.astype(np.int64) if are_numbers else np.array([1])
-    if bounds[0] != 0 or bounds[-1] != n_values or (bounds[1:] < bounds[:-1]).any():
-        raise FeatureError(f"a damaged sparse matrix: indptr does not rise from 0 to {n_values}; {_AGAIN}")
