@@ -307,8 +307,9 @@ def test_items_take_their_labels_along_to_other_numbers():
         assert {tree_.labels[item] for item in tree_.items(tree_.node("insects"))} == {"ant", "bee"}
 
 
-FOREIGN = [None, True, 1.5, "x", b"x", [[]], {}, object(), np.array(3), np.array([[1]]), csr_array(np.eye(3)), 10**30, float("nan"),
-           np.array([None, 1], dtype=object), [0, [1]], np.ma.masked_array([0, 1, 2], [0, 1, 0])]  # fmt: skip
+FOREIGN = [None, True, 1.5, "x", b"x", [[]], {}, object(), np.array(3), np.array([[1]]), csr_array(np.eye(3)), 10**30,
+           float("nan"), np.array([None, 1], dtype=object), [0, [1]],
+           np.ma.masked_array([0, 1, 2], [0, 1, 0])]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["children", "items", "path", "node", "rows", "permuted", "with_parents"])
