@@ -24,7 +24,7 @@ def label_text(label: Hashable) -> str:
     """
     if isinstance(label, tuple):
         return " / ".join(map(str, label)) if label else "(root)"
-    return str(label)
+    return shown(label) if isinstance(label, int) and label.bit_length() >= 200 else str(label)
 
 
 class NodeNames(Sequence[str]):

@@ -3,7 +3,8 @@
 Seeds are small; imports stand inside the functions, so that a reader costs nothing where another one is fuzzed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +167,69 @@ _NPY_WORDS = (
     "NUMPY",
 )
 
+# --- trees -------------------------------------------------------------------------------------------------------
+
+_TREE_WORDS = (
+    *(
+        "id",
+        "parent",
+        "child",
+        "path",
+        "item",
+        "children",
+        "edges",
+        "items",
+        "labels",
+        "n_items",
+        "name",
+        " > ",
+        "[0,1]",
+    ),
+    *("[0,1]", "singletons", "Parent_ID", "Topics", "1 - ", " : ", "[&R]", "(a,b)", ";", "0.5", "1e5", "r", "a", "b"),
+)
+_TREE_FILES: dict[str, tuple[bytes, ...]] = {
+    "json": (
+        b"[[0, 1], [2, 3], [4, 5]]",
+        b'{"edges": [["r", "a"], ["r", "b"], ["a", "x"], ["a", "y"]], "items": ["x", "y", "b"], "singletons": true}',
+        b'{"children": [[0, 1], [3, 2]], "n_items": 3, "labels": ["a", "b", "c", "p", null]}',
+        b'[{"name": "r", "children": [{"name": "a", "children": [{"name": "x"}]}, {"name": "b"}]}]',
+        b'{"A": {"x": ["i1", "i2"], "y": null}, "B": ["i3"]}',
+        b'[{"id": "r", "parent": null}, {"id": "a", "parent": "r"}]',
+    ),
+    "newick": (b"[&R] (('it''s':1.5e-3,\"b b\":-2)in[x[y]]:.5,\nc_d:1e5)top:0;", b"((0,1)0.9,(2,3)1)100;"),
+    "paths": (
+        b"item,path\na,Home > Bath\nb,Home > Bed\nc,Pets\n",
+        b"item,l1,l2\na,H,K\nb,H,\nc,P,Q\n",
+        b"# v1\n1 - Pets\n2 - Pets > Food\n3 - Pets > Toys\n",
+        b"x/1 : A > B\nx/2 : A > C\n",
+        b"A/b\\/c/d\nA/e\n",
+    ),
+    "parents": (
+        b"id,parent\nr,\na,r\nb,r\nx,a\ny,a\n",
+        b'code,parent,name\nA,0,Animals\nB,A,"Birds, all"\nC,A,Cats\n',
+        b"id;parent\n1;\n2;1.0\n3;1.0\n",
+    ),
+    "edges": (b"parent,child\nr,a\nr,b\na,x\na,y\n", b"source\ttarget\n5\t0\n5\t1\n6\t5\n6\t2\n"),
+    "bertopic": (
+        b'Parent_ID,Topics,Child_Left_ID,Child_Right_ID\n5,"[1, 2, 3]",1,2\n6,"[0, 1, 2, 3]",5,0\n',
+        b"Parent_ID,Child_Left_ID,Child_Right_ID\n4,3,2\n3,0,1\n",
+    ),
+}
+
+
+def _read_tree(form: str, source: Path) -> None:
+    from pomdp_hier.hierarchy import Hierarchy
+
+    tree = getattr(Hierarchy, f"from_{form}")(source)
+    assert tree.to_text()
+    assert Hierarchy.from_json(tree.to_json()) == tree
+
+
+def _tree_readers() -> Iterator[Reader]:
+    for form, files in _TREE_FILES.items():
+        yield Reader(f"{form}-file", partial(tuple, files), partial(_read_tree, form), ".txt", _TREE_WORDS)
+
+
 _ALL = (
     Reader("features-arrays", _arrays, _read_features, "", _NPY_WORDS),
     Reader("features-csv", _tables, _read_features, ".csv", ("id", "x", '"', "1e400", "0x1")),
@@ -175,6 +239,7 @@ _ALL = (
     ),
     Reader("pomdp-file", lambda: [_TIGER, _MDP, _LOOSE], _read_pomdp, ".pomdp", _POMDP_WORDS),
     Reader("pomdp-file-exact", lambda: [_TIGER, _MDP, _LOOSE], _read_exactly, ".pomdp", _POMDP_WORDS),
+    *_tree_readers(),
 )
 
 READERS = {reader.name: reader for reader in _ALL}

@@ -54,7 +54,7 @@ def _merged_nodes(pairs: np.ndarray[tuple[int, ...], np.dtype[np.float64]], n_it
     if bad.size:
         row = int(bad[0])
         raise ReaderError(
-            f"row {row} of the linkage merges {pairs[row].astype(np.int64).tolist()}, but only nodes "
+            f"row {row} of the linkage merges {[int(node) for node in pairs[row]]}, but only nodes "
             f"0..{n_items + row - 1} exist there ({n_items} items and the {row} rows before)"
         )
     merged = pairs.astype(np.int64)

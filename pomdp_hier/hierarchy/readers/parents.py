@@ -47,14 +47,14 @@ def read_parents(
     root_rows: dict[int, int] = {}
     for row, cells in enumerate(table.rows, 1):
         node, above = (cell.strip() if isinstance(cell, str) else cell for cell in (cells[id_at], cells[parent_at]))
-        if is_missing(node) or node == "":
+        if is_missing(node) or (isinstance(node, str) and not node):
             raise ReaderError(f"row {row} has no id (its parent is {shown(above)}); every row needs one")
         try:
             place = position.setdefault(node, len(position))
             above = no_parent.get(above, above)
         except TypeError:
             raise ReaderError(f"row {row} is {shown(cells)}: ids are strings or numbers") from None
-        if is_missing(above) or above == "":
+        if is_missing(above) or (isinstance(above, str) and not above):
             root_rows.setdefault(place, row)
         else:
             links.append((place, above))
@@ -119,7 +119,7 @@ def _marks_of_no_parent(table: Table, id_at: int, parent_at: int) -> dict[Hashab
         return {}
     meant: dict[Hashable, Hashable] = {}
     for name in parents - ids:
-        if str(name).casefold() in _NO_PARENT:
+        if (name.casefold() in _NO_PARENT) if isinstance(name, str) else name in (0, -1):
             meant[name] = None
         elif isinstance(name, str) and name.endswith(".0") and name[:-2] in ids:  # numbers with blanks, out of a frame
             meant[name] = name[:-2]
