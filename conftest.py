@@ -15,13 +15,8 @@ OPTIONAL = {
 }
 
 # These import numba at once; the others import what is optional where it is used.
-collect_ignore = (
-    []
-    if importlib.util.find_spec("numba")
-    else [
-        "pomdp_hier/features/compiled.py",
-        *(f"pomdp_hier/scorer/{name}.py" for name in ("at_node", "kernels", "on_numba", "on_path")),
-    ]
+collect_ignore_glob = (
+    [] if importlib.util.find_spec("numba") else ["pomdp_hier/_machine_code.py", "pomdp_hier/*/on_numba.py"]
 )
 
 

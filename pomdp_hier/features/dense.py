@@ -83,13 +83,13 @@ class DenseAffinity:
         sums = room_for((tree.n_nodes - tree.n_items, n_columns), isinstance(self.features, np.memmap))
         if not len(sums) or not self._compiles():
             return cluster_sums(tree, self.rows, n_columns, out=sums)
-        from pomdp_hier.features import compiled
+        from pomdp_hier.features import on_numba
 
         require_whole(self.features)
         cosine = isinstance(self.kind, Cosine)
         prepared = (_read_only(self.features), self.largest, self.lengths, self.centre, cosine, tree.topological_order)
         shape = (tree.child_offsets, tree.child_nodes, tree.item_order, tree.starts, tree.sizes)
-        compiled.add_clusters(*prepared, *shape, RUN, np.asarray(sums))
+        on_numba.add_clusters(*prepared, *shape, RUN, np.asarray(sums))
         return sums
 
     def _compiles(self) -> bool:
@@ -101,9 +101,9 @@ class DenseAffinity:
         features = self.features
         require_whole(features)
         if self._compiles():
-            from pomdp_hier.features import compiled
+            from pomdp_hier.features import on_numba
 
-            compiled.measure_rows(_read_only(features), self.largest, self.lengths)
+            on_numba.measure_rows(_read_only(features), self.largest, self.lengths)
         else:
             for low, high in row_pieces(len(features), 8 * features.shape[1]):
                 require_whole(features)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numba
 import numpy as np
 
+from pomdp_hier._machine_code import machine_code
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.features.compiled import machine_code
 from pomdp_hier.features.dense import DenseAffinity
 from pomdp_hier.features.members import Ints
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean

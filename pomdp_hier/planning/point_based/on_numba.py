@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier.planning.point_based.machine_code import machine_code
+from pomdp_hier._machine_code import machine_code
 from pomdp_hier.planning.point_based.on_numpy import KEPT_BITS, Floats, Ints
 
 __all__ = ["backup", "expand", "expectations", "greatest", "improve_lower", "improve_upper"]

@@ -1,4 +1,4 @@
-"""How functions of this room are compiled where numba is installed. Importing this module needs numba."""
+"""How loops become machine code where numba is installed. Importing this module needs numba."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar, cast

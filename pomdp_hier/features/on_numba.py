@@ -4,29 +4,13 @@ Every addition is made in the order in which numpy makes it in :mod:`~pomdp_hier
 :mod:`~pomdp_hier.features.dense`, without fastmath, so that both give the same bits. Importing this module needs numba.
 """
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 
-__all__ = ["add_clusters", "machine_code", "measure_rows"]
+from pomdp_hier._machine_code import machine_code
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-_njit: Any = numba.njit
-
-
-def machine_code(**options: Any) -> Callable[[Function], Function]:
-    """Return a decorator that compiles a function, without the GIL, and keeps the code on disk where that works."""
-
-    def decorate(function: Function) -> Function:
-        try:
-            return cast(Function, _njit(cache=True, nogil=True, error_model="numpy", **options)(function))
-        except RuntimeError:  # no directory to keep the code in
-            return cast(Function, _njit(nogil=True, error_model="numpy", **options)(function))
-
-    return decorate
+__all__ = ["add_clusters", "measure_rows"]
 
 
 @machine_code()
