@@ -3,13 +3,15 @@
 import html
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier.errors import MissingExtraError, ParameterError
+from pomdp_hier.planning.controllers.controller import Controller
+from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.policies import as_policy, mdp_values
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import brief, listed
@@ -52,6 +54,8 @@ class ComparisonRow:
             ``"not distinguishable"``.
         regret: The clairvoyant value less its value, ``None`` where there is none to compare with.
         seconds_per_decision: The mean time of one decision, ``None`` where it was not measured.
+        optimum_regret: How far it is from the optimum at least and at most, where that is known to lie between two
+            bounds; proved where the value is exact, at the interval's level where it was simulated.
 
     Example:
         >>> table = compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]})
@@ -67,6 +71,7 @@ class ComparisonRow:
     verdict: str
     regret: float | None
     seconds_per_decision: float | None
+    optimum_regret: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +87,7 @@ class PolicyComparison:
         confidence: The level of the intervals.
         traces: What each policy did (`Visit` or `Episode` records), if asked for.
         error: How far a value can be off, because runs without a horizon were cut off.
+        optimum: A lower and an upper bound on the optimal value, if a solution was given.
 
     Example:
         >>> table = compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]})
@@ -97,6 +103,7 @@ class PolicyComparison:
     confidence: float
     traces: Mapping[str, Sequence[Visit | Episode]] = field(default_factory=dict, repr=False)
     error: float = 0.0
+    optimum: tuple[float, float] | None = None
 
     def __getitem__(self, name: str) -> ComparisonRow:
         for row in self.rows:
@@ -119,7 +126,7 @@ class PolicyComparison:
         """Return the table as text, the header first."""
         percent = f"{100 * self.confidence:g} %"
         header = ["policy", "value", f"{percent} interval", f"against {self.baseline}", f"{percent} interval"]
-        header += ["verdict", "regret", "ms/decision"]
+        header += ["verdict", "regret", "from the optimum", "ms/decision"]
         lines = [header]
         for row in self.rows:
             base = row.verdict == "baseline"
@@ -132,6 +139,7 @@ class PolicyComparison:
                     "" if base else _span(row.difference_interval),
                     row.verdict,
                     "" if row.regret is None else _four(row.regret),
+                    _span(row.optimum_regret),
                     "" if row.seconds_per_decision is None else f"{1000 * row.seconds_per_decision:.3g}",
                 ]
             )
@@ -142,6 +150,8 @@ class PolicyComparison:
         parts = [self.method if self.n is None else f"{self.method}, n = {self.n}"]
         if self.clairvoyant is not None:
             parts.append(f"clairvoyant {self.clairvoyant:.4f}")
+        if self.optimum is not None:
+            parts.append(f"optimum in {_span(self.optimum)}")
         if self.error:
             parts.append(f"runs cut off where less than {self.error:.1g} can still come")
         return visible(", ".join(parts))
@@ -176,6 +186,7 @@ class PolicyComparison:
             "baseline": self.baseline,
             "clairvoyant": self.clairvoyant,
             "error": self.error,
+            "optimum": _plain(self.optimum),
             "policies": [{key: _plain(value) for key, value in asdict(row).items()} for row in self.rows],
         }
 
@@ -337,6 +348,7 @@ def compare_policies(
     updater: Any = None,
     baseline: str | None = None,
     clairvoyant: bool | float = True,
+    against: Solution | None = None,
     half_width: float | None = None,
     confidence: float = 0.95,
     trace: bool | int = False,
@@ -356,13 +368,15 @@ def compare_policies(
         baseline: The name of the policy that the others are held against; the first by default.
         clairvoyant: True to take the regret to the policy that sees the environment's state, or its value; False for
             no regret.
+        against: A solution of the environment (`pomdp_hier.planning.solve`) with the same horizon: each policy's
+            distance from the optimum is then bounded from both sides.
         half_width: Simulate each policy until half its interval is no wider, in rewards. Policies are then paired over
             as many episodes as all of them ran.
         confidence: The level of the intervals.
         trace: Keep what each policy did: all visits (exact), or so many episodes (True: 10).
 
     Raises:
-        ParameterError: An unknown method, no policies, a baseline that is not there.
+        ParameterError: An unknown method, no policies, a baseline that is not there, or a solution of something else.
 
     Example:
         >>> coin = POMDP(transition=lambda s, a: "end", observation=lambda s, a: "done",
@@ -373,6 +387,8 @@ def compare_policies(
         [('likely', 0.5, 'baseline', 0.5), ('tails', -0.5, 'worse', 1.5)]
     """
     named = _named(policies)
+    if against is not None:
+        _check_solution(against, problem if environment is None else environment, horizon)
     if method not in ("exact", "monte-carlo"):
         raise ParameterError(f"method: {method!r} is neither 'exact' nor 'monte-carlo'")
     values: dict[str, NDArray[np.float64]] = {}
@@ -381,7 +397,9 @@ def compare_policies(
     keep = 10 if trace is True else int(trace)
     error = missed = 0.0
     for name, policy in named.items():
-        if method == "exact":
+        if method == "exact" and _is_controller_of(policy, problem, environment, horizon, updater) and not trace:
+            values[name], seconds[name] = np.array([policy.value()]), math.nan
+        elif method == "exact":
             exact = policy_value(
                 policy, problem, environment, updater=updater, horizon=horizon, cutoff=cutoff, trace=bool(trace)
             )
@@ -409,7 +427,7 @@ def compare_policies(
     ceiling = clairvoyant if isinstance(clairvoyant, (int, float)) and not isinstance(clairvoyant, bool) else None
     if clairvoyant is True:
         ceiling = clairvoyant_value(problem if environment is None else environment, horizon=horizon)
-    return compare_values(
+    table = compare_values(
         {name: array[:shortest] for name, array in values.items()},
         baseline=baseline,
         clairvoyant=ceiling,
@@ -420,6 +438,33 @@ def compare_policies(
         missed=missed,
         error=error,
     )
+    return table if against is None else _held_against(table, (against.lower, against.upper))
+
+
+def _check_solution(solution: Solution, environment: POMDP, horizon: int | None) -> None:
+    """Refuse a solution that is not about what happens in the comparison."""
+    if solution.problem is not environment or solution.belief is not None or solution.horizon != horizon:
+        raise ParameterError(
+            f"against: a solution over {solution.horizon} actions (None: no end) of another problem, or from another "
+            f"belief; solve the environment itself from its initial belief with horizon={horizon}"
+        )
+
+
+def _is_controller_of(
+    policy: Any, problem: POMDP, environment: POMDP | None, horizon: int | None, updater: Any
+) -> bool:
+    """Return whether a policy's value is that of a linear system: a controller, run for ever in its own problem."""
+    alone = horizon is None and updater is None and environment in (None, problem)
+    return alone and isinstance(policy, Controller) and policy.problem is problem
+
+
+def _held_against(table: PolicyComparison, optimum: tuple[float, float]) -> PolicyComparison:
+    """Return the table with each policy's distance from an optimum between two bounds."""
+    rows = []
+    for row in table.rows:
+        low, high = (row.value - table.error, row.value + table.error) if row.interval is None else row.interval
+        rows.append(replace(row, optimum_regret=(max(0.0, optimum[0] - high), max(0.0, optimum[1] - low))))
+    return replace(table, rows=tuple(rows), optimum=optimum)
 
 
 def _named(policies: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from pomdp_hier.planning.controllers.controller import Controller
 from pomdp_hier.planning.decision import Decision
+from pomdp_hier.planning.fringe import ConvexFringe
 from pomdp_hier.planning.point_based.certificate import write_certificate
 from pomdp_hier.planning.point_based.extraction import archived_controller, compact_controller
 from pomdp_hier.planning.point_based.live import ILLEGAL
@@ -172,6 +173,33 @@ class Solution:
     def policy(self) -> "SolutionPolicy":
         """The policy that is worth at least `lower`: at each belief the action of the best alpha vector."""
         return SolutionPolicy(self)
+
+    @property
+    def leaf(self) -> ConvexFringe:
+        """The lower bound as what `RTBSS` looks ahead to: ``RTBSS(d, lower_bound=solution.leaf)``."""
+        return ConvexFringe(lambda problem, belief: self.bounds(belief)[0])
+
+    def action_bound(self, problem: POMDP, belief: Belief, action: Any, depth: int) -> float:
+        """Return ``R(b, a) + gamma sum_o Pr(o | b, a) U(tau)``, which bounds `RTBSS` with `leaf` at any depth.
+
+        A search that looks ``d`` actions ahead to the lower bound is worth at most the optimum.
+
+        Example:
+            >>> from pomdp_hier.planning import RTBSS, solve
+            >>> from pomdp_hier.problems import tiger
+            >>> solution = solve(tiger(), precision=1.0)
+            >>> online = RTBSS(2, lower_bound=solution.leaf, upper_bound=solution.action_bound)
+            >>> solution.lower <= online.decide(tiger()).value <= solution.upper
+            True
+        """
+        compiled = problem.compiled
+        weights, position = compiled.vector(belief), compiled.action_index[action]
+        total = float(compiled.reward[position] @ weights)
+        for o, probability, posterior in compiled.branches(weights, position):
+            then = compiled.belief(posterior)
+            observation = compiled.observations[o] if problem.legal_by == "observation" else None
+            total += compiled.discount * probability * self.bounds(then, observation=observation)[1]
+        return total
 
     def controller(self) -> Controller:
         """Return a finite-state controller that is worth at least `lower` from the start, by its exact value.

@@ -1,0 +1,66 @@
+"""Bounds of the endless horizon against each other and against bounds that a solver closes."""
+
+import numpy as np
+import pytest
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.planning import RTBSS, FirstAction, solve
+from pomdp_hier.planning.endless_bounds import endless_blind, endless_fib, endless_qmdp
+from pomdp_hier.problems import cheese_maze, tiger
+from pomdp_hier.simulation import compare_policies
+from tests.small_problems import small_problem
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_they_stand_in_order_around_the_optimum(seed):
+    problem = small_problem(seed, kind="plain", discount=0.8)
+    compiled, solution = problem.compiled, solve(problem, precision=1e-4, max_trials=60)
+    qmdp, fib, blind = (
+        float((bound(compiled) @ compiled.initial).max()) for bound in (endless_qmdp, endless_fib, endless_blind)
+    )
+    assert blind <= solution.upper + 1e-9
+    assert blind <= solution.lower + 1e-9
+    assert solution.lower <= fib + 1e-9
+    assert fib <= qmdp + 1e-8
+    assert (endless_fib(compiled) <= endless_qmdp(compiled) + 1e-8).all()
+
+
+def test_by_hand():
+    assert endless_blind(tiger().compiled)[0] == pytest.approx(-20)
+    assert np.isfinite(endless_fib(cheese_maze().compiled)).all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_solution_is_a_leaf_and_a_bound_for_looking_ahead(seed):
+    problem = small_problem(seed, kind="plain", discount=0.8)
+    rough, fine = solve(problem, max_trials=1, precision=0), solve(problem, precision=1e-5, max_trials=100)
+    values = [
+        RTBSS(depth, lower_bound=rough.leaf, upper_bound=rough.action_bound).decide(problem).value
+        for depth in (1, 2, 3)
+    ]
+    plain = RTBSS(2, lower_bound=lambda _, belief: rough.bounds(belief)[0]).decide(problem).value
+    assert values[1] == pytest.approx(plain)
+    assert all(rough.lower - 1e-9 <= value <= fine.upper + 1e-9 for value in values)
+
+
+def test_regret_is_bounded_from_both_sides():
+    problem = tiger()
+    solution = solve(problem, precision=1e-3)
+    table = compare_policies(
+        {"controller": solution.controller(), "listen": FirstAction()}, problem, against=solution, clairvoyant=False
+    )
+    low, high = table["controller"].optimum_regret
+    assert low == 0 <= high <= 1e-3
+    low, high = table["listen"].optimum_regret
+    assert low <= 19.371368 + 20 <= high
+    assert high - low <= solution.gap + 1e-6
+    assert "optimum in [19.37" in str(table)
+    assert table.to_dict()["optimum"] == [solution.lower, solution.upper]
+    sampled = compare_policies([FirstAction()], problem, against=solution, method="monte-carlo", n_episodes=3)
+    assert sampled.rows[0].optimum_regret == pytest.approx((39.37, 39.37), abs=1e-2)
+
+
+def test_a_solution_of_something_else_is_refused():
+    for solution in (solve(tiger()), solve(tiger(), horizon=2)):
+        with pytest.raises(ParameterError, match="against"):
+            compare_policies([FirstAction()], tiger(), against=solution)
