@@ -3,6 +3,7 @@
 from pomdp_hier.report.and_or import draw_and_or
 from pomdp_hier.report.beliefs import draw_alpha_vectors, draw_belief_simplex, draw_belief_trace
 from pomdp_hier.report.comparison_plots import draw_delta_sweep, draw_policy_comparison
+from pomdp_hier.report.controllers import draw_bounds, draw_controller
 from pomdp_hier.report.hqs_plots import draw_icicle, draw_level_success, draw_value_density
 from pomdp_hier.report.page import report_html, write_report
 
@@ -11,6 +12,8 @@ __all__ = [
     "draw_and_or",
     "draw_belief_simplex",
     "draw_belief_trace",
+    "draw_bounds",
+    "draw_controller",
     "draw_delta_sweep",
     "draw_icicle",
     "draw_level_success",
