@@ -51,6 +51,7 @@ def test_every_figure_by_another_route(tree, seed, enter):
     assert found.first_branch == pytest.approx(right / tree.n_items)
 
 
+@pytest.mark.slow
 def test_the_average_adjusted_score_of_shuffled_trees_is_zero():
     X, tree = clean_case(items=12)
     rng = np.random.default_rng(5)

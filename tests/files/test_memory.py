@@ -35,6 +35,7 @@ def test_a_folder_without_room_is_told_of_before_it_is_written_to(monkeypatch):
         room_for((10, 10), True)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="sets a limit of Linux")
 def test_a_memory_map_larger_than_the_memory_allowed(tmp_path):
     """Features of 64 MB with sums of 128 MB, in a process that may take 104 MB more."""

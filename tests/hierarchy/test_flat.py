@@ -128,6 +128,7 @@ def chain() -> Hierarchy:
     return Hierarchy(parent, 2)
 
 
+@pytest.mark.slow
 def test_a_chain_of_a_million_nodes_does_everything(chain: Hierarchy) -> None:
     assert (chain.n_nodes, chain.height, chain.root) == (MILLION + 2, MILLION - 1, MILLION + 1)
     assert (chain.sizes[2:] == 2).all()

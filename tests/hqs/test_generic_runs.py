@@ -27,6 +27,7 @@ GIVEN = {"similarity": "precomputed"}
 DRAWS = POUCT(depth=3, simulations=20, seed=5)
 
 
+@pytest.mark.slow
 def test_the_result_does_not_depend_on_the_number_of_workers():
     pytest.importorskip("joblib")
     tree = SHOP.hierarchies["A"]

@@ -266,6 +266,7 @@ def test_a_progress_bar_on_stderr_only(capsys):
         assert "50/50" in err
 
 
+@pytest.mark.slow
 def test_the_same_bits_for_any_number_of_blas_threads():
     program = """
         import hashlib

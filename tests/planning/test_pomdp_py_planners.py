@@ -239,6 +239,7 @@ for planner in (POUCT, POMCP):
 """
 
 
+@pytest.mark.slow
 def test_the_tree_does_not_depend_on_pythonhashseed() -> None:
     def output(hash_seed: str) -> str:
         environment = os.environ | {"PYTHONHASHSEED": hash_seed}

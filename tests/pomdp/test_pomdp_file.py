@@ -451,6 +451,7 @@ def statements(draw: st.DrawFn) -> tuple[str, tuple[str, tuple[Any, ...], np.nda
     return f"{head} {' '.join(map(str, values))}", (word, tuple(slices), np.reshape(values, shape))
 
 
+@pytest.mark.slow
 @given(st.lists(statements(), max_size=25))
 @settings(max_examples=150, deadline=None)
 def test_any_statements_mean_what_slices_of_dense_arrays_mean(drawn: list[Any]) -> None:

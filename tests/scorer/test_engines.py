@@ -303,6 +303,7 @@ def test_outliers_that_cancel_above_leave_the_distances_below():
     check_path_probabilities(tree, X, kind, 0.02, [1, 2, 3, *range(4, 254, 14)], (1e-11, 1e-11))
 
 
+@pytest.mark.slow
 def test_what_one_item_leaves_of_a_hundred_thousand_is_not_derived():
     """An item's product as what the rest leaves of the whole would carry the rounding of the whole."""
     n_items = 100_000
@@ -335,6 +336,7 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch):
 
 
 def test_numba_is_loaded_for_what_is_worth_it(monkeypatch):
+    pytest.importorskip("numba")
     tree = Hierarchy.from_children(grouped(64, 2), 64)
     task = task_of(np.random.default_rng(0).standard_normal((64, 3)), tree)
     work = dispatch.work_of(tree, 3)

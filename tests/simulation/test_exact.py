@@ -114,6 +114,7 @@ def _objects(nested):
     return np.array(nested, dtype=object)
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=25, deadline=None)
 def test_equals_the_sum_over_histories(data):

@@ -37,6 +37,7 @@ def test_the_same_text_is_refused(text: str) -> None:
         assert parse_deep_json(text) == expected
 
 
+@pytest.mark.slow
 def test_a_nested_tree_of_many_levels() -> None:
     depth = 50_000
     text = '{"children": [' * depth + '{"name": "a"}' + "]}" * depth

@@ -92,6 +92,7 @@ def test_names_that_are_not_unique_cannot_be_written() -> None:
     assert tree.to_newick(names=["a", "b"]) == "(a,b);"
 
 
+@pytest.mark.slow
 def test_a_million_levels() -> None:
     depth = 1_000_000
     with pytest.warns(HierarchyWarning, match="999,998 nodes with one child"):
