@@ -144,7 +144,7 @@ class _Builder:
         legal = self._legal(kinds)
         flows = [[self._flow(a, s, legal) for s in range(len(states))] for a in range(len(actions))]
         chance = lcm(*(p.denominator for rows in flows for row in rows for _, _, p, _ in row), 1)
-        rewards = [[sum((p * r for _, _, p, r in row), Fraction(0)) for row in rows] for rows in flows]
+        rewards = [[self._earned(a, s, row) for s, row in enumerate(rows)] for a, rows in enumerate(flows)]
         money = lcm(*(r.denominator for row in rewards for r in row), 1)
         n = len(states)
         outcomes: list[list[Outcomes]] = []
@@ -220,6 +220,12 @@ class _Builder:
             if reward is not None and rest != 0:
                 row.append((-1, self.index[next_state], p * rest, self.number(reward, "reward")))
         return row
+
+    def _earned(self, a: int, s: int, row: list[tuple[int, int, Fraction, Fraction]]) -> Fraction:
+        """Return the expected reward; one that depends on the state and the action alone is not weighed."""
+        if row and not (self.uses_observation or self.problem.reward_model.uses_next_state):
+            return row[0][3]
+        return sum((p * r for _, _, p, r in row), Fraction(0))
 
     def _grouped(self, row: list[tuple[int, int, Fraction, Fraction]], chance: int, kind_after: list[int]) -> Outcomes:
         """Return the outcomes by observation, in whole numbers, without those where the process is over."""

@@ -12,6 +12,7 @@ import pytest
 from pomdp_hier.errors import CertificateError
 from pomdp_hier.planning import exact_value, solve, verify
 from pomdp_hier.planning.certificates import exact_model
+from pomdp_hier.pomdp.pomdp_file import read_pomdp
 from pomdp_hier.problems import cheese_maze, corridor, crying_baby, maze_4x3, rock_sample, tiger
 from tests.small_problems import small_problem
 
@@ -60,6 +61,17 @@ def test_the_model_is_read_as_decimals():
     assert Fraction(*model.discount) == Fraction(19, 20)
     p = dict(model.outcomes[0][0])
     assert Fraction(p[0][0][1], model.chance) == Fraction(85, 100)
+
+
+@pytest.mark.parametrize("rewards", ["R: * : * : * : * 800", "R: * : * : 0 : * 800", "R: * : * : * : 1 800"])
+def test_rows_that_sum_to_1_only_nearly_mean_the_same_to_both(rewards):
+    problem = read_pomdp(
+        "discount: 0.99\nvalues: reward\nstates: 2\nactions: 2\nobservations: 2\n"
+        f"T: 0 identity\nT: 1\n0.3 0.699996\n0.600003 0.4\nO: *\n0.9 0.099998\n0.2 0.8\n{rewards}\nR: 1 : 1 : * : * 3\n"
+    )
+    solution = solve(problem, precision=1e-2, max_trials=30)
+    bounds = verify(solution.certificate(), problem)
+    assert float(bounds.lower) == pytest.approx(solution.lower, rel=1e-7)
 
 
 def test_the_verifier_shares_no_code_with_the_solver():
