@@ -111,8 +111,9 @@ def test_bertopic_topics_that_no_row_reaches_are_hung_where_the_table_names_them
     rows = [("5", [1, 2, 3], "1", "2"), ("6", [0, 1, 2, 3], "5", "0"), ("8", [0, 1, 2, 3, 4], "6", "4")]
     columns = ["Parent_ID", "Topics", "Child_Left_ID", "Child_Right_ID"]
     for order in (rows, rows[::-1], [(a, str(b), c, d) for a, b, c, d in rows]):
+        table = pd.DataFrame(order, columns=columns)
         with pytest.warns(HierarchyWarning, match="1 topic named in the column Topics, but in no row as a child: 3"):
-            tree = Hierarchy.from_bertopic(pd.DataFrame(order, columns=columns))
+            tree = Hierarchy.from_bertopic(table)
         assert tree.item_labels == (0, 1, 2, 3, 4)
         assert tree.parent[3] == tree.parent[1] != tree.parent[0]
     wrong = pd.DataFrame([("2", [0], "0", "1")], columns=columns)
