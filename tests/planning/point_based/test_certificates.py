@@ -25,7 +25,7 @@ BUNDLED = {
 }
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(15))
 def test_certificates_of_random_problems_are_accepted_and_hold_the_exact_value(seed):
     problem = small_problem(seed)
     exact = float(exact_value(problem, horizon=3))
@@ -191,7 +191,7 @@ def cases():
 
 def test_changed_certificates_claim_nothing_false_and_end_in_our_own_error():
     for i, (problem, certificate, low, high) in enumerate(cases()):
-        attack(problem, certificate, low, high, 150, i)
+        attack(problem, certificate, low, high, 60, i)
 
 
 @pytest.mark.slow
