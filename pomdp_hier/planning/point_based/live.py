@@ -86,8 +86,12 @@ class LiveModel:
 
     @cached_property
     def shrink(self) -> float:
-        """The factor by which a backup brings two value functions closer: discount times the greatest row sum."""
-        return self.discount * float(self.row_sums.max(initial=0.0))
+        """The factor by which a backup brings two value functions closer: discount times the greatest row sum.
+
+        A sum that is 1 but for rounding counts as 1: else ``1 / (1 - shrink)`` would be 1e16 where nothing shrinks.
+        """
+        most = float(self.row_sums.max(initial=0.0))
+        return self.discount * (1.0 if 1.0 - 1e-9 < most < 1.0 else most)
 
     @cached_property
     def slack(self) -> Floats:
