@@ -15,8 +15,8 @@ SUMMARY = "check that a certificate proves its bounds on a problem's optimal val
 EXAMPLES = (
     "printf 'discount: 0.9\\nstates: 2\\nactions: 2\\nobservations: 2\\n' > walk.pomdp",
     "printf 'values: reward\\nT: * uniform\\nO: * identity\\nR: 1 : 0 : * : * 1\\n' >> walk.pomdp",
-    "pomdp-hier solve walk.pomdp --certificate walk.json",
-    "pomdp-hier verify walk.json walk.pomdp",
+    "pomdp-hier solve walk.pomdp --certificate proof.json",
+    "pomdp-hier verify proof.json walk.pomdp",
 )
 
 

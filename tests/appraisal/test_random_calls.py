@@ -290,7 +290,7 @@ def test_random_calls_end_in_answers_or_errors_of_ours():
 
 
 @pytest.mark.slow
-def test_ten_thousand_random_calls():
-    run(300, 40)
+def test_thousands_of_random_calls():
+    run(90, 40)
     print(f"{CALLS['made']:,} calls, {CALLS['answered']:,} answered")
-    assert CALLS["made"] > 10_000
+    assert CALLS["made"] > 3_000
