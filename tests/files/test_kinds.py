@@ -48,7 +48,7 @@ OTHERS = [
     (saved(np.savez, np.zeros(3)), "npz"),
     (saved(np.savez_compressed, np.zeros(3)), "npz"),
     (zipped(), "npz"),
-    (gzip.compress(b"a"), "gzip"),
+    (gzip.compress(b"a", mtime=0), "gzip"),
     (bz2.compress(b"a"), "bzip2"),
     (lzma.compress(b"a"), "xz"),
     (zipped("[Content_Types].xml", "xl/workbook.xml"), "excel"),

@@ -2,9 +2,18 @@
 
 from fractions import Fraction
 
-from pomdp_hier.planning.ties import largest
+import pytest
+
+from pomdp_hier.planning.ties import is_tied, largest
 
 
 def test_of_equal_values_the_first_stays():
     for values in ([1, 1.0], [1.0, 1], [Fraction(1), 1.0]):
         assert type(largest(values)) is type(values[0])
+
+
+def test_an_expression_ties_with_itself_alone():
+    x = pytest.importorskip("sympy").Symbol("x")
+    assert is_tied(x, x)
+    assert not is_tied(x, 1)
+    assert not is_tied(1, x)

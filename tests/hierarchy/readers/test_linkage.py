@@ -75,3 +75,7 @@ def test_a_bad_linkage_is_refused(Z: object, text: str) -> None:
 def test_no_rows_are_one_item_and_labels_name_items() -> None:
     assert Hierarchy.from_linkage(np.empty((0, 4))).n_nodes == 1
     assert Hierarchy.from_linkage([[0, 1, 1, 2]], labels=["a", "b"]).labels == ("a", "b", 2)
+
+
+def test_items_that_are_all_the_same_are_no_inversion() -> None:
+    assert Hierarchy.from_linkage(linkage(np.zeros((5, 2)), "average")).n_nodes == 9
