@@ -123,3 +123,9 @@ def test_an_array_of_parents_is_sent_to_the_class(parents):
     with pytest.raises(ReaderError, match=r"-1 at the root, goes to Hierarchy\(parents, n_items\)"):
         Hierarchy.from_parents(parents)
     assert Hierarchy([2, 2, -1], 2).items(2).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("table", ["id,up\na,\nb,a\n", "id\na\n", "up,parent\na,a\na,b\n"])
+def test_a_table_that_lacks_one_of_its_columns_says_which_it_has(table: str) -> None:
+    with pytest.raises(ReaderError, match="expected 'id' and 'parent': say which they are with id= and parent="):
+        Hierarchy.from_parents(table)
