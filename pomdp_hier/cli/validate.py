@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Check, and returns 3 where something is wrong."""
+    """Check, and return 3 where something is wrong."""
     if (options.problem is None) == (options.hierarchy is None):
         raise ParameterError("give either a .pomdp FILE or --hierarchy FEATURES TREE")
     if options.hierarchy is None:

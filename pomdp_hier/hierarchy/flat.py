@@ -88,7 +88,7 @@ class FlatTree:
         singletons: bool,
         labels: Sequence[Hashable] | None,
     ) -> list[str]:
-        """Check the parents, drops empty clusters and sets every field; returns what to warn of."""
+        """Check the parents, drop empty clusters, set every field, and return what to warn of."""
         check_flag("singletons", singletons)
         as_number("n_items", n_items, 0)
         parents = _whole_numbers(parent, "parent").copy()
@@ -258,7 +258,7 @@ class FlatTree:
         raise HierarchyError(f"no node has the label {shown(label)}; labels are such as {listed(self.item_labels[:3])}")
 
     def rows(self, ids: Sequence[Hashable]) -> IntArray:
-        """Return row of ``ids`` that holds each item ``[N]``: ``X[hierarchy.rows(ids)]`` is in the hierarchy's order.
+        """Return the row of ``ids`` with each item ``[N]``: ``X[hierarchy.rows(ids)]`` is in the hierarchy's order.
 
         Args:
             ids: The ids of the feature rows, in row order.

@@ -338,7 +338,7 @@ class Hierarchy(ExportedTree):
         on_multiple_parents: OnMultipleParents = "error",
         items_at_inner: ItemsAtInner = "leaf",
     ) -> Self:
-        """Return tree of category paths; a category is its whole path, and all hang under one root, labelled ``()``.
+        """Return the tree of category paths; a category is its whole path, and all hang under a root labelled ``()``.
 
         Args:
             source: A list of paths (text, or lists of segments), a dictionary from items to paths, a file or text of
@@ -380,7 +380,7 @@ class Hierarchy(ExportedTree):
         on_multiple_parents: OnMultipleParents = "error",
         items_at_inner: ItemsAtInner = "leaf",
     ) -> Self:
-        """Return tree of Newick text; leaves are the items, in the order of the text or by number if named ``0..N-1``.
+        """Return the tree of Newick text; leaves are items, in the order of the text or by number if named ``0..N-1``.
 
         Args:
             source: A path, an open file, or the text. Lengths, support values and comments are checked and dropped.

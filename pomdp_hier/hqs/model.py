@@ -372,7 +372,7 @@ def search_environment(
     reward: Reward | None = None,
     enter_own_singleton: bool = True,
 ) -> POMDP:
-    """Return environment of the search for one item, the underlying MDP; takes and raises what `search_problem` does.
+    """Return the environment of the search for an item, the underlying MDP; arguments as for `search_problem`.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)

@@ -93,7 +93,7 @@ class POMDP(CorePOMDP):
         terminal: Collection[Any] | Callable[[Any], bool] | None = None,
         tolerance: float = MASS_TOLERANCE,
     ) -> "POMDP":
-        """Return problem from ``T[a, s, s']``, ``Z[a, s', o]`` and ``R[a, s]``, ``R[a, s, s']`` or ``R[a, s, s', o]``.
+        """Return the problem from ``T[a, s, s']``, ``Z[a, s', o]``, ``R[a, s]``, ``R[a, s, s']`` or ``R[a, s, s', o]``.
 
         Each of the three is an array (float, or object for fractions) or, for T and Z, a sequence of scipy sparse
         matrices, one an action; R may be a `RewardModel` or a function of names too. Names default to

@@ -133,7 +133,7 @@ scaled = inlined(_scaled, fastmath=False)
 
 @inlined
 def prepare(of: Likeness, item: int, row: Any) -> Any:
-    """Write the item's unit row (cosine), or its row less the centre (distances); returns its squared length."""
+    """Write the item's unit row (cosine), or its row less the centre (distances), and return its squared length."""
     features, centre, total = of.features, of.centre, 0.0
     if of.kind == COSINE:
         largest, length = of.scales[item, 0], of.scales[item, 1]
@@ -299,7 +299,7 @@ def own_child(tree: TreeArrays, path: Any, node: int) -> Any:
 
 @inlined
 def follow(tree: TreeArrays, item: int, path: Any, enter_own_singleton: bool) -> Any:
-    """Write the nodes from the root to the item's leaf over those of the item before; returns the number of steps."""
+    """Write the nodes from the root to the item's leaf over those of the item before; return how many steps."""
     places = tree.places
     alone = places[item, CLUSTER] != 0
     node = item if alone else places[item, PARENT]
@@ -401,7 +401,7 @@ def _open_frame(
     weights: Any,
     potentials: Any,
 ) -> Any:
-    """Square the guidance at ``first``, write the children's potentials; returns the upper bound of the margin."""
+    """Square the guidance at ``first``, write the children's potentials, return the upper bound of the margin."""
     places, upper = tree.places, margin
     low = places[node, FIRST]
     for rank in range(places[node, COUNT]):

@@ -126,7 +126,7 @@ class _Categories:
         return node
 
     def hang(self, item: Hashable, category: int) -> None:
-        """Links an item to the category that holds it."""
+        """Link an item to the category that holds it."""
         node = self.items.setdefault(item, len(self.ids))
         if node == len(self.ids):
             self.ids.append(item)
@@ -261,7 +261,7 @@ def _content_lines(text: str, comment: str | None) -> list[str]:
 def _from_strings(
     paths: Sequence[str], how: PathFormat, *, may_have_ids: bool = False, items: list[Hashable] | None = None
 ) -> _Rows:
-    """Return rows of paths in one string each; ``id - path`` is taken apart if every line is like that."""
+    """Return the rows of paths in one string each; ``id - path`` is parted if every line is like that."""
     has_ids = False
     if may_have_ids and (found := _ids_first(paths)):
         items, paths, has_ids = [name for name, _ in found], [path for _, path in found], True

@@ -270,7 +270,7 @@ class AndOrTree(Nodes):
         observation: Callable[[Any], str] | None = None,
         standalone: bool = False,
     ) -> str:
-        """Return tree as a TikZ picture: triangles for beliefs, circles for actions, rewards and chances on the arcs.
+        """Return a TikZ picture: triangles for beliefs, circles for actions, rewards and chances on the arcs.
 
         It needs the TikZ libraries ``positioning`` and ``shapes.geometric``, and the package ``amsmath``; names beyond
         Latin letters want LuaLaTeX or XeLaTeX.
