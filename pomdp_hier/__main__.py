@@ -35,13 +35,16 @@ def _wait(reader: int) -> None:
     number = 0
     while number not in (signal.SIGINT, signal.SIGTERM):
         number = os.read(reader, 1)[0]
-    writing = sys.modules.get("pomdp_hier.files.writing")
-    if writing is not None:
-        writing.remove_drafts()
-    what = b"interrupted" if number == signal.SIGINT else b"told to end"
-    with contextlib.suppress(OSError):  # nobody listens
-        os.write(2, b"pomdp-hier: " + what + b"\n")
-    os._exit(128 + number)
+    try:
+        # Nothing is there, and no draft either, while that module is not loaded, or only half of it.
+        remove_drafts = getattr(sys.modules.get("pomdp_hier.files.writing"), "remove_drafts", None)
+        if remove_drafts is not None:
+            remove_drafts()
+        what = b"interrupted" if number == signal.SIGINT else b"told to end"
+        with contextlib.suppress(OSError):  # nobody listens
+            os.write(2, b"pomdp-hier: " + what + b"\n")
+    finally:
+        os._exit(128 + number)
 
 
 if __name__ == "__main__":

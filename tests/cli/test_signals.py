@@ -54,6 +54,15 @@ def test_an_interrupt_at_any_moment_while_modules_load(files):
         assert ended(signal.SIGINT, 0.05 * step, COMMAND, files) == (130, "pomdp-hier: interrupted\n"), step
 
 
+def test_a_module_that_is_half_loaded_has_no_drafts(tmp_path):
+    program = (
+        "import sys, time, types, pomdp_hier.__main__ as entry\n"
+        "sys.modules['pomdp_hier.files.writing'] = types.ModuleType('pomdp_hier.files.writing')\n"
+        "entry._end_on_signals(); time.sleep(60)"
+    )
+    assert ended(signal.SIGINT, 0.1, ("-c", program), tmp_path) == (130, "pomdp-hier: interrupted\n")
+
+
 def test_a_draft_is_removed(tmp_path):
     program = (
         "import os, time, pomdp_hier.__main__ as entry; from pomdp_hier.files import writing\n"
