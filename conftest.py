@@ -11,7 +11,7 @@ from pomdp_hier.errors import MissingExtraError
 
 OPTIONAL = {
     *("numba", "narwhals", "pandas", "polars", "pyarrow", "sklearn", "sknetwork", "hdbscan", "dask", "distributed"),
-    *("matplotlib", "sympy", "joblib", "jinja2", "shtab", "selenium", "anytree", "bigtree", "treelib"),
+    *("matplotlib", "sympy", "joblib", "shtab", "selenium", "anytree", "bigtree", "treelib"),
 }
 
 # These import numba at once; the others import what is optional where it is used.

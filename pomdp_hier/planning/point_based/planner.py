@@ -4,8 +4,7 @@ import weakref
 from collections.abc import Hashable
 from typing import Any
 
-import pomdp_py
-
+from pomdp_hier.planning.agent_planner import AgentPlanner
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.point_based.solution import Solution, SolutionPolicy
 from pomdp_hier.planning.point_based.solving import solve
@@ -14,7 +13,7 @@ from pomdp_hier.pomdp import POMDP, Belief
 __all__ = ["PointBased"]
 
 
-class PointBased(pomdp_py.Planner):
+class PointBased(AgentPlanner):
     """A planner that solves a problem once, from its initial belief, and then decides by the solution.
 
     Args:
@@ -32,7 +31,6 @@ class PointBased(pomdp_py.Planner):
         self.problem = problem
         self.settings = settings
         self._solved: weakref.WeakKeyDictionary[POMDP, Solution] = weakref.WeakKeyDictionary()
-        self._agent_problem: tuple[Any, POMDP] | None = None
 
     def solution(self, problem: POMDP) -> Solution:
         """Return the problem's solution, which is computed when it is first asked for."""
@@ -52,22 +50,6 @@ class PointBased(pomdp_py.Planner):
     def at_step(self, step: int) -> "_AtStep":
         """Return the planner after so many actions of its horizon."""
         return _AtStep(self, step)
-
-    def plan(self, agent: "pomdp_py.Agent") -> Any:
-        """Return the action for the agent's current belief, in pomdp-py's loop."""
-        problem = self.problem
-        if problem is None:
-            if self._agent_problem is None or self._agent_problem[0] is not agent:
-                self._agent_problem = (agent, POMDP.from_agent(agent))
-            problem = self._agent_problem[1]
-        belief = agent.belief
-        if not isinstance(belief, Belief):
-            belief = Belief({state: belief[state] for state in belief})
-        observation = agent.history[-1][1] if agent.history else None
-        return self.decide(problem, belief, observation=observation).action
-
-    def update(self, agent: "pomdp_py.Agent", real_action: Any, real_observation: Any) -> None:
-        """Nothing: the solution stays what it is, and the belief is the agent's own to update."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Only the settings: what was solved stays behind when a planner goes to another process."""

@@ -13,10 +13,10 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-import pomdp_py
 
 from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, as_updater
 from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.planning.agent_planner import AgentPlanner
 from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
@@ -37,7 +37,7 @@ _DEEPEST_RECURSION = 250  # each level takes two or three of Python's 1,000 fram
 _FINEST_MERGING = 1e-15  # below it, probabilities near 1 are told apart by their rounding alone
 
 
-class RTBSS(pomdp_py.Planner):
+class RTBSS(AgentPlanner):
     """A planner that looks a fixed number of actions ahead, exactly, from the belief it is asked about.
 
     Args:
@@ -130,7 +130,6 @@ class RTBSS(pomdp_py.Planner):
         self._prunings: weakref.WeakKeyDictionary[POMDP, dict[int, Pruning]] = weakref.WeakKeyDictionary()
         self._prepared: weakref.WeakKeyDictionary[POMDP, dict[int, ArraySearch]] = weakref.WeakKeyDictionary()
         self.problem = problem
-        self._agent_problem: tuple[Any, POMDP] | None = None
 
     @staticmethod
     def _refuse_on_arrays(lower_bound: Any, upper_bound: Any, updater: Any) -> None:
@@ -288,21 +287,3 @@ class RTBSS(pomdp_py.Planner):
                     tie_tolerance=self.tie_tolerance,
                 )
         return prunings[self.depth]
-
-    # --- pomdp-py's loop -----------------------------------------------------------------------------------------
-
-    def plan(self, agent: "pomdp_py.Agent") -> Any:
-        """Return the action for the agent's current belief, in pomdp-py's loop."""
-        problem = self.problem
-        if problem is None:
-            if self._agent_problem is None or self._agent_problem[0] is not agent:
-                self._agent_problem = (agent, POMDP.from_agent(agent))
-            problem = self._agent_problem[1]
-        belief = agent.belief
-        if not isinstance(belief, Belief):
-            belief = Belief({state: belief[state] for state in belief})
-        observation = agent.history[-1][1] if agent.history else None
-        return self.decide(problem, belief, observation=observation).action
-
-    def update(self, agent: "pomdp_py.Agent", real_action: Any, real_observation: Any) -> None:
-        """Nothing: the search keeps no tree between steps, and the belief is the agent's own to update."""
