@@ -192,8 +192,9 @@ def test_a_deep_caterpillar_stops_early_and_needs_no_recursion():
     np.testing.assert_array_equal(evaluate(sp.csr_matrix(X), tree, delta=1.0).stop_nodes, one.stop_nodes)
 
 
+@pytest.mark.slow
 def test_a_chain_of_only_children_is_descended_or_not_by_the_tie():
-    n_levels = 3_000
+    n_levels = 50_000
     tree = Hierarchy.from_children([[0, 1], [2], *[[3 + k] for k in range(n_levels)]], 2)
     X = [[1.0, 0.0], [0.0, 1.0]]
     for name in ("numpy", "numba"):
