@@ -39,6 +39,14 @@ def draw_controller(controller: Controller, *, ax: "Axes | None" = None) -> "Axe
     side = 3.5 + 0.9 * len(graph.nodes) ** 0.75
     ax = new_axes(ax, width=1.3 * side, height=side)
     places = graph.places()
+    boxes = {}
+    for k, (x, y) in places.items():
+        node = graph.nodes[k]
+        words = f"{k} {figure_text(str(node.action))}\n{figure_text(graph.belief_text(node, 2))}"
+        frame = {"boxstyle": "round", "fc": "white", "ec": BLUE, "lw": 2.6 if k == controller.start else 1.2}
+        box = ax.text(x, y, words, fontsize=9, ha="center", va="center", bbox=frame, zorder=1)
+        boxes[k] = box.get_bbox_patch()
+    # Arrows are drawn after the boxes, so that they end where these stand by then.
     for edge in graph.edges:
         x, y = places[edge.source]
         u, v = places[edge.target]
@@ -46,15 +54,12 @@ def draw_controller(controller: Controller, *, ax: "Axes | None" = None) -> "Axe
         if edge.source == edge.target:
             ax.text(1.32 * x, 1.32 * y, f"{words} ↺", fontsize=8, color=GREY, ha="center", va="center")
             continue
-        style = {"arrowstyle": "-|>", "color": GREY, "lw": 1.2, "shrinkA": 26, "shrinkB": 26}
-        ax.annotate("", (u, v), (x, y), arrowprops={**style, "connectionstyle": "arc3,rad=0.15"}, zorder=1)
+        style = {"arrowstyle": "-|>", "color": GREY, "lw": 1.2, "shrinkA": 2, "shrinkB": 2}
+        style |= {"patchA": boxes[edge.source], "patchB": boxes[edge.target], "connectionstyle": "arc3,rad=0.15"}
+        ax.annotate("", (u, v), (x, y), arrowprops=style, zorder=2)
         middle = 0.6 * x + 0.4 * u + 0.08 * (v - y), 0.6 * y + 0.4 * v - 0.08 * (u - x)
-        ax.text(*middle, words, fontsize=8, color=INK, ha="center", va="center", zorder=2)
-    for k, (x, y) in places.items():
-        node = graph.nodes[k]
-        words = f"{k} {figure_text(str(node.action))}\n{figure_text(graph.belief_text(node, 2))}"
-        frame = {"boxstyle": "round", "fc": "white", "ec": BLUE, "lw": 2.6 if k == controller.start else 1.2}
-        ax.text(x, y, words, fontsize=9, ha="center", va="center", bbox=frame, zorder=3)
+        free = {"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none"}
+        ax.text(*middle, words, fontsize=8, color=INK, ha="center", va="center", bbox=free, zorder=3)
     ax.set_xlim(-1.6, 1.6)
     ax.set_ylim(-1.5, 1.5)
     ax.set_axis_off()
