@@ -8,7 +8,9 @@ import numpy as np
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.wording import listed, shown
 
-__all__ = ["as_ids", "as_number", "check_choice", "check_flag", "check_text", "dense"]
+__all__ = ["as_ids", "as_number", "as_text", "check_choice", "check_flag", "check_text", "dense", "is_row"]
+
+_LONGEST_RANGE = 10_000_000  # a longer one holds nothing, but would fill the memory as a list
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
@@ -42,7 +44,7 @@ def check_text(name: str, value: object) -> None:
 
 
 def dense(what: str, values: Any) -> Any:
-    """Return ``values`` unless it is an array that hides some of its entries, sparse or masked, or has no dimensions.
+    """Return ``values`` unless it is a range too long for a list, or an array of no dimensions, sparse or masked.
 
     Raises:
         ParameterError: It is one.
@@ -55,7 +57,40 @@ def dense(what: str, values: Any) -> Any:
     if hides or (isinstance(values, np.ndarray) and not values.ndim):
         remedy = "give .toarray(), or a list" if hides else "expected a list"
         raise ParameterError(f"{what}: got {type(values).__name__} of shape {values.shape}; {remedy}")
+    if _is_long_range(values):
+        raise ParameterError(f"{what}: got {shown(values)}, expected a range of at most {_LONGEST_RANGE:,} numbers")
     return values
+
+
+def is_row(value: object) -> bool:
+    """Whether a value can be read as a list: no text, dictionary, array without dimensions or range too long for one.
+
+    Example:
+        >>> is_row([1, 2]), is_row(range(3)), is_row("ab"), is_row(np.array(1)), is_row(range(10**12))
+        (True, True, False, False, False)
+    """
+    listable = isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
+    return listable and getattr(value, "ndim", 1) != 0 and not _is_long_range(value)
+
+
+def _is_long_range(value: object) -> bool:
+    return isinstance(value, range) and bool(value[_LONGEST_RANGE:])  # len() would fail beyond 2**63
+
+
+def as_text(where: str, value: object) -> str:
+    """Return an id or a name as text.
+
+    Raises:
+        ParameterError: It cannot be shown, as an integer of more digits than Python writes.
+
+    Example:
+        >>> as_text("items", 3)
+        '3'
+    """
+    try:
+        return str(value)
+    except ValueError:
+        raise ParameterError(f"{where}: got {shown(value)}, expected text or a number of fewer digits") from None
 
 
 def as_number(name: str, value: Any, least: int = 1) -> int:

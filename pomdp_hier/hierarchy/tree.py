@@ -61,7 +61,8 @@ class Hierarchy(ExportedTree):
         notes = arrays.notes + tree._build(arrays.parent, arrays.n_items, arrays.order, own_leaves, arrays.labels)
         if arrays.one_child_notes:
             chained = tree._chained()
-            chained[tree.root] &= tree.labels is None or tree.labels[tree.root] != ()  # a root that nobody wrote down
+            top = None if tree.labels is None else tree.labels[tree.root]
+            chained[tree.root] &= not (isinstance(top, tuple) and not top)  # a root that nobody wrote down
             if n_chained := int(chained.sum()):
                 notes.append(
                     f"{counted(n_chained, 'node')} with one child only: no choice is made there; "

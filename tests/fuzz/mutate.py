@@ -3,6 +3,7 @@
 import copy
 import random
 import re
+import warnings
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -207,18 +208,24 @@ def _changed(rng: random.Random, value: Any) -> Any:
         )
         return _like(value, rng.choice(ways)())
     if isinstance(value, np.ndarray):
-        return _changed_array(rng, value)
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # complex to real, masked to NaN
+            return _changed_array(rng, value)
     if isinstance(value, str):
         content = value.encode("utf-8", "surrogatepass")
         return _mutated_bytes(rng, content, [content], (), 1).decode("utf-8", "surrogateescape")
     if isinstance(value, bool | int | float):
-        return rng.choice((-value, value + 1, value - 1, value * 1_000_000, float(value), str(value), [value]))
+        near = (-value, value + 1, value - 1, value * 1_000_000, [value])
+        beyond_float = isinstance(value, int) and value.bit_length() > 1_000  # its text may be too long for Python, too
+        return rng.choice(near if beyond_float else (*near, float(value), str(value)))
     return rng.choice(VALUES)()
 
 
 def _changed_array(rng: random.Random, array: np.ndarray) -> Any:
+    if not array.ndim:
+        return rng.choice((array.tolist(), array.ravel(), array[None]))
     if array.size and array.dtype.kind in "fiub" and rng.random() < 0.5:
-        changed = array.astype(np.float64 if array.dtype.kind != "f" or rng.random() < 0.2 else array.dtype)
+        changed = np.asarray(array).astype(np.float64 if array.dtype.kind != "f" or rng.random() < 0.2 else array.dtype)
         numbers = (np.nan, np.inf, -1.0, 0.0, 1e308, 5e-324, 2.0**53, 0.5, float(changed.max()) + 1)
         changed[tuple(rng.randrange(n) for n in array.shape)] = rng.choice(numbers)
         return changed if rng.random() < 0.5 or not np.isfinite(changed).all() else changed.astype(np.int64, copy=False)
@@ -234,8 +241,7 @@ def _changed_array(rng: random.Random, array: np.ndarray) -> Any:
         lambda: np.ma.masked_array(array, mask=np.ones(array.shape, dtype=bool)),
         lambda: np.concatenate([array, array]) if array.ndim else array,
     )
-    with np.errstate(all="ignore"):
-        try:
-            return rng.choice(ways)()
-        except (TypeError, ValueError, OverflowError):  # a type that numpy cannot turn into the other
-            return array.tolist()
+    try:
+        return rng.choice(ways)()
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # a type that numpy cannot turn into the other
+        return array.tolist()

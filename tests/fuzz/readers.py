@@ -230,6 +230,36 @@ def _tree_readers() -> Iterator[Reader]:
         yield Reader(f"{form}-file", partial(tuple, files), partial(_read_tree, form), ".txt", _TREE_WORDS)
 
 
+def _tree_values() -> dict[str, list[Any]]:
+    import numpy as np
+
+    parents = {"r": None, "a": "r", "b": "r", "x": "a", "y": "a"}
+    columns = {"id": list(parents), "parent": list(parents.values())}
+    pairs = [("r", "a"), ("r", "b"), ("a", "x"), ("a", "y")]
+    numbers = np.array([[4, 0], [4, 1], [5, 4], [5, 2]])
+    merges = [[0, 1, 0.5, 2], [2, 3, 0.7, 2], [4, 5, 1.5, 4]]
+    paths = {"x": "r > a", "y": "r > a", "b": "r > c"}
+    segments = [["r", "a", "x"], ["r", "b"]]
+    return {
+        "parents": [parents, list(parents.items()), columns, [{"id": 1, "parent": None}, {"id": 2, "parent": 1}]],
+        "linkage": [merges, np.array(merges), np.array(merges)[:, :2].astype(np.int64)],
+        "children": [[[0, 1], [2, 3], [4, 5]], np.array([[0, 1], [2, 3], [4, 5]]), [(0, 1, 2)]],
+        "edges": [pairs, np.array(pairs), numbers, {"parent": [2, 2], "child": [0, 1]}],
+        "paths": [paths, list(paths.values())[1:], segments, list(paths.items()), [{"id": 1, "path": "r"}]],
+    }
+
+
+def _read_tree_value(form: str, value: Any) -> None:
+    from pomdp_hier.hierarchy import Hierarchy
+
+    assert getattr(Hierarchy, f"from_{form}")(value).to_text()
+
+
+def _tree_value_readers() -> Iterator[Reader]:
+    for form in ("parents", "linkage", "children", "edges", "paths"):
+        yield Reader(f"{form}-value", lambda form=form: _tree_values()[form], partial(_read_tree_value, form))
+
+
 _ALL = (
     Reader("features-arrays", _arrays, _read_features, "", _NPY_WORDS),
     Reader("features-csv", _tables, _read_features, ".csv", ("id", "x", '"', "1e400", "0x1")),
@@ -240,6 +270,7 @@ _ALL = (
     Reader("pomdp-file", lambda: [_TIGER, _MDP, _LOOSE], _read_pomdp, ".pomdp", _POMDP_WORDS),
     Reader("pomdp-file-exact", lambda: [_TIGER, _MDP, _LOOSE], _read_exactly, ".pomdp", _POMDP_WORDS),
     *_tree_readers(),
+    *_tree_value_readers(),
 )
 
 READERS = {reader.name: reader for reader in _ALL}

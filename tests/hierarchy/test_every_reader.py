@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import networkx as nx
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -160,3 +161,42 @@ def test_no_reader_raises_anything_but_ours_on_values(reader: Callable[[Any], Hi
     except PomdpHierError:
         return
     assert tree.to_text()
+
+
+@pytest.mark.parametrize(
+    ("read", "value"),
+    [
+        *((read, range(10**13)) for read in (Hierarchy.from_parents, Hierarchy.from_linkage, Hierarchy.from_children)),
+        *((read, range(10**30)) for read in (Hierarchy.from_edges, Hierarchy.from_paths)),
+        (Hierarchy.from_parents, [np.array(1)]),
+        (Hierarchy.from_parents, {"id": np.array("a"), "parent": [None]}),
+        (Hierarchy.from_parents, {"id": range(10**13), "parent": [None]}),
+        (Hierarchy.from_parents, {10**5_000: ["a"], "parent": [None]}),
+        (Hierarchy.from_children, [[0, 1], np.array(2)]),
+        (Hierarchy.from_children, [[0, 1], range(10**13)]),
+        (Hierarchy.from_children, np.array([[0.0, 1e300]])),
+        (Hierarchy.from_linkage, [[0, 1, 1.0, range(10**13)]]),
+        (Hierarchy.from_linkage, [[0, 1, 1.0, np.ma.masked]]),
+        (Hierarchy.from_linkage, np.array([[0, 1j]])),
+        (Hierarchy.from_linkage, [[0, 1, 1, 1e308], [2, 3, 1, 1e308], [4, 5, 1, 4]]),
+        (Hierarchy.from_edges, [("r", "a"), np.array(1)]),
+        (Hierarchy.from_edges, [("r", "a"), range(10**13)]),
+        (Hierarchy.from_paths, [["a", "b"], np.array(1)]),
+        (Hierarchy.from_paths, [["a", "b"], range(10**13)]),
+        (Hierarchy.from_paths, [["a", 10**5_000]]),
+        (Hierarchy.from_paths, [{"id": np.zeros(0), "path": "a"}]),
+    ],
+)
+def test_values_that_cannot_be_listed_or_told_are_refused(read: Callable[[Any], Hierarchy], value: Any) -> None:
+    with pytest.raises(PomdpHierError):
+        read(value)
+
+
+def test_items_without_text_are_refused_beside_a_file_of_texts() -> None:
+    with pytest.raises(PomdpHierError, match="items: got <an integer of"):
+        Hierarchy.from_parents("id,parent\nr,\na,r\nb,r\n", items=["a", 10**5_000])
+
+
+def test_a_number_of_numpy_may_be_the_root() -> None:
+    edges = np.array([[4, 0], [4, 1]])
+    assert Hierarchy.from_edges([(above, below) for above, below in edges]) == Hierarchy.from_edges(edges)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pomdp_hier.errors import HierarchyError, ReaderError, Setting
-from pomdp_hier.hierarchy.arguments import dense
+from pomdp_hier.hierarchy.arguments import dense, is_row
 from pomdp_hier.hierarchy.arrays import IntArray
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
@@ -36,7 +36,8 @@ def read_children(
     n_items = join.n_items
     if isinstance(children, np.ndarray):
         if children.dtype.kind == "f" and (children == np.floor(children)).all():
-            children = children.astype(np.int64)
+            within = (np.abs(children) < np.float64(2**62)).all()
+            children = children.astype(np.int64) if within else children
         children = children.tolist()
     if isinstance(children, (str, bytes, dict)) or not hasattr(children, "__iter__"):
         raise HierarchyError(f"children is {shown(children)}, expected a list of lists of node numbers")
@@ -108,7 +109,7 @@ def _integer_ids(lists: Iterable[Sequence[object]], what: str) -> tuple[IntArray
     """
     rows = list(lists)
     for number, row in enumerate(rows):
-        if isinstance(row, (str, bytes)) or not hasattr(row, "__len__") or not hasattr(row, "__iter__"):
+        if not is_row(row) or not hasattr(row, "__len__"):
             raise HierarchyError(f"{what}[{number}] is {shown(row)}, expected a list of node numbers")
     lengths = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
     flat = list(chain.from_iterable(rows))

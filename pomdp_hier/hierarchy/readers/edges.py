@@ -8,7 +8,7 @@ import networkx as nx
 import numpy as np
 
 from pomdp_hier.errors import ReaderError, Setting
-from pomdp_hier.hierarchy.arguments import dense
+from pomdp_hier.hierarchy.arguments import dense, is_row
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import is_missing, is_table, read_table
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
@@ -48,9 +48,9 @@ def link_pairs(pairs: Iterable[object], where: str = "edge", start: int = 0) -> 
 
 
 def _as_pair(pair: object, place: int, where: str) -> Sequence[object]:
-    if isinstance(pair, (str, bytes, dict)) or not hasattr(pair, "__iter__"):
+    if not is_row(pair):
         raise ReaderError(f"{where} {place} is {shown(pair)}, expected a [parent, child] pair")
-    return tuple(pair)
+    return tuple(pair)  # type: ignore[arg-type]
 
 
 def _check_pair(pair: Sequence[object], place: int, where: str) -> None:

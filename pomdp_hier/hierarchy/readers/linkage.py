@@ -1,12 +1,13 @@
 """Linkage matrices of SciPy and its kin: row ``k`` merges two nodes into node ``N + k``."""
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pomdp_hier.errors import ReaderError
-from pomdp_hier.hierarchy.arguments import dense
+from pomdp_hier.hierarchy.arguments import dense, is_row
 from pomdp_hier.hierarchy.arrays import IntArray
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, shown
@@ -23,7 +24,10 @@ def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> T
     """
     dense("the linkage", Z)
     try:
-        rows = np.asarray(Z, dtype=np.float64)
+        table = np.asarray(_number_lists(Z) if isinstance(Z, list | tuple) else Z)
+        if table.dtype.kind == "c":
+            raise TypeError
+        rows = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise ReaderError(f"the linkage is {shown(Z)}, expected a matrix of numbers [N - 1, 4]") from None
     if rows.ndim != 2 or not 2 <= rows.shape[1] <= 4:
@@ -42,6 +46,17 @@ def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> T
     if rows.shape[1] == 4:
         _check_counts(rows[:, 3], merged, n_items)
     return TreeArrays(parent, n_items, np.append(merged.ravel(), parent.size - 1), labels, notes, singletons=True)
+
+
+def _number_lists(rows: Sequence[Any]) -> list[Any]:
+    """Return rows with each cell as a float; numpy would list whatever a cell holds, such as a long range."""
+    return [[_as_float(cell) for cell in row] if is_row(row) else _as_float(row) for row in rows]
+
+
+def _as_float(cell: Any) -> float:
+    if isinstance(cell, np.ndarray | np.complexfloating):  # a masked cell, too
+        raise TypeError
+    return float(cell)
 
 
 def _merged_nodes(pairs: np.ndarray[tuple[int, ...], np.dtype[np.float64]], n_items: int) -> IntArray:
@@ -99,7 +114,8 @@ def _height_notes(
 
 def _check_counts(counts: np.ndarray[tuple[int, ...], np.dtype[np.float64]], merged: IntArray, n_items: int) -> None:
     """Raise where column 4 is not the number of items merged so far."""
-    below = np.where(merged >= n_items, counts[np.maximum(merged - n_items, 0)], 1).sum(axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):  # of wrong counts, and the first row that is wrong is told
+        below = np.where(merged >= n_items, counts[np.maximum(merged - n_items, 0)], 1).sum(axis=1)
     wrong = np.flatnonzero(counts != below)
     if wrong.size:
         row = int(wrong[0])

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier.errors import HierarchyError, Setting
-from pomdp_hier.hierarchy.arguments import as_ids, as_number, check_choice
+from pomdp_hier.hierarchy.arguments import as_ids, as_number, as_text, check_choice
 from pomdp_hier.hierarchy.arrays import IntArray, cycle_error
 from pomdp_hier.hierarchy.readers.tree_arrays import ItemsAtInner, OnMultipleParents, TreeArrays
 from pomdp_hier.hierarchy.wording import counted, listed, shown
@@ -68,7 +68,7 @@ def text_ids(join: Join) -> Join:
     """
     if join.items is None:
         return replace(join, as_text=True)
-    items = [name if isinstance(name, str) else str(name) for name in join.items]
+    items = [name if isinstance(name, str) else as_text("items", name) for name in join.items]
     return replace(join, n_items=None, items=items, as_text=True)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from pomdp_hier.errors import HierarchyError, ReaderError, Setting
 from pomdp_hier.files.kinds import file_ending
-from pomdp_hier.hierarchy.arguments import as_ids, check_choice, check_flag, check_text, dense
+from pomdp_hier.hierarchy.arguments import as_ids, as_text, check_choice, check_flag, check_text, dense, is_row
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import (
     Table,
@@ -143,7 +143,7 @@ def _tree_of_items(rows: _Rows, join: Join) -> TreeArrays:
     categories = _Categories()
     items = list(range(len(rows.paths))) if rows.items is None else rows.items
     for row, (path, item) in enumerate(zip(rows.paths, items, strict=True), 1):
-        if is_missing(item) or item == "":
+        if is_missing(item) or (isinstance(item, str) and not item):
             raise ReaderError(f"row {row} has no item id (its path is {shown(path)}); every row needs one")
         try:
             categories.hang(item, categories.place(path))
@@ -186,8 +186,8 @@ def _tree_of_paths(rows: _Rows, join: Join, how: PathFormat) -> TreeArrays:
         split = _splitter(how.sep or _guessed([name for name in join.items if isinstance(name, str)]), how)
         join = replace(join, items=[split(name)[0] if isinstance(name, str) else _as_path(name) for name in join.items])
     elif join.items is not None:
-        by_id = {str(item): path for path, item in names.items()}
-        join = replace(join, items=[by_id.get(str(item), item) for item in join.items])
+        by_id = {as_text("an item", item): path for path, item in names.items()}
+        join = replace(join, items=[by_id.get(as_text("items", item), item) for item in join.items])
     arrays = categories.tree(replace(join, empty_leaves=False))
     if names and arrays.labels is not None:
         n_items = arrays.n_items
@@ -390,7 +390,8 @@ def _level_path(cells: Sequence[Any], row: int, rows: _Rows, how: PathFormat) ->
     nested = next((cell for cell in cells if isinstance(cell, list | tuple | set | Mapping)), None)
     if nested is not None:
         raise ReaderError(f"row {row} has the segment {shown(nested)}, expected text; give the path alone")
-    segments = ["" if is_missing(cell) else str(cell) for cell in cells]
+    where = f"row {row}"
+    segments = ["" if is_missing(cell) else as_text(where, cell) for cell in cells]
     if how.strip:
         segments = [segment.strip() for segment in segments]
     while segments and not segments[-1]:
@@ -425,7 +426,7 @@ def _from_sequences(rows: Sequence[Any], how: PathFormat, items: list[Hashable] 
     """Rows of segments."""
     found = _Rows(items=items, is_text=False)
     for row, segments in enumerate(rows, 1):
-        if isinstance(segments, (str, bytes, Mapping)) or not isinstance(segments, Iterable):
+        if not is_row(segments):
             raise ReaderError(f"row {row} is {shown(segments)}, expected a path: text or a list of segments")
         found.paths.append(_level_path(list(segments), row, found, how))
     return found

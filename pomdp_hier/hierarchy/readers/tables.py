@@ -10,7 +10,7 @@ from typing import IO, Any, TypeAlias
 from pomdp_hier.errors import MissingExtraError, ParameterError, ReaderError
 from pomdp_hier.files.csv_text import open_csv
 from pomdp_hier.files.kinds import Kind, kind_of, text_of
-from pomdp_hier.hierarchy.arguments import check_text, dense
+from pomdp_hier.hierarchy.arguments import as_text, check_text, dense, is_row
 from pomdp_hier.hierarchy.wording import listed, shown
 
 __all__ = ["Table", "TextSource", "is_missing", "is_table", "is_text_source", "read_csv", "read_table", "read_text"]
@@ -69,7 +69,9 @@ def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = N
     if _is_frame(source):
         return _read_frame(source)
     if isinstance(source, Mapping):
-        columns = {str(name): list(column) for name, column in source.items() if _is_list(column)}
+        columns = {
+            as_text("a column's name", name): list(column) for name, column in source.items() if _is_list(column)
+        }
         if len(columns) != len(source) or len({len(column) for column in columns.values()}) > 1:
             raise ReaderError("the columns of the dictionary are not lists of one length")
         return Table(list(columns), list(zip(*columns.values(), strict=True)))
@@ -77,7 +79,7 @@ def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = N
         raise ReaderError(f"got {shown(source)}, expected CSV, a data frame, a dictionary of columns or a list of rows")
     rows = list(source)
     if rows and all(isinstance(row, Mapping) for row in rows):
-        keys = list(dict.fromkeys(str(key) for row in rows for key in row))
+        keys = list(dict.fromkeys(as_text("a column's name", key) for row in rows for key in row))
         return Table(keys, [[row.get(key) for key in keys] for row in rows])
     for number, row in enumerate(rows, 1):
         if not _is_list(row) or (names and len(row) != len(names)):
@@ -86,7 +88,7 @@ def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = N
 
 
 def _is_list(value: object) -> bool:
-    return hasattr(value, "__len__") and hasattr(value, "__iter__") and not isinstance(value, (str, bytes, Mapping))
+    return is_row(value) and hasattr(value, "__len__")
 
 
 def _read_frame(source: Any) -> Table:
@@ -96,7 +98,7 @@ def _read_frame(source: Any) -> Table:
         raise MissingExtraError(
             "a data frame needs narwhals: pip install 'pomdp-hier[frames]' (or give a dictionary of columns)"
         ) from None
-    columns = [str(name) for name in source.columns]
+    columns = [as_text("a column's name", name) for name in source.columns]
     _check_columns(columns, "the data frame")
     try:
         frame = nw.from_native(source, eager_only=True)
