@@ -182,6 +182,7 @@ def test_in_fractions_enumeration_is_the_formula_exactly():
         assert found.value == search_value(AlgorithmOne(), problem, environment).value
 
 
+@pytest.mark.slow
 def test_a_simulation_in_pomdp_pys_loop_covers_the_oracle_value():
     tree = SHOP.hierarchies["A"]
     models = [build(SHOP.similarity, tree, 7, delta=0.005, **GIVEN) for build in (search_problem, search_environment)]

@@ -102,6 +102,7 @@ def _rows(path):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no SIGKILL here")
+@pytest.mark.slow
 def test_a_killed_run_resumes_with_the_same_bits(tmp_path):
     path = tmp_path / "run"
     code = textwrap.dedent(

@@ -43,6 +43,7 @@ def test_a_solution_is_a_leaf_and_a_bound_for_looking_ahead(seed):
     assert all(rough.lower - 1e-9 <= value <= fine.upper + 1e-9 for value in values)
 
 
+@pytest.mark.slow
 def test_regret_is_bounded_from_both_sides():
     problem = tiger()
     solution = solve(problem, precision=1e-3)
