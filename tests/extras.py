@@ -1,10 +1,19 @@
 """Optional packages for tests: a test that uses one which is not installed is skipped (see ``conftest.py``)."""
 
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
-__all__ = ["optional"]
+import pytest
+
+__all__ = ["ENGINES", "INSTALLED_ENGINES", "optional"]
+
+INSTALLED_ENGINES = ["numpy", *(["numba"] if find_spec("numba") else [])]
+
+# Skipped before they begin: hypothesis would look for a simpler example of the error that an extra is missing.
+_needs_numba = pytest.mark.skipif("numba" not in INSTALLED_ENGINES, reason="needs numba")
+ENGINES = ["numpy", pytest.param("numba", marks=_needs_numba)]
 
 
 class _Missing(ModuleType):

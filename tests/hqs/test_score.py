@@ -20,6 +20,7 @@ from pomdp_hier.hqs.reward import paper_reward
 from pomdp_hier.hqs.score import evaluate, hqs_samples, hqs_score, oracle_value
 from pomdp_hier.scorer import dispatch as engine
 from pomdp_hier.scorer.rules import LookAhead, OneStep, StoppingRule
+from tests.extras import ENGINES
 
 SHOP = load_amazon12()
 
@@ -202,7 +203,7 @@ def test_a_chain_of_only_children_is_descended_or_not_by_the_tie():
         assert evaluate(X, tree, engine=name, tie="search").stop_nodes.tolist() == [tree.root] * 2
 
 
-@pytest.mark.parametrize("name", ["numpy", "numba"])
+@pytest.mark.parametrize("name", ENGINES)
 def test_a_temperature_near_zero_is_the_certain_limit(name):
     tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4, singletons=True)
     result = evaluate(np.eye(4) + 0.1, tree, delta=5e-324, policy="descend", engine=name)
@@ -315,7 +316,7 @@ def test_where_smaller_clusters_are_worth_no_more_a_step_is_a_loss_however_small
         np.testing.assert_array_equal(steps[0].stop_nodes, steps[1].stop_nodes)
 
 
-@pytest.mark.parametrize("name", ["numpy", "numba"])
+@pytest.mark.parametrize("name", ENGINES)
 def test_the_largest_features_that_are_allowed_do_not_overflow(name):
     n_items = 4_000
     X = np.where(np.arange(n_items)[:, None] < n_items // 2, 1e140, -1e140) * np.ones((n_items, 8))

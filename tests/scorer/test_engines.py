@@ -22,8 +22,7 @@ from pomdp_hier.scorer.dispatch import run_engine
 from pomdp_hier.scorer.rules import AlwaysDescend, LookAhead
 from pomdp_hier.scorer.task import Task
 from tests import scorer_oracle as oracle
-
-ENGINES = ["numpy", "numba"]
+from tests.extras import ENGINES
 
 
 def manhattan(items, cluster):
