@@ -22,7 +22,7 @@ from pomdp_hier.scorer.dispatch import run_engine
 from pomdp_hier.scorer.rules import AlwaysDescend, LookAhead
 from pomdp_hier.scorer.task import Task
 from tests import scorer_oracle as oracle
-from tests.extras import ENGINES
+from tests.extras import ENGINES, INSTALLED_ENGINES
 
 
 def manhattan(items, cluster):
@@ -223,13 +223,13 @@ def plain_path_probability(tree, X, kind, delta, item):
 
 
 def check_path_probabilities(tree, X, kind, delta, items, tolerances):
-    """The probabilities of both engines against the plain ones, relative to them."""
+    """The probabilities of the engines against the plain ones, relative to them; tolerances for numpy and for numba."""
     settings = {"similarity": kind, "policy": "descend", "delta": delta}
-    found = [evaluate(X, tree, engine=engine, **settings).path_probabilities for engine in ENGINES]
+    found = [evaluate(X, tree, engine=engine, **settings).path_probabilities for engine in INSTALLED_ENGINES]
     for item in items:
         expected = plain_path_probability(tree, X, kind, delta, item)
         if expected > 1e-300:
-            for ours, tolerance, engine in zip(found, tolerances, ENGINES, strict=True):
+            for ours, tolerance, engine in zip(found, tolerances, INSTALLED_ENGINES, strict=False):
                 assert abs(ours[item] / expected - 1) < tolerance, (engine, item)
 
 
@@ -309,7 +309,7 @@ def test_what_one_item_leaves_of_a_hundred_thousand_is_not_derived():
     tree = Hierarchy.from_children(chain(n_items), n_items, singletons=True)
     X = 1.0 + 0.3 * np.random.default_rng(0).standard_normal((n_items, 3))
     items = np.arange(n_items - 100, n_items)  # the first hundred on the way down
-    for engine in ENGINES:
+    for engine in INSTALLED_ENGINES:
         found = run_engine(task_of(X, tree), items, engine, lambda done: None).probabilities
         for item in (n_items - 1, n_items - 2, n_items - 9, n_items - 30):
             expected = plain_path_probability(tree, X, Cosine(), 0.1, item)
