@@ -40,8 +40,8 @@ def draw_and_or(
     """Return the axes with the tree: triangles are beliefs, circles actions, and the best plan stands out.
 
     Arcs to actions bear the reward ``R``, arcs to beliefs the observation and its probability (on the plan, their
-    width); actions stand by falling ``Q``. A star marks the best action of each belief of the plan, and those tied with
-    it. A tree of more than ``limit`` nodes is collapsed: actions off the plan become stubs that say how much they hide.
+    width); actions stand in the problem's order. A star marks the best action of each belief of the plan; where actions
+    tie, all of them, with a plan below each. A tree of more than ``limit`` nodes is collapsed: actions off the plan become stubs that say how much they hide.
 
     Args:
         tree: The tree.
@@ -139,7 +139,7 @@ class _Layout:
             value = "over" if here.kind == "over" else f"V {self._number(here.value)}"
             return [self.beliefs(here.belief), value]
         child = self.tree.and_nodes[node.index]
-        star = " ★" if node.starred else ""
+        star = " ★" if node.on_plan else ""
         label = self.name(child.action) + star
         if child.status == "illegal":
             return [label, "illegal"]
@@ -168,7 +168,7 @@ def _formula(value: Any) -> str:
 
 
 def _is_bold(node: ViewNode) -> bool:
-    return node.starred and node.on_plan
+    return not node.is_or and node.on_plan
 
 
 def _text_width(text: str, size: float = 1.0, bold: bool = False) -> float:
@@ -274,6 +274,6 @@ def _key(layout: _Layout) -> list[tuple[str, str, str]]:
     key = [(">", BLUE, f"belief {layout.beliefs.header() or 'b'}, V = max Q"), ("o", INK, "action, Q = R + γ Σ p V")]
     if any(status != "expanded" for status in actions):
         key.append(("x", GREY, "not expanded"))
-    if any(node.starred for node in layout.shown.nodes):
+    if any(not node.is_or and node.on_plan for node in layout.shown.nodes):
         key.append(("-", ORANGE, "best plan ★"))
     return key

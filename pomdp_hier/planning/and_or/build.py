@@ -101,8 +101,8 @@ class Grower:
     def _finish_node(self, frame: _Frame) -> None:
         node = self.or_nodes[frame.node]
         order = {action: i for i, action in enumerate(self.problem.actions(node.belief, node.observation))}
-        in_order = sorted(node.actions, key=lambda i: order[self.and_nodes[i].action])
-        choose(node, self.and_nodes, in_order, self.planner.tie_tolerance)
+        node.actions.sort(key=lambda i: order[self.and_nodes[i].action])  # from the order in which they were tried
+        choose(node, self.and_nodes, self.planner.tie_tolerance)
         if self.illegal:
             for action in self.problem.all_actions:
                 if action not in order:

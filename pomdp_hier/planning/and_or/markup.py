@@ -38,7 +38,7 @@ class _Labels:
             return [self.name(child.action), "illegal"]
         if child.status == "pruned":
             return [self.name(child.action), f"pruned, Q ≤ {words(child.upper, decimals=self.decimals)}"]
-        star = " ★" if shown.starred else ""
+        star = " ★" if shown.on_plan else ""
         return [self.name(child.action), f"Q {words(child.q, decimals=self.decimals)}{star}", *hidden]
 
     def arc(self, shown: ViewNode) -> str:

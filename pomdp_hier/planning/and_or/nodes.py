@@ -1,6 +1,6 @@
 """The nodes of an AND-OR tree, how values are backed up through them, and how many lie below each."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -24,7 +24,7 @@ class OrNode:
         parent: The position of the AND node above, -1 at the root.
         kind: ``"inner"``, ``"fringe"`` (the search stops here) or ``"over"`` (the process has ended; worth 0).
         value: ``V(b)``.
-        actions: The positions of the AND nodes below, in the order in which they were tried.
+        actions: The positions of the AND nodes below, in the problem's order, illegal ones last.
         best: Those whose Q is the value, first the one to take; empty where symbols leave it open.
     """
 
@@ -100,8 +100,8 @@ def backed_up(child: AndNode, or_nodes: list[OrNode], discount: Number) -> Numbe
     return tidy_sum(child.reward, discount, pairs) if is_symbolic(q) else q
 
 
-def choose(node: OrNode, and_nodes: list[AndNode], order: Iterable[int], tolerance: float) -> None:
+def choose(node: OrNode, and_nodes: list[AndNode], tolerance: float) -> None:
     """Set the value of an inner node, ``V = max Q`` over its expanded actions, and those that tie for it, in order."""
-    q_values = {i: and_nodes[i].q for i in order if and_nodes[i].status == "expanded"}
+    q_values = {i: and_nodes[i].q for i in node.actions if and_nodes[i].status == "expanded"}
     node.value, ties = best_and_tied(q_values, tolerance)
     node.best = list(ties)

@@ -56,7 +56,7 @@ def _line(tree: Nodes, node: ViewNode, beliefs: BeliefWords, *, ascii_only: bool
     reward = f"{name(child.action)}  R {number(child.reward, signed=True)}"
     if child.status == "pruned":
         return f"{reward}  pruned: Q at most {number(child.upper)}"
-    star = ("  *" if ascii_only else "  ★") if node.starred else ""
+    star = ("  *" if ascii_only else "  ★") if node.on_plan else ""
     return f"{reward}  Q {number(child.q)}{star}{hidden}"
 
 

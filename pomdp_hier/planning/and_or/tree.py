@@ -210,9 +210,7 @@ class AndOrTree(Nodes):
                 expanded = [and_nodes[i] for i in node.actions if and_nodes[i].status == "expanded"]
                 for child in expanded:
                     child.q = backed_up(child, or_nodes, self.discount)
-                places = {i: k for k, i in enumerate(node.best)}
-                in_order = sorted(node.actions, key=lambda i: places.get(i, len(places)))
-                choose(node, and_nodes, in_order, self.tie_tolerance)
+                choose(node, and_nodes, self.tie_tolerance)
         return AndOrTree(or_nodes, and_nodes, discount=self.discount, tie_tolerance=self.tie_tolerance)
 
     # --- other forms ---------------------------------------------------------------------------------------------

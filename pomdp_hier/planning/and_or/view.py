@@ -24,8 +24,7 @@ class ViewNode:
         index: Its position among the tree's OR or AND nodes.
         parent: The position in the view of the node above, -1 for the root.
         level: The distance from the root.
-        on_plan: Part of the best plan that can be reached from the root.
-        starred: An action of the plan, or tied with one.
+        on_plan: Part of a best plan, and reached from the root; where actions tie, each begins a best plan.
         hidden: How many nodes below it are not shown.
         slot: Where it stands across its level: leaves at 0, 1, 2, …, others in the middle of what is below them.
         children: Positions in the view.
@@ -36,7 +35,6 @@ class ViewNode:
     parent: int
     level: int
     on_plan: bool = False
-    starred: bool = False
     hidden: int = 0
     slot: float = 0.0
     children: list[int] = field(default_factory=list)
@@ -91,30 +89,12 @@ def view(tree: Nodes, *, full: bool | None = None, limit: int = FULL_LIMIT) -> V
 
 
 def _below(tree: Nodes, node: ViewNode) -> list[ViewNode]:
-    """Return the nodes below, actions with the greatest Q first."""
+    """Return the nodes below: actions in the problem's order, whatever their values, so that a tree stands still."""
     if not node.is_or:
         outcomes = tree.and_nodes[node.index].outcomes
         return [ViewNode(True, i, -1, 0, on_plan=node.on_plan) for i in outcomes]
-    best = tree.or_nodes[node.index].best
-    return [
-        ViewNode(False, i, -1, 0, on_plan=node.on_plan and i in best[:1], starred=node.on_plan and i in best)
-        for i in sorted_actions(tree, node.index)
-    ]
-
-
-def sorted_actions(tree: Nodes, position: int) -> list[int]:
-    """Return the AND nodes of an OR node: the best plan's first, by falling Q, then those pruned and illegal."""
-    node = tree.or_nodes[position]
-
-    def key(i: int) -> tuple[int, float]:
-        child = tree.and_nodes[i]
-        if i in node.best[:1]:
-            return 0, 0.0
-        if child.q is None:
-            return (2 if child.status == "pruned" else 3), 0.0
-        return 1, (0.0 if is_symbolic(child.q) else -float(child.q))
-
-    return sorted(node.actions, key=key)
+    here = tree.or_nodes[node.index]
+    return [ViewNode(False, i, -1, 0, on_plan=node.on_plan and i in here.best) for i in here.actions]
 
 
 def _place(nodes: list[ViewNode]) -> None:

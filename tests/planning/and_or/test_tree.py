@@ -92,20 +92,20 @@ def test_text():
     assert tree.to_text(ascii_only=True) == "\n".join(
         [
             "('c0', 1) 1  V 0.10",
-            "|- search  R +0.10  Q 0.10  *",
-            "|  `- ('end', 1) 1 -> ('end', 1) 1  V 0  over",
-            "`- descend  R 0.00  Q -0.12",
-            "   |- c1 0.70 -> ('c1', 1) .70, ('c1', 0) .30  V 0.05",
-            "   |  `- search  R +0.05  Q 0.05",
-            "   |     |- ('end', 1) 0.70 -> ('end', 1) 1  V 0  over",
-            "   |     `- ('end', 0) 0.30 -> ('end', 0) 1  V 0  over",
-            "   `- c2 0.30 -> ('c2', 0) .70, ('c2', 1) .30  V -0.52",
-            "      `- search  R -0.52  Q -0.52",
-            "         |- ('end', 1) 0.30 -> ('end', 1) 1  V 0  over",
-            "         `- ('end', 0) 0.70 -> ('end', 0) 1  V 0  over",
+            "|- descend  R 0.00  Q -0.12",
+            "|  |- c1 0.70 -> ('c1', 1) .70, ('c1', 0) .30  V 0.05",
+            "|  |  `- search  R +0.05  Q 0.05",
+            "|  |     |- ('end', 1) 0.70 -> ('end', 1) 1  V 0  over",
+            "|  |     `- ('end', 0) 0.30 -> ('end', 0) 1  V 0  over",
+            "|  `- c2 0.30 -> ('c2', 0) .70, ('c2', 1) .30  V -0.52",
+            "|     `- search  R -0.52  Q -0.52",
+            "|        |- ('end', 1) 0.30 -> ('end', 1) 1  V 0  over",
+            "|        `- ('end', 0) 0.70 -> ('end', 0) 1  V 0  over",
+            "`- search  R +0.10  Q 0.10  *",
+            "   `- ('end', 1) 1 -> ('end', 1) 1  V 0  over",
         ]
     )
-    assert tree.to_text().splitlines()[1] == "├─ search  R +0.10  Q 0.10  ★"
+    assert tree.to_text().splitlines()[-2] == "└─ search  R +0.10  Q 0.10  ★"
     assert tree.to_text(ascii_only=True).isascii()
     assert tree._repr_html_().startswith("<pre")
 
@@ -407,13 +407,33 @@ def test_dot_is_accepted_by_graphviz():
     assert drawn.stdout.count('class="node"') == 12
 
 
+@pytest.mark.parametrize("prune", [False, True])
+def test_the_star_moves_and_the_tree_does_not(prune):
+    def first_two(eta):
+        tree = AndOrTree.build(three_node(eta, 0.0, 0.6, 0.6), depth=2, prune=prune)
+        below = [tree.and_nodes[i] for i in tree.or_nodes[0].actions]
+        stars = [line.endswith("★") for line in tree.to_text().splitlines() if line[0] in "├└"]
+        return [child.action for child in below], stars
+
+    assert first_two(0.7) == (["descend", "search"], [False, True])
+    assert first_two(0.8) == (["descend", "search"], [True, False])
+
+
+def test_a_plan_stands_below_each_of_tied_actions():
+    tree = AndOrTree.build(three_node(Fraction(3, 4), 0, Fraction(3, 5), Fraction(3, 5)), depth=2)
+    assert len(tree.or_nodes[0].best) == 2
+    lines = tree.to_text().splitlines()
+    assert [line.endswith("★") for line in lines if "R " in line] == [True] * 4
+    assert tree.to_mermaid().count("==>") == len(tree) - 1
+
+
 def test_mermaid():
     lines = AndOrTree.build(three_node(0.7, 0.1, 0.5, 0.6), depth=2).to_mermaid().splitlines()
     assert lines[0] == "flowchart LR"
-    assert '  n1(("search<br/>Q 0.10 ★"))' in lines
-    assert '  n0 ==>|"R +0.10"| n1' in lines
-    assert "  class n0,n1,n3 plan" in lines
-    assert "  linkStyle 0,2 stroke:#b35806,stroke-width:3px" in lines
+    assert '  n2(("search<br/>Q 0.10 ★"))' in lines
+    assert '  n0 ==>|"R +0.10"| n2' in lines
+    assert "  class n0,n2,n5 plan" in lines
+    assert "  linkStyle 1,4 stroke:#b35806,stroke-width:3px" in lines
 
 
 def test_tikz():
