@@ -41,7 +41,8 @@ def draw_and_or(
 
     Arcs to actions bear the reward ``R``, arcs to beliefs the observation and its probability (on the plan, their
     width); actions stand in the problem's order. A star marks the best action of each belief of the plan; where actions
-    tie, all of them, with a plan below each. A tree of more than ``limit`` nodes is collapsed: actions off the plan become stubs that say how much they hide.
+    tie, all of them, with a plan below each. A tree of more than ``limit`` nodes is collapsed: actions off the plan
+    become stubs that say how much they hide.
 
     Args:
         tree: The tree.
