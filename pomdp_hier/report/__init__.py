@@ -1,5 +1,6 @@
 """What people look at: matplotlib figures (extra ``plot``) and the one-file HTML report (no extra)."""
 
+from pomdp_hier.report.action_regions import draw_action_regions, draw_backups
 from pomdp_hier.report.and_or import draw_and_or
 from pomdp_hier.report.beliefs import draw_alpha_vectors, draw_belief_simplex, draw_belief_trace
 from pomdp_hier.report.comparison_plots import draw_delta_sweep, draw_policy_comparison
@@ -8,8 +9,10 @@ from pomdp_hier.report.hqs_plots import draw_icicle, draw_level_success, draw_va
 from pomdp_hier.report.page import report_html, write_report
 
 __all__ = [
+    "draw_action_regions",
     "draw_alpha_vectors",
     "draw_and_or",
+    "draw_backups",
     "draw_belief_simplex",
     "draw_belief_trace",
     "draw_bounds",
