@@ -1,0 +1,63 @@
+"""Value iteration backup by backup, with sliders, as a page: ``marimo run notebooks/value_iteration_live.py``."""
+
+import marimo
+
+app = marimo.App(width="medium", app_title="Value iteration, backup by backup")
+
+
+@app.cell
+def _():
+    import marimo as mo
+
+    from pomdp_hier.planning.exact import value_iteration
+    from pomdp_hier.problems import tiger
+    from pomdp_hier.report import draw_action_regions, draw_alpha_vectors
+
+    return draw_action_regions, draw_alpha_vectors, mo, tiger, value_iteration
+
+
+@app.cell
+def _(mo):
+    mo.md(
+        """
+        # Value iteration, backup by backup
+
+        Behind one of two doors is a tiger, behind the other a prize of 10. Listening costs 1 and is right with the probability that you set;
+        meeting the tiger costs 100. Each line is the value of one plan under every belief, and what is best is the upper
+        envelope. One step more to go is one **backup**. Below it stands what to do first under each belief.
+        """
+    )
+    return
+
+
+@app.cell
+def _(mo):
+    steps = mo.ui.slider(1, 8, 1, value=1, label="steps to go", show_value=True)
+    accuracy = mo.ui.slider(0.55, 0.95, 0.05, value=0.85, label="right when listening", show_value=True)
+    mo.vstack([steps, accuracy])
+    return accuracy, steps
+
+
+@app.cell
+def _(accuracy, tiger, value_iteration):
+    problem = tiger(accuracy=accuracy.value)
+    plan = value_iteration(problem, 8)
+    return plan, problem
+
+
+@app.cell
+def _(draw_action_regions, draw_alpha_vectors, mo, plan, problem, steps):
+    now = plan.at_step(plan.horizon - steps.value)
+    start = {"tiger-left": 0.5, "tiger-right": 0.5}
+    mo.vstack(
+        [
+            draw_alpha_vectors(now.vectors, actions=now.actions, states=problem.states).figure,
+            draw_action_regions(now, problem).figure,
+            mo.plain_text(f"{len(now.vectors)} vectors; under the uniform belief: {now.action(start)}, worth {now.value(start):.3f}"),
+        ]
+    )
+    return
+
+
+if __name__ == "__main__":
+    app.run()

@@ -1,0 +1,154 @@
+"""The notebooks' exercises: right is right, solutions solve, and wrong answers are told what is wrong."""
+
+import importlib.util
+import json
+import re
+from decimal import Decimal
+from fractions import Fraction as F
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sympy
+
+from pomdp_hier import BayesUpdater, three_node
+from pomdp_hier.hqs import Descend, Node, SearchState, search_problem_from_guidance
+from pomdp_hier.hqs.reward import paper_reward
+from pomdp_hier.planning import solve
+from pomdp_hier.planning.exact import value_iteration
+from pomdp_hier.problems import crying_baby, tiger
+
+FOLDER = Path(__file__).parents[2] / "notebooks"
+NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
+
+
+def loaded():
+    specification = importlib.util.spec_from_file_location("exercises", FOLDER / "exercises.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+exercises = loaded()
+
+
+def descended(*guidance):
+    """The belief that the item is below, after descending through nodes of these guidances."""
+    names = [f"n{k}" for k in range(len(guidance) + 1)]
+    eta = {a: {b: F(p), f"{b} beside": 1 - F(p)} for a, b, p in zip(names, names[1:], guidance, strict=False)}
+    nodes = {"n0"} | {child for children in eta.values() for child in children}
+    problem = search_problem_from_guidance(eta, {node: F(1, 2) for node in nodes}, root="n0")
+    updater, belief = BayesUpdater(problem), problem.initial_belief
+    for name in names[1:]:
+        belief = updater.update(belief, Descend(), Node(name))
+    return belief[SearchState(names[-1], 1)]
+
+
+def heard(problem, action, *observations):
+    """The belief after an action that is followed by each observation."""
+    belief = problem.initial_belief
+    for observation in observations:
+        belief = BayesUpdater(problem).update(belief, action, observation)
+    return belief
+
+
+def descend_q(eta, r1, r2, b=1):
+    """``Q(b, descend)`` of the three-node problem by value iteration of two steps, less what searching would get."""
+    problem = three_node(eta, r0=-1, r1=r1, r2=r2, belief=b)
+    return value_iteration(problem, 2).value(problem.initial_belief)
+
+
+def half_belief(eta):
+    problem = three_node(eta, belief=F(1, 2))
+    updater = BayesUpdater(problem)
+    start = problem.initial_belief
+    return updater.update(start, Descend(), Node("c1"))[SearchState("c1", 1)], updater.evidence(
+        start, Descend(), Node("c1")
+    )
+
+
+exact_tiger = tiger(accuracy=F(17, 20))
+sure = {"sated": 1}
+
+# Each right answer once more, by the framework and not by hand.
+COMPUTED = {
+    "1.1": lambda: descended(F(1, 3)),
+    "1.2": lambda: descend_q(0.5, 1.0, 1.0),
+    "1.3": lambda: sympy.solve(0.82 * (sympy.Symbol("r") + 1) - 1)[0],
+    "2.1": lambda: half_belief(F(2, 3))[0],
+    "2.2": lambda: half_belief(F(2, 3))[1],
+    "2.3": lambda: descended(F(1, 2), F(2, 3), F(3, 4)),
+    "3.1": lambda: paper_reward(3, 12),
+    "3.2": lambda: descended(F(7, 10), F(2, 5)),
+    "3.3": lambda: (paper_reward(3, 12) - -1) / 12,
+    "4.1": lambda: descended(F(9, 10), F(4, 5)),
+    "4.2": lambda: descend_q(0.95, paper_reward(30, 32), paper_reward(2, 32)),
+    "4.3": lambda: paper_reward(32, 32),
+    "5.1": lambda: heard(exact_tiger, "listen", "hear-left", "hear-left")["tiger-left"],
+    "5.2": lambda: exact_tiger.reward(heard(exact_tiger, "listen", "hear-left"), "open-right"),
+    "5.3": lambda: (100 - 1) / (100 + 10),
+    "6.1": lambda: paper_reward(1, 2),
+    "6.2": lambda: descended(F(3, 5), F(1, 2)),
+    "6.3": lambda: 4 * (1 / 4) * (1 / 4 * (1 + paper_reward(1, 4)) - 1),
+    "7.1": lambda: solve(tiger(accuracy=1.0), precision=1e-4).lower,
+    "7.2": lambda: heard(exact_tiger, "listen", "hear-left", "hear-right")["tiger-left"],
+    "7.3": lambda: -1 / (1 - 0.95),
+    "8.1": lambda: BayesUpdater(crying_baby()).update(sure, "ignore", "crying")["hungry"],
+    "8.2": lambda: 0.705308 + 0.04,
+    "8.3": lambda: -1 / (1 - 0.75),
+}
+
+
+def told(capsys, number, answer):
+    exercises.check(number, answer)
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("number", exercises.EXERCISES)
+def test_what_counts_as_right_is_what_the_framework_computes(number, capsys):
+    assert told(capsys, number, float(COMPUTED[number]())) == f"Exercise {number}: right\n"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_each_notebook_has_three_exercises_one_by_hand_with_solutions_that_solve_them(path, capsys):
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    texts = ["".join(cell["source"]) for cell in cells]
+    found = [k for k, text in enumerate(texts) if "answer = None\ncheck(" in text]
+    numbers = [re.search(r'check\("(\d\.\d)", answer\)', texts[k])[1] for k in found]
+    assert numbers == [number for number in exercises.EXERCISES if number[0] == path.name[0]]
+    assert len(numbers) >= 3
+    assert sum("*By hand.*" in texts[k - 1] for k in found) == 1
+    for k, number in zip(found, numbers, strict=True):
+        assert texts[k - 1].startswith(f"**{number}**")
+        assert texts[k + 1].startswith("<details><summary>Solution</summary>")
+        (answer,) = re.findall(r"`answer = ([^`]+)`", texts[k + 1])
+        assert told(capsys, number, eval(answer, {"F": F})) == f"Exercise {number}: right\n"
+
+
+@pytest.mark.parametrize("number", exercises.EXERCISES)
+def test_each_wrong_answer_is_told_its_own_hint(number, capsys):
+    exercise = exercises.EXERCISES[number]
+    for wrong, hint in exercise.hints.items():
+        assert told(capsys, number, wrong) == f"Exercise {number}: not yet. {hint}\n"
+    assert told(capsys, number, 1234.5) == f"Exercise {number}: not yet. {exercise.otherwise}\n"
+
+
+@pytest.mark.parametrize(
+    "answer", [F(1, 3), 1 / 3, np.float32(1 / 3), Decimal("0.3333"), sympy.Rational(1, 3), "1/3", 0.333333]
+)
+def test_a_right_answer_is_right_in_any_number_type(capsys, answer):
+    assert told(capsys, "1.1", answer) == "Exercise 1.1: right\n"
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (None, "put your answer in place of None"),
+        (0.3, "not yet. Write the numerator"),
+        ("a third", "'a third' is no number"),
+        ("1/0", "'1/0' is no number"),
+        ([0.3], "is no number"),
+    ],
+)
+def test_what_is_no_right_answer_is_told(capsys, answer, says):
+    assert says in told(capsys, "1.1", answer)
