@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         search_problem,
         three_node,
     )
+    from pomdp_hier.improvement import improve
     from pomdp_hier.measures import hai
     from pomdp_hier.planning import RTBSS, AndOrTree, Decision, Policy, StopValue
     from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
@@ -93,6 +94,7 @@ __all__ = [
     "hai",
     "hqs_samples",
     "hqs_score",
+    "improve",
     "load_amazon12",
     "load_dvd",
     "load_features",
@@ -130,6 +132,7 @@ _HOMES = {
     "search_environment": "pomdp_hier.hqs",
     "search_problem": "pomdp_hier.hqs",
     "three_node": "pomdp_hier.hqs",
+    "improve": "pomdp_hier.improvement",
     "hai": "pomdp_hier.measures",
     "RTBSS": "pomdp_hier.planning",
     "AndOrTree": "pomdp_hier.planning",

@@ -11,7 +11,19 @@ import pytest
 import pomdp_hier
 
 HEAVY = ["dask", "joblib", "matplotlib", "narwhals", "numba", "pandas", "polars", "pyarrow", "sklearn", "sympy"]
-ROOMS = ["beliefs", "features", "hierarchy", "hqs", "measures", "planning", "pomdp", "problems", "report", "simulation"]
+ROOMS = [
+    "beliefs",
+    "features",
+    "hierarchy",
+    "hqs",
+    "improvement",
+    "measures",
+    "planning",
+    "pomdp",
+    "problems",
+    "report",
+    "simulation",
+]
 # modules that the code imports only where their extra is installed
 WITH_EXTRAS = {"pomdp_hier.scorer.on_numba"} | {
     f"pomdp_hier.planning.point_based.{name}" for name in ("machine_code", "on_numba")

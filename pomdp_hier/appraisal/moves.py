@@ -9,6 +9,7 @@ import numpy as np
 from pomdp_hier.appraisal.diagnosis import ALL_ITEMS, Diagnosis, check_result, require_diagnosis
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.members import Floats, Ints, item_sums
+from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import NodeNames, shown
@@ -16,9 +17,9 @@ from pomdp_hier.hqs.prepared import Prepared, prepare
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
 from pomdp_hier.hqs.settings import Run, check_whole, read_settings
-from pomdp_hier.scorer.own_path import Trail, greedy_trail
+from pomdp_hier.scorer.own_path import Bools, Trail, greedy_trail
 
-__all__ = ["Move", "apply_move", "apply_moves", "suggest_moves"]
+__all__ = ["Move", "apply_move", "apply_moves", "candidate_moves", "suggest_moves"]
 
 _MAJORITY = 0.5
 _AGREED = 0.8
@@ -101,19 +102,31 @@ def suggest_moves(
     tree = diagnosis.hierarchy
     prepared = prepare(X, tree, request.settings, warn=False)
     check_result(diagnosis.result, prepared)
-    lost = np.flatnonzero(diagnosis.lost)
+    moves = candidate_moves(prepared, diagnosis, 4 * candidates + n)
+    if verify:
+        moves = _verified(prepared, request.run, diagnosis, _chosen(tree, moves, candidates))
+    called = NodeNames(tree, in_words=True)
+    return [replace(move, names=(called[move.node], called[move.source], called[move.target])) for move in moves[:n]]
+
+
+def candidate_moves(prepared: Prepared, diagnosis: Diagnosis, clusters: int, voters: Bools | None = None) -> list[Move]:
+    """Return moves by what they would gain if nothing else changed, the best prediction first.
+
+    Args:
+        prepared: Features, tree and settings.
+        diagnosis: What `diagnose` returned for them.
+        clusters: How many clusters to look at at most, the worst first.
+        voters: Which items count ``[N]``; all by default.
+    """
+    lost = np.flatnonzero(diagnosis.lost if voters is None else diagnosis.lost & voters)
     if not len(lost):
         return []
     task = prepared.under(policy="descend").task()
     trail = greedy_trail(task, lost, diagnosis.lost_to[lost], diagnosis.turn_probabilities[lost])
     worth = task.rewards.reward + 1.0
     alone = _item_moves(diagnosis, lost, trail, worth)
-    together = _cluster_moves(diagnosis, lost, trail, worth, limit=4 * candidates + n)
-    moves = sorted((*alone, *together), key=lambda move: -move.predicted)
-    if verify:
-        moves = _verified(prepared, request.run, diagnosis, _chosen(tree, moves, candidates))
-    called = NodeNames(tree, in_words=True)
-    return [replace(move, names=(called[move.node], called[move.source], called[move.target])) for move in moves[:n]]
+    together = _cluster_moves(diagnosis, lost, trail, worth, limit=clusters)
+    return sorted((*alone, *together), key=lambda move: -move.predicted)
 
 
 def apply_move(hierarchy: Hierarchy, node: int, target: int) -> Hierarchy:
@@ -151,36 +164,18 @@ def apply_moves(hierarchy: Hierarchy, moves: Iterable[tuple[int, int] | Move]) -
         ([[0, 1, 2, 4], [3], [5, 6]], (6, 7, 8))
     """
     require_hierarchy(hierarchy)
-    parent = hierarchy.parent.copy()
-    moved: set[int] = set()
+    draft, moved = Draft(hierarchy), set[int]()
     for move in moves:
         try:
             node, target = (move.node, move.target) if isinstance(move, Move) else move
         except (TypeError, ValueError) as error:
             raise ParameterError(f"a move is {shown(move)}; give a node and the inner node to hang it under") from error
-        _check_move(hierarchy, parent, node, target)
+        changes = draft.moved(node, target)
         if node in moved:
             raise ParameterError(f"node {node} is moved twice; give one move a node")
         moved.add(node)
-        parent[node] = target
-    return hierarchy.with_parents(parent)
-
-
-def _check_move(tree: Hierarchy, parent: Ints, node: Any, target: Any) -> None:
-    for name, value in (("node", node), ("target", target)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool):
-            raise ParameterError(
-                f"{name} {shown(value)} is no node's number; hierarchy.node(label) is the number of a label"
-            )
-    if not 0 <= node < tree.n_nodes or parent[node] < 0:
-        raise ParameterError(f"node {node} cannot be moved: it is the root, or does not exist")
-    if not tree.n_items <= target < tree.n_nodes:
-        raise ParameterError(f"target {target} is no inner node; they are {tree.n_items}..{tree.n_nodes - 1}")
-    above = target
-    while above >= 0:
-        if above == node:
-            raise ParameterError(f"target {target} lies in node {node}, which is to be moved; choose one outside")
-        above = parent[above]
+        draft.apply(changes)
+    return draft.tree()
 
 
 def _item_moves(diagnosis: Diagnosis, lost: Ints, trail: Trail, worth: Floats) -> list[Move]:
@@ -205,7 +200,9 @@ def _cluster_moves(diagnosis: Diagnosis, lost: Ints, trail: Trail, worth: Floats
     nodes = np.flatnonzero(wanted)
     if not len(nodes):
         return []
-    regret = item_sums(tree, np.where(diagnosis.lost, -diagnosis.result.values, 0.0), nodes)
+    counted = np.zeros(tree.n_items, dtype=bool)
+    counted[lost] = True
+    regret = item_sums(tree, np.where(counted, -diagnosis.result.values, 0.0), nodes)
     nodes = nodes[np.argsort(-regret, kind="stable")][:limit]
     # The wrong turn itself is the first place to hang it; the trail goes on from there.
     rows = np.concatenate((np.arange(len(lost)), trail.rows))

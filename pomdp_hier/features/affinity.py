@@ -8,6 +8,7 @@ An :class:`Affinity` knows the features and the tree. It hands out a :class:`Bat
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from pomdp_hier.errors import FeatureError
@@ -168,6 +169,24 @@ class CustomAffinity:
         """Return these items."""
         return _CustomBatch(self, items)
 
+    def ask(self, items: Ints, node: int, members: Ints, inside: npt.NDArray[np.bool_]) -> Floats:
+        """Return what the function says of items and one cluster ``[m]``.
+
+        Raises:
+            FeatureError: It returns anything but one finite number an item.
+        """
+        view = ClusterView(node, members, inside, self.features)
+        answer = np.asarray(self.similarity(self.features[items], view), dtype=np.float64)
+        if answer.shape != items.shape:
+            raise FeatureError(
+                f"the similarity returned shape {answer.shape} for {len(items)} item(s) and node {node}; "
+                f"one number per item was expected, shape ({len(items)},)"
+            )
+        wrong = items[~np.isfinite(answer)]
+        if len(wrong):
+            raise FeatureError(f"the similarity of item {wrong[0]} to node {node} is not finite; return finite numbers")
+        return answer
+
 
 class _CustomBatch:
     def __init__(self, parent: CustomAffinity, items: Ints) -> None:
@@ -186,15 +205,5 @@ class _CustomBatch:
         return values
 
     def _ask(self, items: Ints, node: int) -> Floats:
-        tree, features = self._parent.hierarchy, self._parent.features
-        view = ClusterView(node, tree.items(node), contains(tree, node, tree.starts[items]), features)
-        answer = np.asarray(self._parent.similarity(features[items], view), dtype=np.float64)
-        if answer.shape != items.shape:
-            raise FeatureError(
-                f"the similarity returned shape {answer.shape} for {len(items)} item(s) and node {node}; "
-                f"one number per item was expected, shape ({len(items)},)"
-            )
-        wrong = items[~np.isfinite(answer)]
-        if len(wrong):
-            raise FeatureError(f"the similarity of item {wrong[0]} to node {node} is not finite; return finite numbers")
-        return answer
+        tree = self._parent.hierarchy
+        return self._parent.ask(items, node, tree.items(node), contains(tree, node, tree.starts[items]))

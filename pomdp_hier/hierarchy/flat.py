@@ -323,14 +323,15 @@ class FlatTree:
         new._set(**fields)
         return new
 
-    def with_parents(self, parent: ArrayLike) -> Self:
+    def with_parents(self, parent: ArrayLike, *, new_labels: Sequence[Hashable] = ()) -> Self:
         """Return the tree of the same nodes below other parents; each keeps its name, siblings their order.
 
         Clusters that are left without items go, and the nodes after them move up in number: each is then labelled by
         the number that it had, where it had no other label, so that ``.node(old)`` finds it.
 
         Args:
-            parent: The new parent of every node ``[n_nodes]``, -1 at the root.
+            parent: The new parent of every node ``[n_nodes]``, -1 at the root; then those of clusters that are new.
+            new_labels: What the new clusters are called, where nodes have labels: one each, or none of them.
 
         Raises:
             HierarchyError: The parents make no tree.
@@ -341,8 +342,13 @@ class FlatTree:
             >>> moved.parent, moved.labels, moved.node(5)
             (array([ 3,  3,  3,  4, -1]), (0, 1, 2, 4, 5), 4)
         """
+        parents = _whole_numbers(parent, "parent")
+        new_nodes = np.arange(self.n_nodes, parents.size)
+        labels = self.labels
+        if labels is not None and new_nodes.size:
+            labels = (*labels, *(new_labels or (None,) * new_nodes.size))
         new = object.__new__(type(self))
-        new._build(parent, self.n_items, self._reading_order(), self.singletons, self.labels)
+        new._build(parents, self.n_items, np.append(self._reading_order(), new_nodes), self.singletons, labels)
         return new
 
     def collapse_unary(self) -> Self:

@@ -11,7 +11,7 @@ from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.scorer.task import NodeRewards
 
-__all__ = ["Reward", "node_rewards", "paper_reward"]
+__all__ = ["Reward", "SizeRewards", "node_rewards", "paper_reward"]
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Reward: TypeAlias = Callable[[int, int], float]
@@ -58,18 +58,49 @@ def node_rewards(hierarchy: Hierarchy, reward: Reward | None = None) -> NodeRewa
     sizes, n_items = hierarchy.sizes, hierarchy.n_items
     above = sizes[np.maximum(hierarchy.parent, 0)]
     above[hierarchy.root] = n_items
-    if reward is None:
-        values = paper_reward(sizes, n_items)
-        rise = np.exp(sizes / n_items) * np.expm1((above - sizes) / n_items) / np.expm1(1.0)
-    else:
+    by_size = SizeRewards(np.unique(sizes), n_items, reward)
+    return NodeRewards(by_size.of(sizes), by_size.rise(sizes, above))
+
+
+class SizeRewards:
+    """What a cluster is worth by its size alone, of these sizes.
+
+    Args:
+        sizes: The sizes that occur, ascending ``[S]``.
+        n_items: N.
+        reward: ``reward(size, n_items)``; None for the paper's.
+
+    Raises:
+        ParameterError: If the reward is no function, not a finite number above -1, or grows with the size.
+
+    Example:
+        >>> rewards = SizeRewards(np.array([1, 4]), 4, lambda size, n_items: 1 - size / n_items)
+        >>> rewards.rise(np.array([1]), np.array([4]))
+        array([0.75])
+    """
+
+    def __init__(self, sizes: npt.NDArray[np.int64], n_items: int, reward: Reward | None) -> None:
+        self._sizes, self._n_items, self._paper = sizes, n_items, reward is None
+        if reward is None:
+            return
         if not callable(reward):
             raise ParameterError(f"reward is {reward!r}; expected a function, reward(size, n_items), or None")
-        unique, index = np.unique(sizes, return_inverse=True)
-        by_size = np.array([float(reward(int(size), n_items)) for size in unique])
-        _check_decreasing(unique, by_size)
-        values = by_size[index]
-        rise = values - by_size[np.searchsorted(unique, above)]
-    return NodeRewards(values, rise)
+        self._values = np.array([float(reward(int(size), n_items)) for size in sizes])
+        _check_decreasing(sizes, self._values)
+
+    def of(self, sizes: npt.NDArray[np.int64]) -> Floats:
+        """Return the rewards of clusters of these sizes."""
+        if self._paper:
+            return paper_reward(sizes, self._n_items)
+        values: Floats = self._values[np.searchsorted(self._sizes, sizes)]
+        return values
+
+    def rise(self, sizes: npt.NDArray[np.int64], above: npt.NDArray[np.int64]) -> Floats:
+        """Return how much more clusters of these sizes are worth than those above them, without cancellation."""
+        if self._paper:
+            gap = np.expm1((above - sizes) / self._n_items)
+            return np.asarray(np.exp(sizes / self._n_items) * gap / np.expm1(1.0))
+        return self.of(sizes) - self.of(above)
 
 
 def _check_decreasing(sizes: npt.NDArray[np.int64], rewards: Floats) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import pomdp_hier.appraisal as appraisal
 import pomdp_hier.hqs as hqs
+import pomdp_hier.improvement as improvement
 from pomdp_hier import Hierarchy
 from pomdp_hier.beliefs import TabularUpdater
 from pomdp_hier.distributed import evaluate_distributed
@@ -51,6 +52,7 @@ FUNCTIONS = {
     "delta_sweep": lambda **s: appraisal.delta_sweep(X, TREE, [0.1, 1.0], n_shuffles=1, **s),
     "diagnose": lambda **s: appraisal.diagnose(X, TREE, **s),
     "hqs_scorer": lambda **s: appraisal.hqs_scorer(**s)(OwnTree().fit(X), X),
+    "improve": lambda **s: improvement.improve(X, TREE, kinds=["move"], folds=0, **s),
     "suggest_moves": lambda **s: appraisal.suggest_moves(X, diagnosed(**s), candidates=1, **s),
 }
 # One value of each setting that is not its default, with what it takes to be used.
@@ -82,6 +84,7 @@ REFUSED = {
     "diagnose": SAMPLES,
     "hqs_scorer": {"checkpoint", "policy_version", "sample_size", "sampling", "random_state", "target_error"},
     "shuffled_scores": {"checkpoint", "policy_version"},
+    "improve": {"checkpoint", "policy_version", "updater", "seed", "n_jobs", "policy", *SAMPLES},
     "suggest_moves": {"checkpoint", "policy_version", *SAMPLES},
     "evaluate_generic": {"engine", "threads"},
 }
@@ -89,7 +92,7 @@ SLOW = {"n_jobs"}
 
 
 def test_the_tables_are_whole():
-    public = {name: getattr(room, name) for room in (hqs, appraisal) for name in room.__all__}
+    public = {name: getattr(room, name) for room in (hqs, appraisal, improvement) for name in room.__all__}
     taking = set()
     for name, function in public.items():
         if inspect.isfunction(function):
@@ -212,7 +215,7 @@ def test_a_tree_in_the_place_of_features_is_said(name):
         "suggest_moves": lambda: appraisal.suggest_moves(TREE, appraisal.diagnose(X, TREE)),
         "hqs_scorer": lambda: appraisal.hqs_scorer()(X, OwnTree().fit(X)),
     }
-    function = getattr(hqs, name, None) or getattr(appraisal, name)
+    function = getattr(hqs, name, None) or getattr(appraisal, name, None) or getattr(improvement, name)
     with pytest.raises(PomdpHierError, match=r"features|no tree|is no Hierarchy"):
         swapped.get(name, lambda: function(TREE, X))()
 

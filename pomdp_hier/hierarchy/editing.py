@@ -1,0 +1,198 @@
+"""A tree being edited: the one place that hangs nodes elsewhere, takes them out, merges and splits them.
+
+Every edit comes down to new parents for some nodes, by the numbers of the tree that was given. A cluster that is left
+without items stays in the draft, where a later edit may fill it again, and is dropped when the draft becomes a tree.
+"""
+
+import copy
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.flat import FlatTree
+from pomdp_hier.hierarchy.wording import listed, shown
+
+__all__ = ["Draft", "Parents"]
+
+Tree = TypeVar("Tree", bound=FlatTree)
+Parents = dict[int, int]
+"""The new parents of the nodes that an edit hangs elsewhere."""
+
+
+class Draft(Generic[Tree]):
+    """The parents of a tree's nodes, for editing.
+
+    `moved`, `merged`, `without`, `collapsed` and `parted` say what would change; `apply` changes it.
+
+    Attributes:
+        given: The tree that was given.
+        parent: The parent of every node, and of every one that is new.
+        below: The nodes directly below each inner node.
+
+    Example:
+        >>> draft = Draft(FlatTree([4, 4, 5, 5, 6, 6, -1], 4))
+        >>> draft.apply(draft.merged([5], 4))
+        >>> draft.tree().parent
+        array([ 4,  4,  4,  4,  5, -1])
+    """
+
+    def __init__(self, given: Tree) -> None:
+        self.given = given
+        self.parent: list[int] = given.parent.tolist()
+        self.below: dict[int, list[int]] = {node: [] for node in range(given.n_items, given.n_nodes)}
+        for node in given._reading_order()[1:].tolist():
+            self.below[self.parent[node]].append(node)
+        self._sources: list[int] = []
+
+    # ---- what an edit would change
+
+    def moved(self, node: Any, target: Any) -> Parents:
+        """Return the new parent of an item or a cluster that is hung under another inner node.
+
+        Raises:
+            ParameterError: The node is the root, or the target is an item or lies in what is to be moved.
+        """
+        self._check_node("node", node, "moved")
+        self._check_inner("target", target)
+        above = int(target)
+        while above >= 0:
+            if above == node:
+                raise ParameterError(f"target {target} lies in node {node}, which is to be moved; choose one outside")
+            above = self.parent[above]
+        return {int(node): int(target)}
+
+    def merged(self, nodes: Iterable[Any], target: Any) -> Parents:
+        """Return the new parents of what is below clusters that are merged into their sibling.
+
+        Raises:
+            ParameterError: One of them is no inner node beside the target.
+        """
+        self._check_inner("target", target)
+        changes: Parents = {}
+        for node in nodes:
+            self._check_node("node", node, "merged")
+            self._check_inner("node", node)
+            if node == target or self.parent[node] != self.parent[target]:
+                raise ParameterError(f"node {node} is no sibling of node {target}; move it instead")
+            changes.update(dict.fromkeys(self.below[node], int(target)))
+        return changes
+
+    def without(self, nodes: Iterable[Any]) -> Parents:
+        """Return the new parents of what is below clusters that are taken out: the next node above that stays.
+
+        Raises:
+            ParameterError: One of them is the root, whose items would hang nowhere, or an item.
+        """
+        gone = list(nodes)
+        for node in gone:
+            self._check_node("node", node, "taken out: its items would hang nowhere")
+            self._check_inner("node", node)
+        going, changes = set(gone), {}
+        for node in gone:
+            above = self.parent[node]
+            while above in going:
+                above = self.parent[above]
+            changes.update({child: above for child in self.below[node] if child not in going})
+        return changes
+
+    def collapsed(self, node: Any) -> Parents:
+        """Return the new parents of the items of a cluster without whose inner nodes they are one list.
+
+        Raises:
+            ParameterError: It is an item.
+        """
+        self._check_inner("node", node)
+        return {item: int(node) for item in self.items(int(node)) if self.parent[item] != node}
+
+    def parted(self, node: Any, nodes: Iterable[Any]) -> Parents:
+        """Return the new parents of a part of what is below a cluster, which becomes a new cluster beside it.
+
+        Raises:
+            ParameterError: It is the root or an item, or the part is empty, all of it, or not below it.
+        """
+        self._check_node("node", node, "split: there is nothing above it for both parts to hang under")
+        self._check_inner("node", node)
+        part = dict.fromkeys(nodes, len(self.parent))
+        if not part or not part.keys() < set(self.below[node]):
+            raise ParameterError(
+                f"{listed(list(part), len(part))} is no part of what hangs directly under node {node}; give some of it"
+            )
+        return {**part, len(self.parent): self.parent[node]}
+
+    # ---- changing it
+
+    def copy(self) -> "Draft[Tree]":
+        """Return the draft as it is, to be edited by itself."""
+        other = copy.copy(self)
+        other.parent, other._sources = self.parent.copy(), self._sources.copy()
+        other.below = {node: list(nodes) for node, nodes in self.below.items()}
+        return other
+
+    def apply(self, changes: Mapping[int, int]) -> None:
+        """Give nodes their new parents; a number one beyond the last is a new cluster, a part of the first's parent."""
+        if len(self.parent) in changes:
+            new = len(self.parent)
+            source = next(self.parent[node] for node in changes if node != new)
+            self._sources.append(source)
+            self.parent.append(changes[new])
+            self.below[new] = []
+            self.below[changes[new]].append(new)
+        for parent, nodes in self.leaving(changes).items():
+            self.below[parent] = [node for node in self.below[parent] if node not in nodes]
+        for node, parent in changes.items():
+            if node < len(self.parent) and self.parent[node] != parent:
+                self.below[parent].append(node)
+                self.parent[node] = parent
+
+    def leaving(self, changes: Mapping[int, int]) -> dict[int, set[int]]:
+        """Return which nodes leave each of their parents."""
+        leaving: dict[int, set[int]] = {}
+        for node, parent in changes.items():
+            if node < len(self.parent) and self.parent[node] != parent:
+                leaving.setdefault(self.parent[node], set()).add(node)
+        return leaving
+
+    def items(self, node: int) -> list[int]:
+        """Return the items below a node."""
+        items, waiting = [], [node]
+        while waiting:
+            here = waiting.pop()
+            if here < self.given.n_items:
+                items.append(here)
+            else:
+                waiting.extend(self.below[here])
+        return sorted(items)
+
+    def tree(self) -> Tree:
+        """Return the tree, without clusters that hold no items; later nodes then move up in number."""
+        return self.given.with_parents(self.parent, new_labels=[self._name(node) for node in self._sources])
+
+    def _name(self, node: int) -> Hashable:
+        """Return what a new cluster is called: as the one whose part it was."""
+        labels: Sequence[Hashable] | None = self.given.labels
+        while node >= self.given.n_nodes:
+            node = self._sources[node - self.given.n_nodes]
+        label = None if labels is None else labels[node]
+        if isinstance(label, tuple) and label:
+            return (*label[:-1], f"{label[-1]} (part)")
+        return None if label is None or isinstance(label, tuple) else f"{label} (part)"
+
+    def _check_node(self, what: str, node: Any, done: str) -> None:
+        _check_number(what, node)
+        if not 0 <= node < len(self.parent) or self.parent[node] < 0:
+            raise ParameterError(f"{what} {node} cannot be {done}: it is the root, or does not exist")
+
+    def _check_inner(self, what: str, node: Any) -> None:
+        _check_number(what, node)
+        if node not in self.below:
+            first, last = self.given.n_items, len(self.parent) - 1
+            raise ParameterError(f"{what} {node} is no inner node; they are {first}..{last}")
+
+
+def _check_number(what: str, value: Any) -> None:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        raise ParameterError(
+            f"{what} {shown(value)} is no node's number; hierarchy.node(label) is the number of a label"
+        )

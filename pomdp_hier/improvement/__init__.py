@@ -1,0 +1,25 @@
+"""From a score to a better tree: edits that raise it, each with its exact gain, and what holds of them on other items.
+
+A name is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from pomdp_hier._lazy import attach
+
+if TYPE_CHECKING:
+    from pomdp_hier.improvement.edits import apply_edits
+    from pomdp_hier.improvement.improving import improve
+    from pomdp_hier.improvement.result import Edit, HeldOut, Improvement
+
+__all__ = ["Edit", "HeldOut", "Improvement", "apply_edits", "improve"]
+
+_HOMES = {
+    "Edit": "pomdp_hier.improvement.result",
+    "HeldOut": "pomdp_hier.improvement.result",
+    "Improvement": "pomdp_hier.improvement.result",
+    "apply_edits": "pomdp_hier.improvement.edits",
+    "improve": "pomdp_hier.improvement.improving",
+}
+
+__getattr__, __dir__ = attach(__name__, _HOMES, globals())

@@ -1,0 +1,76 @@
+"""The best that taking out everything below some nodes can reach, exactly, by dynamic programming.
+
+With ``P_c(x)`` the probability that the search for x comes down its own path to c, a search that ends at c is worth
+``P_c(x) (r(c) + 1) - 1``. What is below c has no part in ``P_c``, so that the best for the items of c is the better of
+two sums, each of which what happens elsewhere in the tree leaves alone:
+
+    best(c) = max( sum of P_c(x) (r(c) + 1)                                            c as one list of its items
+                   sum of P_c(x) (r(c) + 1) over x that stop at c + sum of best(c')    c with its children c' )
+
+Where each item of a list is a leaf cluster of its own, the first sum is over what searches are worth that see all of
+them. This needs a policy that decides at c by what it sees there; a clairvoyant one looks further.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pomdp_hier.improvement.incremental import ScoredDraft
+
+__all__ = ["Collapse", "best_collapse"]
+
+_MOST_PAIRS = 1 << 27  # of items in one list that are leaf clusters of their own
+
+
+@dataclass(frozen=True)
+class Collapse:
+    """The best collapse of a tree.
+
+    Attributes:
+        score: The score that it reaches.
+        nodes: The nodes of which only a list of their items is left; none lies in another.
+    """
+
+    score: float
+    nodes: tuple[int, ...]
+
+
+def best_collapse(scored: ScoredDraft) -> Collapse | None:
+    """Return the best way to take out everything below some nodes; None where the policy or the size leaves it unknown.
+
+    Example:
+        >>> from pomdp_hier import Hierarchy
+        >>> from pomdp_hier.hqs.prepared import prepare
+        >>> from pomdp_hier.hqs.settings import Settings
+        >>> tree = Hierarchy.from_children([[0, 2], [1, 3], [4, 5], [6, 7], [8, 9]], 6)  # a split that helps nobody
+        >>> X = [[1, 0], [1, 0], [1, 0], [1, 0], [0, 1], [0, 1]]
+        >>> best_collapse(ScoredDraft(prepare(X, tree, Settings(policy="descend")))).nodes
+        (9,)
+    """
+    draft, n_items = scored.draft, scored.draft.given.n_items
+    if scored.looks_ahead or (draft.given.singletons and scored.pairs > _MOST_PAIRS):
+        return None
+    arriving = scored.arrivals()
+    order = sorted(arriving, key=lambda node: len(scored.seen[node].members))
+    best: dict[int, float] = {}
+    flat: dict[int, bool] = {}
+    for node in order:
+        seen, arrive = scored.seen[node], arriving[node]
+        with_children = float((arrive * np.where(seen.goes, 0.0, seen.worth)).sum())
+        for slot, child in enumerate(seen.children):
+            if child >= n_items:
+                with_children += best[child]
+            else:
+                at = np.flatnonzero((seen.own == slot) & seen.goes)
+                with_children += float((arrive[at] * seen.share[at] * seen.below[at]).sum())
+        as_list = float((arrive * scored.as_list(node)).sum())
+        flat[node] = bool(as_list > with_children and draft.collapsed(node))
+        best[node] = max(as_list, with_children)
+    nodes, waiting = [], [draft.given.root]
+    while waiting:
+        here = waiting.pop()
+        if flat[here]:
+            nodes.append(here)
+        else:
+            waiting.extend(child for child in scored.seen[here].children if child >= n_items)
+    return Collapse(best[draft.given.root] / n_items - 1.0, tuple(sorted(nodes)))

@@ -1,0 +1,478 @@
+"""The score of a tree that is being edited: an edit costs what it touches.
+
+With ``W_c(x)`` what a search for x is worth, plus one, that stands at node c of its own path,
+
+    W_c(x) = eta(c, c') * W_c'(x)   if it goes on to the child c' that holds x,   r(c) + 1   if it stops,
+
+the value of x is ``W_root(x) - 1`` (and for a clairvoyant searcher ``W_c`` is the larger of the two). ``W_c`` depends
+on what is below c alone: on the children's items, which make ``eta`` and whether to go on, on how many items c and they
+hold, which makes the rewards, and on the level of c where the temperature grows with it. Items do not come or go, so
+that N, by which rewards are normalised, stays. Hence an edit touches the nodes whose items or children it changes, the
+node above them that holds the same items as before, and of the nodes higher up one number an item; the similarities of
+all other pairs of item and node are kept.
+"""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pomdp_hier.errors import ParameterError, PomdpHierError
+from pomdp_hier.features.members import Floats, Ints
+from pomdp_hier.files.memory import memory_available, require_memory
+from pomdp_hier.hierarchy.editing import Draft, Parents
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.prepared import Prepared
+from pomdp_hier.hqs.reward import SizeRewards
+from pomdp_hier.hqs.settings import Run, named
+from pomdp_hier.hqs.temperature import temperatures
+from pomdp_hier.improvement.likeness import Bools, Cluster, likeness
+from pomdp_hier.scorer.dispatch import work_of
+from pomdp_hier.scorer.own_path import own_steps
+from pomdp_hier.scorer.rules import AlwaysDescend, Clairvoyant, LookAhead, Rule, SearchRoot, ask
+from pomdp_hier.scorer.ties import descends
+
+__all__ = ["ScoredDraft", "Trial", "check_policy"]
+
+_NONE = np.empty(0, dtype=np.int64)
+_ROUNDS = 8  # of items changing between two halves
+_COPIES = 3  # of a similarity for every item and child along its path: the tables, and what one of them is made of
+
+
+def check_policy(prepared: Prepared, run: Run | None = None) -> Rule:
+    """Return the stopping rule, if it decides on what the searcher sees at one node.
+
+    Raises:
+        ParameterError: It looks further, or is none, or each item's POMDP is to be planned.
+    """
+    if run is not None and run.engine == "generic":
+        raise ParameterError(
+            "engine is 'generic', which plans every item's POMDP anew; improve with engine='auto', and score both "
+            "trees with evaluate(..., engine='generic')"
+        )
+    rule = prepared.settings.rule
+    if rule is None or (isinstance(rule, LookAhead) and rule.depth != 1):
+        raise ParameterError(
+            f"policy {named(prepared.settings.policy)} looks further than one step, so that an edit changes what is "
+            "decided anywhere above it; improve under policy='one-step', and score both trees with evaluate"
+        )
+    return rule
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """A node as those of its items see it that stand there.
+
+    Attributes:
+        members: Its items, ascending ``[m]``.
+        children: Its children ``[k]``; none for a leaf cluster.
+        own: Which of the children holds the item ``[m]``.
+        table: The similarities ``[k, m]``.
+        share: The guidance to the own child ``[m]``.
+        goes: Whether the search goes on ``[m]``.
+        below: ``W`` of the own child ``[m]``.
+        worth: ``r + 1``.
+        value: ``W`` ``[m]``.
+    """
+
+    members: Ints
+    children: tuple[int, ...]
+    own: Ints
+    table: Floats
+    share: Floats
+    goes: Bools
+    below: Floats
+    worth: float
+    value: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What an edit would do.
+
+    Attributes:
+        changes: The edit.
+        items: Whose searches it changes ``[t]``.
+        rise: By how much each is worth more ``[t]``.
+    """
+
+    changes: Parents
+    items: Ints
+    rise: Floats
+    fresh: dict[int, _Seen | None]
+
+
+class ScoredDraft:
+    """A draft of a tree, the value of every item's search in it, and what it would be after an edit.
+
+    Args:
+        prepared: Features, tree and settings.
+
+    Raises:
+        ParameterError: The policy looks further than one step.
+        PomdpHierError: There is too little memory for one number an item and child along its path.
+
+    Example:
+        >>> from pomdp_hier.hqs.prepared import prepare
+        >>> from pomdp_hier.hqs.settings import Settings
+        >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
+        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
+        >>> scored = ScoredDraft(prepare(X, tree, Settings(delta=0.1)))
+        >>> trial = scored.trial(scored.draft.moved(5, 7))
+        >>> round(float(trial.rise.sum()) / 6, 2)
+        0.22
+    """
+
+    def __init__(self, prepared: Prepared) -> None:
+        tree, settings = prepared.hierarchy, prepared.settings
+        self._rule = check_policy(prepared)
+        self.draft: Draft[Hierarchy] = Draft(tree)
+        needed = _COPIES * 8 * int(work_of(tree, 1))
+        require_memory(needed, memory_available(), "a tree of this shape to improve", PomdpHierError)
+        self._n_items, self._settings, self._root = tree.n_items, settings, tree.root
+        self._rewards = SizeRewards(np.arange(1, tree.n_items + 1), tree.n_items, settings.reward)
+        self._alone = float(self._rewards.of(np.array([1]))[0]) + 1.0
+        self._by_level = settings.nu != 1.0 or not isinstance(
+            self._rule, LookAhead | AlwaysDescend | SearchRoot | Clairvoyant
+        )
+        self._likeness = likeness(prepared.affinity)
+        self.seen: dict[int, _Seen] = {}
+        tables = _tables(prepared)
+        for node in tree.topological_order[::-1].tolist():
+            if node >= tree.n_items:
+                members = np.sort(tree.items(node))
+                self.seen[node] = self._looked(node, members, tuple(tree.children(node).tolist()), tables.get(node), {})
+
+    @property
+    def values(self) -> Floats:
+        """What each item's search is worth ``[N]``."""
+        return self.seen[self._root].value - 1.0
+
+    def level(self, node: int) -> int:
+        """Return the level of a node."""
+        level = 0
+        while (node := self.draft.parent[node]) >= 0:
+            level += 1
+        return level
+
+    def arrivals(self) -> dict[int, Floats]:
+        """Return with what probability each node's items arrive there by their policy ``[m]``, for every inner node."""
+        arriving = {self._root: np.ones(self._n_items)}
+        waiting = [self._root]
+        while waiting:
+            seen = self.seen[here := waiting.pop()]
+            passing = arriving[here] * np.where(seen.goes, seen.share, 0.0)
+            for child in seen.children:
+                if child >= self._n_items:
+                    arriving[child] = passing[np.searchsorted(seen.members, self.seen[child].members)]
+                    waiting.append(child)
+        return arriving
+
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether where a search stops depends on what is below."""
+        return isinstance(self._rule, Clairvoyant)
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs of items all inner nodes hold."""
+        return sum(len(seen.members) ** 2 for seen in self.seen.values())
+
+    def as_list(self, node: int) -> Floats:
+        """Return ``W`` of a node of which only a list of its items is left ``[m]``."""
+        members = self.seen[node].members
+        children = tuple(members.tolist()) if self.draft.given.singletons else ()
+        own = np.eye(len(children), dtype=bool)
+        clusters = [(item, np.array([item])) for item in children]
+        table = self._likeness.columns(members, clusters, own) if children else None
+        return self._looked(node, members, children, table, {}).value
+
+    def worth(self, size: int) -> float:
+        """Return the reward of a cluster of that size."""
+        return float(self._rewards.of(np.array([size]))[0])
+
+    def copy(self) -> "ScoredDraft":
+        """Return a draft of the same state, to be edited by itself."""
+        other = copy.copy(self)
+        other.draft, other.seen = self.draft.copy(), dict(self.seen)
+        return other
+
+    def halves(self, node: int) -> Ints:
+        """Return one of two parts of a list's items that are alike within ``[j]``; none if there are no two parts.
+
+        Two items that are little alike draw the others to them; then each item goes to the part that it is more alike.
+        """
+        members = self.seen[node].members
+        inside = np.ones((1, len(members)), dtype=bool)
+        first = int(self._likeness.columns(members, [(node, members)], inside).argmin())
+        away = self._likeness.columns(
+            members, [(int(members[first]), members[[first]])], members[None] == members[first]
+        )
+        second = int(away.argmin())
+        two = [members[[first]], members[[second]]]
+        for _ in range(_ROUNDS):
+            inside = np.stack([np.isin(members, part, assume_unique=True) for part in two])
+            clusters = [(node, part) for part in two]
+            alike = self._likeness.columns(members, clusters, inside)
+            to_first = alike[0] > alike[1]
+            if to_first.all() or not to_first.any() or np.array_equal(members[to_first], two[0]):
+                break
+            two = [members[to_first], members[~to_first]]
+        return two[0] if sum(map(len, two)) == len(members) else _NONE
+
+    # ---- what an edit would do, and doing it
+
+    def trial(self, changes: Parents) -> Trial:
+        """Return what giving nodes these new parents would do."""
+        edit = _Edit(self, changes)
+        fresh: dict[int, _Seen | None] = {}
+        for node in edit.touched():
+            fresh[node] = self._after(node, edit, fresh)
+        old, new = self.seen[self._root], fresh.get(self._root) or self.seen[self._root]
+        rise = new.value - old.value
+        items = np.flatnonzero(rise)
+        return Trial(changes, items, rise[items], fresh)
+
+    def apply(self, trial: Trial) -> None:
+        """Make an edit that was tried on the draft as it is."""
+        self.draft.apply(trial.changes)
+        for node, seen in trial.fresh.items():
+            if seen is None:
+                self.seen.pop(node, None)
+            else:
+                self.seen[node] = seen
+
+    def _after(self, node: int, edit: "_Edit", fresh: Mapping[int, _Seen | None]) -> _Seen | None:
+        """Return the node as it is seen after the edit, those below it being done."""
+        old = self.seen.get(node)
+        members = edit.members(node)
+        if not len(members):
+            return None
+
+        def find(child: int) -> _Seen | None:
+            return fresh[child] if child in fresh else self.seen.get(child)
+
+        if old is not None and not edit.changes_children(node):
+            below, value = old.below.copy(), old.value.copy()
+            for child in old.children:
+                if (new := fresh.get(child)) is not None:
+                    rows = np.searchsorted(members, new.members)
+                    below[rows] = new.value
+                    value[rows] = self._value(old.share[rows], old.goes[rows], new.value, old.worth)
+            return replace(old, below=below, value=value)
+        nodes = edit.below(node)
+        inner = [child for child in nodes if child >= self._n_items and find(child) is not None]
+        items = [child for child in nodes if child < self._n_items]
+        children = (*items, *inner) if inner or self.draft.given.singletons else ()
+        table = self._table(members, children, old, edit)
+        known = {child: seen for child in inner if (seen := find(child)) is not None}
+        return self._looked(node, members, children, table, known, edit.level(node))
+
+    def _table(self, members: Ints, children: tuple[int, ...], old: _Seen | None, edit: "_Edit") -> Floats:
+        """Return the similarities ``[k, m]``, of which those are known that the edit leaves as they were."""
+        m, clusters = len(members), [edit.cluster(child) for child in children]
+        own = _own(members, clusters)
+        table = np.empty((len(children), m))
+        old_slots = {} if old is None else {child: slot for slot, child in enumerate(old.children)}
+        kept = [slot for slot, child in enumerate(children) if child in old_slots and not edit.changes_items(child)]
+        new = [slot for slot in range(len(children)) if slot not in set(kept)]
+        if kept and old is not None:
+            at_old = np.array([old_slots[children[slot]] for slot in kept])
+            if len(old.members) == m and np.array_equal(old.members, members):
+                table[kept] = old.table[at_old]
+            else:
+                stays = np.isin(old.members, members, assume_unique=True)
+                rows = np.searchsorted(members, old.members[stays])
+                table[np.ix_(np.array(kept), rows)] = old.table[np.ix_(at_old, np.flatnonzero(stays))]
+                come = np.setdiff1d(np.arange(m), rows, assume_unique=True)
+                inside = own[come] == np.array(kept)[:, None]
+                asked = [clusters[slot] for slot in kept]
+                table[np.ix_(np.array(kept), come)] = self._likeness.columns(members[come], asked, inside)
+        if new:
+            asked = [clusters[slot] for slot in new]
+            table[new] = self._likeness.columns(members, asked, own == np.array(new)[:, None])
+        return table
+
+    def _looked(
+        self,
+        node: int,
+        members: Ints,
+        children: tuple[int, ...],
+        table: Floats | None,
+        known: Mapping[int, _Seen],
+        level: int | None = None,
+    ) -> _Seen:
+        """Return a node as its items see it, from the similarities to its children."""
+        m = len(members)
+        worth = float(self._rewards.of(np.array([m]))[0]) + 1.0
+        if not children or table is None:
+            nobody = np.zeros(m)
+            goes = np.zeros(m, dtype=bool)
+            return _Seen(members, (), _NONE, np.empty((0, m)), nobody, goes, nobody, worth, np.full(m, worth))
+        seen = [None if child < self._n_items else known.get(child) or self.seen[child] for child in children]
+        clusters: list[Cluster] = [
+            (child, np.array([child]) if view is None else view.members)
+            for child, view in zip(children, seen, strict=True)
+        ]
+        own = _own(members, clusters)
+        below = np.full(m, self._alone)
+        for view in seen:
+            if view is not None:
+                below[np.searchsorted(members, view.members)] = view.value
+        sizes = np.array([len(items) for _, items in clusters])
+        share, goes = self._weigh(table, own, sizes, worth, self.level(node) if level is None else level)
+        if not self._settings.enter_own_singleton:
+            goes &= np.array(children)[own] >= self._n_items
+        value = self._value(share, goes, below, worth)
+        return _Seen(members, children, own, table, share, goes, below, worth, value)
+
+    def _weigh(self, table: Floats, own: Ints, sizes: Ints, worth: float, level: int) -> tuple[Floats, Bools]:
+        """Return the guidance to the own child, and whether to go on ``[m]``; see `scorer.margin` for the equations."""
+        m = table.shape[1]
+        with np.errstate(over="ignore"):
+            eta = table - table.max(axis=0)
+            eta /= temperatures(level, float(self._settings.delta), self._settings.nu)
+        np.exp(eta, out=eta)
+        eta /= eta.sum(axis=0)
+        share = eta[own, np.arange(m)]
+        rule = self._rule
+        if isinstance(rule, LookAhead):
+            rise = self._rewards.rise(sizes, np.full(len(sizes), m))
+            terms = 1.0 - eta
+            terms *= -worth
+            terms += eta * rise[:, None]
+            terms *= eta
+            return share, descends(terms.sum(axis=0), rule.tie)
+        if isinstance(rule, SearchRoot | AlwaysDescend | Clairvoyant):
+            return share, np.full(m, not isinstance(rule, SearchRoot))
+        return share, ask(rule, np.ascontiguousarray(eta.T), sizes, self._rewards.of(sizes), level).copy()
+
+    def _value(self, share: Floats, goes: Bools, below: Floats, worth: float) -> Floats:
+        """Return ``W`` of a node, given that of the own child."""
+        further = share * below
+        if isinstance(self._rule, Clairvoyant):
+            goes = goes & (further > worth)
+        return np.where(goes, further, worth)
+
+
+class _Edit:
+    """Which nodes an edit touches, and what they hold after it."""
+
+    def __init__(self, scored: ScoredDraft, changes: Parents) -> None:
+        self._scored, self._draft, self._changes = scored, scored.draft, changes
+        self._leaving = self._draft.leaving(changes)
+        self._arriving: dict[int, list[int]] = {}
+        self._out: dict[int, list[Ints]] = {}
+        self._into: dict[int, list[Ints]] = {}
+        self._members: dict[int, Ints] = {}
+        self._relevelled: set[int] = set()
+        moved: dict[tuple[int, int], list[Ints]] = {}
+        n_old, n_items = len(self._draft.parent), scored.draft.given.n_items
+        for node, parent in changes.items():
+            if node >= n_old:
+                self._arriving.setdefault(parent, []).append(node)
+            elif (before := self._draft.parent[node]) != parent:
+                self._arriving.setdefault(parent, []).append(node)
+                seen = scored.seen.get(node)
+                items = np.array([node]) if node < n_items else _NONE if seen is None else seen.members
+                moved.setdefault((before, parent), []).append(items)
+        for (before, parent), lists in moved.items():
+            old, new = self._above(before, {}), self._above(parent, changes)
+            together = np.concatenate(lists)
+            for node in old.keys() - new.keys():
+                self._out.setdefault(node, []).append(together)
+            for node in new.keys() - old.keys():
+                self._into.setdefault(node, []).append(together)
+
+    def touched(self) -> list[int]:
+        """Return the nodes to look at anew, those below before those above."""
+        nodes = {*self._leaving, *self._arriving, *self._out, *self._into}
+        if self._scored._by_level:
+            nodes |= self._at_other_levels()
+        touched: dict[int, None] = {}
+        for node in sorted(nodes):
+            touched.update(self._above(node, self._changes))
+        return sorted(touched, key=lambda node: (-self.level(node), node))
+
+    def _at_other_levels(self) -> set[int]:
+        moved = [node for node in self._changes if node in self._draft.below]
+        waiting = [node for node in moved if self.level(node) != self._scored.level(node)]
+        found: set[int] = set()
+        while waiting:
+            found.add(here := waiting.pop())
+            waiting.extend(child for child in self._draft.below[here] if child in self._draft.below)
+        self._relevelled = found
+        return found
+
+    def changes_children(self, node: int) -> bool:
+        """Whether the node's own table, or what is made of it, is another after the edit."""
+        if node in self._relevelled or node in self._leaving or node in self._arriving or self.changes_items(node):
+            return True
+        return any(self.changes_items(child) for child in self._draft.below[node] if child in self._draft.below)
+
+    def changes_items(self, node: int) -> bool:
+        """Whether the node holds other items after the edit."""
+        return node in self._out or node in self._into or node >= len(self._draft.parent)
+
+    def below(self, node: int) -> list[int]:
+        """Return what hangs directly under the node after the edit."""
+        gone = self._leaving.get(node, set())
+        return [
+            *(child for child in self._draft.below.get(node, []) if child not in gone),
+            *self._arriving.get(node, []),
+        ]
+
+    def members(self, node: int) -> Ints:
+        """Return the node's items after the edit, ascending."""
+        if node not in self._members:
+            seen = self._scored.seen.get(node)
+            items = _NONE if seen is None else seen.members
+            if node in self._out:
+                items = items[~np.isin(items, np.concatenate(self._out[node]))]
+            if node in self._into:
+                items = np.union1d(items, np.concatenate(self._into[node]))
+            self._members[node] = items
+        return self._members[node]
+
+    def cluster(self, node: int) -> Cluster:
+        """Return a node and its items after the edit."""
+        return node, (np.array([node]) if node < self._draft.given.n_items else self.members(node))
+
+    def level(self, node: int) -> int:
+        """Return the level of a node after the edit."""
+        return len(self._above(node, self._changes)) - 1
+
+    def _above(self, node: int, changes: Parents) -> dict[int, None]:
+        """Return the node and those above it."""
+        path: dict[int, None] = {}
+        while node >= 0:
+            path[node] = None
+            node = changes[node] if node in changes else self._draft.parent[node]
+        return path
+
+
+def _own(members: Ints, clusters: list[Cluster]) -> Ints:
+    """Return which of the clusters, that hold all of them once, each of the items is in ``[m]``."""
+    own = np.empty(len(members), dtype=np.int64)
+    if clusters:
+        sizes = [len(items) for _, items in clusters]
+        rows = np.searchsorted(members, np.concatenate([items for _, items in clusters]))
+        own[rows] = np.repeat(np.arange(len(clusters)), sizes)
+    return own
+
+
+def _tables(prepared: Prepared) -> dict[int, Floats]:
+    """Return the similarities of every node's items, ascending, to its children ``[k, m]``, as the engine sees them."""
+    pieces: dict[int, list[tuple[Ints, Floats]]] = {}
+    for step in own_steps(prepared.under(enter_own_singleton=True).task()):
+        cuts = np.flatnonzero(np.diff(step.nodes, prepend=-1)).tolist()
+        for low, high in zip(cuts, [*cuts[1:], len(step.nodes)], strict=True):
+            k, first = int(step.counts[low]), int(step.firsts[low])
+            table = step.similarities[first : first + (high - low) * k].reshape(high - low, k)
+            pieces.setdefault(int(step.nodes[low]), []).append((step.items[low:high], table))
+    tables = {}
+    for node, parts in pieces.items():
+        order = np.argsort(np.concatenate([items for items, _ in parts]))
+        tables[node] = np.ascontiguousarray(np.concatenate([table for _, table in parts])[order].T)
+    return tables

@@ -1,0 +1,173 @@
+"""What `improve` returns: a better tree, the edits that lead to it, and what they are worth on the rest."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.result import HQSResult
+
+__all__ = ["Edit", "HeldOut", "Improvement"]
+
+_NOT_KNOWN = (math.nan, math.nan)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """A gain measured on items that had no say in choosing what is measured.
+
+    Attributes:
+        gain: The mean gain of these items, in units of the score; NaN if nothing was measured.
+        interval: The t interval of that mean.
+        items: How many items were measured.
+
+    Example:
+        >>> HeldOut(0.01, (0.004, 0.016), 100).holds, HeldOut().holds
+        (True, False)
+    """
+
+    gain: float = math.nan
+    interval: tuple[float, float] = _NOT_KNOWN
+    items: int = 0
+
+    @property
+    def holds(self) -> bool:
+        """Whether the whole interval lies above 0."""
+        return self.interval[0] > 0
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One edit, by the numbers of the tree that was given.
+
+    Attributes:
+        kind: ``"move"``, ``"merge"``, ``"split"``, ``"take out"``, ``"take out level"``, ``"collapse"`` or
+            ``"collapse below"``.
+        nodes: What is moved, merged into the target, taken out or collapsed; of a split, what goes to the new cluster.
+        source: What they hung under; of a split, the cluster that is parted; of a collapse, the cluster itself.
+        target: What they, or the nodes below them, hang under now.
+        items: How many items change their place.
+        gain: What the score gains, given the edits before, exactly.
+        helped: How many items' searches are worth more.
+        hurt: How many are worth less.
+        most_helped: The items that gain most, each with its gain.
+        most_hurt: The items that lose most, each with its loss, as a number below 0.
+        names: What the nodes, the source and the target are called.
+        held_out: The gain on items that had no say in choosing the edit.
+
+    Example:
+        >>> str(Edit("move", (5,), 6, 7, 1, 0.2, names=("snow boots", "coats", "shoes")))
+        'move snow boots from coats to shoes'
+    """
+
+    kind: str
+    nodes: tuple[int, ...]
+    source: int
+    target: int
+    items: int
+    gain: float
+    helped: int = 0
+    hurt: int = 0
+    most_helped: tuple[tuple[int, float], ...] = ()
+    most_hurt: tuple[tuple[int, float], ...] = ()
+    names: tuple[str, str, str] = ("", "", "")
+    held_out: HeldOut = field(default_factory=HeldOut)
+
+    @property
+    def holds(self) -> bool:
+        """Whether the gain holds on items that had no say in choosing the edit."""
+        return self.held_out.holds
+
+    def __str__(self) -> str:
+        nodes, source, target = self.names
+        if self.kind == "move":
+            return f"move {nodes} from {source} to {target}"
+        if self.kind == "merge":
+            return f"merge {nodes} into {target}"
+        if self.kind == "split":
+            return f"split {source}: {nodes} become a cluster of their own"
+        return f"{self.kind} {nodes}"
+
+
+@dataclass(frozen=True, eq=False)
+class Improvement:
+    """A better tree and how it came about.
+
+    Attributes:
+        hierarchy: The tree that was given.
+        tree: The better one.
+        edits: What leads from one to the other, in order.
+        before: The score of the tree that was given.
+        after: The score of the better one.
+        held_out: The gain of edits chosen on a part of the items, on the rest of them, over all parts.
+        ceilings: What edits of one kind can reach at best, by kind, and any edits at all, ``"any"``.
+        stopped: Why the search ended: ``"nothing gains"``, ``"edits"``, ``"time"`` or ``"interrupted"``.
+    """
+
+    hierarchy: Hierarchy
+    tree: Hierarchy
+    edits: tuple[Edit, ...]
+    before: HQSResult
+    after: HQSResult
+    held_out: HeldOut
+    ceilings: Mapping[str, float]
+    stopped: str
+
+    @property
+    def gain(self) -> float:
+        """What the score gains on all items."""
+        return self.after.score - self.before.score
+
+    def summary(self) -> str:
+        """Return a few lines of text: the scores, the edits and how far they can be trusted."""
+        low, high = self.held_out.interval
+        lines = [
+            f"score {self.before.score:.4f} -> {self.after.score:.4f}, {self.gain:+.4f} by {len(self.edits)} edit(s)"
+        ]
+        if self.held_out.items:
+            lines.append(
+                f"on items that had no say in choosing them: {self.held_out.gain:+.4f} ({low:+.4f} to {high:+.4f})"
+            )
+        lines += [f"at best, by {kind}: {score:.4f}" for kind, score in self.ceilings.items()]
+        reasons = {
+            "edits": "at the number of edits allowed",
+            "time": "at its time limit",
+            "interrupted": "when told to",
+        }
+        if self.stopped in reasons:
+            lines.append(f"the search ended {reasons[self.stopped]}: more may be found")
+        for at, edit in enumerate(self.edits, start=1):
+            doubt = "" if edit.holds else "  (not confirmed by the other items)"
+            lines.append(f"{at:>3}. {edit.gain:+.4f} {edit}{doubt}")
+        return "\n".join(lines)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one row an edit, as a table of moves shows it."""
+        rows = []
+        for at, edit in enumerate(self.edits, start=1):
+            plain = asdict(edit)
+            nodes, source, target = edit.names
+            held = plain.pop("held_out")
+            rows.append(
+                {
+                    "order": at,
+                    "kind": edit.kind,
+                    "what": nodes,
+                    "from": source,
+                    "to": target,
+                    "items": edit.items,
+                    "gain": edit.gain,
+                    "held_out_gain": held["gain"],
+                    "held_out_low": held["interval"][0],
+                    "held_out_high": held["interval"][1],
+                    "holds": edit.holds,
+                    "helped": edit.helped,
+                    "hurt": edit.hurt,
+                    "largest_loss": min((loss for _, loss in edit.most_hurt), default=0.0),
+                    "nodes": " ".join(map(str, edit.nodes)),
+                    "source": edit.source,
+                    "target": edit.target,
+                }
+            )
+        return rows

@@ -1,0 +1,156 @@
+"""`improve`: planted faults are undone, gains are exact and hold on other items, limits are kept, slips are told."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from pomdp_hier import Hierarchy, hqs_score, improve
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.improvement import Edit, apply_edits
+from tests.planted import clean_case, misplaced, swapped
+
+DELTA = {"delta": 0.02}
+
+
+def named(tree):
+    inner = [f"group {k}" for k in range(tree.n_nodes - tree.n_items)]
+    return Hierarchy(tree.parent, tree.n_items, labels=[f"item {k}" for k in range(tree.n_items)] + inner)
+
+
+def test_planted_faults_are_undone_and_that_of_clusters_holds_on_the_rest():
+    X, tree = clean_case()
+    found = []
+    for broken in (swapped(tree)[0], misplaced(misplaced(tree, 0, -1)[0], 17, 5)[0]):
+        better = improve(X, broken, kinds=["move"], **DELTA)
+        assert better.tree == tree
+        assert better.stopped == "nothing gains"
+        found.append(better)
+    assert found[0].held_out.holds
+    assert all(edit.holds for edit in found[0].edits)
+    assert all(edit.held_out.gain > 0 for edit in found[1].edits)
+
+
+def test_nothing_is_found_in_a_clean_tree():
+    X, tree = clean_case()
+    found = improve(X, tree, kinds=["move", "merge", "take out", "collapse"], **DELTA)
+    assert (found.edits, found.tree, found.gain) == ((), tree, 0.0)
+
+
+def test_each_gain_is_exact_given_the_edits_before_and_they_add_up():
+    X, tree = clean_case()
+    rng = np.random.default_rng(1)
+    parent = tree.parent.copy()
+    for item in rng.choice(tree.n_items, 8, replace=False):
+        parent[item] = rng.choice(np.flatnonzero(tree.is_leaf))
+    broken = named(tree.with_parents(parent))
+    better = improve(X, broken, folds=2, **DELTA)
+    assert len(better.edits) > 3
+    score = hqs_score(X, broken, **DELTA)
+    for count, edit in enumerate(better.edits, start=1):
+        changed = apply_edits(broken, better.edits[:count])
+        assert hqs_score(X, changed, **DELTA) - score == pytest.approx(edit.gain, abs=1e-12)
+        score = hqs_score(X, changed, **DELTA)
+        losses = [loss for _, loss in edit.most_hurt]
+        assert losses == sorted(losses)
+        assert edit.hurt >= len(losses)
+        assert edit.helped >= len(edit.most_helped)
+    assert score == better.after.score
+    assert better.gain == pytest.approx(sum(edit.gain for edit in better.edits), abs=1e-12)
+    assert better.tree.item_labels == broken.item_labels
+    assert set(better.tree.labels) <= set(broken.labels)
+    assert better.after.score <= better.ceilings["any"]
+    again = improve(X, broken, folds=2, **DELTA)
+    assert (again.edits, again.held_out) == (better.edits, better.held_out)
+
+
+def test_what_is_fixed_stays_and_limits_are_kept():
+    X, tree = clean_case()
+    broken, (one, other), _ = swapped(tree)
+    broken = named(broken)
+    first = improve(X, broken, max_edits=1, folds=0, **DELTA)
+    assert (len(first.edits), first.stopped) == (1, "edits")
+    assert improve(X, broken, max_edits=0, folds=0, **DELTA).edits == ()
+    moved = {
+        node
+        for edit in improve(X, broken, fixed=[f"group {one - 45}", other], folds=0, **DELTA).edits
+        for node in edit.nodes
+    }
+    assert moved.isdisjoint((one, other))
+    level = int(broken.levels[one])
+    some = improve(X, broken, fixed_levels=[level, level + 1], folds=0, **DELTA)
+    assert some.edits == ()
+    safe = improve(X, broken, max_loss=0.0, folds=0, **DELTA)
+    assert (safe.after.values >= safe.before.values - 1e-12).all()
+    assert improve(X, broken, time_limit=0, **DELTA).stopped == "time"
+
+
+def test_an_interrupt_returns_the_best_so_far(monkeypatch):
+    X, tree = clean_case()
+    broken = swapped(tree)[0]
+    from pomdp_hier.improvement.search import Search
+
+    make = Search._make
+
+    def interrupted(self, proposal, trial):
+        make(self, proposal, trial)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Search, "_make", interrupted)
+    found = improve(X, broken, **DELTA)
+    assert (len(found.edits), found.stopped) == (1, "interrupted")
+    assert found.after.score == pytest.approx(found.before.score + found.edits[0].gain)
+    assert "when told to: more may be found" in found.summary()
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ({"kinds": ["shuffle"]}, "kinds: got 'shuffle'; expected some of 'move', 'merge'"),
+        ({"kinds": []}, "kinds: got"),
+        ({"fixed": ["nobody"]}, "fixed: no node has the label 'nobody'"),
+        ({"fixed": [99]}, "fixed: no node has the label 99"),
+        ({"fixed_levels": [7]}, r"fixed_levels: got 7; the tree has the levels 0 \(the root's\) to 3"),
+        ({"max_edits": -1}, "max_edits is -1; give a whole number"),
+        ({"max_loss": -0.5}, "max_loss is -0.5; give a number of at least 0"),
+        ({"time_limit": "soon"}, "time_limit is 'soon'"),
+        ({"folds": 1}, "folds is 1, which leaves no items to choose by"),
+        ({"confidence": 2}, "confidence is 2"),
+        ({"policy": "optimal"}, "policy optimal looks further than one step.*policy='one-step'"),
+        ({"engine": "generic"}, "engine is 'generic'.*improve with engine='auto'"),
+    ],
+)
+def test_what_cannot_be_is_said(given, text):
+    X, tree = clean_case()
+    with pytest.raises(ParameterError, match=text):
+        improve(X, named(tree), **given)
+
+
+@pytest.mark.parametrize(
+    ("edit", "text"),
+    [
+        (
+            Edit("take out", (57,), 57, 57, 45, 0.0),
+            "node 57 cannot be taken out: its items would hang nowhere: it is the",
+        ),
+        (Edit("take out", (3,), 45, 45, 1, 0.0), "node 3 is no inner node"),
+        (Edit("merge", (45,), 54, 48, 1, 0.0), "node 45 is no sibling of node 48; move it instead"),
+        (Edit("split", (40,), 45, 58, 1, 0.0), "40 is no part of what hangs directly under node 45"),
+        (Edit("split", (45,), 57, 58, 1, 0.0), "node 57 cannot be split"),
+        (Edit("move", (99,), 54, 46, 1, 0.0), "node 99 cannot be moved"),
+        (Edit("juggle", (1,), 54, 46, 1, 0.0), "kind is 'juggle'; expected 'move'"),
+        ((1, 46), "an edit is .* give what improve"),
+    ],
+)
+def test_edits_that_cannot_be_made_are_refused(edit, text):
+    _, tree = clean_case()
+    with pytest.raises(ParameterError, match=text):
+        apply_edits(tree, [edit])
+
+
+def test_a_tree_of_one_list_and_one_of_one_item_have_nothing_to_improve():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        flat = improve(np.eye(4), Hierarchy([4, 4, 4, 4, -1], 4))
+        assert flat.edits == ()
+        assert improve([[1.0, 2.0]], Hierarchy([-1], 1)).edits == ()

@@ -1,0 +1,101 @@
+"""After any edit, what is kept of the score is what scoring the changed tree anew says."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
+from pomdp_hier.hqs.prepared import prepare
+from pomdp_hier.hqs.score import evaluate
+from pomdp_hier.hqs.settings import Settings
+from pomdp_hier.improvement.incremental import ScoredDraft
+from tests.scorer_oracle import trees
+
+
+class Bold:
+    """A stopping rule of one's own that looks at everything it is told."""
+
+    def descend(self, eta, sizes, rewards, level):
+        return (eta.max(axis=1) > 0.4 + 0.02 * level) & (rewards.mean() > 0) & (sizes.min() < 9)
+
+
+def alike(items, cluster):
+    return items @ cluster.centroid + 0.1 * cluster.contains - 0.01 * cluster.size
+
+
+SETTINGS = {
+    "plain": {},
+    "deltas by level": {"nu": 1.7},
+    "search on a tie": {"tie": "search"},
+    "descend": {"policy": "descend", "nu": 1.3},
+    "clairvoyant": {"policy": "clairvoyant"},
+    "root": {"policy": "search-root"},
+    "own rule": {"policy": Bold()},
+    "reward": {"reward": lambda size, n: 1 - (size / n) ** 0.5},
+    "flat reward": {"reward": lambda size, n: float(size < 4)},
+    "outside its singleton": {"enter_own_singleton": False},
+    "cosine with itself": {"similarity": Cosine(leave_out=False, own_singleton=0.5)},
+    "inverse": {"similarity": InverseSquaredEuclidean(epsilon=0.1)},
+    "inverse without itself": {"similarity": InverseSquaredEuclidean(leave_out=True, mean=True, own_singleton=2.0)},
+    "distance": {"similarity": NegativeEuclidean(leave_out=True)},
+    "own similarity": {"similarity": alike},
+    "precomputed": {"similarity": "precomputed"},
+    "sparse": {},
+    "sparse distance": {"similarity": "negative_euclidean"},
+}
+
+
+def features(name, n_items, rng):
+    import scipy.sparse as sp
+
+    X = rng.normal(size=(n_items, 3))
+    if name == "precomputed":
+        X = X @ X.T
+        X[np.arange(n_items), np.arange(n_items)] = np.nan
+    sparse = np.hstack([np.where(X > 0, X, 0.0), np.ones((n_items, 1))])
+    return sp.csr_matrix(sparse) if name.startswith("sparse") else X
+
+
+def random_edit(draft, rng):
+    """Some edit that the draft takes, or none."""
+    inner = [node for node, below in draft.below.items()]
+    node = int(rng.integers(len(draft.parent)))
+    target = int(rng.choice(inner))
+    siblings = [v for v in inner if v != target and draft.parent[v] == draft.parent[target] >= 0]
+    below = draft.below[target]
+    attempts = [
+        lambda: draft.moved(node, target),
+        lambda: draft.merged([int(rng.choice(siblings))] if siblings else [], target),
+        lambda: draft.without([int(v) for v in rng.choice(inner, size=min(len(inner), int(rng.integers(1, 4))))]),
+        lambda: draft.collapsed(target),
+        lambda: draft.parted(target, [v for v in below if rng.random() < 0.5]),
+    ]
+    try:
+        return attempts[int(rng.integers(len(attempts)))]()
+    except ParameterError:
+        return {}
+
+
+def check(tree, X, given, rng, n_edits):
+    scored = ScoredDraft(prepare(X, tree, Settings(delta=0.3, **given), warn=False))
+    assert scored.values == pytest.approx(evaluate(X, tree, delta=0.3, engine="numpy", **given).values, abs=1e-12)
+    for _ in range(n_edits):
+        trial = scored.trial(random_edit(scored.draft, rng))
+        before = scored.values
+        scored.apply(trial)
+        expected = evaluate(X, scored.draft.tree(), delta=0.3, engine="numpy", **given).values
+        assert scored.values == pytest.approx(expected, abs=1e-12)
+        before = before.copy()
+        before[trial.items] += trial.rise
+        assert before == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+@settings(max_examples=6, deadline=None)
+@given(trees(), st.integers(0, 99))
+def test_after_every_edit_the_values_are_those_of_the_changed_tree(name, tree, seed):
+    rng = np.random.default_rng(seed)
+    if tree.n_nodes > tree.n_items:
+        check(tree, features(name, tree.n_items, rng), SETTINGS[name], rng, 3)
