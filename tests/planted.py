@@ -41,3 +41,35 @@ def misplaced(tree: Hierarchy, item: int, target: int) -> tuple[Hierarchy, int]:
     parent = tree.parent.copy()
     parent[item] = cluster
     return Hierarchy(parent, tree.n_items), cluster
+
+
+def catalogue(
+    n_items: int = 5_612, misfiled: float = 0.05, seed: int = 0, columns: int = 64, noise: float = 0.6
+) -> tuple[np.ndarray, Hierarchy, Hierarchy, np.ndarray]:
+    """A made catalogue of about ten items a shelf, eight shelves a department and so on: features drawn along the tree.
+
+    Returns:
+        The features, the tree that they were drawn along, the same with a share of its items on other shelves, and
+        these items.
+    """
+    rng = np.random.default_rng(seed)
+    n_shelves = max(4, n_items // 10)
+    shelf = np.sort(rng.integers(n_shelves, size=n_items))
+    shelf[:n_shelves] = np.arange(n_shelves)  # none is empty
+    parts, parent, above = rng.normal(size=(n_shelves, columns)), [shelf + n_items], np.arange(n_shelves)
+    first, count = n_items, n_shelves
+    while count > 1:
+        fewer = 1 if count <= 12 else -(-count // 8)
+        up = np.minimum(np.arange(count) // 8, fewer - 1)
+        parent.append(up + first + count)
+        above = up[above]
+        if fewer > 1:
+            parts += rng.normal(size=(fewer, columns))[above]
+        first, count = first + count, fewer
+    whole = np.concatenate([*parent, [-1]])
+    X = parts[shelf] + noise * rng.normal(size=(n_items, columns)) * np.sqrt(len(parent))
+    others = np.setdiff1d(np.arange(n_items), np.unique(shelf, return_index=True)[1])  # so that no shelf is left empty
+    moved = np.sort(rng.choice(others, int(misfiled * n_items), replace=False))
+    broken = whole.copy()
+    broken[moved] = n_items + (shelf[moved] + rng.integers(1, n_shelves, size=len(moved))) % n_shelves
+    return X, Hierarchy(whole, n_items), Hierarchy(broken, n_items), moved

@@ -14,6 +14,7 @@ from pomdp_hier.cli import (
     compare,
     completion,
     console,
+    improve,
     inspect,
     policies,
     report,
@@ -29,7 +30,7 @@ from pomdp_hier.errors import ParameterError, PomdpHierError, PomdpHierWarning
 
 __all__ = ["build_parser", "main"]
 
-_COMMANDS = (reproduce, score, report, compare, inspect, policies, show, validate, solve, verify, completion)
+_COMMANDS = (reproduce, score, report, improve, compare, inspect, policies, show, validate, solve, verify, completion)
 
 
 _EPILOG = """\

@@ -51,10 +51,9 @@ def best_collapse(scored: ScoredDraft) -> Collapse | None:
     if scored.looks_ahead or (draft.given.singletons and scored.pairs > _MOST_PAIRS):
         return None
     arriving = scored.arrivals()
-    order = sorted(arriving, key=lambda node: len(scored.seen[node].members))
     best: dict[int, float] = {}
     flat: dict[int, bool] = {}
-    for node in order:
+    for node in reversed(arriving):  # it names nodes before those below them
         seen, arrive = scored.seen[node], arriving[node]
         with_children = float((arrive * np.where(seen.goes, 0.0, seen.worth)).sum())
         for slot, child in enumerate(seen.children):

@@ -22,12 +22,12 @@ from pomdp_hier.improvement.collapse import best_collapse
 from pomdp_hier.improvement.edits import KINDS, apply_edits
 from pomdp_hier.improvement.holdout import Rest, fold_of
 from pomdp_hier.improvement.incremental import ScoredDraft, check_policy
-from pomdp_hier.improvement.result import Edit, HeldOut, Improvement
+from pomdp_hier.improvement.result import Edit, HeldOut, Improvement, names_of
 from pomdp_hier.improvement.search import Limits, Made, Search
 
 __all__ = ["improve"]
 
-_MOST_NAMED = 5
+_MOST_LISTED = 5
 _REFUSED = dict.fromkeys(
     ("sample_size", "target_error", "sampling"), "an edit changes few items, which a sample may miss; leave it out"
 )
@@ -110,7 +110,7 @@ def improve(
             fold = fold_of(hierarchy.starts[: hierarchy.n_items], folds, random_state)
             ended = _measure(rest, Search(scored, prepared, again, keys, advance=bar.update), fold)
             stopped = ended if ended in ("time", "interrupted") else stopped
-    edits = tuple(_named(hierarchy, one, rest) for one in search.made)
+    edits = tuple(_told(hierarchy, one, rest) for one in search.made)
     tree = apply_edits(hierarchy, edits)
     after = score(prepared.on(tree), request.run, Sampling())
     return Improvement(hierarchy, tree, edits, before, after, rest.all(), ceilings, stopped)
@@ -130,18 +130,12 @@ def _measure(rest: Rest, base: Search, fold: Ints) -> str:
     return ended
 
 
-def _named(hierarchy: Hierarchy, one: Made, rest: Rest) -> Edit:
-    """Return an edit with what it does, in words too."""
-    called = NodeNames(hierarchy, in_words=True)
-
-    def name(nodes: Sequence[int]) -> str:
-        known = [called[node] if node < hierarchy.n_nodes else "a new cluster" for node in nodes[:_MOST_NAMED]]
-        return ", ".join(known) + (f" and {len(nodes) - _MOST_NAMED} more" if len(nodes) > _MOST_NAMED else "")
-
+def _told(hierarchy: Hierarchy, one: Made, rest: Rest) -> Edit:
+    """Return an edit with what it does."""
     kind, nodes, source, target = one.proposal
     order = np.argsort(one.rise, kind="stable")
-    pairs = [(int(one.items[at]), float(one.rise[at])) for at in order.tolist()]
-    return Edit(
+    first, last = order[:_MOST_LISTED].tolist(), order[::-1][:_MOST_LISTED].tolist()
+    edit = Edit(
         kind=kind,
         nodes=nodes,
         source=source,
@@ -150,11 +144,11 @@ def _named(hierarchy: Hierarchy, one: Made, rest: Rest) -> Edit:
         gain=float(one.rise.sum()) / hierarchy.n_items,
         helped=int((one.rise > 0).sum()),
         hurt=int((one.rise < 0).sum()),
-        most_helped=tuple(pair for pair in pairs[::-1][:_MOST_NAMED] if pair[1] > 0),
-        most_hurt=tuple(pair for pair in pairs[:_MOST_NAMED] if pair[1] < 0),
-        names=(name(nodes), name([source]), name([target])),
+        most_helped=tuple((int(one.items[at]), float(one.rise[at])) for at in last if one.rise[at] > 0),
+        most_hurt=tuple((int(one.items[at]), float(one.rise[at])) for at in first if one.rise[at] < 0),
         held_out=rest.of(one.proposal),
     )
+    return replace(edit, names=names_of(edit, NodeNames(hierarchy, in_words=True)))
 
 
 def _check_numbers(

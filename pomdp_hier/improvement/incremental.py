@@ -157,7 +157,7 @@ class ScoredDraft:
         return level
 
     def arrivals(self) -> dict[int, Floats]:
-        """Return with what probability each node's items arrive there by their policy ``[m]``, for every inner node."""
+        """Return with what probability each inner node's items arrive there ``[m]``, nodes before those below them."""
         arriving = {self._root: np.ones(self._n_items)}
         waiting = [self._root]
         while waiting:

@@ -1,15 +1,17 @@
 """What `improve` returns: a better tree, the edits that lead to it, and what they are worth on the rest."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hierarchy.wording import NodeNames
 from pomdp_hier.hqs.result import HQSResult
 
-__all__ = ["Edit", "HeldOut", "Improvement"]
+__all__ = ["COLUMNS", "Edit", "HeldOut", "Improvement", "names_of"]
 
+_MOST_NAMED = 5
 _NOT_KNOWN = (math.nan, math.nan)
 
 
@@ -119,8 +121,13 @@ class Improvement:
         """What the score gains on all items."""
         return self.after.score - self.before.score
 
-    def summary(self) -> str:
-        """Return a few lines of text: the scores, the edits and how far they can be trusted."""
+    def renamed(self, names: Any) -> "Improvement":
+        """Return the same with edits in which nodes are called by these names, as `NodeNames` takes them."""
+        called = NodeNames(self.hierarchy, names, in_words=True)
+        return replace(self, edits=tuple(replace(edit, names=names_of(edit, called)) for edit in self.edits))
+
+    def summary(self, most: int = 10) -> str:
+        """Return a few lines of text: the scores, the first edits and how far they can be trusted."""
         low, high = self.held_out.interval
         lines = [
             f"score {self.before.score:.4f} -> {self.after.score:.4f}, {self.gain:+.4f} by {len(self.edits)} edit(s)"
@@ -137,37 +144,44 @@ class Improvement:
         }
         if self.stopped in reasons:
             lines.append(f"the search ended {reasons[self.stopped]}: more may be found")
-        for at, edit in enumerate(self.edits, start=1):
+        for at, edit in enumerate(self.edits[:most], start=1):
             doubt = "" if edit.holds else "  (not confirmed by the other items)"
             lines.append(f"{at:>3}. {edit.gain:+.4f} {edit}{doubt}")
+        if len(self.edits) > most:
+            lines.append(f"     and {len(self.edits) - most:,} more")
         return "\n".join(lines)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return one row an edit, as a table of moves shows it."""
-        rows = []
-        for at, edit in enumerate(self.edits, start=1):
-            plain = asdict(edit)
-            nodes, source, target = edit.names
-            held = plain.pop("held_out")
-            rows.append(
-                {
-                    "order": at,
-                    "kind": edit.kind,
-                    "what": nodes,
-                    "from": source,
-                    "to": target,
-                    "items": edit.items,
-                    "gain": edit.gain,
-                    "held_out_gain": held["gain"],
-                    "held_out_low": held["interval"][0],
-                    "held_out_high": held["interval"][1],
-                    "holds": edit.holds,
-                    "helped": edit.helped,
-                    "hurt": edit.hurt,
-                    "largest_loss": min((loss for _, loss in edit.most_hurt), default=0.0),
-                    "nodes": " ".join(map(str, edit.nodes)),
-                    "source": edit.source,
-                    "target": edit.target,
-                }
-            )
-        return rows
+        """Return one row an edit, as a table of moves shows it: `COLUMNS`."""
+        return [dict(zip(COLUMNS, _row(at, edit), strict=True)) for at, edit in enumerate(self.edits, start=1)]
+
+
+COLUMNS = (
+    *("order", "kind", "what", "from", "to", "items", "gain"),
+    *("held_out_gain", "held_out_low", "held_out_high", "holds"),
+    *("helped", "hurt", "largest_loss", "nodes", "source", "target"),
+)
+"""The columns of a table of edits; the last three are the numbers of the nodes that are named before."""
+
+
+def _row(at: int, edit: Edit) -> tuple[Any, ...]:
+    held = edit.held_out
+    return (
+        *(at, edit.kind, *edit.names, edit.items, edit.gain),
+        *(held.gain, *held.interval, edit.holds),
+        *(edit.helped, edit.hurt, min((loss for _, loss in edit.most_hurt), default=0.0)),
+        *(" ".join(map(str, edit.nodes)), edit.source, edit.target),
+    )
+
+
+def names_of(edit: Edit, called: Sequence[str]) -> tuple[str, str, str]:
+    """Return what the nodes, the source and the target of an edit are called; clusters that edits made have no name.
+
+    Example:
+        >>> names_of(Edit("split", (0, 1), 3, 5, 2, 0.1), ["ant", "bee", "cat", "insects", "all"])
+        ('ant, bee', 'insects', 'a new cluster')
+    """
+    names = [called[node] if node < len(called) else "a new cluster" for node in (*edit.nodes[:_MOST_NAMED],)]
+    more = [f"and {len(edit.nodes) - _MOST_NAMED} more"] if len(edit.nodes) > _MOST_NAMED else []
+    source, target = (called[node] if node < len(called) else "a new cluster" for node in (edit.source, edit.target))
+    return ", ".join([*names, *more]), source, target

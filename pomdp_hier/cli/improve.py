@@ -1,0 +1,126 @@
+"""``pomdp-hier improve``: a tree with a higher score, and the edits that lead to it."""
+
+import argparse
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pomdp_hier.cli import console, inputs, signals, tables, trees
+from pomdp_hier.cli.exit_codes import ExitCode
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.files.writing import write_file
+
+if TYPE_CHECKING:
+    from pomdp_hier.hierarchy.tree import Hierarchy
+
+NAME = "improve"
+SUMMARY = "find edits of a tree that raise its score, and write the better tree"
+EXAMPLES = (
+    "printf 'x,y\\n1,0\\n9,1\\n0,1\\n1,9\\n0,8\\n8,0\\n' > points.csv",
+    "echo '[[0,1,2],[3,4,5],[6,7]]' | pomdp-hier improve points.csv - --moves moves.csv --force",
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    inputs.add_input_options(parser)
+    inputs.add_setting_options(parser, calibrated=True)
+    add = parser.add_argument
+    add("-o", "--out", metavar="JSON", help="write the better tree here, with the ids of the one that was given")
+    add("--moves", metavar="PATH", help="write the edits, one a row, to .csv, .parquet or .json; - is CSV on stdout")
+    add("--force", action="store_true", help="replace the files if they exist")
+    add(
+        "--kinds",
+        default="move,merge,split",
+        metavar="NAMES",
+        help="what may be done: move (items and clusters), merge, split; and, which the score likes more than readers "
+        "do, take-out, take-out-level, collapse, collapse-below (default: move,merge,split)",
+    )
+    add("--fixed", metavar="ID", action="append", default=[], help="a node that keeps its place; may be repeated")
+    add(
+        "--fixed-level",
+        metavar="N",
+        type=inputs.count,
+        action="append",
+        default=[],
+        help="a level whose nodes keep their places (the root's is 0); may be repeated",
+    )
+    add("--max-edits", type=inputs.count, metavar="N", help="at most N edits (default: as many as gain)")
+    add("--max-loss", type=float, metavar="X", help="no item's search may be worth less by more than X than before")
+    add(
+        "--folds",
+        type=inputs.count,
+        default=5,
+        metavar="N",
+        help="choose edits N times without a part of the items, to measure their gain on these; 0 not to (default: 5)",
+    )
+    add("--time-limit", type=float, metavar="SECONDS", help="stop then, with the best so far; Ctrl-C does so at once")
+    add("--seed", type=inputs.count, default=0, metavar="N", help="by which the parts are drawn (default: 0)")
+    add("--top", type=inputs.count, default=10, metavar="N", help="print N edits (default: 10)")
+    add("--quiet", action="store_true", help="print nothing")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Improve the tree."""
+    sources = (options.features, options.tree, options.names)
+    if options.out is not None:
+        tables.check_target(options.out, options.force, sources, endings=(".json",))
+    if options.moves is not None:
+        tables.check_target(options.moves, options.force, sources)
+    if options.out is None and options.moves is None:
+        inputs.refuse_unused(options, ("force",), "without --out or --moves")
+    if options.folds == 0:
+        inputs.refuse_unused(options, ("seed",), "without folds")
+    from pomdp_hier.improvement import improve
+
+    by_id = trees.read_names(options.names)
+    read = inputs.read_inputs(options)
+    with signals.may_end_search():
+        found = improve(
+            read.features,
+            read.tree,
+            kinds=[name.strip().replace("-", " ") for name in options.kinds.split(",")],
+            fixed=[_label(read.tree, text) for text in options.fixed],
+            fixed_levels=options.fixed_level,
+            max_edits=options.max_edits,
+            max_loss=options.max_loss,
+            folds=options.folds,
+            time_limit=options.time_limit,
+            random_state=options.seed,
+            progress=console.on_terminal() and not options.quiet,
+            **inputs.settings(options),
+        )
+    found = found.renamed(by_id) if by_id else found
+    if options.out is not None:
+        write_file(options.out, found.tree.to_json(), replace=options.force)
+    if options.moves is not None:
+        tables.write_table(options.moves, _columns(found.to_rows()), options.force)
+    if not options.quiet and options.moves != "-":
+        for line in found.summary(options.top).splitlines():
+            print(console.printable(line))
+    return ExitCode.INTERRUPTED if found.stopped == "interrupted" else ExitCode.DONE
+
+
+def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    from pomdp_hier.improvement.result import COLUMNS
+
+    return {name: [row[name] for row in rows] for name in COLUMNS}
+
+
+def _label(tree: "Hierarchy", text: str) -> Hashable:
+    """Return the label of a node that is written so.
+
+    Raises:
+        ParameterError: No node's label is, or several are.
+    """
+    from pomdp_hier.hierarchy.wording import label_text, listed
+
+    labels: Sequence[Hashable] = range(tree.n_nodes) if tree.labels is None else tree.labels
+    found = [label for label in labels if label is not None and text in (label_text(label), str(label))]
+    if not found and any(isinstance(label, tuple) for label in labels):
+        found = [label for label in labels if isinstance(label, tuple) and label and str(label[-1]) == text]
+    if len(found) != 1:
+        few = listed([label_text(label) for label in (found or labels[-3:])])
+        raise ParameterError(
+            f"--fixed {text}: {'several nodes are' if found else 'no node is'} called so; ids are such as {few}"
+        )
+    return found[0]

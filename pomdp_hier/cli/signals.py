@@ -1,0 +1,36 @@
+"""What Ctrl-C does while a command searches for something better: it ends the search, not the process."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["ends_search", "may_end_search"]
+
+_searches = 0
+
+
+@contextmanager
+def may_end_search() -> Iterator[None]:
+    """Let SIGINT raise KeyboardInterrupt in what runs inside, also under ``pomdp-hier``, where it ends the process."""
+    global _searches
+    if threading.current_thread() is not threading.main_thread():  # where no signal arrives
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    _searches += 1
+    try:
+        yield
+    finally:
+        _searches -= 1
+        signal.signal(signal.SIGINT, before)
+
+
+def ends_search(number: int) -> bool:
+    """Whether this signal is one that ends a search that runs now.
+
+    Example:
+        >>> ends_search(signal.SIGINT)
+        False
+    """
+    return number == signal.SIGINT and _searches > 0

@@ -1,0 +1,112 @@
+"""``pomdp-hier improve``: the better tree and the edits as files, whole or not at all, and a line for every slip."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from pomdp_hier import Hierarchy, improve
+from pomdp_hier.cli import main
+from tests.planted import clean_case, swapped
+
+
+@pytest.fixture
+def broken(tmp_path):
+    """Two clusters exchanged, in a tree with ids; features by id in another order; names by id."""
+    X, tree = clean_case()
+    ids = [f"i{k}" for k in range(45)] + [f"g{k}" for k in range(13)]
+    tree = Hierarchy(swapped(tree)[0].parent, 45, labels=ids)
+    (tmp_path / "tree.json").write_text(tree.to_json(), encoding="utf-8")
+    rows = [f"i{k}," + ",".join(map(repr, X[k].tolist())) for k in range(45)]
+    head = "id," + ",".join(f"x{k}" for k in range(X.shape[1]))
+    (tmp_path / "x.csv").write_text("\n".join([head, *rows[::-1]]), encoding="utf-8")
+    (tmp_path / "names.csv").write_text(
+        "id,name\n" + "".join(f"g{k},=Boots {k}\n" for k in range(13)), encoding="utf-8"
+    )
+    return X, tree, tmp_path
+
+
+def call(folder, *arguments):
+    return main(["improve", str(folder / "x.csv"), str(folder / "tree.json"), "--delta", "0.02", *map(str, arguments)])
+
+
+def test_the_better_tree_and_the_edits_are_written_with_the_ids_of_the_tree(broken, capsys):
+    X, tree, folder = broken
+    out, moves = folder / "better.json", folder / "moves.csv"
+    assert call(folder, "-o", out, "--moves", moves, "--names", folder / "names.csv", "--folds", 2) == 0
+    expected = improve(X, tree, delta=0.02, folds=2)
+    written = Hierarchy.from_json(out)
+    assert written == expected.tree
+    assert (written.item_labels, set(written.labels)) == (tree.item_labels, set(tree.labels))
+    rows = list(csv.DictReader(moves.read_text(encoding="utf-8").splitlines()))
+    assert [float(row["gain"]) for row in rows] == [edit.gain for edit in expected.edits]
+    assert [float(row["held_out_gain"]) for row in rows] == [edit.held_out.gain for edit in expected.edits]
+    assert all(row["what"].startswith("'=Boots") for row in rows)
+    said = capsys.readouterr().out
+    assert said.startswith(f"score {expected.before.score:.4f} -> {expected.after.score:.4f}")
+    before = out.read_bytes()
+    assert call(folder, "-o", out) == 1
+    assert "exists already; choose another path, or replace it: --force" in capsys.readouterr().err
+    assert out.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (["--fixed", "nobody"], 2, "--fixed nobody: no node is called so; ids are such as"),
+        (["--fixed-level", "9"], 2, "fixed_levels: got 9; the tree has the levels 0 (the root's) to 3"),
+        (["--kinds", "move,juggle"], 2, "kinds: got 'juggle'; expected some of 'move'"),
+        (["--max-loss", "-1"], 2, "max_loss is -1.0; give a number of at least 0"),
+        (["--max-edits", "-1"], 2, "--max-edits: -1: give 0 or more"),
+        (["--policy", "optimal"], 2, "policy optimal looks further than one step"),
+        (["--folds", "1"], 2, "folds is 1, which leaves no items to choose by"),
+        (["--folds", "0", "--seed", "3"], 2, "--seed has no effect without folds"),
+        (["--time-limit", "nan"], 2, "time_limit is nan"),
+    ],
+)
+def test_a_slip_is_one_line_and_nothing_is_written(broken, capsys, arguments, code, text):
+    folder = broken[2]
+    assert call(folder, "-o", folder / "better.json", "--moves", folder / "moves.csv", *arguments) == code
+    assert text in capsys.readouterr().err
+    assert not (folder / "better.json").exists()
+    assert not (folder / "moves.csv").exists()
+
+
+def test_what_is_fixed_by_id_or_level_is_left_alone(broken, capsys):
+    folder = broken[2]
+    assert call(folder, "--fixed-level", 1, "--fixed-level", 2, "--fixed-level", 3, "--moves", "-") == 0
+    assert capsys.readouterr().out.count("\n") == 1
+    assert call(folder, "--fixed", "g1", "--fixed", "g6", "--folds", 0, "--kinds", "move", "--max-edits", 1) == 0
+    out = capsys.readouterr().out
+    assert "move g1 " not in out
+    assert "move g6 " not in out
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_stopped_in_the_middle_what_is_written_is_whole(tmp_path, number):
+    from tests.planted import catalogue
+
+    X, _, tree, _ = catalogue(4_000)
+    np.save(tmp_path / "x.npy", X)
+    (tmp_path / "tree.json").write_text(tree.to_json(), encoding="utf-8")
+    out = tmp_path / "better.json"
+    command = [sys.executable, "-m", "pomdp_hier", "improve", "x.npy", "tree.json", "-o", "better.json"]
+    process = subprocess.Popen([*command, "--delta", "0.05"], cwd=tmp_path, stdout=subprocess.PIPE, env={**os.environ})
+    time.sleep(4)
+    process.send_signal(number)
+    said = process.communicate(timeout=60)[0]
+    if number == signal.SIGKILL:
+        assert list(tmp_path.glob("*.json")) == [tmp_path / "tree.json"]
+        assert list(tmp_path.glob(".*")) == []
+    else:
+        assert process.returncode == 130
+        assert b"the search ended when told to" in said
+        assert Hierarchy.from_json(json.loads(out.read_text(encoding="utf-8"))).n_items == 4_000

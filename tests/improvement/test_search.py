@@ -1,0 +1,99 @@
+"""The search against brute force: all collapses of small trees, and all moves of an item or a cluster."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pomdp_hier import Hierarchy, hqs_score, improve
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.editing import Draft
+from pomdp_hier.hqs.prepared import prepare
+from pomdp_hier.hqs.settings import Settings
+from pomdp_hier.improvement.collapse import best_collapse
+from pomdp_hier.improvement.incremental import ScoredDraft
+from tests.scorer_oracle import trees
+
+
+def all_collapses(X, tree, **given):
+    """The best score over every choice of nodes of which only a list of their items is left."""
+    inner = range(tree.n_items, tree.n_nodes)
+    best = -2.0
+    for count in range(len(inner) + 1):
+        for nodes in itertools.combinations(inner, count):
+            draft = Draft(tree)
+            for node in nodes:
+                draft.apply(draft.collapsed(node))
+            best = max(best, hqs_score(X, draft.tree(), engine="numpy", **given))
+    return best
+
+
+SETTINGS = [
+    {"delta": 0.3},
+    {"delta": 0.3, "policy": "descend", "nu": 1.5},
+    {"delta": 0.1, "tie": "search", "enter_own_singleton": False},
+    {"delta": 0.3, "policy": "descend", "reward": lambda size, n: 1 - (size / n) ** 2},
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("given_settings", SETTINGS)
+@settings(max_examples=12, deadline=None)
+@given(tree=trees(8), seed=st.integers(0, 99))
+def test_the_best_collapse_is_the_best_of_all(given_settings, tree, seed):
+    if not 1 <= tree.n_nodes - tree.n_items <= 6:
+        return
+    X = np.random.default_rng(seed).normal(size=(tree.n_items, 3))
+    scored = ScoredDraft(prepare(X, tree, Settings(**given_settings)))
+    best = best_collapse(scored)
+    draft = Draft(tree)
+    for node in best.nodes:
+        draft.apply(draft.collapsed(node))
+    assert hqs_score(X, draft.tree(), engine="numpy", **given_settings) == pytest.approx(best.score, abs=1e-12)
+    assert best.score == pytest.approx(all_collapses(X, tree, **given_settings), abs=1e-12)
+
+
+def test_the_best_collapse_of_a_tree_with_a_split_that_helps_nobody():
+    tree = Hierarchy.from_children([[0, 2], [1, 3], [4, 5], [6, 7], [8, 9]], 6)
+    X = np.array([[1, 0], [1, 0.1], [1, 0], [1, 0.1], [0, 1], [0, 1]])
+    for given_settings in SETTINGS:
+        best = best_collapse(ScoredDraft(prepare(X, tree, Settings(**given_settings))))
+        assert best.score == pytest.approx(all_collapses(X, tree, **given_settings), abs=1e-12)
+        assert best.score > hqs_score(X, tree, **given_settings) or given_settings.get("policy") != "descend"
+
+
+def all_moves(X, tree, **given):
+    """The best gain of any one move: each tried, which other tests hold against scoring the tree that it makes."""
+    scored, best = ScoredDraft(prepare(X, tree, Settings(**given))), 0.0
+    for node in range(tree.n_nodes):
+        for target in range(tree.n_items, tree.n_nodes):
+            try:
+                trial = scored.trial(scored.draft.moved(node, target))
+            except ParameterError:
+                continue
+            best = max(best, float(trial.rise.sum()) / tree.n_items)
+    return best
+
+
+def noisy_case(rng):
+    """Twelve items in three lists drawn along a tree, two or three of them misfiled."""
+    centres = np.eye(4)[[0, 1, 2]]
+    shelf = np.repeat(np.arange(3), 4)
+    X = centres[shelf] + 0.25 * rng.normal(size=(12, 4))
+    moved = rng.choice(12, int(rng.integers(2, 4)), replace=False)
+    shelf[moved] = (shelf[moved] + 1) % 3
+    return X, Hierarchy([*(12 + shelf), 15, 16, 16, 16, -1], 12)
+
+
+def test_moves_are_held_against_brute_force():
+    shares = []
+    for seed in range(5):
+        X, tree = noisy_case(np.random.default_rng(seed))
+        possible = all_moves(X, tree, delta=0.15)
+        found = improve(X, tree, kinds=["move"], max_edits=1, folds=0, delta=0.15)
+        assert found.gain <= possible + 1e-12
+        shares.append(found.gain / possible if possible > 1e-9 else 1.0)
+    assert np.mean(shares) > 0.85
+    assert np.median(shares) == pytest.approx(1.0)
