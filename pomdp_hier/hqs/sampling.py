@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.members import Ints
@@ -92,8 +92,17 @@ class Sample:
         The degrees of freedom are Satterthwaite's, with the upward bias of the strata's squared variances taken out:
         ``n - 1`` for one stratum, about ``n - H`` for strata of like spread.
 
+        The t interval of few skewed values covers too seldom, by ``2 z phi(z) g**2 (z**4 + 2 z**2 - 3) / (18 n)`` with
+        g their skewness and z the normal quantile of the level: 0.8 points of 95 for n = 60 and g = 1.4. The factor
+        ``1 + g**2 (z**4 + 2 z**2 - 3) / (18 n)`` makes up for it in a sample of one stratum. Strata need none: each
+        holds items that are alike, and three of them say nothing about their skewness.
+
         Raises:
             ParameterError: For a level outside 0 to 1.
+
+        References:
+            Hall, 1992, *The Bootstrap and Edgeworth Expansion*, section 2.6 (without the term of the kurtosis, which is
+            small: ``(z**2 - 3) / 12`` is 0.07 for 95 %).
         """
         check_level("level", level)
         variances = self._variances(values)
@@ -103,8 +112,22 @@ class Sample:
         if total == 0.0:
             return 0.0
         share = variances / total
-        freedom = max(1.0 / float((share**2 / (self._drawn() + 1)).sum()) - 2.0, 1.0)
-        return float(stdtrit(freedom, 0.5 + level / 2)) * math.sqrt(total)
+        drawn = self._drawn()
+        freedom = max(1.0 / float((share**2 / (drawn + 1)).sum()) - 2.0, 1.0)
+        t = float(stdtrit(freedom, 0.5 + level / 2))
+        return t * math.sqrt(total) * (self._for_skewness(values, level) if len(drawn) == 1 else 1.0)
+
+    @staticmethod
+    def _for_skewness(values: npt.NDArray[np.float64], level: float) -> float:
+        """Return the factor that widens an interval of a single stratum for the skewness of its values."""
+        deviations = values - values.mean()
+        largest = float(np.abs(deviations).max())
+        if largest == 0.0:
+            return 1.0
+        deviations /= largest  # so that no power of them underflows
+        squared_skewness = float((deviations**3).mean() ** 2 / (deviations**2).mean() ** 3)
+        z2 = float(ndtri(0.5 + level / 2)) ** 2
+        return 1.0 + squared_skewness * (z2**2 + 2 * z2 - 3) / (18 * len(values))
 
     def _drawn(self) -> npt.NDArray[np.int64]:
         return np.bincount(self.strata, minlength=len(self.stratum_sizes))

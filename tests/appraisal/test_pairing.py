@@ -146,7 +146,7 @@ def test_moves_are_checked_under_the_settings_of_the_diagnosis():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sampling", ["stratified", "simple"])
-@pytest.mark.parametrize("size", [60, 120])
+@pytest.mark.parametrize("size", [30, 60, 120])
 def test_the_paired_interval_covers_the_difference_of_all_items(case, gains, sampling, size):
     _, one, _ = case
     random, truth, draws = np.random.default_rng(5), math.fsum(gains) / 400, 5000
@@ -154,4 +154,5 @@ def test_the_paired_interval_covers_the_difference_of_all_items(case, gains, sam
     for _ in range(draws):
         sample = draw(one, size, sampling, random.permutation(400))
         covered += abs(sample.estimate(gains[sample.items]) - truth) <= sample.half_width(gains[sample.items])
-    assert 0.935 <= covered / draws <= 0.965
+    # The gains are skewed: an interval of 30 simply drawn ones by Student's t alone would hold the truth in 93.6 %.
+    assert 0.94 <= covered / draws <= 0.965

@@ -2,6 +2,7 @@
 
 import json
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -39,8 +40,20 @@ def test_the_formulas_of_a_simple_sample_are_the_textbook_ones():
     assert sample.estimate(values) == pytest.approx(values.mean(), abs=1e-15)
     error = math.sqrt((1 - 5 / 20) * values.var(ddof=1) / 5)
     assert sample.standard_error(values) == pytest.approx(error, rel=1e-14)
-    assert sample.half_width(values) == pytest.approx(2.7764451051977934 * error, rel=1e-9)  # t with 4 degrees, 95 %
-    assert sample.half_width(values, 0.5) == pytest.approx(0.7406970841126926 * error, rel=1e-9)
+    deviations = [Fraction(round(10 * value)) - 3 for value in values]  # of tenths
+    squared_skewness = Fraction(sum(d**3 for d in deviations), 5) ** 2 / Fraction(sum(d**2 for d in deviations), 5) ** 3
+    for level, t, z in ((0.95, 2.7764451051977934, 1.959963984540054), (0.5, 0.7406970841126926, 0.6744897501960817)):
+        wider = 1 + float(squared_skewness) * (z**4 + 2 * z**2 - 3) / (18 * 5)  # t has 4 degrees of freedom
+        assert sample.half_width(values, level) == pytest.approx(t * wider * error, rel=1e-9)
+    even = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+    assert sample.half_width(even) == pytest.approx(2.7764451051977934 * sample.standard_error(even), rel=1e-9)
+    assert sample.half_width(1e-80 * values) == pytest.approx(1e-80 * sample.half_width(values), rel=1e-9)
+
+
+def test_values_that_are_equal_but_for_rounding_have_an_interval_of_that_size():
+    sample = simple([0, 1, 2], 9)
+    for value in (0.1, 1 / 3, 0.7, -0.3):
+        assert 0.0 <= sample.half_width(np.full(3, value)) < 1e-15
 
 
 def test_the_formulas_of_a_stratified_sample_weigh_its_strata():
@@ -103,8 +116,10 @@ def test_95_percent_intervals_hold_the_score_of_all_items_that_often(case, full,
         sample = draw(tree, size, method, rng.permutation(tree.n_items))
         values = full.values[sample.items]
         estimates[at], widths[at] = sample.estimate(values), sample.half_width(values)
-    # Three standard errors of a share of 95 % in 2,000 are 1.5 points.
-    assert 0.93 <= np.mean(np.abs(estimates - truth) <= widths) <= 0.97
+    # Three standard errors of a share of 95 % in 2,000 are 1.5 points. A fifth of the items fail and the others do
+    # well, so that what 20 simply drawn ones cover goes in steps of up to 4 points, from one failure to the next.
+    most = 0.99 if method == "simple" and size == 20 else 0.97
+    assert 0.93 <= np.mean(np.abs(estimates - truth) <= widths) <= most
     assert abs(estimates.mean() - truth) < 4 * estimates.std() / math.sqrt(draws)
 
 
