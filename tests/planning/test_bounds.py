@@ -5,8 +5,8 @@ import pytest
 
 from pomdp_hier.planning import RTBSS, StopValue
 from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound, reward_range
-from pomdp_hier.planning.fringe import fringe_vectors
-from pomdp_hier.pomdp import POMDP
+from pomdp_hier.planning.fringe import ConvexFringe, fringe_vectors
+from pomdp_hier.pomdp import POMDP, Belief
 from tests.pomdp_models import random_problem, search_tree, tiger
 
 
@@ -68,3 +68,111 @@ def test_legality_tightens_and_loosens():
     assert table[2, search, at_leaf] == -1
     assert table[2, descend, compiled.state_index["c0", 1]] == pytest.approx(0.49 * 1.5 + 0.09 * 1.6 - 1)
     assert blind_bound(compiled, 3)[2, descend, at_leaf] == -np.inf
+
+
+def loops(problem, fringe, depth):
+    """The three bounds as their docstrings define them, by loops over states; ``{name: {(d, a, s): value}}``."""
+    states, actions, seen = problem.states, problem.all_actions, problem.all_observations
+    alive = [s for s in states if not problem.is_terminal(s)]
+    by_observation = problem.legal_by == "observation"
+    after = {o: set(problem.actions(Belief.certain(alive[0]), o)) for o in (*seen, None)} if by_observation else None
+    allowed = {s: set(actions) if by_observation else set(problem.actions(Belief.certain(s))) for s in alive}
+    stops = {"zero": [None], "immediate": list(actions)}.get(fringe, [getattr(fringe, "action", None)])
+
+    def legal(a, s):
+        return a is None or s not in allowed or a in allowed[s]
+
+    def stop(a, s):
+        return 0.0 if a is None or s not in allowed or a not in allowed[s] else problem.expected_reward(s, a)
+
+    def ahead(found, s, a):  # what outcomes are worth, where one that cannot happen weighs nothing
+        return problem.discount * sum(p * value for p, value in found(s, a) if p) if problem.discount else 0.0
+
+    def informed(s, a):
+        for o in seen:
+            row = {
+                t: p * problem.observation_distribution(t, a, s).get(o, 0) for t, p in problem.successors(s, a).items()
+            }
+            row = {t: p for t, p in row.items() if p}
+            if row:
+                usable = [b for b in options if all(legal(b, t) for t in row)]
+                usable = [b for b in usable if b is None or after is None or b in after[o]]
+                values = [sum(p * last[b, t] for t, p in row.items()) for b in usable]
+                yield 1.0, max(values, default=np.inf)
+
+    def seeing(s, a):
+        for t, p in problem.successors(s, a).items():
+            usable = [b for b in options if legal(b, t)]
+            if d > 1 and after is not None:
+                usable = [b for b in usable if any(b in after[o] for o in (*seen, None))]
+            yield p, max((last[b, t] for b in usable), default=np.inf)
+
+    def blind(s, a):
+        for t, p in problem.successors(s, a).items():
+            if d > 1:
+                yield p, last[a, t]
+                continue
+            b = a if fringe == "immediate" else stops[0]
+            everywhere = b is None or after is None or all(b in after[o] for o in (*seen, None))
+            yield p, stop(b, t) if everywhere and legal(b, t) else -np.inf
+
+    tables = {}
+    for name, found in (("fib", informed), ("qmdp", seeing), ("blind", blind)):
+        last, options, tables[name] = {(b, s): stop(b, s) for b in stops for s in states}, stops, {}
+        for d in range(1, depth + 1):
+            last = {(a, s): 0.0 for a in actions for s in states} | {
+                (a, s): problem.expected_reward(s, a) + ahead(found, s, a) for s in alive for a in allowed[s]
+            }
+            if name == "blind":
+                once = [a for a in actions if after is not None and not all(a in after[o] for o in (*seen, None))]
+                last |= {(a, s): -np.inf for a in actions for s in states if not legal(a, s) or a in once}
+            tables[name] |= {(d, *key): value for key, value in last.items()}
+            options = actions
+    return tables, allowed
+
+
+def partly_legal(seed, by):
+    """Four states of which one is terminal, three actions; each is legal in some states, or after some observations."""
+    random = np.random.default_rng(seed)
+    base = random_problem(seed, states=4, observations=3, terminal=seed % 2 == 0)
+    sets = {key: [0, 1, 2][: int(random.integers(1, 4))] for key in (*range(4), None)}
+    sets = {key: sorted(random.permutation(3)[: len(chosen)].tolist()) for key, chosen in sets.items()}
+    return POMDP(
+        transition=base.successors,
+        observation=base.observation_distribution,
+        reward=base.expected_reward,
+        initial_belief=base.initial_belief,
+        discount=[0.0, 0.5, 1.0, 0.9][seed % 4],
+        terminal=[s for s in base.states if base.is_terminal(s)],
+        legal_actions=lambda key: sets[key],
+        legal_by=by,
+        actions=[0, 1, 2],
+        states=base.states,
+        observations=base.all_observations,
+    )
+
+
+@pytest.mark.parametrize("by", ["state", "observation"])
+@pytest.mark.parametrize("fringe", ["zero", "immediate", StopValue(1)])
+def test_where_few_actions_are_legal_the_tables_are_those_of_the_definitions(by, fringe):
+    kinds = set()
+    for seed in range(4):
+        problem = partly_legal(seed, by)
+        compiled, vectors = problem.compiled, fringe_vectors(problem, fringe)
+        expected, allowed = loops(problem, fringe, 3)
+        for name, bound in (("fib", fib_bound), ("qmdp", qmdp_bound), ("blind", blind_bound)):
+            table = bound(compiled, 3, vectors)
+            for (d, a, s), value in expected[name].items():
+                if name == "blind" or (s in allowed and a in allowed[s]):
+                    got = table[d - 1, compiled.action_index[a], compiled.state_index[s]]
+                    assert got == pytest.approx(value, abs=1e-12), (seed, name, d, a, s)
+                    kinds.add(value if np.isinf(value) else "finite")
+    assert {"finite", -np.inf} <= kinds
+    assert by == "observation" or np.inf in kinds
+
+
+def test_a_fringe_that_is_only_bounded_bounds_nothing_from_below():
+    problem = tiger()
+    vectors = fringe_vectors(problem, ConvexFringe(lambda problem, belief: 5 * max(belief.values())))
+    assert vectors.vectors.tolist() == [[5.0, 5.0]]
+    assert (blind_bound(problem.compiled, 2, vectors) == -np.inf).all()

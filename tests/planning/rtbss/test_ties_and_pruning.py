@@ -126,6 +126,8 @@ def test_actions_are_tried_by_falling_bounds():
         (1.0, 0.9, 0.2, False),
         (1.0, 0.7, 0.2, True),
         (F(1), F(1) - F(1, 10**20), 0.0, True),
+        (0.1 + 0.2, F(3, 10), 0.0, False),  # a float beside an exact number is rounded all the same
+        (F(3, 10), 0.1 * 3 - 1e-10, 0.0, False),
         (1e9, 1e9 - 0.5, 0.0, False),
     ],
 )
