@@ -76,9 +76,7 @@ class ProbabilityTable:
 
     def add(self, action: int, row: int, column: int, value: Number) -> None:
         """Assign one value at three given indices."""
-        log = self._logs[action]
-        if log.users > 1:
-            log = self._own(action)
+        log = self._own(action)
         log.rows.append(row)
         log.columns.append(column)
         log.values.append(value)
@@ -138,12 +136,13 @@ class ProbabilityTable:
         """Return the logs that an assignment to this action goes into."""
         if action == ALL:
             return {id(log): log for log in self._logs}.values()
-        log = self._logs[action]
-        return (log if log.users == 1 else self._own(action),)
+        return (self._own(action),)
 
     def _own(self, action: int) -> _Log:
-        """Return a copy of the log that the action shared with others."""
+        """Return the log of this action alone: a copy where it shared one with others."""
         log = self._logs[action]
+        if log.users == 1:
+            return log
         log.users -= 1
         log = self._logs[action] = log.copy()
         log.users = 1
