@@ -20,19 +20,26 @@ from pomdp_hier.hqs.sampling import check_level
 from pomdp_hier.hqs.score import score_items
 from pomdp_hier.hqs.settings import check_whole, read_settings
 from pomdp_hier.measures import (
+    bakers_gamma,
     class_fit,
     cophenetic_correlation,
     dasgupta_cost,
     dendrogram_purity,
+    entanglement,
     hai,
     moseley_wang_revenue,
+    robinson_foulds,
+    tree_cophenetic_correlation,
     tree_sampling_divergence,
+    triplet_distance,
+    untangle,
 )
 
 __all__ = ["Comparison", "PairedDifference", "compare"]
 
 LOWER_IS_BETTER = frozenset({"dasgupta_cost"})
-NO_RANK = frozenset({"hai"})
+# How far a tree is from the reference, which says nothing of how good it is: no ranks, and a table of their own.
+APART = ("hai", "robinson_foulds", "triplets", "bakers_gamma", "tree_cophenetic", "entanglement")
 _SAME = 1e-9
 
 
@@ -74,7 +81,7 @@ class Comparison:
         results: Each tree's score, item by item.
         differences: One a pair of trees, the earlier one first.
         measures: Per tree, the other measures by name; NaN where one is undefined or was too costly.
-        reference: The tree that HAI holds the others against.
+        reference: The tree from which the others' distances are.
         confidence: Of the intervals.
         calibration: Where the temperature came from, if it was to be calibrated.
     """
@@ -94,11 +101,11 @@ class Comparison:
     def ranks(self) -> dict[str, dict[str, int]]:
         """Return each tree's rank by score and by every measure, 1 the best; equal figures share the better rank.
 
-        HAI says how alike a tree is to the reference, not how good, and gives no rank; nor does NaN.
+        How far a tree is from the reference says nothing of how good it is, and gives no rank; nor does NaN.
         """
         columns = {"hqs": {name: result.score for name, result in self.results.items()}}
         for measure in next(iter(self.measures.values()), {}):
-            if measure not in NO_RANK:
+            if measure not in APART:
                 columns[measure] = {name: figures[measure] for name, figures in self.measures.items()}
         ranks: dict[str, dict[str, int]] = {name: {} for name in self.results}
         for measure, column in columns.items():
@@ -137,12 +144,11 @@ class Comparison:
     def summary(self) -> str:
         """Return scores and measures as a table, the differences, and what they say."""
         rows = sorted(self.to_rows(), key=lambda row: row["rank"])
-        names = [name for name in rows[0] if name not in ("tree", "rank")]
-        width = max(4, *(len(row["tree"]) for row in rows))
-        lines = [f"{'tree':<{width}}" + "".join(f"  {name:>8}" for name in names)]
-        for row in rows:
-            figures = "".join(f"  {row[name]:>{max(8, len(name))}.4f}" for name in names)
-            lines.append(f"{row['tree']:<{width}}{figures}")
+        names = [name for name in rows[0] if name not in ("tree", "rank", *APART)]
+        lines = _table("tree", rows, names)
+        if self.measures and len(rows) > 1:
+            others = [row for row in rows if row["tree"] != self.reference]
+            lines += ["", *_table(f"from {self.reference}", others, [name for name in APART if name in rows[0]])]
         if self.calibration is not None:
             lines.append(self.calibration.summary())
         return "\n".join([*lines, "", *self.sentences()])
@@ -176,7 +182,7 @@ def compare(
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
         trees: The trees by name.
         labels: One class or path of classes an item, for purity and the class F.
-        reference: The tree that HAI holds the others against (default: the first).
+        reference: The tree from which the others' distances are (default: the first).
         measures: Whether to compute the other measures.
         quadratic_limit: With more items, HAI and the tree sampling divergence, which look at all pairs, are left NaN.
         confidence: Of the intervals.
@@ -228,6 +234,11 @@ def _measures(
     similarity = "precomputed" if X.precomputed else "cosine"
     pairs = tree.n_items <= limit
     yield "hai", hai(tree, reference) if pairs else float("nan")
+    yield "robinson_foulds", robinson_foulds(tree, reference)
+    yield "triplets", float(triplet_distance(tree, reference))
+    yield "bakers_gamma", bakers_gamma(tree, reference)
+    yield "tree_cophenetic", tree_cophenetic_correlation(tree, reference)
+    yield "entanglement", entanglement(*untangle(tree, reference))
     yield "dasgupta_cost", dasgupta_cost(X, tree, similarity=similarity)
     yield "revenue", moseley_wang_revenue(X, tree, similarity=similarity)
     yield "divergence", _divergence(X, tree, similarity) if pairs else float("nan")
@@ -263,6 +274,16 @@ def _difference(one: str, other: str, results: Mapping[str, HQSResult], confiden
         gained=int((gain > _SAME).sum()),
         lost=int((gain < -_SAME).sum()),
     )
+
+
+def _table(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
+    """Return the lines of a table with a row a tree."""
+    width = max(len(title), *(len(row["tree"]) for row in rows))
+    lines = [f"{title:<{width}}" + "".join(f"  {name:>8}" for name in names)]
+    for row in rows:
+        figures = "".join(f"  {row[name]:>{max(8, len(name))}.4f}" for name in names)
+        lines.append(f"{row['tree']:<{width}}{figures}")
+    return lines
 
 
 def _in_words(found: Comparison) -> Iterator[str]:

@@ -17,7 +17,7 @@ from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
 
-__all__ = ["Branching", "branching_nodes", "neighbour_ancestors", "one_label_an_item"]
+__all__ = ["Branching", "branching_nodes", "neighbour_ancestors", "one_label_an_item", "range_ancestors"]
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 
@@ -70,7 +70,7 @@ def branching_nodes(hierarchy: Hierarchy, items: Ints, classes: Ints) -> Branchi
     place, group = keys % n_items, keys // n_items
     same = group[1:] == group[:-1]
     left = np.flatnonzero(same)
-    meets = _range_ancestors(hierarchy, place[left], place[left + 1])
+    meets = range_ancestors(hierarchy, place[left], place[left + 1])
 
     pair_keys = np.unique(group[left] * hierarchy.n_nodes + meets)
     nodes, owner = pair_keys % hierarchy.n_nodes, pair_keys // hierarchy.n_nodes
@@ -87,7 +87,7 @@ def branching_nodes(hierarchy: Hierarchy, items: Ints, classes: Ints) -> Branchi
     return Branching(np.asarray(classes)[first_member][owner], nodes, end - begin, above)
 
 
-def _range_ancestors(hierarchy: Hierarchy, left: Ints, right: Ints) -> Ints:
+def range_ancestors(hierarchy: Hierarchy, left: Ints, right: Ints) -> Ints:
     """Return the closest common ancestor of items at two positions of ``item_order``, left before right, ``[m]``."""
     if not len(left):
         return np.empty(0, dtype=np.int64)

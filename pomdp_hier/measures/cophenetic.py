@@ -10,7 +10,7 @@ from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.measures.pairs import PairSums, at_ancestor, pair_counts
 
-__all__ = ["cophenetic_correlation"]
+__all__ = ["cophenetic_correlation", "inner_heights"]
 
 
 def cophenetic_correlation(
@@ -56,7 +56,7 @@ def cophenetic_correlation(
         Sokal, Rohlf (1962), The comparison of dendrograms by objective methods, Taxon.
     """
     require_hierarchy(hierarchy)
-    height = _heights(hierarchy, heights)
+    height = inner_heights(hierarchy, heights)
     if hierarchy.n_items < 3:
         return float("nan")
     pairs = PairSums(X, hierarchy, similarity)
@@ -72,7 +72,7 @@ def cophenetic_correlation(
     return float(-(height @ (alike - counts * mean)) / np.sqrt(height_spread * spread))
 
 
-def _heights(hierarchy: Hierarchy, heights: str | npt.ArrayLike) -> npt.NDArray[np.float64]:
+def inner_heights(hierarchy: Hierarchy, heights: str | npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return the heights of the inner nodes, ``[K]``."""
     n_items = hierarchy.n_items
     if isinstance(heights, str):

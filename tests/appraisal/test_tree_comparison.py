@@ -46,6 +46,11 @@ def test_measures_are_those_called_alone():
     found = compare(X, {"clean": tree, "swapped": broken}, labels=labels, delta=0.05)
     figures = found.measures["swapped"]
     assert figures["hai"] == measures.hai(broken, tree)
+    assert figures["robinson_foulds"] == measures.robinson_foulds(broken, tree) > 0
+    assert figures["triplets"] == float(measures.triplet_distance(broken, tree)) > 0
+    assert figures["bakers_gamma"] == measures.bakers_gamma(broken, tree) < 1
+    assert figures["tree_cophenetic"] == measures.tree_cophenetic_correlation(broken, tree) < 1
+    assert figures["entanglement"] == measures.entanglement(*measures.untangle(broken, tree))
     assert figures["dasgupta_cost"] == measures.dasgupta_cost(X, broken)
     assert figures["revenue"] == measures.moseley_wang_revenue(X, broken)
     assert figures["divergence"] == measures.tree_sampling_divergence(X, broken)

@@ -36,8 +36,11 @@ def run(capsys, *arguments) -> str:
 def test_the_table_and_the_words(files, capsys):
     out = run(capsys, files / "x.npy", files / "swapped.json", files / "clean.json", "--delta", 0.02)
     lines = out.splitlines()
-    assert lines[0].split() == ["tree", "hqs", "hai", "dasgupta_cost", "revenue", "divergence", "cophenetic"]
+    assert lines[0].split() == ["tree", "hqs", "dasgupta_cost", "revenue", "divergence", "cophenetic"]
     assert [line.split()[0] for line in lines[1:3]] == ["clean", "swapped"]
+    apart = ["hai", "robinson_foulds", "triplets", "bakers_gamma", "tree_cophenetic", "entanglement"]
+    assert lines[4].split() == ["from", "swapped", *apart]
+    assert [line.split()[0] for line in lines[5:7] if line] == ["clean"]
     assert "clean is better than swapped by 0." in out
     assert "items that gain most by clean over swapped" in out
 

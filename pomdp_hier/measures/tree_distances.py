@@ -1,0 +1,332 @@
+"""How far two trees over the same items are apart: Robinson-Foulds, triplets, Baker's gamma, cophenetic correlation."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import comb, sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from pomdp_hier.hierarchy.arrays import min_below
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.measures.cophenetic import inner_heights
+from pomdp_hier.measures.meetings import (
+    Meetings,
+    Shared,
+    check_same_items,
+    cost_of_sharing,
+    drawn,
+    meeting,
+    met,
+    shared,
+)
+from pomdp_hier.measures.pairs import pair_counts
+
+__all__ = ["TripletDistance", "bakers_gamma", "robinson_foulds", "tree_cophenetic_correlation", "triplet_distance"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Heights = str | npt.ArrayLike
+
+EXACT_LIMIT = 20_000_000  # pairs of nodes that share items; some seconds and 2 GB
+_95 = 1.959964
+
+
+def robinson_foulds(one: Hierarchy, other: Hierarchy, *, normalised: bool = True) -> float:
+    """Return the share of clusters that only one of two rooted trees has, or their number; 0 for equal trees.
+
+    A cluster is the set of the items below a node. Single items and the set of all, which every tree has, do not
+    count, and a set that several nodes of a chain have counts once. With A and B the clusters of the two, it is
+    ``|A - B| + |B - A|``, divided by ``|A| + |B|``. In O(N), whatever the trees' shapes: in the leaf order of the one a
+    cluster is a run of places, and a node of the other is that cluster if its places are a run as long as it is large.
+
+    Args:
+        one: A hierarchy.
+        other: Another one over the same items, by number.
+        normalised: Divide by ``|A| + |B|``; 0 where neither tree has a cluster.
+
+    Raises:
+        HierarchyError: The two do not have the same number of items.
+
+    Example:
+        >>> two_halves = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> comb = Hierarchy.from_children([[0, 1], [4, 2], [5, 3]], 4)
+        >>> robinson_foulds(two_halves, comb), robinson_foulds(two_halves, comb, normalised=False)
+        (0.5, 2.0)
+
+    References:
+        Robinson, Foulds (1981), Comparison of phylogenetic trees; Day (1985), Optimal algorithms for comparing trees
+        with labeled leaves.
+    """
+    check_same_items(one, other, "the Robinson-Foulds distance")
+    n = one.n_items
+    place = np.argsort(one.item_order)
+    runs = [_runs(one, one.starts), _runs(other, min_below(other.parent, _at_items(other, place, n)))]
+    last = -min_below(other.parent, _at_items(other, -place, n))
+    inner = slice(n, None)
+    is_run = last[inner] - runs[1][0] + 1 == runs[1][1]
+    sets = [{*zip(first.tolist(), size.tolist(), strict=True)} for first, size in runs]
+    same = {*zip(runs[1][0][is_run].tolist(), runs[1][1][is_run].tolist(), strict=True)} & sets[0]
+    common = sum(1 < size < n for _, size in same)
+    count = _n_clusters(one) + _n_clusters(other)
+    distance = float(count - 2 * common)
+    return distance if not normalised else (distance / count if count else 0.0)
+
+
+def _at_items(tree: Hierarchy, values: Ints, n: int) -> Ints:
+    """Return the values at the items, and one that is never the least at inner nodes, ``[n_nodes]``."""
+    return np.concatenate([values, np.full(tree.n_nodes - n, np.iinfo(np.int64).max)])
+
+
+def _runs(tree: Hierarchy, first: Ints) -> tuple[Ints, Ints]:
+    """Return the first place and the size of each inner node."""
+    return first[tree.n_items :], tree.sizes[tree.n_items :]
+
+
+def _n_clusters(tree: Hierarchy) -> int:
+    """Return how many different sets of two items or more, but not all, the inner nodes have."""
+    n = tree.n_items
+    inner = np.arange(n, tree.n_nodes)
+    above = tree.parent[inner]
+    size = tree.sizes[inner]
+    proper = (size > 1) & (size < n)
+    repeats = proper & (above >= 0) & (tree.sizes[np.maximum(above, 0)] == size)  # an only child has its parent's set
+    return int(proper.sum() - repeats.sum())
+
+
+@dataclass(frozen=True)
+class TripletDistance:
+    """The share of the triples of items that two trees resolve differently.
+
+    Attributes:
+        distance: The share, from 0 to 1.
+        low: Lower end of the 95 % interval; the distance itself where it is exact.
+        high: Upper end.
+        n_drawn: How many triples were drawn; 0 where all were counted.
+    """
+
+    distance: float
+    low: float
+    high: float
+    n_drawn: int
+
+    def __float__(self) -> float:
+        return self.distance
+
+
+def triplet_distance(
+    one: Hierarchy, other: Hierarchy, *, limit: int = EXACT_LIMIT, n_samples: int = 1_000_000, seed: int = 0
+) -> TripletDistance:
+    """Return the share of triples of items of which the trees do not say the same: ab|c, ac|b, bc|a or none of them.
+
+    A tree says ab|c if a and b meet below where they meet c. Two trees say ab|c both if c lies outside the node u where
+    a and b meet in the one and outside their node v in the other: ``N - |u| - |v| + I[u, v]`` items do. They both say
+    nothing of a triple if its items lie below three children of one u and three children of one v. Both are counted
+    for all triples at once from the ``I[a, b]`` items that two nodes share (see `pomdp_hier.measures.meetings`), in
+    whole numbers. Beyond ``limit`` such pairs of nodes, triples are drawn at random.
+
+    Args:
+        one: A hierarchy.
+        other: Another one over the same items, by number.
+        limit: How many pairs of nodes to count exactly: about ``N log(N)**2`` for balanced trees, up to ``N**3``
+            for chains.
+        n_samples: How many triples to draw beyond.
+        seed: For the draws.
+
+    Raises:
+        HierarchyError: The two do not have the same number of items.
+
+    Example:
+        >>> two_halves = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> comb = Hierarchy.from_children([[0, 1], [4, 2], [5, 3]], 4)
+        >>> float(triplet_distance(two_halves, comb))
+        0.5
+
+    References:
+        Critchlow, Pearl, Qian (1996), The triples distance for rooted bifurcating phylogenetic trees; Brodal,
+        Fagerberg, Mailund, Pedersen, Sand (2013), Efficient algorithms for computing the triplet and quartet distance
+        between trees of arbitrary degree.
+    """
+    check_same_items(one, other, "the triplet distance")
+    n = one.n_items
+    if n < 3:
+        return TripletDistance(0.0, 0.0, 0.0, 0)
+    if cost_of_sharing(one, other) > limit or n > 1_000_000:
+        rng = np.random.default_rng(seed)
+        i, j, k = _triples(n, n_samples, rng)
+        share = float((_said(one, i, j, k) != _said(other, i, j, k)).mean())
+        # Wilson's interval, which is one at shares of 0 and 1 as well
+        z = _95**2 / n_samples
+        middle, reach = (share + z / 2) / (1 + z), sqrt(share * (1 - share) * z + z**2 / 4) / (1 + z)
+        return TripletDistance(share, max(0.0, middle - reach), min(1.0, middle + reach), n_samples)
+    pairs = shared(one, other)
+    same = _both_say(one, other, met(one, other, pairs)) + _both_silent(one, other, pairs)
+    share = (comb(n, 3) - same) / comb(n, 3)
+    return TripletDistance(share, share, share, 0)
+
+
+def _both_say(one: Hierarchy, other: Hierarchy, pairs: Meetings) -> int:
+    """Return of how many triples both trees say the same one."""
+    outside = one.n_items - one.sizes[pairs.u] - other.sizes[pairs.v] + pairs.shared
+    return int((2 * pairs.weight).astype(np.int64) @ outside) // 2
+
+
+def _both_silent(one: Hierarchy, other: Hierarchy, pairs: Shared) -> int:
+    """Return how many triples lie below three children of one node of each tree.
+
+    With S items that u and v share, ``n_ab`` of them below child a of u and child b of v, and ``r_a``, ``c_b`` their
+    sums, inclusion and exclusion over which of the three lie below the same child give, at each u and v,
+
+        6 T = S**3 - 3 S (sum r**2 + sum c**2 - sum n**2) + 2 (sum r**3 + sum c**3) + 4 sum n**3
+              + 6 sum n r c - 6 sum n**2 (r + c) .
+    """
+    inner_a, inner_b = pairs.a >= one.n_items, pairs.b >= other.n_items
+    below_a, below_b = one.parent[pairs.a] >= 0, other.parent[pairs.b] >= 0
+    n = pairs.n
+
+    def total(here: npt.NDArray[np.bool_], value: Callable[[Ints, Ints, Ints, Ints], Ints]) -> np.int64:
+        return np.int64(value(n[here], pairs.above_b[here], pairs.above_a[here], pairs.above[here]).sum())
+
+    nodes = total(inner_a & inner_b, lambda n, r, c, s: n**3)
+    rows = total(below_a & inner_b, lambda n, r, c, s: 2 * n**3 - 3 * n**2 * c)  # n is r_a here, and c is S
+    columns = total(inner_a & below_b, lambda n, r, c, s: 2 * n**3 - 3 * n**2 * r)
+    cells = total(below_a & below_b, lambda n, r, c, s: 3 * s * n**2 + 4 * n**3 + 6 * n * r * c - 6 * n**2 * (r + c))
+    # The parts may overflow, and their sum, which is at most N**3, is right all the same: they wrap round alike.
+    return int(np.array([nodes, rows, columns, cells]).sum()) // 6
+
+
+def _triples(n: int, count: int, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
+    """Return triples of different items, each alike."""
+    i = rng.integers(n, size=count)
+    j = (i + rng.integers(1, n, size=count)) % n
+    k = rng.integers(n - 2, size=count)
+    low, high = np.minimum(i, j), np.maximum(i, j)
+    k += k >= low  # the k-th of the items that are neither
+    k += k >= high
+    return i, j, k
+
+
+def _said(tree: Hierarchy, i: Ints, j: Ints, k: Ints) -> Ints:
+    """Return 1 where a tree says jk|i, 2 for ik|j, 3 for ij|k, and 0 where it says nothing."""
+    levels = np.stack([tree.levels[meeting(tree, a, b)] for a, b in ((j, k), (i, k), (i, j))])
+    return np.where(levels.max(axis=0) > levels.min(axis=0), levels.argmax(axis=0) + 1, 0)
+
+
+def bakers_gamma(
+    one: Hierarchy,
+    other: Hierarchy,
+    *,
+    heights: Heights = "sizes",
+    other_heights: Heights | None = None,
+    limit: int = EXACT_LIMIT,
+    n_samples: int = 1_000_000,
+    seed: int = 0,
+) -> float:
+    """Return the rank correlation, over all pairs of items, of how high they meet in two trees; 1 is the same order.
+
+    Spearman's: ranks of pairs that meet equally high are their mean.
+
+    Args:
+        one: A hierarchy.
+        other: Another one over the same items, by number.
+        heights: Of the one's inner nodes: ``"sizes"``, ``"levels"`` or an array, as for `cophenetic_correlation`.
+        other_heights: Of the other's; as ``heights``, if that is a word.
+        limit: How many pairs of nodes to count exactly, as for `triplet_distance`.
+        n_samples: How many pairs of items to draw beyond.
+        seed: For the draws.
+
+    Returns:
+        The correlation; NaN where all pairs meet equally high in a tree.
+
+    Raises:
+        HierarchyError: The two do not have the same number of items.
+        ParameterError: Heights that do not fit.
+
+    Example:
+        >>> two_halves = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> comb = Hierarchy.from_children([[0, 1], [4, 2], [5, 3]], 4)
+        >>> round(bakers_gamma(two_halves, comb), 4), round(bakers_gamma(comb, comb), 4)
+        (0.2236, 1.0)
+
+    References:
+        Baker (1974), Stability of two hierarchical grouping techniques; as the R package dendextend has it.
+    """
+    check_same_items(one, other, "Baker's gamma")
+    first, second = _both_heights(one, other, heights, other_heights)
+    return _correlation(one, other, _ranks(one, first), _ranks(other, second), limit, n_samples, seed)
+
+
+def tree_cophenetic_correlation(
+    one: Hierarchy,
+    other: Hierarchy,
+    *,
+    heights: Heights = "sizes",
+    other_heights: Heights | None = None,
+    limit: int = EXACT_LIMIT,
+    n_samples: int = 1_000_000,
+    seed: int = 0,
+) -> float:
+    """Return Pearson's correlation, over all pairs of items, of how high they meet in two trees; 1 is best.
+
+    The arguments are those of `bakers_gamma`; with the heights of two linkages it is the classical coefficient.
+
+    Returns:
+        The correlation; NaN where all pairs meet equally high in a tree.
+
+    Raises:
+        HierarchyError: The two do not have the same number of items.
+        ParameterError: Heights that do not fit.
+
+    Example:
+        >>> two_halves = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> comb = Hierarchy.from_children([[0, 1], [4, 2], [5, 3]], 4)
+        >>> round(tree_cophenetic_correlation(two_halves, comb), 4)
+        0.3162
+
+    References:
+        Sokal, Rohlf (1962), The comparison of dendrograms by objective methods, Taxon.
+    """
+    check_same_items(one, other, "the cophenetic correlation")
+    first, second = _both_heights(one, other, heights, other_heights)
+    return _correlation(one, other, first, second, limit, n_samples, seed)
+
+
+def _both_heights(one: Hierarchy, other: Hierarchy, heights: Heights, others: Heights | None) -> tuple[Floats, Floats]:
+    """Return the heights of both trees' inner nodes."""
+    if others is None:
+        others = heights if isinstance(heights, str) else "sizes"
+    return inner_heights(one, heights), inner_heights(other, others)
+
+
+def _ranks(tree: Hierarchy, heights: Floats) -> Floats:
+    """Return the mean rank of the pairs that meet at each inner node, by its height."""
+    _, rank = np.unique(heights, return_inverse=True)
+    counts = np.bincount(rank, weights=pair_counts(tree))
+    mean: Floats = np.cumsum(counts) - counts / 2
+    return mean[rank]
+
+
+def _correlation(
+    one: Hierarchy, other: Hierarchy, x: Floats, y: Floats, limit: int, n_samples: int, seed: int
+) -> float:
+    """Return the correlation, over all pairs of items, of a number of where they meet in either tree."""
+    n = one.n_items
+    if n < 3:
+        return float("nan")
+    x, y = _standardised(one, x), _standardised(other, y)
+    if np.isnan(x).any() or np.isnan(y).any():
+        return float("nan")
+    exact = cost_of_sharing(one, other) <= limit
+    pairs = met(one, other, shared(one, other)) if exact else drawn(one, other, n_samples, seed)
+    return float(np.clip((pairs.weight * x[pairs.u - n] * y[pairs.v - n]).sum() / comb(n, 2), -1.0, 1.0))
+
+
+def _standardised(tree: Hierarchy, values: Floats) -> Floats:
+    """Return the values with mean 0 and variance 1 over all pairs; NaN where they are all the same."""
+    counts = pair_counts(tree)
+    deviation = values - counts @ values / counts.sum()
+    variance = counts @ deviation**2 / counts.sum()
+    if variance <= 1e-24 * max(1.0, float(np.abs(values).max()) ** 2):
+        return np.full(len(values), np.nan)
+    scaled: Floats = deviation / np.sqrt(variance)
+    return scaled
