@@ -5,7 +5,8 @@ import pytest
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning import RTBSS, FirstAction, solve
-from pomdp_hier.planning.endless_bounds import endless_blind, endless_fib, endless_qmdp
+from pomdp_hier.planning.endless_bounds import endless_blind, endless_fib, endless_qmdp, endless_tib
+from pomdp_hier.planning.outcomes import outcome_matrix
 from pomdp_hier.problems import cheese_maze, tiger
 from pomdp_hier.simulation import compare_policies
 from tests.small_problems import small_problem
@@ -15,14 +16,60 @@ from tests.small_problems import small_problem
 def test_they_stand_in_order_around_the_optimum(seed):
     problem = small_problem(seed, kind="plain", discount=0.8)
     compiled, solution = problem.compiled, solve(problem, precision=1e-4, max_trials=60)
-    qmdp, fib, blind = (
-        float((bound(compiled) @ compiled.initial).max()) for bound in (endless_qmdp, endless_fib, endless_blind)
+    qmdp, fib, tib, blind = (
+        float((bound(compiled) @ compiled.initial).max())
+        for bound in (endless_qmdp, endless_fib, endless_tib, endless_blind)
     )
     assert blind <= solution.upper + 1e-9
     assert blind <= solution.lower + 1e-9
-    assert solution.lower <= fib + 1e-9
+    assert solution.lower <= tib + 1e-9
+    assert tib <= fib + 1e-8
+    assert (endless_tib(compiled) <= endless_fib(compiled) + 1e-8).all()
     assert fib <= qmdp + 1e-8
     assert (endless_fib(compiled) <= endless_qmdp(compiled) + 1e-8).all()
+
+
+def tib_by_definition(compiled, sweeps):
+    """``[A, S]``, the tighter informed bound by its definition, belief by belief, from values that are surely above."""
+    n = compiled.n_states
+    p = [outcome_matrix(compiled, a).toarray().reshape(n, -1, n) for a in range(compiled.n_actions)]
+    legal, live = compiled.legal, np.flatnonzero(~compiled.terminal)
+    triples = [(a, s, o) for a in range(len(p)) for s in live if legal[a, s] for o in range(p[a].shape[1])]
+    after = {(a, s, o): np.where(compiled.terminal, 0, p[a][s, o]) for a, s, o in triples}
+    most = max(0.0, float(compiled.reward.max())) / (1 - compiled.discount)
+    q = {(key, a): most * weights.sum() for key, weights in after.items() for a in range(len(p))}
+
+    def backup(weights, a):
+        here = np.flatnonzero(weights)
+        value = float(weights @ compiled.reward[a])
+        for o in range(p[a].shape[1]):
+            leads = [s for s in here if after[a, s, o].any()]
+            usable = [b for b in range(len(p)) if all(legal[b, after[a, s, o] > 0].all() for s in leads)]
+            value += compiled.discount * max(sum(weights[s] * q[(a, s, o), b] for s in leads) for b in usable)
+        return value
+
+    for _ in range(sweeps):
+        q = {
+            ((c, s, o), a): backup(after[c, s, o], a)
+            if after[c, s, o].any() and legal[a, after[c, s, o] > 0].all()
+            else 0.0
+            for c, s, o in triples
+            for a in range(len(p))
+        }
+    table = np.where(compiled.terminal, 0.0, np.full(legal.shape, -np.inf))
+    for s in live:
+        for a in np.flatnonzero(legal[:, s]):
+            table[a, s] = backup(np.eye(n)[s], a)
+    return table
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("plain", 0), ("ends", 1), ("legal by state", 2)])
+def test_the_tighter_bound_is_what_its_definition_says(kind, seed):
+    compiled = small_problem(seed, kind=kind, discount=0.5).compiled
+    found, defined = endless_tib(compiled), tib_by_definition(compiled, 16)
+    assert (np.isfinite(found) == np.isfinite(defined)).all()
+    scale = float(np.abs(found[np.isfinite(found)]).max())
+    assert np.where(np.isfinite(found), found - defined, 0) == pytest.approx(0, abs=3e-4 * scale)
 
 
 def test_by_hand():

@@ -6,9 +6,9 @@ from typing import Any
 from pomdp_hier.errors import CertificateError
 from pomdp_hier.pomdp.numeric import brief
 
-__all__ = ["BY_CORNERS", "BY_INFORMED", "Claims", "Point", "StageClaims", "Vector", "Weights", "read_claims"]
+__all__ = ["BY_CORNERS", "BY_INFORMED", "Claims", "Outcome", "Point", "StageClaims", "Vector", "Weights", "read_claims"]
 
-FORMAT, VERSION = "pomdp-hier bounds", 1
+FORMAT, VERSION = "pomdp-hier bounds", 2
 BY_CORNERS, BY_INFORMED = -1, -2
 MOST_BITS = 4_096  # of any number: far beyond what bounds need, and quick to work with
 
@@ -22,6 +22,14 @@ class Vector:
     action: int
     values: list[int | None]
     after: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A belief that an action leads to from a known place, and a bound of each action's value there."""
+
+    belief: Weights
+    values: list[int | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +47,15 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class StageClaims:
-    """What is claimed with one number of actions to go."""
+    """What is claimed with one number of actions to go.
+
+    The outcomes are numbered; which one is used after an action, a place and an observation is said by ``outcome_of``.
+    """
 
     vectors: list[Vector]
     informed: list[list[int | None]]
+    outcomes: list[Outcome]
+    outcome_of: dict[tuple[int, int, int], int]
     corners: list[int | None]
     corner_points: dict[int, int]
     points: list[Point]
@@ -136,9 +149,16 @@ class _Reader:
             corner_points[self._integer(s, 0, self.n_places - 1, place)] = self._integer(point, 0, 10**12, place)
         vectors = self._list(stage, "vectors", None, where)
         points = self._list(stage, "points", None, where)
+        outcome_of: dict[tuple[int, int, int], int] = {}
+        outcomes = [
+            self._outcome(outcome, i, outcome_of, f"{where}.outcomes[{i}]")
+            for i, outcome in enumerate(self._list(stage, "outcomes", None, where))
+        ]
         return StageClaims(
             vectors=[self._vector(vector, f"{where}.vectors[{i}]") for i, vector in enumerate(vectors)],
             informed=[self._values(row, f"{where}.informed[{a}]") for a, row in enumerate(informed)],
+            outcomes=outcomes,
+            outcome_of=outcome_of,
             corners=self._values(stage.get("corners"), f"{where}.corners"),
             corner_points=corner_points,
             points=[self._point(point, f"{where}.points[{i}]") for i, point in enumerate(points)],
@@ -151,6 +171,21 @@ class _Reader:
             self._integer(vector.get("action"), 0, self.sizes[1] - 1, f"{where}.action"),
             self._values(vector.get("values"), f"{where}.values"),
             [self._integer(k, -1, 10**12, f"{where}.after") for k in after],
+        )
+
+    def _outcome(self, given: Any, i: int, outcome_of: dict[tuple[int, int, int], int], where: str) -> Outcome:
+        outcome = self._object(given, where)
+        most = (self.sizes[1] - 1, self.n_places - 1, self.sizes[2] - 1)
+        for j, triple in enumerate(self._list(outcome, "after", None, where)):
+            place = f"{where}.after[{j}]"
+            a, s, o = (
+                self._integer(n, 0, last, place) for n, last in zip(self._sized(triple, 3, place), most, strict=True)
+            )
+            outcome_of[a, s, o] = i
+        values = self._list(outcome, "values", self.sizes[1], where)
+        return Outcome(
+            self._belief(outcome.get("belief"), f"{where}.belief"),
+            [None if value is None else self._number(value, f"{where}.values") for value in values],
         )
 
     def _point(self, given: Any, where: str) -> Point:

@@ -4,7 +4,10 @@ With gamma, R and p from the problem, and everything else from the certificate, 
 
 - for every alpha vector k of action a and every state s that it is for,
   ``alpha_k(s) <= R(s, a) + gamma sum_o sum_s' p(s', o | s, a) alpha_k'(o)(s')``;
-- for every action and state, ``Q(a, s) >= R(s, a) + gamma sum_o max_a' sum_s' p(s', o | s, a) Q(a', s')``;
+- for every action and state, ``Q(a, s) >= R(s, a) + gamma sum_o max_a' A(a, s, o, a')``, where A, what the outcome
+  is worth if one goes on with a', is ``sum_s' p(s', o | s, a) Q(a', s')``, or less by
+  ``c (Q(a') . b_j - q_j(a'))`` with an outcome belief j and c the least ``p(s', o | s, a) / b_j(s')``;
+- for every outcome belief j and action, ``q_j(a) >= R(b_j, a) + gamma sum_o max_a' sum_s b_j(s) A(a, s, o, a')``;
 - for every point (b, v) and every action a that is legal there, ``v >= Q_a . b`` or
   ``v >= R(b, a) + gamma sum_o V(tau_o)``, where ``tau_o(s') = sum_s b(s) p(s', o | s, a)`` and V is the interpolation
   between corners and one point, or the informed bound ``max_a' Q_a' . tau``.
@@ -15,7 +18,10 @@ Why that suffices. Call V* the optimal value; it is convex, and homogeneous in u
 and goes on in k'(o). Then ``d >= gamma' min(d, 0)`` with ``gamma' = gamma max row sum < 1``, hence ``d >= 0``: no
 vector is above the value of a policy that can be run.
 
-*Above*: ``F(w) = max_a Q_a . w`` is at least its own backup, hence at least V*. Let d be the greatest of
+*Above*: call Q* the optimal value of a first action, convex and homogeneous too, so that what A says is at least Q*
+of the outcome if all Q and q are. Let d be the greatest of ``(Q*(s, a) - Q(a, s))`` and ``(Q*(b_j, a) - q_j(a)) /
+|b_j|``. As the sum of maxima is at least the maximum of the sum, ``d <= gamma' max(d, 0)``, hence ``d <= 0``, and
+``F(w) = max_a Q_a . w`` is at least V*. Now let d be the greatest of
 ``(V*(b) - v) / |b|`` over points and corners. For any tau, ``V*(tau) <= F(tau)``, and V* is at most the interpolation
 plus ``max(d, 0) |tau|``, as V* is convex. So ``d <= gamma' max(d, 0)``, hence ``d <= 0``: no point is below V*, nor is
 any interpolation. With a finite horizon the claims of each stage rest on those of the stage before, and gamma may be 1.
@@ -38,6 +44,7 @@ from pomdp_hier.planning.certificates.reading import (
     BY_CORNERS,
     BY_INFORMED,
     Claims,
+    Outcome,
     Point,
     StageClaims,
     Vector,
@@ -95,7 +102,7 @@ def verify(certificate: Any, problem: POMDP) -> CertifiedBounds:
         pomdp_hier.errors.CertificateError: stages[0].points[0]: its value is below that of action ...
 
     References:
-        Smallwood and Sondik (1973); Hauskrecht (2000).
+        Smallwood and Sondik (1973); Hauskrecht (2000); Krale et al. (2025).
     """
     require_problem(problem, "verify, after the certificate")
     model = exact_model(problem)
@@ -145,6 +152,7 @@ class _Stage:
         self.ends = below is None and claims.horizon is not None
         self.below = self if below is None else below
         self._gaps: dict[int, int] = {}
+        self._worths: dict[tuple[int, int, int], list[int | None]] = {}
 
     def check(self) -> None:
         """Check every inequality; those below, the informed bound, the corners, the points."""
@@ -152,6 +160,8 @@ class _Stage:
             self._check_vector(vector, f"{self.where}.vectors[{k}]")
         for a in range(self.model.sizes[1]):
             self._check_informed(a)
+        for i, outcome in enumerate(self.stage.outcomes):
+            self._check_outcome(outcome, f"{self.where}.outcomes[{i}]")
         self._check_corners()
         for i, point in enumerate(self.stage.points):
             self._check_point(point, f"{self.where}.points[{i}]")
@@ -190,7 +200,7 @@ class _Stage:
     # --- above ---------------------------------------------------------------------------------------------------
 
     def _check_informed(self, a: int) -> None:
-        """``Q(a, s) >= R(s, a) + gamma sum_o max_a' sum_s' p Q(a', s')``."""
+        """``Q(a, s) >= R(s, a) + gamma sum_o max_a' A(a, s, o, a')``."""
         model = self.model
         gain, cost = model.discount
         scale = cost * model.chance << self.claims.value_bits
@@ -203,31 +213,82 @@ class _Stage:
             value = row[s]
             if value is None:
                 raise CertificateError(f"{where}: no value in place {s}, where the action is legal")
-            total = 0
-            for _, entries in () if self.ends else model.outcomes[a][s]:
-                best = self.below.informed(entries)
-                if best is None:  # nothing is legal there, so that no policy comes here
-                    break
-                total += best
-            else:
-                if value * unit < model.reward[a][s] * scale + weight * total:
-                    raise CertificateError(f"{where}: its value in place {s} is below that of its backup")
+            total = self._worth_after([(s, 1)], a)
+            if total is not None and value * unit < model.reward[a][s] * scale + weight * total:
+                raise CertificateError(f"{where}: its value in place {s} is below that of its backup")
+
+    def _check_outcome(self, outcome: Outcome, where: str) -> None:
+        """``q_j(a) >= R(b_j, a) + gamma sum_o max_a' sum_s b_j(s) A(a, s, o, a')`` for every legal action."""
+        model, belief = self.model, outcome.belief
+        gain, cost = model.discount
+        unit = model.chance * cost
+        if any(s not in self.met for s, _ in belief):  # nothing that can be met has such an outcome
+            return
+        for a in self._legal(belief):
+            value = outcome.values[a]
+            if value is None:
+                raise CertificateError(f"{where}: no value of action {a}, which is legal there")
+            total = self._worth_after(belief, a)
+            earned = sum(w * model.reward[a][s] for s, w in belief) << self.claims.value_bits
+            scaled = (value << self.claims.weight_bits) * model.money * unit
+            if total is not None and scaled < earned * unit + gain * model.money * total:
+                raise CertificateError(f"{where}: its value of action {a} is below that of its backup")
+
+    def _worth_after(self, belief: Weights, a: int) -> int | None:
+        """``sum_o max_a' sum_s b(s) A(a, s, o, a')``; ``None`` where nothing is legal: no policy comes there."""
+        sums: dict[int, list[int | None]] = {}
+        for s, w in belief:
+            for o, entries in () if self.ends else self.model.outcomes[a][s]:
+                worth = self.below.worth(a, s, o, entries)
+                pairs = zip(sums.setdefault(o, [0] * len(worth)), worth, strict=True)
+                sums[o] = [None if v is None or x is None else x + w * v for x, v in pairs]
+        total = 0
+        for values in sums.values():
+            legal = [v for v in values if v is not None]
+            if not legal:
+                return None
+            total += max(legal)
+        return total
+
+    def worth(self, a: int, s: int, o: int, entries: Weights) -> list[int | None]:
+        """``A(a, s, o, a')`` for every a'; ``None`` where it is not legal after the outcome."""
+        known = self._worths.get((a, s, o))
+        if known is None:
+            known = self._worths[a, s, o] = [None] * self.model.sizes[1]
+            i = self.stage.outcome_of.get((a, s, o))
+            outcome = None if i is None else self.stage.outcomes[i]
+            ratio = None if outcome is None else _least_ratio(dict(entries), outcome.belief)
+            for then in self._legal(entries):
+                value = self._informed_value(then, entries)
+                if outcome is not None and ratio is not None:
+                    bound = outcome.values[then]
+                    if bound is None:
+                        raise CertificateError(f"{self.where}.outcomes[{i}]: no value of action {then}, which is legal")
+                    gap = self._informed_value(then, outcome.belief) - (bound << self.claims.weight_bits)
+                    value -= max(0, gap) * ratio[0] // ratio[1]
+                known[then] = value
+        return known
 
     def informed(self, weights: Weights) -> int | None:
         """``max_a Q_a . w`` over the actions that are legal at the weights; ``None`` where there is none."""
         legal = self._legal(weights)
         best: int | None = None
         for a in legal:
-            row = self.stage.informed[a]
-            value = 0
-            for s, w in weights:
-                q = row[s]
-                if q is None:
-                    raise CertificateError(f"{self.where}.informed[{a}]: no value in place {s}, where it is legal")
-                value += w * q
+            value = self._informed_value(a, weights)
             if best is None or value > best:
                 best = value
         return best
+
+    def _informed_value(self, a: int, weights: Weights) -> int:
+        """``Q_a . w`` of an action that is legal at the weights."""
+        row = self.stage.informed[a]
+        value = 0
+        for s, w in weights:
+            q = row[s]
+            if q is None:
+                raise CertificateError(f"{self.where}.informed[{a}]: no value in place {s}, where it is legal")
+            value += w * q
+        return value
 
     def _legal(self, weights: Weights) -> frozenset[int]:
         legal: frozenset[int] | None = None
@@ -310,15 +371,8 @@ class _Stage:
         gap = self._gap(hint, point)
         if gap >= 0:
             return base
-        dense = dict(weights)
-        top, bottom = 1, 0  # the least ratio so far; 1 / 0 before the first
-        for s, b in point.belief:
-            w = dense.get(s, 0)
-            if w * bottom < top * b:
-                top, bottom = w, b
-                if w == 0:
-                    return base
-        return base - (-gap * top) // bottom
+        ratio = _least_ratio(dict(weights), point.belief)
+        return base if ratio is None else base - (-gap * ratio[0]) // ratio[1]
 
     def _gap(self, i: int, point: Point) -> int:
         """``v - corner . b``."""
@@ -326,6 +380,18 @@ class _Stage:
             below = sum(w * (self.stage.corners[s] or 0) for s, w in point.belief)
             self._gaps[i] = (point.value << self.claims.weight_bits) - below
         return self._gaps[i]
+
+
+def _least_ratio(dense: dict[int, int], belief: Weights) -> tuple[int, int] | None:
+    """Return the least ``w(s) / b(s)`` as numerator and denominator; ``None`` where it is 0."""
+    top, bottom = 1, 0  # the least ratio so far; 1 / 0 before the first
+    for s, b in belief:
+        w = dense.get(s, 0)
+        if w * bottom < top * b:
+            top, bottom = w, b
+            if w == 0:
+                return None
+    return top, bottom
 
 
 def _successors(outcomes: list[Outcomes], belief: Weights) -> list[tuple[int, Weights]]:

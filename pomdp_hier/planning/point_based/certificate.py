@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.stage import Stage
+from pomdp_hier.planning.point_based.tighter import OutcomeBeliefs
 
 __all__ = ["write_certificate"]
 
@@ -65,7 +66,7 @@ class _Writer:
         margin = 2 * search.mass * float(self.shifts[-1].max()) + 4 * self.unit
         return {
             "format": "pomdp-hier bounds",
-            "version": 1,
+            "version": 2,
             "sizes": [compiled.n_states, compiled.n_actions, compiled.n_observations],
             "horizon": search.horizon,
             "value_bits": self.bits,
@@ -125,6 +126,8 @@ class _Writer:
         for i, stage in enumerate(self.search.stages):
             for node in self.points[i]:
                 least = min(least, float(stage.pool.row(node)[1].min()))
+            if stage.rests_on is not None:
+                least = min(least, float(stage.rests_on.belief.data.min()))
         return min(least, float(self.search.stages[-1].pool.row(self.search.root)[1].min()) * self.search.mass)
 
     # --- in whole numbers ----------------------------------------------------------------------------------------
@@ -166,10 +169,26 @@ class _Writer:
         return {
             "vectors": vectors,
             "informed": [self._values(row, shift, self._up) for row in stage.informed],
+            "outcomes": [] if stage.rests_on is None else self._outcomes(stage.rests_on, shift),
             "corners": self._values(np.where(usable, stage.corner, ILLEGAL), 2 * shift, self._up),
             "corner_points": [[self.place[s], self.points[i][node]] for s, node in stage.corner_node.items()],
             "points": [self._point(i, stage, node) for node in self.points[i]],
         }
+
+    def _outcomes(self, rests_on: OutcomeBeliefs, shift: Floats) -> list[dict[str, Any]]:
+        """Return the beliefs that one action leads to from a known state: each with the outcomes that lead there."""
+        belief, groups, size = rests_on.belief, rests_on.groups, self.model.size
+        after: list[list[list[int]]] = [[] for _ in rests_on.value]
+        for row, which, o in zip(rests_on.row.tolist(), groups.row.tolist(), groups.observation.tolist(), strict=True):
+            after[row].append([which // size, self.place[which % size], o])
+        written = []
+        for i, values in enumerate(rests_on.value.tolist()):
+            span = slice(belief.indptr[i], belief.indptr[i + 1])
+            index, weight = belief.indices[span], belief.data[span]
+            more = float(weight @ shift[index])
+            bounds = [None if value == ILLEGAL else self._up(value + more) for value in values]
+            written.append({"after": after[i], "belief": self._belief(index, weight), "values": bounds})
+        return written
 
     def _point(self, i: int, stage: Stage, node: int) -> dict[str, Any]:
         actions: list[list[int] | None] = []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["backup", "expand", "expectations", "greatest", "improve_lower", "improve_upper"]
+__all__ = ["backup", "expand", "expectations", "greatest", "improve_lower", "improve_upper", "rounded_bits"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -60,11 +60,24 @@ def expand(
     np.cumsum(np.bincount(owner, minlength=len(seen)), out=offsets[1:])
     mass = mass / share[owner]
     with np.errstate(over="ignore"):
-        mixed = ((mass.view(np.uint64) + _ROUND) & _MASK) ^ (state.astype(np.uint64) * _MIX[0])
+        mixed = rounded_bits(mass) ^ (state.astype(np.uint64) * _MIX[0])
         mixed = (mixed ^ (mixed >> _SHIFT)) * _MIX[1]
         mixed = (mixed ^ (mixed >> _SHIFT)) * _MIX[2]
         keys: NDArray[np.uint64] = np.add.reduceat(mixed, offsets[:-1]) if len(seen) else np.zeros(0, dtype=np.uint64)
     return seen, offsets, state, mass, share, keys, lost
+
+
+def rounded_bits(weight: Floats) -> NDArray[np.uint64]:
+    """Return the bits of weights, equal for weights that agree to 1e-12 of their size.
+
+    Example:
+        >>> bits = rounded_bits(np.array([0.1, 0.1 + 1e-15, 0.1 + 1e-9]))
+        >>> (bits == bits[0]).tolist()
+        [True, True, False]
+    """
+    with np.errstate(over="ignore"):
+        bits: NDArray[np.uint64] = (weight.view(np.uint64) + _ROUND) & _MASK
+    return bits
 
 
 def expectations(index: Ints, weight: Floats, vectors: Floats) -> Floats:

@@ -3,7 +3,7 @@
 A trial starts at the root. At a belief it takes the action of the greatest upper value, then the observation with the
 greatest weighted excess gap ``Pr(o | b, a) (U(tau) - L(tau) - eps / gamma^t)``, and ends where the gap is at most
 ``eps / gamma^t``. An action's upper value is made anew only while it is the greatest; one that was never tried has that
-of the fast informed bound.
+of the informed bound.
 
 Sources: Smith and Simmons (2005), HSVI2; Kurniawati, Hsu and Lee (2008), SARSOP.
 """
@@ -21,6 +21,7 @@ from pomdp_hier.planning.point_based.starting import (
     informed_stage,
     outcome_groups,
 )
+from pomdp_hier.planning.point_based.tighter import tighter_informed_bound
 
 __all__ = ["Search"]
 
@@ -210,16 +211,17 @@ def _stages(model: LiveModel, kernels: Kernels, horizon: int | None) -> list[Sta
     plans = blind_plans(model, groups)
     after = np.maximum(plans.after, 0)
     if horizon is None:
-        stage = Stage(model, kernels, informed_bound(model, groups), None)
+        informed, rests_on = tighter_informed_bound(model, groups, informed_bound(model, groups))
+        stage = Stage(model, kernels, informed, None, rests_on)
         stage.next = stage
         _add_blind(stage, blind_stage(model, plans, None), after)
         return [stage]
     stages: list[Stage] = []
-    informed = blind = None
+    above = blind = None
     for _ in range(horizon):
-        informed = informed_stage(model, groups, informed)
+        above = informed_stage(model, groups, above)
         blind = blind_stage(model, plans, np.zeros(model.reward.shape) if blind is None else blind)
-        stages.append(Stage(model, kernels, informed, stages[-1] if stages else None))
+        stages.append(Stage(model, kernels, above, stages[-1] if stages else None))
         _add_blind(stages[-1], blind, after)
     return stages
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
 from pomdp_hier.planning.point_based.rows import Beliefs, Points
+from pomdp_hier.planning.point_based.tighter import OutcomeBeliefs
 
 __all__ = ["Children", "Kernels", "Stage"]
 
@@ -55,12 +56,20 @@ class Stage:
     Args:
         model: The problem.
         kernels: The inner loops.
-        informed: ``[A, n]``, the fast informed bound, `ILLEGAL` where an action is not legal.
+        informed: ``[A, n]``, an informed bound, `ILLEGAL` where an action is not legal.
         next_stage: The stage after the next action: ``None`` where that is the last one.
+        rests_on: What the informed bound rests on; ``None`` where it is the fast one, which rests on itself.
     """
 
-    def __init__(self, model: LiveModel, kernels: Kernels, informed: Floats, next_stage: "Stage | None") -> None:
-        self.model, self.kernels, self.informed = model, kernels, informed
+    def __init__(
+        self,
+        model: LiveModel,
+        kernels: Kernels,
+        informed: Floats,
+        next_stage: "Stage | None",
+        rests_on: OutcomeBeliefs | None = None,
+    ) -> None:
+        self.model, self.kernels, self.informed, self.rests_on = model, kernels, informed, rests_on
         self.next = next_stage
         self.corner: Floats = np.where(model.legal.any(axis=0), informed.max(axis=0, initial=ILLEGAL), 0.0)
         self.layout = (model.indptr, model.column, model.probability, model.size)

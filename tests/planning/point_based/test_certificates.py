@@ -104,6 +104,13 @@ def test_claims_beyond_the_proof_are_refused():
     raised["stages"][0]["vectors"][0]["values"] = [2**60, 2**60]
     with pytest.raises(CertificateError, match=r"stages\[0\].vectors\[0\]"):
         verify(raised, problem)
+    lowered = copy.deepcopy(certificate)
+    lowered["stages"][0]["outcomes"][0]["values"][0] -= 2**60
+    with pytest.raises(CertificateError, match=r"stages\[0\].outcomes\[0\]: its value of action 0"):
+        verify(lowered, problem)
+    del lowered["stages"][0]["outcomes"][:]  # the tighter informed bound does not stand without them
+    with pytest.raises(CertificateError, match=r"stages\[0\].informed"):
+        verify(lowered, problem)
 
 
 @pytest.mark.parametrize(
