@@ -46,7 +46,7 @@ def misplaced(tree: Hierarchy, item: int, target: int) -> tuple[Hierarchy, int]:
 def catalogue(
     n_items: int = 5_612, misfiled: float = 0.05, seed: int = 0, columns: int = 64, noise: float = 0.6
 ) -> tuple[np.ndarray, Hierarchy, Hierarchy, np.ndarray]:
-    """A made catalogue of about ten items a shelf, eight shelves a department and so on: features drawn along the tree.
+    """A made catalogue of ten items a shelf, eight shelves a department and so on: features drawn along the tree.
 
     Returns:
         The features, the tree that they were drawn along, the same with a share of its items on other shelves, and
@@ -59,7 +59,7 @@ def catalogue(
     parts, parent, above = rng.normal(size=(n_shelves, columns)), [shelf + n_items], np.arange(n_shelves)
     first, count = n_items, n_shelves
     while count > 1:
-        fewer = 1 if count <= 12 else -(-count // 8)
+        fewer = 1 if count <= 20 else -(-count // 8)
         up = np.minimum(np.arange(count) // 8, fewer - 1)
         parent.append(up + first + count)
         above = up[above]

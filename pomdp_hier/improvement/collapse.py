@@ -48,7 +48,7 @@ def best_collapse(scored: ScoredDraft) -> Collapse | None:
         (9,)
     """
     draft, n_items = scored.draft, scored.draft.given.n_items
-    if scored.looks_ahead or (draft.given.singletons and scored.pairs > _MOST_PAIRS):
+    if scored.looks_ahead or (draft.given.singletons and scored.n_pairs > _MOST_PAIRS):
         return None
     arriving = scored.arrivals()
     best: dict[int, float] = {}

@@ -15,6 +15,7 @@ all other pairs of item and node are kept.
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -175,9 +176,13 @@ class ScoredDraft:
         return isinstance(self._rule, Clairvoyant)
 
     @property
-    def pairs(self) -> int:
+    def n_pairs(self) -> int:
         """How many pairs of items all inner nodes hold."""
         return sum(len(seen.members) ** 2 for seen in self.seen.values())
+
+    def pairs(self, items: Ints, item: int) -> tuple[Floats, Floats]:
+        """Return how alike each of the items is to one, and that one to each; 0 to itself."""
+        return self._likeness.pairs(items, item)
 
     def as_list(self, node: int) -> Floats:
         """Return ``W`` of a node of which only a list of its items is left ``[m]``."""
@@ -223,27 +228,34 @@ class ScoredDraft:
 
     # ---- what an edit would do, and doing it
 
-    def trial(self, changes: Parents) -> Trial:
-        """Return what giving nodes these new parents would do."""
+    def trial(self, changes: Parents, *, anew: bool = False) -> Trial:
+        """Return what giving nodes these new parents would do.
+
+        Args:
+            changes: The new parents.
+            anew: Whether to add up every cluster that changes anew, and not only what comes and goes.
+        """
         edit = _Edit(self, changes)
         fresh: dict[int, _Seen | None] = {}
         for node in edit.touched():
-            fresh[node] = self._after(node, edit, fresh)
+            fresh[node] = self._after(node, edit, fresh, anew)
         old, new = self.seen[self._root], fresh.get(self._root) or self.seen[self._root]
         rise = new.value - old.value
         items = np.flatnonzero(rise)
         return Trial(changes, items, rise[items], fresh)
 
-    def apply(self, trial: Trial) -> None:
-        """Make an edit that was tried on the draft as it is."""
-        self.draft.apply(trial.changes)
+    def apply(self, changes: Parents) -> Trial:
+        """Make an edit on the draft, and return what it did; rounding does not add up over edits."""
+        trial = self.trial(changes, anew=True)
+        self.draft.apply(changes)
         for node, seen in trial.fresh.items():
             if seen is None:
                 self.seen.pop(node, None)
             else:
                 self.seen[node] = seen
+        return trial
 
-    def _after(self, node: int, edit: "_Edit", fresh: Mapping[int, _Seen | None]) -> _Seen | None:
+    def _after(self, node: int, edit: "_Edit", fresh: Mapping[int, _Seen | None], anew: bool) -> _Seen | None:
         """Return the node as it is seen after the edit, those below it being done."""
         old = self.seen.get(node)
         members = edit.members(node)
@@ -265,9 +277,55 @@ class ScoredDraft:
         inner = [child for child in nodes if child >= self._n_items and find(child) is not None]
         items = [child for child in nodes if child < self._n_items]
         children = (*items, *inner) if inner or self.draft.given.singletons else ()
-        table = self._table(members, children, old, edit)
         known = {child: seen for child in inner if (seen := find(child)) is not None}
+        table = self._shifted(members, children, old, edit) if not anew else None
+        if table is None:
+            table = self._table(members, children, old, edit)
         return self._looked(node, members, children, table, known, edit.level(node))
+
+    def _shifted(self, members: Ints, children: tuple[int, ...], old: _Seen | None, edit: "_Edit") -> Floats | None:
+        """Return the similarities ``[k, m]`` after one item x has changed its place; None if there is no short way.
+
+        With ``n`` other items in c, ``sim(y, c)`` is the mean of their similarities to y, so that x adds its own:
+        ``(n sim(y, c) + <y, x>) / (n + 1)``, or takes it away. x itself sees the sums of its own over each child.
+        """
+        item, alone = edit.item, self._likeness.own_singleton
+        if item is None or alone is None or old is None or not old.children or not children:
+            return None
+        slot_of = {child: slot for slot, child in enumerate(old.children)}
+        if any(child not in slot_of and child != item for child in children):
+            return None
+        at_old = np.array([slot_of.get(child, 0) for child in children])
+        columns = np.arange(len(old.members))
+        at = int(np.searchsorted(members, item))
+        if len(members) < len(old.members):
+            columns = np.delete(columns, at)
+        elif len(members) > len(old.members):
+            columns = np.insert(columns, at, 0)
+        same = len(members) == len(old.members)
+        table: Floats = old.table[at_old] if same else old.table[np.ix_(at_old, columns)]
+        number = np.full(len(old.children), -1)
+        known = np.array([child in slot_of for child in children])
+        number[at_old[known]] = np.flatnonzero(known)
+        own = number[old.own[columns]]
+        holds = at < len(members) and members[at] == item
+        if holds:
+            own[at] = next(slot for slot, child in enumerate(children) if edit.leads_to_item(child))
+        towards, of_item = edit.pairs(members)
+        for slot, child in enumerate(children):
+            if child == item and item not in slot_of:
+                table[slot] = towards
+            elif edit.changes_items(child):
+                before, after = len(self.seen[child].members), len(edit.members(child))
+                inside = own == slot
+                total = np.where(before > inside, table[slot] * (before - inside), 0.0) + (after - before) * towards
+                table[slot] = np.where(after > inside, total / np.maximum(after - inside, 1), alone)
+        if holds:
+            others = np.array([1 if child < self._n_items else len(edit.members(child)) for child in children])
+            others[own[at]] -= 1
+            sums = np.bincount(own, weights=of_item, minlength=len(children))
+            table[:, at] = np.where(others > 0, sums / np.maximum(others, 1), alone)
+        return table
 
     def _table(self, members: Ints, children: tuple[int, ...], old: _Seen | None, edit: "_Edit") -> Floats:
         """Return the similarities ``[k, m]``, of which those are known that the edit leaves as they were."""
@@ -362,6 +420,8 @@ class _Edit:
     def __init__(self, scored: ScoredDraft, changes: Parents) -> None:
         self._scored, self._draft, self._changes = scored, scored.draft, changes
         self._leaving = self._draft.leaving(changes)
+        self.item: int | None = None  # the one that is moved, if it is one
+        self._pairs: tuple[Ints, Floats, Floats] | None = None
         self._arriving: dict[int, list[int]] = {}
         self._out: dict[int, list[Ints]] = {}
         self._into: dict[int, list[Ints]] = {}
@@ -377,6 +437,11 @@ class _Edit:
                 seen = scored.seen.get(node)
                 items = np.array([node]) if node < n_items else _NONE if seen is None else seen.members
                 moved.setdefault((before, parent), []).append(items)
+        if len(changes) == 1 and moved:
+            ((node, parent),) = changes.items()
+            if node < n_items:
+                self.item, self._up = node, self._above(parent, changes)
+                self._shared = next(above for above in self._above(self._draft.parent[node], {}) if above in self._up)
         for (before, parent), lists in moved.items():
             old, new = self._above(before, {}), self._above(parent, changes)
             together = np.concatenate(lists)
@@ -384,6 +449,21 @@ class _Edit:
                 self._out.setdefault(node, []).append(together)
             for node in new.keys() - old.keys():
                 self._into.setdefault(node, []).append(together)
+
+    def leads_to_item(self, node: int) -> bool:
+        """Whether the node is, or holds, the item that is moved, after the edit."""
+        return node == self.item or node in self._up
+
+    def pairs(self, members: Ints) -> tuple[Floats, Floats]:
+        """Return the similarities of a touched node's items to the one that is moved, and of that one to each."""
+        if self._pairs is None:
+            items = self._scored.seen[self._shared].members
+            self._pairs = (items, *self._scored.pairs(items, cast(int, self.item)))
+        items, towards, of_item = self._pairs
+        if members is items:
+            return towards, of_item
+        at = np.searchsorted(items, members)
+        return towards[at], of_item[at]
 
     def touched(self) -> list[int]:
         """Return the nodes to look at anew, those below before those above."""
@@ -428,9 +508,13 @@ class _Edit:
         if node not in self._members:
             seen = self._scored.seen.get(node)
             items = _NONE if seen is None else seen.members
-            if node in self._out:
+            if self.item is not None and node in self._out:
+                items = np.delete(items, np.searchsorted(items, self.item))
+            elif self.item is not None and node in self._into:
+                items = np.insert(items, np.searchsorted(items, self.item), self.item)
+            elif node in self._out:
                 items = items[~np.isin(items, np.concatenate(self._out[node]))]
-            if node in self._into:
+            if self.item is None and node in self._into:
                 items = np.union1d(items, np.concatenate(self._into[node]))
             self._members[node] = items
         return self._members[node]

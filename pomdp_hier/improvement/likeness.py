@@ -27,6 +27,13 @@ Cluster = tuple[int, Ints]
 class Likeness(Protocol):
     """Features and a similarity."""
 
+    @property
+    def own_singleton(self) -> float | None:
+        """The similarity of an item to itself alone, if that to a cluster is the mean of those to its other members."""
+
+    def pairs(self, items: Ints, item: int) -> tuple[Floats, Floats]:
+        """Return how alike each of the items is to one, and that one to each ``[m]``; 0 to itself."""
+
     def columns(self, items: Ints, clusters: Sequence[Cluster], inside: Bools) -> Floats:
         """Return how alike each cluster and each item are ``[k, m]``.
 
@@ -56,6 +63,15 @@ class _Products:
 
     def __init__(self, affinity: DenseAffinity | SparseAffinity) -> None:
         self._kind, self._n_columns = affinity.kind, affinity.n_columns
+        by_members = isinstance(affinity.kind, Cosine) and affinity.kind.leave_out
+        self.own_singleton = affinity.kind.own_singleton if by_members else None
+
+    def pairs(self, items: Ints, item: int) -> tuple[Floats, Floats]:
+        every = len(self._squares)
+        products = (self._rows if len(items) == every else self._rows[items]) @ self._rows[item].T
+        alike = products.toarray().reshape(-1) if sp.issparse(products) else products
+        alike[items == item] = 0.0
+        return alike, alike
 
     def columns(self, items: Ints, clusters: Sequence[Cluster], inside: Bools) -> Floats:
         m, k = len(items), len(clusters)
@@ -128,7 +144,16 @@ class _Sparse(_Products):
 
 class _Precomputed:
     def __init__(self, affinity: PrecomputedAffinity) -> None:
-        self._matrix, self._own_singleton = affinity.matrix, affinity.kind.own_singleton
+        self._matrix, self.own_singleton = affinity.matrix, affinity.kind.own_singleton
+
+    def pairs(self, items: Ints, item: int) -> tuple[Floats, Floats]:
+        others = items[items != item]
+        both = []
+        for part in (self._matrix[others][:, [item]], self._matrix[[item]][:, others]):
+            alike = np.zeros(len(items))
+            alike[items != item] = (part.toarray() if sp.issparse(part) else part).reshape(-1)
+            both.append(alike)
+        return both[0], both[1]
 
     def columns(self, items: Ints, clusters: Sequence[Cluster], inside: Bools) -> Floats:
         values = np.empty((len(clusters), len(items)))
@@ -138,13 +163,18 @@ class _Precomputed:
             itself = items[:, None] == members  # never read: it may be NaN
             total = np.where(itself, 0.0, block).sum(axis=1, dtype=np.float64)
             others = len(members) - inside[row]
-            values[row] = np.where(others == 0, self._own_singleton, total / np.maximum(others, 1))
+            values[row] = np.where(others == 0, self.own_singleton, total / np.maximum(others, 1))
         return values
 
 
 class _Custom:
+    own_singleton = None
+
     def __init__(self, affinity: CustomAffinity) -> None:
         self._affinity = affinity
+
+    def pairs(self, items: Ints, item: int) -> tuple[Floats, Floats]:
+        raise NotImplementedError  # a function of the user's own need not be a mean over members
 
     def columns(self, items: Ints, clusters: Sequence[Cluster], inside: Bools) -> Floats:
         values = np.empty((len(clusters), len(items)))

@@ -1,8 +1,9 @@
 """A patient search for edits that raise the score: rounds of proposals, each tried exactly, the best made first.
 
 A round looks where searchers get lost in the tree as it is, proposes edits, tries each, and makes those that gain in
-the order of their gains, each tried again after those before it. First things are put in their places; where no move
-gains, clusters are changed, and then many of them at once; and after each that gains, things are put in their places.
+the order of their gains, each tried again after those before it. First things are put in their places, those whose
+searchers are lost before those whose searchers would be if they went on; where no move gains, clusters are changed, and
+then many of them at once; and after each change that gains, things are put in their places again.
 """
 
 import time
@@ -23,7 +24,8 @@ __all__ = ["Limits", "Made", "Proposal", "Search"]
 
 _ITEM_MOVES, _OTHERS = 256, 32  # proposals of a round
 _LEAST = 1e-10  # of gain: less is rounding
-_STEPS = (("move",), ("merge", "split", "take out", "collapse"), ("take out level", "collapse below"))
+_SETTLE = "settle"  # moves of what would be lost if its search went on to the end
+_STEPS = (("move",), (_SETTLE,), ("merge", "split", "take out", "collapse"), ("take out level", "collapse below"))
 _SMALL = (2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)  # sizes below which clusters may be taken out
 
 
@@ -133,7 +135,7 @@ class Search:
             for node in trial.changes
             if node in self.scored.seen or node < self.prepared.hierarchy.n_items
         )
-        self.scored.apply(trial)
+        trial = self.scored.apply(trial.changes)
         self.made.append(Made(proposal, moved, trial.items, trial.rise))
 
     def _gain(self, trial: Trial) -> float:
@@ -167,8 +169,11 @@ class Search:
         """Yield edits of these kinds, as far as they are allowed, that may gain in the tree as it is."""
         tree = self.scored.draft.tree()
         wanted = set(kinds).intersection(self.limits.kinds)
+        if _SETTLE in kinds and "move" in self.limits.kinds:
+            wanted = {"move"}
         if wanted & {"move", "merge", "take out"}:
             prepared = self.prepared.on(tree)
+            prepared = prepared.under(policy="descend") if _SETTLE in kinds else prepared
             settings = {name: getattr(prepared.settings, name) for name in prepared.settings.__dataclass_fields__}
             found = diagnose(prepared.features, tree, interchangeable=self.keys, **settings)
             number = [

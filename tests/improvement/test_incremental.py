@@ -85,7 +85,7 @@ def check(tree, X, given, rng, n_edits):
     for _ in range(n_edits):
         trial = scored.trial(random_edit(scored.draft, rng))
         before = scored.values
-        scored.apply(trial)
+        scored.apply(trial.changes)
         expected = evaluate(X, scored.draft.tree(), delta=0.3, engine="numpy", **given).values
         assert scored.values == pytest.approx(expected, abs=1e-12)
         before = before.copy()
