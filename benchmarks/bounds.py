@@ -2,17 +2,25 @@
 
 Any ``.pomdp`` files may be given, ``FILE`` or ``FILE=DISCOUNT``; without files, the bundled problems run. Where a file
 has the name of a problem of the literature, NativeSARSOP's published figures at 60 s stand beside ours (AAMAS 2025;
-gamma .95; their machine is unknown, and so is whether their file is the same).
+gamma .95; their machine is unknown, and so is whether their file is the same). SARSOP's ``pomdpsol`` and zmdp run on
+the same files, one after another, where their programs are given.
 """
 
 import argparse
+import io
 import json
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pomdp_hier.planning import solve, verify
+from pomdp_hier.planning import Solution, solve, verify
 from pomdp_hier.pomdp import POMDP
-from pomdp_hier.pomdp.pomdp_file import read_pomdp
+from pomdp_hier.pomdp.pomdp_file import read_pomdp, write_pomdp
 from pomdp_hier.problems import cheese_maze, crying_baby, rock_sample, tiger
 
 PUBLISHED = {
@@ -24,35 +32,152 @@ PUBLISHED = {
     "pentagon": (0.293, 0.382),
 }
 
+PRECISION = "0.001"
 
-def read(argument: str) -> tuple[str, POMDP]:
-    """The name and the problem of ``FILE`` or ``FILE=DISCOUNT``."""
+Line = tuple[float, float, float]  # seconds, lower, upper
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A program of others: the arguments that it takes, and how a line of what it prints shows both bounds."""
+
+    name: str
+    arguments: Callable[[str, float], list[str]]
+    line: re.Pattern[str]
+
+    def run(self, program: str, model: str, seconds: float) -> list[Line]:
+        """What it prints about a model: seconds, the lower and the upper bound of each line that has them."""
+        command = [program, *self.arguments(model, seconds)]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", check=False, timeout=60 + 20 * seconds
+            )
+        except subprocess.TimeoutExpired:
+            print(f"{self.name} did not end within {60 + 20 * seconds:g} s", flush=True)
+            return []
+        lines = [found.groups() for found in map(self.line.match, done.stdout.splitlines()) if found]
+        if not lines:
+            print(f"{self.name} printed no bounds: {(done.stderr or done.stdout).strip()[-200:]!r}", flush=True)
+        return [(float(at), float(lower), float(upper)) for at, lower, upper in lines]
+
+
+PEERS = {
+    "sarsop": Peer(  # its seconds are CPU seconds
+        "SARSOP",
+        lambda model, seconds: ["--timeout", f"{seconds:g}", "--precision", PRECISION, "-o", os.devnull, model],
+        re.compile(r"\s*([\d.]+)\s+\d+\s+\d+\s+(\S+)\s+(\S+)\s+\S+\s+\d+\s+\d+\s*$"),
+    ),
+    "zmdp": Peer(  # its seconds are those of the clock on the wall, and whole ones
+        "zmdp",
+        lambda model, seconds: [
+            *("solve", "--terminateRegretBound", PRECISION, "--terminateWallclockSeconds", f"{seconds:g}"),
+            *("--policyOutputFile", "none", model),
+        ],
+        re.compile(r"(\d+)\s+\d+ calls to solver, bounds \[\s*(\S+) \.\.\s*(\S+)\]"),
+    ),
+}
+
+
+@dataclass
+class Case:
+    """A problem, and what came of it."""
+
+    name: str
+    problem: POMDP
+    text: str
+    solution: Solution | None = None
+    peers: dict[str, list[Line]] = field(default_factory=dict)
+
+
+def read(argument: str) -> Case:
+    """The case of ``FILE`` or ``FILE=DISCOUNT``."""
     path, _, discount = argument.partition("=")
     text = Path(path).read_text(encoding="latin-1")
     if discount:
         lines = [line for line in text.split("\n") if not line.strip().startswith("discount")]
         text = "\n".join([f"discount: {discount}", *lines])
-    return Path(path).stem, read_pomdp(text + "\n")
+    return Case(Path(path).stem, read_pomdp(text + "\n"), text + "\n")
 
 
-def run(name: str, problem: POMDP, seconds: list[float], certify: bool) -> dict[str, Any]:
-    """One row: the bounds after each number of seconds, and what a certificate proves."""
-    solution = solve(problem, precision=1e-3, time_limit=max(seconds))
-    row: dict[str, Any] = {"problem": name, "status": solution.status, "bounds": {}}
+def bundled() -> list[Case]:
+    """The problems that come with the package."""
+    problems = {"tiger": tiger(), "crying-baby": crying_baby(), "cheese": cheese_maze(), "rock-sample": rock_sample()}
+    return [Case(name, problem, written(problem)) for name, problem in problems.items()]
+
+
+def written(problem: POMDP) -> str:
+    """The problem as a ``.pomdp`` file."""
+    text = io.StringIO()
+    write_pomdp(problem, text)
+    return text.getvalue()
+
+
+def at(lines: list[Line], limit: float) -> Line | None:
+    """The last line until then, or the first one."""
+    return ([line for line in lines if line[0] <= limit][-1:] or lines[:1] or [None])[0]
+
+
+def run(case: Case, seconds: list[float], certify: bool, programs: dict[str, str]) -> dict[str, Any]:
+    """One row, and one more for each peer: the bounds after each number of seconds, and what a certificate proves."""
+    case.solution = solution = solve(case.problem, precision=float(PRECISION), time_limit=max(seconds))
+    row: dict[str, Any] = {"problem": case.name, "status": solution.status, "bounds": {}}
     cells = []
     for limit in seconds:
         entry = [entry for entry in solution.history if entry.seconds <= limit][-1:] or solution.history[:1]
         row["bounds"][limit] = (entry[0].lower, entry[0].upper, entry[0].n_bytes)
         cells.append(f"{entry[0].lower:9.5g} {entry[0].upper:9.5g} {entry[0].n_bytes / 1e6:5.0f} MB")
-    if name in PUBLISHED:
-        row["published"] = PUBLISHED[name]
-        cells.append("published {} / {}".format(*PUBLISHED[name]))
+    if case.name in PUBLISHED:
+        row["published"] = PUBLISHED[case.name]
+        cells.append("published {} / {}".format(*PUBLISHED[case.name]))
     if certify:
-        bounds = verify(solution.certificate(), problem)
+        bounds = verify(solution.certificate(), case.problem)
         row["proved"] = (float(bounds.lower), float(bounds.upper), bounds.n_vectors, bounds.n_points)
         cells.append(f"proved {float(bounds.lower):.6g} {float(bounds.upper):.6g}")
-    print(f"{name:14}", " | ".join(cells), flush=True)
+    print(f"{case.name:14}", " | ".join(cells), flush=True)
+    for key, program in programs.items():
+        with tempfile.TemporaryDirectory() as folder:
+            model = Path(folder) / f"{case.name}.pomdp"
+            model.write_text(case.text, encoding="latin-1")
+            lines = case.peers[PEERS[key].name] = PEERS[key].run(program, str(model), max(seconds))
+        found = [at(lines, limit) for limit in seconds]
+        row[key] = dict(zip(seconds, found, strict=True))
+        shown = ["nothing" if line is None else f"{line[1]:9.5g} {line[2]:9.5g}" for line in found]
+        print(f"  {PEERS[key].name:12}", " | ".join(f"{cell:28}" for cell in shown), flush=True)
     return row
+
+
+def draw(cases: list[Case], path: Path) -> None:
+    """Writes the figure: the bounds over CPU seconds, those of peers dashed, and the published ones as marks."""
+    from matplotlib.figure import Figure
+
+    from pomdp_hier.report import draw_bounds
+
+    columns = min(3, len(cases))
+    rows = -(-len(cases) // columns)
+    figure = Figure(figsize=(4.4 * columns, 3.2 * rows), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for ax, case in zip(axes, cases, strict=False):
+        assert case.solution is not None
+        draw_bounds(case.solution, ax=ax)
+        for (name, lines), style in zip(case.peers.items(), ("--", ":"), strict=False):
+            for side in (1, 2):
+                label = name if side == 1 else None
+                ax.step([max(x[0], 1e-3) for x in lines], [x[side] for x in lines], "k", ls=style, lw=1, label=label)
+        if case.name in PUBLISHED:
+            ax.plot([60, 60], PUBLISHED[case.name], "kx", label="published, 60 s")
+        low, high = min(x.lower for x in late(case)), max(x.upper for x in late(case))
+        ax.set_ylim(low - 0.3 * (high - low), high + 0.3 * (high - low))
+        ax.set_title(case.name)
+        ax.legend(frameon=False, fontsize="small")
+    for ax in axes[len(cases) :]:
+        ax.set_visible(False)
+    figure.savefig(path, dpi=120)
+
+
+def late(case: Case) -> list[Any]:
+    """The history without its first tenth, where the lower bound is far below all else."""
+    history = case.solution.history if case.solution else ()
+    return list(history[len(history) // 10 :])
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -63,15 +188,21 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--certify", action="store_true", help="write a certificate of each and verify it")
     parser.add_argument("--quick", action="store_true", help="one second a problem")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the bounds over CPU seconds here, as PNG")
+    for key, peer in PEERS.items():
+        told = f"{peer.name}'s program, to run beside ours (default: ${key.upper()}, where it is set)"
+        parser.add_argument(f"--{key}", metavar="PROGRAM", default=os.environ.get(key.upper()), help=told)
     arguments = parser.parse_args(argv)
-    bundled = {"tiger": tiger(), "crying-baby": crying_baby(), "cheese": cheese_maze(), "rock-sample": rock_sample()}
-    problems = [read(argument) for argument in arguments.files] or list(bundled.items())
+    programs = {key: getattr(arguments, key) for key in PEERS if getattr(arguments, key)}
+    cases = [read(argument) for argument in arguments.files] or bundled()
     seconds = [0.2, 1.0] if arguments.quick else arguments.seconds
-    solve(tiger(), engine="auto", max_trials=2)
+    solve(tiger(), engine="numba", max_trials=2)  # compiles, or loads what was compiled
     print("problem       ", " | ".join(f"{limit:g} s: lower, upper, memory" for limit in seconds))
-    rows = [run(name, problem, seconds, arguments.certify or arguments.quick) for name, problem in problems]
+    rows = [run(case, seconds, arguments.certify or arguments.quick, programs) for case in cases]
     if arguments.json:
         arguments.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+    if arguments.plot:
+        draw(cases, arguments.plot)
 
 
 if __name__ == "__main__":
