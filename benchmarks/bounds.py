@@ -7,7 +7,6 @@ the same files, one after another, where their programs are given.
 """
 
 import argparse
-import io
 import json
 import os
 import re
@@ -20,7 +19,7 @@ from typing import Any
 
 from pomdp_hier.planning import Solution, solve, verify
 from pomdp_hier.pomdp import POMDP
-from pomdp_hier.pomdp.pomdp_file import read_pomdp, write_pomdp
+from pomdp_hier.pomdp.pomdp_file import read_pomdp
 from pomdp_hier.problems import cheese_maze, crying_baby, rock_sample, tiger
 
 PUBLISHED = {
@@ -80,11 +79,11 @@ PEERS = {
 
 @dataclass
 class Case:
-    """A problem, and what came of it."""
+    """A problem, with its file's text if it has one, and what came of it."""
 
     name: str
     problem: POMDP
-    text: str
+    text: str | None = None
     solution: Solution | None = None
     peers: dict[str, list[Line]] = field(default_factory=dict)
 
@@ -102,14 +101,7 @@ def read(argument: str) -> Case:
 def bundled() -> list[Case]:
     """The problems that come with the package."""
     problems = {"tiger": tiger(), "crying-baby": crying_baby(), "cheese": cheese_maze(), "rock-sample": rock_sample()}
-    return [Case(name, problem, written(problem)) for name, problem in problems.items()]
-
-
-def written(problem: POMDP) -> str:
-    """The problem as a ``.pomdp`` file."""
-    text = io.StringIO()
-    write_pomdp(problem, text)
-    return text.getvalue()
+    return [Case(name, problem) for name, problem in problems.items()]
 
 
 def at(lines: list[Line], limit: float) -> Line | None:
@@ -134,7 +126,7 @@ def run(case: Case, seconds: list[float], certify: bool, programs: dict[str, str
         row["proved"] = (float(bounds.lower), float(bounds.upper), bounds.n_vectors, bounds.n_points)
         cells.append(f"proved {float(bounds.lower):.6g} {float(bounds.upper):.6g}")
     print(f"{case.name:14}", " | ".join(cells), flush=True)
-    for key, program in programs.items():
+    for key, program in programs.items() if case.text is not None else ():
         with tempfile.TemporaryDirectory() as folder:
             model = Path(folder) / f"{case.name}.pomdp"
             model.write_text(case.text, encoding="latin-1")
@@ -190,7 +182,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the bounds over CPU seconds here, as PNG")
     for key, peer in PEERS.items():
-        told = f"{peer.name}'s program, to run beside ours (default: ${key.upper()}, where it is set)"
+        told = f"{peer.name}'s program, to run on the files beside ours (default: ${key.upper()}, where it is set)"
         parser.add_argument(f"--{key}", metavar="PROGRAM", default=os.environ.get(key.upper()), help=told)
     arguments = parser.parse_args(argv)
     programs = {key: getattr(arguments, key) for key in PEERS if getattr(arguments, key)}

@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -22,6 +23,7 @@ def may_end_search() -> Iterator[None]:
     try:
         yield
     finally:
+        time.sleep(0.01)  # the thread that waits for signals may not yet have asked about one that came just now
         _searches -= 1
         signal.signal(signal.SIGINT, before)
 

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.cli import console
+from pomdp_hier.cli import console, signals
 from pomdp_hier.cli.exit_codes import ExitCode
 from pomdp_hier.errors import ParameterError
 
@@ -51,14 +51,15 @@ def run(options: argparse.Namespace) -> int:
     from pomdp_hier.pomdp.pomdp_file import read_pomdp
 
     problem = read_pomdp(options.problem)
-    solution = solve(
-        problem,
-        precision=options.precision,
-        time_limit=options.time,
-        memory_limit=None if options.memory is None else options.memory * 1e6,
-        horizon=options.horizon,
-        progress=not options.quiet and console.on_terminal(),
-    )
+    with signals.may_end_search():
+        solution = solve(
+            problem,
+            precision=options.precision,
+            time_limit=options.time,
+            memory_limit=None if options.memory is None else options.memory * 1e6,
+            horizon=options.horizon,
+            progress=not options.quiet and console.on_terminal(),
+        )
     if options.certificate is not None:
         write_file(options.certificate, json.dumps(solution.certificate()) + "\n")
     if options.policy is not None:

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
 from pomdp_hier.planning.point_based.on_numpy import rounded_bits
-from pomdp_hier.planning.point_based.starting import Groups
+from pomdp_hier.planning.point_based.starting import Groups, best_usable
 
 __all__ = ["OutcomeBeliefs", "tighter_informed_bound"]
 
@@ -82,8 +82,7 @@ def tighter_informed_bound(model: LiveModel, groups: Groups, informed: Floats) -
     step, owner, usable = _step(model, groups, belief, mass, row)
 
     def backup(value: Floats) -> Floats:
-        ahead = np.where(usable, step @ value, -np.inf).max(axis=1)
-        ahead = np.where(np.isfinite(ahead), ahead, 0.0)  # nothing is legal: the search says so when it is there
+        ahead = best_usable(np.asarray(step @ value), usable)
         total = np.bincount(owner, weights=ahead, minlength=earned.size).reshape(earned.shape)
         return np.where(legal, earned + model.discount * total, 0.0)
 
@@ -93,8 +92,7 @@ def tighter_informed_bound(model: LiveModel, groups: Groups, informed: Floats) -
             break
     short = max(0.0, float((backup(value) - value).max())) + 1e-15 * scale
     value += short * np.asarray(belief @ model.slack)[:, None]
-    best = np.where(groups.usable, mass[:, None] * value[row], -np.inf).max(axis=1)
-    best = np.where(np.isfinite(best), best, 0.0)
+    best = best_usable(mass[:, None] * value[row], groups.usable)
     ahead = np.bincount(groups.row, weights=best, minlength=model.reward.size).reshape(model.reward.shape)
     table = np.where(model.legal, model.reward + model.discount * ahead, ILLEGAL)
     return table, OutcomeBeliefs(belief, np.where(legal, value, ILLEGAL), row, groups)

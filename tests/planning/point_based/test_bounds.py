@@ -1,7 +1,13 @@
 """The two bounds against values that are known otherwise: enumeration, exact finite horizons, closed forms."""
 
+import json
 import math
+import os
 import pickle
+import re
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -10,8 +16,10 @@ from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs import search_problem
 from pomdp_hier.planning import OptimalPolicy, PointBased, exact_value, solve, value_iteration
+from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.bridge import to_agent
+from pomdp_hier.pomdp.pomdp_file import write_pomdp
 from pomdp_hier.problems import cheese_maze, maze_4x3, rock_sample, tiger
 from pomdp_hier.simulation import policy_value
 from tests.small_problems import KINDS, small_problem
@@ -137,6 +145,52 @@ def test_limits_end_the_search():
     assert solve(problem, precision=0, memory_limit=0).status == "memory"
     assert solve(problem, precision=math.inf).status == "precision"
     assert solve(tiger(), horizon=2, precision=0).status in ("precision", "rounding")
+
+
+def test_an_interrupt_returns_the_bounds_there_are(monkeypatch):
+    def trial(self):
+        usual(self)
+        if self.trials == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    usual = Search.trial
+    monkeypatch.setattr(Search, "trial", trial)
+    before = signal.getsignal(signal.SIGINT)
+    interrupted = solve(rock_sample(), precision=0)
+    assert (interrupted.status, interrupted.search.trials) == ("interrupted", 3)
+    assert signal.getsignal(signal.SIGINT) is before
+    monkeypatch.undo()
+    same = solve(rock_sample(), precision=0, max_trials=3)
+    assert (interrupted.lower, interrupted.upper) == (same.lower, same.upper)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
+def test_an_interrupt_of_the_command_prints_the_bounds_that_its_progress_bar_shows(tmp_path):
+    import pty
+    import termios
+
+    rng = np.random.default_rng(0)
+    problem = POMDP.from_arrays(
+        T=rng.dirichlet(np.full(20, 0.3), (3, 20)),
+        Z=rng.dirichlet(np.full(4, 0.3), (3, 20)),
+        R=rng.random((3, 20)),
+        discount=0.95,
+    )
+    write_pomdp(problem, tmp_path / "random.pomdp")
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 100))
+    command = [sys.executable, "-m", "pomdp_hier", "solve", str(tmp_path / "random.pomdp"), "--precision=0", "--json"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True)
+    os.close(theirs)
+    shown = ""
+    while not (found := re.search(r"\[(-?[\d.]+), (-?[\d.]+)\]", shown)):
+        shown += os.read(ours, 4096).decode()
+    process.send_signal(signal.SIGINT)
+    said = json.loads(process.communicate(timeout=60)[0])
+    os.close(ours)
+    assert (process.returncode, said["status"]) == (0, "interrupted")
+    assert float(found[1]) <= said["lower"] + 1e-4 < said["upper"] <= float(found[2]) + 1e-4
 
 
 def test_what_cannot_be_bounded_is_refused_with_the_reason():
