@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         lost_items,
         worst_nodes,
     )
+    from pomdp_hier.appraisal.levels import BestCut, LevelsAdvice, best_cut, levels_advice
     from pomdp_hier.appraisal.model_selection import hqs_scorer
     from pomdp_hier.appraisal.moves import Move, apply_move, apply_moves, suggest_moves
     from pomdp_hier.appraisal.policy_comparison import compare_search_policies
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Appraisal",
+    "BestCut",
     "Confusion",
     "Diagnosis",
+    "LevelsAdvice",
     "LostItem",
     "Move",
     "NodeReport",
@@ -37,6 +40,7 @@ __all__ = [
     "apply_move",
     "apply_moves",
     "appraise",
+    "best_cut",
     "check_structure",
     "compare",
     "compare_search_policies",
@@ -44,6 +48,7 @@ __all__ = [
     "delta_sweep",
     "diagnose",
     "hqs_scorer",
+    "levels_advice",
     "lost_items",
     "shuffled_scores",
     "suggest_moves",
@@ -67,6 +72,10 @@ _HOMES = {
     "confusions": "pomdp_hier.appraisal.diagnosis",
     "delta_sweep": "pomdp_hier.appraisal.sweep",
     "diagnose": "pomdp_hier.appraisal.diagnosis",
+    "BestCut": "pomdp_hier.appraisal.levels",
+    "LevelsAdvice": "pomdp_hier.appraisal.levels",
+    "best_cut": "pomdp_hier.appraisal.levels",
+    "levels_advice": "pomdp_hier.appraisal.levels",
     "hqs_scorer": "pomdp_hier.appraisal.model_selection",
     "lost_items": "pomdp_hier.appraisal.diagnosis",
     "shuffled_scores": "pomdp_hier.appraisal.baselines",

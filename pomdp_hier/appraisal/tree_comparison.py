@@ -35,7 +35,7 @@ from pomdp_hier.measures import (
     untangle,
 )
 
-__all__ = ["Comparison", "PairedDifference", "compare"]
+__all__ = ["Comparison", "PairedDifference", "compare", "paired_difference"]
 
 LOWER_IS_BETTER = frozenset({"dasgupta_cost"})
 # How far a tree is from the reference, which says nothing of how good it is: no ranks, and a table of their own.
@@ -224,7 +224,7 @@ def compare(
     if measures:
         for name, tree in named.items():
             figures[name] = dict(_measures(prepared.features, tree, named[first], labels, quadratic_limit))
-    differences = tuple(_difference(one, other, results, confidence) for one, other in combinations(named, 2))
+    differences = tuple(paired_difference(one, other, results, confidence) for one, other in combinations(named, 2))
     return Comparison(results, differences, figures, first, confidence, prepared.calibration)
 
 
@@ -255,7 +255,8 @@ def _divergence(X: Any, tree: Hierarchy, similarity: str) -> float:
     return tree_sampling_divergence(X, tree, similarity=similarity)
 
 
-def _difference(one: str, other: str, results: Mapping[str, HQSResult], confidence: float) -> PairedDifference:
+def paired_difference(one: str, other: str, results: Mapping[str, HQSResult], confidence: float) -> PairedDifference:
+    """Return how two trees differ over the items that both were scored for."""
     gain = results[one].values - results[other].values
     n_items, sample = len(gain), results[one].sample
     mean = results[one].mean(gain)

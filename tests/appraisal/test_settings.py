@@ -46,12 +46,14 @@ FUNCTIONS = {
     "hqs_score": lambda **s: hqs.hqs_score(X, TREE, **s),
     "hqs_samples": lambda **s: hqs.hqs_samples(X, TREE, **s),
     "appraise": lambda **s: appraisal.appraise(X, TREE, n_shuffles=1, **s),
+    "best_cut": lambda **s: appraisal.best_cut(X, TREE, **s),
     "shuffled_scores": lambda **s: appraisal.shuffled_scores(X, TREE, n_shuffles=2, **s),
     "compare": lambda **s: appraisal.compare(X, TREES, measures=False, **s),
     "compare_search_policies": lambda **s: appraisal.compare_search_policies(X, TREE, ["one-step", "descend"], **s),
     "delta_sweep": lambda **s: appraisal.delta_sweep(X, TREE, [0.1, 1.0], n_shuffles=1, **s),
     "diagnose": lambda **s: appraisal.diagnose(X, TREE, **s),
     "hqs_scorer": lambda **s: appraisal.hqs_scorer(**s)(OwnTree().fit(X), X),
+    "levels_advice": lambda **s: appraisal.levels_advice(X, TREE, **s),
     "improve": lambda **s: improvement.improve(X, TREE, kinds=["move"], folds=0, **s),
     "suggest_moves": lambda **s: appraisal.suggest_moves(X, diagnosed(**s), candidates=1, **s),
 }
@@ -78,6 +80,9 @@ VALUES = {
     "target_error": {"target_error": 0.2},
 }
 REFUSED = {
+    "best_cut": {"policy", "enter_own_singleton", "engine", "threads", "progress", "updater", "seed", "n_jobs"}
+    | {"checkpoint", "policy_version", *SAMPLES},
+    "levels_advice": {"checkpoint", "policy_version"},
     "compare": {"checkpoint", "policy_version"},
     "compare_search_policies": {"checkpoint", "policy_version", "policy"},
     "delta_sweep": {"checkpoint", "policy_version", "target_error", "delta"},

@@ -1,0 +1,355 @@
+"""How deep, and how many: the score as levels are taken out of a tree, and the best cut of a dendrogram."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from pomdp_hier.appraisal.diagnosis import ALL_ITEMS
+from pomdp_hier.appraisal.tree_comparison import PairedDifference, compare, paired_difference
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.members import Floats, Ints
+from pomdp_hier.hierarchy.editing import Draft
+from pomdp_hier.hierarchy.flat import require_hierarchy
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.prepared import Prepared, prepare
+from pomdp_hier.hqs.result import HQSResult
+from pomdp_hier.hqs.sampling import Sampling
+from pomdp_hier.hqs.score import score
+from pomdp_hier.hqs.settings import Run, check_whole, read_settings
+
+__all__ = ["BestCut", "LevelsAdvice", "best_cut", "levels_advice", "without_levels"]
+
+Side = Literal["bottom", "top"]
+_GROUP = 32  # clusters whose weights are added up together
+_BLOCK = 4096  # items at a time
+_CUTS = {
+    "policy": "a cut is scored by the paper's one-step policy; leave it out, and evaluate the tree that comes of it",
+    "enter_own_singleton": "a cut is scored as if items entered clusters of their own; leave it out",
+    "engine": "a cut is scored by sums of its own; leave it out",
+    "threads": "a cut is scored in one thread; leave it out",
+    "updater": "a cut is scored by sums of its own; leave it out",
+    "seed": "nothing is drawn; leave it out",
+    "n_jobs": "a cut is scored in one process; leave it out",
+    "progress": "a cut takes seconds; leave it out",
+    "checkpoint": "a cut takes seconds; leave it out",
+    "policy_version": "a cut takes seconds; leave it out",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LevelsAdvice:
+    """The score of a tree as levels are taken out.
+
+    Attributes:
+        side: Where they are taken out.
+        kept: How many levels below the root are left, the whole tree first.
+        clusters: How many clusters each tree has, the root among them.
+        results: Each tree's score, item by item.
+        differences: How each differs from the whole tree, the whole one from itself by 0.
+        trees: The trees.
+    """
+
+    side: Side
+    kept: tuple[int, ...]
+    clusters: tuple[int, ...]
+    results: tuple[HQSResult, ...] = field(repr=False)
+    differences: tuple[PairedDifference, ...] = field(repr=False)
+    trees: tuple[Hierarchy, ...] = field(repr=False)
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        """The HQS of each tree."""
+        return tuple(result.score for result in self.results)
+
+    @property
+    def best(self) -> int:
+        """The position of the tree with the best score; of equal ones that with the fewest levels."""
+        return max(range(len(self.kept)), key=lambda k: (self.scores[k], -self.kept[k]))
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary a tree: levels, clusters, score, and the gain over the whole tree with its interval."""
+        return [
+            {
+                "levels": kept,
+                "clusters": clusters,
+                "hqs": result.score,
+                "gain": d.difference,
+                "low": d.low,
+                "high": d.high,
+            }
+            for kept, clusters, result, d in zip(self.kept, self.clusters, self.results, self.differences, strict=True)
+        ]
+
+    def summary(self) -> str:
+        """Return the table, and what it says."""
+        lines = [f"{'levels':>6}  {'clusters':>8}  {'hqs':>8}  {'gain':>8}  95 % interval"]
+        for k, row in enumerate(self.to_rows()):
+            interval = f"{row['low']:+.4f} to {row['high']:+.4f}" if k else "the whole tree"
+            lines.append(
+                f"{row['levels']:>6}  {row['clusters']:>8}  {row['hqs']:>8.4f}  {row['gain']:>+8.4f}  {interval}"
+            )
+        best, found = self.kept[self.best], self.differences[self.best]
+        where = "below" if self.side == "bottom" else "above"
+        if self.best == 0:
+            lines.append("No level should go: the whole tree has the best score.")
+        elif found.distinguishable:
+            lines.append(f"{best} levels are better than {self.kept[0]}: leave out those {where} them.")
+        else:
+            lines.append(f"{best} levels score best, but cannot be told from {self.kept[0]} with these items.")
+        return "\n".join(lines)
+
+
+def levels_advice(
+    X: Any, tree: Hierarchy, *, side: Side = "bottom", most: int = 40, confidence: float = 0.95, **settings: Any
+) -> LevelsAdvice:
+    """Return the score of a tree as its levels are taken out, from the bottom or the top.
+
+    From the bottom, the clusters of a level become the leaf clusters, with all items below them; from the top, what
+    hung under a level hangs under the root. Each tree is compared with the whole one item by item, as `compare` does.
+
+    Args:
+        X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
+        tree: The tree.
+        side: ``"bottom"`` or ``"top"``.
+        most: How many trees to score at most; of more levels, so many are taken at equal steps.
+        confidence: Of the intervals.
+        **settings: As for `compare`.
+
+    Raises:
+        ParameterError: For another side, or a setting that cannot be.
+        FeatureError: For features that cannot be used.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> found = levels_advice([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
+        >>> found.kept, found.clusters, [round(score, 2) for score in found.scores]
+        ((1, 0), (3, 1), [0.62, 0.0])
+
+    References:
+        Student (1908), The probable error of a mean, Biometrika.
+    """
+    require_hierarchy(tree)
+    check_whole("most", most, 2)
+    if side not in ("bottom", "top"):
+        raise ParameterError(f"side is {side!r}; expected 'bottom' or 'top'")
+    deepest = int(tree.levels[tree.n_items :].max())
+    steps = np.unique(np.linspace(0, deepest, min(most, deepest + 1)).round().astype(int))[::-1].tolist()
+    trees = [without_levels(tree, kept, side) for kept in steps]
+    named = {str(kept): draft for kept, draft in zip(steps, trees, strict=True)}
+    found = compare(X, named, measures=False, confidence=confidence, **settings)
+    whole = str(steps[0])
+    differences = [paired_difference(name, whole, found.results, confidence) for name in named]
+    return LevelsAdvice(
+        side,
+        tuple(steps),
+        tuple(draft.n_nodes - draft.n_items for draft in trees),
+        tuple(found.results.values()),
+        tuple(differences),
+        tuple(trees),
+    )
+
+
+def without_levels(tree: Hierarchy, kept: int, side: Side = "bottom") -> Hierarchy:
+    """Return the tree with so many levels of clusters below the root.
+
+    Args:
+        tree: The tree.
+        kept: How many to keep.
+        side: From the ``"bottom"``, deeper clusters are dissolved into those of the last level kept; from the
+            ``"top"``, clusters are dissolved into the root until so many levels are left.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2], [4, 5], [6, 3]], 4)
+        >>> [without_levels(tree, 1, side).to_children() for side in ("bottom", "top")]
+        [[[0, 1, 2], [4, 3]], [[0, 1], [2], [4, 5, 3]]]
+    """
+    inner = np.arange(tree.n_items, tree.n_nodes)
+    levels = tree.levels[inner]
+    deepest = int(levels.max())
+    gone = levels > kept if side == "bottom" else (levels > 0) & (levels <= deepest - kept)
+    if not gone.any():
+        return tree
+    draft = Draft(tree)
+    draft.apply(draft.without(inner[gone].tolist()))
+    return draft.tree()
+
+
+@dataclass(frozen=True, eq=False)
+class BestCut:
+    """The best cut of a dendrogram, and the score of every flat one.
+
+    Attributes:
+        tree: The cut with the best score.
+        score: Its HQS.
+        n_clusters: How many clusters it has on each level, the finest last.
+        curve: The score of each flat cut, of 1, 2, … clusters.
+    """
+
+    tree: Hierarchy = field(repr=False)
+    score: float
+    n_clusters: tuple[int, ...]
+    curve: Floats = field(repr=False)
+
+
+def best_cut(X: Any, tree: Hierarchy, *, levels: int = 1, max_clusters: int = 1000, **settings: Any) -> BestCut:
+    """Return the cut of a dendrogram with the best HQS: a flat one, or one of a few levels.
+
+    A flat cut of k clusters is scored for every k, by the change from k - 1: one cluster is replaced by its children,
+    and for each item the sum of ``exp(sim / delta)`` over the clusters by two terms for one. No difference is taken of
+    large numbers, so that the scores are those of `evaluate` to rounding. Each further level is the one, of a dozen
+    sizes at equal ratios, that raises the score of the whole tree most; none is added that does not.
+
+    Args:
+        X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
+        tree: The dendrogram. Clusters are split by falling number where every node has a higher number than its
+            children, as ``Hierarchy.from_linkage`` numbers the merges, and by falling size in other trees.
+        levels: How many levels the cut may have.
+        max_clusters: The largest flat cut to look at.
+        **settings: Similarity, delta, nu, tie and reward, as for `evaluate`.
+
+    Raises:
+        ParameterError: For a setting that a cut cannot use.
+        FeatureError: For features that cannot be used.
+
+    Example:
+        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.8, 0.2], [0.0, 1.0], [0.1, 0.9], [0.2, 0.8]]
+        >>> from scipy.cluster.hierarchy import linkage
+        >>> found = best_cut(X, Hierarchy.from_linkage(linkage(X)), delta=0.1)
+        >>> found.n_clusters, found.tree.to_children()
+        ((2,), [[0, 1, 2], [3, 4, 5], [6, 7]])
+
+    References:
+        Huang, Piao, Moreno and Hurley, HQS; Sokal, Michener (1958), on cutting dendrograms.
+    """
+    require_hierarchy(tree)
+    check_whole("levels", levels, 1)
+    check_whole("max_clusters", max_clusters, 1)
+    request = read_settings(settings, **_CUTS, **dict.fromkeys(ALL_ITEMS, "a cut needs all items; leave it out"))
+    request.check_used()
+    prepared = prepare(X, tree, request.settings)
+    order = _splits(tree, max_clusters)
+    fronts = list(_fronts(tree, order))
+    curve = _flat_scores(prepared, order, [len(front) for front in fronts])
+    counts = np.array([len(front) for front in fronts])
+    best = int(curve.argmax())
+    chosen, cut, value = [best], _cut(tree, [fronts[best]]), float(curve[best])
+    sizes = (
+        {int(np.abs(counts - wanted).argmin()) for wanted in np.geomspace(2, counts[-1], 12)} if levels > 1 else set()
+    )
+    for _ in range(levels - 1):
+        tried = {}
+        for at in sorted(sizes - {*chosen, 0}):
+            draft = _cut(tree, [fronts[k] for k in sorted([*chosen, at])])
+            tried[at] = score(prepared.on(draft), Run(), Sampling()).score, draft
+        at = max(tried, key=lambda k: tried[k][0], default=-1)
+        if at < 0 or tried[at][0] <= value:
+            break
+        chosen = sorted([*chosen, at])
+        value, cut = tried[at]
+    full = np.full(int(counts[-1]), np.nan)
+    full[counts - 1] = curve
+    return BestCut(cut, value, tuple(int(counts[k]) for k in chosen), full)
+
+
+def _splits(tree: Hierarchy, most: int) -> list[int]:
+    """Return the clusters to split, in order, while no more than so many are there."""
+    inner = np.arange(tree.n_items, tree.n_nodes)
+    below = inner[tree.parent[inner] >= 0]
+    inner = inner[~tree.is_leaf[inner]]  # below a leaf cluster nothing is told apart
+    numbered = bool((tree.parent[below] > below).all())
+    rank = inner if numbered else tree.sizes[inner]
+    # Parents before children: by falling number they are; by size, children stand after parents of the same size.
+    order = inner[np.lexsort((tree.levels[inner], -rank))]
+    widths = np.bincount(tree.parent[tree.parent >= 0], minlength=tree.n_nodes)[order]
+    return order[np.cumsum(widths - 1) + 1 <= most].tolist() if len(order) else []
+
+
+def _fronts(tree: Hierarchy, order: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the clusters of each flat cut, from the root alone."""
+    front = dict.fromkeys([tree.root])
+    yield list(front)
+    for node in order:
+        del front[node]
+        front.update(dict.fromkeys(tree.children(node).tolist()))
+        yield list(front)
+
+
+def _flat_scores(prepared: Prepared, order: Sequence[int], counts: Sequence[int]) -> Floats:
+    """Return the score of each flat cut."""
+    tree = prepared.hierarchy
+    total = np.zeros(len(order) + 1)
+    for low in range(0, tree.n_items, min(_BLOCK, prepared.affinity.batch_items)):
+        items = np.arange(low, min(low + min(_BLOCK, prepared.affinity.batch_items), tree.n_items))
+        total += _block_totals(prepared, items, order, max(counts))
+    scores: Floats = total / tree.n_items
+    return scores
+
+
+def _block_totals(prepared: Prepared, items: Ints, order: Sequence[int], most: int) -> Floats:
+    """Return the sum of the values of some items in each flat cut.
+
+    For each item and each group of clusters, ``top`` is the largest ``sim / delta``, and ``one`` and ``two`` are the
+    sums of ``w`` and ``w**2 (r' + 1)`` with ``w = exp(sim / delta - top)``; from the groups,
+
+        Q(descend) = sum w**2 (r' + 1) / (sum w)**2 - 1 ,     value = (r_own + 1) w_own / sum w - 1 .
+    """
+    tree, task = prepared.hierarchy, prepared.task()
+    batch, worth = prepared.affinity.batch(items), 1.0 + task.rewards.reward
+    rows, place = np.arange(len(items)), tree.starts[items]
+    n_groups = -(-most // _GROUP)
+    warm = np.full((len(items), n_groups * _GROUP), -np.inf)
+    gains = np.zeros(n_groups * _GROUP)
+    top = np.full((len(items), n_groups), -np.inf)
+    one, two = np.zeros_like(top), np.zeros_like(top)
+    slot_of, own, used = {tree.root: 0}, np.zeros(len(items), dtype=np.int64), 1
+    search, tie_descends = float(worth[tree.root]), prepared.settings.tie == "descend"
+    totals = [len(items) * (search - 1)]
+    for node in order:
+        kids = tree.children(node)
+        similarities = batch.expand(rows, np.full(len(items), node)).reshape(len(items), len(kids))
+        slots = [slot_of.pop(node), *range(used, used + len(kids) - 1)]
+        used += len(kids) - 1
+        with np.errstate(over="ignore"):
+            warm[:, slots] = similarities / task.temperatures[0]
+        gains[slots] = worth[kids]
+        for kid, slot in zip(kids.tolist(), slots, strict=True):
+            slot_of[kid] = slot
+            own[(place >= tree.starts[kid]) & (place < tree.starts[kid] + tree.sizes[kid])] = slot
+        for group in {slot // _GROUP for slot in slots}:
+            part = slice(group * _GROUP, min((group + 1) * _GROUP, used))
+            top[:, group] = warm[:, part].max(axis=1)
+            weight = np.exp(warm[:, part] - top[:, [group]])
+            one[:, group] = weight.sum(axis=1)
+            two[:, group] = (weight**2) @ gains[part]
+        now = -(-used // _GROUP)
+        highest = top[:, :now].max(axis=1)
+        scale = np.exp(top[:, :now] - highest[:, None])
+        mass = (one[:, :now] * scale).sum(axis=1)
+        descend = (two[:, :now] * scale**2).sum(axis=1) / mass**2
+        goes = descend >= search if tie_descends else descend > search
+        found = gains[own] * np.exp(warm[rows, own] - highest) / mass
+        totals.append(float(np.where(goes, found, search).sum()) - len(items))
+    return np.array(totals)
+
+
+def _cut(tree: Hierarchy, fronts: Sequence[Sequence[int]]) -> Hierarchy:
+    """Return the tree of some flat cuts, the coarser ones above the finer; every cluster of the finest gets a node."""
+    kept = dict.fromkeys(node for front in fronts for node in front if node != tree.root)
+    n = tree.n_items
+    number = {node: n + k for k, node in enumerate([*kept, tree.root])}
+    parent = np.full(n + len(number), -1)
+    owner = np.full(n, tree.root)
+    for node in fronts[-1]:
+        owner[tree.items(node)] = node
+    parent[:n] = [number[node] for node in owner.tolist()]
+    for node in kept:
+        above = int(tree.parent[node])
+        while above not in number:
+            above = int(tree.parent[above])
+        parent[number[node]] = number[above]
+    labels = None
+    if tree.labels is not None:
+        labels = [*tree.item_labels, *(None if node < n else tree.labels[node] for node in number)]
+    return Hierarchy(parent, n, labels=labels)
