@@ -13,6 +13,7 @@ from pomdp_hier.features.members import Floats, Ints
 from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hierarchy.wording import counted
 from pomdp_hier.hqs.prepared import Prepared, prepare
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sampling
@@ -90,14 +91,15 @@ class LevelsAdvice:
             lines.append(
                 f"{row['levels']:>6}  {row['clusters']:>8}  {row['hqs']:>8.4f}  {row['gain']:>+8.4f}  {interval}"
             )
-        best, found = self.kept[self.best], self.differences[self.best]
-        where = "below" if self.side == "bottom" else "above"
+        best, found = counted(self.kept[self.best], "level"), self.differences[self.best]
         if self.best == 0:
             lines.append("No level should go: the whole tree has the best score.")
         elif found.distinguishable:
-            lines.append(f"{best} levels are better than {self.kept[0]}: leave out those {where} them.")
+            where = "deepest" if self.side == "bottom" else "topmost"
+            gone = counted(self.kept[0] - self.kept[self.best], "level")
+            lines.append(f"Keep {best} of {self.kept[0]}: without the {where} {gone} the tree is better.")
         else:
-            lines.append(f"{best} levels score best, but cannot be told from {self.kept[0]} with these items.")
+            lines.append(f"With {best} the score is best, but cannot be told from the whole tree's with these items.")
         return "\n".join(lines)
 
 
@@ -191,6 +193,22 @@ class BestCut:
     score: float
     n_clusters: tuple[int, ...]
     curve: Floats = field(repr=False)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary a flat cut: its clusters and its score."""
+        there = np.flatnonzero(~np.isnan(self.curve))
+        return [{"clusters": int(k) + 1, "hqs": float(self.curve[k])} for k in there]
+
+    def summary(self) -> str:
+        """Return a few flat cuts beside the best one, and what the best cut is."""
+        rows = self.to_rows()
+        flat = max(range(len(rows)), key=lambda k: (rows[k]["hqs"], -k))
+        few = sorted({*np.geomspace(1, len(rows), 9).round().astype(int).tolist(), flat + 1})
+        lines = [f"{'clusters':>8}  {'hqs':>8}"]
+        lines += [f"{rows[k - 1]['clusters']:>8}  {rows[k - 1]['hqs']:>8.4f}" for k in few]
+        sizes = " and ".join(map(str, self.n_clusters))
+        levels = "a flat one" if len(self.n_clusters) == 1 else f"one of {len(self.n_clusters)} levels"
+        return "\n".join([*lines, f"The best cut is {levels}, of {sizes} clusters: {self.score:.4f}."])
 
 
 def best_cut(X: Any, tree: Hierarchy, *, levels: int = 1, max_clusters: int = 1000, **settings: Any) -> BestCut:

@@ -16,6 +16,7 @@ from pomdp_hier.cli import (
     console,
     improve,
     inspect,
+    levels,
     policies,
     report,
     reproduce,
@@ -30,7 +31,21 @@ from pomdp_hier.errors import ParameterError, PomdpHierError, PomdpHierWarning
 
 __all__ = ["build_parser", "main"]
 
-_COMMANDS = (reproduce, score, report, improve, compare, inspect, policies, show, validate, solve, verify, completion)
+_COMMANDS = (
+    reproduce,
+    score,
+    report,
+    improve,
+    compare,
+    levels,
+    inspect,
+    policies,
+    show,
+    validate,
+    solve,
+    verify,
+    completion,
+)
 
 
 _EPILOG = """\

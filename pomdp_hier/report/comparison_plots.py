@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from pomdp_hier.appraisal.levels import BestCut, LevelsAdvice
 from pomdp_hier.appraisal.sweep import DeltaSweep
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, ORANGE, new_axes
@@ -11,7 +12,7 @@ from pomdp_hier.simulation import PolicyComparison
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_delta_sweep", "draw_policy_comparison"]
+__all__ = ["draw_delta_sweep", "draw_levels", "draw_policy_comparison"]
 
 
 def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = None) -> "Axes":
@@ -115,4 +116,53 @@ def draw_delta_sweep(sweep: DeltaSweep, *, ax: "Axes | None" = None) -> "Axes":
     ax.axhline(0, color=GREY, lw=0.8, zorder=0)
     ax.set(xscale="log", xlabel="delta", ylabel="HQS (dotted: ceiling, dashed: shuffled)", ylim=(-1, 1))
     ax.legend(frameon=False, loc="upper right", ncols=min(4, len(sweep.trees)))
+    return ax
+
+
+def draw_levels(found: LevelsAdvice | BestCut, *, ax: "Axes | None" = None) -> "Axes":
+    """Return the axes with the score over the levels that are kept, or over the clusters of a flat cut.
+
+    The bars are the intervals of the difference from the whole tree, drawn around each score; the best is filled.
+
+    Args:
+        found: What `levels_advice` or `best_cut` returned.
+        ax: Where to draw; a new figure by default.
+
+    Raises:
+        ParameterError: It is neither.
+        MissingExtraError: Matplotlib is not installed.
+
+    Example:
+        >>> from pomdp_hier import Hierarchy
+        >>> from pomdp_hier.appraisal import levels_advice
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> draw_levels(levels_advice([[1, 0], [9, 1], [0, 1], [1, 9]], tree)).get_xlabel()
+        'levels kept, taken out from the bottom'
+    """
+    if not isinstance(found, LevelsAdvice | BestCut):
+        raise ParameterError(f"found: got a {type(found).__name__}; give what levels_advice or best_cut returns")
+    ax = new_axes(ax, width=6.4, height=3.6)
+    rows = found.to_rows()
+    scores = [row["hqs"] for row in rows]
+    ax.axhline(0, color=GREY, lw=0.8, ls=":")
+    if isinstance(found, BestCut):
+        clusters = [row["clusters"] for row in rows]
+        best = max(range(len(rows)), key=lambda k: (scores[k], -k))
+        ax.plot(clusters, scores, color=BLUE, lw=1.6)
+        ax.plot(clusters[best], scores[best], "o", color=ORANGE, ms=7)
+        ax.annotate(f"{clusters[best]}", (clusters[best], scores[best]), xytext=(6, 4), textcoords="offset points")
+        ax.set(xscale="log", xlabel="clusters of the flat cut", ylabel="HQS")
+        return ax
+    kept = [row["levels"] for row in rows]
+    down = [row["gain"] - row["low"] for row in rows]
+    up = [row["high"] - row["gain"] for row in rows]
+    ax.errorbar(kept, scores, yerr=[down, up], color=BLUE, lw=1.6, marker="o", mfc="white", capsize=3)
+    ax.plot(kept[found.best], scores[found.best], "o", color=ORANGE, ms=7, zorder=3)
+    for level, score, row in zip(kept, scores, rows, strict=True):
+        if len(rows) <= 12:
+            ax.annotate(str(row["clusters"]), (level, score), xytext=(6, 5), textcoords="offset points", fontsize=8)
+    ax.set(xlabel=f"levels kept, taken out from the {found.side}", ylabel="HQS")
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     return ax

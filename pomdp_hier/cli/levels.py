@@ -1,0 +1,65 @@
+"""``pomdp-hier levels``: how many levels a tree should have, or where to cut a dendrogram."""
+
+import argparse
+import json
+
+from pomdp_hier.cli import console, inputs, tables
+from pomdp_hier.files.writing import write_file
+
+NAME = "levels"
+SUMMARY = "score a tree as its levels are taken out, or find the best cut of a dendrogram"
+EXAMPLES = (
+    "printf 'x,y\\n1,0\\n9,1\\n0,1\\n1,9\\n' > points.csv",
+    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier levels points.csv - --cut 1",
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments."""
+    inputs.add_input_options(parser)
+    inputs.add_setting_options(parser, calibrated=True)
+    add = parser.add_argument
+    add("--side", choices=["bottom", "top"], default="bottom", help="where levels are taken out (default: bottom)")
+    add("--most", type=inputs.count, default=40, metavar="N", help="score N trees at most (default: 40)")
+    add("--cut", type=inputs.count, metavar="N", help="instead, find the best cut of a dendrogram, of N levels at most")
+    add(
+        "--max-clusters",
+        type=inputs.count,
+        default=1000,
+        metavar="N",
+        help="with --cut: the largest flat cut to look at (default: 1000)",
+    )
+    add("-o", "--out", metavar="JSON", help="write the tree with the best score here")
+    add("--force", action="store_true", help="replace the file of --out if it exists")
+    add("--json", action="store_true", help="print the figures as JSON")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Score the trees."""
+    if options.cut is None:
+        inputs.refuse_unused(options, ("max_clusters",), "without --cut")
+    else:
+        inputs.refuse_unused(options, ("side", "most", "policy"), "with --cut")
+    if options.out is not None:
+        tables.check_target(options.out, options.force, (options.features, options.tree), endings=(".json",))
+    else:
+        inputs.refuse_unused(options, ("force",), "without --out")
+    from pomdp_hier.appraisal.levels import best_cut, levels_advice
+
+    read = inputs.read_inputs(options)
+    settings = inputs.settings(options)
+    if options.cut is not None:
+        del settings["policy"]
+        cut = best_cut(read.features, read.tree, levels=options.cut, max_clusters=options.max_clusters, **settings)
+        tree, rows, text = cut.tree, cut.to_rows(), cut.summary()
+    else:
+        found = levels_advice(read.features, read.tree, side=options.side, most=options.most, **settings)
+        tree, rows, text = found.trees[found.best], found.to_rows(), found.summary()
+    if options.out is not None:
+        write_file(options.out, tree.to_json(), replace=options.force)
+    if options.json:
+        print(json.dumps(rows, indent=1))
+    else:
+        for line in text.splitlines():
+            print(console.printable(line))
+    return 0

@@ -1,0 +1,61 @@
+"""``pomdp-hier levels``: what the functions say, in lines and as JSON, and the tree with the best score as a file."""
+
+import json
+
+import numpy as np
+import pytest
+
+from pomdp_hier import Hierarchy
+from pomdp_hier.appraisal import best_cut, levels_advice
+from pomdp_hier.cli import main
+from tests.planted import clean_case
+
+
+@pytest.fixture
+def files(tmp_path):
+    X, tree = clean_case()
+    np.save(tmp_path / "x.npy", X)
+    tree.to_json(tmp_path / "tree.json")
+    return X, tree, tmp_path
+
+
+def call(folder, *arguments):
+    return main(["levels", str(folder / "x.npy"), str(folder / "tree.json"), "--delta", "0.02", *map(str, arguments)])
+
+
+@pytest.mark.parametrize("side", ["bottom", "top"])
+def test_the_lines_and_the_rows_are_those_of_the_function(files, capsys, side):
+    X, tree, folder = files
+    found = levels_advice(X, tree, side=side, delta=0.02)
+    out = folder / "best.json"
+    assert call(folder, "--side", side, "-o", out) == 0
+    assert capsys.readouterr().out == found.summary() + "\n"
+    assert Hierarchy.from_json(out) == found.trees[found.best]
+    assert call(folder, "--side", side, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == found.to_rows()
+
+
+def test_a_cut(files, capsys):
+    X, tree, folder = files
+    found = best_cut(X, tree, levels=2, max_clusters=20, delta=0.02)
+    assert call(folder, "--cut", 2, "--max-clusters", 20, "-o", folder / "cut.json") == 0
+    assert capsys.readouterr().out == found.summary() + "\n"
+    assert Hierarchy.from_json(folder / "cut.json") == found.tree
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--max-clusters", 5], "--max-clusters has no effect without --cut"),
+        (["--cut", 1, "--side", "top"], "--side has no effect with --cut"),
+        (["--cut", 1, "--policy", "optimal"], "--policy has no effect with --cut"),
+        (["--force"], "--force has no effect without --out"),
+        (["--cut", 0], "levels is 0"),
+        (["--most", 1], "most is 1"),
+    ],
+)
+def test_a_slip_is_one_line(files, capsys, arguments, told):
+    assert call(files[2], *arguments) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert error.count("\n") == 1
