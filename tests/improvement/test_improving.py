@@ -154,3 +154,43 @@ def test_a_tree_of_one_list_and_one_of_one_item_have_nothing_to_improve():
         flat = improve(np.eye(4), Hierarchy([4, 4, 4, 4, -1], 4))
         assert flat.edits == ()
         assert improve([[1.0, 2.0]], Hierarchy([-1], 1)).edits == ()
+
+
+OPTIONS = {
+    "kinds": [["move"], ["merge", "split"], ["take out", "take out level"], ["collapse", "collapse below"], None],
+    "fixed": [(), ("group 9", "item 3", 50)],
+    "fixed_levels": [(), (1,), (2,)],
+    "max_edits": [None, 0, 2],
+    "max_loss": [None, 0.0, 0.1],
+    "folds": [0, 2],
+    "singletons": [False, True],
+    "policy": ["one-step", "descend", "clairvoyant"],
+    "nu": [1.0, 1.4],
+}
+
+
+@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 40))])
+def test_options_go_together(seed):
+    rng = np.random.default_rng(seed)
+    given = {name: values[int(rng.integers(len(values)))] for name, values in OPTIONS.items()}
+    X, tree = clean_case(seed=seed)
+    tree = named(misplaced(swapped(tree)[0], 3, 4)[0]).with_singletons(given.pop("singletons"))
+    kinds = given.pop("kinds") or ["move", "merge", "split", "take out", "take out level", "collapse", "collapse below"]
+    found = improve(X, tree, kinds=kinds, delta=0.1, **given)
+    settings = {"delta": 0.1, "policy": given["policy"], "nu": given["nu"]}
+    assert found.after.score == pytest.approx(hqs_score(X, found.tree, **settings), abs=1e-12)
+    assert found.gain == pytest.approx(sum(edit.gain for edit in found.edits), abs=1e-12)
+    assert all(edit.gain > 0 and edit.kind in kinds for edit in found.edits)
+    assert len(found.edits) <= (99 if given["max_edits"] is None else given["max_edits"])
+    if given["max_loss"] is not None:
+        assert (found.after.values - found.before.values).min() >= -given["max_loss"] - 1e-12
+    still = [tree.node(label) if isinstance(label, str) else label for label in given["fixed"]]
+    still += [node for level in given["fixed_levels"] for node in np.flatnonzero(tree.levels == level).tolist()]
+    for node in still:
+        now = found.tree.node(tree.labels[node])
+        assert found.tree.labels[found.tree.parent[now]] == tree.labels[tree.parent[node]]
+    assert found.tree.item_labels == tree.item_labels
+    assert found.tree.singletons == tree.singletons
+    assert (found.held_out.items == tree.n_items) == bool(given["folds"] and found.edits)
+    assert len(found.to_rows()) == len(found.edits)
+    assert found.summary().startswith("score ")
