@@ -99,15 +99,16 @@ def compared(quick: bool, folders: list[Path], limit: float) -> Iterator[dict[st
             yield {"case": name, "by": "no item misfiled", "after": hqs_score(X, known[0], delta=delta)}
 
 
-def clean(n_trees: int) -> dict[str, Any]:
+def clean(n_trees: int, kinds: list[str]) -> dict[str, Any]:
     """Edits of trees with nothing wrong in them."""
     found = [
-        improve(X, whole, delta=0.05, folds=3)
+        improve(X, whole, kinds=kinds, delta=0.05, folds=3)
         for X, whole, _, _ in (catalogue(300, 0.0, seed) for seed in range(n_trees))
     ]
     edits = [edit for one in found for edit in one.edits]
     return {
         "trees": n_trees,
+        "kinds": ", ".join(kinds),
         "edits": len(edits),
         "edits that hold": sum(edit.holds for edit in edits),
         "trees with such an edit": sum(any(edit.holds for edit in one.edits) for one in found),
@@ -147,7 +148,7 @@ def main() -> None:
     parser.add_argument("--only", choices=("cases", "clean", "speed"), help="one part of it")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    figures: dict[str, Any] = {"cases": [], "clean": None, "speed": []}
+    figures: dict[str, Any] = {"cases": [], "clean": [], "speed": []}
     if options.only in (None, "cases"):
         for row in compared(options.quick, options.case, options.limit):
             figures["cases"].append(row)
@@ -158,8 +159,9 @@ def main() -> None:
                 flush=True,
             )
     if options.only in (None, "clean"):
-        figures["clean"] = clean(4 if options.quick else 100)
-        print(figures["clean"], flush=True)
+        for kinds in (["move"], ["merge", "split"]):
+            figures["clean"].append(clean(4 if options.quick else 100, kinds))
+            print(figures["clean"][-1], flush=True)
     if options.only in (None, "speed"):
         for n_items in (600,) if options.quick else (5_612, 75_000):
             figures["speed"].append(speed(n_items, 10 if options.quick else 60))

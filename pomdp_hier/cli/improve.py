@@ -30,10 +30,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--force", action="store_true", help="replace the files if they exist")
     add(
         "--kinds",
-        default="move,merge,split",
+        default="move",
         metavar="NAMES",
-        help="what may be done: move (items and clusters), merge, split; and, which the score likes more than readers "
-        "do, take-out, take-out-level, collapse, collapse-below (default: move,merge,split)",
+        help="what may be done: move (items and clusters), merge, split, take-out, take-out-level, collapse, "
+        "collapse-below, with commas between; all but move change what clusters there are (default: move)",
     )
     add("--fixed", metavar="ID", action="append", default=[], help="a node that keeps its place; may be repeated")
     add(

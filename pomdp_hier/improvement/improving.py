@@ -37,7 +37,7 @@ def improve(
     X: Any,
     hierarchy: Hierarchy,
     *,
-    kinds: Sequence[str] = ("move", "merge", "split"),
+    kinds: Sequence[str] = ("move",),
     fixed: Iterable[Hashable] = (),
     fixed_levels: Iterable[int] = (),
     max_edits: int | None = None,
@@ -58,10 +58,11 @@ def improve(
     Args:
         X: The features, as for `evaluate`.
         hierarchy: The tree.
-        kinds: Which kinds of edits to try: ``"move"`` an item or a cluster, ``"merge"`` siblings, ``"split"`` a list of
-            items; and those that take structure away, which are not tried unless they are named, because the score
-            does not count how long a list is to look through: ``"take out"`` a node, ``"take out level"``,
-            ``"collapse"`` a cluster to a list of its items, ``"collapse below"`` a size.
+        kinds: Which kinds of edits to try: ``"move"`` an item or a cluster; and those that change what clusters there
+            are, which have to be named: ``"merge"`` siblings, ``"split"`` a list of items, ``"take out"`` a node,
+            ``"take out level"``, ``"collapse"`` a cluster to a list of its items, ``"collapse below"`` a size. The
+            score may prefer two like shelves as one, or a long list, also where people have reasons for two, or for
+            levels.
         fixed: Nodes, by number or label, that keep their parent and are not emptied or split.
         fixed_levels: Levels all of whose nodes are fixed; the root's is 0.
         max_edits: How many edits at most.
