@@ -7,6 +7,7 @@ this float, an integer or a fraction as it is. Nothing is rescaled, so that rows
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import lcm
 from typing import Any
 
@@ -66,6 +67,18 @@ class ExactModel:
     chance: int
     money: int
     discount: tuple[int, int]
+
+    @cached_property
+    def flows(self) -> list[list[tuple[list[int], list[int]]]]:
+        """The outcomes of each action and place as two lists: ``observation * n_places + place``, and probabilities."""
+        n = len(self.legal)
+        return [
+            [
+                ([o * n + t for o, entries in row for t, _ in entries], [p for _, entries in row for _, p in entries])
+                for row in rows
+            ]
+            for rows in self.outcomes
+        ]
 
     def is_over(self, places: set[int], steps: int) -> bool:
         """Return whether the process is over after so many actions from any of the places, whatever is done."""

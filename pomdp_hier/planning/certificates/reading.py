@@ -10,7 +10,7 @@ __all__ = ["BY_CORNERS", "BY_INFORMED", "Claims", "Outcome", "Point", "StageClai
 
 FORMAT, VERSION = "pomdp-hier bounds", 2
 BY_CORNERS, BY_INFORMED = -1, -2
-MOST_BITS = 4_096  # of any number: far beyond what bounds need, and quick to work with
+_MOST = 2**4_096  # any number: far beyond what bounds need, and quick to work with
 
 Weights = list[tuple[int, int]]
 
@@ -209,7 +209,7 @@ class _Reader:
             s = self._integer(s, 0, self.n_places - 1, f"{where}[{i}]")
             if s in weights:
                 raise CertificateError(f"{where}: place {s} stands there twice")
-            weights[s] = self._integer(weight, 1, 2**MOST_BITS, f"{where}[{i}]")
+            weights[s] = self._integer(weight, 1, _MOST, f"{where}[{i}]")
         return list(weights.items())
 
     def _values(self, given: Any, where: str) -> list[int | None]:
@@ -239,4 +239,4 @@ class _Reader:
         return given
 
     def _number(self, given: Any, where: str) -> int:
-        return self._integer(given, -(2**MOST_BITS), 2**MOST_BITS, where)
+        return self._integer(given, -_MOST, _MOST, where)

@@ -35,7 +35,9 @@ This module shares no code with any solver.
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from math import lcm
+from operator import mul
 from typing import Any
 
 from pomdp_hier.errors import CertificateError
@@ -172,28 +174,24 @@ class _Stage:
         """``alpha(s) money cost chance <= R 2^bits cost chance + gain money sum p alpha'`` at every place."""
         model, ahead = self.model, self.below.stage.vectors
         gain, cost = model.discount
-        outcomes, reward = model.outcomes[vector.action], model.reward[vector.action]
+        flows, reward = model.flows[vector.action], model.reward[vector.action]
         scale = cost * model.chance << self.claims.value_bits
         unit, weight = model.money * cost * model.chance, gain * model.money
+        nothing: list[int | None] = [None] * len(model.legal)
+        following = [ahead[k].values if 0 <= k < len(ahead) else nothing for k in vector.after]
+        flat = list(chain.from_iterable(following))  # by observation and place, as the flows are
         for s, value in enumerate(vector.values):
             if value is None or s not in self.met:
                 continue
             legal = model.legal[s]
             if legal is None or vector.action not in legal:
                 raise CertificateError(f"{where}: its action {vector.action} is not legal in place {s}")
-            total = 0
-            for o, entries in () if self.ends else outcomes[s]:
-                k = vector.after[o]
-                if not 0 <= k < len(ahead):
-                    raise CertificateError(
-                        f"{where}: no vector follows observation {o}, which can be made in place {s}"
-                    )
-                values = ahead[k].values
-                for t, p in entries:
-                    then = values[t]
-                    if then is None:
-                        raise CertificateError(f"{where}: vector {k} after observation {o} is not for place {t}")
-                    total += p * then
+            at, chances = ([], []) if self.ends else flows[s]
+            values = [flat[i] for i in at]
+            if None in values:
+                o, t = divmod(at[values.index(None)], len(model.legal))
+                raise CertificateError(f"{where}: no vector for place {t} follows observation {o} in place {s}")
+            total = sum(map(mul, chances, values))
             if value * unit > reward[s] * scale + weight * total:
                 raise CertificateError(f"{where}: its value in place {s} is above that of its action and what follows")
 
