@@ -120,14 +120,18 @@ def improve(
 def _measure(rest: Rest, base: Search, fold: Ints) -> str:
     """Search without each fold in turn, count what its items gain, and return why the last search ended."""
     ended = ""
-    for held_out in range(int(fold.max()) + 1):
-        if ended in ("time", "interrupted"):
-            break
-        search = replace(base, scored=base.scored.copy(), voters=fold != held_out, made=[])
-        ended = search.run()
-        held = np.flatnonzero(fold == held_out)
-        if ended != "interrupted" and len(held):
+    try:
+        for held_out in np.unique(fold).tolist():
+            search = replace(base, scored=base.scored.copy(), voters=fold != held_out, made=[])
+            ended = search.run()
+            if ended == "interrupted":
+                break
+            held = np.flatnonzero(fold == held_out)
             rest.add(held, (search.scored.values - base.scored.values)[held], search.made)
+            if ended == "time":
+                break
+    except KeyboardInterrupt:  # between two searches
+        return "interrupted"
     return ended
 
 

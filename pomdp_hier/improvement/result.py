@@ -12,6 +12,10 @@ from pomdp_hier.hqs.result import HQSResult
 __all__ = ["COLUMNS", "Edit", "HeldOut", "Improvement", "names_of"]
 
 _MOST_NAMED = 5
+_CEILINGS = {
+    "collapse": "the best that collapsing clusters of the given tree to lists can reach",
+    "any": "no tree over these items can score above",
+}
 _NOT_KNOWN = (math.nan, math.nan)
 
 
@@ -56,7 +60,8 @@ class Edit:
         most_helped: The items that gain most, each with its gain.
         most_hurt: The items that lose most, each with its loss, as a number below 0.
         names: What the nodes, the source and the target are called.
-        held_out: The gain on items that had no say in choosing the edit.
+        held_out: The gain on items that had no say in choosing the edit. A moved item speaks for its own move: what it
+            gains itself is never part of that.
 
     Example:
         >>> str(Edit("move", (5,), 6, 7, 1, 0.2, names=("snow boots", "coats", "shoes")))
@@ -103,7 +108,9 @@ class Improvement:
         before: The score of the tree that was given.
         after: The score of the better one.
         held_out: The gain of edits chosen on a part of the items, on the rest of them, over all parts.
-        ceilings: What edits of one kind can reach at best, by kind, and any edits at all, ``"any"``.
+        ceilings: What is out of reach: ``"collapse"`` is the best score of the given tree with some clusters collapsed
+            to lists, exactly (not known for a clairvoyant policy, or where lists of single items grow too long), and
+            ``"any"`` what no tree over the items can pass, the reward of an item found by itself.
         stopped: Why the search ended: ``"nothing gains"``, ``"edits"``, ``"time"`` or ``"interrupted"``.
     """
 
@@ -136,7 +143,7 @@ class Improvement:
             lines.append(
                 f"on items that had no say in choosing them: {self.held_out.gain:+.4f} ({low:+.4f} to {high:+.4f})"
             )
-        lines += [f"at best, by {kind}: {score:.4f}" for kind, score in self.ceilings.items()]
+        lines += [f"{_CEILINGS[kind]}: {score:.4f}" for kind, score in self.ceilings.items()]
         reasons = {
             "edits": "at the number of edits allowed",
             "time": "at its time limit",

@@ -80,6 +80,10 @@ def test_what_is_fixed_stays_and_limits_are_kept():
     level = int(broken.levels[one])
     some = improve(X, broken, fixed_levels=[level, level + 1], folds=0, **DELTA)
     assert some.edits == ()
+    alone = Hierarchy([*tree.parent[:44], 45 + 13, *tree.parent[45:], 54], 45)  # item 44 alone, elsewhere
+    assert 44 in {node for edit in improve(X, alone, folds=0, **DELTA).edits for node in edit.nodes}
+    kept = improve(X, alone, fixed=[58], folds=0, **DELTA)
+    assert 44 not in {node for edit in kept.edits for node in edit.nodes}
     safe = improve(X, broken, max_loss=0.0, folds=0, **DELTA)
     assert (safe.after.values >= safe.before.values - 1e-12).all()
     assert improve(X, broken, time_limit=0, **DELTA).stopped == "time"

@@ -107,6 +107,20 @@ def test_after_some_edits_the_values_are_those_of_the_changed_tree(name):
     check(tree, features(name, tree.n_items, rng), SETTINGS[name], rng, 4)
 
 
+@pytest.mark.parametrize("policy", ["descend", "one-step", Bold()])
+def test_a_cluster_that_comes_to_another_level_takes_its_temperatures_along(policy):
+    lists = [[0, 1], [2, 3], [4, 5], [6, 7], [10, 11], [14, 12], [15, 13], [8, 9], [16, 17]]
+    tree = Hierarchy.from_children([*lists], 10)
+    X = np.random.default_rng(3).normal(size=(10, 3))
+    given = {"delta": 0.6, "nu": 2.5, "policy": policy}
+    for node, target in ((14, 18), (15, 18), (14, 17)):
+        scored = ScoredDraft(prepare(X, tree, Settings(**given)))
+        trial = scored.trial(scored.draft.moved(node, target))
+        scored.apply(trial.changes)
+        expected = evaluate(X, scored.draft.tree(), engine="numpy", **given).values
+        assert scored.values == pytest.approx(expected, abs=1e-12)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 @settings(max_examples=15, deadline=None)

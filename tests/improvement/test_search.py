@@ -14,6 +14,8 @@ from pomdp_hier.hqs.prepared import prepare
 from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.improvement.collapse import best_collapse
 from pomdp_hier.improvement.incremental import ScoredDraft
+from pomdp_hier.improvement.search import Limits, Search
+from tests.improvement.test_incremental import some_tree
 from tests.scorer_oracle import trees
 
 
@@ -62,6 +64,28 @@ def test_the_best_collapse_of_a_tree_with_a_split_that_helps_nobody():
         best = best_collapse(ScoredDraft(prepare(X, tree, Settings(**given_settings))))
         assert best.score == pytest.approx(all_collapses(X, tree, **given_settings), abs=1e-12)
         assert best.score > hqs_score(X, tree, **given_settings) or given_settings.get("policy") != "descend"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_best_collapse_of_a_few_trees_is_the_best_of_all(seed):
+    rng = np.random.default_rng(seed)
+    tree = some_tree(rng)
+    X = rng.normal(size=(tree.n_items, 3))
+    given_settings = SETTINGS[seed % 2]
+    best = best_collapse(ScoredDraft(prepare(X, tree, Settings(**given_settings))))
+    assert best.score == pytest.approx(all_collapses(X, tree, **given_settings), abs=1e-12)
+
+
+def test_an_item_that_is_held_out_is_not_moved_by_itself():
+    X, tree = noisy_case(np.random.default_rng(2))
+    prepared = prepare(X, tree, Settings(delta=0.15))
+    scored = ScoredDraft(prepared)
+    moved = {node for edit in improve(X, tree, folds=0, delta=0.15).edits for node in edit.nodes}
+    assert moved
+    for item in moved:
+        voters = np.arange(12) != item
+        proposals = list(Search(scored, prepared, Limits(), voters=voters)._proposals(("move",)))
+        assert item not in {proposal.nodes[0] for proposal in proposals}
 
 
 def all_moves(X, tree, **given):
