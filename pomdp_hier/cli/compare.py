@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     read = inputs.read_inputs(options)
     ids = read.ids
     named = dict(zip(_names(paths), [read.tree, *_aligned(options, ids, read.tree)], strict=True))
-    by_id = trees.read_names(options.names)
+    by_id = trees.read_names(options.names, options.name_columns)
     classes = trees.read_names(options.labels)
     found = compare(
         read.features,

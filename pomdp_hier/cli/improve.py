@@ -25,7 +25,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
     inputs.add_setting_options(parser, calibrated=True)
     add = parser.add_argument
-    add("-o", "--out", metavar="JSON", help="write the better tree here, with the ids of the one that was given")
+    add(
+        "-o",
+        "--out",
+        metavar="PATH",
+        help="write the better tree here: as JSON, or with the ending, the format, ids and columns of TREE",
+    )
     add("--moves", metavar="PATH", help="write the edits, one a row, to .csv, .parquet or .json; - is CSV on stdout")
     add("--force", action="store_true", help="replace the files if they exist")
     add(
@@ -63,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     """Improve the tree."""
     sources = (options.features, options.tree, options.names)
     if options.out is not None:
-        tables.check_target(options.out, options.force, sources, endings=(".json",))
+        tables.check_target(options.out, options.force, sources, endings=trees.written_endings(options))
     if options.moves is not None:
         tables.check_target(options.moves, options.force, sources)
     if options.out is None and options.moves is None:
@@ -72,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         inputs.refuse_unused(options, ("seed",), "without folds")
     from pomdp_hier.improvement import improve
 
-    by_id = trees.read_names(options.names)
+    by_id = trees.read_names(options.names, options.name_columns)
     read = inputs.read_inputs(options)
     with signals.may_end_search():
         found = improve(
@@ -89,9 +94,10 @@ def run(options: argparse.Namespace) -> int:
             progress=console.on_terminal() and not options.quiet,
             **inputs.settings(options),
         )
+    better = found.tree
     found = found.renamed(by_id) if by_id else found
     if options.out is not None:
-        write_file(options.out, found.tree.to_json(), replace=options.force)
+        write_file(options.out, trees.written_like_source(better, options, options.out), replace=options.force)
     if options.moves is not None:
         tables.write_table(options.moves, _columns(found.to_rows()), options.force)
     if not options.quiet and options.moves != "-":

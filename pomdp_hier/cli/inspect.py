@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Look into the tree."""
-    by_id = trees.read_names(options.names)
+    by_id = trees.read_names(options.names, options.name_columns)
     if options.features is None:
         from pomdp_hier.appraisal.structure import check_structure
 

@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from pomdp_hier.cli import console, inputs, tables
+from pomdp_hier.cli import console, inputs, tables, trees
 from pomdp_hier.files.writing import write_file
 
 NAME = "levels"
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="with --cut: the largest flat cut to look at (default: 1000)",
     )
-    add("-o", "--out", metavar="JSON", help="write the tree with the best score here")
+    add("-o", "--out", metavar="PATH", help="write the tree with the best score here: as JSON, or as TREE is")
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the figures as JSON")
 
@@ -41,7 +41,9 @@ def run(options: argparse.Namespace) -> int:
     else:
         inputs.refuse_unused(options, ("side", "most", "policy"), "with --cut")
     if options.out is not None:
-        tables.check_target(options.out, options.force, (options.features, options.tree), endings=(".json",))
+        tables.check_target(
+            options.out, options.force, (options.features, options.tree), endings=trees.written_endings(options)
+        )
     else:
         inputs.refuse_unused(options, ("force",), "without --out")
     from pomdp_hier.appraisal.levels import best_cut, levels_advice
@@ -56,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         found = levels_advice(read.features, read.tree, side=options.side, most=options.most, **settings)
         tree, rows, text = found.trees[found.best], found.to_rows(), found.summary()
     if options.out is not None:
-        write_file(options.out, tree.to_json(), replace=options.force)
+        write_file(options.out, trees.written_like_source(tree, options, options.out), replace=options.force)
     if options.json:
         print(json.dumps(rows, indent=1))
     else:

@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     from pomdp_hier.appraisal.moves import suggest_moves
     from pomdp_hier.report.page import report_html
 
-    by_id = trees.read_names(options.names)
+    by_id = trees.read_names(options.names, options.name_columns)
     found = inputs.read_inputs(options)
     X, tree = found.features, found.tree
     large = tree.n_items > _LARGE

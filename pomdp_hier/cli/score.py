@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     said = _distributed(options) if options.dask is not None else _evaluated(options)
     from pomdp_hier.hierarchy.wording import label_text
 
-    by_id = trees.read_names(options.names)
+    by_id = trees.read_names(options.names, options.name_columns)
     names = [by_id.get(str(name), label_text(name)) for name in said.ids]
     if options.out is not None:
         tables.write_table(options.out, _item_table(said, names if by_id else None), options.force)

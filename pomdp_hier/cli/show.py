@@ -80,4 +80,4 @@ def _from_file(options: argparse.Namespace) -> "tuple[str, Hierarchy, Sequence[s
 
     tree = trees.read_tree(options)
     title = "Standard input" if options.tree == "-" else console.printable(options.tree)
-    return title, tree, NodeNames(tree, trees.read_names(options.names), last_part=True)
+    return title, tree, NodeNames(tree, trees.read_names(options.names, options.name_columns), last_part=True)

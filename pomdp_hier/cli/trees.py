@@ -16,7 +16,17 @@ from pomdp_hier.files.kinds import check_kind, file_ending, kind_of, text_of, un
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["OF_TREES", "TreeFile", "add_tree_options", "read_names", "read_tree", "read_tree_file", "source_name"]
+__all__ = [
+    "OF_TREES",
+    "TreeFile",
+    "add_tree_options",
+    "read_names",
+    "read_tree",
+    "read_tree_file",
+    "source_name",
+    "written_endings",
+    "written_like_source",
+]
 
 _SHARED = {"singletons": "singletons", "on_multiple_parents": "on_multiple_parents", "items_at_inner": "items_at_inner"}
 _NUMBERED = _SHARED | {"n_items": "n_items", "add_root": "add_root"}
@@ -38,8 +48,8 @@ OF_TREES = ("tree_key", *dict.fromkeys(option for options in _FORMATS.values() f
 
 _NEWICK_ENDINGS = frozenset({".nwk", ".newick", ".tree", ".tre", ".nh"})
 _TABLE_ENDINGS = frozenset({".csv", ".tsv"})
-_PARENTS = frozenset({"parent", "parent_id", "parentid", "parent id"})
-_ENDS = (frozenset({"parent", "parent_id", "source", "from"}), frozenset({"child", "child_id", "target", "to"}))
+_ID_COLUMNS = ("id", "code", "item", "key", "sku", "uri", "node", "notation", "identifier")
+_NAME_COLUMNS = ("name", "title", "label", "preflabel", "skos:preflabel", "description", "text")
 
 
 def add_tree_options(parser: argparse.ArgumentParser) -> None:
@@ -98,7 +108,13 @@ def add_tree_options(parser: argparse.ArgumentParser) -> None:
         default="leaf",
         help="an item that has nodes below: make it a leaf of its own there, or refuse it (default: leaf)",
     )
-    add("--names", metavar="CSV", help="a table with the columns id and name, to show names instead of ids")
+    add("--names", metavar="CSV", help="a table with a column of ids and one of names, to show names instead of ids")
+    add(
+        "--name-columns",
+        type=lambda text: [name.strip() for name in text.split(",")],
+        metavar="ID,NAME",
+        help="those two columns (default: the ones that are called so, such as code and title, or the only two)",
+    )
 
 
 @dataclass(frozen=True)
@@ -152,19 +168,76 @@ def read_tree_file(options: argparse.Namespace, n_rows: int | None = None) -> Tr
         return _from_text(source, options, form, n_rows)
 
 
-def read_names(path: str | None) -> dict[str, str]:
-    """Return the names by id of a table with the columns ``id`` and ``name``; none without a path.
+def read_names(path: str | None, columns: Sequence[str] | None = None) -> dict[str, str]:
+    """Return the names by id of a table; none without a path.
+
+    Args:
+        path: The table.
+        columns: What its columns of ids and of names are called.
 
     Raises:
         ReaderError: The file cannot be read, or has no such columns.
+        ParameterError: The columns are not two.
     """
     if path is None:
+        if columns is not None:
+            raise ParameterError("--name-columns has no effect without --names; leave it out")
         return {}
     table = open_csv(text_of(_read_bytes(path, "a table of names"), path, ReaderError), ReaderError, name=path)
-    if table.columns.count("id") != 1 or table.columns.count("name") != 1:
-        raise ReaderError(f"{path}: no columns id and name in its first line; give a table that has both")
-    id_at, name_at = table.columns.index("id"), table.columns.index("name")
+    id_at, name_at = _name_columns(table.columns, path, columns)
     return {row[id_at]: row[name_at] for _, row in table.rows}
+
+
+def _name_columns(header: Sequence[str], path: str, columns: Sequence[str] | None) -> tuple[int, int]:
+    """Return the places of the columns of ids and names: as told, by what they are called, or the only two."""
+    if columns is not None:
+        if len(columns) != 2:
+            raise ParameterError(f"--name-columns: got {', '.join(columns)}; give two columns, ID,NAME")
+        for name in columns:
+            if header.count(name) != 1:
+                raise ReaderError(f"{path}: no single column {name!r} in its first line, which has {', '.join(header)}")
+        return header.index(columns[0]), header.index(columns[1])
+    called = [cell.strip().casefold() for cell in header]
+    found = [
+        next((called.index(name) for name in names if called.count(name) == 1), None)
+        for names in (_ID_COLUMNS, _NAME_COLUMNS)
+    ]
+    if None in found and len(header) == 2 and len(set(called)) == 2:
+        return 0, 1
+    if found[0] is None or found[1] is None:
+        raise ReaderError(
+            f"{path}: no columns id and name in its first line, which has {', '.join(header)}; say which they are with "
+            "--name-columns ID,NAME"
+        )
+    return found[0], found[1]
+
+
+def written_endings(options: argparse.Namespace) -> tuple[str, ...]:
+    """Return the endings that a changed tree may be written with: JSON, and that of the tree which was read."""
+    given = file_ending(options.tree) if options.tree != "-" else ""
+    return (".json", *((given,) if given not in ("", ".json", ".npy", ".npz", ".parquet") else ()))
+
+
+def written_like_source(tree: "Hierarchy", options: argparse.Namespace, target: str) -> str:
+    """Return a changed tree as text: JSON, or the format of the tree that was read where the endings are the same.
+
+    Raises:
+        HierarchyError: The format cannot hold the tree.
+    """
+    from pomdp_hier.hierarchy.writing_back import FORMATS, written_like
+
+    if file_ending(target) == ".json":
+        return tree.to_json()
+    name = source_name(options.tree)
+    content = unpacked(_read_bytes(options.tree, "the path of a tree file"), name, ReaderError)
+    kind = kind_of(content)
+    form = options.tree_format if options.tree_format != "auto" else _guessed(content, kind.name, options)
+    if kind.name != "text" or form not in FORMATS:
+        raise ReaderError(f"{name}: is read as {form}, which cannot be written back; give a target that ends in .json")
+    known = ("sep", "blank_levels", "ends_in", "levels", "item", "path", "id", "parent", "child")
+    chosen = {name: value for name, value in _arguments(options, form).items() if name in known}
+    with _named(target):
+        return written_like(tree, text_of(content, name, ReaderError), form, **chosen)
 
 
 def source_name(path: str) -> str:
@@ -225,9 +298,13 @@ def _table_form(content: bytes, kind: str, options: argparse.Namespace) -> str:
     header = [cell.strip().casefold() for cell in next(rows, [])]
     if "child_left_id" in header:
         return "bertopic"
+    from pomdp_hier.hierarchy.readers import edges, parents
+
     given = (options.parent_column or "").strip().casefold()
-    is_parent = [cell in _PARENTS or (bool(given) and cell == given) for cell in header]
-    is_edges = any(cell in _ENDS[1] for cell in header) and (any(is_parent) or any(cell in _ENDS[0] for cell in header))
+    is_parent = [cell in parents.PARENT_COLUMNS or (bool(given) and cell == given) for cell in header]
+    is_edges = any(cell in edges.CHILD_COLUMNS for cell in header) and (
+        any(is_parent) or any(cell in edges.PARENT_COLUMNS for cell in header)
+    )
     if any(is_parent) and is_edges:  # one row a node, whose root has no parent, or one row an edge
         at = is_parent.index(True)
         return "parents" if any(not row[at].strip() for row in rows) else "edges"

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from pomdp_hier.hierarchy.arguments import check_flag
 from pomdp_hier.hierarchy.export import ExportedTree
 from pomdp_hier.hierarchy.readers.bertopic import read_bertopic
-from pomdp_hier.hierarchy.readers.children import read_children, read_sklearn
+from pomdp_hier.hierarchy.readers.children import read_children, read_labels, read_sklearn
 from pomdp_hier.hierarchy.readers.edges import read_edges, read_networkx
 from pomdp_hier.hierarchy.readers.hdbscan import HdbscanTree, read_hdbscan
 from pomdp_hier.hierarchy.readers.json_text import JsonForm, read_json
@@ -108,7 +108,8 @@ class Hierarchy(ExportedTree):
 
         Args:
             Z: ``[N - 1, 4]``: two node numbers, height, number of items; row ``k`` makes node ``N + k``. The heights
-                are not used; an inversion or a negative one gives a warning.
+                are not used; an inversion or a negative one gives a warning. Also the root that SciPy's ``to_tree``
+                returns.
             singletons: See the class; True by default here, a dendrogram's ``2N - 1`` nodes.
             labels: One id an item, or one a node.
 
@@ -227,16 +228,17 @@ class Hierarchy(ExportedTree):
         cls,
         model: Any,
         *,
-        singletons: bool = True,
+        singletons: bool | None = None,
         labels: Sequence[Hashable] | None = None,
         add_root: bool = False,
     ) -> Self:
-        """Return the tree of a fitted scikit-learn AgglomerativeClustering or FeatureAgglomeration.
+        """Return the tree of a fitted scikit-learn AgglomerativeClustering, FeatureAgglomeration or BisectingKMeans.
 
         Args:
-            model: What has ``children_`` and ``n_leaves_``. A partial tree (``compute_full_tree=False``) has several
-                roots: refused, or hung under a new one with ``add_root=True``.
-            singletons, labels, add_root: As in `from_linkage` and the class.
+            model: What has ``children_`` and ``n_leaves_``, or a BisectingKMeans. A partial tree
+                (``compute_full_tree=False``) has several roots: refused, or hung under a new one with ``add_root``.
+            singletons: See the class; by default True for a dendrogram, False for bisections, which end in clusters.
+            labels, add_root: As in `from_linkage` and the class.
 
         Raises:
             HierarchyError: For several roots; ReaderError for a model that is not fitted.
@@ -248,6 +250,23 @@ class Hierarchy(ExportedTree):
         """
         arrays = read_sklearn(model, labels=labels, add_root=add_root)
         return cls._from_arrays(arrays, singletons, add_root)
+
+    @classmethod
+    def from_labels(cls, labels: Any, *, items: Sequence[Hashable] | None = None) -> Self:
+        """Return the tree of one level that a clustering is: a cluster for each label, which row has which.
+
+        Args:
+            labels: One label a row, such as ``labels_`` of a fitted model; -1 for noise is a cluster like the others.
+            items: One id a row; with ids, the clusters are labelled by what the rows were.
+
+        Raises:
+            ReaderError: For a label that is missing, or none at all.
+
+        Example:
+            >>> Hierarchy.from_labels([1, 0, 1]).to_children()
+            [[0, 2], [1], [3, 4]]
+        """
+        return cls._from_arrays(read_labels(labels, items), False)
 
     @classmethod
     def from_hdbscan(

@@ -69,7 +69,7 @@ def test_a_bad_tree_is_one_line(tmp_path, capsys, content, said):
 def test_bad_names_and_options(tmp_path, capsys):
     (tmp_path / "t.json").write_text("[[0,1]]", encoding="utf-8")
     tree = str(tmp_path / "t.json")
-    (tmp_path / "n.csv").write_text("a,b\n1,2\n", encoding="utf-8")
+    (tmp_path / "n.csv").write_text("a,b,c\n1,2,3\n", encoding="utf-8")
     assert main(["show", tree, "--names", str(tmp_path / "n.csv")]) == 1
     assert "no columns id and name" in capsys.readouterr().err
     assert main(["show", tree, "--names", str(tmp_path)]) == 1

@@ -12,6 +12,7 @@ from pomdp_hier.errors import HierarchyError, ReaderError, Setting
 from pomdp_hier.hierarchy.arguments import dense, is_row
 from pomdp_hier.hierarchy.arrays import IntArray
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
+from pomdp_hier.hierarchy.readers.tables import is_missing
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
@@ -92,13 +93,65 @@ def read_children(
 
 def read_sklearn(model: Any, *, labels: Sequence[Hashable] | None = None, add_root: bool = False) -> TreeArrays:
     """Return the tree arrays of a fitted model; a partial one (``compute_full_tree=False``) has several roots."""
+    if hasattr(model, "_bisecting_tree"):
+        return _read_bisections(model, labels)
     children, n_leaves = getattr(model, "children_", None), getattr(model, "n_leaves_", None)
     if children is None or n_leaves is None:
         raise ReaderError(
-            f"{type(model).__name__} has no children_ and n_leaves_: give a fitted AgglomerativeClustering "
-            "or FeatureAgglomeration"
+            f"{type(model).__name__} has no children_ and n_leaves_: give a fitted AgglomerativeClustering, "
+            "FeatureAgglomeration or BisectingKMeans; the labels of another clustering are read by from_labels"
         )
-    return read_children(np.asarray(children), Join(int(n_leaves)), labels=labels, add_root=add_root)
+    found = read_children(np.asarray(children), Join(int(n_leaves)), labels=labels, add_root=add_root)
+    return replace(found, singletons=True)
+
+
+def _read_bisections(model: Any, labels: Sequence[Hashable] | None) -> TreeArrays:
+    """Return the tree arrays of a fitted BisectingKMeans: its bisections, and the rows of each leaf's label."""
+    assigned = np.asarray(model.labels_)
+    order = np.argsort(assigned, kind="stable")
+    ends = np.searchsorted(assigned[order], np.arange(int(assigned.max(initial=-1)) + 2))
+    n_items = len(assigned)
+    nodes, stack, numbers = list[Any](), [model._bisecting_tree], dict[int, int]()
+    while stack:
+        node = stack.pop()
+        numbers[id(node)] = n_items + len(nodes)
+        nodes.append(node)
+        stack += [below for below in (node.right, node.left) if below is not None]
+    lists: list[list[int]] = []
+    for node in nodes:
+        below = [child for child in (node.left, node.right) if child is not None]
+        if below:
+            lists.append([numbers[id(child)] for child in below])
+        else:
+            lists.append(order[ends[node.label] : ends[node.label + 1]].tolist())
+    return replace(read_children(lists, Join(n_items), labels=labels), singletons=False)
+
+
+def read_labels(assigned: Any, labels: Sequence[Hashable] | None = None) -> TreeArrays:
+    """Return the tree arrays of one level: a cluster for each label, under the root, in the order of first use.
+
+    Example:
+        >>> read_labels(["b", "a", "b"]).parent
+        array([ 3,  4,  3,  5,  5, -1])
+    """
+    values = assigned.tolist() if hasattr(assigned, "tolist") else assigned
+    if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
+        raise ReaderError(f"the labels are {shown(assigned)}, expected one a row")
+    position: dict[Hashable, int] = {}
+    places = []
+    for row, label in enumerate(values):
+        if is_missing(label):
+            raise ReaderError(f"label {row} is {shown(label)}; give each row one, such as -1 for noise")
+        try:
+            places.append(position.setdefault(label, len(position)))
+        except TypeError:
+            raise ReaderError(f"label {row} is {shown(label)}, expected text or a number") from None
+    if not places:
+        raise ReaderError("there are no labels; give one a row")
+    n = len(places)
+    parent = np.concatenate([n + np.array(places), np.full(len(position), n + len(position)), [-1]])
+    names = None if labels is None else [*labels, *position, None]
+    return TreeArrays(parent, n, labels=names, singletons=False)
 
 
 def _integer_ids(lists: Iterable[Sequence[object]], what: str) -> tuple[IntArray, IntArray]:

@@ -14,11 +14,10 @@ from pomdp_hier.hierarchy.readers.tables import is_missing, is_table, read_table
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import listed, shown
 
-__all__ = ["link_pairs", "read_edges", "read_networkx"]
+__all__ = ["CHILD_COLUMNS", "PARENT_COLUMNS", "link_pairs", "read_edges", "read_networkx"]
 
-
-_PARENTS = ("parent", "parent_id", "source", "from")
-_CHILDREN = ("child", "child_id", "target", "to", "id")
+PARENT_COLUMNS = ("parent", "parent_id", "source", "from", "broader", "skos:broader")
+CHILD_COLUMNS = ("child", "child_id", "target", "to", "narrower", "skos:narrower")
 
 
 def link_pairs(pairs: Iterable[object], where: str = "edge", start: int = 0) -> LinkedNodes:
@@ -76,7 +75,7 @@ def read_edges(
     """
     if is_table(dense("the edges", edges)):
         table = read_table(edges, delimiter=delimiter)
-        parent_at, child_at = table.column(parent, _PARENTS), table.column(child, _CHILDREN)
+        parent_at, child_at = table.column(parent, PARENT_COLUMNS), table.column(child, (*CHILD_COLUMNS, "id"))
         if parent_at is None or child_at is None:
             raise ReaderError(
                 f"the table has the columns {listed(table.columns, limit=10)}, expected 'parent' and 'child': "

@@ -43,6 +43,8 @@ def read_hdbscan(source: Any, tree: HdbscanTree = "condensed") -> TreeArrays:
         n_items = int(parent.min())  # the root is the first number after the rows
         if n_items < 1:
             raise ReaderError(f"the condensed tree has the parent {n_items}: clusters are numbered after the rows")
+        if "child_size" in fields:
+            _check_sizes(parent, child, _integers(fields["child_size"], "child_size"), n_items)
         found = read_edges(np.column_stack((parent, child)), Join(n_items))
         return replace(found, singletons=False, one_child_notes=False)
     for names in _LINKAGES:
@@ -54,6 +56,26 @@ def read_hdbscan(source: Any, tree: HdbscanTree = "condensed") -> TreeArrays:
         f"{kind} has {listed(list(fields) or ['no columns'])}, expected a fitted HDBSCAN, its condensed_tree_ "
         "(parent, child) or its single_linkage_tree_"
     )
+
+
+def _check_sizes(
+    parent: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]",
+    child: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]",
+    said: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]",
+    n_items: int,
+) -> None:
+    """Raise where the column of sizes says otherwise than the rows: it would be another tree's."""
+    rows_below: dict[int, int] = {}
+    # Items first, then clusters from the bottom up, which are numbered from the root down.
+    for row in np.lexsort((-child, child >= n_items)).tolist():
+        node = int(child[row])
+        size = 1 if node < n_items else rows_below.get(node, 0)
+        if said[row] != size:
+            raise ReaderError(
+                f"row {row} of the condensed tree says that {node} holds {said[row]}, but {size} are below it; "
+                "give the whole table, as the model has it"
+            )
+        rows_below[int(parent[row])] = rows_below.get(int(parent[row]), 0) + size
 
 
 def _fields(source: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pomdp_hier.errors import ReaderError
 from pomdp_hier.hierarchy.arguments import dense, is_row
 from pomdp_hier.hierarchy.arrays import IntArray
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
-from pomdp_hier.hierarchy.wording import counted, shown
+from pomdp_hier.hierarchy.wording import counted, listed, shown
 
 __all__ = ["read_linkage"]
 
@@ -22,6 +22,8 @@ def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> T
         >>> read_linkage([[0, 1, 0.5, 2], [3, 2, 0.7, 3]]).parent
         array([ 3,  3,  4,  4, -1])
     """
+    if hasattr(Z, "get_left"):
+        Z = _merges_of(Z)
     dense("the linkage", Z)
     try:
         table = np.asarray(_number_lists(Z) if isinstance(Z, list | tuple) else Z)
@@ -46,6 +48,24 @@ def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> T
     if rows.shape[1] == 4:
         _check_counts(rows[:, 3], merged, n_items)
     return TreeArrays(parent, n_items, np.append(merged.ravel(), parent.size - 1), labels, notes, singletons=True)
+
+
+def _merges_of(root: Any) -> list[list[float]]:
+    """Return the linkage that SciPy's ``to_tree`` made a root of: its inner nodes by number, each a merge."""
+    merges, stack = {}, [root]
+    while stack:
+        node = stack.pop()
+        left, right = node.get_left(), node.get_right()
+        if left is not None and right is not None:
+            merges[node.get_id()] = [left.get_id(), right.get_id(), node.dist, node.get_count()]
+            stack += [left, right]
+    numbers = sorted(merges)
+    if numbers != list(range(len(numbers) + 1, 2 * len(numbers) + 1)):
+        raise ReaderError(
+            f"the ClusterNode has inner nodes numbered {listed(numbers)}, expected those of to_tree(Z), from "
+            f"{len(numbers) + 1} to {2 * len(numbers)}; give the root of the whole tree"
+        )
+    return [merges[number] for number in numbers]
 
 
 def _number_lists(rows: Sequence[Any]) -> list[Any]:

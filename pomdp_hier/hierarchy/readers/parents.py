@@ -12,10 +12,10 @@ from pomdp_hier.hierarchy.readers.tables import Table, is_missing, read_table
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
-__all__ = ["read_parents"]
+__all__ = ["PARENT_COLUMNS", "parent_roles", "read_parents"]
 
-_IDS = ("id", "node", "node_id", "child", "child_id", "item", "code", "name")
-_PARENTS = ("parent", "parent_id", "parentid", "parent id")
+_IDS = ("id", "node", "node_id", "child", "child_id", "concept", "skos:concept", "uri", "item", "code", "name")
+PARENT_COLUMNS = ("parent", "parent_id", "parentid", "parent id", "broader", "skos:broader")
 _NO_PARENT = frozenset({"0", "0.0", "-1", "-1.0", "null", "none", "nan", "na", "n/a", "-"})
 
 
@@ -39,7 +39,7 @@ def read_parents(
             "node, -1 at the root, goes to Hierarchy(parents, n_items)"
         )
     table = read_table(source, names=("id", "parent"), delimiter=delimiter)
-    id_at, parent_at = _roles(table, id, parent)
+    id_at, parent_at = parent_roles(table, id, parent)
     no_parent = _marks_of_no_parent(table, id_at, parent_at)
     position: dict[Hashable, int] = {}
     links: list[tuple[int, Hashable]] = []
@@ -76,9 +76,9 @@ def read_parents(
     return tree_of_links(nodes, text_ids(join) if table.is_text else join)
 
 
-def _roles(table: Table, id: str | None, parent: str | None) -> tuple[int, int]:
+def parent_roles(table: Table, id: str | None, parent: str | None) -> tuple[int, int]:
     """Return the columns of ids and of parents: by name, held against whether each parent then has a row."""
-    parent_at = table.column(parent, _PARENTS)
+    parent_at = table.column(parent, PARENT_COLUMNS)
     if parent_at is None:
         called = [place for place, name in enumerate(table.columns) if "parent" in name.casefold()]
         parent_at = called[0] if len(called) == 1 else None

@@ -27,7 +27,7 @@ from pomdp_hier.hierarchy.readers.tables import (
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
-__all__ = ["PathFormat", "read_paths"]
+__all__ = ["PathFormat", "path_columns", "read_paths", "separator", "source_kind"]
 
 _SEPARATORS = (">", "|", "/")
 _ITEMS = ("item", "item_id", "id", "key", "sku")
@@ -265,7 +265,7 @@ def _from_strings(
     has_ids = False
     if may_have_ids and (found := _ids_first(paths)):
         items, paths, has_ids = [name for name, _ in found], [path for _, path in found], True
-    sep = how.sep or _guessed(paths)
+    sep = separator(paths, how)
     split = _splitter(sep, how)
     rows = _Rows(items=items, has_item_column=has_ids)
     for row, path in enumerate(paths, 1):
@@ -353,7 +353,8 @@ def _splitter(sep: str, how: PathFormat) -> Callable[[str], tuple[Path, bool]]:
     return split
 
 
-def _from_table(table: Table, how: PathFormat) -> _Rows:
+def path_columns(table: Table, how: PathFormat) -> tuple[int | None, int | None, list[int]]:
+    """Return the places of the column of items, of that of paths, and of those of levels."""
     item_at = table.column(how.item, _ITEMS)
     path_at = None if how.levels is not None else table.column(how.path, _PATHS)
     if how.levels is not None:
@@ -362,6 +363,24 @@ def _from_table(table: Table, how: PathFormat) -> _Rows:
         levels = [place for place in range(len(table.columns)) if place != item_at]
     if path_at is None and len(levels) == 1:
         path_at = levels[0]
+    return item_at, path_at, levels
+
+
+def separator(paths: Sequence[str], how: PathFormat) -> str:
+    """Return what parts the segments of these paths."""
+    return how.sep or _guessed(paths)
+
+
+def source_kind(text: str, how: PathFormat) -> str:
+    """Return whether text is a ``"table"``, bare ``"lines"`` of paths, or lines that begin with ids, ``"ids"``."""
+    told = how.form == "table" or any((how.item, how.path, how.levels))
+    if told or (how.form == "auto" and _looks_like_table(text, None, how)):
+        return "table"
+    return "ids" if _ids_first(_content_lines(text, how.comment)) else "lines"
+
+
+def _from_table(table: Table, how: PathFormat) -> _Rows:
+    item_at, path_at, levels = path_columns(table, how)
     items = None
     if item_at is not None:
         column = (row[item_at] for row in table.rows)

@@ -120,3 +120,73 @@ def test_bertopic_topics_that_no_row_reaches_are_hung_where_the_table_names_them
     with pytest.raises(ReaderError, match="row 1 contradicts itself: its children hold the topics 1"):
         Hierarchy.from_bertopic(wrong)
     assert Hierarchy.from_bertopic(wrong.assign(Topics=None)).n_items == 2
+
+
+def test_scipys_cluster_node_is_the_linkage_that_it_was_made_of():
+    from scipy.cluster.hierarchy import linkage, to_tree
+
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    Z = linkage(X, "average")
+    assert Hierarchy.from_linkage(to_tree(Z)) == Hierarchy.from_linkage(Z)
+    root = to_tree(Z)
+    below = root.get_left() if root.get_left().get_count() > 1 else root.get_right()
+    if below.get_count() < 12:
+        with pytest.raises(ReaderError, match="give the root of the whole tree"):
+            Hierarchy.from_linkage(below)
+
+
+def test_a_deep_cluster_node_does_not_recurse():
+    from scipy.cluster.hierarchy import to_tree
+
+    n = 3_000
+    Z = np.array([[0 if k == 0 else n + k - 1, k + 1, k + 1.0, k + 2] for k in range(n - 1)])
+    assert Hierarchy.from_linkage(to_tree(Z)).height == n - 1
+
+
+def test_bisections_end_in_the_clusters_of_the_labels():
+    cluster = pytest.importorskip("sklearn.cluster")
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    model = cluster.BisectingKMeans(6, random_state=0).fit(X)
+    tree = Hierarchy.from_sklearn(model)
+    same = tree.leaf_of_item[:, None] == tree.leaf_of_item
+    assert np.array_equal(same, model.labels_[:, None] == model.labels_)
+    inner = [node for node in range(40, tree.n_nodes) if not tree.is_leaf[node]]
+    assert len(inner) == 5
+    assert all(len(tree.children(node)) == 2 for node in inner)
+
+
+def test_labels_are_one_level():
+    tree = Hierarchy.from_labels(["b", "a", "b", -1], items=["x", "y", "z", "w"])
+    assert tree.to_children() == [[0, 2], [1], [3], [4, 5, 6]]
+    assert tree.labels == ("x", "y", "z", "w", "b", "a", -1, None)
+    assert Hierarchy.from_labels(np.array([1, 0, 1])).labels is None
+
+
+@pytest.mark.parametrize(
+    ("labels", "told"),
+    [
+        ([], "there are no labels"),
+        ("abc", "the labels are 'abc'"),
+        (7, "the labels are 7"),
+        ([1, None], "label 1 is None"),
+        ([1.0, float("nan")], "label 1 is nan"),
+        ([[1], [2]], "expected text or a number"),
+    ],
+)
+def test_what_are_no_labels_is_refused(labels, told):
+    with pytest.raises(ReaderError, match=told):
+        Hierarchy.from_labels(labels)
+
+
+def test_sizes_that_contradict_the_condensed_tree_are_refused():
+    columns = {"parent": [5, 5, 5, 6, 6, 6], "child": [6, 0, 1, 2, 3, 4], "child_size": [3, 1, 1, 1, 1, 1]}
+
+    def condensed(**changes):
+        rows = {**columns, **changes}
+        return np.rec.fromarrays([np.array(rows[name]) for name in rows], names=list(rows))
+
+    assert Hierarchy.from_hdbscan(condensed()).sizes[6] == 3
+    with pytest.raises(ReaderError, match="row 0 of the condensed tree says that 6 holds 2, but 3 are below it"):
+        Hierarchy.from_hdbscan(condensed(child_size=[2, 1, 1, 1, 1, 1]))
+    with pytest.raises(ReaderError, match="row 2 of the condensed tree says that 1 holds 4, but 1 are below it"):
+        Hierarchy.from_hdbscan(condensed(child_size=[3, 1, 4, 1, 1, 1]))

@@ -1,0 +1,96 @@
+"""``--names``: any columns of ids and names, and a changed tree written in the format that it came in."""
+
+import numpy as np
+import pytest
+
+from pomdp_hier import Hierarchy, improve
+from pomdp_hier.cli import main
+from tests.planted import clean_case, misplaced
+
+TREE = "[[0,1],[2,3],[4,5]]"
+
+
+@pytest.fixture
+def show(tmp_path, capsys):
+    (tmp_path / "t.json").write_text(TREE, encoding="utf-8")
+
+    def call(table, *arguments):
+        (tmp_path / "n.csv").write_text(table, encoding="utf-8")
+        code = main(["show", str(tmp_path / "t.json"), "--names", str(tmp_path / "n.csv"), *arguments])
+        captured = capsys.readouterr()
+        return code, captured.out + captured.err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("header", "arguments"),
+    [
+        ("id,name", []),
+        ("Code,Title", []),
+        ("notation,skos:prefLabel", []),
+        ("nr,what", []),
+        ("nr,what", ["--name-columns", "nr,what"]),
+    ],
+)
+def test_names_are_found_by_their_columns(show, header, arguments):
+    code, text = show(f"{header}\n0,ant\n1,bee\n", *arguments)
+    assert code == 0
+    assert "ant, bee" in text
+
+
+def test_columns_that_are_told_win(show):
+    code, text = show("id,name,latin\n0,ant,formica\n", "--name-columns", "id,latin")
+    assert code == 0
+    assert "formica" in text
+
+
+@pytest.mark.parametrize(
+    ("table", "arguments", "code", "told"),
+    [
+        (
+            "a,b,c\n0,1,2\n",
+            [],
+            1,
+            "no columns id and name in its first line, which has a, b, c; say which they are with",
+        ),
+        ("a,b\n0,1\n", ["--name-columns", "a,x"], 1, "no single column 'x' in its first line, which has a, b"),
+        ("a,b\n0,1\n", ["--name-columns", "a"], 2, "--name-columns: got a; give two columns"),
+    ],
+)
+def test_columns_that_are_not_there_are_told(show, table, arguments, code, told):
+    found, text = show(table, *arguments)
+    assert found == code
+    assert told in text
+
+
+def test_columns_without_a_table_are_refused(tmp_path, capsys):
+    (tmp_path / "t.json").write_text(TREE, encoding="utf-8")
+    assert main(["show", str(tmp_path / "t.json"), "--name-columns", "a,b"]) == 2
+    assert "--name-columns has no effect without --names" in capsys.readouterr().err
+
+
+def test_the_better_tree_is_written_as_the_tree_came(tmp_path, capsys):
+    X, tree = clean_case()
+    broken, _ = misplaced(tree, 0, -1)
+    np.save(tmp_path / "x.npy", X)
+    lines = ["sku,path,price"]
+    for item in range(tree.n_items):
+        names, node = [], int(broken.parent[item])
+        while broken.parent[node] >= 0:
+            names.append(f"c{node}")
+            node = int(broken.parent[node])
+        lines.append(f"s{item},{' > '.join(reversed(names))},{item}")
+    source, out = tmp_path / "tree.csv", tmp_path / "better.csv"
+    source.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    arguments = [str(tmp_path / "x.npy"), str(source), "--delta", "0.02", "--folds", "0", "--join", "position"]
+    assert main(["improve", *arguments, "-o", str(out)]) == 0
+    expected = improve(X, Hierarchy.from_paths(source), delta=0.02, folds=0)
+    assert Hierarchy.from_paths(out) == expected.tree
+    before, after = source.read_text().splitlines(), out.read_text().splitlines()
+    changed = [k for k, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]
+    assert changed == [1]  # item 0 alone, its price as it was
+    assert after[1].endswith(",0")
+    capsys.readouterr()
+    assert main(["improve", *arguments, "-o", str(tmp_path / "better.nwk")]) == 2
+    assert "unknown ending; use one of .json, .csv" in capsys.readouterr().err
