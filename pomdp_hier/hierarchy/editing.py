@@ -5,7 +5,8 @@ without items stays in the draft, where a later edit may fill it again, and is d
 """
 
 import copy
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
+from itertools import count
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -167,17 +168,25 @@ class Draft(Generic[Tree]):
 
     def tree(self) -> Tree:
         """Return the tree, without clusters that hold no items; later nodes then move up in number."""
-        return self.given.with_parents(self.parent, new_labels=[self._name(node) for node in self._sources])
+        return self.given.with_parents(self.parent, new_labels=self._new_labels())
 
-    def _name(self, node: int) -> Hashable:
-        """Return what a new cluster is called: as the one whose part it was."""
-        labels: Sequence[Hashable] | None = self.given.labels
-        while node >= self.given.n_nodes:
-            node = self._sources[node - self.given.n_nodes]
-        label = None if labels is None else labels[node]
-        if isinstance(label, tuple) and label:
-            return (*label[:-1], f"{label[-1]} (part)")
-        return None if label is None or isinstance(label, tuple) else f"{label} (part)"
+    def _new_labels(self) -> list[Hashable]:
+        """Return what new clusters are called: as the one whose part each was, and as no other."""
+        if self.given.labels is None:
+            return []
+        names, taken = list(self.given.labels), set(self.given.labels)
+        for source in self._sources:
+            label = names[source]
+            path = label if isinstance(label, tuple) and label else (label,)
+            name: Hashable = None
+            for number in count(1) if label not in (None, ()) else ():
+                last = f"{path[-1]} (part{f' {number}' if number > 1 else ''})"
+                name = (*path[:-1], last) if isinstance(label, tuple) else last
+                if name not in taken:
+                    break
+            taken.add(name)
+            names.append(name)
+        return names[self.given.n_nodes :]
 
     def _check_node(self, what: str, node: Any, done: str) -> None:
         _check_number(what, node)

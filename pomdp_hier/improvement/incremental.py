@@ -142,8 +142,13 @@ class ScoredDraft:
         tables = _tables(prepared)
         for node in tree.topological_order[::-1].tolist():
             if node >= tree.n_items:
-                members = np.sort(tree.items(node))
-                self.seen[node] = self._looked(node, members, tuple(tree.children(node).tolist()), tables.get(node), {})
+                members, children = np.sort(tree.items(node)), tuple(tree.children(node).tolist())
+                clusters = [
+                    (child, np.array([child]) if child < tree.n_items else self.seen[child].members)
+                    for child in children
+                ]
+                seen = (_own(members, clusters), tables[node]) if children else None
+                self.seen[node] = self._looked(node, members, children, seen, {}, int(tree.levels[node]))
 
     @property
     def values(self) -> Floats:
@@ -188,10 +193,10 @@ class ScoredDraft:
         """Return ``W`` of a node of which only a list of its items is left ``[m]``."""
         members = self.seen[node].members
         children = tuple(members.tolist()) if self.draft.given.singletons else ()
-        own = np.eye(len(children), dtype=bool)
         clusters = [(item, np.array([item])) for item in children]
-        table = self._likeness.columns(members, clusters, own) if children else None
-        return self._looked(node, members, children, table, {}).value
+        inside = np.eye(len(children), dtype=bool)
+        seen = (np.arange(len(children)), self._likeness.columns(members, clusters, inside)) if children else None
+        return self._looked(node, members, children, seen, {}, self.level(node)).value
 
     def worth(self, size: int) -> float:
         """Return the reward of a cluster of that size."""
@@ -278,13 +283,15 @@ class ScoredDraft:
         items = [child for child in nodes if child < self._n_items]
         children = (*items, *inner) if inner or self.draft.given.singletons else ()
         known = {child: seen for child in inner if (seen := find(child)) is not None}
-        table = self._shifted(members, children, old, edit) if not anew else None
-        if table is None:
-            table = self._table(members, children, old, edit)
-        return self._looked(node, members, children, table, known, edit.level(node))
+        own_and_table = None if anew else self._shifted(members, children, old, edit)
+        if own_and_table is None:
+            own_and_table = self._gathered(members, children, old, edit)
+        return self._looked(node, members, children, own_and_table, known, edit.level(node))
 
-    def _shifted(self, members: Ints, children: tuple[int, ...], old: _Seen | None, edit: "_Edit") -> Floats | None:
-        """Return the similarities ``[k, m]`` after one item x has changed its place; None if there is no short way.
+    def _shifted(
+        self, members: Ints, children: tuple[int, ...], old: _Seen | None, edit: "_Edit"
+    ) -> tuple[Ints, Floats] | None:
+        """Return own children and similarities after one item x has changed its place; None if there is no short way.
 
         With ``n`` other items in c, ``sim(y, c)`` is the mean of their similarities to y, so that x adds its own:
         ``(n sim(y, c) + <y, x>) / (n + 1)``, or takes it away. x itself sees the sums of its own over each child.
@@ -325,10 +332,12 @@ class ScoredDraft:
             others[own[at]] -= 1
             sums = np.bincount(own, weights=of_item, minlength=len(children))
             table[:, at] = np.where(others > 0, sums / np.maximum(others, 1), alone)
-        return table
+        return own, table
 
-    def _table(self, members: Ints, children: tuple[int, ...], old: _Seen | None, edit: "_Edit") -> Floats:
-        """Return the similarities ``[k, m]``, of which those are known that the edit leaves as they were."""
+    def _gathered(
+        self, members: Ints, children: tuple[int, ...], old: _Seen | None, edit: "_Edit"
+    ) -> tuple[Ints, Floats]:
+        """Return own children and similarities, of which those are known that the edit leaves as they were."""
         m, clusters = len(members), [edit.cluster(child) for child in children]
         own = _own(members, clusters)
         table = np.empty((len(children), m))
@@ -350,36 +359,31 @@ class ScoredDraft:
         if new:
             asked = [clusters[slot] for slot in new]
             table[new] = self._likeness.columns(members, asked, own == np.array(new)[:, None])
-        return table
+        return own, table
 
     def _looked(
         self,
         node: int,
         members: Ints,
         children: tuple[int, ...],
-        table: Floats | None,
+        own_and_table: tuple[Ints, Floats] | None,
         known: Mapping[int, _Seen],
-        level: int | None = None,
+        level: int,
     ) -> _Seen:
-        """Return a node as its items see it, from the similarities to its children."""
+        """Return a node as its items see it, from who is in which child and the similarities to these."""
         m = len(members)
         worth = float(self._rewards.of(np.array([m]))[0]) + 1.0
-        if not children or table is None:
+        if not children or own_and_table is None:
             nobody = np.zeros(m)
             goes = np.zeros(m, dtype=bool)
             return _Seen(members, (), _NONE, np.empty((0, m)), nobody, goes, nobody, worth, np.full(m, worth))
+        own, table = own_and_table
         seen = [None if child < self._n_items else known.get(child) or self.seen[child] for child in children]
-        clusters: list[Cluster] = [
-            (child, np.array([child]) if view is None else view.members)
-            for child, view in zip(children, seen, strict=True)
-        ]
-        own = _own(members, clusters)
-        below = np.full(m, self._alone)
-        for view in seen:
-            if view is not None:
-                below[np.searchsorted(members, view.members)] = view.value
-        sizes = np.array([len(items) for _, items in clusters])
-        share, goes = self._weigh(table, own, sizes, worth, self.level(node) if level is None else level)
+        sizes = np.array([1 if view is None else len(view.members) for view in seen])
+        alone = np.array([self._alone])
+        below = np.empty(m)  # what is in one child follows one another, ascending, in a stable order by child
+        below[_by_child(own, len(children))] = np.concatenate([alone if view is None else view.value for view in seen])
+        share, goes = self._weigh(table, own, sizes, worth, level)
         if not self._settings.enter_own_singleton:
             goes &= np.array(children)[own] >= self._n_items
         value = self._value(share, goes, below, worth)
@@ -534,6 +538,12 @@ class _Edit:
             path[node] = None
             node = changes[node] if node in changes else self._draft.parent[node]
         return path
+
+
+def _by_child(own: Ints, n_children: int) -> Ints:
+    """Return the rows in the order of their children."""
+    short = own.astype(np.int16) if n_children < 1 << 15 else own  # which is sorted by its digits, in linear time
+    return np.argsort(short, kind="stable")
 
 
 def _own(members: Ints, clusters: list[Cluster]) -> Ints:
