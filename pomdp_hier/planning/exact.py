@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import linprog
 
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.counts import require_count
@@ -15,6 +14,7 @@ from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.outcomes import outcome_matrix
 from pomdp_hier.planning.terminal import TERMINAL_VALUE, where_to_decide
 from pomdp_hier.planning.ties import best_and_tied, largest
+from pomdp_hier.planning.vector_pruning import Points, prune
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
 from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_number, listed, total
@@ -166,16 +166,17 @@ def value_iteration(
     compiled = problem.compiled
     size, count = compiled.n_states, compiled.n_observations
     outcomes = [_by_observation(outcome_matrix(compiled, a), size, count) for a in range(compiled.n_actions)]
+    points = Points(size)
     stages: list[tuple[Floats, Ints]] = [(np.zeros((1, size)), np.full(1, -1, dtype=np.int64))]
     for _ in range(horizon):
         parts = []
         for a, matrices in enumerate(outcomes):
-            vectors = _backup(compiled, a, matrices, stages[-1], tolerance, max_vectors)
+            vectors = _backup(compiled, a, matrices, stages[-1], tolerance, max_vectors, points)
             parts.append((vectors, np.full(len(vectors), a, dtype=np.int64)))
         stacked = np.concatenate([part[0] for part in parts])
         actions = np.concatenate([part[1] for part in parts])
         labels = None if compiled.legal_after is None else compiled.legal_after.T[actions]
-        kept = _prune(stacked, tolerance, labels)
+        kept = prune(stacked, tolerance, points, labels)
         stages.append((stacked[kept], actions[kept]))
     return AlphaVectors(compiled, tuple(stages))
 
@@ -193,6 +194,7 @@ def _backup(
     ahead: tuple[Floats, Ints],
     tolerance: float,
     max_vectors: int,
+    points: Points,
 ) -> Floats:
     """``[K, S]``, the vectors that start with the action; ``-inf`` where it is not legal."""
     vectors, actions = ahead
@@ -202,92 +204,18 @@ def _backup(
         if compiled.legal_after is not None and actions[0] >= 0:
             choices = vectors[compiled.legal_after[o, actions]]
         projected = compiled.discount * (matrix @ choices.T).T if compiled.discount else np.zeros((1, matrix.shape[0]))
-        projected = projected[_prune(projected, tolerance)]
+        projected = projected[prune(projected, tolerance, points)]
         if len(result) * len(projected) > max_vectors:
             raise PlanningError(
                 f"value_iteration: {len(result)} x {len(projected)} vectors after one observation exceed "
                 f"max_vectors={max_vectors}; lower the horizon, or use RTBSS for one belief"
             )
+        # one vector that is finite everywhere only moves the others, which all stay useful
+        moved = len(projected) == 1 or (len(result) == 1 and bool(np.isfinite(result).all()))
         result = (result[:, None, :] + projected[None, :, :]).reshape(-1, result.shape[1])
-        result = result[_prune(result, tolerance)]
+        if not moved:
+            result = result[prune(result, tolerance, points)]
     return result
-
-
-def _prune(vectors: Floats, tolerance: float, labels: Bools | None = None) -> Ints:
-    """Return the positions of the vectors that are best somewhere; across legalities compared pointwise."""
-    kept = _not_dominated(vectors, labels)
-    patterns = np.isfinite(vectors[kept])
-    if labels is not None:
-        patterns = np.concatenate([patterns, labels[kept]], axis=1)
-    _, group = np.unique(patterns, axis=0, return_inverse=True)
-    group = group.ravel()
-    useful = []
-    for g in range(int(group.max()) + 1):
-        members = kept[group == g]
-        columns = np.flatnonzero(np.isfinite(vectors[members[0]]))
-        if len(columns):  # a plan that is legal nowhere is dropped
-            useful.extend(members[_useful(vectors[np.ix_(members, columns)], tolerance)].tolist())
-    return np.array(sorted(useful), dtype=np.int64)
-
-
-def _not_dominated(vectors: Floats, labels: Bools | None) -> Ints:
-    """Drop each vector that another one (of at least its legality) equals or exceeds in every state."""
-    order = np.argsort(-np.where(np.isfinite(vectors), vectors, 0.0).sum(axis=1), kind="stable")
-    if not np.isfinite(vectors).all() or labels is not None:
-        order = np.arange(len(vectors))
-    alive = np.ones(len(vectors), dtype=bool)
-    for i in order:
-        if not alive[i]:
-            continue
-        below = alive & (vectors <= vectors[i]).all(axis=1)
-        if labels is not None:
-            below &= (labels <= labels[i]).all(axis=1)
-        alive[below] = False
-        alive[i] = True
-    return np.flatnonzero(alive)
-
-
-def _useful(vectors: Floats, tolerance: float) -> Ints:
-    """Return the positions of the vectors that are best at some belief, by Lark's filter."""
-    scale = float(np.abs(vectors).max()) or 1.0
-    waiting = list(range(len(vectors)))
-    kept: list[int] = []
-    while waiting:
-        candidate = waiting[0]
-        witness = _witness(vectors[candidate], vectors[kept], scale, tolerance)
-        if witness is None:
-            waiting.pop(0)
-            continue
-        scores = vectors[waiting] @ witness
-        tied = np.flatnonzero(scores >= scores.max() - 1e-14 * scale)
-        # of several that are best at the witness, the lexicographically greatest is best close by
-        best = max((waiting[i] for i in tied), key=lambda i: tuple(vectors[i]))
-        waiting.remove(best)
-        kept.append(best)
-    return np.array(sorted(kept), dtype=np.int64)
-
-
-def _witness(vector: Floats, others: Floats, scale: float, tolerance: float) -> Floats | None:
-    """Return a belief where the vector beats all others by more than the tolerance; ``None`` if there is none."""
-    size = len(vector)
-    if not len(others):
-        return np.full(size, 1 / size)
-    rows = np.column_stack([(others - vector) / scale, np.ones(len(others))])  # b (other - vector) + margin <= 0
-    simplex = np.append(np.ones(size), 0.0)[None, :]
-    result = linprog(
-        np.append(np.zeros(size), -1.0),
-        A_ub=rows,
-        b_ub=np.zeros(len(others)),
-        A_eq=simplex,
-        b_eq=[1.0],
-        bounds=[(0, None)] * size + [(None, None)],
-        method="highs",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
-    if result.status != 0:
-        raise PlanningError(f"value_iteration: the linear program of {len(others)} vectors failed: {result.message}")
-    belief: Floats = np.clip(result.x[:-1], 0.0, None)
-    return belief if result.x[-1] > tolerance else None
 
 
 def exact_value(

@@ -8,7 +8,7 @@ import pytest
 
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning import AlphaVectors, exact_value, value_iteration
-from pomdp_hier.planning.exact import _prune
+from pomdp_hier.planning.vector_pruning import Points, prune
 from pomdp_hier.pomdp import POMDP, Belief
 from tests.pomdp_models import random_fractions, random_problem, search_tree, tiger
 
@@ -118,11 +118,11 @@ def test_final_value():
 
 def test_pruning_keeps_what_is_best_somewhere():
     vectors = np.array([[1.0, 0.0], [0.0, 1.0], [0.45, 0.45], [0.6, 0.6], [0.6, 0.6], [-1.0, -1.0]])
-    assert _prune(vectors, 1e-10).tolist() in ([0, 1, 3], [0, 1, 4])
+    assert prune(vectors, 1e-10, Points(2)).tolist() in ([0, 1, 3], [0, 1, 4])
     useless = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.4, 0.4]])
-    assert _prune(useless, 1e-10).tolist() == [0, 1]
+    assert prune(useless, 1e-10, Points(2)).tolist() == [0, 1]
     illegal = np.array([[5.0, -np.inf], [1.0, 1.0], [-np.inf, -np.inf]])
-    assert _prune(illegal, 1e-10).tolist() == [0, 1]
+    assert prune(illegal, 1e-10, Points(2)).tolist() == [0, 1]
 
 
 def test_limits_are_named():

@@ -1,0 +1,180 @@
+"""Which alpha vectors are best at some belief: by dominance, at beliefs that are known, by linear programs."""
+
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.optimize import linprog
+
+from pomdp_hier.errors import PlanningError
+
+__all__ = ["Points", "prune"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+_POINTS = 1_000  # how many beliefs are remembered where some vector was best
+_ENTRIES = 10_000_000  # of the table of vectors' values at such beliefs (80 MB)
+_NEAR = 5  # times the states: how many vectors a candidate is held against first
+_LP_ENTRIES = 50_000  # coefficients of the linear programs that are solved together
+
+
+class Points:
+    """Beliefs where vectors were best: the uniform one, the corners, and the last ones that were found."""
+
+    def __init__(self, size: int) -> None:
+        self._fixed = np.concatenate([np.full((1, size), 1 / size), np.eye(size)])
+        self._found: deque[Floats] = deque(maxlen=_POINTS)
+
+    def over(self, columns: Ints, n_vectors: int) -> Floats:
+        """``[m, len(columns)]``, those over the states, as many as are worth comparing so many vectors at."""
+        rows = np.stack([*self._fixed, *self._found])[:, columns]
+        rows = rows[rows.sum(axis=1) > 0][: max(1, _ENTRIES // n_vectors)]
+        normalized: Floats = rows / rows.sum(axis=1, keepdims=True)
+        return normalized
+
+    def add(self, columns: Ints, beliefs: Floats) -> None:
+        """Remember beliefs ``[m, len(columns)]`` over the states."""
+        whole = np.zeros((len(beliefs), self._fixed.shape[1]))
+        whole[:, columns] = beliefs
+        known = {row.tobytes() for row in (*self._fixed, *self._found)}
+        self._found.extend(row for row in whole if row.tobytes() not in known)
+
+
+def prune(vectors: Floats, tolerance: float, points: Points, labels: Bools | None = None) -> Ints:
+    """Return the positions of the vectors that are best somewhere; across legalities compared pointwise."""
+    kept = _not_dominated(vectors, labels)
+    patterns = np.isfinite(vectors[kept])
+    if labels is not None:
+        patterns = np.concatenate([patterns, labels[kept]], axis=1)
+    _, group = np.unique(patterns, axis=0, return_inverse=True)
+    group = group.ravel()
+    useful = []
+    for g in range(int(group.max()) + 1):
+        members = kept[group == g]
+        columns = np.flatnonzero(np.isfinite(vectors[members[0]]))
+        if len(columns):  # a plan that is legal nowhere is dropped
+            best, beliefs = _useful(vectors[np.ix_(members, columns)], tolerance, points.over(columns, len(members)))
+            useful.extend(members[best].tolist())
+            points.add(columns, beliefs)
+    return np.array(sorted(useful), dtype=np.int64)
+
+
+def _not_dominated(vectors: Floats, labels: Bools | None) -> Ints:
+    """Drop each vector that another one (of at least its legality) equals or exceeds in every state."""
+    order = np.argsort(-np.where(np.isfinite(vectors), vectors, 0.0).sum(axis=1), kind="stable")
+    if not np.isfinite(vectors).all() or labels is not None:
+        order = np.arange(len(vectors))
+    alive = np.ones(len(vectors), dtype=bool)
+    for i in order:
+        if not alive[i]:
+            continue
+        below = alive & (vectors <= vectors[i]).all(axis=1)
+        if labels is not None:
+            below &= (labels <= labels[i]).all(axis=1)
+        alive[below] = False
+        alive[i] = True
+    return np.flatnonzero(alive)
+
+
+def _useful(vectors: Floats, tolerance: float, points: Floats) -> tuple[Ints, Floats]:
+    """Return the positions of the vectors that are best at some belief, and beliefs ``[m, S]`` where they are.
+
+    Lark's filter: a vector for which there is no belief where it beats those that are known to be best is useless;
+    where there is one, what is best there is one more that is known. Beliefs where other sets had their best vectors
+    come first, so that few linear programs are left, and these are solved many at once.
+    """
+    scale = float(np.abs(vectors).max()) or 1.0
+    kept, witnesses = _best_at(vectors, points, tolerance * scale)
+    waiting = np.setdiff1d(np.arange(len(vectors)), kept)
+    while len(waiting):
+        asked, beliefs, margins = _asked(vectors, waiting, np.array(kept), np.array(witnesses), scale, tolerance)
+        waiting = waiting[np.isin(waiting, asked[margins <= tolerance], invert=True)]
+        found = False
+        for belief in beliefs[margins > tolerance]:
+            scores = vectors[waiting] @ belief
+            if found and (not len(scores) or scores.max() - (vectors[kept] @ belief).max() <= tolerance * scale):
+                continue  # a vector that came in meanwhile is best here
+            tied = waiting[scores >= scores.max() - 1e-14 * scale]
+            # of several that are best at the witness, the lexicographically greatest is best close by
+            best = max(tied.tolist(), key=lambda i: tuple(vectors[i]))
+            waiting = waiting[waiting != best]
+            kept.append(best)
+            witnesses.append(belief)
+            found = True
+    return np.array(sorted(kept), dtype=np.int64), np.array(witnesses)
+
+
+def _asked(
+    vectors: Floats, waiting: Ints, kept: Ints, witnesses: Floats, scale: float, tolerance: float
+) -> tuple[Ints, Floats, Floats]:
+    """Return some of the waiting vectors, with beliefs and margins against rivals among those that are kept.
+
+    The rivals are few and close, which is proof where they leave no margin; if they do everywhere, they are all.
+    """
+    size, near = vectors.shape[1], _NEAR * vectors.shape[1]
+    if len(kept) > near:
+        asked = waiting[: max(1, _LP_ENTRIES // (near * size))]
+        behind = np.einsum("ks,ks->k", vectors[kept], witnesses) - vectors[asked] @ witnesses.T
+        rivals = kept[np.argpartition(behind, near, axis=1)[:, :near]]
+        beliefs, margins = _margins(vectors[asked], vectors[rivals], scale)
+        beaten = margins <= tolerance
+        if beaten.any():
+            return asked[beaten], beliefs[beaten], margins[beaten]
+    asked = waiting[: max(1, _LP_ENTRIES // (len(kept) * size))]
+    rivals = np.broadcast_to(kept, (len(asked), len(kept)))
+    return asked, *_margins(vectors[asked], vectors[rivals], scale)
+
+
+def _best_at(vectors: Floats, points: Floats, least: float) -> tuple[list[int], list[Floats]]:
+    """Return the vectors that beat all others by more than ``least`` at one of the points, and the first such points.
+
+    Where none does, the lexicographically greatest of the best at the first point.
+    """
+    scores = points @ vectors.T
+    best = scores.argmax(axis=1)
+    if len(vectors) > 1:
+        second, first = np.partition(scores, -2, axis=1)[:, -2:].T
+        found = dict(
+            zip(best[first - second > least][::-1].tolist(), points[first - second > least][::-1], strict=True)
+        )
+        if found:
+            return list(found), list(found.values())
+    tied = np.flatnonzero(scores[0] >= scores[0].max() - least)
+    return [max(tied.tolist(), key=lambda i: tuple(vectors[i]))], [points[0]]
+
+
+def _margins(candidates: Floats, others: Floats, scale: float) -> tuple[Floats, Floats]:
+    """Return for each candidate a belief where it beats all others by most, and by how much relative to the scale.
+
+    ``max_b min_k b (candidate - other_k)`` over beliefs is, by duality, the least ``u`` for which a mixture of the
+    others is above the candidate less ``u`` in every state: ``sum_k l_k (candidate - other_k)(s) <= u``,
+    ``sum_k l_k = 1``, ``l >= 0``. The belief is the dual variables of the states. States are fewer than vectors, so
+    that this form has the fewer rows. The programs share no variable, and are handed to the solver as blocks of one.
+
+    Args:
+        candidates: ``[n, S]``.
+        others: ``[n, K, S]``, what each candidate is held against.
+        scale: The unit of the margins.
+    """
+    n, count, size = others.shape
+    gaps = (candidates[:, :, None] - others.transpose(0, 2, 1)) / scale  # [n, S, K]
+    rows = np.concatenate([gaps, np.full((n, size, 1), -1.0)], axis=2)
+    mixture = np.append(np.ones(count), 0.0)
+    result = linprog(
+        np.tile(1.0 - mixture, n),
+        A_ub=sparse.csr_array(sparse.bsr_array((rows, np.arange(n), np.arange(n + 1)))),
+        b_ub=np.zeros(n * size),
+        A_eq=sparse.csr_array(sparse.kron(sparse.eye_array(n), mixture[None, :])),
+        b_eq=np.ones(n),
+        bounds=np.tile([[0.0, np.inf]] * count + [[-np.inf, np.inf]], (n, 1)),
+        method="highs",
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    if result.status != 0:
+        raise PlanningError(f"value_iteration: the linear program of {count} vectors failed: {result.message}")
+    beliefs = np.clip(-result.ineqlin.marginals.reshape(n, size), 0.0, None)
+    beliefs /= beliefs.sum(axis=1, keepdims=True)
+    return beliefs, np.einsum("nsk,ns->nk", gaps, beliefs).min(axis=1)
