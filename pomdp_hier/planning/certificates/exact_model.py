@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from math import lcm
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -40,6 +42,19 @@ def as_fraction(value: Number, where: str) -> Fraction:
         raise ModelError(f"{where}: {brief(value)} is not a finite number, which a certificate needs") from error
 
 
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The outcomes of an action in a place, for sums over a list by observation and place.
+
+    Attributes:
+        at: ``observation * n_places + place`` of each.
+        terms: Each probability, with what picks the entries that have it out of the list.
+    """
+
+    at: list[int]
+    terms: list[tuple[int, "itemgetter[Any]"]]
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExactModel:
     """A problem in whole numbers.
@@ -69,16 +84,18 @@ class ExactModel:
     discount: tuple[int, int]
 
     @cached_property
-    def flows(self) -> list[list[tuple[list[int], list[int]]]]:
-        """The outcomes of each action and place as two lists: ``observation * n_places + place``, and probabilities."""
+    def flows(self) -> list[list["Flow"]]:
+        """The outcomes of each action and place, gathered by their probabilities."""
+        return [[self._flow(row) for row in rows] for rows in self.outcomes]
+
+    def _flow(self, row: Outcomes) -> "Flow":
         n = len(self.legal)
-        return [
-            [
-                ([o * n + t for o, entries in row for t, _ in entries], [p for _, entries in row for _, p in entries])
-                for row in rows
-            ]
-            for rows in self.outcomes
-        ]
+        by_chance: dict[int, list[int]] = {}
+        for o, entries in row:
+            for t, p in entries:
+                by_chance.setdefault(p, []).append(o * n + t)
+        pick = [itemgetter(*at) if len(at) > 1 else itemgetter(slice(at[0], at[0] + 1)) for at in by_chance.values()]
+        return Flow(list(chain.from_iterable(by_chance.values())), list(zip(by_chance, pick, strict=True)))
 
     def is_over(self, places: set[int], steps: int) -> bool:
         """Return whether the process is over after so many actions from any of the places, whatever is done."""

@@ -153,6 +153,9 @@ class _Stage:
         self.model, self.claims, self.stage, self.where, self.met = model, claims, stage, where, met
         self.ends = below is None and claims.horizon is not None
         self.below = self if below is None else below
+        kinds = {legal for legal in model.legal if legal is not None}
+        self._everywhere = kinds.pop() if len(kinds) == 1 else None
+        self._corners = [value or 0 for value in stage.corners]
         self._gaps: dict[int, int] = {}
         self._worths: dict[tuple[int, int, int], list[int | None]] = {}
 
@@ -180,18 +183,20 @@ class _Stage:
         nothing: list[int | None] = [None] * len(model.legal)
         following = [ahead[k].values if 0 <= k < len(ahead) else nothing for k in vector.after]
         flat = list(chain.from_iterable(following))  # by observation and place, as the flows are
+        has_gaps = None in flat
         for s, value in enumerate(vector.values):
             if value is None or s not in self.met:
                 continue
             legal = model.legal[s]
             if legal is None or vector.action not in legal:
                 raise CertificateError(f"{where}: its action {vector.action} is not legal in place {s}")
-            at, chances = ([], []) if self.ends else flows[s]
-            values = [flat[i] for i in at]
-            if None in values:
-                o, t = divmod(at[values.index(None)], len(model.legal))
-                raise CertificateError(f"{where}: no vector for place {t} follows observation {o} in place {s}")
-            total = sum(map(mul, chances, values))
+            total = 0
+            if not self.ends:
+                missing = [i for i in flows[s].at if flat[i] is None] if has_gaps else []
+                if missing:
+                    o, t = divmod(missing[0], len(model.legal))
+                    raise CertificateError(f"{where}: no vector for place {t} follows observation {o} in place {s}")
+                total = sum([p * sum(pick(flat)) for p, pick in flows[s].terms])
             if value * unit > reward[s] * scale + weight * total:
                 raise CertificateError(f"{where}: its value in place {s} is above that of its action and what follows")
 
@@ -289,6 +294,8 @@ class _Stage:
         return value
 
     def _legal(self, weights: Weights) -> frozenset[int]:
+        if self._everywhere is not None:
+            return self._everywhere
         legal: frozenset[int] | None = None
         for s, _ in weights:
             here = self.model.legal[s]
@@ -361,21 +368,21 @@ class _Stage:
             return self.informed(weights)
         if not self._legal(weights):
             return None
-        corners = self.stage.corners
-        base = sum(w * (corners[s] or 0) for s, w in weights)
+        dense = dict(weights)
+        base: int = sum(map(mul, dense.values(), map(self._corners.__getitem__, dense)))
         if hint == BY_CORNERS:
             return base
         point = self._point(hint, where)
         gap = self._gap(hint, point)
         if gap >= 0:
             return base
-        ratio = _least_ratio(dict(weights), point.belief)
+        ratio = _least_ratio(dense, point.belief)
         return base if ratio is None else base - (-gap * ratio[0]) // ratio[1]
 
     def _gap(self, i: int, point: Point) -> int:
         """``v - corner . b``."""
         if i not in self._gaps:
-            below = sum(w * (self.stage.corners[s] or 0) for s, w in point.belief)
+            below = sum(w * self._corners[s] for s, w in point.belief)
             self._gaps[i] = (point.value << self.claims.weight_bits) - below
         return self._gaps[i]
 
