@@ -11,10 +11,9 @@ from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
 from pomdp_hier.errors import FeatureError
-from pomdp_hier.features.members import Children, Floats, Ints, children_of, contains, ranges
+from pomdp_hier.features.members import Children, Floats, Ints, children_of, own_ranks, ranges
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.features.sums import RUN, cluster_sums
 from pomdp_hier.features.validation import Features, require_whole, row_pieces
@@ -189,19 +188,25 @@ class DenseBatch:
         ends = np.append(begins[1:], len(parents))
         many = (ends - begins) * counts[begins] * n_columns >= MANY
         self._dots_at_one_node(rows, nodes, firsts, counts, begins[many], ends[many], dots)
-        rows = np.repeat(rows, counts)
-        self._dots_one_by_one(rows, nodes, np.flatnonzero(np.repeat(~many, np.add.reduceat(counts, begins))), dots)
-        kind = self._parent.kind
-        squares = dots if isinstance(kind, Cosine) else self._parent.squares[nodes]  # which the cosine does not read
+        alone = np.repeat(~many, ends - begins)
+        chosen = ranges(firsts[alone], counts[alone])
+        self._dots_one_by_one(np.repeat(rows[alone], counts[alone]), nodes, chosen, dots)
+        ranks = own_ranks(tree, parents, self.positions[rows])
+        holds = np.flatnonzero(ranks >= 0)
+
+        def difference(at: Ints) -> Floats:
+            row = rows[np.searchsorted(firsts, at, side="right") - 1]
+            return self.rows[row] - self.vectors(nodes[at]) / tree.sizes[nodes[at]][:, None]
+
         return finish(
-            kind,
+            self._parent.kind,
             dots,
             tree.sizes[nodes],
-            contains(tree, nodes, self.positions[rows]),
-            self.squares[rows],
-            squares,
+            firsts[holds] + ranks[holds],
+            self.squares[rows[holds]],
+            lambda: np.repeat(self.squares[rows], counts) + self._parent.squares[nodes],
             n_columns,
-            lambda at: self.rows[rows[at]] - self.vectors(nodes[at]) / tree.sizes[nodes[at]][:, None],
+            difference,
         )
 
     def _dots_at_one_node(
@@ -242,16 +247,16 @@ class DenseBatch:
         return np.where(known, self._row_at[np.where(known, near, 0)], -1)
 
     def _dots_one_by_one(self, rows: Ints, nodes: Ints, chosen: Ints, dots: Floats) -> None:
-        """Write the products of ``rows[j]`` with the sums of ``nodes[j]`` to ``dots[j]``, for the chosen j."""
+        """Write the product of each row with the sum of ``nodes[j]`` to ``dots[j]``, j the chosen in turn."""
         inner = nodes[chosen] >= self._tree.n_items
         at = chosen[inner]
-        dots[at] = _pair_dots(self.rows, rows[at], self._parent.sums, nodes[at] - self._tree.n_items)
+        dots[at] = _pair_dots(self.rows, rows[inner], self._parent.sums, nodes[at] - self._tree.n_items)
         at = chosen[~inner]
         table, single = self.rows, self._rows_of(nodes[at])
         if (single < 0).any():
             unique, single = np.unique(nodes[at], return_inverse=True)
             table = self._parent.rows(unique)
-        dots[at] = _pair_dots(self.rows, rows[at], table, single)
+        dots[at] = _pair_dots(self.rows, rows[~inner], table, single)
 
 
 def _read_only(features: Features) -> Features:
@@ -295,9 +300,9 @@ def finish(
     kind: DenseKind,
     dots: Floats,
     sizes: Ints,
-    inside: npt.NDArray[np.bool_],
-    row_squares: Floats,
-    node_squares: Floats,
+    own: Ints,
+    own_squares: Floats,
+    scale: Callable[[], Floats],
     n_columns: int,
     difference: Callable[[Ints], Floats],
 ) -> Floats:
@@ -307,38 +312,36 @@ def finish(
         kind: The similarity.
         dots: ``<row, S>`` ``[pairs]``.
         sizes: The clusters' sizes ``[pairs]``.
-        inside: Whether the item lies in the cluster ``[pairs]``.
-        row_squares: The rows' squared lengths ``[pairs]``.
-        node_squares: The squared lengths of the clusters' centroids ``[pairs]``; not read for the cosine.
+        own: Which of the pairs are of an item and a cluster that holds it.
+        own_squares: The squared lengths of these items' rows.
+        scale: Gives the squared lengths of row and centroid, added up ``[pairs]``; not asked for the cosine.
         n_columns: D.
         difference: Gives row less centroid, ``[j, D]``, of some of the pairs.
     """
     if isinstance(kind, Cosine):
-        at = np.flatnonzero(inside)
-        own_dots, others = dots[at], sizes[at]
+        own_dots, others = dots[own], sizes[own]
         if kind.leave_out:
-            own_dots -= row_squares[at]
+            own_dots -= own_squares
             others = np.maximum(others - 1, 1)
         dots /= sizes
-        dots[at] = np.where(sizes[at] == 1, kind.own_singleton, own_dots / others)
+        dots[own] = np.where(sizes[own] == 1, kind.own_singleton, own_dots / others)
         return dots
-    left_out = inside & (sizes > 1)
-    own = inside & (sizes == 1)
+    alone = own[sizes[own] == 1]
     dots *= -2.0 / sizes
-    scale = row_squares + node_squares
-    dots += scale
-    near = np.flatnonzero(dots < _CANCELLED * scale)
+    terms = scale()
+    dots += terms
+    near = np.flatnonzero(dots < _CANCELLED * terms)
     step = max(16, PIECE_VALUES // n_columns)
     for low in range(0, len(near), step):
         piece = near[low : low + step]
         gap = difference(piece)
         dots[piece] = np.einsum("ij,ij->i", gap, gap)
-    dots[own] = 0.0
+    dots[alone] = 0.0
     if kind.leave_out:
-        dots *= np.where(left_out, (sizes / np.maximum(sizes - 1, 1)) ** 2, 1.0)
+        dots[own] *= (sizes[own] / np.maximum(sizes[own] - 1, 1)) ** 2
     if kind.mean:
         dots /= n_columns
     values = -np.sqrt(dots) if isinstance(kind, NegativeEuclidean) else 1.0 / (dots + kind.epsilon)
     if kind.own_singleton is not None:
-        values[own] = kind.own_singleton
+        values[alone] = kind.own_singleton
     return values

@@ -18,6 +18,7 @@ __all__ = [
     "contains",
     "item_sums",
     "membership",
+    "own_ranks",
     "pieces",
     "ranges",
 ]
@@ -95,6 +96,26 @@ def child_counts(hierarchy: Hierarchy, parents: Ints) -> Ints:
     """Return how many children each of the nodes has."""
     counts: Ints = hierarchy.child_offsets[parents + 1] - hierarchy.child_offsets[parents]
     return counts
+
+
+def own_ranks(hierarchy: Hierarchy, parents: Ints, positions: Ints) -> Ints:
+    """Return which of its children each node holds the item at this position of the leaf order in, -1 for none ``[m]``.
+
+    Children stand in leaf order, so that as many steps as a list has binary digits find one, not as many as it has
+    entries.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4, singletons=True)
+        >>> own_ranks(tree, np.array([6, 5, 4]), np.array([3, 3, 3]))
+        array([ 1,  1, -1])
+    """
+    firsts, low = hierarchy.child_offsets[parents], np.zeros(len(parents), dtype=np.int64)
+    high = child_counts(hierarchy, parents) - 1
+    while (low < high).any():
+        middle = (low + high + 1) // 2
+        after = hierarchy.starts[hierarchy.child_nodes[firsts + middle]] <= positions
+        low, high = np.where(after, middle, low), np.where(after, high, middle - 1)
+    return np.where(contains(hierarchy, parents, positions) & (high >= 0), low, -1)
 
 
 def contains(hierarchy: Hierarchy, nodes: Any, positions: Any) -> Any:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.dense import LARGEST, DenseKind, finish
-from pomdp_hier.features.members import Children, Floats, Ints, children_of, contains, membership, ranges
+from pomdp_hier.features.members import Children, Floats, Ints, children_of, membership, own_ranks, ranges
 from pomdp_hier.features.similarity import Cosine
 from pomdp_hier.features.validation import Features
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -129,17 +129,22 @@ class _SparseBatch:
         values = np.zeros(len(nodes))
         row = np.repeat(np.arange(len(items)), np.diff(product.indptr))
         values[firsts[row] + product.indices - join.firsts[at[row]]] = product.data
-        columns = ranges(join.firsts[at], counts)
-        item = np.repeat(items, counts)
+        ranks = own_ranks(tree, parents, tree.starts[items])
+        holds = np.flatnonzero(ranks >= 0)
+
+        def difference(where: Ints) -> Floats:
+            row = np.searchsorted(firsts, where, side="right") - 1
+            return self._difference(items[row], join, where - firsts[row] + join.firsts[at[row]])
+
         return finish(
             affinity.kind,
             values,
             tree.sizes[nodes],
-            contains(tree, nodes, tree.starts[item]),
-            affinity.squares[item],
-            join.squares[columns],
+            firsts[holds] + ranks[holds],
+            affinity.squares[items[holds]],
+            lambda: np.repeat(affinity.squares[items], counts) + join.squares[ranges(join.firsts[at], counts)],
             affinity.n_columns,
-            lambda where: self._difference(item[where], join, columns[where]),
+            difference,
         )
 
     def _difference(self, items: Ints, join: _Join, columns: Ints) -> Floats:

@@ -82,13 +82,14 @@ class _Products:
         squares = self._squares if m == every else self._squares[items]
         sizes = np.array([len(members) for _, members in clusters])
         dots, sums, node_squares = self._products(mine, [members for _, members in clusters], sizes)
+        own = np.flatnonzero(inside)
         values = finish(
             self._kind,
             dots.reshape(-1),
             np.repeat(sizes, m),
-            inside.reshape(-1),
-            np.tile(squares, k),
-            np.repeat(node_squares, m),
+            own,
+            squares[own % m],
+            lambda: np.tile(squares, k) + np.repeat(node_squares, m),
             self._n_columns,
             lambda at: self._difference(mine, at % m, sums, at // m, sizes),
         )

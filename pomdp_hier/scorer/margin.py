@@ -29,23 +29,29 @@ def weigh(
     Returns:
         ``eta`` ``[pairs]``, and the margin ``[n]``.
     """
-    if len(counts) and (counts == 2).all():
+    width = int(counts[0]) if len(counts) and (counts == counts[0]).all() else 0
+    if width == 2:
         return _weigh_two(task, similarities, nodes, children)
 
     def spread(values: Any) -> Any:
-        return np.repeat(values, counts)
+        return values[:, None] if width else np.repeat(values, counts)
 
+    def over_each(combine: np.ufunc, values: Any) -> Any:
+        return combine.reduce(values, axis=1) if width else combine.reduceat(values, firsts)
+
+    shape = (-1, width) if width else (-1,)  # lists of one length are a table, at half the time of a ragged one
+    similarities = similarities.reshape(shape)
     with np.errstate(over="ignore"):  # towards -inf, at temperatures near 0 or similarities without end
-        eta = similarities - spread(np.maximum.reduceat(similarities, firsts))
+        eta = similarities - spread(over_each(np.maximum, similarities))
         eta /= spread(task.temperatures[task.hierarchy.levels[nodes]])
     np.exp(eta, out=eta)
-    eta /= spread(np.add.reduceat(eta, firsts))
+    eta /= spread(over_each(np.add, eta))
     # eta (eta (r' - r) - (1 + r) (1 - eta)), with the small rise never added to a large number.
     terms = 1.0 - eta
     terms *= spread(-1.0 - task.rewards.reward[nodes])
-    terms += eta * task.rewards.rise[children]
+    terms += eta * task.rewards.rise[children].reshape(shape)
     terms *= eta
-    return eta, np.add.reduceat(terms, firsts)
+    return eta.reshape(-1), over_each(np.add, terms)
 
 
 def _weigh_two(task: Task, similarities: Floats, nodes: Ints, children: Ints) -> tuple[Floats, Floats]:

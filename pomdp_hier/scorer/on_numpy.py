@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pomdp_hier.features.members import Floats, Ints, child_counts, children_of, contains, pieces, ranges
+from pomdp_hier.features.members import Floats, Ints, child_counts, children_of, own_ranks, pieces, ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.scorer.look_ahead import Planner
 from pomdp_hier.scorer.margin import weigh
@@ -83,11 +83,8 @@ class Step:
     @property
     def own_at(self) -> Ints:
         """Where in the lists the child stands that holds the item ``[m]``, if each has one."""
-        starts = self.hierarchy.starts
-        if (self.counts == 2).all():  # a dendrogram's children, which stand in leaf order
-            return self.firsts + (starts[self.items] >= starts[self.children[1::2]])
-        positions = np.repeat(starts[self.items], self.counts)
-        return np.flatnonzero(contains(self.hierarchy, self.children, positions))
+        ranks = own_ranks(self.hierarchy, self.nodes, self.hierarchy.starts[self.items])
+        return (self.firsts + ranks)[ranks >= 0]
 
     @property
     def own(self) -> Ints:

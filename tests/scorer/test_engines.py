@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features import dense
 from pomdp_hier.features.affinity import affinity
+from pomdp_hier.features.members import own_ranks
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.reward import node_rewards
@@ -19,6 +20,7 @@ from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.hqs.temperature import temperatures
 from pomdp_hier.scorer import dispatch, on_numpy
 from pomdp_hier.scorer.dispatch import run_engine
+from pomdp_hier.scorer.margin import weigh
 from pomdp_hier.scorer.rules import AlwaysDescend, LookAhead
 from pomdp_hier.scorer.task import Task
 from tests import scorer_oracle as oracle
@@ -384,3 +386,36 @@ def test_rows_of_subnormal_numbers_score_alike_on_all_engines(compiled, monkeypa
         for features, engine in ((X, "numpy"), (X, "numba"), (sp.csr_array(X), "numpy")):
             found = evaluate(features, tree, policy="descend", delta=0.1, engine=engine).values
             np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("width", [1, 3, 40])
+def test_lists_of_one_length_weigh_what_they_do_among_others(width):
+    rng = np.random.default_rng(width)
+    tree = Hierarchy.from_children(
+        [*([[2 * k, 2 * k + 1] for k in range(width)]), range(2 * width, 3 * width)], 2 * width
+    )
+    task, n = task_of(rng.normal(size=(2 * width, 3)), tree), 7
+    nodes, children = np.full(n, tree.root), np.tile(tree.children(tree.root), n)
+    similarities, counts = rng.normal(size=n * width), np.full(n, width)
+    eta, margin = weigh(task, similarities, np.arange(n) * width, counts, nodes, children)
+    one_more = (  # a longer list behind them, after which they are no table
+        np.append(similarities, rng.normal(size=width + 1)),
+        np.append(np.arange(n) * width, n * width),
+        np.append(counts, width + 1),
+        np.append(nodes, tree.root),
+        np.append(children, [*tree.children(tree.root), tree.root - 1]),
+    )
+    ragged_eta, ragged_margin = weigh(task, *one_more)
+    assert eta == pytest.approx(ragged_eta[: n * width], abs=1e-15)
+    assert margin == pytest.approx(ragged_margin[:n], abs=1e-14)
+
+
+@settings(max_examples=25)
+@given(oracle.trees())
+def test_the_child_that_holds_an_item_is_found_from_every_node(tree):
+    nodes = np.arange(tree.n_nodes)
+    for item in range(tree.n_items):
+        ranks = own_ranks(tree, nodes, np.full(tree.n_nodes, tree.starts[item]))
+        for node, rank in zip(nodes, ranks, strict=True):
+            holding = [r for r, child in enumerate(tree.children(node)) if item in tree.items(child)]
+            assert [rank] == (holding or [-1])
