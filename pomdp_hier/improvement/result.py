@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hierarchy.wording import NodeNames
+from pomdp_hier.hierarchy.wording import NodeNames, label_text
 from pomdp_hier.hqs.result import HQSResult
 
 __all__ = ["COLUMNS", "Edit", "HeldOut", "Improvement", "names_of"]
@@ -160,7 +160,9 @@ class Improvement:
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one row an edit, as a table of moves shows it: `COLUMNS`."""
-        return [dict(zip(COLUMNS, _row(at, edit), strict=True)) for at, edit in enumerate(self.edits, start=1)]
+        ids = self.hierarchy.labels
+        called = [*map(label_text, range(self.hierarchy.n_nodes) if ids is None else ids)]
+        return [dict(zip(COLUMNS, _row(at, edit, called), strict=True)) for at, edit in enumerate(self.edits, start=1)]
 
 
 COLUMNS = (
@@ -168,16 +170,20 @@ COLUMNS = (
     *("held_out_gain", "held_out_low", "held_out_high", "holds"),
     *("helped", "hurt", "largest_loss", "nodes", "source", "target"),
 )
-"""The columns of a table of edits; the last three are the numbers of the nodes that are named before."""
+"""The columns of a table of edits; the last three are the ids of the nodes that are named before, all of them."""
 
 
-def _row(at: int, edit: Edit) -> tuple[Any, ...]:
+def _row(at: int, edit: Edit, ids: Sequence[str]) -> tuple[Any, ...]:
     held = edit.held_out
+
+    def text(*nodes: int) -> str:
+        return "; ".join(ids[node] if node < len(ids) else f"new {node}" for node in nodes)
+
     return (
         *(at, edit.kind, *edit.names, edit.items, edit.gain),
         *(held.gain, *held.interval, edit.holds),
         *(edit.helped, edit.hurt, min((loss for _, loss in edit.most_hurt), default=0.0)),
-        *(" ".join(map(str, edit.nodes)), edit.source, edit.target),
+        *(text(*edit.nodes), text(edit.source), text(edit.target)),
     )
 
 
