@@ -66,12 +66,12 @@ def test_the_best_collapse_of_a_tree_with_a_split_that_helps_nobody():
         assert best.score > hqs_score(X, tree, **given_settings) or given_settings.get("policy") != "descend"
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 16])  # in the last two, some items of a node stop there, others go on
 def test_the_best_collapse_of_a_few_trees_is_the_best_of_all(seed):
     rng = np.random.default_rng(seed)
     tree = some_tree(rng)
-    X = np.stack([tree.parent[: tree.n_items] == node for node in range(9, 15)], axis=1) + 0.4 * rng.random((9, 6))
-    given_settings = {"delta": 0.2, "policy": "descend" if seed % 3 == 0 else "one-step"}
+    X = rng.normal(size=(9, 3))
+    given_settings = {"delta": 0.3, "policy": "descend" if seed < 2 else "one-step"}
     best = best_collapse(ScoredDraft(prepare(X, tree, Settings(**given_settings))))
     assert best.score == pytest.approx(all_collapses(X, tree, **given_settings), abs=1e-12)
     draft = Draft(tree)
