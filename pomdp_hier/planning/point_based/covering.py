@@ -11,6 +11,7 @@ from scipy import sparse
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
 from pomdp_hier.planning.point_based.stage import Stage
+from pomdp_hier.planning.point_based.starting import equilibrium
 
 __all__ = ["cover"]
 
@@ -81,8 +82,6 @@ def _only_at(support: Support, values: Floats, size: int) -> Floats:
 
 def _cover_endless(stage: Stage, support: Support) -> None:
     """Add the plan's vectors from one linear system over pairs of set and state."""
-    from scipy.sparse.linalg import spsolve
-
     model = stage.model
     nodes: dict[Support, int] = {support: 0}
     queue, actions, following = [support], [], []
@@ -112,11 +111,8 @@ def _cover_endless(stage: Stage, support: Support) -> None:
     size = int(start[-1])
     reward = np.concatenate([model.reward[actions[i], list(states)] for i, states in enumerate(queue)])
     step = sparse.csc_array((values, (rows, columns)), shape=(size, size))
-    system = sparse.csc_array(sparse.eye_array(size, format="csc") - model.discount * step)
-    solved = np.asarray(spsolve(system, reward)).reshape(size)
-    short = float((solved - reward - model.discount * (step @ solved)).max(initial=0.0))
     slack = np.concatenate([model.slack[list(states)] for states in queue])
-    solved -= (max(0.0, short) + 1e-15 * float(np.abs(solved).max())) * slack
+    solved = equilibrium(step, reward, model.discount, slack)
     base = len(stage.actions)
     for i, states in enumerate(queue):
         after = np.zeros(model.n_observations, dtype=np.int64)

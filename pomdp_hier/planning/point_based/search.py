@@ -209,7 +209,7 @@ def _stages(model: LiveModel, kernels: Kernels, horizon: int | None) -> list[Sta
     """Return the stages with their first bounds; the last one is where the search starts."""
     groups = outcome_groups(model)
     plans = blind_plans(model, groups)
-    after = np.maximum(plans.after, 0)
+    after = np.maximum(plans, 0)
     if horizon is None:
         informed, rests_on = tighter_informed_bound(model, groups, informed_bound(model, groups))
         stage = Stage(model, kernels, informed, None, rests_on)

@@ -13,11 +13,11 @@ from scipy import sparse
 from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
 
 __all__ = [
-    "FirstPlans",
     "Groups",
     "best_usable",
     "blind_plans",
     "blind_stage",
+    "equilibrium",
     "informed_bound",
     "informed_stage",
     "outcome_groups",
@@ -165,30 +165,21 @@ def _solve(model: LiveModel, groups: Groups, chosen: Ints) -> Floats:
 # --- below -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class FirstPlans:
-    """What follows when one action is repeated as long as it is legal, then the first that is.
+def blind_plans(model: LiveModel, groups: Groups) -> Ints:
+    """Return ``[A, O]``, what follows each action if it is repeated, or the first that is legal where it may not be.
 
-    Attributes:
-        after: ``[A, O]``, the action after each action and observation; -1 where no one action is always legal.
-    """
-
-    after: Ints
-
-
-def blind_plans(model: LiveModel, groups: Groups) -> FirstPlans:
-    """Return the plans that repeat an action, or go on with another one where it may not be legal.
+    It is -1 where no one action is always legal.
 
     Example:
         >>> from pomdp_hier.planning.point_based.live import live_model
         >>> from pomdp_hier.problems import tiger
         >>> model = live_model(tiger().compiled)
-        >>> blind_plans(model, outcome_groups(model)).after.tolist()
+        >>> blind_plans(model, outcome_groups(model)).tolist()
         [[0, 0], [1, 1], [2, 2]]
     """
     after = np.repeat(np.arange(model.n_actions), model.n_observations).reshape(model.n_actions, -1)
     if model.legal.all():
-        return FirstPlans(after)
+        return after
     place = (groups.row // model.size) * model.n_observations + groups.observation
     flat = np.ones((after.size, model.n_actions), dtype=bool)
     np.logical_and.at(flat, place, groups.usable)
@@ -197,20 +188,20 @@ def blind_plans(model: LiveModel, groups: Groups) -> FirstPlans:
         for o in range(model.n_observations):
             if not usable[a, o, a]:
                 after[a, o] = int(usable[a, o].argmax()) if usable[a, o].any() else -1
-    return FirstPlans(after)
+    return after
 
 
-def blind_stage(model: LiveModel, plans: FirstPlans, ahead: Floats | None) -> Floats:
+def blind_stage(model: LiveModel, plans: Ints, ahead: Floats | None) -> Floats:
     """Return ``[A, n]``, the values of the plans with one action more to go than ``ahead``.
 
     Args:
         model: The problem.
-        plans: What follows each action and observation.
+        plans: ``[A, O]``, what follows each action and observation.
         ahead: ``[A, n]``, their values with one action less; ``None`` for the endless horizon, in equilibrium.
     """
     row = np.repeat(np.arange(len(model.indptr) - 1), np.diff(model.indptr))
     observation, state = np.divmod(model.column, model.size)
-    then = plans.after[row // model.size, observation]
+    then = plans[row // model.size, observation]
     place = then * model.size + state
     lost = ~model.legal.ravel()
     lost[row[then < 0]] = True
@@ -223,20 +214,31 @@ def blind_stage(model: LiveModel, plans: FirstPlans, ahead: Floats | None) -> Fl
         while int(lost.sum()) != before:  # whoever can come to where a plan ends is lost as well
             before = int(lost.sum())
             lost[row[lost[place]]] = True
-        flat = _equilibrium(model, row, place, lost)
+        flat = _blind_equilibrium(model, row, place, lost)
     return np.where(lost, ILLEGAL, flat).reshape(model.reward.shape)
 
 
-def _equilibrium(model: LiveModel, row: Ints, place: Ints, lost: Bools) -> Floats:
-    """Return the solution of ``v = R + gamma P v`` where no row is lost, less what rounding may have added."""
-    from scipy.sparse.linalg import spsolve
-
+def _blind_equilibrium(model: LiveModel, row: Ints, place: Ints, lost: Bools) -> Floats:
+    """Return the values of the plans where no row is lost."""
     kept = ~(lost[row] | lost[place])
     shape = (lost.size, lost.size)
     step = sparse.csc_array((model.probability[kept], (row[kept], place[kept])), shape=shape)
     reward = np.where(lost, 0.0, model.reward.ravel())
-    system = sparse.csc_array(sparse.eye_array(lost.size, format="csc") - model.discount * step)
-    values: Floats = np.asarray(spsolve(system, reward))
-    short = float((values - reward - model.discount * (step @ values)).max(initial=0.0))
-    scale = float(np.abs(values).max(initial=0.0))
-    return values - np.tile((max(0.0, short) + 1e-15 * scale) * model.slack, model.n_actions)
+    return equilibrium(step, reward, model.discount, np.tile(model.slack, model.n_actions))
+
+
+def equilibrium(step: sparse.csc_array, reward: Floats, discount: float, slack: Floats) -> Floats:
+    """Return the solution of ``v = r + gamma P v``, less what rounding may have added.
+
+    Args:
+        step: ``[M, M]``, P.
+        reward: ``[M]``, r.
+        discount: gamma.
+        slack: ``[M]``, what an error of 1 a step can add up to.
+    """
+    from scipy.sparse.linalg import spsolve
+
+    system = sparse.csc_array(sparse.eye_array(len(reward), format="csc") - discount * step)
+    values: Floats = np.asarray(spsolve(system, reward)).reshape(len(reward))
+    short = float((values - reward - discount * (step @ values)).max(initial=0.0))
+    return values - (max(0.0, short) + 1e-15 * float(np.abs(values).max(initial=0.0))) * slack
