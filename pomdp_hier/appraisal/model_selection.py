@@ -48,6 +48,10 @@ def hqs_scorer(*, cut: bool = True, **settings: Any) -> HQSScorer:
     It scores models with ``children_`` (AgglomerativeClustering), with a ``hierarchy_`` of their own, HDBSCAN's, and
     pipelines that end in one. A tree knows only the items it was made from, so the folds have to be the whole set.
 
+    With ``cut=True`` a search over ``linkage`` alone is unfair: each linkage is cut at the same ``n_clusters``, above
+    which single linkage has a deep chain of merges and Ward a balanced tree, and the merges count. Search
+    ``n_clusters`` too, or take ``cut=False``, or the best cut of each (`best_cut`).
+
     Args:
         cut: Whether the clusters of an AgglomerativeClustering (``n_clusters`` or ``distance_threshold``) become the
             leaf clusters, with the merges above them as the tree; if not, the whole dendrogram is scored.

@@ -84,15 +84,16 @@ def add_setting_options(parser: argparse.ArgumentParser, *, calibrated: bool = F
         default="cosine",
         choices=_SIMILARITIES,
         metavar="NAME",
-        help=f"what guides the searcher: {', '.join(_SIMILARITIES)}, of which FEATURES is the N x N matrix "
-        "(default: cosine)",
+        help=f"what guides the searcher: {', '.join(_SIMILARITIES)}, of which FEATURES is the N x N matrix; take the "
+        "one that the tree was made with, negative_euclidean for Ward and distances (default: cosine)",
     )
     add(
         "--delta",
         type=_temperature if calibrated else float,
         default=0.01,
         metavar="X",
-        help="the temperature of the guidance (default: 0.01)" + ("; or calibrated" if calibrated else ""),
+        help="the temperature of the guidance: near 0 the most alike child is always taken, at large values any "
+        "(default: 0.01, for cosines" + ("; calibrated finds one for these features)" if calibrated else ")"),
     )
     add("--nu", type=float, default=1.0, metavar="X", help="its growth a level (default: 1)")
     add("--tie", choices=("descend", "search"), default="descend", help="what a tie does (default: descend)")
