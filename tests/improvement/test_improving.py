@@ -22,7 +22,7 @@ def test_planted_faults_are_undone_and_that_of_clusters_holds_on_the_rest():
     X, tree = clean_case()
     found = []
     for broken in (swapped(tree)[0], misplaced(misplaced(tree, 0, -1)[0], 17, 5)[0]):
-        better = improve(X, broken, kinds=["move"], **DELTA)
+        better = improve(X, broken, folds=3, **DELTA)
         assert better.tree == tree
         assert better.stopped == "nothing gains"
         found.append(better)
@@ -41,11 +41,11 @@ def test_each_gain_is_exact_given_the_edits_before_and_they_add_up():
     X, tree = clean_case()
     rng = np.random.default_rng(1)
     parent = tree.parent.copy()
-    for item in rng.choice(tree.n_items, 8, replace=False):
+    for item in rng.choice(tree.n_items, 5, replace=False):
         parent[item] = rng.choice(np.flatnonzero(tree.is_leaf))
     broken = named(tree.with_parents(parent))
     better = improve(X, broken, folds=2, **DELTA)
-    assert len(better.edits) > 3
+    assert len(better.edits) > 2
     score = hqs_score(X, broken, **DELTA)
     for count, edit in enumerate(better.edits, start=1):
         changed = apply_edits(broken, better.edits[:count])
@@ -173,7 +173,7 @@ OPTIONS = {
 }
 
 
-@pytest.mark.parametrize("seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 40))])
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 40))])
 def test_options_go_together(seed):
     rng = np.random.default_rng(seed)
     given = {name: values[int(rng.integers(len(values)))] for name, values in OPTIONS.items()}
