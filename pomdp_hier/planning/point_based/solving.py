@@ -57,8 +57,8 @@ def solve(
         observation: The last observation, where legal actions depend on it.
         horizon: The number of actions; ``None`` for as many as there are.
         precision: The gap between the bounds at which to stop, in the unit of rewards.
-        time_limit: Seconds of this process's CPU time; it is looked at between trials, after the first bounds, which take
-            some seconds where there are many states, actions and observations.
+        time_limit: Seconds of this process's CPU time; it is looked at between trials, after the first bounds, which
+            take some seconds where there are many states, actions and observations.
         memory_limit: Bytes that the search may take.
         max_trials: How often to search from the start.
         engine: ``"numba"`` for the inner loops as machine code, ``"numpy"``, or ``"auto"``: numba where it is installed
