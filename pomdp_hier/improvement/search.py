@@ -23,6 +23,7 @@ from pomdp_hier.improvement.likeness import Bools
 __all__ = ["Limits", "Made", "Proposal", "Search"]
 
 _ITEM_MOVES, _OTHERS = 256, 32  # proposals of a round
+_TOGETHER = 64  # of them are tried before those that gain are made, so that there is a better tree soon
 _LEAST = 1e-10  # of gain: less is rounding
 _SETTLE = "settle"  # moves of what would be lost if its search went on to the end
 _STEPS = (("move",), (_SETTLE,), ("merge", "split", "take out", "collapse"), ("take out level", "collapse below"))
@@ -100,7 +101,11 @@ class Search:
             step = 0
             while step < len(_STEPS):
                 before = len(self.made)
-                self._round(list(dict.fromkeys(self._proposals(_STEPS[step]))))
+                proposals = list(dict.fromkeys(self._proposals(_STEPS[step])))
+                for low in range(0, len(proposals), _TOGETHER):
+                    self._round(proposals[low : low + _TOGETHER])
+                    if self._full:
+                        return "edits"
                 if self._full:
                     return "edits"
                 step = 0 if len(self.made) > before else step + 1
@@ -117,15 +122,14 @@ class Search:
     def _round(self, proposals: list[Proposal]) -> None:
         """Try all proposals, and make those that gain, the best first, each tried again after those before it."""
         tried = [
-            (gain, at, trial)
+            (-gain, at)
             for at, one in enumerate(proposals)
             if (trial := self._try(one)) is not None and (gain := self._gain(trial)) > _LEAST
         ]
-        ranked = sorted(tried, key=lambda entry: (-entry[0], entry[1]))
-        for place, (_, at, trial) in enumerate(ranked):
+        for _, at in sorted(tried):
             if self._full:
                 return
-            again = trial if place == 0 else self._try(proposals[at])
+            again = self._try(proposals[at])
             if again is not None and self._gain(again) > _LEAST:
                 self._make(proposals[at], again)
 
@@ -135,6 +139,8 @@ class Search:
             for node in trial.changes
             if node in self.scored.seen or node < self.prepared.hierarchy.n_items
         )
+        if proposal.kind == "split":  # other splits may have been made since it was proposed
+            proposal = proposal._replace(target=len(self.scored.draft.parent))
         trial = self.scored.apply(trial.changes)
         self.made.append(Made(proposal, moved, trial.items, trial.rise))
 
