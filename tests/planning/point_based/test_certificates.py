@@ -105,6 +105,11 @@ def test_claims_beyond_the_proof_are_refused():
     with pytest.raises(CertificateError, match=r"stages\[0\].vectors\[0\]"):
         verify(raised, problem)
     lowered = copy.deepcopy(certificate)
+    for s in (0, 1):  # each is no more than what the outcomes prove, so that none can be less
+        lowered["stages"][0]["informed"][1][s] -= 2 ** (lowered["value_bits"] - 3)
+    with pytest.raises(CertificateError, match=r"stages\[0\].informed\[1\]: its value in place 0"):
+        verify(lowered, problem)
+    lowered = copy.deepcopy(certificate)
     lowered["stages"][0]["outcomes"][0]["values"][0] -= 2**60
     with pytest.raises(CertificateError, match=r"stages\[0\].outcomes\[0\]: its value of action 0"):
         verify(lowered, problem)
