@@ -2,6 +2,8 @@
 
 Without ``--reader`` every reader gets its share. ``--show NUMBER`` prints one input, ``--save`` keeps one input of each
 kind of finding under ``tests/fuzz/failed``, where the test suite reads it again. The exit code is 1 after findings.
+``--growth 3`` puts long runs at three places of each valid file instead and prints where the time grows faster than the
+input.
 """
 
 import argparse
@@ -11,7 +13,8 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from tests.fuzz.harness import fuzz
+from tests.fuzz.growth import MOST_POWER, Growth, growths
+from tests.fuzz.harness import Reader, fuzz
 from tests.fuzz.readers import READERS
 
 FAILED = Path(__file__).parent / "failed"
@@ -26,6 +29,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, metavar="S", help="how long for each reader at most")
     parser.add_argument("--show", type=int, metavar="NUMBER", help="print this input of the reader, and read nothing")
     parser.add_argument("--save", action="store_true", help="keep one input of each kind of finding")
+    parser.add_argument("--growth", type=int, metavar="N", help="how time grows, with runs at N places of a file")
     arguments = parser.parse_args()
     found = 0
     for name in arguments.reader or sorted(READERS):
@@ -36,6 +40,9 @@ def main() -> int:
             continue
         if arguments.show is not None:
             print(repr(reader.input(arguments.show)))
+            continue
+        if arguments.growth is not None:
+            found += _grow(reader, arguments.growth)
             continue
         began = time.perf_counter()
         tally = fuzz(reader, arguments.first, arguments.first + arguments.inputs, seconds=arguments.seconds)
@@ -51,6 +58,20 @@ def main() -> int:
                 _save(name, group[0].number)
         found += len(tally.findings)
     return 1 if found else 0
+
+
+def _grow(reader: Reader, places: int) -> int:
+    seen = [Growth("nothing", 0.0), *growths(reader, places)]
+    bad = [one for one in seen if one.finding is not None or one.exponent > MOST_POWER]
+    worst = max(seen, key=lambda one: one.seconds)
+    print(
+        f"{reader.name:24} {len(seen) - 1:>7,} large inputs, {len(bad):>4} findings, slowest {worst.seconds:.2f} s, "
+        f"exponent {worst.exponent:.2f} ({worst.shape:.60}); largest {max(one.exponent for one in seen):.2f}",
+        flush=True,
+    )
+    for one in bad:
+        print(f"  {one.seconds:8.2f} s  exponent {one.exponent:.2f}  {one.shape:.100}  {one.finding or ''}")
+    return len(bad)
 
 
 def _save(name: str, number: int) -> None:
