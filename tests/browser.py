@@ -53,7 +53,8 @@ def requests_of(browser: Any) -> list[str]:
     """Every address that the browser asked for since it was opened, beside the page itself."""
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
     addresses = [e["params"]["request"]["url"] for e in events if e["method"] == "Network.requestWillBeSent"]
-    return [address for address in addresses if address != browser.current_url]
+    here = browser.current_url.split("#")[0]
+    return [address for address in addresses if address.split("#")[0] != here]
 
 
 def complaints_of(browser: Any) -> list[str]:

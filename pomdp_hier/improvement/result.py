@@ -133,8 +133,8 @@ class Improvement:
         called = NodeNames(self.hierarchy, names, in_words=True)
         return replace(self, edits=tuple(replace(edit, names=names_of(edit, called)) for edit in self.edits))
 
-    def summary(self, most: int = 10) -> str:
-        """Return a few lines of text: the scores, the first edits and how far they can be trusted."""
+    def sentences(self) -> list[str]:
+        """Return the scores, what holds on other items, what is possible at best, and why the search ended."""
         low, high = self.held_out.interval
         lines = [
             f"score {self.before.score:.4f} -> {self.after.score:.4f}, {self.gain:+.4f} by {len(self.edits)} edit(s)"
@@ -151,6 +151,11 @@ class Improvement:
         }
         if self.stopped in reasons:
             lines.append(f"the search ended {reasons[self.stopped]}: more may be found")
+        return lines
+
+    def summary(self, most: int = 10) -> str:
+        """Return a few lines of text: the scores, the first edits and how far they can be trusted."""
+        lines = self.sentences()
         for at, edit in enumerate(self.edits[:most], start=1):
             doubt = "" if edit.holds else "  (not confirmed by the other items)"
             lines.append(f"{at:>3}. {edit.gain:+.4f} {edit}{doubt}")

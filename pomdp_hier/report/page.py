@@ -1,4 +1,4 @@
-"""The one-file report: score, baselines, icicle, worst nodes, lost items, confusions and suggestions, in plain HTML.
+"""The one-file report: score, what to change, worst nodes, confusions, icicle and lost items, in plain HTML.
 
 The page loads nothing: style, script and figures stand in it. What it looks like is in the folder ``templates``, what
 goes where is said here, and `escaping` is the only way from text to markup.
@@ -7,34 +7,30 @@ goes where is said here, and `escaping` is the only way from text to markup.
 import math
 import os
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pomdp_hier._messages import brief, counted
 from pomdp_hier.appraisal.baselines import Appraisal
-from pomdp_hier.appraisal.diagnosis import Diagnosis, confusions, lost_items, require_diagnosis, worst_nodes
+from pomdp_hier.appraisal.diagnosis import Diagnosis, lost_items, require_diagnosis, worst_nodes
 from pomdp_hier.appraisal.moves import Move
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.files.writing import write_file
-from pomdp_hier.hierarchy.wording import NodeNames
 from pomdp_hier.hqs.settings import check_whole
-from pomdp_hier.report.canvas import BLUE, GREY, INK, ORANGE
+from pomdp_hier.improvement.result import Improvement
+from pomdp_hier.report.destinations import Destination, destinations
+from pomdp_hier.report.edits import edits_section, moves_section
 from pomdp_hier.report.escaping import Html, asset, element, filled, joined, script_data
-from pomdp_hier.report.payload import icicle_payload
-from pomdp_hier.visible import shortened
+from pomdp_hier.report.payload import icicle_payload, node_names
+from pomdp_hier.report.tables import Column, NodeCells, card, number, percent, table
 
 __all__ = ["report_html", "write_report"]
 
-_SOFT = "#5b6570"
-_LINE = "#a9b2bb"
 _NOTHING = Html("")
-_LONGEST = 48  # characters of a name in a table
 
 
 def write_report(
@@ -43,6 +39,7 @@ def write_report(
     *,
     appraisal: Appraisal | None = None,
     moves: Sequence[Move] = (),
+    improvement: Improvement | None = None,
     names: Sequence[Any] | Mapping[Any, Any] | None = None,
     title: str = "How well does this hierarchy support search?",
     most: int = 25,
@@ -55,6 +52,7 @@ def write_report(
         path: Where to write it.
         appraisal: What `pomdp_hier.appraisal.appraise` returned, for the baselines.
         moves: What `pomdp_hier.appraisal.suggest_moves` returned.
+        improvement: What `pomdp_hier.improvement.improve` returned for this tree: its edits stand in place of moves.
         names: ``[N]`` names of the items, or ``[n_nodes]`` of all nodes, or names by id; the hierarchy's labels by
             default.
         title: The page's heading.
@@ -75,7 +73,9 @@ def write_report(
         ...     write_report(found, Path(folder) / "b.html", names=shop.names).stat().st_size > 10_000
         True
     """
-    text = report_html(diagnosis, appraisal=appraisal, moves=moves, names=names, title=title, most=most)
+    text = report_html(
+        diagnosis, appraisal=appraisal, moves=moves, improvement=improvement, names=names, title=title, most=most
+    )
     write_file(path, text, replace=replace)
     return Path(path)
 
@@ -85,6 +85,7 @@ def report_html(
     *,
     appraisal: Appraisal | None = None,
     moves: Sequence[Move] = (),
+    improvement: Improvement | None = None,
     names: Sequence[Any] | Mapping[Any, Any] | None = None,
     title: str = "How well does this hierarchy support search?",
     most: int = 25,
@@ -102,15 +103,26 @@ def report_html(
     """
     require_diagnosis(diagnosis)
     check_whole("most", most)
-    if appraisal is not None and not isinstance(appraisal, Appraisal):
-        raise ParameterError(f"appraisal: got a {type(appraisal).__name__}; give what appraise(X, hierarchy) returns")
-    if not all(isinstance(move, Move) for move in moves):
-        raise ParameterError(f"moves: {brief(moves)}; give what suggest_moves(X, diagnosis) returns")
+    _check_given(diagnosis, appraisal, moves, improvement)
     tree = diagnosis.hierarchy
-    short = NodeNames(tree, names, last_part=True, in_words=True)
-    payload, position = icicle_payload(diagnosis, short)
-    tables = _Tables(diagnosis, short, NodeNames(tree, names, in_words=True), position, most)
+    payload, position = icicle_payload(diagnosis, *node_names(tree, names))
+    cells = NodeCells(tree, names, position)
     sizes = (counted(tree.n_items, "item"), counted(int(tree.is_cluster.sum()), "cluster"))
+    edits = _NOTHING
+    if improvement is not None:
+        edits = edits_section(improvement, cells, most)
+    elif moves:
+        edits = moves_section(moves, cells, most)
+    content = filled(
+        "hierarchy.html",
+        baselines=_NOTHING if appraisal is None else _baselines(appraisal),
+        edits=edits,
+        worst_nodes=_worst(diagnosis, cells, most),
+        confusions=_confused(diagnosis, cells, most),
+        icicle=icicle_part(payload),
+        histogram=_histogram(diagnosis),
+        lost_items=_lost(diagnosis, cells, most),
+    )
     return filled(
         "page.html",
         title=title,
@@ -118,49 +130,59 @@ def report_html(
         script=asset("icicle.js"),
         size=f"{sizes[0]} in {sizes[1]} on {counted(tree.height + 1, 'level')}",
         cards=_cards(diagnosis, appraisal),
-        baselines=_NOTHING if appraisal is None else _baselines(appraisal),
-        histogram=_histogram(diagnosis),
-        left_out=" ".join(payload["left_out"]),
-        worst_nodes=tables.worst(),
-        confusions=tables.confused(),
-        lost_items=tables.lost(),
-        moves=filled("moves.html", table=tables.suggested(moves)) if moves else _NOTHING,
-        settings=joined(_settings(diagnosis, appraisal), Html("\n")),
-        payload=script_data(payload),
+        content=content,
+        settings=joined(settings_lines(diagnosis.result.config, appraisal), Html("\n")),
     )
 
 
-def _number(value: float, digits: int = 3) -> str:
-    return "–" if math.isnan(value) else f"{value:.{digits}f}".replace("-", "−")
+def _check_given(
+    diagnosis: Diagnosis, appraisal: object, moves: Sequence[Move], improvement: Improvement | None
+) -> None:
+    """Raise for what is not of the kind or of the tree that the page is about."""
+    if appraisal is not None and not isinstance(appraisal, Appraisal):
+        raise ParameterError(f"appraisal: got a {type(appraisal).__name__}; give what appraise(X, hierarchy) returns")
+    if not all(isinstance(move, Move) for move in moves):
+        raise ParameterError(f"moves: {brief(moves)}; give what suggest_moves(X, diagnosis) returns")
+    if improvement is None:
+        return
+    if not isinstance(improvement, Improvement):
+        raise ParameterError(
+            f"improvement: got a {type(improvement).__name__}; give what improve(X, hierarchy) returns"
+        )
+    if len(moves):
+        raise ParameterError("moves and improvement: both are given; give one of them, the edits or the single moves")
+    if not np.array_equal(improvement.hierarchy.parent, diagnosis.hierarchy.parent):
+        raise ParameterError(
+            f"improvement: it is of another tree ({counted(improvement.hierarchy.n_nodes, 'node')}) than the diagnosis "
+            f"({counted(diagnosis.hierarchy.n_nodes, 'node')}); give what improve returns for the tree of the diagnosis"
+        )
 
 
-def _percent(value: float) -> str:
-    return "–" if math.isnan(value) else f"{100 * value:.1f} %"
+def icicle_part(payload: Mapping[str, Any], suffix: str = "", of: str = "") -> Html:
+    """Return an icicle with its controls; a second one on the page has a suffix, and is said to be of something."""
+    left_out = " ".join(payload["left_out"])
+    return filled("icicle.html", n=suffix, of=of, left_out=left_out, payload=script_data(payload))
 
 
 def _cards(diagnosis: Diagnosis, appraisal: Appraisal | None) -> Html:
     result = diagnosis.result
     lost = int(diagnosis.lost.sum())
-    cards = [_card("HQS", _number(result.score, 4), "mean worth of a search, −1 to 1", main=True)]
+    cards = [card("HQS", number(result.score, 4), "mean worth of a search, −1 to 1", main=True)]
     if appraisal is not None:
-        spread = "" if math.isnan(appraisal.shuffled_sd) else f", SD {_number(appraisal.shuffled_sd)}"
+        spread = "" if math.isnan(appraisal.shuffled_sd) else f", SD {number(appraisal.shuffled_sd)}"
         cards += [
-            _card("without the tree", _number(appraisal.search_root), "searching everything at once"),
-            _card("shuffled items", _number(appraisal.shuffled), f"{counted(appraisal.n_shuffles, 'shuffle')}{spread}"),
-            _card("ceiling", _number(appraisal.ceiling), "the best stop in hindsight"),
-            _card("adjusted", _number(appraisal.adjusted), "0 chance, 1 perfect; rank trees by HQS, not by this"),
+            card("without the tree", number(appraisal.search_root), "searching everything at once"),
+            card("shuffled items", number(appraisal.shuffled), f"{counted(appraisal.n_shuffles, 'shuffle')}{spread}"),
+            card("ceiling", number(appraisal.ceiling), "the best stop in hindsight"),
+            card("adjusted", number(appraisal.adjusted), "0 chance, 1 perfect; rank trees by HQS, not by this"),
         ]
-    share = _percent(lost / len(result.values))
+    share = percent(lost / len(result.values))
     cards += [
-        _card("first branch right", _percent(diagnosis.first_branch), "of the items"),
-        _card("items lost", f"{lost:,}", f"{share}: the most alike children lead elsewhere"),
-        _card("stay at the root", _percent(float((result.stop_levels == 0).mean())), "of the searches"),
+        card("first branch right", percent(diagnosis.first_branch), "of the items"),
+        card("items lost", f"{lost:,}", f"{share}: the most alike children lead elsewhere"),
+        card("stay at the root", percent(float((result.stop_levels == 0).mean())), "of the searches"),
     ]
     return joined(cards)
-
-
-def _card(name: str, value: str, note: str, main: bool = False) -> Html:
-    return element("div", name, element("b", value), element("span", note), class_="card main" if main else "card")
 
 
 def _at(value: float) -> str:
@@ -171,30 +193,30 @@ def _at(value: float) -> str:
 def _baselines(appraisal: Appraisal) -> Html:
     """Return the score on the line from -1 to 1 beside what it is held against, and what that says."""
     marks = [
-        ("shuffled", appraisal.shuffled, ORANGE),
-        ("no tree", appraisal.search_root, _SOFT),
-        ("HQS", appraisal.score, BLUE),
-        ("ceiling", appraisal.ceiling, INK),
-        ("perfect", appraisal.perfect, INK),
+        ("shuffled", appraisal.shuffled, "bad"),
+        ("no tree", appraisal.search_root, "soft"),
+        ("HQS", appraisal.score, "good"),
+        ("ceiling", appraisal.ceiling, None),
+        ("perfect", appraisal.perfect, None),
     ]
     known = sorted((mark for mark in marks if not math.isnan(mark[1])), key=lambda mark: mark[1])
-    texts = [f"{name} {_number(value)}" for name, value, _ in known]
+    texts = [f"{name} {number(value)}" for name, value, _ in known]
     spans = [_span(value, text) for (_, value, _), text in zip(known, texts, strict=True)]
     drawn, key = [], []
     # Above, below, and further off where the line is full there; narrow screens show the key instead.
-    for (name, value, colour), text, (anchor, *_), lane in zip(known, texts, spans, _lanes(spans), strict=True):
+    for (name, value, kind), text, (anchor, *_), lane in zip(known, texts, spans, _lanes(spans), strict=True):
         x, (y, tick) = _at(value), ((36, 44), (76, 60), (16, 24), (96, 80), (116, 100))[lane]
         main = name == "HQS"
         drawn += [
-            element("line", x1=x, y1=52, x2=x, y2=tick, stroke=colour),
-            element("circle", cx=x, cy=52, r=7 if main else 4.5, fill=colour),
+            element("line", x1=x, y1=52, x2=x, y2=tick, stroke="currentColor", class_=kind),
+            element("circle", cx=x, cy=52, r=7 if main else 4.5, fill="currentColor", class_=kind),
             element(
-                "text", text, x=x, y=y, fill=colour, text_anchor=anchor, font_size=13,
-                font_weight=700 if main else None,
+                "text", text, x=x, y=y, fill="currentColor", text_anchor=anchor, font_size=13,
+                font_weight=700 if main else None, class_=kind,
             ),
         ]  # fmt: skip
-        key.append(element("li", element("span", "●", style=f"color:{colour}"), " ", text))
-    ticks = [element("line", x1=_at(t), y1=48, x2=_at(t), y2=56, stroke=_LINE) for t in np.linspace(-1, 1, 9).tolist()]
+        key.append(element("li", element("span", "●", class_=kind), " ", text))
+    ticks = [element("line", x1=_at(t), y1=48, x2=_at(t), y2=56, class_="axis") for t in np.linspace(-1, 1, 9).tolist()]
     sentences = [element("li", sentence) for sentence in appraisal.sentences()]
     return filled(
         "baselines.html", ticks=joined(ticks), marks=joined(drawn), key=joined(key), sentences=joined(sentences)
@@ -226,136 +248,104 @@ def _histogram(diagnosis: Diagnosis) -> Html:
     bars = []
     for count, left in zip(counts.tolist(), edges[:-1].tolist(), strict=True):
         height = round(90 * count / top, 1)
-        colour = ORANGE if left < -0.025 else GREY if left < 0.025 else BLUE
-        told = element("title", f"{_number(left, 2)} to {_number(left + 0.05, 2)}: {counted(count, 'item')}")
+        kind = "bad" if left < -0.025 else "none" if left < 0.025 else "good"
+        told = element("title", f"{number(left, 2)} to {number(left + 0.05, 2)}: {counted(count, 'item')}")
         bars.append(
-            element("rect", told, x=_at(left), y=round(100 - height, 1), width="2.2%", height=height, fill=colour)
-        )
+            element(
+                "rect", told, x=_at(left), y=round(100 - height, 1), width="2.2%", height=height,
+                fill="currentColor", class_=kind,
+            )
+        )  # fmt: skip
     ticks = [
-        element("text", _number(t, 1), x=_at(t), y=118, text_anchor="middle", font_size=13, fill=_SOFT)
+        element(
+            "text",
+            number(t, 1),
+            x=_at(t),
+            y=118,
+            text_anchor="middle",
+            font_size=13,
+            fill="currentColor",
+            class_="soft",
+        )
         for t in (-1, -0.5, 0, 0.5, 1)
     ]
     return filled("histogram.html", bars=joined(bars), ticks=joined(ticks), most=counted(top, "item"))
 
 
-@dataclass(frozen=True)
-class _Column:
-    """A column of a table: its head, the cell of a record, and whether it holds figures."""
-
-    head: str
-    cell: Callable[[Any], str]
-    figures: bool = False
-
-
-class _Tables:
-    """The tables of the page; a node that the icicle shows is a button that zooms to it, its whole name on hover."""
-
-    def __init__(
-        self,
-        diagnosis: Diagnosis,
-        short: Sequence[str],
-        whole: Sequence[str],
-        position: NDArray[np.int64],
-        most: int,
-    ) -> None:
-        self.diagnosis, self.short, self.whole, self.position, self.most = diagnosis, short, whole, position, most
-
-    def node(self, node: int) -> Html:
-        drawn = int(self.position[node])
-        name, whole = shortened(self.short[node], _LONGEST), self.whole[node]
-        title = None if name == whole else whole
-        if drawn < 0:
-            return element("span", name, title=title)
-        return element("button", name, title=title, type="button", data_node=drawn)
-
-    def worst(self) -> Html:
-        return _table(
-            # Less than half of the last digit shown is not worth a row.
-            [r for r in worst_nodes(self.diagnosis, self.most) if r.misled_cost >= 0.00005],
-            [
-                _Column("node", lambda r: self.node(r.node)),
-                _Column("items", lambda r: f"{r.items:,}", figures=True),
-                _Column("arrive", lambda r: _percent(r.arrive), figures=True),
-                _Column("right child is most alike", lambda r: _percent(r.right), figures=True),
-                _Column("stop here", lambda r: _percent(r.stop), figures=True),
-                _Column("misled", lambda r: _number(r.misled_cost, 4), figures=True),
-                _Column("stopped early", lambda r: _number(r.stopped_cost, 4), figures=True),
-            ],
-            "Nodes by what wrong turns there take off the score. “Arrive” is the share of the searchers for the items "
-            "below who get there; “misled” and “stopped early” are parts of what the score lacks to perfect.",
-            "No searcher is misled anywhere.",
-        )
-
-    def confused(self) -> Html:
-        return _table(
-            confusions(self.diagnosis, self.most),
-            [
-                _Column("at", lambda r: self.node(r.parent)),
-                _Column("belongs to", lambda r: self.node(r.child)),
-                _Column("taken for", lambda r: self.node(r.rival)),
-                _Column("items more alike the other", lambda r: f"{r.items:,} ({_percent(r.share)})", figures=True),
-                _Column("searchers lost", lambda r: _number(r.searchers, 1), figures=True),
-                _Column("cost", lambda r: _number(r.cost, 4), figures=True),
-            ],
-            "Pairs of siblings of which one is taken for the other.",
-            "None.",
-        )
-
-    def lost(self) -> Html:
-        total = int(self.diagnosis.lost.sum())
-        return _table(
-            lost_items(self.diagnosis, self.most),
-            [
-                _Column("item", lambda r: self.node(r.item)),
-                _Column("worth", lambda r: _number(r.value), figures=True),
-                _Column("path lost at", lambda r: self.node(r.lost_at)),
-                _Column("level", lambda r: f"{r.level}", figures=True),
-                _Column("searcher goes to", lambda r: self.node(r.lost_to)),
-                _Column("and ends at", lambda r: self.node(r.ends_at)),
-            ],
-            f"The {min(total, self.most):,} worst of {counted(total, 'item')} that a searcher misses who follows "
-            "likeness.",
-            "No item is lost.",
-        )
-
-    def suggested(self, moves: Sequence[Move]) -> Html:
-        return _table(
-            moves[: self.most],
-            [
-                _Column("move", lambda r: self.node(r.node)),
-                _Column("to", lambda r: self.node(r.target)),
-                _Column("gain in HQS", lambda r: _number(r.gain, 5), figures=True),
-            ],
-            "Each was verified by scoring the tree with this one move made."
-            if not any(math.isnan(move.gain) for move in moves[: self.most])
-            else "The gain is that of the tree with this one move made; “–” where that was not scored.",
-            "None.",
-        )
+def _worst(diagnosis: Diagnosis, cells: NodeCells, most: int) -> Html:
+    return table(
+        # Less than half of the last digit shown is not worth a row.
+        [r for r in worst_nodes(diagnosis, most) if r.misled_cost >= 0.00005],
+        [
+            Column("node", lambda r: cells(r.node)),
+            *cells.id_column(lambda r: r.node),
+            Column("items", lambda r: f"{r.items:,}", figures=True),
+            Column("arrive", lambda r: percent(r.arrive), figures=True),
+            Column("right child is most alike", lambda r: percent(r.right), figures=True),
+            Column("stop here", lambda r: percent(r.stop), figures=True),
+            Column("misled", lambda r: number(r.misled_cost, 4), figures=True),
+            Column("stopped early", lambda r: number(r.stopped_cost, 4), figures=True),
+        ],
+        "Nodes by what wrong turns there take off the score. “Arrive” is the share of the searchers for the items "
+        "below who get there; “misled” and “stopped early” are parts of what the score lacks to perfect.",
+        "No searcher is misled anywhere.",
+    )
 
 
-def _table(records: Sequence[Any], columns: Sequence[_Column], caption: str, empty: str) -> Html:
-    """Return the records as a table with a caption, or what is said if there are none."""
-    if not records:
-        return element("p", empty, class_="soft")
-    kinds = ["n" if column.figures else None for column in columns]
-    heads = [element("th", column.head, scope="col", class_=kind) for column, kind in zip(columns, kinds, strict=True)]
-    rows = [
-        element(
-            "tr",
-            *(
-                element("td", column.cell(record), class_=kind, data_label=column.head)
-                for column, kind in zip(columns, kinds, strict=True)
-            ),
-        )
-        for record in records
+def _confused(diagnosis: Diagnosis, cells: NodeCells, most: int) -> Html:
+    return table(
+        destinations(diagnosis, most),
+        [
+            Column("taken for", lambda r: cells(r.node)),
+            *cells.id_column(lambda r: r.node),
+            Column("at", lambda r: cells(r.parent)),
+            Column("what is taken for it", lambda r: _sources(diagnosis, cells, r)),
+            Column("such as", lambda r: element("span", cells.some(r.examples, len(r.examples)))),
+            Column("items", lambda r: f"{r.items:,}", figures=True),
+            Column("searchers lost", lambda r: number(r.searchers, 1), figures=True),
+            Column("cost", lambda r: number(r.cost, 4), figures=True),
+        ],
+        "Where searchers go by mistake: the items that are more alike to a sibling than to their own cluster, by the "
+        "sibling they are taken for, and what that costs.",
+        "None.",
+    )
+
+
+def _sources(diagnosis: Diagnosis, cells: NodeCells, found: Destination) -> Html:
+    """Return whose items are taken for a cluster: how many, and their share."""
+    sizes, most = diagnosis.hierarchy.sizes, 3
+    parts = [
+        joined([f"{items:,} of ", cells(child), f" ({percent(items / int(sizes[child]))})"])
+        for child, items in found.sources[:most]
     ]
-    head = element("thead", element("tr", *heads))
-    table = element("table", element("caption", caption), head, element("tbody", *rows))
-    return element("div", table, class_="wide")
+    more = found.sources[most:]
+    rest = [f"{sum(items for _, items in more):,} of {len(more):,} more"] if more else []
+    return element("span", joined([*parts, *rest], ", "))
 
 
-def _settings(diagnosis: Diagnosis, appraisal: Appraisal | None) -> Iterable[str]:
-    settings: dict[str, Any] = dict(diagnosis.result.config)
+def _lost(diagnosis: Diagnosis, cells: NodeCells, most: int) -> Html:
+    total = int(diagnosis.lost.sum())
+    shown = min(total, most)
+    rows = table(
+        lost_items(diagnosis, most),
+        [
+            Column("item", lambda r: cells(r.item)),
+            *cells.id_column(lambda r: r.item),
+            Column("worth", lambda r: number(r.value), figures=True),
+            Column("path lost at", lambda r: cells(r.lost_at)),
+            Column("level", lambda r: f"{r.level}", figures=True),
+            Column("searcher goes to", lambda r: cells(r.lost_to)),
+            Column("and ends at", lambda r: cells(r.ends_at)),
+        ],
+        f"The {shown:,} worst of {counted(total, 'item')} that a searcher misses who follows likeness.",
+        "No item is lost.",
+    )
+    return rows if not shown else element("details", element("summary", f"{counted(shown, 'item')}, one by one"), rows)
+
+
+def settings_lines(config: Mapping[str, Any], appraisal: Appraisal | None = None) -> Iterable[str]:
+    """Return what the figures of a page were computed with, a line a setting or version."""
+    settings: dict[str, Any] = dict(config)
     if appraisal is not None:
         settings |= {"shuffles": appraisal.n_shuffles, "random_state": appraisal.random_state}
     settings |= {name: version(name) for name in ("pomdp-hier", "numpy", "scipy")}

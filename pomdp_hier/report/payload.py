@@ -1,6 +1,6 @@
 """A diagnosis as the arrays that the page's icicle draws: clusters in breadth-first order, items in slice order."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,16 +10,26 @@ from pomdp_hier._messages import counted
 from pomdp_hier.appraisal.diagnosis import Diagnosis
 from pomdp_hier.features.members import item_sums
 from pomdp_hier.hierarchy import Hierarchy
+from pomdp_hier.hierarchy.wording import NodeNames
 from pomdp_hier.visible import visible
 
-__all__ = ["icicle_payload"]
+__all__ = ["icicle_payload", "node_names", "tree_arrays"]
 
 # Beyond these a page is slow to open and larger than it is useful; the page says what it leaves out.
 MOST_NODES = 100_000
 MOST_ITEMS = 200_000
 
 
-def icicle_payload(diagnosis: Diagnosis, names: Sequence[str]) -> tuple[dict[str, Any], NDArray[np.int64]]:
+def node_names(
+    tree: Hierarchy, names: Sequence[Any] | Mapping[Any, Any] | None
+) -> tuple[Sequence[str], Sequence[str] | None]:
+    """Return what the nodes are called in an icicle, and their ids where they are not called by these."""
+    return NodeNames(tree, names, last_part=True, in_words=True), None if names is None else NodeNames(tree)
+
+
+def icicle_payload(
+    diagnosis: Diagnosis, names: Sequence[str], ids: Sequence[str] | None = None
+) -> tuple[dict[str, Any], NDArray[np.int64]]:
     """Return the JSON-ready arrays of the icicle, and the position in them of each node ``[n_nodes]`` (-1: left out).
 
     Of a tree with more than 100,000 clusters only the largest are kept; the items' row is left out above 200,000 items.
@@ -28,32 +38,23 @@ def icicle_payload(diagnosis: Diagnosis, names: Sequence[str]) -> tuple[dict[str
     Args:
         diagnosis: What `pomdp_hier.appraisal.diagnose` returned.
         names: ``[n_nodes]``, what the nodes are called.
+        ids: ``[n_nodes]``, their ids, if they are to be found by these too.
     """
     tree, result = diagnosis.hierarchy, diagnosis.result
-    nodes = _kept(tree)
-    nodes = nodes[np.lexsort((tree.starts[nodes], tree.levels[nodes]))]
-    position = np.full(tree.n_nodes, -1, dtype=np.int64)
-    position[nodes] = np.arange(len(nodes))
-    parents = tree.parent[nodes]
+    payload, nodes, position = tree_arrays(tree, names, ids)
+    show_items = bool(payload["items"]["label"])
     value = item_sums(tree, result.values, nodes) / tree.sizes[nodes]
     with np.errstate(invalid="ignore", divide="ignore"):
         right = diagnosis.right[nodes] / diagnosis.choices[nodes]
     cost = diagnosis.misled[nodes] / tree.n_items
-    show_items = tree.n_items <= MOST_ITEMS
-    order = tree.item_order if show_items else tree.item_order[:0]
-    payload = {
-        "tree": {
-            "parent": [-1, *position[parents[1:]].tolist()],
-            "start": tree.starts[nodes].tolist(),
-            "size": tree.sizes[nodes].tolist(),
-            "level": tree.levels[nodes].tolist(),
-            "label": [visible(names[node]) for node in nodes.tolist()],
-            "value": _short(value),
-            "arrive": _short(diagnosis.arriving[nodes] / tree.sizes[nodes]),
-            "right": _short(right),
-            "cost": _short(cost, digits=6),
-        },
-        "items": {"label": [visible(names[item]) for item in order.tolist()], "value": _short(result.values[order])},
+    payload["tree"] |= {
+        "value": _short(value),
+        "arrive": _short(diagnosis.arriving[nodes] / tree.sizes[nodes]),
+        "right": _short(right),
+        "cost": _short(cost, digits=6),
+    }
+    payload["items"]["value"] = _short(result.values[tree.item_order]) if show_items else []
+    payload |= {
         "measures": [
             {
                 "key": "value",
@@ -92,9 +93,41 @@ def icicle_payload(diagnosis: Diagnosis, names: Sequence[str]) -> tuple[dict[str
                 "note": "what wrong turns at this node take off the score",
             },
         ],
-        "left_out": _left_out(int(tree.is_cluster.sum()) - len(nodes), show_items),
     }
     return payload, position
+
+
+def tree_arrays(
+    tree: Hierarchy, names: Sequence[str], ids: Sequence[str] | None
+) -> tuple[dict[str, Any], NDArray[np.int64], NDArray[np.int64]]:
+    """Return a tree's shape and names, JSON-ready and without measures; the nodes kept; and each node's position."""
+    nodes = _kept(tree)
+    nodes = nodes[np.lexsort((tree.starts[nodes], tree.levels[nodes]))]
+    position = np.full(tree.n_nodes, -1, dtype=np.int64)
+    position[nodes] = np.arange(len(nodes))
+    show_items = tree.n_items <= MOST_ITEMS
+    order = tree.item_order if show_items else tree.item_order[:0]
+    payload: dict[str, Any] = {
+        "tree": {
+            "parent": [-1, *position[tree.parent[nodes[1:]]].tolist()],
+            "start": tree.starts[nodes].tolist(),
+            "size": tree.sizes[nodes].tolist(),
+            "level": tree.levels[nodes].tolist(),
+            **_called(nodes.tolist(), names, ids),
+        },
+        "items": _called(order.tolist(), names, ids),
+        "left_out": _left_out(int(tree.is_cluster.sum()) - len(nodes), show_items),
+    }
+    return payload, nodes, position
+
+
+def _called(nodes: Sequence[int], names: Sequence[str], ids: Sequence[str] | None) -> dict[str, list[str]]:
+    """Return names, and ids where these are others; an id that is the name is empty."""
+    labels = [visible(names[node]) for node in nodes]
+    if ids is None:
+        return {"label": labels, "id": []}
+    known = (visible(ids[node]) for node in nodes)
+    return {"label": labels, "id": ["" if name == label else name for name, label in zip(known, labels, strict=True)]}
 
 
 def _left_out(n_clusters: int, show_items: bool) -> list[str]:

@@ -60,7 +60,7 @@ def test_labels_of_the_scale_stand_apart():
 def rows_of(page, title):
     """The cells of the table under a heading, row by row."""
     table = page.split(f"<h2>{title}</h2>")[1].split("</table>")[0]
-    rows = [re.findall("<td.*?</td>", row) for row in table.split("<tbody>")[1].split("</tr>")[:-1]]
+    rows = [re.findall("<t[dh].*?</t[dh]>", row) for row in table.split("<tbody>")[1].split("</tr>")[:-1]]
     return [[unescape(re.sub("<.*?>", "", cell)) for cell in row] for row in rows]
 
 
@@ -74,24 +74,37 @@ def test_tables_hold_what_was_found():
     moves = [Move(0, 12, 13, 1, 0.1, 0.125), Move(14, 12, 15, 2, 0.1, -0.5)]
     page = report_html(found, names=names, moves=moves, most=3)
     worst = [r for r in worst_nodes(found, 3) if r.misled_cost > 0]
+    ids = NodeNames(tree)
     assert rows_of(page, "Worst nodes") == [
-        [f"n{r.node}", f"{r.items}", *(f"{100 * x:.1f} %" for x in (r.arrive, r.right, r.stop)),
+        [f"n{r.node}", ids[r.node], f"{r.items}", *(f"{100 * x:.1f} %" for x in (r.arrive, r.right, r.stop)),
          signed(r.misled_cost, 4), signed(r.stopped_cost, 4)] for r in worst
     ]  # fmt: skip
-    assert rows_of(page, "Confusions") == [
-        [f"n{r.parent}", f"n{r.child}", f"n{r.rival}", f"{r.items} ({100 * r.share:.1f} %)",
-         signed(r.searchers, 1), signed(r.cost, 4)] for r in confusions(found, 3)
-    ]  # fmt: skip
-    assert rows_of(page, "Lost items") == [
-        [f"n{r.item}", signed(r.value, 3), f"n{r.lost_at}", f"{r.level}", f"n{r.lost_to}", f"n{r.ends_at}"]
-        for r in lost_items(found, 3)
+    taken = {}
+    for pair in confusions(found, len(found.pair_items)):
+        taken.setdefault(pair.rival, []).append(pair)
+    shown = rows_of(page, "Confusions")
+    assert len(shown) == min(3, len(taken))
+    costs = []
+    for row in shown:
+        pairs = taken[int(row[0][1:])]
+        sources = [f"{p.items} of n{p.child} ({100 * p.share:.1f} %)" for p in sorted(pairs, key=lambda p: -p.cost)][:3]
+        assert row[:3] == [row[0], ids[pairs[0].rival], f"n{pairs[0].parent}"]
+        assert row[3].startswith(", ".join(sources))
+        assert row[5:] == [
+            str(sum(p.items for p in pairs)),
+            signed(sum(p.searchers for p in pairs), 1),
+            signed(sum(p.cost for p in pairs), 4),
+        ]
+        costs.append(sum(p.cost for p in pairs))
+    assert costs == sorted(costs, reverse=True)
+    lost = rows_of(page, "Lost items")
+    assert [row[0] for row in lost] == [f"n{r.item}" for r in lost_items(found, 3)]
+    assert all(f"n{r.lost_to}" in row and signed(r.value, 3) in row for r, row in zip(lost_items(found, 3), lost, strict=True))
+    assert rows_of(page, "Suggested moves") == [
+        ["n0", "0", "n12", "n13", "1", "0.12500"],
+        ["n14", ids[14], "n12", "n15", "2", "−0.50000"],
     ]
-    assert rows_of(page, "Suggested moves") == [["n0", "n13", "0.12500"], ["n14", "n15", "−0.50000"]]
     assert f"The 3 worst of {int(found.lost.sum())} items that a searcher misses" in page
-    columns = {head: bool(kind) for kind, head in re.findall('<td( class="n")? data-label="([^"]*)"', page)}
-    names_in = {"node", "at", "belongs to", "taken for", "item", "path lost at", "searcher goes to", "and ends at"}
-    assert {head for head, figures in columns.items() if not figures} == names_in | {"move", "to"}
-    assert len(columns) == 10 + 6 + 3 + 2 + 1
     assert "Each was verified by scoring" in page
     assert "where that was not scored" in report_html(found, moves=[Move(0, 12, 13, 1, 0.1, float("nan"))])
     assert f"{tree.n_items} items in {tree.is_cluster.sum()} clusters on {tree.height + 1} levels" in page
@@ -104,7 +117,7 @@ def test_scale_and_histogram_are_to_scale():
     places = [float(x) for x in re.findall('<circle cx="(.*?)%"', page)]
     known = [appraisal.shuffled, appraisal.search_root, appraisal.score, appraisal.ceiling, appraisal.perfect]
     assert places == pytest.approx([2 + 96 * (value + 1) / 2 for value in sorted(known)], abs=0.006)
-    bar = r'<rect x="([\d.]*)%" y="([\d.]*)" width="2.2%" height="([\d.]*)" fill="(.*?)"><title>[^<]*: (\d+) item'
+    bar = r'<rect x="([\d.]*)%" y="([\d.]*)" width="2.2%" height="([\d.]*)" [^>]*class="(.*?)"><title>[^<]*: (\d+) item'
     bars = re.findall(bar, page)
     values = np.clip(appraisal.result.values, -1, 1)
     assert sum(int(count) for *_, count in bars) == len(values)
@@ -119,7 +132,7 @@ def test_scale_and_histogram_are_to_scale():
         assert int(count) == ((values >= left - 1e-9) & ((values < left + 0.05 - 1e-9) | (left > 0.94))).sum()
         assert float(y) + float(height) == pytest.approx(100)
         assert float(height) == pytest.approx(90 * int(count) / max(int(bar[-1]) for bar in bars), abs=0.05)
-        assert colour == (page_module.ORANGE if left < -0.01 else page_module.GREY if left < 0.01 else page_module.BLUE)
+        assert colour == ("bad" if left < -0.01 else "none" if left < 0.01 else "good")
 
 
 def test_long_names_lose_their_middle_and_tell_it_on_hover():
@@ -312,8 +325,9 @@ def test_page_in_a_browser(tmp_path):
         assert tip.text.splitlines()[1] == "12 items"
         assert "worth of a search: 0.5" in tip.text
         # Clicking a child zooms to it, Escape zooms out.
+        band = canvas.size["height"] // (found.hierarchy.height + 2)  # a row a level, and one of the items
         ActionChains(browser).move_to_element_with_offset(
-            canvas, -200, -canvas.size["height"] // 2 + 30
+            canvas, -200, -canvas.size["height"] // 2 + band + 8
         ).click().perform()
         assert canvas.get_attribute("data-focus") == "1"
         assert "›" in crumbs.text

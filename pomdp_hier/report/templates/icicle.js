@@ -4,18 +4,19 @@
 // together in their mean colour, so that the cost is bound by pixels, not by nodes.
 //
 // The tree arrives as parallel arrays in breadth-first order (parents first, siblings in item order):
-//   parent, start, size (in items), level, label, and one array a measure; items hold label, value, in slice order.
-(function () {
-  const payload = JSON.parse(document.getElementById("payload").textContent);
+//   parent, start, size (in items), level, label, id (none, or empty where it is the label), and one array a measure;
+//   items hold label, id, and the measures that they have, in slice order.
+// A second icicle on the page has the same parts, their ids ending in "-2". What is looked at, and by which measure,
+// stands in the address, so that back and forward work and a view can be handed on.
+function icicle(suffix) {
+  const part = name => document.getElementById(name + suffix);
+  const payload = JSON.parse(part("payload").textContent);
   const tree = payload.tree, items = payload.items, measures = payload.measures;
   const count = tree.parent.length, total = tree.size[0];
-  const canvas = document.getElementById("icicle"), pen = canvas.getContext("2d");
-  const tip = document.getElementById("tip"), crumbs = document.getElementById("crumbs");
-  const search = document.getElementById("search"), hits = document.getElementById("hits");
-  const picker = document.getElementById("measure"), legend = document.getElementById("legend");
-  const deeper = document.getElementById("deeper");
-  const BAND = 22;
-  const DEEPEST = 45;            // levels drawn at once: a deeper tree is read by zooming in
+  const canvas = part("icicle"), pen = canvas.getContext("2d");
+  const tip = part("tip"), crumbs = part("crumbs"), search = part("search"), hits = part("hits");
+  const picker = part("measure"), legend = part("legend"), deeper = part("deeper");
+  const LOWEST = 22, HIGHEST = 96;  // of a level, in pixels
 
   // --- the tree: children of a node are contiguous in breadth-first order
   const firstChild = new Int32Array(count).fill(-1), childCount = new Int32Array(count);
@@ -35,19 +36,22 @@
   let focus = 0, hover = -1, measure = measures[0];
 
   // --- colour: orange (bad) over grey to blue (good); lightness falls towards both ends, so that it reads in grey as well
-  const STOPS = [[179, 88, 6], [224, 163, 92], [236, 236, 236], [124, 165, 205], [33, 82, 148]];
-  function colour(value, m) {
-    if (value === null || Number.isNaN(value)) return "#cfcfcf";
+  //     (on a dark page, lightness rises towards both ends)
+  const LIGHT = [[179, 88, 6], [224, 163, 92], [236, 236, 236], [124, 165, 205], [33, 82, 148]];
+  const DARK = [[242, 153, 74], [158, 98, 45], [58, 64, 71], [58, 105, 158], [122, 180, 245]];
+  const atNight = window.matchMedia("screen and (prefers-color-scheme: dark)");
+  let stops = atNight.matches ? DARK : LIGHT;
+  function shade(value, m) {     // red, green and blue
+    if (value === null || Number.isNaN(value)) return stops === DARK ? [92, 92, 92] : [207, 207, 207];
     let t = (value - m.low) / (m.high - m.low);
-    t = Math.min(1, Math.max(0, t)) * (STOPS.length - 1);
-    const k = Math.min(STOPS.length - 2, Math.floor(t)), f = t - k;
-    const c = STOPS[k].map((x, i) => Math.round(x + f * (STOPS[k + 1][i] - x)));
-    return "rgb(" + c[0] + "," + c[1] + "," + c[2] + ")";
+    t = Math.min(1, Math.max(0, t)) * (stops.length - 1);
+    const k = Math.min(stops.length - 2, Math.floor(t)), f = t - k;
+    return stops[k].map((x, i) => Math.round(x + f * (stops[k + 1][i] - x)));
   }
-  function ink(value, m) {       // white on the dark ends, dark elsewhere
-    if (value === null) return "#222";
-    const t = (value - m.low) / (m.high - m.low);
-    return t < 0.14 || t > 0.86 ? "#fff" : "#222";
+  function rgb(c) { return "rgb(" + c.join(",") + ")"; }
+  function ink(c) {              // black or white, whichever stands out more: 4.5 to 1 on any colour
+    const [r, g, b] = c.map(x => x <= 10 ? x / 3295 : Math.pow((x / 255 + 0.055) / 1.055, 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.179 ? "#000" : "#fff";
   }
 
   function format(value, m) {
@@ -70,7 +74,13 @@
     const width = canvas.clientWidth;
     return { width, from: tree.start[focus], per: width / tree.size[focus] };
   }
-  function rowsShown() { return Math.min(rows.length - tree.level[focus], DEEPEST); }
+  // As many levels as fit on the screen, and no less than eight; few levels are drawn high, so that names have room.
+  function room() { return Math.max(8 * LOWEST, Math.min(0.7 * window.innerHeight, 560)); }
+  function rowsShown() { return Math.min(rows.length - tree.level[focus], Math.floor(room() / LOWEST)); }
+  function band() {
+    const bands = rowsShown() + (withItems ? 1 : 0);
+    return Math.max(LOWEST, Math.min(HIGHEST, Math.floor(Math.min(room(), 400) / bands)));
+  }
 
   // First node of a level whose items end after `position`: levels are sorted by start.
   function seek(level, position) {
@@ -85,7 +95,7 @@
   function paint() {
     const began = performance.now();
     const { width, from, per } = scale(), to = from + tree.size[focus];
-    const height = (rowsShown() + (withItems ? 1 : 0)) * BAND;
+    const high = band(), height = (rowsShown() + (withItems && measure.items ? 1 : 0)) * high;
     const ratio = window.devicePixelRatio || 1;
     canvas.style.height = height + "px";
     if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
@@ -98,25 +108,25 @@
     pen.textBaseline = "middle";
     const base = tree.level[focus], values = tree[measure.key];
     for (let level = base; level < base + rowsShown(); level++) {
-      const y = (level - base) * BAND;
-      paintRow(seek(level, from), rows[level][1], to, from, per, y, values,
+      const y = (level - base) * high;
+      paintRow(seek(level, from), rows[level][1], to, from, per, y, high, values,
         i => tree.start[i], i => tree.size[i], i => tree.label[i]);
     }
     if (withItems && measure.items) {
-      paintRow(from, total, to, from, per, rowsShown() * BAND, items[measure.items],
+      paintRow(from, total, to, from, per, rowsShown() * high, high, items[measure.items],
         i => i, () => 1, i => items.label[i]);
     }
-    if (hover >= 0) outline(hover, from, per, base, "#111");
+    if (hover >= 0) outline(hover, from, per, base, high);
     canvas.dataset.paint = (performance.now() - began).toFixed(1);
     canvas.dataset.focus = String(focus);
   }
 
-  function paintRow(i, end, to, from, per, y, values, start, size, label) {
+  function paintRow(i, end, to, from, per, y, high, values, start, size, label) {
     let runFrom = -1, runTo = 0, runSum = 0, runWeight = 0;
     function flush() {
       if (runFrom < 0) return;
-      pen.fillStyle = colour(runWeight ? runSum / runWeight : null, measure);
-      pen.fillRect(runFrom, y, Math.max(0.5, runTo - runFrom), BAND - 1);
+      pen.fillStyle = rgb(shade(runWeight ? runSum / runWeight : null, measure));
+      pen.fillRect(runFrom, y, Math.max(0.5, runTo - runFrom), high - 1);
       runFrom = -1; runSum = 0; runWeight = 0;
     }
     for (; i < end && start(i) < to; i++) {
@@ -129,32 +139,39 @@
         continue;
       }
       flush();
-      pen.fillStyle = colour(v, measure);
-      pen.fillRect(x, y, w - (w > 3 ? 1 : 0), BAND - 1);
-      if (w > 34) {
-        pen.save();
-        pen.beginPath(); pen.rect(x + 3, y, w - 6, BAND); pen.clip();
-        pen.fillStyle = ink(v, measure);
-        pen.fillText(fitted(label(i), w - 8), x + 4, y + BAND / 2);
-        pen.restore();
-      }
+      const back = shade(v, measure);
+      pen.fillStyle = rgb(back);
+      pen.fillRect(x, y, w - (w > 3 ? 1 : 0), high - 1);
+      pen.fillStyle = ink(back);
+      write(label(i), Math.max(x, 0), y, Math.min(x + w, (to - from) * per) - Math.max(x, 0), high);
     }
     flush();
   }
 
-  function outline(i, from, per, base, style) {
+  function write(text, x, y, w, high) {  // a name into its box, or upwards where the box is narrow and high
+    const upwards = w < 60 && high >= 44;
+    if (upwards ? w < 14 : w < 34) return;
+    pen.save();
+    pen.beginPath(); pen.rect(x + 1, y, w - 2, high - 1); pen.clip();
+    pen.translate(upwards ? x + w / 2 : x + 4, upwards ? y + high - 4 : y + high / 2);
+    if (upwards) pen.rotate(-Math.PI / 2);
+    pen.fillText(fitted(text, (upwards ? high : w) - 8), 0, 0);
+    pen.restore();
+  }
+
+  function outline(i, from, per, base, high) {
     const isItem = i >= count;
     const x = ((isItem ? i - count : tree.start[i]) - from) * per;
     const w = (isItem ? 1 : tree.size[i]) * per;
     const level = isItem ? base + rowsShown() : tree.level[i];
-    pen.strokeStyle = style; pen.lineWidth = 2;
-    pen.strokeRect(x + 1, (level - base) * BAND + 1, Math.max(2, w - 2), BAND - 3);
+    pen.strokeStyle = stops === DARK ? "#fff" : "#111"; pen.lineWidth = 2;
+    pen.strokeRect(x + 1, (level - base) * high + 1, Math.max(2, w - 2), high - 3);
   }
 
   // --- what stands under a point: a node, count + item, or -1
   function at(px, py) {
     const { from, per } = scale(), base = tree.level[focus];
-    const level = base + Math.floor(py / BAND), position = from + px / per;
+    const level = base + Math.floor(py / band()), position = from + px / per;
     if (position < from || position >= from + tree.size[focus] || level < base) return -1;
     if (level >= base + rowsShown()) return withItems && measure.items ? count + Math.floor(position) : -1;
     const i = seek(level, position);
@@ -172,11 +189,12 @@
     const lines = [];
     if (i >= count) {
       const k = i - count;
-      lines.push(items.label[k], "item");
+      lines.push(items.label[k], items.id[k] ? "item " + items.id[k] : "item");
       for (const m of measures) if (m.items) lines.push(m.name + ": " + format(items[m.items][k], m));
       return lines;
     }
     lines.push(path(i).map(k => k === null ? "…" : tree.label[k]).join(" › "), counted(tree.size[i], "item"));
+    if (tree.id[i]) lines.push("id " + tree.id[i]);
     for (const m of measures) lines.push(m.name + ": " + format(tree[m.key][i], m));
     return lines;
   }
@@ -195,8 +213,28 @@
     tip.style.top = (y + 18 + box.height > window.innerHeight ? y - box.height - 10 : y + 18) + "px";
   }
 
+  // --- the view: what fills the width, and what colours, as they stand in the address
+  function remember() {
+    const view = new URLSearchParams(location.hash.slice(1));
+    view.set("node" + suffix, String(focus));
+    view.set("by" + suffix, measure.key);
+    if ("#" + view !== location.hash) location.hash = String(view);
+  }
+  function recall(event) {
+    const view = new URLSearchParams(location.hash.slice(1)), node = Number(view.get("node" + suffix));
+    const by = measures.find(m => m.key === view.get("by" + suffix)) || measures[0];
+    if (event && node === focus && by === measure) return;
+    measure = by;
+    picker.value = String(measures.indexOf(measure));
+    showLegend();
+    show(Number.isInteger(node) && node >= 0 && node < count ? node : 0);
+  }
   function zoom(i) {
     if (i >= count) return;
+    show(i);
+    remember();
+  }
+  function show(i) {
     focus = i; hover = -1; tip.hidden = true;
     crumbs.replaceChildren();
     path(i).forEach((k, n) => {
@@ -204,9 +242,9 @@
       if (k === null) { crumbs.append("…"); return; }
       const button = document.createElement("button");
       button.type = "button";
-      button.textContent = shortened(tree.label[k], 40);
+      button.textContent = k === i ? tree.label[k] : shortened(tree.label[k], 40);
       button.title = tree.label[k];
-      button.disabled = k === i;
+      if (k === i) button.setAttribute("aria-current", "true");
       button.addEventListener("click", () => { zoom(k); canvas.focus(); });
       crumbs.append(button);
     });
@@ -248,7 +286,7 @@
     event.preventDefault();
     hover = i; paint();
     const { from, per } = scale(), box = canvas.getBoundingClientRect();
-    showTip(i, box.left + (tree.start[i] - from) * per + 8, box.top + (tree.level[i] - tree.level[focus]) * BAND + 4);
+    showTip(i, box.left + (tree.start[i] - from) * per + 8, box.top + (tree.level[i] - tree.level[focus]) * band() + 4);
   });
 
   // --- search: nodes and items whose name holds the words; a choice zooms to the node (for an item, to its leaf)
@@ -279,20 +317,24 @@
       button.addEventListener("click", () => { hits.hidden = true; zoom(node); canvas.focus(); });
       li.append(button); hits.append(li);
     };
-    for (let i = 0; i < count && found < 20; i++) {
-      if (String(tree.label[i]).toLowerCase().includes(words)) {
-        offer(tree.label[i], counted(tree.size[i], "item"), i); found++;
+    const holds = (of, i) => of.label[i].toLowerCase().includes(words) || (of.id[i] || "").toLowerCase().includes(words);
+    const named = (of, i) => of.id[i] ? of.id[i] + ", " : "";
+    const exact = (of, i) => (of.id[i] || of.label[i]).toLowerCase() === words;
+    const look = test => {       // ids that are the very words first, then all that hold them
+      for (let i = 0; i < count && found < 20; i++) {
+        if (test(tree, i)) { offer(tree.label[i], named(tree, i) + counted(tree.size[i], "item"), i); found++; }
       }
-    }
-    for (let k = 0; k < items.label.length && found < 40; k++) {
-      if (String(items.label[k]).toLowerCase().includes(words)) {
+      for (let k = 0; k < items.label.length && found < 40; k++) {
+        if (!test(items, k)) continue;
         const leaf = leafOf(k);
-        offer(items.label[k], "item in " + tree.label[leaf], leaf); found++;
+        offer(items.label[k], named(items, k) + "item in " + tree.label[leaf], leaf); found++;
       }
-    }
+    };
+    look(exact);
+    look((of, i) => !exact(of, i) && holds(of, i));
     if (!found) {
       const li = document.createElement("li");
-      li.textContent = "nothing has this in its name";
+      li.textContent = "nothing has this in its name or id";
       hits.append(li);
     }
     hits.hidden = false;
@@ -310,24 +352,32 @@
   });
   function showLegend() {
     const ends = [measure.low, (measure.low + measure.high) / 2, measure.high];
-    const gradient = "linear-gradient(to right," + STOPS.map(c => "rgb(" + c.join(",") + ")").join(",") + ")";
+    const gradient = "linear-gradient(to right," + stops.map(rgb).join(",") + ")";
     const bar = document.createElement("span");
     bar.className = "bar"; bar.style.backgroundImage = gradient;
     const text = document.createElement("span");
     text.textContent = measure.note;
     legend.replaceChildren(format(ends[0], measure), bar, format(ends[2], measure), text);
   }
-  picker.addEventListener("change", () => { measure = measures[Number(picker.value)]; showLegend(); paint(); });
+  picker.addEventListener("change", () => {
+    measure = measures[Number(picker.value)];
+    showLegend(); paint(); remember();
+  });
 
-  document.querySelectorAll("button[data-node]").forEach(button => {
+  document.querySelectorAll("button[data-node" + suffix + "]").forEach(button => {
     button.addEventListener("click", () => {
-      zoom(Number(button.dataset.node));
+      zoom(Number(button.getAttribute("data-node" + suffix)));
       canvas.scrollIntoView({ block: "center" });
       canvas.focus({ preventScroll: true });
     });
   });
 
+  function light(dark) { stops = dark ? DARK : LIGHT; showLegend(); paint(); }
+  atNight.addEventListener("change", () => light(atNight.matches));
+  window.addEventListener("beforeprint", () => light(false));
+  window.addEventListener("afterprint", () => light(atNight.matches));
   window.addEventListener("resize", paint);
-  showLegend();
-  zoom(0);
-})();
+  window.addEventListener("hashchange", recall);
+  recall(null);
+}
+["", "-2"].filter(suffix => document.getElementById("payload" + suffix)).forEach(icicle);
