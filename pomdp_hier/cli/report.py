@@ -34,6 +34,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"shuffled trees to score as a baseline (default: {_SHUFFLES[0]}; {_SHUFFLES[1]} above {_LARGE:,} items)",
     )
     add("--moves", type=inputs.count, default=5, metavar="N", help="suggest N moves at most, each checked (default: 5)")
+    add(
+        "--improve",
+        type=inputs.count,
+        metavar="N",
+        help="instead of moves, N edits that gain together",
+    )
     add("--rows", type=inputs.count, default=25, metavar="N", help="rows of each table at most (default: 25)")
     add("--quiet", action="store_true", help="print nothing, not even the score")
 
@@ -43,9 +49,12 @@ def run(options: argparse.Namespace) -> int:
     tables.check_target(
         options.out, options.force, (options.features, options.tree, options.names), endings=(".html", ".htm")
     )
+    if options.improve is not None:
+        inputs.refuse_unused(options, ("moves",), "with --improve")
     from pomdp_hier.appraisal.baselines import appraise
     from pomdp_hier.appraisal.diagnosis import diagnose
     from pomdp_hier.appraisal.moves import suggest_moves
+    from pomdp_hier.improvement import improve
     from pomdp_hier.report.page import report_html
 
     by_id = trees.read_names(options.names, options.name_columns)
@@ -60,14 +69,20 @@ def run(options: argparse.Namespace) -> int:
         settings["delta"] = appraisal.result.config["delta"]
         step("looking where searchers get lost")
         diagnosis = diagnose(X, tree, appraisal.result, **settings)
-        step("trying moves")
-        candidates = max(options.moves, _CANDIDATES[large])
-        moves = suggest_moves(X, diagnosis, n=options.moves, candidates=candidates, **settings) if options.moves else []
+        moves, improvement = [], None
+        if options.improve is not None:
+            step("improving the tree")
+            improvement = improve(X, tree, max_edits=options.improve, **settings)
+        elif options.moves:
+            step("trying moves")
+            candidates = max(options.moves, _CANDIDATES[large])
+            moves = suggest_moves(X, diagnosis, n=options.moves, candidates=candidates, **settings)
         step("writing the page")
         page = report_html(
             diagnosis,
             appraisal=appraisal,
             moves=moves,
+            improvement=improvement,
             names=by_id,
             title=options.title or _title(options),
             most=options.rows,

@@ -8,7 +8,7 @@ import pytest
 from pomdp_hier.appraisal.baselines import appraise
 from pomdp_hier.cli import main
 from pomdp_hier.hqs.calibration import calibrate_delta
-from tests.planted import clean_case
+from tests.planted import clean_case, misplaced
 
 
 @pytest.fixture
@@ -109,3 +109,17 @@ def test_wrong_usage(files, capsys):
     assert main(["report", *paths, "-o", str(folder / "none" / "out.html")]) == 1
     assert "does not exist" in capsys.readouterr().err
     assert not list(folder.glob("*.part"))
+
+
+def test_edits_that_gain_together_in_place_of_moves(files, capsys):
+    X, tree, folder = files
+    broken, _ = misplaced(tree, 0, -1)
+    (folder / "tree.json").write_text(broken.to_json(), encoding="utf-8")
+    out = folder / "out.html"
+    arguments = ["report", str(folder / "x.npy"), str(folder / "tree.json"), "-o", str(out), "--delta", "0.02"]
+    assert main([*arguments, "--shuffles", "0", "--improve", "3", "--quiet"]) == 0
+    page = out.read_text(encoding="utf-8")
+    assert "<h2>What to change</h2>" in page
+    assert "Suggested moves" not in page
+    assert main([*arguments, "--force", "--improve", "3", "--moves", "2"]) == 2
+    assert "--moves has no effect with --improve" in capsys.readouterr().err

@@ -15,6 +15,7 @@ from pomdp_hier.errors import ParameterError, PomdpHierError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hierarchy.wording import NodeNames
 from pomdp_hier.hqs import PAPER_TABLE, load_amazon12
+from pomdp_hier.improvement import improve
 from pomdp_hier.report import page as page_module
 from pomdp_hier.report import payload as payload_module
 from pomdp_hier.report.escaping import script_data
@@ -23,6 +24,7 @@ from pomdp_hier.report.payload import icicle_payload
 from pomdp_hier.visible import shortened, visible
 from tests.browser import complaints_of, needs_browser, opened, requests_of
 from tests.nasty_names import NASTY
+from tests.planted import clean_case, misplaced
 
 SHOP = load_amazon12()
 SETTINGS = {"similarity": "precomputed", **PAPER_TABLE}
@@ -99,7 +101,9 @@ def test_tables_hold_what_was_found():
     assert costs == sorted(costs, reverse=True)
     lost = rows_of(page, "Lost items")
     assert [row[0] for row in lost] == [f"n{r.item}" for r in lost_items(found, 3)]
-    assert all(f"n{r.lost_to}" in row and signed(r.value, 3) in row for r, row in zip(lost_items(found, 3), lost, strict=True))
+    assert all(
+        f"n{r.lost_to}" in row and signed(r.value, 3) in row for r, row in zip(lost_items(found, 3), lost, strict=True)
+    )
     assert rows_of(page, "Suggested moves") == [
         ["n0", "0", "n12", "n13", "1", "0.12500"],
         ["n14", ids[14], "n12", "n15", "2", "−0.50000"],
@@ -426,3 +430,73 @@ def test_arguments_in_the_other_order_are_refused_with_a_remedy(tmp_path):
     ]:
         with pytest.raises(ParameterError, match=message):
             report_html(found, **settings)
+
+
+# --- what to change, and the view in the address -------------------------------------------------------------------
+
+
+def improved_case():
+    X, tree = clean_case()
+    broken, _ = misplaced(tree, 0, -1)
+    return X, broken, improve(X, broken, delta=0.02, folds=2)
+
+
+def test_edits_stand_first_with_whom_they_help_and_cost():
+    X, tree, improvement = improved_case()
+    page = report_html(diagnose(X, tree, delta=0.02), improvement=improvement)
+    assert page.index("<h2>What to change</h2>") < page.index("<h2>Worst nodes</h2>")
+    rows = rows_of(page, "What to change")
+    assert len(rows) == len(improvement.edits) >= 1
+    called = NodeNames(tree, in_words=True)
+    for k, (row, found) in enumerate(zip(rows, improvement.edits, strict=True), 1):
+        assert row[0].startswith(f"{k}. {found.kind} {called[found.nodes[0]]}")
+        assert row[1:5] == [called[found.source], called[found.target], str(found.items), signed(found.gain, 5)]
+        assert row[5] == f"{signed(found.held_out.gain, 5)}, {'holds' if found.holds else 'not confirmed'}"
+        assert row[6:8] == [str(found.helped), str(found.hurt)]
+    assert all(sentence in unescape(page) for sentence in improvement.sentences())
+
+
+def test_an_improvement_of_another_tree_is_refused():
+    X, tree, improvement = improved_case()
+    other = diagnose(X, clean_case()[1], delta=0.02)
+    with pytest.raises(ParameterError, match="improvement: it is of another tree"):
+        report_html(other, improvement=improvement)
+    found = diagnose(X, tree, delta=0.02)
+    with pytest.raises(ParameterError, match="moves and improvement: both are given"):
+        report_html(found, improvement=improvement, moves=[Move(0, 12, 13, 1, 0.1, 0.125)])
+    with pytest.raises(ParameterError, match="improvement: got a list"):
+        report_html(found, improvement=[1])
+
+
+@needs_browser
+def test_a_view_has_an_address_and_back_returns(tmp_path):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    found = diagnosis_of("A")
+    ids = [f"sku-{k}" for k in range(12)]
+    tree = Hierarchy(found.hierarchy.parent, 12, labels=[*ids, *(f"c{k}" for k in range(found.hierarchy.n_nodes - 12))])
+    found = diagnose(SHOP.similarity, tree, **SETTINGS)
+    page = write_report(found, tmp_path / "a.html", names=dict(zip(ids, SHOP.names, strict=True)))
+    with opened(page) as browser:
+        canvas = browser.find_element(By.ID, "icicle")
+        focus = lambda node: WebDriverWait(browser, 10).until(lambda _: canvas.get_attribute("data-focus") == node)  # noqa: E731
+        canvas.send_keys(Keys.ARROW_DOWN, Keys.ENTER)
+        focus("1")
+        address = browser.current_url
+        assert "node=1" in address
+        browser.back()
+        focus("0")
+        browser.forward()
+        focus("1")
+        # An item is found by its id as well as by its name.
+        box = browser.find_element(By.ID, "search")
+        for text in ("sku-7", SHOP.names[7][:8]):
+            box.clear()
+            box.send_keys(text)
+            assert browser.find_element(By.CSS_SELECTOR, "#hits button").text.startswith(SHOP.names[7][:8])
+        assert complaints_of(browser) == []
+    with opened(address) as browser:
+        canvas = browser.find_element(By.ID, "icicle")
+        WebDriverWait(browser, 10).until(lambda _: canvas.get_attribute("data-focus") == "1")
