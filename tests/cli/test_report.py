@@ -112,7 +112,7 @@ def test_wrong_usage(files, capsys):
 
 
 def test_edits_that_gain_together_in_place_of_moves(files, capsys):
-    X, tree, folder = files
+    _, tree, folder = files
     broken, _ = misplaced(tree, 0, -1)
     (folder / "tree.json").write_text(broken.to_json(), encoding="utf-8")
     out = folder / "out.html"
