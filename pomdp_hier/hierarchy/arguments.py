@@ -1,16 +1,20 @@
 """Arguments of the readers and of a tree's methods, each kind checked in one place."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.files.memory import memory_available
 from pomdp_hier.hierarchy.wording import listed, shown
 
 __all__ = ["as_ids", "as_number", "as_text", "check_choice", "check_flag", "check_text", "dense", "is_row"]
 
 _LONGEST_RANGE = 10_000_000  # a longer one holds nothing, but would fill the memory as a list
+_MOST_YIELDED = 100_000_000  # by an iterator
+_PIECE = 1 << 18
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
@@ -44,10 +48,10 @@ def check_text(name: str, value: object) -> None:
 
 
 def dense(what: str, values: Any) -> Any:
-    """Return ``values`` unless it is a range too long for a list, or an array of no dimensions, sparse or masked.
+    """Return ``values``, iterators as lists; no range too long for one, no array sparse, masked or without dimensions.
 
     Raises:
-        ParameterError: It is one.
+        ParameterError: It is one of these, or an iterator goes on beyond 100 million values or half of the memory left.
 
     Example:
         >>> dense("edges", [(0, 1)])
@@ -59,17 +63,37 @@ def dense(what: str, values: Any) -> Any:
         raise ParameterError(f"{what}: got {type(values).__name__} of shape {values.shape}; {remedy}")
     if _is_long_range(values):
         raise ParameterError(f"{what}: got {shown(values)}, expected a range of at most {_LONGEST_RANGE:,} numbers")
+    if isinstance(values, Iterable) and not (hasattr(values, "__len__") or hasattr(values, "read")):
+        return _held(what, values)
     return values
 
 
+def _held(what: str, values: Iterable[object]) -> list[object]:
+    """Return what an iterator gives, which nobody knows the end of, if it does end."""
+    rest, held, least = iter(values), list[object](), 0
+    while True:
+        piece = list(islice(rest, _PIECE))
+        held += piece
+        if len(piece) < _PIECE:
+            return held
+        left = memory_available()
+        least = least or left // 2
+        if len(held) > _MOST_YIELDED or left < least:
+            raise ParameterError(
+                f"{what}: got {shown(values)}, which has given {len(held):,} values and goes on; expected a list"
+            )
+
+
 def is_row(value: object) -> bool:
-    """Whether a value can be read as a list: no text, dictionary, array without dimensions or range too long for one.
+    """Whether a value can be read as a list: no text, dictionary, iterator, array without dimensions or too long range.
 
     Example:
         >>> is_row([1, 2]), is_row(range(3)), is_row("ab"), is_row(np.array(1)), is_row(range(10**12))
         (True, True, False, False, False)
     """
-    listable = isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
+    listable = (
+        isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping)) and hasattr(value, "__len__")
+    )
     return listable and getattr(value, "ndim", 1) != 0 and not _is_long_range(value)
 
 
@@ -119,7 +143,8 @@ def as_ids(name: str, values: Any) -> tuple[Hashable, ...]:
         >>> as_ids("items", ["a", 1])
         ('a', 1)
     """
-    if isinstance(values, str | bytes | Mapping) or not isinstance(dense(name, values), Iterable):
+    values = dense(name, values)
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         raise ParameterError(f"{name}={shown(values)}, expected a list of ids")
     found = tuple(values.tolist() if isinstance(values, np.ndarray) else values)
     for place, value in enumerate(found):

@@ -1,5 +1,7 @@
 """One tree through every reader is one Hierarchy; no reader gives way under arbitrary input."""
 
+import contextlib
+import itertools
 import json
 from collections.abc import Callable
 from typing import Any
@@ -200,3 +202,35 @@ def test_items_without_text_are_refused_beside_a_file_of_texts() -> None:
 def test_a_number_of_numpy_may_be_the_root() -> None:
     edges = np.array([[4, 0], [4, 1]])
     assert Hierarchy.from_edges([(above, below) for above, below in edges]) == Hierarchy.from_edges(edges)
+
+
+ENDLESS = {
+    "numbers": itertools.count,
+    "pairs": lambda: ((f"a{k}", f"a{k + 1}") for k in itertools.count()),
+    "paths": lambda: itertools.repeat("a > b"),
+    "records": lambda: ({"id": str(k), "parent": None} for k in itertools.count()),
+}
+
+
+@pytest.mark.parametrize("made", ENDLESS.values(), ids=ENDLESS)
+@pytest.mark.parametrize("form", ["children", "linkage", "edges", "parents", "paths", "bertopic"])
+def test_an_iterator_without_end_ends_in_an_own_error(form, made, monkeypatch):
+    monkeypatch.setattr("pomdp_hier.hierarchy.arguments._MOST_YIELDED", 2_000)
+    monkeypatch.setattr("pomdp_hier.hierarchy.arguments._PIECE", 1_000)
+    for source in (made(), [made()]):
+        with pytest.raises(PomdpHierError):
+            getattr(Hierarchy, f"from_{form}")(source)
+    with contextlib.suppress(PomdpHierError):  # or an iterator is an id like any other object
+        getattr(Hierarchy, f"from_{form}")([("r", made())])
+    with pytest.raises(PomdpHierError, match="has given 3,000 values and goes on; expected a list"):
+        Hierarchy.from_edges([(4, 0), (4, 1)], items=made())
+    with pytest.raises(PomdpHierError, match="the children of a node: got"):
+        Hierarchy.from_nodes("r", children=lambda node: made())
+
+
+def test_an_iterator_that_ends_is_read_as_its_list():
+    edges = [("r", "a"), ("r", "b")]
+    assert Hierarchy.from_edges(iter(edges)) == Hierarchy.from_edges(edges)
+    assert Hierarchy.from_parents(iter([("r", None), ("a", "r")])) == Hierarchy.from_parents({"r": None, "a": "r"})
+    assert Hierarchy.from_linkage(iter([[0, 1, 1.0, 2]])) == Hierarchy.from_linkage([[0, 1, 1.0, 2]])
+    assert Hierarchy.from_children(iter([[0, 1]])) == Hierarchy.from_children([[0, 1]])

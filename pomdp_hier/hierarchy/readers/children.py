@@ -32,7 +32,7 @@ def read_children(
         >>> read_children([[0, 1], [2, 3]]).parent
         array([ 3,  3,  4,  4, -1])
     """
-    dense("children", children)
+    children = dense("children", children)
     join = join or Join()
     n_items = join.n_items
     if isinstance(children, np.ndarray):
@@ -162,7 +162,7 @@ def _integer_ids(lists: Iterable[Sequence[object]], what: str) -> tuple[IntArray
     """
     rows = list(lists)
     for number, row in enumerate(rows):
-        if not is_row(row) or not hasattr(row, "__len__"):
+        if not is_row(row):
             raise HierarchyError(f"{what}[{number}] is {shown(row)}, expected a list of node numbers")
     lengths = np.fromiter((len(row) for row in rows), dtype=np.int64, count=len(rows))
     flat = list(chain.from_iterable(rows))

@@ -73,7 +73,8 @@ def read_edges(
         >>> read_edges([("r", "a"), ("r", "b")], Join()).labels
         ['a', 'b', 'r']
     """
-    if is_table(dense("the edges", edges)):
+    edges = dense("the edges", edges)
+    if is_table(edges):
         table = read_table(edges, delimiter=delimiter)
         parent_at, child_at = table.column(parent, PARENT_COLUMNS), table.column(child, (*CHILD_COLUMNS, "id"))
         if parent_at is None or child_at is None:

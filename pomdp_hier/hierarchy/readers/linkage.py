@@ -24,7 +24,7 @@ def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> T
     """
     if hasattr(Z, "get_left"):
         Z = _merges_of(Z)
-    dense("the linkage", Z)
+    Z = dense("the linkage", Z)
     try:
         table = np.asarray(_number_lists(Z) if isinstance(Z, list | tuple) else Z)
         if table.dtype.kind == "c":

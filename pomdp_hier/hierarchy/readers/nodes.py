@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pomdp_hier.errors import ReaderError
-from pomdp_hier.hierarchy.arguments import check_text
+from pomdp_hier.hierarchy.arguments import check_text, dense
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import shown
@@ -196,7 +196,8 @@ def _child_list(found: object, node: object) -> list[Any]:
         return _entries(found)
     if isinstance(found, (str, bytes, Mapping)) or not isinstance(found, Iterable):
         raise ReaderError(f"the children of {shown(node)} are {shown(found)}, expected a list of nodes")
-    return [child for child in found if child is not None]  # binary nodes of bigtree have None for a missing child
+    children: Iterable[Any] = dense("the children of a node", found)
+    return [child for child in children if child is not None]  # binary nodes of bigtree have None for a missing child
 
 
 def _key(node: object) -> Hashable:

@@ -28,7 +28,7 @@ def read_parents(
         >>> read_parents({"r": None, "a": "r", "b": "r"}, Join()).labels
         ['a', 'b', 'r']
     """
-    dense("the table", source)
+    source = dense("the table", source)
     if hasattr(source, "to_dict") and not hasattr(source, "columns"):  # a series from ids to parents
         source = source.to_dict()
     if isinstance(source, Mapping) and not any(isinstance(value, (list, tuple)) for value in source.values()):

@@ -216,7 +216,8 @@ def _rows(source: Any, how: PathFormat) -> _Rows:
         return _from_pairs(list(source.items()), how)
     if is_table(source):
         return _from_table(read_table(source), how)
-    if not isinstance(dense("the paths", source), Iterable):
+    source = dense("the paths", source)
+    if not isinstance(source, Iterable):
         raise ReaderError(f"got {shown(source)}, expected paths: a list, a table, a file or text")
     rows = list(source)
     if all(isinstance(row, str) for row in rows):

@@ -69,26 +69,21 @@ def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = N
     if _is_frame(source):
         return _read_frame(source)
     if isinstance(source, Mapping):
-        columns = {
-            as_text("a column's name", name): list(column) for name, column in source.items() if _is_list(column)
-        }
+        columns = {as_text("a column's name", name): list(column) for name, column in source.items() if is_row(column)}
         if len(columns) != len(source) or len({len(column) for column in columns.values()}) > 1:
             raise ReaderError("the columns of the dictionary are not lists of one length")
         return Table(list(columns), list(zip(*columns.values(), strict=True)))
-    if not isinstance(dense("the table", source), Iterable):
+    source = dense("the table", source)
+    if not isinstance(source, Iterable):
         raise ReaderError(f"got {shown(source)}, expected CSV, a data frame, a dictionary of columns or a list of rows")
     rows = list(source)
     if rows and all(isinstance(row, Mapping) for row in rows):
         keys = list(dict.fromkeys(as_text("a column's name", key) for row in rows for key in row))
         return Table(keys, [[row.get(key) for key in keys] for row in rows])
     for number, row in enumerate(rows, 1):
-        if not _is_list(row) or (names and len(row) != len(names)):
+        if not is_row(row) or (names and len(row) != len(names)):
             raise ReaderError(f"row {number} is {shown(row)}, expected {len(names)} cells: {listed(names)}")
     return Table(list(names), rows)
-
-
-def _is_list(value: object) -> bool:
-    return is_row(value) and hasattr(value, "__len__")
 
 
 def _read_frame(source: Any) -> Table:
