@@ -1,4 +1,4 @@
-"""Readers answer broken input with an own error, soon, in little memory: a few hundred inputs here, more when asked.
+"""Readers answer broken input with an own error, soon, in little memory: a hundred inputs here, more when asked.
 
 ``python -m tests.fuzz`` reads any number; what once failed is kept under ``failed`` and read here.
 """
@@ -30,9 +30,9 @@ def test_the_seeds_are_read(reader: Reader, tmp_path: Path) -> None:
 
 
 def test_mutated_inputs_raise_own_errors_only(reader: Reader) -> None:
-    tally = run_here(reader, range(200))
+    tally = run_here(reader, range(100))
     assert not tally.findings, "\n".join(map(str, tally.findings))
-    assert 0 < tally.read < tally.inputs == 200
+    assert 0 < tally.read < tally.inputs == 100
 
 
 @pytest.mark.parametrize("path", FAILED, ids=[f"{path.parent.name}/{path.name}" for path in FAILED])

@@ -15,7 +15,7 @@ from tests.measure_oracle import cosines, pairs, trees_with_features
 datasets = optional("sklearn.datasets")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(trees_with_features())
 def test_the_sum_over_all_pairs(case):
     tree, X = case

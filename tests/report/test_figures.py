@@ -314,6 +314,7 @@ def test_what_cannot_be_drawn_is_told_what_can(draw, given, message):
         draw(given)
 
 
+@pytest.mark.slow
 def test_every_figure_takes_every_name():
     problem = POMDP(
         transition=lambda s, a: s,

@@ -19,13 +19,13 @@ VALUES = st.recursive(
 PIECES = st.sampled_from([*'[]{},:"-0123.eE \n\\u', "true", "null", "NaN", '"a"', "[]", "{}"])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(VALUES, st.sampled_from([None, 1]))
 def test_values_come_out_as_the_standard_library_has_them(value: Any, indent: int | None) -> None:
     assert parse_deep_json(json.dumps(value, indent=indent)) == value
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(PIECES, max_size=12).map("".join))
 def test_the_same_text_is_refused(text: str) -> None:
     try:
