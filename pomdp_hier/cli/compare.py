@@ -38,7 +38,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="list N items that gain and N that lose most (default: 5)",
     )
-    add("--out", metavar="PATH", help="write each item's values to .csv, .parquet or .json; - is CSV on stdout")
+    add(
+        "-o",
+        "--out",
+        metavar="PATH",
+        help="write each item's values to .csv, .parquet or .json (- is CSV on stdout), or a page on two to .html",
+    )
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the comparison as JSON")
 
@@ -63,7 +68,17 @@ def run(options: argparse.Namespace) -> int:
         **inputs.settings(options),
     )
     names = [by_id.get(str(name), str(name)) for name in ids]
-    if options.out is not None:
+    if _is_page(options):
+        from pomdp_hier.appraisal.diagnosis import diagnose
+        from pomdp_hier.report.comparison_page import write_comparison
+
+        settings = inputs.settings(options) | {"delta": next(iter(found.results.values())).config["delta"]}
+        diagnoses = {
+            name: diagnose(read.features, tree, found.results[name], **settings) for name, tree in named.items()
+        }
+        title = f"{' or '.join(named)}: which supports search better?"
+        write_comparison(found, diagnoses, options.out, names=by_id or None, title=title, replace=options.force)
+    elif options.out is not None:
         tables.write_table(options.out, _item_table(found, ids), options.force)
     if options.out != "-":
         for line in _lines(found, names, options):
@@ -84,7 +99,18 @@ def _check_usage(options: argparse.Namespace, paths: Sequence[str]) -> None:
     elif options.out == "-":
         inputs.refuse_unused(options, ("top",), "with --out -")
     if options.out is not None:
-        tables.check_target(options.out, options.force, (options.features, *paths, options.names, options.labels))
+        sources = (options.features, *paths, options.names, options.labels)
+        if _is_page(options):
+            tables.check_target(options.out, options.force, sources, endings=(".html", ".htm"))
+            if len(paths) != 2:
+                raise ParameterError(f"--out {options.out}: a page is about two trees, and {len(paths)} are given")
+        else:
+            tables.check_target(options.out, options.force, sources)
+
+
+def _is_page(options: argparse.Namespace) -> bool:
+    """Whether what is to be written is a page."""
+    return options.out is not None and Path(options.out).suffix.lower() in (".html", ".htm")
 
 
 def _names(paths: Sequence[str]) -> list[str]:

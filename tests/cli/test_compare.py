@@ -122,3 +122,17 @@ def test_what_cannot_be_done(files, capsys, monkeypatch, extra, code, text):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert text in next(line for line in captured.err.splitlines() if line.startswith("error: "))
+
+
+def test_a_page_about_two_trees(files, capsys):
+    out = files / "both.html"
+    arguments = (files / "x.npy", files / "swapped.json", files / "clean.json", "--delta", 0.02)
+    run(capsys, *arguments, "-o", out)
+    page = out.read_text(encoding="utf-8")
+    assert "<h1>swapped or clean: which supports search better?</h1>" in page
+    assert "clean is better than swapped by 0." in page
+    three = [str(files / name) for name in ("x.npy", "swapped.json", "clean.json", "clean.json")]
+    assert main(["compare", *three, "-o", str(files / "three.html")]) == 2
+    assert "a page is about two trees, and 3 are given" in capsys.readouterr().err
+    assert main(["compare", *map(str, arguments), "-o", str(out)]) == 1
+    assert "--force" in capsys.readouterr().err

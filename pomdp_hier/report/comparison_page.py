@@ -1,0 +1,222 @@
+"""The one-file comparison of two trees: which is better, what gains and loses, both icicles, and a tanglegram."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pomdp_hier._messages import counted
+from pomdp_hier.appraisal.diagnosis import Diagnosis, require_diagnosis
+from pomdp_hier.appraisal.tree_comparison import APART, Comparison
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.members import Floats, item_sums
+from pomdp_hier.files.writing import write_file
+from pomdp_hier.hqs.settings import check_whole
+from pomdp_hier.report.escaping import Html, asset, element, filled, joined
+from pomdp_hier.report.page import icicle_part, settings_lines
+from pomdp_hier.report.payload import icicle_payload, node_names
+from pomdp_hier.report.tables import Column, NodeCells, card, number, table
+from pomdp_hier.report.tanglegram import tanglegram
+
+__all__ = ["comparison_html", "write_comparison"]
+
+_SAME = 1e-9
+
+
+def write_comparison(
+    comparison: Comparison,
+    diagnoses: Mapping[str, Diagnosis],
+    path: str | os.PathLike[str],
+    *,
+    names: Sequence[Any] | Mapping[Any, Any] | None = None,
+    title: str = "Which of two trees supports search better?",
+    most: int = 25,
+    replace: bool = False,
+) -> Path:
+    """Return the path of the comparison of two trees, a single HTML file that needs no network.
+
+    Args:
+        comparison: What `pomdp_hier.appraisal.compare` returned for two trees.
+        diagnoses: What `pomdp_hier.appraisal.diagnose` returned for each, by the same names.
+        path: Where to write it.
+        names: ``[N]`` names of the items, or names by id; the labels by default.
+        title: The page's heading.
+        most: How many rows each table has at most.
+        replace: Whether an existing file may be replaced.
+
+    Raises:
+        ParameterError: There are more or fewer than two trees, or the diagnoses are of others.
+        PomdpHierError: The file exists, or cannot be written.
+
+    Example:
+        >>> from pomdp_hier import Hierarchy, compare, diagnose
+        >>> trees = {"good": Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4),
+        ...          "bad": Hierarchy.from_children([[0, 2], [1, 3], [4, 5]], 4)}
+        >>> X = [[2.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 2.0]]
+        >>> found = {name: diagnose(X, tree) for name, tree in trees.items()}
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_comparison(compare(X, trees), found, Path(folder) / "both.html").name
+        'both.html'
+    """
+    text = comparison_html(comparison, diagnoses, names=names, title=title, most=most)
+    write_file(path, text, replace=replace)
+    return Path(path)
+
+
+def comparison_html(
+    comparison: Comparison,
+    diagnoses: Mapping[str, Diagnosis],
+    *,
+    names: Sequence[Any] | Mapping[Any, Any] | None = None,
+    title: str = "Which of two trees supports search better?",
+    most: int = 25,
+) -> str:
+    """Return the comparison as a string; see `write_comparison` for the arguments.
+
+    Raises:
+        ParameterError: There are more or fewer than two trees, or the diagnoses are of others.
+    """
+    _check_given(comparison, diagnoses)
+    check_whole("most", most)
+    best, other = comparison.ranking
+    gain = comparison.results[best].values - comparison.results[other].values
+    trees = {name: diagnoses[name].hierarchy for name in (best, other)}
+    payloads, cells = {}, {}
+    for name, suffix in ((best, ""), (other, "-2")):
+        payload, position = icicle_payload(diagnoses[name], *node_names(trees[name], names))
+        payloads[name] = icicle_part(payload, suffix, f" of {name}")
+        cells[name] = NodeCells(trees[name], names, position, suffix)
+    labels = [node_names(trees[name], names)[0] for name in (best, other)]
+    content = filled(
+        "comparison.html",
+        sentences=element("ul", *(element("li", line) for line in comparison.sentences()), class_="reading"),
+        one=best,
+        other=other,
+        gained=_items(gain, cells[best], cells[other], most, f"worth more in {best}"),
+        lost=_items(-gain, cells[best], cells[other], most, f"worth more in {other}"),
+        clusters=_clusters(diagnoses[best], gain, cells[best], most, other),
+        measures=_measures(comparison),
+        apart=_apart(comparison, best, other),
+        first=payloads[best],
+        second=payloads[other],
+        tanglegram=tanglegram(trees[best], trees[other], *labels),
+    )
+    items = counted(len(gain), "item")
+    config = comparison.results[best].config
+    return filled(
+        "page.html",
+        title=title,
+        style=asset("page.css"),
+        script=asset("icicle.js"),
+        size=f"{best} and {other}, over {items}",
+        cards=_cards(comparison, best, other),
+        content=content,
+        settings=joined(settings_lines(config), Html("\n")),
+    )
+
+
+def _check_given(comparison: object, diagnoses: Mapping[str, Diagnosis]) -> None:
+    if not isinstance(comparison, Comparison) or len(comparison.results) != 2:
+        count = len(comparison.results) if isinstance(comparison, Comparison) else type(comparison).__name__
+        raise ParameterError(f"comparison: got {count}; give what compare(X, trees) returns for two trees")
+    if any(result.sample is not None for result in comparison.results.values()):
+        raise ParameterError("comparison: it is of a sample; a page about each item needs all of them")
+    if set(diagnoses) != set(comparison.results):
+        raise ParameterError(
+            f"diagnoses: of {', '.join(map(repr, diagnoses))}; give one of each of "
+            f"{', '.join(map(repr, comparison.results))}"
+        )
+    for name, diagnosis in diagnoses.items():
+        require_diagnosis(diagnosis)
+        if not np.array_equal(diagnosis.result.values, comparison.results[name].values):
+            raise ParameterError(
+                f"diagnoses: {name!r} is of another score; give diagnose(X, tree) of the same settings"
+            )
+
+
+def _cards(comparison: Comparison, best: str, other: str) -> Html:
+    pair = comparison.differences[0]
+    sign = 1 if pair.one == best else -1
+    low, high = sorted((sign * pair.low, sign * pair.high))
+    gained, lost = (pair.gained, pair.lost) if pair.one == best else (pair.lost, pair.gained)
+    return joined(
+        [
+            card(best, number(comparison.results[best].score, 4), "HQS", main=True),
+            card(other, number(comparison.results[other].score, 4), "HQS"),
+            card(
+                "difference",
+                number(sign * pair.difference, 4, signed=True),
+                f"{comparison.confidence:.0%} interval {number(low, 4)} to {number(high, 4)}",
+            ),
+            card("gain", f"{gained:,}", f"items worth more in {best}"),
+            card("lose", f"{lost:,}", f"items worth more in {other}"),
+        ]
+    )
+
+
+def _items(gain: Floats, one: NodeCells, other: NodeCells, most: int, what: str) -> Html:
+    order = np.argsort(-gain, kind="stable")[:most]
+    rows = [int(item) for item in order if gain[item] > _SAME]
+    return table(
+        rows,
+        [
+            Column("item", lambda item: one(item)),
+            *one.id_column(lambda item: item),
+            Column("by", lambda item: number(float(gain[item])), figures=True),
+        ],
+        f"Items whose search is {what}, and by how much.",
+        "None.",
+    )
+
+
+def _clusters(diagnosis: Diagnosis, gain: Floats, cells: NodeCells, most: int, other: str) -> Html:
+    """Return the clusters of the better tree by what their items gain or lose by it, together."""
+    tree = diagnosis.hierarchy
+    inner = np.arange(tree.n_items, tree.n_nodes)
+    inner = inner[inner != tree.root]
+    total = item_sums(tree, gain, inner)
+    order = np.argsort(-np.abs(total), kind="stable")[:most]
+    rows = [(int(inner[k]), float(total[k])) for k in order if abs(total[k]) > _SAME]
+    return table(
+        rows,
+        [
+            Column("cluster", lambda r: cells(r[0])),
+            *cells.id_column(lambda r: r[0]),
+            Column("items", lambda r: f"{int(tree.sizes[r[0]]):,}", figures=True),
+            Column("gain on the score", lambda r: number(r[1] / tree.n_items, 4, signed=True), figures=True),
+            Column("an item", lambda r: number(r[1] / int(tree.sizes[r[0]]), signed=True), figures=True),
+        ],
+        f"Clusters by what their items gain or lose against {other}; a cluster counts in those above it too.",
+        "None.",
+    )
+
+
+def _measures(comparison: Comparison) -> Html:
+    rows = [row for row in comparison.to_rows() if "dasgupta_cost" in row]
+    names = [name for name in (rows[0] if rows else ()) if name not in ("tree", "rank", *APART)]
+
+    def column(name: str) -> Column:
+        return Column(name, lambda r: number(r[name], 4), figures=True)
+
+    columns = [Column("tree", lambda r: r["tree"]), *map(column, names)]
+    return table(rows, columns, "Of Dasgupta's cost the lower is better, of all others the higher.", "Not computed.")
+
+
+def _apart(comparison: Comparison, best: str, other: str) -> Html:
+    name = other if comparison.reference == best else best
+    figures = comparison.measures.get(name, {})
+    rows = [(key, figures[key]) for key in APART if key in figures]
+    same = {"hai": "1", "bakers_gamma": "1", "tree_cophenetic": "1"}
+    return table(
+        rows,
+        [
+            Column("measure", lambda r: r[0]),
+            Column("value", lambda r: number(r[1], 4), figures=True),
+            Column("of equal trees", lambda r: same.get(r[0], "0"), figures=True),
+        ],
+        "How far the trees are apart, whichever is better.",
+        "Not computed.",
+    )

@@ -1,0 +1,139 @@
+"""Two trees face to face, with a line between what they share, as one drawing that needs no script."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pomdp_hier.features.members import Floats, Ints
+from pomdp_hier.hierarchy import Hierarchy
+from pomdp_hier.measures import entanglement, untangle
+from pomdp_hier.report.escaping import Html, element, joined
+from pomdp_hier.visible import shortened
+
+__all__ = ["MOST_LEAVES", "tanglegram"]
+
+MOST_LEAVES = 300  # on either side
+_ROW, _TREE, _NAMES, _GAP = 15.0, 200.0, 190.0, 120.0
+_LONGEST = 26
+
+
+def tanglegram(one: Hierarchy, other: Hierarchy, names: Sequence[str], other_names: Sequence[str]) -> Html:
+    """Return two trees over the same items as a drawing, their children ordered so that few lines cross.
+
+    The leaves are the items, or, where these are too many, the leaf clusters, with a line as heavy as the share of the
+    smaller one's items that two clusters share. Where these are too many as well, nothing is drawn but said so.
+
+    Args:
+        one: The tree on the left.
+        other: The tree on the right.
+        names: What the left one's nodes are called.
+        other_names: What the right one's nodes are called.
+    """
+    left, right = untangle(one, other)
+    by_items = one.n_items <= MOST_LEAVES
+    leaves = [_leaves(tree, by_items) for tree in (left, right)]
+    if max(map(len, leaves)) > MOST_LEAVES:
+        return element("p", f"Not drawn: more than {MOST_LEAVES} leaf clusters.", class_="soft")
+    height = _ROW * max(map(len, leaves)) + _ROW
+    width = 2 * (_TREE + _NAMES) + _GAP
+    places = [np.full(tree.n_nodes, np.nan) for tree in (left, right)]
+    for place, nodes in zip(places, leaves, strict=True):
+        place[nodes] = (np.arange(len(nodes)) + 1) * (height / (len(nodes) + 1))
+    drawn = [
+        *_branches(left, places[0], leaves[0], at=_TREE, towards=-1),
+        *_branches(right, places[1], leaves[1], at=width - _TREE, towards=1),
+        *_names_beside(leaves[0], names, places[0], _TREE + 4, "start"),
+        *_names_beside(leaves[1], other_names, places[1], width - _TREE - 4, "end"),
+        *_lines(left, right, leaves, places, by_items, _TREE + _NAMES, width - _TREE - _NAMES),
+    ]
+    what = "items" if by_items else "leaf clusters"
+    told = f"Lines join the same {what}; entanglement {entanglement(left, right):.3f}, from 0 in order to 1 reversed."
+    picture = element(
+        "svg", *drawn, viewBox=f"0 0 {width:g} {height:g}", width=f"{width:g}", height=f"{height:g}", role="img",
+        aria_label=f"tanglegram of {len(leaves[0])} and {len(leaves[1])} {what}", class_="tanglegram",
+    )  # fmt: skip
+    return joined([element("div", picture, class_="wide", tabindex="0"), element("p", told, class_="soft")])
+
+
+def _leaves(tree: Hierarchy, by_items: bool) -> Ints:
+    """Return the items, or the leaf clusters, in the tree's order."""
+    if by_items:
+        return tree.item_order
+    inner = np.arange(tree.n_items, tree.n_nodes)
+    clusters = np.unique(tree.leaf_of_item)
+    clusters = clusters[np.isin(clusters, inner)]
+    return clusters[np.argsort(tree.starts[clusters], kind="stable")]
+
+
+def _branches(tree: Hierarchy, place: Floats, leaves: Ints, *, at: float, towards: int) -> list[Html]:
+    """Return the tree's branches as elbows, and give each node above the leaves its place, amid its children."""
+    above: dict[int, list[int]] = {}
+    frontier = dict.fromkeys(leaves.tolist())
+    for node in sorted(_above(tree, leaves), key=lambda node: -int(tree.levels[node])):
+        kids = [kid for kid in tree.children(node).tolist() if not np.isnan(place[kid])]
+        if node in frontier or not kids:
+            continue
+        above[node] = kids
+        place[node] = (place[kids[0]] + place[kids[-1]]) / 2
+    deepest = max(1, int(tree.levels[leaves].max()))
+
+    def x(node: int) -> float:
+        depth = deepest if node in frontier else int(tree.levels[node])
+        return at + towards * (_TREE - 8) * (1 - depth / deepest)
+
+    paths = [
+        f"M{x(node):.1f} {place[node]:.1f}V{place[kid]:.1f}H{x(kid):.1f}"
+        for node, kids in above.items()
+        for kid in kids
+    ]
+    return [element("path", d="".join(paths), class_="branch")]
+
+
+def _above(tree: Hierarchy, leaves: Ints) -> set[int]:
+    """Return every node above the leaves."""
+    found: set[int] = set()
+    for leaf in leaves.tolist():
+        node = int(tree.parent[leaf])
+        while node >= 0 and node not in found:
+            found.add(node)
+            node = int(tree.parent[node])
+    return found
+
+
+def _names_beside(leaves: Ints, names: Sequence[str], place: Floats, x: float, anchor: str) -> list[Html]:
+    return [
+        element(
+            "text", element("title", names[leaf]), shortened(names[leaf], _LONGEST),
+            x=f"{x:.1f}", y=f"{place[leaf] + 4:.1f}", text_anchor=anchor,
+        )
+        for leaf in leaves.tolist()
+    ]  # fmt: skip
+
+
+def _lines(
+    one: Hierarchy,
+    other: Hierarchy,
+    leaves: Sequence[Ints],
+    places: Sequence[Floats],
+    by_items: bool,
+    x: float,
+    to: float,
+) -> list[Html]:
+    """Return a line for each item, or for each two clusters that share some."""
+    if by_items:
+        ends = np.column_stack([places[0][leaves[0]], places[1][leaves[0]]])
+        weights = np.ones(len(ends))
+    else:
+        pairs, counts = np.unique(np.column_stack([one.leaf_of_item, other.leaf_of_item]), axis=0, return_counts=True)
+        known = ~np.isnan(places[0][pairs[:, 0]]) & ~np.isnan(places[1][pairs[:, 1]])
+        pairs, counts = pairs[known], counts[known]
+        ends = np.column_stack([places[0][pairs[:, 0]], places[1][pairs[:, 1]]])
+        weights = 0.4 + 4 * counts / np.minimum(one.sizes[pairs[:, 0]], other.sizes[pairs[:, 1]])
+    middle = (x + to) / 2
+    return [
+        element(
+            "path", d=f"M{x:.1f} {low:.1f}C{middle:.1f} {low:.1f} {middle:.1f} {high:.1f} {to:.1f} {high:.1f}",
+            class_="same", stroke_width=f"{weight:.1f}",
+        )
+        for (low, high), weight in zip(ends.tolist(), weights.tolist(), strict=True)
+    ]  # fmt: skip

@@ -1,0 +1,145 @@
+"""The page about two trees: its figures are those of the comparison, and its drawing joins what is the same."""
+
+import re
+from html import unescape
+
+import numpy as np
+import pytest
+
+from pomdp_hier import Hierarchy, compare, diagnose
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.measures import entanglement, untangle
+from pomdp_hier.report import comparison_html, write_comparison
+from pomdp_hier.report import tanglegram as drawing
+from pomdp_hier.report.tanglegram import tanglegram
+from tests.browser import complaints_of, needs_browser, opened, requests_of
+from tests.nasty_names import NASTY
+from tests.planted import clean_case, swapped
+
+
+def two(**settings):
+    X, tree = clean_case()
+    trees = {"clean": tree, "swapped": swapped(tree)[0]}
+    return X, trees, compare(X, trees, delta=0.02, **settings)
+
+
+def diagnosed(X, trees):
+    return {name: diagnose(X, tree, delta=0.02) for name, tree in trees.items()}
+
+
+def rows_of(page, title):
+    part = page.split(f"<h2>{title}</h2>")[1].split("<h2>")[0]
+    rows = [row for body in part.split("<tbody>")[1:] for row in body.split("</tbody>")[0].split("</tr>")[:-1]]
+    return [[unescape(re.sub("<.*?>", "", cell)) for cell in re.findall("<t[dh].*?</t[dh]>", row)] for row in rows]
+
+
+def test_the_figures_are_those_of_the_comparison():
+    X, trees, found = two()
+    page = comparison_html(found, diagnosed(X, trees), most=100)
+    pair = found.differences[0]
+    for text in (found.results["clean"].score, found.results["swapped"].score):
+        assert f"<b>{text:.4f}</b>".replace("-", "−") in page
+    assert f"<b>{pair.difference:+.4f}</b>" in page
+    assert f"95% interval {pair.low:.4f} to {pair.high:.4f}" in page
+    assert found.sentences()[0] in unescape(page)
+    for title, one, other in (
+        ("Items that gain by clean", "clean", "swapped"),
+        ("Items that lose", "swapped", "clean"),
+    ):
+        gained = found.gained_items(one, other, 100)
+        shown = [(row[0].split()[-1], row[1]) for row in rows_of(page, title)]
+        assert shown == [(str(item), f"{gain:.3f}") for item, gain in gained]
+    tree, gain = trees["clean"], found.results["clean"].values - found.results["swapped"].values
+    clusters = {row[0]: row[1:] for row in rows_of(page, "Clusters of clean")}
+    assert clusters
+    for name, (items, total, each) in clusters.items():
+        inside = tree.items(int(name.split()[-1]))
+        assert int(items) == len(inside)
+        assert total == f"{gain[inside].sum() / 45:+.4f}".replace("-", "−")
+        assert each == f"{gain[inside].mean():+.3f}".replace("-", "−")
+    apart = {row[0]: row[1] for row in rows_of(page, "How far apart")}
+    assert apart["robinson_foulds"] == f"{found.measures['swapped']['robinson_foulds']:.4f}"
+
+
+def test_the_better_tree_stands_first_whichever_is_named_first():
+    X, trees, _ = two()
+    turned = dict(reversed(trees.items()))
+    page = comparison_html(compare(X, turned, delta=0.02), diagnosed(X, turned))
+    assert page.index(">clean<b>") < page.index(">swapped<b>")
+    low, high = (float(x) for x in re.search(r"interval ([\d.]+) to ([\d.]+)", page).groups())
+    assert 0 < low < high
+
+
+def test_what_is_no_comparison_of_two_trees_is_refused():
+    X, trees, found = two()
+    both = diagnosed(X, trees)
+    three = compare(X, {**trees, "third": trees["clean"]}, delta=0.02, measures=False)
+    with pytest.raises(ParameterError, match="comparison: got 3; give what compare"):
+        comparison_html(three, both)
+    with pytest.raises(ParameterError, match="comparison: got str"):
+        comparison_html("x", both)
+    with pytest.raises(ParameterError, match="diagnoses: of 'clean'; give one of each of 'clean', 'swapped'"):
+        comparison_html(found, {"clean": both["clean"]})
+    with pytest.raises(ParameterError, match="diagnoses: 'clean' is of another score"):
+        comparison_html(found, {**both, "clean": diagnose(X, trees["clean"], delta=0.5)})
+    with pytest.raises(ParameterError, match="it is of a sample"):
+        comparison_html(compare(X, trees, delta=0.02, sample_size=12), both)
+
+
+def places(picture):
+    """The height of each name, left and right, and the ends of each line."""
+    names = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)"><title>(.*?)</title>', picture)
+    left = {unescape(name): float(y) - 4 for _, y, anchor, name in names if anchor == "start"}
+    right = {unescape(name): float(y) - 4 for _, y, anchor, name in names if anchor == "end"}
+    lines = re.findall(r'd="M[\d.]+ ([\d.]+)C.*? ([\d.]+)" class="same"', picture)
+    return left, right, sorted((float(a), float(b)) for a, b in lines)
+
+
+def test_lines_join_the_same_items_in_the_untangled_orders():
+    one = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    other = Hierarchy.from_children([[3, 1], [2, 0], [4, 5]], 4)
+    picture = tanglegram(one, other, [*"abcd", "x", "y", "z"], [*"abcd", "x", "y", "z"])
+    left, right, lines = places(picture)
+    assert lines == sorted((left[name], right[name]) for name in "abcd")
+    a, b = untangle(one, other)
+    assert sorted(left, key=left.get) == ["abcd"[k] for k in a.item_order]
+    assert sorted(right, key=right.get) == ["abcd"[k] for k in b.item_order]
+    assert f"entanglement {entanglement(a, b):.3f}" in picture
+    assert 'aria-label="tanglegram of 4 and 4 items"' in picture
+
+
+def test_many_items_are_drawn_by_their_clusters_and_too_many_clusters_not_at_all(monkeypatch):
+    X, tree = clean_case()
+    names = [f"n{k}" for k in range(tree.n_nodes)]
+    monkeypatch.setattr(drawing, "MOST_LEAVES", 20)
+    picture = tanglegram(tree, tree, names, names)
+    left, right, lines = places(picture)
+    clusters = np.unique(tree.leaf_of_item)
+    assert left == right
+    assert set(left) == {f"n{k}" for k in clusters}
+    assert lines == sorted((y, y) for y in left.values())
+    monkeypatch.setattr(drawing, "MOST_LEAVES", 5)
+    assert "Not drawn: more than 5 leaf clusters." in tanglegram(tree, tree, names, names)
+    assert len(X) == 45
+
+
+@needs_browser
+def test_nothing_in_a_name_runs_and_both_icicles_zoom(tmp_path):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    X, trees, _ = two()
+    names = [f"{NASTY[k % len(NASTY)]} {k}" for k in range(45)]
+    named = {NASTY[0]: trees["clean"], NASTY[7]: trees["swapped"]}
+    found = compare(X, named, delta=0.02)
+    page = write_comparison(found, diagnosed(X, named), tmp_path / "both.html", names=names, title=NASTY[0])
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    with opened(page, phone) as browser:
+        for suffix in ("", "-2"):
+            canvas = browser.find_element(By.ID, f"icicle{suffix}")
+            canvas.send_keys(Keys.ARROW_DOWN, Keys.ENTER)
+            assert canvas.get_attribute("data-focus") == "1"
+        assert browser.execute_script("return document.documentElement.scrollWidth") == 390
+        assert browser.execute_script("return document.querySelectorAll('script').length") == 3
+        assert requests_of(browser) == []
+        assert complaints_of(browser) == []
