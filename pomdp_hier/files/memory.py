@@ -3,19 +3,23 @@
 import os
 import sys
 import tempfile
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.errors import FeatureError, PomdpHierError
+from pomdp_hier.errors import FeatureError, ParameterError, PomdpHierError
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["memory_allowed", "memory_available", "require_memory", "room_for"]
+__all__ = ["held", "memory_allowed", "memory_available", "require_memory", "room_for"]
 
 _WHERE_UNKNOWN = 4 << 30  # systems that do not say: four gibibytes, as a laptop has to spare
 _SHARE = 4
+_MOST_YIELDED = 100_000_000  # by an iterator
+_PIECE = 1 << 18
 
 
 def memory_allowed() -> int:
@@ -91,6 +95,32 @@ def require_memory(needed: int, limit: int, what: str, error: type[PomdpHierErro
             f"{what} claims to take {_readable(needed)}, more than the {_readable(limit)} of memory available; "
             "if the claim is true, use fewer rows or columns, float32, or a sparse file"
         )
+
+
+def held(what: str, values: Any, error: type[PomdpHierError] = ParameterError) -> Any:
+    """Return what an iterator gives as a list, if it ends; what has a length, is a file or gives nothing, as it is.
+
+    Raises:
+        PomdpHierError: As ``error``: it has given more than 100 million values, or taken half of the memory that was
+            left, and goes on.
+
+    Example:
+        >>> held("edges", iter([1, 2])), held("edges", (1, 2)), held("edges", 3)
+        ([1, 2], (1, 2), 3)
+    """
+    if not isinstance(values, Iterable) or hasattr(values, "__len__") or hasattr(values, "read"):
+        return values
+    rest, found, least = iter(values), list[object](), 0
+    while True:
+        piece = list(islice(rest, _PIECE))
+        found += piece
+        if len(piece) < _PIECE:
+            return found
+        left = memory_available()
+        least = least or left // 2
+        if len(found) > _MOST_YIELDED or left < least:
+            kind = type(values).__name__
+            raise error(f"{what}: got a {kind} that has given {len(found):,} values and goes on; expected a list")
 
 
 def _system() -> int | None:

@@ -1,20 +1,17 @@
 """Arguments of the readers and of a tree's methods, each kind checked in one place."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.files.memory import memory_available
+from pomdp_hier.files.memory import held
 from pomdp_hier.hierarchy.wording import listed, shown
 
 __all__ = ["as_ids", "as_number", "as_text", "check_choice", "check_flag", "check_text", "dense", "is_row"]
 
 _LONGEST_RANGE = 10_000_000  # a longer one holds nothing, but would fill the memory as a list
-_MOST_YIELDED = 100_000_000  # by an iterator
-_PIECE = 1 << 18
 
 
 def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
@@ -63,25 +60,7 @@ def dense(what: str, values: Any) -> Any:
         raise ParameterError(f"{what}: got {type(values).__name__} of shape {values.shape}; {remedy}")
     if _is_long_range(values):
         raise ParameterError(f"{what}: got {shown(values)}, expected a range of at most {_LONGEST_RANGE:,} numbers")
-    if isinstance(values, Iterable) and not (hasattr(values, "__len__") or hasattr(values, "read")):
-        return _held(what, values)
-    return values
-
-
-def _held(what: str, values: Iterable[object]) -> list[object]:
-    """Return what an iterator gives, which nobody knows the end of, if it does end."""
-    rest, held, least = iter(values), list[object](), 0
-    while True:
-        piece = list(islice(rest, _PIECE))
-        held += piece
-        if len(piece) < _PIECE:
-            return held
-        left = memory_available()
-        least = least or left // 2
-        if len(held) > _MOST_YIELDED or left < least:
-            raise ParameterError(
-                f"{what}: got {shown(values)}, which has given {len(held):,} values and goes on; expected a list"
-            )
+    return held(what, values)
 
 
 def is_row(value: object) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import pomdp_py
 
 from pomdp_hier.errors import ModelError
+from pomdp_hier.files.memory import held
 from pomdp_hier.pomdp.numeric import (
     Number,
     brief,
@@ -263,6 +264,7 @@ def as_belief(belief: Any, tolerance: float = MASS_TOLERANCE) -> Belief:
 
 def _pairs(probabilities: Any) -> dict[Any, Number]:
     """Return the probability of each state, from a mapping or from pairs."""
+    probabilities = held("belief", probabilities, ModelError)
     if not isinstance(probabilities, str):
         try:
             return dict(probabilities)

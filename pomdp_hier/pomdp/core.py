@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from pomdp_hier.errors import ModelError
+from pomdp_hier.files.memory import held
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
 from pomdp_hier.pomdp.known_actions import require_action
 from pomdp_hier.pomdp.models import as_observation, as_reward, as_transition
@@ -58,7 +59,8 @@ class CorePOMDP:
             raise ModelError(
                 f"legal_actions: {brief(legal_actions)} is a dict; give a list, or a function of the state"
             )
-        self._is_terminal = terminal if callable(terminal) else frozenset(terminal or ()).__contains__
+        ends = () if callable(terminal) else held("terminal", terminal or (), ModelError)
+        self._is_terminal = terminal if callable(terminal) else frozenset(ends).__contains__
         if legal_by not in ("state", "observation", "belief"):
             raise ModelError(f"legal_by: {legal_by!r} is not one of 'state', 'observation', 'belief'")
         self.legal_by = legal_by
@@ -357,6 +359,7 @@ def _distinct(name: str, values: Collection[Any]) -> tuple[Any, ...]:
     seen: set[Any] = set()
     if isinstance(values, set | frozenset):  # the order of a set of strings changes from run to run
         values = sorted(values, key=repr)
+    values = held(name, values, ModelError)
     for value in values:
         try:
             doubled = value in seen

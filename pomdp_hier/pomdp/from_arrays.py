@@ -1,23 +1,27 @@
 """Problems from arrays: what `POMDP.from_arrays` checks and builds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from pomdp_hier.errors import ModelError
+from pomdp_hier.files.memory import held
 from pomdp_hier.pomdp.array_models import ArrayObservation, ArrayReward, ArrayTransition, row_sums
 from pomdp_hier.pomdp.belief import Belief, as_belief
 from pomdp_hier.pomdp.models import RewardModel, as_reward
-from pomdp_hier.pomdp.numeric import nearly_equal, total
+from pomdp_hier.pomdp.numeric import brief, nearly_equal, total
 
 __all__ = ["arguments_from_arrays"]
 
 
 def _matrices(array: Any, name: str) -> list[Any]:
     """One 2-D matrix an action: CSR in float64, or an array of objects for exact numbers."""
-    blocks = list(array) if not sparse.issparse(array) else [array]
+    array = [array] if sparse.issparse(array) else held(name, array, ModelError)
+    if not isinstance(array, Iterable):
+        raise ModelError(f"{name}: {brief(array)} is no array; {name} is [a, s, .]")
+    blocks = list(array)
     result: list[Any] = []
     for a, block in enumerate(blocks):
         if sparse.issparse(block):

@@ -215,8 +215,8 @@ ENDLESS = {
 @pytest.mark.parametrize("made", ENDLESS.values(), ids=ENDLESS)
 @pytest.mark.parametrize("form", ["children", "linkage", "edges", "parents", "paths", "bertopic"])
 def test_an_iterator_without_end_ends_in_an_own_error(form, made, monkeypatch):
-    monkeypatch.setattr("pomdp_hier.hierarchy.arguments._MOST_YIELDED", 2_000)
-    monkeypatch.setattr("pomdp_hier.hierarchy.arguments._PIECE", 1_000)
+    monkeypatch.setattr("pomdp_hier.files.memory._MOST_YIELDED", 2_000)
+    monkeypatch.setattr("pomdp_hier.files.memory._PIECE", 1_000)
     for source in (made(), [made()]):
         with pytest.raises(PomdpHierError):
             getattr(Hierarchy, f"from_{form}")(source)

@@ -1,3 +1,4 @@
+import itertools
 import pickle
 from dataclasses import dataclass
 from fractions import Fraction
@@ -273,3 +274,22 @@ def test_something_else_in_the_place_of_a_problem_is_named():
     require_problem(a_problem(), "decide")
     with pytest.raises(ModelError, match=r"decide: \{'here': 1\} is no POMDP"):
         require_problem({"here": 1}, "decide")
+
+
+def test_iterators_without_end_are_refused_and_those_that_end_are_read(monkeypatch):
+    monkeypatch.setattr("pomdp_hier.files.memory._MOST_YIELDED", 2_000)
+    monkeypatch.setattr("pomdp_hier.files.memory._PIECE", 1_000)
+    given = {"transition": lambda s, a: s, "observation": lambda s, a: s, "reward": lambda s, a: 0, "discount": 0.9}
+    start = {"a": 1}
+    for name in ("legal_actions", "states", "actions", "observations", "terminal"):
+        with pytest.raises(ModelError, match=f"{name}: got a count that has given 3,000 values and goes on"):
+            POMDP(**{**given, "initial_belief": start, "legal_actions": ["x"], name: itertools.count()})
+    with pytest.raises(ModelError, match="belief: got a generator that has given 3,000"):
+        Belief((state, 0.5) for state in itertools.count())
+    for endless in (itertools.count(), itertools.repeat([[1.0]])):
+        with pytest.raises(ModelError, match="3,000 values and goes on"):
+            POMDP.from_arrays(endless, endless, endless)
+    with pytest.raises(ModelError, match="3 is no array"):
+        POMDP.from_arrays(3, 3, 3)
+    assert Belief(iter([("a", 1)])) == Belief({"a": 1})
+    assert list(POMDP(**given, initial_belief=start, legal_actions=iter("xy")).all_actions) == ["x", "y"]
