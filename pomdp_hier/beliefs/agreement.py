@@ -41,6 +41,9 @@ class Agreement:
             law of total probability.
         first_history: The first history, shortest first, at which they part; ``None`` if they agree.
         reason: How they part there.
+        n_different: The histories at whose end posteriors or evidence differ by more than the tolerance.
+        worst_history: The one where they differ most, the first of several.
+        worst_reason: How they part there.
 
     Example:
         >>> from pomdp_hier.beliefs import BayesUpdater
@@ -59,6 +62,9 @@ class Agreement:
     max_total_difference: float
     first_history: History | None = None
     reason: str = field(default="", repr=False)
+    n_different: int = 0
+    worst_history: History | None = field(default=None, repr=False)
+    worst_reason: str = field(default="", repr=False)
 
     @property
     def agrees(self) -> bool:
@@ -66,19 +72,24 @@ class Agreement:
         return self.first_history is None
 
     def __str__(self) -> str:
-        verdict = "agree" if self.agrees else "DISAGREE"
+        verdict = "agree on" if self.agrees else f"DISAGREE on {self.n_different:,} of"
         left_out = f"; at least {self.n_skipped:,} more were left out" if self.n_skipped else ""
         evidence = "not given" if self.max_evidence_difference is None else f"{self.max_evidence_difference:.3g}"
         lines = [
-            f"The updaters {verdict} on {self.n_compared:,} histories of up to {self.depth} steps{left_out}.",
+            f"The updaters {verdict} {self.n_compared:,} histories of up to {self.depth} steps{left_out}.",
             f"  largest difference of posteriors:  {self.max_difference:.3g}  (tolerance {self.tolerance:g})",
             f"  largest difference of evidence:    {evidence}",
             f"  law of total probability, off by:  {self.max_total_difference:.3g}",
         ]
         if self.first_history is not None:
-            steps = " -> ".join(f"{brief(a, 40)}, {brief(o, 40)}" for a, o in self.first_history)
-            lines += [f"  first history:  {steps or '(the initial belief)'}", f"  {self.reason}"]
+            lines += [f"  first history:  {_steps(self.first_history)}", f"  {self.reason}"]
+        if self.worst_history not in (None, self.first_history):
+            lines += [f"  worst history:  {_steps(self.worst_history)}", f"  {self.worst_reason}"]
         return "\n".join(lines)
+
+
+def _steps(history: History | None) -> str:
+    return " -> ".join(f"{brief(a, 40)}, {brief(o, 40)}" for a, o in history or ()) or "(the initial belief)"
 
 
 def compare_updaters(
@@ -154,7 +165,7 @@ def assert_updaters_agree(
         >>> from pomdp_hier.problems import tiger
         >>> assert_updaters_agree(BayesUpdater(tiger()), lambda b, a, o: b, tiger(), depth=1, tolerance=1e-9)
         Traceback (most recent call last):
-        AssertionError: The updaters DISAGREE on 6 histories of up to 1 steps.
+        AssertionError: The updaters DISAGREE on 2 of 6 histories of up to 1 steps.
           largest difference of posteriors:  0.35  (tolerance 1e-09)
           largest difference of evidence:    not given
           law of total probability, off by:  0
@@ -205,6 +216,8 @@ class _Comparison:
         self.max_difference = self.max_evidence_difference = self.max_total_difference = 0.0
         self.first_history: History | None = None
         self.reason = ""
+        self.different: set[History] = set()
+        self.worst: tuple[float, History | None, str] = (0.0, None, "")
 
     def result(self) -> Agreement:
         return Agreement(
@@ -217,6 +230,9 @@ class _Comparison:
             max_total_difference=self.max_total_difference,
             first_history=self.first_history,
             reason=self.reason,
+            n_different=len(self.different),
+            worst_history=self.worst[1],
+            worst_reason=self.worst[2],
         )
 
     # --- which histories -----------------------------------------------------------------------------------------
@@ -298,13 +314,15 @@ class _Comparison:
             answer: Any = self.function(belief, action, observation)
         except (ArithmeticError, LookupError, ValueError) as error:  # a ModelError is a ValueError
             self.max_difference = math.inf
-            self._part(history, f"the candidate raised {type(error).__name__}: {error}")
+            self._differ(history, math.inf, f"the candidate raised {type(error).__name__}: {error}")
             return evidence, None
         if not self.is_function:
             self._compare_evidence(history, evidence, own)
         if not isinstance(answer, (Belief, Mapping)):
             self.max_difference = math.inf
-            self._part(history, f"the candidate returned {brief(answer)}, which is neither a Belief nor a mapping")
+            self._differ(
+                history, math.inf, f"the candidate returned {brief(answer)}, which is neither a Belief nor a mapping"
+            )
             return own, None
         return own, answer
 
@@ -314,7 +332,7 @@ class _Comparison:
         if gap <= (self.tolerance or 0.0):
             return True
         got = answer.get(state, 0)
-        self._part(history, f"posterior of {brief(state)}: expected {brief(expected[state])}, got {brief(got)}")
+        self._differ(history, gap, f"posterior of {brief(state)}: expected {brief(expected[state])}, got {brief(got)}")
         return False
 
     def _compare_evidence(self, history: History, expected: Number, got: Number) -> None:
@@ -322,7 +340,7 @@ class _Comparison:
         gap = _size(got - expected)
         self.max_evidence_difference = max(self.max_evidence_difference, gap)
         if gap > (self.tolerance or 0.0):
-            self._part(history, f"evidence: expected {brief(expected)}, got {brief(got)}")
+            self._differ(history, gap, f"evidence: expected {brief(expected)}, got {brief(got)}")
 
     def _compare_totals(self, node: _Node, action: Any, mixture: Mapping[Any, Number], n_branches: int) -> None:
         gap, state = self._gap(self.reference.predict(node.reference, action), mixture)
@@ -356,6 +374,13 @@ class _Comparison:
                         f"tolerance: the number {number} is a float, so that a tolerance must be given, such as 1e-12; "
                         "or use fractions throughout"
                     )
+
+    def _differ(self, history: History, gap: float, reason: str) -> None:
+        """Note that the two part at the end of a history, by so much."""
+        self.different.add(history)
+        if gap > self.worst[0]:
+            self.worst = gap, history, reason
+        self._part(history, reason)
 
     def _part(self, history: History, reason: str) -> None:
         if self.first_history is None:

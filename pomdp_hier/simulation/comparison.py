@@ -75,6 +75,17 @@ class ComparisonRow:
 
 
 @dataclass(frozen=True, eq=False)
+class _Run:
+    """What one policy earned: its values, the time of a decision, its records, and how far the values can be off."""
+
+    values: NDArray[np.float64]
+    seconds: float
+    traces: Sequence[Visit | Episode] | None = None
+    error: float = 0.0
+    missed: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
 class PolicyComparison:
     """A table of policies; ``print`` it, look at it in a notebook, or take its rows.
 
@@ -88,6 +99,7 @@ class PolicyComparison:
         traces: What each policy did (`Visit` or `Episode` records), if asked for.
         error: How far a value can be off, because runs without a horizon were cut off.
         optimum: A lower and an upper bound on the optimal value, if a solution was given.
+        failed: What each policy that has no row raised.
 
     Example:
         >>> table = compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]})
@@ -104,6 +116,7 @@ class PolicyComparison:
     traces: Mapping[str, Sequence[Visit | Episode]] = field(default_factory=dict, repr=False)
     error: float = 0.0
     optimum: tuple[float, float] | None = None
+    failed: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> ComparisonRow:
         for row in self.rows:
@@ -154,6 +167,7 @@ class PolicyComparison:
             parts.append(f"optimum in {_span(self.optimum)}")
         if self.error:
             parts.append(f"runs cut off where less than {self.error:.1g} can still come")
+        parts += [f"{name} failed ({what})" for name, what in self.failed.items()]
         return visible(", ".join(parts))
 
     def __str__(self) -> str:
@@ -187,6 +201,7 @@ class PolicyComparison:
             "clairvoyant": self.clairvoyant,
             "error": self.error,
             "optimum": _plain(self.optimum),
+            "failed": dict(self.failed),
             "policies": [{key: _plain(value) for key, value in asdict(row).items()} for row in self.rows],
         }
 
@@ -355,6 +370,9 @@ def compare_policies(
 ) -> PolicyComparison:
     """Return the policies side by side in one environment, each with the same agent's model and the same luck.
 
+    A policy that raises an error has no row, and the others keep theirs; ``failed`` and the caption say which it was
+    and what it raised. Where all fail, or the baseline that was asked for does, the error is raised.
+
     Args:
         policies: A mapping from names, or a sequence whose members are named by their ``name`` or ``repr``.
         problem: The agent's own model.
@@ -391,38 +409,42 @@ def compare_policies(
         _check_solution(against, problem if environment is None else environment, horizon)
     if method not in ("exact", "monte-carlo"):
         raise ParameterError(f"method: {method!r} is neither 'exact' nor 'monte-carlo'")
-    values: dict[str, NDArray[np.float64]] = {}
-    seconds: dict[str, float] = {}
-    traces: dict[str, Sequence[Visit | Episode]] = {}
+    runs: dict[str, _Run] = {}
+    failed: dict[str, Exception] = {}
     keep = 10 if trace is True else int(trace)
-    error = missed = 0.0
-    for name, policy in named.items():
+
+    def run(policy: Any) -> _Run:
         if method == "exact" and _is_controller_of(policy, problem, environment, horizon, updater) and not trace:
-            values[name], seconds[name] = np.array([policy.value()]), math.nan
-        elif method == "exact":
+            return _Run(np.array([policy.value()]), math.nan)
+        if method == "exact":
             exact = policy_value(
                 policy, problem, environment, updater=updater, horizon=horizon, cutoff=cutoff, trace=bool(trace)
             )
-            error = max(error, exact.error)
-            values[name], seconds[name] = np.array([float(exact.value)]), exact.seconds_per_decision
-            traces[name] = exact.visits
-        else:
-            sampled = simulate(
-                policy,
-                problem,
-                environment,
-                n_episodes=n_episodes,
-                seed=seed,
-                horizon=horizon,
-                cutoff=cutoff,
-                updater=updater,
-                half_width=half_width,
-                confidence=confidence,
-                keep_episodes=keep,
-            )
-            values[name], seconds[name] = sampled.values, sampled.seconds_per_decision
-            traces[name] = sampled.episodes
-            error, missed = max(error, sampled.error), max(missed, sampled.missed)
+            return _Run(np.array([float(exact.value)]), exact.seconds_per_decision, exact.visits, exact.error)
+        sampled = simulate(
+            policy,
+            problem,
+            environment,
+            n_episodes=n_episodes,
+            seed=seed,
+            horizon=horizon,
+            cutoff=cutoff,
+            updater=updater,
+            half_width=half_width,
+            confidence=confidence,
+            keep_episodes=keep,
+        )
+        return _Run(sampled.values, sampled.seconds_per_decision, sampled.episodes, sampled.error, sampled.missed)
+
+    for name, policy in named.items():
+        try:
+            runs[name] = run(policy)
+        except Exception as error:  # noqa: BLE001 - a policy is anyone's code, whose errors must not cost the others
+            error.add_note(f"raised while the policy {name!r} was evaluated")
+            failed[name] = error
+    if failed and (not runs or baseline in failed):
+        raise failed[baseline if baseline in failed else next(iter(failed))]
+    values = {name: run.values for name, run in runs.items()}
     shortest = min(len(array) for array in values.values()) if values else 0
     ceiling = clairvoyant if isinstance(clairvoyant, (int, float)) and not isinstance(clairvoyant, bool) else None
     if clairvoyant is True:
@@ -433,11 +455,12 @@ def compare_policies(
         clairvoyant=ceiling,
         confidence=confidence,
         method=method,
-        seconds=seconds,
-        traces=traces if trace else None,
-        missed=missed,
-        error=error,
+        seconds={name: run.seconds for name, run in runs.items()},
+        traces={name: run.traces for name, run in runs.items() if run.traces is not None} if trace else None,
+        missed=max((run.missed for run in runs.values()), default=0.0),
+        error=max((run.error for run in runs.values()), default=0.0),
     )
+    table = replace(table, failed={name: f"{type(error).__name__}: {error}" for name, error in failed.items()})
     return table if against is None else _held_against(table, (against.lower, against.upper))
 
 

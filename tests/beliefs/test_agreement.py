@@ -185,3 +185,25 @@ def test_a_negative_tolerance_and_a_missing_problem_are_refused():
         compare_updaters(bayes, bayes, tiger(), depth=1, tolerance=-1e-9)
     with pytest.raises(ModelError, match=r"compare_updaters, third argument: .* is no POMDP"):
         compare_updaters(bayes, bayes, bayes, depth=1, tolerance=1e-9)
+
+
+def test_how_many_histories_differ_and_where_most():
+    problem = tiger()
+    right = BayesUpdater(problem)
+
+    def wrong(belief, action, observation):
+        posterior = right.update(belief, action, observation)
+        if action != "listen":
+            return posterior
+        shift = 0.1 if observation == "hear-left" else 0.25
+        p = max(0.0, float(posterior["tiger-left"]) - shift)
+        return {"tiger-left": p, "tiger-right": 1 - p}
+
+    found = compare_updaters(right, wrong, problem, depth=1, tolerance=1e-9)
+    assert (found.n_compared, found.n_different) == (6, 2)
+    assert found.first_history == (("listen", "hear-left"),)
+    assert found.worst_history == (("listen", "hear-right"),)
+    text = str(found)
+    assert "The updaters DISAGREE on 2 of 6 histories of up to 1 steps." in text
+    assert "worst history:  'listen', 'hear-right'" in text
+    assert compare_updaters(right, right, problem, depth=2, tolerance=1e-9).n_different == 0

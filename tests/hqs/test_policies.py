@@ -263,3 +263,9 @@ def test_a_policy_decides_at_the_belief_that_it_is_given(policy):
     leaf = Belief.certain(SearchState(true_path(world)[-1][0], 1))
     assert policy.decide(problem).action == policy.decide(problem, problem.initial_belief).action == DESCEND
     assert policy.decide(problem, leaf).action == SEARCH
+
+
+def test_a_rule_that_is_a_bare_function_is_pointed_to_descend():
+    tree = Hierarchy.from_children([[0], [1], [2, 3]], 2)
+    with pytest.raises(ParameterError, match=r"descend\(eta, sizes, rewards, level\) does; give an object"):
+        evaluate([[1.0, 0.0], [0.0, 1.0]], tree, policy=lambda eta, sizes, rewards, level: eta.max(axis=1) > 0.5)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
 from pomdp_hier.pomdp import POMDP
+from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import clairvoyant_value, compare_policies, compare_values, policy_value, simulate
 from pomdp_hier.simulation.intervals import mean_interval
 from pomdp_hier.visible import visible
@@ -200,3 +202,38 @@ def test_names_that_act_are_names_in_every_form_of_the_table():
     with pytest.raises(KeyError) as caught:
         table["none"]
     assert acts(str(caught.value)) == []
+
+
+class Breaks:
+    """Listens once, and then has no answer."""
+
+    def decide(self, problem, belief=None, *, observation=None):
+        if observation is not None:
+            raise KeyError("no plan")
+        return Decision("listen")
+
+
+@pytest.mark.parametrize("method", ["exact", "monte-carlo"])
+def test_a_policy_that_fails_is_named_and_the_others_keep_their_rows(method):
+    given = {"method": method, "horizon": 3, "n_episodes": 20}
+    alone = compare_policies({"first": FirstAction(), "last": lambda b: "open-left"}, tiger(), **given)
+    policies = {"first": FirstAction(), "broken": Breaks(), "last": lambda b: "open-left", "bare": lambda b: "fly"}
+    table = compare_policies(policies, tiger(), **given)
+    assert [row.name for row in table] == ["first", "last"]
+    assert [row.value for row in table] == [row.value for row in alone]
+    assert set(table.failed) == {"broken", "bare"}
+    assert table.failed["broken"] == "KeyError: 'no plan'"
+    assert "broken failed (KeyError: 'no plan')" in str(table)
+    assert "not legal here" in table.failed["bare"]
+    assert table.to_dict()["failed"] == dict(table.failed)
+
+
+def test_a_baseline_that_fails_is_an_error_that_names_it():
+    with pytest.raises(KeyError) as caught:
+        compare_policies({"first": FirstAction(), "broken": Breaks()}, tiger(), horizon=3, baseline="broken")
+    assert caught.value.__notes__ == ["raised while the policy 'broken' was evaluated"]
+    with pytest.raises(KeyError):
+        compare_policies({"broken": Breaks()}, tiger(), horizon=3)
+    # Where the first fails and none was asked for, the next one that ran is the baseline.
+    table = compare_policies({"broken": Breaks(), "first": FirstAction()}, tiger(), horizon=3)
+    assert table.baseline == "first"
