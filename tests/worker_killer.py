@@ -25,3 +25,18 @@ class KillsOnce:
             else:
                 os.kill(os.getpid(), signal.SIGKILL)
         return np.full(len(eta), level < self.level)
+
+
+@dataclass(frozen=True)
+class NoRoom:
+    """Has no memory in any process but ``spared``; with ``killed``, the system ends that process."""
+
+    spared: int
+    killed: bool
+
+    def descend(self, eta: np.ndarray, sizes: np.ndarray, rewards: np.ndarray, level: int) -> np.ndarray:
+        if os.getpid() != self.spared:
+            if self.killed:
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise MemoryError
+        return np.full(len(eta), level < 1)

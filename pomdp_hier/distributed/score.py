@@ -18,7 +18,7 @@ from tqdm import tqdm
 from pomdp_hier.distributed import work
 from pomdp_hier.distributed.source import Chunk, Source, as_source
 from pomdp_hier.distributed.tree import Cut, TreePart
-from pomdp_hier.errors import FeatureError, MissingExtraError, ParameterError
+from pomdp_hier.errors import FeatureError, MissingExtraError, ParameterError, Setting
 from pomdp_hier.features.dense import LARGEST
 from pomdp_hier.features.join import join_rows
 from pomdp_hier.features.members import Floats, Ints
@@ -83,7 +83,8 @@ def evaluate_distributed(
 
     Raises:
         FeatureError: For features that cannot be used.
-        ParameterError: For a setting that cannot, or that needs everything in one place.
+        ParameterError: For a setting that cannot, or that needs everything in one place; for workers that run out of
+            memory or die, one after another, over one partition.
         MissingExtraError: For an address or a Parquet file without what reads it.
 
     Example:
@@ -350,6 +351,20 @@ def _distributed() -> Any:
 
 
 @contextmanager
+def _workers_lost(killed: type[Exception]) -> Iterator[None]:
+    """Say what to do where workers have no memory left, or end one after another with the same task."""
+    try:
+        yield
+    except (MemoryError, killed) as error:
+        what = "died, one after another," if isinstance(error, killed) else "ran out of memory"
+        raise ParameterError(
+            f"the workers {what} over one partition ({error or type(error).__name__}); give smaller partitions with ",
+            Setting("partition_items"),
+            ", or workers more memory",
+        ) from error
+
+
+@contextmanager
 def _runner(client: Any) -> Iterator[_Runner]:
     if client is None:
         yield _Here()
@@ -367,9 +382,10 @@ def _runner(client: Any) -> Iterator[_Runner]:
                 raise ParameterError(
                     f"client: no scheduler answers at {client!r} ({error}); give an address such as tcp://host:8786"
                 ) from error
-            with connected:
+            with connected, _workers_lost(distributed.KilledWorker):
                 yield _OnDask(connected)
         elif isinstance(client, distributed.Client):
-            yield _OnDask(client)
+            with _workers_lost(distributed.KilledWorker):
+                yield _OnDask(client)
         else:
             raise ParameterError(f"client is {client!r}; expected a distributed.Client, an address, or None")

@@ -15,7 +15,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs import Clairvoyant, LookAhead
 from pomdp_hier.hqs.score import evaluate
 from tests.extras import INSTALLED_ENGINES
-from tests.worker_killer import KillsOnce
+from tests.worker_killer import KillsOnce, NoRoom
 
 SIMILARITIES = ("cosine", "inverse_sqeuclidean", "negative_euclidean")
 
@@ -253,3 +253,22 @@ def test_parts_follow_one_another_by_their_numbers(case, tmp_path):
     da.to_npy_stack(tmp_path, da.from_array(X, chunks=(100, 8)))
     result = evaluate_distributed(tmp_path, tree, delta=0.1)
     same(result.values, evaluate(X, tree, delta=0.1).values)
+
+
+@pytest.mark.slow
+def test_partitions_of_one_item_and_of_all_and_workers_without_memory(cluster):
+    import dask.array as da
+
+    rng = np.random.default_rng(2)
+    tree, X = random_tree(rng, 24, singletons=True), rng.normal(size=(24, 4))
+    features, expected = da.from_array(X, chunks=(7, 4)), evaluate(X, tree, delta=0.1).values
+    with cluster.get_client() as client:
+        for size in (1, 24, 240):
+            same(evaluate_distributed(features, tree, client=client, delta=0.1, partition_items=size).values, expected)
+        for killed, said in ((False, "ran out of memory"), (True, "died, one after another")):
+            rule = NoRoom(os.getpid(), killed)
+            with pytest.raises(
+                ParameterError, match=f"the workers {said}.*; give smaller partitions with partition_items"
+            ):
+                evaluate_distributed(features, tree, client=client, policy=rule)
+        same(evaluate_distributed(features, tree, client=client, delta=0.1, partition_items=5).values, expected)
