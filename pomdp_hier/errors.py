@@ -2,13 +2,15 @@
 
 Every message names the offending value, where it stands, what was expected, and what to do. Where what to do is to give
 an argument, the error carries it as a `Setting`, which Python words as ``add_root=True`` and the command line, by
-`PomdpHierError.worded`, as ``--add-root``.
+`PomdpHierError.worded`, as ``--add-root``; an argument whose value is wrong is an `Argument`, in Python ``n_items``, on
+the command line ``--n-items``.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 __all__ = [
+    "Argument",
     "CertificateError",
     "CheckpointError",
     "DataWarning",
@@ -51,11 +53,23 @@ class Setting:
         return f"{self.argument}=" + " or ".join(values)
 
 
+class Argument(Setting):
+    """The name of an argument, as a part of an error's message that says what is wrong with its value.
+
+    Example:
+        >>> str(ParameterError(Argument("n_items"), " is 0; give 1 or more"))
+        'n_items is 0; give 1 or more'
+    """
+
+    def __str__(self) -> str:
+        return self.argument
+
+
 class PomdpHierError(Exception):
     """The base of every error that pomdp_hier raises on purpose.
 
     Args:
-        parts: The message: text, and among it the settings that would mend what is wrong.
+        parts: The message: text, and among it the arguments that are wrong, and the settings that would mend it.
 
     Example:
         >>> error = PomdpHierError("2 roots; join them (", Setting("add_root", True), ")")

@@ -252,7 +252,7 @@ def first_branch(task: Task, keys: Sequence[Hashable] | None = None, result: HQS
 
 def _shuffles(hierarchy: Hierarchy, n_shuffles: int, random_state: int) -> Iterator[Hierarchy]:
     """Return the same shape with its items shuffled, so many times."""
-    check_whole("n_shuffles", n_shuffles)
+    check_whole("n_shuffles", n_shuffles, most=1_000_000)
     check_whole("random_state", random_state)
     for seed in np.random.SeedSequence(random_state).spawn(n_shuffles):
         yield hierarchy.permuted(np.random.default_rng(seed).permutation(hierarchy.n_items))

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pomdp_hier.beliefs.updater import FullUpdater, as_updater
-from pomdp_hier.errors import ModelError, ParameterError
+from pomdp_hier.errors import Argument, ModelError, ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_exact, is_symbolic
 from pomdp_hier.pomdp.problem import require_problem
@@ -129,9 +129,16 @@ def compare_updaters(
         (True, 258, 0)
     """
     if depth < 1 or max_histories < 1:
-        raise ParameterError(f"depth={depth}, max_histories={max_histories}: expected at least 1 each")
+        raise ParameterError(
+            Argument("depth"),
+            f"={depth}, ",
+            Argument("max_histories"),
+            f"={max_histories}: expected at least 1 each",
+        )
     if tolerance is not None and not tolerance >= 0:
-        raise ParameterError(f"tolerance: {tolerance}; expected a number of at least 0, such as 1e-12, or None")
+        raise ParameterError(
+            Argument("tolerance"), f": {tolerance}; expected a number of at least 0, such as 1e-12, or None"
+        )
     require_problem(problem, "compare_updaters, third argument")
     if mode not in ("all", "random"):
         raise ParameterError(f"mode: {mode!r} is neither 'all' nor 'random'")

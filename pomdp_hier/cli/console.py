@@ -49,6 +49,11 @@ def fail(error: PomdpHierError | str, code: int) -> int:
 
 _OPTIONS = {
     "replace": "force",
+    "fixed_levels": "fixed-level",
+    "max_lines": "lines",
+    "max_items": "items",
+    "n_jobs": "jobs",
+    "n_shuffles": "shuffles",
     "id": "item-column",
     "item": "item-column",
     "child": "item-column",
@@ -60,7 +65,7 @@ _OPTIONS = {
 
 
 def as_option(setting: Setting) -> str:
-    """Return an argument of a function, which would mend what is wrong, as the option of the command line.
+    """Return an argument of a function, which is wrong or would mend what is wrong, as the option of the command line.
 
     Example:
         >>> as_option(Setting("on_multiple_parents", "first", "duplicate")), as_option(Setting("replace", True))

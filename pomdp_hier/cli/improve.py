@@ -50,7 +50,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a level whose nodes keep their places (the root's is 0); may be repeated",
     )
     add("--max-edits", type=inputs.count, metavar="N", help="at most N edits (default: as many as gain)")
-    add("--max-loss", type=float, metavar="X", help="no item's search may be worth less by more than X than before")
+    add(
+        "--max-loss",
+        type=inputs.amount,
+        metavar="X",
+        help="no item's search may be worth less by more than X than before",
+    )
     add(
         "--folds",
         type=inputs.count,
@@ -58,7 +63,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="choose edits N times without a part of the items, to measure their gain on these; 0 not to (default: 5)",
     )
-    add("--time-limit", type=float, metavar="SECONDS", help="stop then, with the best so far; Ctrl-C does so at once")
+    add(
+        "--time-limit",
+        type=inputs.amount,
+        metavar="SECONDS",
+        help="stop then, with the best so far; Ctrl-C does so at once",
+    )
     add("--seed", type=inputs.count, default=0, metavar="N", help="by which the parts are drawn (default: 0)")
     add("--top", type=inputs.count, default=10, metavar="N", help="print N edits (default: 10)")
     add("--quiet", action="store_true", help="print nothing")

@@ -19,6 +19,7 @@ __all__ = [
     "add_input_options",
     "add_reading_options",
     "add_setting_options",
+    "amount",
     "count",
     "read_inputs",
     "refuse_unused",
@@ -114,6 +115,22 @@ def count(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
     if number < 0:
         raise argparse.ArgumentTypeError(f"{number}: give 0 or more")
+    return number
+
+
+def amount(text: str) -> float:
+    """Return the argument of an option that says how much, 0 or more.
+
+    Example:
+        >>> amount("0.5")
+        0.5
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+    if not number >= 0:
+        raise argparse.ArgumentTypeError(f"{text}: give 0 or more")
     return number
 
 
@@ -237,10 +254,11 @@ def _read(options: argparse.Namespace) -> Inputs:
                 stacklevel=3,
             )
         return Inputs(table.matrix, file.tree, ids, "position")
-    if options.similarity == "precomputed":
-        return Inputs(table.matrix[rows][:, rows], file.tree, ids, "id")
-    from pomdp_hier.features.validation import check_features
+    from pomdp_hier.features.validation import check_features, check_similarity_matrix
 
+    if options.similarity == "precomputed":
+        check_similarity_matrix(table.matrix, n_rows)
+        return Inputs(table.matrix[rows][:, rows], file.tree, ids, "id")
     return Inputs(check_features(table.matrix, n_rows)[rows], file.tree, ids, "id")  # its errors count the file's rows
 
 

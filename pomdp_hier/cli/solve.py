@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.cli import console, signals
+from pomdp_hier.cli import console, inputs, signals
 from pomdp_hier.cli.exit_codes import ExitCode
 from pomdp_hier.errors import ParameterError
 
@@ -28,8 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("problem", metavar="MODEL", help="a .pomdp file")
     add("--precision", type=float, default=1e-2, metavar="X", help="the gap at which to stop (default: 0.01)")
-    add("--time", type=float, metavar="SECONDS", help="CPU seconds to stop after (default: no limit)")
-    add("--memory", type=float, metavar="MB", help="megabytes to stop at (default: no limit)")
+    add("--time", type=inputs.amount, metavar="SECONDS", help="CPU seconds to stop after (default: no limit)")
+    add("--memory", type=inputs.amount, metavar="MB", help="megabytes to stop at (default: no limit)")
     add("--horizon", type=int, metavar="N", help="the number of actions (default: no end)")
     add("--certificate", metavar="FILE", help="write the proof of the bounds as JSON, for pomdp-hier verify")
     add("--policy", metavar="FILE", help="write the policy: .alpha, .pg, .dot, or .policy for SARSOP's XML")

@@ -5,7 +5,7 @@ import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -265,7 +265,7 @@ def _named(name: str) -> Iterator[None]:
     except HierarchyError as error:
         raise type(error)(f"{name}: ", *error.parts) from error
     except FeatureError as error:  # of an array, whose reader names the file
-        parts = (replace(part, argument="tree_key") if part == Setting("key") else part for part in error.parts)
+        parts = (Setting("tree_key") if part == Setting("key") else part for part in error.parts)
         raise ReaderError(*parts) from error
 
 
@@ -306,9 +306,23 @@ def _table_form(content: bytes, kind: str, options: argparse.Namespace) -> str:
         any(is_parent) or any(cell in edges.PARENT_COLUMNS for cell in header)
     )
     if any(is_parent) and is_edges:  # one row a node, whose root has no parent, or one row an edge
-        at = is_parent.index(True)
-        return "parents" if any(not row[at].strip() for row in rows) else "edges"
+        id_at = next(at for at, cell in enumerate(header) if cell in edges.CHILD_COLUMNS)
+        return "parents" if _has_root(rows, id_at, is_parent.index(True)) else "edges"
     return "edges" if is_edges else "parents" if any(is_parent) else "paths"
+
+
+def _has_root(rows: Iterator[Sequence[str]], id_at: int, parent_at: int) -> bool:
+    """Whether a row's parent is blank or a mark of none; several rows under a 0 that has no row make it the root."""
+    from pomdp_hier.hierarchy.readers.parents import marks_of_no_parent
+    from pomdp_hier.hierarchy.readers.tables import Table
+
+    table = Table([], list(rows))
+    marks = marks_of_no_parent(table, id_at, parent_at)
+    above = [row[parent_at].strip() for row in table.rows]
+    return any(
+        not name or (marks.get(name, name) is None and (name not in ("0", "0.0") or above.count(name) == 1))
+        for name in above
+    )
 
 
 def _rows(content: bytes, kind: str, options: argparse.Namespace) -> Iterator[Sequence[str]]:

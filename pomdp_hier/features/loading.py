@@ -13,7 +13,7 @@ from typing import IO, Any
 import numpy as np
 from scipy.sparse import issparse
 
-from pomdp_hier.errors import FeatureError, ParameterError, Setting
+from pomdp_hier.errors import Argument, FeatureError, ParameterError, Setting
 from pomdp_hier.features import _archives, _delimited, _parquet
 from pomdp_hier.features.table import FeatureTable
 from pomdp_hier.files.kinds import check_kind, kind_of, unpacked
@@ -72,7 +72,7 @@ def load_features(
     if text is not None and embedding is not None:
         raise ParameterError("text and embedding are given; features come from one of them")
     if tfidf and text is None:
-        raise ParameterError(f"{next(iter(tfidf))} is for text; say which column that is: ", Setting("text"))
+        raise ParameterError(Argument(next(iter(tfidf))), " is for text; say which column that is: ", Setting("text"))
     if isinstance(path, (str, Path)):
         name = "standard input" if str(path) == "-" else str(path)
     else:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy.sparse import csr_array
 
-from pomdp_hier.errors import FeatureError, MissingExtraError, ParameterError
+from pomdp_hier.errors import Argument, FeatureError, MissingExtraError, ParameterError
 from pomdp_hier.features.table import FeatureTable
 
 __all__ = ["text_features"]
@@ -53,7 +53,7 @@ def text_features(
     """
     for option, value in (("min_df", min_df), ("ngrams", ngrams)):
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-            raise ParameterError(f"{option} is {value!r}; give a whole number, 1 or more")
+            raise ParameterError(Argument(option), f" is {value!r}; give a whole number, 1 or more")
     if isinstance(stop_words, str) and stop_words != "english":
         raise ParameterError(f'stop_words is {stop_words!r}; give "english" or a list of words')
     rows = list(texts)
@@ -76,7 +76,9 @@ def text_features(
         matrix = vectorizer.fit_transform(rows)
     except ValueError as error:  # no terms remain, or min_df is above the number of texts
         raise FeatureError(
-            f"{name}: no term is left of {len(rows):,} texts ({error}); lower min_df, or leave fewer words out"
+            f"{name}: no term is left of {len(rows):,} texts; lower ",
+            Argument("min_df"),
+            ", or leave fewer words out",
         ) from error
     return FeatureTable(
         csr_array(matrix), None if ids is None else tuple(ids), tuple(vectorizer.get_feature_names_out())

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.files.memory import held
 from pomdp_hier.hierarchy.wording import listed, shown
 
@@ -21,7 +21,7 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
         >>> check_choice("form", "lines", ("auto", "lines", "table"))
     """
     if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
-        raise ParameterError(f"{name}={shown(value)} is unknown: choose one of {listed(choices)}")
+        raise ParameterError(Argument(name), f"={shown(value)} is unknown: choose one of {listed(choices)}")
 
 
 def check_flag(name: str, value: object) -> None:
@@ -31,7 +31,7 @@ def check_flag(name: str, value: object) -> None:
         >>> check_flag("singletons", True)
     """
     if not isinstance(value, bool | np.bool_):
-        raise ParameterError(f"{name}={shown(value)}, expected True or False")
+        raise ParameterError(Argument(name), f"={shown(value)}, expected True or False")
 
 
 def check_text(name: str, value: object) -> None:
@@ -41,7 +41,7 @@ def check_text(name: str, value: object) -> None:
         >>> check_text("sep", None)
     """
     if value is not None and (not isinstance(value, str) or not value):
-        raise ParameterError(f"{name}={shown(value)}, expected text or None")
+        raise ParameterError(Argument(name), f"={shown(value)}, expected text or None")
 
 
 def dense(what: str, values: Any) -> Any:
@@ -108,7 +108,7 @@ def as_number(name: str, value: Any, least: int = 1) -> int:
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         expected = "a positive integer" if least == 1 else f"a whole number, {least} or more"
-        raise ParameterError(f"{name}={shown(value)}, expected {expected}")
+        raise ParameterError(Argument(name), f"={shown(value)}, expected {expected}")
     return int(value)
 
 
@@ -124,7 +124,7 @@ def as_ids(name: str, values: Any) -> tuple[Hashable, ...]:
     """
     values = dense(name, values)
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise ParameterError(f"{name}={shown(values)}, expected a list of ids")
+        raise ParameterError(Argument(name), f"={shown(values)}, expected a list of ids")
     found = tuple(values.tolist() if isinstance(values, np.ndarray) else values)
     for place, value in enumerate(found):
         try:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.features.members import Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
@@ -175,12 +175,19 @@ class Sampling:
                     )
         if size is not None and target is not None:
             raise ParameterError(
-                f"sample_size is {shown(size)} and target_error {shown(target)}; give one, the other follows from it"
+                Argument("sample_size"),
+                f" is {shown(size)} and ",
+                Argument("target_error"),
+                f" {shown(target)}; give one, the other follows from it",
             )
         if target is not None and not (_is_number(target) and 0 < target < math.inf):
-            raise ParameterError(f"target_error is {shown(target)}; expected a positive half-width, such as 0.01")
+            raise ParameterError(
+                Argument("target_error"), f" is {shown(target)}; expected a positive half-width, such as 0.01"
+            )
         if size is not None and not (_is_number(size) and 0 < size < math.inf):
-            raise ParameterError(f"sample_size is {shown(size)}; expected a number of items, or a fraction of them")
+            raise ParameterError(
+                Argument("sample_size"), f" is {shown(size)}; expected a number of items, or a fraction of them"
+            )
         _generator(self.random_state)
 
     @property
@@ -281,8 +288,9 @@ def _number(sample_size: float, n_items: int) -> int:
     elif isinstance(sample_size, float | np.floating) and 0 < sample_size <= 1:
         return min(n_items, max(2, round(sample_size * n_items)))  # one item would say nothing about the error
     raise ParameterError(
-        f"sample_size is {sample_size!r}; expected a whole number of items from 1 to {n_items}, or a fraction of them "
-        "as a float above 0 and up to 1.0"
+        Argument("sample_size"),
+        f" is {sample_size!r}; expected a whole number of items from 1 to {n_items}, or a fraction of them "
+        "as a float above 0 and up to 1.0",
     )
 
 
@@ -293,7 +301,7 @@ def check_level(name: str, value: Any) -> None:
         ParameterError: It is no number between 0 and 1.
     """
     if not (_is_number(value) and 0 < value < 1):
-        raise ParameterError(f"{name} is {shown(value)}; expected a number between 0 and 1, such as 0.95")
+        raise ParameterError(Argument(name), f" is {shown(value)}; expected a number between 0 and 1, such as 0.95")
 
 
 def _generator(random_state: Any) -> np.random.Generator:
@@ -301,8 +309,8 @@ def _generator(random_state: Any) -> np.random.Generator:
         return np.random.default_rng(random_state)
     except (ValueError, TypeError) as error:
         raise ParameterError(
-            f"random_state is {shown(random_state)} ({error}); expected a number of at least 0, a numpy Generator, or "
-            "None"
+            Argument("random_state"),
+            f" is {shown(random_state)} ({error}); expected a number of at least 0, a numpy Generator, or None",
         ) from error
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.features.similarity import Similarity, as_similarity
 from pomdp_hier.hierarchy.wording import shown
 from pomdp_hier.hqs.reward import Reward
@@ -50,7 +50,7 @@ class Settings:
     def __post_init__(self) -> None:
         as_similarity(self.similarity)
         if isinstance(self.delta, str) and self.delta != CALIBRATED:
-            raise ParameterError(f"delta is {self.delta!r}; expected a positive number or {CALIBRATED!r}")
+            raise ParameterError(Argument("delta"), f" is {self.delta!r}; expected a positive number or {CALIBRATED!r}")
         check_temperature(1.0 if isinstance(self.delta, str) else self.delta, self.nu)
         as_rule(self.policy, self.tie)
         if self.reward is not None and not callable(self.reward):
@@ -126,7 +126,9 @@ class Run:
             )
         check_whole("seed", self.seed)
         if not (_is_whole(self.n_jobs) and (self.n_jobs >= 1 or self.n_jobs == -1)):
-            raise ParameterError(f"n_jobs is {shown(self.n_jobs)}; expected a number of processes, or -1 for one a CPU")
+            raise ParameterError(
+                Argument("n_jobs"), f" is {shown(self.n_jobs)}; expected a number of processes, or -1 for one a CPU"
+            )
         if self.checkpoint is not None and not isinstance(self.checkpoint, str | os.PathLike):
             raise ParameterError(f"checkpoint is {shown(self.checkpoint)}; expected the path of a file")
         if self.policy_version is not None and not isinstance(self.policy_version, str):
@@ -224,14 +226,15 @@ def named(setting: Any) -> str:
     return getattr(setting, "__name__", None) or repr(setting)
 
 
-def check_whole(name: str, value: object, least: int = 0) -> None:
-    """Raise unless the value is a whole number of at least so much.
+def check_whole(name: str, value: object, least: int = 0, most: int | None = None) -> None:
+    """Raise unless the value is a whole number of at least, and perhaps at most, so much.
 
     Raises:
         ParameterError: It is something else.
     """
-    if not (_is_whole(value) and value >= least):  # type: ignore[operator]
-        raise ParameterError(f"{name} is {shown(value)}; give a whole number of at least {least}")
+    if not (_is_whole(value) and value >= least and (most is None or value <= most)):  # type: ignore[operator]
+        upper = "" if most is None else f" and at most {most:,}"
+        raise ParameterError(Argument(name), f" is {shown(value)}; give a whole number of at least {least}{upper}")
 
 
 def _is_whole(value: object) -> bool:
@@ -240,4 +243,4 @@ def _is_whole(value: object) -> bool:
 
 def _check_flag(name: str, value: object) -> None:
     if not isinstance(value, bool | np.bool_):
-        raise ParameterError(f"{name} is {shown(value)}; expected True or False")
+        raise ParameterError(Argument(name), f" is {shown(value)}; expected True or False")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import Argument, ParameterError
 
 __all__ = ["check_temperature", "temperatures"]
 
@@ -22,9 +22,13 @@ def check_temperature(delta: float, nu: float) -> None:
         >>> check_temperature(0.01, 1.0)
     """
     if not (_is_finite(delta) and delta > 0):
-        raise ParameterError(f"delta is {delta!r}; the temperature must be a positive number, such as 0.01")
+        raise ParameterError(
+            Argument("delta"), f" is {delta!r}; the temperature must be a positive number, such as 0.01"
+        )
     if not (_is_finite(nu) and nu >= 1):
-        raise ParameterError(f"nu is {nu!r}; the temperature's growth per level must be a number of at least 1")
+        raise ParameterError(
+            Argument("nu"), f" is {nu!r}; the temperature's growth per level must be a number of at least 1"
+        )
 
 
 def _is_finite(value: object) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from tqdm import tqdm
 
 from pomdp_hier.appraisal.interchangeable import row_keys
-from pomdp_hier.errors import HierarchyError, ParameterError
+from pomdp_hier.errors import Argument, HierarchyError, ParameterError
 from pomdp_hier.features.members import Ints
 from pomdp_hier.hierarchy.arguments import as_ids
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -194,13 +194,15 @@ def _limits(
     unknown = [kind for kind in wanted if kind not in KINDS]
     if unknown or not wanted:
         raise ParameterError(
-            f"kinds: got {listed(unknown or wanted)}; expected some of {listed(KINDS, limit=len(KINDS))}"
+            Argument("kinds"),
+            f": got {listed(unknown or wanted)}; expected some of {listed(KINDS, limit=len(KINDS))}",
         )
     nodes = {_node(tree, label) for label in as_ids("fixed", fixed)}
     for level in as_ids("fixed_levels", fixed_levels):
         if not isinstance(level, int | np.integer) or isinstance(level, bool) or not 0 <= level <= tree.levels.max():
             raise ParameterError(
-                f"fixed_levels: got {shown(level)}; the tree has the levels 0 (the root's) to {tree.levels.max()}"
+                Argument("fixed_levels"),
+                f": got {shown(level)}; the tree has the levels 0 (the root's) to {tree.levels.max()}",
             )
         nodes.update(np.flatnonzero(tree.levels == level).tolist())
     return Limits(tuple(str(kind) for kind in wanted), frozenset(nodes), max_edits, max_loss)

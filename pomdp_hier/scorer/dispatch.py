@@ -4,7 +4,7 @@ import importlib.util
 
 import numpy as np
 
-from pomdp_hier.errors import MissingExtraError, ParameterError
+from pomdp_hier.errors import MissingExtraError, ParameterError, Setting
 from pomdp_hier.features.dense import DenseAffinity
 from pomdp_hier.features.members import Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -53,11 +53,15 @@ def choose_engine(task: Task, engine: str, work: float | None = None) -> str:
         work = work_of(task.hierarchy, affinity.centre.size) if work is None else work
         return "numba" if work >= WORTH_LOADING else "numpy"
     if not installed:
-        raise MissingExtraError("engine='numba' needs numba; install it with: pip install 'pomdp-hier[fast]'")
+        raise MissingExtraError(
+            Setting("engine", "numba"), " needs numba; install it with: pip install 'pomdp-hier[fast]'"
+        )
     if not (known and isinstance(affinity, DenseAffinity)):
         raise ParameterError(
-            "engine='numba' runs the built-in policies over dense features with a built-in similarity; "
-            "use engine='auto' or 'numpy' for CSR or precomputed input, and for functions and rules of your own"
+            Setting("engine", "numba"),
+            " runs the built-in policies over dense features with a built-in similarity; use ",
+            Setting("engine", "auto", "numpy"),
+            " for CSR or precomputed input, and for functions and rules of your own",
         )
     return engine
 

@@ -8,7 +8,7 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier.errors import HierarchyError, Setting
+from pomdp_hier.errors import Argument, HierarchyError, Setting
 from pomdp_hier.hierarchy.arguments import as_ids, as_number, as_text, check_choice
 from pomdp_hier.hierarchy.arrays import IntArray, cycle_error
 from pomdp_hier.hierarchy.readers.tree_arrays import ItemsAtInner, OnMultipleParents, TreeArrays
@@ -263,7 +263,9 @@ def _item_nodes(ids: list[Hashable], has_child: NDArray[np.bool_], join: Join) -
     """Return the nodes that are items in row order; copies of an item come after all first ones."""
     if join.items is not None:
         if join.n_items is not None and join.n_items != len(join.items):
-            raise HierarchyError(f"n_items={join.n_items}, but items lists {len(join.items)} ids; give one of them")
+            raise HierarchyError(
+                Argument("n_items"), f"={join.n_items}, but items lists {len(join.items)} ids; give one of them"
+            )
         return _joined(ids, has_child, list(join.items), join)
     if join.n_items is None:
         items = np.flatnonzero(~has_child).tolist()
@@ -273,8 +275,9 @@ def _item_nodes(ids: list[Hashable], has_child: NDArray[np.bool_], join: Join) -
         present = set(ids)
         missing = islice((item for item in map(name, range(join.n_items)) if item not in present), 5)
         raise HierarchyError(
-            f"n_items={join.n_items}, but the tree has {counted(len(ids), 'node')}: missing from it are items such as "
-            f"{listed(missing)}"
+            Argument("n_items"),
+            f"={join.n_items}, but the tree has {counted(len(ids), 'node')}: missing from it are items such as "
+            f"{listed(missing)}",
         )
     return _joined(ids, has_child, list(map(name, range(join.n_items))), join)
 

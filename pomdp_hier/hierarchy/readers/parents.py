@@ -12,7 +12,7 @@ from pomdp_hier.hierarchy.readers.tables import Table, is_missing, read_table
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
-__all__ = ["PARENT_COLUMNS", "parent_roles", "read_parents"]
+__all__ = ["PARENT_COLUMNS", "marks_of_no_parent", "parent_roles", "read_parents"]
 
 _IDS = ("id", "node", "node_id", "child", "child_id", "concept", "skos:concept", "uri", "item", "code", "name")
 PARENT_COLUMNS = ("parent", "parent_id", "parentid", "parent id", "broader", "skos:broader")
@@ -40,7 +40,7 @@ def read_parents(
         )
     table = read_table(source, names=("id", "parent"), delimiter=delimiter)
     id_at, parent_at = parent_roles(table, id, parent)
-    no_parent = _marks_of_no_parent(table, id_at, parent_at)
+    no_parent = marks_of_no_parent(table, id_at, parent_at)
     position: dict[Hashable, int] = {}
     links: list[tuple[int, Hashable]] = []
     link_rows: list[int] = []
@@ -105,12 +105,12 @@ def _holds_parents(table: Table, id_at: int, parent_at: int, unique: bool = Fals
         parents = {_stripped(row[parent_at]) for row in table.rows}
     except TypeError:  # lists
         return False
-    marks = _marks_of_no_parent(table, id_at, parent_at)
+    marks = marks_of_no_parent(table, id_at, parent_at)
     known = {marks.get(name, name) for name in parents if not is_missing(name)} - {"", None}
     return known <= ids and (not unique or (len(ids) == len(table.rows) and bool(known)))
 
 
-def _marks_of_no_parent(table: Table, id_at: int, parent_at: int) -> dict[Hashable, Hashable]:
+def marks_of_no_parent(table: Table, id_at: int, parent_at: int) -> dict[Hashable, Hashable]:
     """Return parents that are written otherwise than ids: 0, -1 or "null" for none, "1.0" for the row of "1"."""
     try:
         ids = {_stripped(row[id_at]) for row in table.rows}

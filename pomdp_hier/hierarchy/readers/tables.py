@@ -10,7 +10,7 @@ from typing import IO, Any, TypeAlias
 from pomdp_hier.errors import MissingExtraError, ParameterError, ReaderError
 from pomdp_hier.files.csv_text import open_csv
 from pomdp_hier.files.kinds import Kind, kind_of, text_of
-from pomdp_hier.hierarchy.arguments import as_text, check_text, dense, is_row
+from pomdp_hier.hierarchy.arguments import as_text, dense, is_row
 from pomdp_hier.hierarchy.wording import listed, shown
 
 __all__ = ["Table", "TextSource", "is_missing", "is_table", "is_text_source", "read_csv", "read_table", "read_text"]
@@ -33,9 +33,8 @@ class Table:
         Raises:
             ParameterError: If the named column does not exist.
         """
-        check_text("column", given)
         if given is not None:
-            if given not in self.columns:
+            if not isinstance(given, str) or given not in self.columns:
                 raise ParameterError(f"no column {shown(given)}: the table has {listed(self.columns, limit=10)}")
             return self.columns.index(given)
         lower = [str(name).strip().casefold() for name in self.columns]

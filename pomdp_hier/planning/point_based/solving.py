@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from tqdm import tqdm
 
-from pomdp_hier.errors import MissingExtraError, ParameterError, PlanningError
+from pomdp_hier.errors import Argument, MissingExtraError, ParameterError, PlanningError
 from pomdp_hier.planning.point_based import on_numpy
 from pomdp_hier.planning.point_based.live import LiveModel, live_model
 from pomdp_hier.planning.point_based.search import Search
@@ -111,13 +111,17 @@ def solve(
 def _check(horizon: Any, precision: float, time_limit: Any, memory_limit: Any, max_trials: Any, engine: str) -> None:
     """Refuse arguments that are out of range."""
     if horizon is not None and (not isinstance(horizon, int | np.integer) or isinstance(horizon, bool) or horizon < 1):
-        raise ParameterError(f"horizon: {horizon!r}; expected a whole number of actions, 1 or more, or None")
+        raise ParameterError(
+            Argument("horizon"), f": {horizon!r}; expected a whole number of actions, 1 or more, or None"
+        )
     if not precision >= 0:
-        raise ParameterError(f"precision: {precision!r}; expected a gap of at least 0, in the unit of rewards")
+        raise ParameterError(
+            Argument("precision"), f": {precision!r}; expected a gap of at least 0, in the unit of rewards"
+        )
     limits = {"time_limit": time_limit, "memory_limit": memory_limit, "max_trials": max_trials}
     for name, value in limits.items():
         if value is not None and not value >= 0:
-            raise ParameterError(f"{name}: {value!r}; expected a number of at least 0, or None for no limit")
+            raise ParameterError(Argument(name), f": {value!r}; expected a number of at least 0, or None for no limit")
     if engine not in ("auto", "numpy", "numba"):
         raise ParameterError(f"engine: {engine!r} is not one of 'auto', 'numpy', 'numba'")
 

@@ -1,0 +1,139 @@
+"""Errors on the command line name the options that a user typed, and never the arguments of the functions below."""
+
+import argparse
+import inspect
+import re
+
+import numpy as np
+import pytest
+
+from pomdp_hier.appraisal import appraise, compare, compare_search_policies, suggest_moves
+from pomdp_hier.appraisal.levels import best_cut, levels_advice
+from pomdp_hier.beliefs import compare_updaters
+from pomdp_hier.cli import build_parser, main
+from pomdp_hier.features import load_features, text_features
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.sampling import Sampling
+from pomdp_hier.hqs.settings import Run, Settings
+from pomdp_hier.improvement import improve
+from pomdp_hier.planning import solve
+
+READERS = [getattr(Hierarchy, name) for name in dir(Hierarchy) if name.startswith("from_")]
+FUNCTIONS = [
+    *READERS,
+    *(Hierarchy.to_text, Settings, Run, Sampling, appraise, compare, compare_search_policies, suggest_moves),
+    *(compare_updaters, load_features, text_features, solve, improve, best_cut, levels_advice),
+]
+ARGUMENTS = {name for function in FUNCTIONS for name in inspect.signature(function).parameters}
+# Names with an underscore are no English; the others are arguments where a value follows.
+PYTHON_ONLY = re.compile(
+    "|".join(rf"(?<![\w-]){name}\b" if "_" in name else rf"(?<![\w-]){name}=" for name in sorted(ARGUMENTS))
+)
+
+COMMANDS = {
+    "score": ["points.csv", "tree.csv"],
+    "compare": ["points.csv", "tree.csv", "tree.csv"],
+    "report": ["points.csv", "tree.csv", "--out=report.html"],
+    "inspect": ["tree.csv", "points.csv"],
+    "improve": ["points.csv", "tree.csv"],
+    "levels": ["points.csv", "tree.csv"],
+    "policies": ["points.csv", "tree.csv"],
+    "show": ["tree.csv"],
+    "validate": ["--hierarchy", "points.csv", "tree.csv"],
+    "solve": ["walk.pomdp", "--horizon=2"],
+    "verify": ["tree.csv", "walk.pomdp"],
+    "reproduce": [],
+    "completion": ["bash"],
+}
+BAD = ("-1", "nan", "99999999999999999999", "nosuch", "")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "points.csv").write_text("id,x,y\nant,1,0\nbee,2,1\ncod,0,1\neel,1,3\n", encoding="utf-8")
+    (tmp_path / "tree.csv").write_text("id,parent\nr,\na,r\nb,r\nant,a\nbee,a\ncod,b\neel,b\n", encoding="utf-8")
+    (tmp_path / "paths.csv").write_text("item,path\nant,a\nbee,a\ncod,b\neel,b\n", encoding="utf-8")
+    (tmp_path / "walk.pomdp").write_text(
+        "discount: 0.9\nstates: 2\nactions: 2\nobservations: 2\nvalues: reward\nT: * uniform\nO: * identity\n"
+        "R: 1 : 0 : * : * 1\n",
+        encoding="utf-8",
+    )
+    np.savez(tmp_path / "two.npz", a=np.eye(4), b=np.eye(4))
+    return tmp_path
+
+
+def options_of(command):
+    parsers = next(action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction))
+    assert set(parsers.choices) == set(COMMANDS)  # a command that comes joins the table above
+    taken = (action for action in parsers.choices[command]._actions if action.option_strings)
+    names = {action.option_strings[-1]: action for action in taken if action.nargs is None and not action.choices}
+    return [name for name in names if not any(given.startswith(f"{name}=") for given in COMMANDS[command])]
+
+
+def told(capsys, *arguments):
+    code = main(list(arguments))  # whatever is raised but the package's own errors ends the test
+    said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert code in (0, 1, 2, 3)
+    assert len(said) == (code in (1, 2)), arguments
+    return said[0] if said else ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_bad_value_of_any_option_is_answered_with_a_name_out_of_python(folder, capsys, command):
+    for option in options_of(command):
+        for value in BAD:
+            said = told(capsys, command, *COMMANDS[command], f"{option}={value}")
+            assert PYTHON_ONLY.search(said) is None, said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["show", "tree.csv", "--n-items=0"], "--n-items=0, expected a positive integer"),
+        (["show", "tree.csv", "--n-items=99"], "tree.csv: --n-items=99, but the tree has 7 nodes"),
+        (["show", "tree.csv", "--lines=0"], "--lines=0, expected a positive integer"),
+        (["show", "tree.csv", "--items=-1"], "--items=-1, expected a whole number, 0 or more"),
+        (["show", "tree.csv", "--item-column="], "no column '': the table has 'id', 'parent'"),
+        (["show", "paths.csv", "--path-column="], "--path-column='', expected text"),
+        (["show", "two.npz"], "name the one to use: --tree-key"),
+        (["score", "two.npz", "tree.csv"], "name the one to use: --key"),
+        (["score", "points.csv", "tree.csv", "--sample-size=0"], "--sample-size is 0; expected a number of items"),
+        (["score", "points.csv", "tree.csv", "--sample-size=99"], "--sample-size is 99; expected a whole number"),
+        (["score", "points.csv", "tree.csv", "--target-error=0"], "--target-error is 0.0; expected a positive"),
+        (
+            ["score", "points.csv", "tree.csv", "--sample-size=2", "--target-error=0.1"],
+            "--sample-size is 2 and --target-error 0.1; give one",
+        ),
+        (["score", "points.csv", "tree.csv", "--delta=0"], "--delta is 0.0; the temperature must be"),
+        (["score", "points.csv", "tree.csv", "--nu=0.5"], "--nu is 0.5; the temperature's growth"),
+        (["score", "points.csv", "tree.csv", "--min-df=2"], "--min-df is for text; say which column that is: --text"),
+        (["score", "points.csv", "tree.csv", "--text-column=x", "--ngrams=0"], "--ngrams is 0; give a whole number"),
+        (["score", "points.csv", "tree.csv", "--shuffles=9999999"], "--shuffles is 9999999; give a whole number"),
+        (["score", "points.csv", "tree.csv", "--similarity=precomputed"], "must have shape (4, 4)"),
+        (["compare", "points.csv", "tree.csv", "tree.csv", "--confidence=2"], "--confidence is 2.0; expected a"),
+        (["validate", "walk.pomdp", "--max-histories=0"], "--depth=4, --max-histories=0: expected at least 1 each"),
+        (["validate", "walk.pomdp", "--tolerance=-1"], "--tolerance: -1.0; expected a number"),
+        (["solve", "walk.pomdp", "--time=-1"], "argument --time: -1: give 0 or more"),
+        (["solve", "walk.pomdp", "--memory=nan"], "argument --memory: nan: give 0 or more"),
+        (["solve", "walk.pomdp", "--memory=much"], "argument --memory: 'much' is no number"),
+        (["solve", "walk.pomdp", "--horizon=0"], "--horizon: 0; expected a whole number of actions"),
+    ],
+)
+def test_an_error_names_the_option_that_was_typed(folder, capsys, arguments, said):
+    assert said in told(capsys, *arguments)
+
+
+def test_a_parent_that_marks_a_root_makes_a_table_one_of_parents(tmp_path, capsys):
+    def clusters(text):
+        (tmp_path / "t.csv").write_text(text, encoding="utf-8")
+        assert main(["show", str(tmp_path / "t.csv")]) == 0
+        return capsys.readouterr().out.splitlines()[1:]
+
+    rows = "1,{root}\n2,1\n3,1\n4,2\n5,2\n"
+    expected = clusters("child,parent\n" + rows.format(root=""))
+    assert expected[0].startswith("1 ")
+    for root in ("0", "-1", "0.0", "null"):
+        assert clusters("child,parent\n" + rows.format(root=root)) == expected
+    assert clusters("child,parent\n1,0\n2,0\n3,1\n4,1\n")[0].startswith("0 ")  # edges, whose root is called 0
