@@ -84,7 +84,7 @@ def show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Return a warning of the package as one line; any other as Python shows it."""
+    """Show a warning of the package as one line; any other as Python shows it."""
     if issubclass(category, PomdpHierWarning):
         say(f"warning: {message}")
     else:

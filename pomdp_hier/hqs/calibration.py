@@ -193,7 +193,7 @@ class _Likelihood:
         return TreeCalibration(delta, at_bound, float(logs.mean()), len(self.counts), self.n_items)
 
     def _slope(self, log_delta: float) -> float:
-        """Return derivative of the log likelihood by 1/delta: right less expected similarity, summed over the steps."""
+        """Return the derivative of the log likelihood by 1/delta: right less expected similarity, over all steps."""
         _, weights = self._weights(np.exp(log_delta))
         total = np.add.reduceat(weights, self.firsts)
         weights *= self.gaps

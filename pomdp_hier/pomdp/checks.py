@@ -291,7 +291,7 @@ class _Checker:
     # --- states --------------------------------------------------------------------------------------------------
 
     def _compared(self, state: Any) -> None:
-        """Return a state has to equal itself, keep its hash, and differ from what it does not equal."""
+        """Require that a state equals itself, keeps its hash, and differs from what it does not equal."""
         place = f"state {brief(state)}"
         remedy = "compare by fields: a frozen dataclass on pomdp_hier's State does"
         if self.ask(place, lambda: state == state) is not True or hash(state) != hash(state):
@@ -301,7 +301,7 @@ class _Checker:
             self.add("badly compared", place, "it is neither equal nor unequal to an object of another type", remedy)
 
     def _again(self, place: str, flow: Mapping[Any, Number], state: Any, action: Any) -> None:
-        """Return a model asked twice has to name the same states, or no two visits to one state would ever meet."""
+        """Require that a model asked twice names the same states, or no two visits to one state would ever meet."""
         if not any(isinstance(s, pomdp_py.State) or hasattr(s, "__dict__") for s in flow):
             return
         again = self.ask(place, self.problem.transition.distribution, state, action)
@@ -316,7 +316,7 @@ class _Checker:
                 return
 
     def _terminal(self, state: Any, action: Any) -> None:
-        """Return what the models say of a terminal state, if anything: pomdp-py's planners ask them directly."""
+        """Require that models keep a terminal state, without a reward: pomdp-py's planners ask them directly."""
         transition, reward = self.problem.transition, self.problem.reward_model
         where = f"terminal state {brief(state)} under {brief(action)}"
         try:

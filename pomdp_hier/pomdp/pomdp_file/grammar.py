@@ -123,7 +123,7 @@ class Reader:
     # --- the preamble --------------------------------------------------------------------------------------------
 
     def _read_preamble(self, statements: list[Statement]) -> None:
-        """Return the discount and the sign of the rewards; the last of several counts."""
+        """Read the discount and the sign of the rewards; the last of several counts."""
         self.discount: Number = self.one
         self.sign = 1
         for statement in statements:
