@@ -21,6 +21,7 @@ from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.fringe import ConvexFringe, StopValue, fringe_function, fringe_vectors
+from pomdp_hier.planning.policies import as_policy, decided
 from pomdp_hier.planning.rtbss.arrays import ArraySearch
 from pomdp_hier.planning.rtbss.dispatch import has_exact_numbers, has_symbols
 from pomdp_hier.planning.rtbss.plain import BudgetExhausted, PlainSearch
@@ -56,6 +57,8 @@ class RTBSS(AgentPlanner):
         budget: How many nodes (beliefs) may be expanded. When it runs out, the decision is the best of the actions of
             the root that are finished; ``stats["complete"]`` is then ``False``, and the others have the status
             ``"bound"``.
+        fallback: The policy that decides where the budget is not enough for a single action: an anytime planner, with
+            ``stats["fallback"]`` True and without a value. An error is raised there when left out.
         engine: ``"plain"``, a recursion with the problem's own numbers; ``"arrays"``, float64 on the compiled problem,
             all beliefs of one depth together; ``"auto"``: arrays for looking two or more actions ahead where all
             numbers are floats and no callable is involved. Arrays and named bounds list every state; where there are
@@ -99,11 +102,14 @@ class RTBSS(AgentPlanner):
         engine: Literal["auto", "plain", "arrays"] = "auto",
         tie_tolerance: float = 0.0,
         merge_tolerance: float | None = 0.0,
+        fallback: Any = None,
         problem: POMDP | None = None,
     ) -> None:
         require_count("depth", depth, 1, "actions to look ahead")
         if budget is not None and (not isinstance(budget, (int, float, np.integer)) or budget < 1):
             raise ParameterError(f"budget: {budget!r}; expected at least one node, or None")
+        if fallback is not None and budget is None:
+            raise ParameterError("fallback: it decides where a budget runs out, and there is none; give budget as well")
         for name, value, allowed in (("tie", tie, ("first", "all")), ("engine", engine, ("auto", "plain", "arrays"))):
             if value not in allowed:
                 raise ParameterError(f"{name}: {value!r} is not one of {', '.join(map(repr, allowed))}")
@@ -124,6 +130,7 @@ class RTBSS(AgentPlanner):
         self.prune = prune
         self.updater = updater
         self.budget = budget
+        self.fallback = None if fallback is None else as_policy(fallback)
         self.engine = engine
         self.tie_tolerance = tie_tolerance
         self.merge_tolerance = merge_tolerance
@@ -140,7 +147,7 @@ class RTBSS(AgentPlanner):
     def __reduce__(self) -> tuple[Any, ...]:
         """Only the settings: what was computed for a problem stays behind when a planner goes to another process."""
         names = ("depth", "lower_bound", "upper_bound", "tie", "prune", "updater", "budget")
-        named = ("engine", "tie_tolerance", "merge_tolerance", "problem")
+        named = ("engine", "tie_tolerance", "merge_tolerance", "fallback", "problem")
         build = partial(type(self), **{name: getattr(self, name) for name in named})
         return build, tuple(getattr(self, name) for name in names)
 
@@ -157,7 +164,8 @@ class RTBSS(AgentPlanner):
         out first (``"bound"``). The other counters: ``nodes`` expanded, actions ``pruned``, beliefs ``reused``.
 
         Raises:
-            PlanningError: The process is over; a bound is violated; the budget is too small for a single action.
+            PlanningError: The process is over; a bound is violated; the budget is too small for a single action, and
+                there is no fallback.
         """
         belief, actions = where_to_decide(problem, belief, observation)
         search, q_value, engine = self._search(problem, belief)
@@ -180,16 +188,18 @@ class RTBSS(AgentPlanner):
             status[action] = "exact"
             pruning.check(q_values[action], bound, action, self.depth)
             best = q_values[action] if best is None else self._larger(best, q_values[action])
+        stats: dict[str, Any] = {"engine": engine, "depth": self.depth, "nodes": search.nodes}
+        if best is None and self.fallback is not None:
+            action = decided(self.fallback, problem, belief, observation).action
+            stats |= {"status": dict.fromkeys(actions, "bound"), "complete": False, "fallback": True}
+            return Decision(action, q_values={a: q_values[a] for a in actions}, stats=stats)
         if best is None:
             raise PlanningError(
                 f"budget: {self.budget} nodes are not enough to finish one of {len(actions)} actions to depth "
-                f"{self.depth}; raise the budget or lower the depth"
+                f"{self.depth}; raise the budget, lower the depth, or name a fallback"
             )
         best, ties = best_and_tied({a: q_values[a] for a in actions if status[a] == "exact"}, self.tie_tolerance)
-        stats = {
-            "engine": engine,
-            "depth": self.depth,
-            "nodes": search.nodes,
+        stats |= {
             "pruned": search.pruned,
             "reused": search.reused,
             "status": {action: status[action] for action in actions},

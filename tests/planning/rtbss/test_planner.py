@@ -11,7 +11,9 @@ from pomdp_hier.beliefs import BayesUpdater, as_updater
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning import RTBSS, AndOrTree, ConvexFringe, StopValue
 from pomdp_hier.planning.exact import exact_value, value_iteration
+from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.simulation import policy_value
 from tests.pomdp_models import random_fractions, random_problem, search_tree, three_node, tiger
 
 GOLDEN = [-1, -1.95, 2.3098, 1.795544, 2.763096, 4.428531, 4.584266]
@@ -156,7 +158,9 @@ def test_arrays_look_hundreds_of_actions_ahead():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_budget(engine):
     problem = random_problem(3, states=3, actions=3, observations=2)
-    with pytest.raises(PlanningError, match=r"budget: 1 nodes are not enough .* raise the budget or lower the depth"):
+    with pytest.raises(
+        PlanningError, match=r"budget: 1 nodes are not enough .* or name a fallback"
+    ):
         RTBSS(3, budget=1, engine=engine).decide(problem)
     free = RTBSS(3, prune=False, engine=engine).decide(problem)
     whole = RTBSS(3, budget=free.stats["nodes"], prune=False, engine=engine).decide(problem)
@@ -440,3 +444,33 @@ def test_the_class_of_an_updater_is_refused():
 def test_a_belief_off_the_space_is_named(engine):
     with pytest.raises(ModelError, match="'nowhere' is not one of the problem's 2 states"):
         RTBSS(2, engine=engine).decide(tiger(), Belief({"nowhere": 1.0}))
+
+
+@pytest.mark.parametrize("engine", ["plain", "arrays"])
+@pytest.mark.parametrize("prune", [True, False])
+@pytest.mark.parametrize("tie", ["first", "all"])
+def test_a_fallback_decides_where_the_budget_is_not_enough_for_one_action(engine, prune, tie):
+    problem = tiger()
+    settings = {"prune": prune, "tie": tie, "engine": engine}
+    planner = RTBSS(3, budget=1, fallback=lambda belief: "open-right", **settings)
+    for again in (planner, pickle.loads(pickle.dumps(RTBSS(3, budget=1, fallback=FirstAction(), **settings)))):
+        decision = again.decide(problem)
+        assert decision.stats["fallback"] is True
+        assert decision.stats["complete"] is False
+        assert set(decision.stats["status"].values()) == {"bound"}
+    assert planner.decide(problem).action == "open-right"
+    enough = RTBSS(3, budget=10**6, fallback=lambda belief: "open-right", **settings).decide(problem)
+    assert enough.action == RTBSS(3, **settings).decide(problem).action == "listen"
+    assert "fallback" not in enough.stats
+    # A whole run goes through, deciding by the fallback.
+    assert (
+        policy_value(planner, problem, horizon=2).value
+        == policy_value(lambda b: "open-right", problem, horizon=2).value
+    )
+
+
+def test_a_fallback_without_a_budget_is_refused():
+    with pytest.raises(ParameterError, match="fallback: it decides where a budget runs out"):
+        RTBSS(3, fallback=FirstAction())
+    with pytest.raises(ParameterError, match="policy: 3 has no decide"):
+        RTBSS(3, budget=1, fallback=3)
