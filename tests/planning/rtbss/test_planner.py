@@ -158,9 +158,7 @@ def test_arrays_look_hundreds_of_actions_ahead():
 @pytest.mark.parametrize("engine", ENGINES)
 def test_budget(engine):
     problem = random_problem(3, states=3, actions=3, observations=2)
-    with pytest.raises(
-        PlanningError, match=r"budget: 1 nodes are not enough .* or name a fallback"
-    ):
+    with pytest.raises(PlanningError, match=r"budget: 1 nodes are not enough .* or name a fallback"):
         RTBSS(3, budget=1, engine=engine).decide(problem)
     free = RTBSS(3, prune=False, engine=engine).decide(problem)
     whole = RTBSS(3, budget=free.stats["nodes"], prune=False, engine=engine).decide(problem)
