@@ -96,6 +96,9 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
     """Each token as its kind (a mark is its own kind), text and position; comments and spaces are left out."""
     position = 0
     while position < len(text):
+        if text[position] == "[":  # at once: the search for a token would go through all comments that follow
+            position = _after_comment(text, position)
+            continue
         for found in _TOKEN.finditer(text, position):
             if found.start() != position:
                 break
@@ -109,7 +112,6 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
         if text[position] != "[":
             what = "a quote that is never closed" if text[position] in "'\"" else f"a stray {text[position]!r}"
             raise _failure(text, what, position)
-        position = _after_comment(text, position)
 
 
 def _after_comment(text: str, position: int) -> int:
