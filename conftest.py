@@ -2,6 +2,7 @@
 
 import doctest
 import importlib.util
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -18,6 +19,11 @@ OPTIONAL = {
 collect_ignore_glob = (
     [] if importlib.util.find_spec("numba") else ["pomdp_hier/_machine_code.py", "pomdp_hier/*/on_numba.py"]
 )
+
+
+# A shell runs what is in its background with SIGINT ignored, and every process that a test starts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,5 +1,6 @@
 """Limits of memory, and a memory map that is scored within one."""
 
+import contextlib
 import errno
 import os
 import subprocess
@@ -68,3 +69,67 @@ def test_a_memory_map_larger_than_the_memory_allowed(tmp_path):
 
 def test_the_limit_is_a_number():
     assert 0 < memory_allowed() <= sys.maxsize
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """A machine of ten pages of 100 bytes, whose system files the test writes."""
+    monkeypatch.setattr(memory, "Path", lambda *parts: tmp_path.joinpath(*(part.lstrip("/") for part in parts)))
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 10, "SC_PAGE_SIZE": 100}.__getitem__)
+
+    def write(path, text):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+
+    return write
+
+
+def test_what_is_left_is_what_the_system_says_or_the_group_allows(machine):
+    assert memory.memory_available() == 1000
+    machine("proc/meminfo", "MemTotal:  9 kB\nMemAvailable:   3 kB\nSwapFree: 7 kB\n")
+    assert memory.memory_available() == 3 * 1024
+    machine("sys/fs/cgroup/memory.max", "2000\n")
+    machine("sys/fs/cgroup/memory.current", "400\n")
+    assert memory.memory_available() == 1600
+    machine("sys/fs/cgroup/memory.current", "2500\n")
+    assert memory.memory_available() == 0
+    machine("sys/fs/cgroup/memory.max", "max\n")
+    assert memory.memory_available() == 3 * 1024
+
+
+def test_where_nothing_is_said_four_gibibytes_are_taken_to_be_left(machine, monkeypatch):
+    monkeypatch.setattr(os, "sysconf", {}.__getitem__)
+    monkeypatch.setattr(memory, "_system", lambda: None)
+    assert memory.memory_available() == 4 * 2**30
+
+
+@pytest.mark.parametrize("name", ["memory.max", "memory/memory.limit_in_bytes"])
+def test_what_is_allowed_is_the_least_of_machine_and_groups(machine, name):
+    assert memory_allowed() == 1000
+    machine(f"sys/fs/cgroup/{name}", "700\n")
+    assert memory_allowed() == 700
+    machine(f"sys/fs/cgroup/{name}", "max\n")
+    assert memory_allowed() == 1000
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 bytes"),
+        (1023, "1023 bytes"),
+        (1024, "1 KiB"),
+        (1536, "1.5 KiB"),
+        (1 << 20, "1 MiB"),
+        (5 << 50, "5120 TiB"),
+    ],
+)
+def test_counts_are_read_in_their_units(count, text):
+    assert memory._readable(count) == text
+    with (
+        pytest.raises(FeatureError, match=f"^it claims to take {text}, more than the 0 bytes") if count else _nothing()
+    ):
+        memory.require_memory(count, 0, "it")
+
+
+def _nothing():
+    return contextlib.nullcontext()

@@ -54,3 +54,31 @@ def test_files_hold_what_is_returned(tmp_path: Path) -> None:
         assert path.read_text(encoding="utf-8") == text
     assert Hierarchy.from_newick(tmp_path / "tree.nwk", items=TREE.item_labels) == TREE
     assert Hierarchy.from_json(tmp_path / "tree.json").labels == TREE.labels
+
+
+def test_counts_say_what_they_may_be() -> None:
+    with pytest.raises(ParameterError, match="max_lines=0, expected a positive integer"):
+        TREE.to_text(max_lines=0)
+    with pytest.raises(ParameterError, match="max_items=-1, expected a whole number, 0 or more"):
+        TREE.to_text(max_items=-1)
+    assert TREE.to_text(max_items=0).splitlines()[1].startswith("├─ trio (3 items)")
+
+
+def test_a_graph_has_each_node_with_its_label_size_and_kind() -> None:
+    graph = TREE.to_networkx()
+    assert set(graph.edges) == {(5, 1), (5, 0), (5, 2), (6, 5), (6, 3), (6, 7), (7, 4)}
+    assert graph.graph == {"n_items": 5, "singletons": TREE.singletons}
+    for node in range(8):
+        expected = {"label": TREE.labels[node], "size": int(TREE.sizes[node]), "is_item": node < 5}
+        assert graph.nodes[node] == expected
+    bare = Hierarchy.from_children([[0, 1]], 2).to_networkx()
+    assert [bare.nodes[node]["label"] for node in range(3)] == [0, 1, 2]
+
+
+def test_newick_needs_a_name_of_its_own_for_each_item() -> None:
+    for names in (["a", "a", "b", "c", "d"], ["a", "", "b", "c", "d"], ["a", "b"]):
+        with pytest.raises(ParameterError, match="Newick needs one name an item"):
+            TREE.to_newick(names=names)
+    assert TREE.to_newick(names=["a", "b", "c", "d", "e"]) == "((b,a,c),d,(e));"
+    paths = Hierarchy.from_paths({"a": "Home > Bath", "b": "Home > Bed", "c": "Work"})
+    assert Hierarchy.from_newick(paths.to_newick()).n_items == 3
