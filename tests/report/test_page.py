@@ -500,3 +500,23 @@ def test_a_view_has_an_address_and_back_returns(tmp_path):
     with opened(address) as browser:
         canvas = browser.find_element(By.ID, "icicle")
         WebDriverWait(browser, 10).until(lambda _: canvas.get_attribute("data-focus") == "1")
+
+
+@needs_browser
+def test_a_screen_reader_finds_a_name_for_every_control_and_a_head_for_every_row(tmp_path):
+    X, tree, improvement = improved_case()
+    page = write_report(diagnose(X, tree, delta=0.02), tmp_path / "a.html", improvement=improvement)
+    with opened(page) as browser:
+        nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+        seen = [(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n.get("ignored")]
+        controls = {"button", "searchbox", "combobox", "textbox", "application", "link", "Canvas", "image", "img"}
+        unnamed = [role for role, name in seen if role in controls and not name.strip()]
+        assert unnamed == []
+        roles = {role for role, _ in seen}
+        assert {"heading", "table", "rowheader", "columnheader", "searchbox", "combobox", "main"} <= roles
+        headings = [name for role, name in seen if role == "heading"]
+        assert headings[0].startswith("How well")
+        assert headings[1] == "What to change"
+        captions = browser.execute_script("return [...document.querySelectorAll('table')].map(t => !!t.caption)")
+        assert captions
+        assert all(captions)
