@@ -317,13 +317,17 @@ class QMDPPolicy:
         belief, actions = where_to_decide(problem, belief, observation)
         compiled = problem.compiled
         if self._solved is None or self._solved[0] is not problem:
-            self._solved = (problem, *mdp_values(compiled, horizon=self.horizon, tolerance=self.tolerance))
+            self._solved = (problem, *self._solve(compiled))
         _, q, backups = self._solved
         vector = compiled.vector(belief)
         support = np.flatnonzero(vector)
         q_values = {a: float(vector[support] @ q[compiled.action_index[a], support]) for a in actions}
         best, ties = best_and_tied(q_values)
         return Decision(ties[0], value=best, q_values=q_values, ties=ties, stats={"backups": backups})
+
+    def _solve(self, compiled: TabularPOMDP) -> tuple[NDArray[np.float64], int]:
+        """Return the table ``[A, S]`` that is read at beliefs, and how many backups it took."""
+        return mdp_values(compiled, horizon=self.horizon, tolerance=self.tolerance)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the settings; what was solved is solved again where it is needed."""

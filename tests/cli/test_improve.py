@@ -61,14 +61,14 @@ def test_the_better_tree_and_the_edits_are_written_with_the_ids_of_the_tree(brok
     ("arguments", "code", "text"),
     [
         (["--fixed", "nobody"], 2, "--fixed nobody: no node is called so; ids are such as"),
-        (["--fixed-level", "9"], 2, "fixed_levels: got 9; the tree has the levels 0 (the root's) to 3"),
+        (["--fixed-level", "9"], 2, "--fixed-level: got 9; the tree has the levels 0 (the root's) to 3"),
         (["--kinds", "move,juggle"], 2, "kinds: got 'juggle'; expected some of 'move'"),
-        (["--max-loss", "-1"], 2, "max_loss is -1.0; give a number of at least 0"),
+        (["--max-loss", "-1"], 2, "--max-loss: -1: give 0 or more"),
         (["--max-edits", "-1"], 2, "--max-edits: -1: give 0 or more"),
         (["--policy", "optimal"], 2, "policy optimal looks further than one step"),
         (["--folds", "1"], 2, "folds is 1, which leaves no items to choose by"),
         (["--folds", "0", "--seed", "3"], 2, "--seed has no effect without folds"),
-        (["--time-limit", "nan"], 2, "time_limit is nan"),
+        (["--time-limit", "nan"], 2, "--time-limit: nan: give 0 or more"),
     ],
 )
 def test_a_slip_is_one_line_and_nothing_is_written(broken, capsys, arguments, code, text):

@@ -1,14 +1,17 @@
 """Bounds of the endless horizon against each other and against bounds that a solver closes."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.planning import RTBSS, FirstAction, solve
+from pomdp_hier.planning import RTBSS, FIBPolicy, FirstAction, QMDPPolicy, solve
 from pomdp_hier.planning.endless_bounds import endless_blind, endless_fib, endless_qmdp, endless_tib
 from pomdp_hier.planning.outcomes import outcome_matrix
 from pomdp_hier.problems import cheese_maze, tiger
-from pomdp_hier.simulation import compare_policies
+from pomdp_hier.simulation import compare_policies, policy_value
+from tests.pomdp_models import random_problem
 from tests.small_problems import small_problem
 
 
@@ -112,3 +115,19 @@ def test_a_solution_of_something_else_is_refused():
     for solution in (solve(tiger()), solve(tiger(), horizon=2)):
         with pytest.raises(ParameterError, match="against"):
             compare_policies([FirstAction()], tiger(), against=solution)
+
+
+def test_the_policy_of_fib_reads_its_table_and_never_expects_more_than_qmdp():
+    for seed in range(5):
+        problem = random_problem(seed, discount=0.9)
+        table, index = endless_fib(problem.compiled), problem.compiled.action_index
+        decision = FIBPolicy().decide(problem)
+        vector = problem.compiled.vector(problem.initial_belief)
+        support = np.flatnonzero(vector)
+        for action, q in decision.q_values.items():
+            assert q == pytest.approx(vector[support] @ table[index[action], support])
+        assert decision.value == max(decision.q_values.values())
+        assert decision.value <= QMDPPolicy().decide(problem).value + 1e-9
+    again = pickle.loads(pickle.dumps(FIBPolicy()))
+    assert again.decide(tiger()).action == "listen"
+    assert policy_value(FIBPolicy(), tiger(), horizon=4).value >= policy_value(QMDPPolicy(), tiger(), horizon=4).value
