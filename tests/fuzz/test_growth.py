@@ -26,6 +26,7 @@ def test_a_reader_that_takes_the_square_of_a_run_of_quotes_is_found(power, found
     assert any(one.exponent > MOST_POWER for one in seen) is found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS)
 def test_large_inputs_are_larger_where_more_is_asked(reader):
     for package in reader.needs:

@@ -98,3 +98,9 @@ def test_a_million_levels() -> None:
     with pytest.warns(HierarchyWarning, match="999,998 nodes with one child"):
         tree = Hierarchy.from_newick("(" * depth + "a,b" + ")" * (depth - 1) + ",c);")
     assert tree.height == depth - 1
+
+
+def test_many_comments_are_stepped_over_one_by_one():
+    # Searching through all that follow after each took seconds for so many; a test of time would fail on slow machines.
+    assert Hierarchy.from_newick(f"(a,b){'[]' * 20_000};").n_items == 2
+    assert Hierarchy.from_newick("(a[x],b[y[z]])[w];").item_labels == ("a", "b")
