@@ -173,7 +173,6 @@ def _possible(row: Row, n_items: int, n_nodes: int) -> bool:
         0 <= row.item < n_items
         and 0 <= row.node < n_nodes
         and -slack <= row.probability <= 1 + slack
-        and row.reward > -1 - slack
         and -1 - slack <= row.value <= row.reward + slack
         and math.isfinite(row.reward)
     )

@@ -207,3 +207,17 @@ def test_how_many_histories_differ_and_where_most():
     assert "The updaters DISAGREE on 2 of 6 histories of up to 1 steps." in text
     assert "worst history:  'listen', 'hear-right'" in text
     assert compare_updaters(right, right, problem, depth=2, tolerance=1e-9).n_different == 0
+
+
+@pytest.mark.parametrize(("shift", "parts"), [(0.0025, False), (0.0035, True)])
+def test_what_posteriors_add_up_to_may_be_off_by_the_tolerance_of_each_and_of_the_evidence(shift, parts):
+    class Shifted(BayesUpdater):
+        def predict(self, belief, action):
+            left, right = (super(Shifted, self).predict(belief, action)[s] for s in ("tiger-left", "tiger-right"))
+            return Belief({"tiger-left": left - shift, "tiger-right": right + shift})
+
+    problem = tiger()  # two observations: three numbers, each off by 0.001 at the most
+    agreement = compare_updaters(Shifted(problem), BayesUpdater(problem), problem, depth=1, tolerance=1e-3)
+    assert agreement.agrees is not parts
+    if parts:
+        assert "by their evidence, miss the prediction of 'tiger-left' by 0.0035" in str(agreement)

@@ -65,6 +65,7 @@ def test_choosing_a_child_moves_there_and_the_belief_follows():
         SearchState("c", 1): F(1, 4),
         SearchState("c", 0): F(3, 4),
     }
+    assert agent.successors(SearchState("a", 0), Enter("c")) == {SearchState("c", 0): 1}
     assert world.successors(SearchState("a", 1), Enter("c")) == {SearchState("c", 0): 1}
     assert world.successors(SearchState("a", 1), Enter("b")) == {SearchState("b", 1): 1}
     assert world.successors(SearchState("b", 0), Enter("d")) == {SearchState("d", 0): 1}

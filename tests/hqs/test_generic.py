@@ -213,6 +213,7 @@ def test_a_policy_that_draws_is_weighed():
         eta = dict(true_path(models[1]))[tree.path(item)[1]]
         assert result.values[item] == pytest.approx(0.5 * 0 + 0.5 * ((r + 1) * eta - 1))
         assert result.path_probabilities[item] == pytest.approx(0.5 + 0.5 * eta)
+        assert result.stop_nodes[item] == tree.root  # where it is found most often, for eta is less than 1
         assert result.values[item] == pytest.approx((result.rewards[item] + 1) * result.path_probabilities[item] - 1)
 
 

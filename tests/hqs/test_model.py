@@ -171,6 +171,14 @@ def test_the_items_own_singleton_can_be_closed():
         assert build(X, tree, 0).actions(Belief.certain(SearchState(4, 1))) == (Search(), Descend())
 
 
+def test_an_item_right_below_the_root_closes_the_root():
+    tree = Hierarchy.from_children([[0, 1, 2]], 3, singletons=True)
+    assert search_problem(np.eye(3), tree, 0, enter_own_singleton=False).actions() == (Search(),)
+    assert search_problem(np.eye(3), tree, 0).actions() == (Search(), Descend())
+    alone = Hierarchy.from_children([], 1, singletons=True)
+    assert search_problem(np.ones((1, 2)), alone, 0, enter_own_singleton=False).actions() == (Search(),)
+
+
 @pytest.mark.parametrize(("n_items", "children"), [(3, [[0, 1, 2]]), (1, [[0]])])
 def test_a_tree_of_one_leaf_cluster_is_searched_at_once(n_items, children):
     tree = Hierarchy.from_children(children, n_items)

@@ -62,6 +62,13 @@ def test_rewards_that_are_none(reward, said):
         node_rewards(tree, reward)
 
 
+def test_the_largest_reward_there_can_be():
+    tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+    assert node_rewards(tree, lambda size, n_items: 1e100).reward.tolist() == [1e100] * 7
+    with pytest.raises(ParameterError, match=r"of 1 item\(s\) is 2e\+100; .* at most 1e\+100"):
+        node_rewards(tree, lambda size, n_items: 2e100)
+
+
 def test_features_in_the_place_of_the_tree_are_refused():
     with pytest.raises(HierarchyError, match="is no Hierarchy"):
         node_rewards([[1.0, 0.0]])

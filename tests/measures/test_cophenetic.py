@@ -64,3 +64,11 @@ def test_heights_that_do_not_fit():
 def test_the_tree_comes_after_the_features():
     with pytest.raises(HierarchyError, match="give it after the features"):
         cophenetic_correlation(Hierarchy.from_children([[0, 1]], 2), np.eye(2))
+
+
+def test_the_unit_of_the_similarities_does_not_count():
+    matrix = -squareform(pdist(np.random.default_rng(2).normal(size=(20, 4))))
+    tree = Hierarchy.from_linkage(linkage(squareform(-matrix), "average"))
+    found = cophenetic_correlation(matrix, tree, similarity="precomputed")
+    for unit in (1e-9, 1e9):
+        assert cophenetic_correlation(unit * matrix, tree, similarity="precomputed") == pytest.approx(found, rel=1e-9)

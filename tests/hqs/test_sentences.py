@@ -1,0 +1,191 @@
+"""What this room says of its numbers: each in its place, with other numbers on either side."""
+
+import re
+import sqlite3
+import sys
+from contextlib import closing
+
+import numpy as np
+import pytest
+
+from pomdp_hier.errors import CheckpointError, DataWarning, MissingExtraError, ModelError, ParameterError
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.calibration import Calibration, TreeCalibration, calibrate_delta
+from pomdp_hier.hqs.checkpoint import Checkpoint, Row
+from pomdp_hier.hqs.model import search_environment_from_guidance, search_problem_from_guidance
+from pomdp_hier.hqs.paper.examples import load_amazon12, load_dvd
+from pomdp_hier.hqs.policies import OptimalSearch
+from pomdp_hier.hqs.prepared import as_trees
+from pomdp_hier.hqs.result import HQSResult
+from pomdp_hier.hqs.sampling import Sample
+from pomdp_hier.hqs.score import evaluate
+from pomdp_hier.hqs.settings import check_whole, read_settings
+from tests.planted import clean_case
+
+TREE = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+
+
+def result(sample=None):
+    """Seven items, of which two are worth less than nothing and one is searched for at the root."""
+    values = np.array([-0.75, -0.25, 0.125, 0.25, 0.5, 0.625, 0.875])
+    levels = np.array([2, 4, 0, 1, 3, 3, 1])
+    return HQSResult(values, levels, levels, np.ones(7), values, {"delta": 0.1, "nu": 1.5}, sample)
+
+
+def test_the_summary_of_a_score():
+    assert result().summary().splitlines() == [
+        "HQS 0.196429 over 7 item(s)",
+        "values: min -0.7500, 10% -0.4500, median 0.2500, 90% 0.7250, max 0.8750",
+        "found worth less than searching everything: 2 item(s); searched at the root: 1",
+        "stop level: mean 2.00, max 4",
+        "settings: delta=0.1, nu=1.5",
+    ]
+
+
+@pytest.mark.parametrize(("target", "after"), [(None, ""), (0.5, " (sampled until +- 0.5: its coverage is nominal)")])
+def test_the_summary_of_a_sample(target, after):
+    sample = Sample(np.arange(7), np.zeros(7, dtype=int), np.array([20]), "simple", target)
+    found = result(sample)
+    low, high = found.interval()
+    assert low < found.standard_error < high
+    assert found.summary().splitlines()[1] == (
+        f"a simple sample of 20 items; standard error {found.standard_error:.6f}, "
+        f"95 % interval {low:.6f} to {high:.6f}{after}"
+    )
+    assert repr(found) == f"HQSResult(score=0.196429 +- {(high - low) / 2:.2g}, 7 of 20 items)"
+
+
+def test_a_calibration():
+    found = Calibration(0.125, {"birds": TreeCalibration(0.25, "upper", -1.0, 1234, 56)}, (0.001, 0.25))
+    assert found.summary() == (
+        "delta 0.125, calibrated: the mean over 1 tree(s)\n"
+        "  birds: 0.25 from 1,234 steps of 56 items, at the upper bound: no maximum within (0.001, 0.25)"
+    )
+    X, tree = clean_case()
+    with pytest.raises(ParameterError, match=re.escape("bounds are (3, 2); give two positive numbers")):
+        calibrate_delta(X, tree, bounds=(3, 2))
+    with pytest.warns(DataWarning, match="temperature of 'tree' stands at the lower bound, 0.0001: beyond it"):
+        evaluate(np.repeat(np.eye(2), 2, axis=0), TREE, delta="calibrated")
+
+
+def test_a_checkpoint_names_its_file_first(tmp_path):
+    path = tmp_path / "run"
+
+    def refused(change):
+        path.unlink(missing_ok=True)
+        with Checkpoint.open(path, "f" * 40, 5, 8) as checkpoint:
+            checkpoint.append([Row(3, 0.1, 6, 0.5, 0.9)])
+        change()
+        with pytest.raises(CheckpointError) as error, Checkpoint.open(path, "b" * 40, 5, 8):
+            pass
+        assert str(error.value).startswith(f"{path}: ")
+        return str(error.value).removeprefix(f"{path}: ")
+
+    def run(*statements):
+        def change():
+            with closing(sqlite3.connect(path)) as connection, connection:
+                for statement in statements:
+                    connection.execute(statement)
+
+        return change
+
+    assert refused(lambda: None).startswith(
+        f"belongs to a run on other data or settings (its key is {repr('f' * 40)[:14]}, this run's is {'b' * 12}); "
+    )
+    assert refused(run("PRAGMA application_id = 0")).startswith("is an SQLite file, but no checkpoint; ")
+    assert refused(run("PRAGMA user_version = 99")).startswith("is a checkpoint of format 99; expected ")
+    assert refused(run(f"UPDATE run SET key = '{'b' * 40}'", "UPDATE rows SET value = 0.2")).startswith(
+        "the row of item 3 is damaged; "
+    )
+    assert refused(run("DROP TABLE run")).startswith("is damaged (no such table: run); ")
+
+    def emptied():
+        path.unlink()
+        run("PRAGMA user_version = 5")()
+
+    assert refused(emptied).startswith("is an SQLite file without a checkpoint; ")
+
+
+ETA = {"a": {"b": 0.75, "c": 0.25}, "b": {"d": 1.0}}
+WORTH = {"a": 0, "b": 0.25, "c": 0.25, "d": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        (["a", "d"], "path: 'd' is not a child of 'a'"),
+        (["b", "d"], "path: ['b', 'd'] does not lead from the root 'a' to a leaf cluster"),
+    ],
+)
+def test_a_path_that_is_none(path, words):
+    with pytest.raises(ModelError, match=re.escape(words)):
+        search_environment_from_guidance(ETA, WORTH, path)
+
+
+def test_nodes_that_nothing_leads_to():
+    circle = {"a": {"b": 1.0}, "x": {"y": 1.0}, "y": {"z": 0.5, "x": 0.5}}
+    with pytest.raises(ModelError, match="eta: 3 nodes cannot be reached from the root 'a'"):
+        search_problem_from_guidance(circle, dict.fromkeys("abxyz", 0))
+
+
+def test_trees_of_other_items():
+    one, other = (
+        Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4, labels=list(labels)) for labels in ("pqrs", "qprs")
+    )
+    with pytest.raises(ParameterError, match="item 0 is 'p' in tree 'one', and 'q' in 'other'; give trees over"):
+        as_trees({"none": TREE, "one": one, "other": other})
+    assert set(as_trees({"one": one, "none": TREE})) == {"one", "none"}
+    apart = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4, labels=list("tuvw"))
+    assert set(as_trees({"one": one, "apart": apart})) == {"one", "apart"}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"delta": "hot"}, "delta is 'hot'; expected a positive number or 'calibrated'"),
+        ({"sampling": "simple"}, "sampling is 'simple', which only a sample uses; give sample_size"),
+        ({"heat": 1}, "heat is no setting; expected similarity, delta, nu"),
+        ({"seed": 1.5}, "seed is 1.5; give a whole number of at least 0"),
+        ({"checkpoint": "here"}, "checkpoint is 'here'; not by us"),
+        (
+            {"engine": "numpy", "policy": OptimalSearch()},
+            "engine is 'numpy'; policy OptimalSearch(tie='descend') is no",
+        ),
+        (
+            {"tie": "search", "policy": OptimalSearch()},
+            "tie is 'search', which policy OptimalSearch(tie='descend') does",
+        ),
+        ({"threads": 2, "engine": "generic"}, "threads is 2, which only engine='numba' uses"),
+        ({"seed": 3}, "seed is 3, which only engine='generic' uses"),
+    ],
+)
+def test_settings_that_cannot_be(given, words):
+    with pytest.raises(ParameterError, match=re.escape(words)):
+        read_settings(given, checkpoint="not by us").check_used()
+
+
+def test_a_number_that_is_too_large():
+    with pytest.raises(ParameterError, match="depth is 5000; give a whole number of at least 2 and at most 4,000"):
+        check_whole("depth", 5000, 2, 4000)
+
+
+def test_settings_are_recorded_as_they_are_called():
+    def worth(size, n_items):
+        return 1 - size / n_items
+
+    record = read_settings({"reward": worth, "policy": OptimalSearch("search")}).settings.record()
+    assert (record["reward"], record["policy"]) == ("worth", "OptimalSearch(tie='search')")
+    assert read_settings({"n_jobs": -1}).run.n_jobs == -1
+    assert read_settings({}).settings.record()["reward"] == "paper"
+
+
+def test_a_frame_that_needs_what_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "narwhals", None)
+    with pytest.raises(MissingExtraError, match=re.escape("to_frame('polars') needs narwhals and polars; install")):
+        result().to_frame("polars")
+
+
+def test_the_papers_data_say_what_they_hold():
+    assert repr(load_amazon12()) == "Amazon12(12 items, hierarchies A, B, C, D, E)"
+    shelf = load_dvd()
+    assert repr(shelf) == "DvdShelf(10 films, 7 traits)"
