@@ -2,7 +2,8 @@
 
 import csv
 import io
-from collections.abc import Hashable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from pomdp_hier.errors import HierarchyError, ReaderError
@@ -106,12 +107,13 @@ def _path_table(tree: Hierarchy, table: Table, source: str, how: PathFormat) -> 
         raise HierarchyError("a table of paths without a column of items cannot be written back; write .json")
     ids = _ids(tree, "a table of paths", items=True)
     paths = {name: _names_above(tree, node) for node, name in enumerate(ids[: tree.n_items])}
+    if path_at is not None:
+        joined = _joiner([row[path_at] for row in table.rows], how)
+        rows = [_placed(row, path_at, joined(paths[row[item_at].strip()])) for row in table.rows]
+        return _csv(table.columns, rows, source)
     rows = []
     for row in table.rows:
         names = paths[row[item_at].strip()]
-        if path_at is not None:
-            rows.append(_placed(row, path_at, _joined(names, [cells[path_at] for cells in table.rows], how)))
-            continue
         if len(names) > len(levels):
             raise HierarchyError(f"item {shown(row[item_at])} has {len(names)} levels now, and the table {len(levels)}")
         cells = list(row)
@@ -124,8 +126,9 @@ def _path_table(tree: Hierarchy, table: Table, source: str, how: PathFormat) -> 
 def _path_lines(tree: Hierarchy, source: str, how: PathFormat) -> str:
     """Return a line a leaf, each a path that ends in it."""
     lines = [line for line in source.splitlines() if line.strip() and not line.lstrip().startswith(how.comment or "\0")]
-    names, end = [_last(label) for label in tree.item_labels], "\r\n" if "\r\n" in source else "\n"
-    return "".join(_joined([*_names_above(tree, item), name], lines, how) + end for item, name in enumerate(names))
+    joined, end = _joiner(lines, how), "\r\n" if "\r\n" in source else "\n"
+    names = [_last(label) for label in tree.item_labels]
+    return "".join(joined([*_names_above(tree, item), name]) + end for item, name in enumerate(names))
 
 
 def _ids(tree: Hierarchy, what: str, items: bool = False) -> list[str | None]:
@@ -137,7 +140,7 @@ def _ids(tree: Hierarchy, what: str, items: bool = False) -> list[str | None]:
     labels: Sequence[Hashable] = range(tree.n_nodes) if tree.labels is None else tree.labels
     ids = [None if label is None else label_text(label) if isinstance(label, tuple) else str(label) for label in labels]
     told = [name for name in (ids[: tree.n_items] if items else ids) if name is not None]
-    twice = next((name for name in told if told.count(name) > 1), None) if len(set(told)) < len(told) else None
+    twice = next((name for name, times in Counter(told).items() if times > 1), None)
     if twice is not None:
         raise HierarchyError(f"two nodes have the id {shown(twice)}, which {what} cannot hold; write .json")
     return ids
@@ -163,14 +166,18 @@ def _names_above(tree: Hierarchy, item: int) -> list[str]:
     return names[::-1]
 
 
-def _joined(names: Sequence[str], paths: Sequence[str], how: PathFormat) -> str:
-    """Return a path as the source writes them: with its separator, the spaces around it, and its escape."""
+def _joiner(paths: Sequence[str], how: PathFormat) -> Callable[[Sequence[str]], str]:
+    """Return a function from names to a path as these are written: their separator, spaces around it, and escape."""
     sep = separator(paths, how)
     bare = sep.strip() or sep
-    if how.escape and how.escape != bare:
-        names = [name.replace(how.escape, how.escape * 2).replace(bare, how.escape + bare) for name in names]
     spaced = f" {bare} " if any(f" {bare} " in path for path in paths) else bare
-    return spaced.join(names)
+
+    def joined(names: Sequence[str]) -> str:
+        if how.escape and how.escape != bare:
+            names = [name.replace(how.escape, how.escape * 2).replace(bare, how.escape + bare) for name in names]
+        return spaced.join(names)
+
+    return joined
 
 
 def _placed(row: Sequence[str], at: int, value: str | None) -> list[str]:

@@ -6,8 +6,9 @@ import io
 import pytest
 
 from pomdp_hier.errors import HierarchyError, ReaderError
-from pomdp_hier.hierarchy import Hierarchy
+from pomdp_hier.hierarchy import Hierarchy, writing_back
 from pomdp_hier.hierarchy.editing import Draft
+from pomdp_hier.hierarchy.readers.paths import separator
 from pomdp_hier.hierarchy.writing_back import FORMATS, written_like
 
 PARENTS = "id,parent,price\nall,,\ntea,all,\nmilk,all,\nsalt,milk,2\nmint,tea,3\noat,milk,1\n"
@@ -97,6 +98,19 @@ def test_a_cluster_that_is_gone_loses_its_row_and_a_new_one_gets_one():
     new = [row for row in rows(written_like(named, PARENTS, "parents")) if row["id"] not in PARENTS]
     assert len(new) == 1
     assert (new[0]["parent"], new[0]["price"]) == ("all", "")
+
+
+@pytest.mark.parametrize("text", [PATHS, LINES])
+def test_what_parts_the_paths_is_looked_for_once_a_source(text, monkeypatch):
+    looked = []
+
+    def looks(paths, how):
+        looked.append(len(paths))
+        return separator(paths, how)
+
+    monkeypatch.setattr(writing_back, "separator", looks)
+    assert written_like(Hierarchy.from_paths(text), text, "paths") == text
+    assert looked == [3]
 
 
 def test_newick_and_json():
