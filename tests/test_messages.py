@@ -1,5 +1,9 @@
+import ast
+from pathlib import Path
+
 import pytest
 
+import pomdp_hier
 from pomdp_hier._messages import brief, listed
 
 
@@ -41,3 +45,19 @@ def test_a_list_says_how_many_there_are():
     assert listed("abcdef", limit=2) == "'a', 'b', ... (6 in all)"
     assert listed(iter(range(10**9)), 10**9, limit=1) == "0, ... (1,000,000,000 in all)"
     assert listed([1, 2]) == "1, 2"
+
+
+def rounded_fields(source):
+    """Where a number is rounded to so many decimals in an f-string, and its format."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FormattedValue) and node.format_spec is not None:
+            spec = "".join(part.value if isinstance(part, ast.Constant) else "" for part in node.format_spec.values)
+            if spec.endswith(("f", "%")):
+                yield node.lineno, spec
+
+
+def test_what_rounds_to_zero_has_no_minus_sign():
+    assert f"{-0.00004:z.4f} {-0.00004:+z.4f} {-0.00004:>+z9.4f}" == "0.0000 +0.0000   +0.0000"
+    for path in Path(pomdp_hier.__file__).parent.rglob("*.py"):
+        signed = [(line, spec) for line, spec in rounded_fields(path.read_text()) if "z" not in spec]
+        assert not signed, f"{path}: write z after the sign, as in :+z.4f, for a rounded number has no negative zero"

@@ -89,14 +89,14 @@ class Appraisal:
         rows = [
             ("score", self.score, ""),
             ("search at the root", self.search_root, "the tree not used at all"),
-            ("shuffled items", self.shuffled, f"SD {self.shuffled_sd:.4f}, {self.n_shuffles} shuffles"),
+            ("shuffled items", self.shuffled, f"SD {self.shuffled_sd:z.4f}, {self.n_shuffles} shuffles"),
             ("ceiling", self.ceiling, "best stop in hindsight"),
             ("perfect", self.perfect, "guidance that never errs"),
             ("adjusted", self.adjusted, "0 chance, 1 perfect; rank trees by score"),
             ("policy efficiency", self.efficiency, "share of the ceiling"),
             ("first branch right", self.first_branch, "share of the items"),
         ]
-        lines = [f"{name:<20}{value:>9.4f}  {note}".rstrip() for name, value, note in rows]
+        lines = [f"{name:<20}{value:>z9.4f}  {note}".rstrip() for name, value, note in rows]
         if self.calibration is not None:
             lines.append(self.calibration.summary())
         return "\n".join([*lines, "", *self.sentences()])
@@ -273,7 +273,7 @@ def _in_words(found: Appraisal) -> Iterator[str]:
     if found.score < found.search_root:
         yield "Searchers fare worse with this tree than without it: searching everything at once is worth more."
     if found.at_root >= _MOSTLY:
-        yield f"{found.at_root:.0%} of the searches stop at the root: the score is mostly that of not using the tree."
+        yield f"{found.at_root:z.0%} of the searches stop at the root: the score is mostly that of not using the tree."
     if found.n_shuffles:
         yield from _about_chance(found)
     below = found.search_root - found.result.values
@@ -281,12 +281,12 @@ def _in_words(found: Appraisal) -> Iterator[str]:
     if regret >= found.min_denominator:
         share = found.result.mean((below > 0).astype(np.float64))
         yield (
-            f"For {share:.0%} of the items, searching the root at once would be worth more, "
-            f"{regret:.3f} on the score: damage that turns their searchers back can raise it."
+            f"For {share:z.0%} of the items, searching the root at once would be worth more, "
+            f"{regret:z.3f} on the score: damage that turns their searchers back can raise it."
         )
     if found.efficiency < _MOSTLY:
         yield (
-            f"The policy gets {max(found.efficiency, 0.0):.0%} of what can be got out of this tree with this guidance: "
+            f"The policy gets {max(found.efficiency, 0.0):z.0%} of what can be got out of this tree with this guidance: "
             "much of the loss is a matter of where it stops."
         )
 
@@ -295,7 +295,7 @@ def _about_chance(found: Appraisal) -> Iterator[str]:
     stays = found.shuffled_at_root >= _NEARLY_ALL and abs(found.shuffled_median - found.search_root) < _ABOUT_NOTHING
     if stays:
         yield (
-            f"A shuffled tree gets {found.shuffled_median:.3f} (median), since {found.shuffled_at_root:.0%} of its "
+            f"A shuffled tree gets {found.shuffled_median:z.3f} (median), since {found.shuffled_at_root:z.0%} of its "
             "searches stay at the root; that is no merit of its order."
         )
     if stays and found.score < found.shuffled_median:

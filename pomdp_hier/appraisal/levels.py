@@ -87,9 +87,9 @@ class LevelsAdvice:
         """Return the table, and what it says."""
         lines = [f"{'levels':>6}  {'clusters':>8}  {'hqs':>8}  {'gain':>8}  95 % interval"]
         for k, row in enumerate(self.to_rows()):
-            interval = f"{row['low']:+.4f} to {row['high']:+.4f}" if k else "the whole tree"
+            interval = f"{row['low']:+z.4f} to {row['high']:+z.4f}" if k else "the whole tree"
             lines.append(
-                f"{row['levels']:>6}  {row['clusters']:>8}  {row['hqs']:>8.4f}  {row['gain']:>+8.4f}  {interval}"
+                f"{row['levels']:>6}  {row['clusters']:>8}  {row['hqs']:>z8.4f}  {row['gain']:>+z8.4f}  {interval}"
             )
         best, found = counted(self.kept[self.best], "level"), self.differences[self.best]
         if self.best == 0:
@@ -205,10 +205,10 @@ class BestCut:
         flat = max(range(len(rows)), key=lambda k: (rows[k]["hqs"], -k))
         few = sorted({*np.geomspace(1, len(rows), 9).round().astype(int).tolist(), flat + 1})
         lines = [f"{'clusters':>8}  {'hqs':>8}"]
-        lines += [f"{rows[k - 1]['clusters']:>8}  {rows[k - 1]['hqs']:>8.4f}" for k in few]
+        lines += [f"{rows[k - 1]['clusters']:>8}  {rows[k - 1]['hqs']:>z8.4f}" for k in few]
         sizes = " and ".join(map(str, self.n_clusters))
         levels = "a flat one" if len(self.n_clusters) == 1 else f"one of {len(self.n_clusters)} levels"
-        return "\n".join([*lines, f"The best cut is {levels}, of {sizes} clusters: {self.score:.4f}."])
+        return "\n".join([*lines, f"The best cut is {levels}, of {sizes} clusters: {self.score:z.4f}."])
 
 
 def best_cut(X: Any, tree: Hierarchy, *, levels: int = 1, max_clusters: int = 1000, **settings: Any) -> BestCut:

@@ -218,7 +218,7 @@ def _in_words(report: StructureReport) -> Iterator[str]:
     if report.lopsided:
         first = report.lopsided[0]
         yield (
-            f"{counted(len(report.lopsided), 'lopsided split')}, the largest with {first.share:.0%} of "
+            f"{counted(len(report.lopsided), 'lopsided split')}, the largest with {first.share:z.0%} of "
             "its items in one child: a step down decides little there."
         )
     if report.catch_alls:

@@ -97,8 +97,8 @@ class DeltaSweep:
         heads = f"{'delta':>10}{'score':>9}{'shuffled':>10}{'SD':>8}{'ceiling':>9}{'adjusted':>10}{'at root':>9}"
         lines = [f"{'tree':<{width}}{heads}"]
         lines += [
-            f"{row.tree:<{width}}{row.delta:>10.4g}{row.score:>9.4f}{row.shuffled:>10.4f}{row.shuffled_sd:>8.4f}"
-            f"{row.ceiling:>9.4f}{row.adjusted:>10.4f}{row.at_root:>9.1%}"
+            f"{row.tree:<{width}}{row.delta:>10.4g}{row.score:>z9.4f}{row.shuffled:>z10.4f}{row.shuffled_sd:>z8.4f}"
+            f"{row.ceiling:>z9.4f}{row.adjusted:>z10.4f}{row.at_root:>z9.1%}"
             for row in self.rows
         ]
         return "\n".join([*lines, *self.sentences()])

@@ -282,7 +282,7 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) 
     width = max(len(title), *(len(row["tree"]) for row in rows))
     lines = [f"{title:<{width}}" + "".join(f"  {name:>8}" for name in names)]
     for row in rows:
-        figures = "".join(f"  {row[name]:>{max(8, len(name))}.4f}" for name in names)
+        figures = "".join(f"  {row[name]:>z{max(8, len(name))}.4f}" for name in names)
         lines.append(f"{row['tree']:<{width}}{figures}")
     return lines
 
@@ -298,11 +298,11 @@ def _in_words(found: Comparison) -> Iterator[str]:
         counts = f"{counted(gain, 'item')} {'gains' if gain == 1 else 'gain'} by {by} and {lose:,} lose{sampled}"
         if pair.distinguishable:
             yield (
-                f"{better} is better than {worse} by {abs(pair.difference):.4f} "
-                f"({found.confidence:.0%} interval {low:.4f} to {high:.4f}); {counts}."
+                f"{better} is better than {worse} by {abs(pair.difference):z.4f} "
+                f"({found.confidence:z.0%} interval {low:z.4f} to {high:z.4f}); {counts}."
             )
         else:
             yield (
-                f"{pair.one} and {pair.other} are not distinguishable: difference {pair.difference:.4f} "
-                f"({found.confidence:.0%} interval {low:.4f} to {high:.4f}); {counts}."
+                f"{pair.one} and {pair.other} are not distinguishable: difference {pair.difference:z.4f} "
+                f"({found.confidence:z.0%} interval {low:z.4f} to {high:z.4f}); {counts}."
             )

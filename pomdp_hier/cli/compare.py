@@ -171,4 +171,4 @@ def _lines(found: "Comparison", names: Sequence[str], options: argparse.Namespac
         if items:
             yield f"items that gain most by {name}"
             for item, gain in items:
-                yield f"  {gain:>+9.4f}  {console.printable(names[item])[:60]}"
+                yield f"  {gain:>+z9.4f}  {console.printable(names[item])[:60]}"

@@ -132,7 +132,7 @@ def _structure_lines(report: "StructureReport", names: "_Names") -> Iterable[str
         f"height {report.height}"
     )
     yield (
-        f"  items at level {report.mean_level:.1f} on average; {report.mean_children:.1f} children a node, "
+        f"  items at level {report.mean_level:z.1f} on average; {report.mean_children:z.1f} children a node, "
         f"{report.max_children:,} at most; {report.largest_leaf:,} items in the largest leaf cluster"
     )
     for sentence in report.sentences():
@@ -165,29 +165,29 @@ _SECTIONS: dict[str, tuple[str, Callable[[Any, _Names], str]]] = {
     "worst_nodes": (
         "nodes that mislead most",
         lambda entry, names: (
-            f"{names[entry.node]}: costs {entry.misled_cost:.4f}; {_items(entry.items)}, {entry.arrive:.0%} arrive, "
-            f"for {entry.right:.0%} the right child looks best"
+            f"{names[entry.node]}: costs {entry.misled_cost:z.4f}; {_items(entry.items)}, {entry.arrive:z.0%} arrive, "
+            f"for {entry.right:z.0%} the right child looks best"
         ),
     ),
     "lost_items": (
         "items that searchers miss",
         lambda entry, names: (
             f"{names[entry.item]}: lost at {names[entry.lost_at]} to {names[entry.lost_to]}, "
-            f"ends at {names[entry.ends_at]} ({entry.value:.4f})"
+            f"ends at {names[entry.ends_at]} ({entry.value:z.4f})"
         ),
     ),
     "confusions": (
         "clusters taken for another",
         lambda entry, names: (
-            f"{names[entry.child]} for {names[entry.rival]}: costs {entry.cost:.4f}; {_items(entry.items)}, "
-            f"{entry.share:.0%} of it"
+            f"{names[entry.child]} for {names[entry.rival]}: costs {entry.cost:z.4f}; {_items(entry.items)}, "
+            f"{entry.share:z.0%} of it"
         ),
     ),
     "moves": (
         "moves that raise the score",
         lambda entry, names: (
             f"{names[entry.node]} ({_items(entry.items)}) from {names[entry.source]} to {names[entry.target]}: "
-            f"{entry.gain:+.4f}, {entry.predicted:+.4f} predicted"
+            f"{entry.gain:+z.4f}, {entry.predicted:+z.4f} predicted"
         ),
     ),
 }

@@ -90,10 +90,10 @@ def run(options: argparse.Namespace) -> int:
         write_file(options.out, page, replace=options.force)
     if not options.quiet:
         calibrated = "" if appraisal.calibration is None else " (calibrated)"
-        print(f"HQS {appraisal.score:.6f}, delta {settings['delta']:g}{calibrated}, rows joined by {found.joined}")
+        print(f"HQS {appraisal.score:z.6f}, delta {settings['delta']:g}{calibrated}, rows joined by {found.joined}")
         for sentence in appraisal.sentences():
             print(f"  {sentence}")
-        print(f"written to {console.printable(options.out)}, {len(page.encode()) / 1e6:.1f} MB")
+        print(f"written to {console.printable(options.out)}, {len(page.encode()) / 1e6:z.1f} MB")
     return 0
 
 

@@ -232,7 +232,7 @@ def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> It
         }
         yield json.dumps(summary, indent=1)
         return
-    yield f"HQS {result.score:.6f}"
+    yield f"HQS {result.score:z.6f}"
     yield (
         f"  {tree.n_items:,} items, {int(tree.is_cluster.sum()):,} clusters, {options.similarity}, "
         f"delta {settings['delta']:g}{' (calibrated)' if said.calibrated else ''}, nu {options.nu:g}, "
@@ -241,20 +241,20 @@ def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> It
     if result.sample is not None:
         low, high = result.interval()
         yield (
-            f"  from {result.n_sampled:,} of {tree.n_items:,} items, standard error {result.standard_error:.6f}, "
-            f"{'nominal ' if 'coverage' in result.config else ''}95 % interval {low:.6f} to {high:.6f}, "
+            f"  from {result.n_sampled:,} of {tree.n_items:,} items, standard error {result.standard_error:z.6f}, "
+            f"{'nominal ' if 'coverage' in result.config else ''}95 % interval {low:z.6f} to {high:z.6f}, "
             f"random state {result.config['random_state']}"
         )
     if said.appraisal is not None:
         yield from _beside(said.appraisal)
     for name, count in counts.items():
-        yield f"  {count:>9,} {_COUNTED[name]} ({count / len(values):.1%})"
+        yield f"  {count:>9,} {_COUNTED[name]} ({count / len(values):z.1%})"
     for heading, chosen in (("worst", order[: options.top]), ("best", order[::-1][: options.top])):
         if chosen:
             yield f"{heading} items"
             for row in chosen:
                 where = f"stops at level {result.stop_levels[row]}"
-                yield f"  {values[row]:>9.4f}  {where}  {console.printable(names[items[row]])[:60]}"
+                yield f"  {values[row]:>z9.4f}  {where}  {console.printable(names[items[row]])[:60]}"
 
 
 def _sampled(result: "HQSResult") -> dict[str, Any]:
@@ -273,11 +273,11 @@ def _sampled(result: "HQSResult") -> dict[str, Any]:
 
 def _beside(found: "Appraisal") -> Iterable[str]:
     """Yield what the score is held against, in one line, and what that says."""
-    spread = "" if math.isnan(found.shuffled_sd) else f" (SD {found.shuffled_sd:.4f}, {found.n_shuffles} shuffles)"
-    right = "" if math.isnan(found.first_branch) else f", first branch right for {found.first_branch:.1%}"
+    spread = "" if math.isnan(found.shuffled_sd) else f" (SD {found.shuffled_sd:z.4f}, {found.n_shuffles} shuffles)"
+    right = "" if math.isnan(found.first_branch) else f", first branch right for {found.first_branch:z.1%}"
     yield (
-        f"  beside it: no tree {found.search_root:.4f}, shuffled items {found.shuffled:.4f}{spread}, "
-        f"ceiling {found.ceiling:.4f}{right}"
+        f"  beside it: no tree {found.search_root:z.4f}, shuffled items {found.shuffled:z.4f}{spread}, "
+        f"ceiling {found.ceiling:z.4f}{right}"
     )
     for sentence in found.sentences():
         yield f"  {sentence}"

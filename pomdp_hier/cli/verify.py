@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
         return ExitCode.DONE
     end = "" if bounds.horizon is None else f" over {bounds.horizon} actions"
     lower, upper = math.floor(bounds.lower * 10**9) / 10**9, math.ceil(bounds.upper * 10**9) / 10**9  # never beyond
-    print(f"proved: the optimal value{end} is at least {lower:.9f} and at most {upper:.9f}")
+    print(f"proved: the optimal value{end} is at least {lower:z.9f} and at most {upper:z.9f}")
     print(f"{bounds.n_vectors:,} alpha vectors and {bounds.n_points:,} belief points hold")
     return ExitCode.DONE
 

@@ -105,9 +105,9 @@ class HQSResult:
 
     def __repr__(self) -> str:
         if self.sample is None:
-            return f"HQSResult(score={self.score:.6f}, {len(self.values)} items)"
+            return f"HQSResult(score={self.score:z.6f}, {len(self.values)} items)"
         width = self.sample.half_width(self.values)
-        return f"HQSResult(score={self.score:.6f} +- {width:.2g}, {self.n_sampled} of {self.n_items} items)"
+        return f"HQSResult(score={self.score:z.6f} +- {width:.2g}, {self.n_sampled} of {self.n_items} items)"
 
     def summary(self) -> str:
         """Return a few lines of text: the score, the spread of the values, and where the searches stop."""
@@ -115,13 +115,13 @@ class HQSResult:
         low, middle, high = np.quantile(values, [0.1, 0.5, 0.9])
         settings = ", ".join(f"{key}={value}" for key, value in self.config.items())
         lines = [
-            f"HQS {self.score:.6f} over {len(values)} item(s)",
+            f"HQS {self.score:z.6f} over {len(values)} item(s)",
             *self._sampling_lines(),
-            f"values: min {values.min():.4f}, 10% {low:.4f}, median {middle:.4f}, 90% {high:.4f}, "
-            f"max {values.max():.4f}",
+            f"values: min {values.min():z.4f}, 10% {low:z.4f}, median {middle:z.4f}, 90% {high:z.4f}, "
+            f"max {values.max():z.4f}",
             f"found worth less than searching everything: {int((values < 0).sum())} item(s); "
             f"searched at the root: {int((levels == 0).sum())}",
-            f"stop level: mean {levels.mean():.2f}, max {levels.max()}",
+            f"stop level: mean {levels.mean():z.2f}, max {levels.max()}",
             f"settings: {settings}",
         ]
         return "\n".join(lines)
@@ -131,7 +131,7 @@ class HQSResult:
             return []
         low, high = self.interval()
         method = f"a {self.sample.method} sample of {self.n_items} items"
-        error = f"standard error {self.standard_error:.6f}, 95 % interval {low:.6f} to {high:.6f}"
+        error = f"standard error {self.standard_error:z.6f}, 95 % interval {low:z.6f} to {high:z.6f}"
         if self.sample.target_error is not None:
             error += f" (sampled until +- {self.sample.target_error:g}: its coverage is nominal)"
         return [f"{method}; {error}"]

@@ -137,13 +137,13 @@ class Improvement:
         """Return the scores, what holds on other items, what is possible at best, and why the search ended."""
         low, high = self.held_out.interval
         lines = [
-            f"score {self.before.score:.4f} -> {self.after.score:.4f}, {self.gain:+.4f} by {len(self.edits)} edit(s)"
+            f"score {self.before.score:z.4f} -> {self.after.score:z.4f}, {self.gain:+z.4f} by {len(self.edits)} edit(s)"
         ]
         if self.held_out.items:
             lines.append(
-                f"on items that had no say in choosing them: {self.held_out.gain:+.4f} ({low:+.4f} to {high:+.4f})"
+                f"on items that had no say in choosing them: {self.held_out.gain:+z.4f} ({low:+z.4f} to {high:+z.4f})"
             )
-        lines += [f"{_CEILINGS[kind]}: {score:.4f}" for kind, score in self.ceilings.items()]
+        lines += [f"{_CEILINGS[kind]}: {score:z.4f}" for kind, score in self.ceilings.items()]
         reasons = {
             "edits": "at the number of edits allowed",
             "time": "at its time limit",
@@ -158,7 +158,7 @@ class Improvement:
         lines = self.sentences()
         for at, edit in enumerate(self.edits[:most], start=1):
             doubt = "" if edit.holds else "  (not confirmed by the other items)"
-            lines.append(f"{at:>3}. {edit.gain:+.4f} {edit}{doubt}")
+            lines.append(f"{at:>3}. {edit.gain:+z.4f} {edit}{doubt}")
         if len(self.edits) > most:
             lines.append(f"     and {len(self.edits) - most:,} more")
         return "\n".join(lines)

@@ -284,7 +284,7 @@ class _Checker:
                 self.add(
                     "sample differs",
                     f"{place}, outcome {brief(outcome)}",
-                    f"{share:.3f} of {_N_SAMPLES} samples, distribution() says {p:.3f}",
+                    f"{share:z.3f} of {_N_SAMPLES} samples, distribution() says {p:z.3f}",
                     "override distribution() alone",
                 )
 

@@ -115,7 +115,7 @@ def _draw_band(
         regions[-1][1] = high
         regions.append([high, 1.0, after])
     for _, end, _ in regions[:-1]:
-        ax.text(end, 1.06, f"{end:.4f}", fontsize=8, color=INK, ha="center", va="bottom", rotation=35)
+        ax.text(end, 1.06, f"{end:z.4f}", fontsize=8, color=INK, ha="center", va="bottom", rotation=35)
         ax.plot([end, end], [0, 1.04], color=INK, lw=0.8)
     drawn: set[Any] = set()
     for start, end, name in regions:

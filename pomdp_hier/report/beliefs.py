@@ -125,7 +125,7 @@ def draw_belief_simplex(
         ax.set(xlim=(-0.08, 1.08), ylim=(-0.35, 0.35))
         for tick in np.linspace(0, 1, 11):
             ax.plot([tick, tick], [-0.02, 0.02], color=GREY, lw=1)
-            ax.text(tick, -0.06, f"{tick:.1f}", ha="center", va="top", fontsize=8, color=GREY)
+            ax.text(tick, -0.06, f"{tick:z.1f}", ha="center", va="top", fontsize=8, color=GREY)
         names = [(0.0, -0.2, corners[0]), (1.0, -0.2, corners[1])]
     else:
         frame = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, math.sqrt(3) / 2]])

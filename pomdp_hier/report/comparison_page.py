@@ -149,7 +149,7 @@ def _cards(comparison: Comparison, best: str, other: str) -> Html:
             card(
                 "difference",
                 number(sign * pair.difference, 4, signed=True),
-                f"{comparison.confidence:.0%} interval {number(low, 4)} to {number(high, 4)}",
+                f"{comparison.confidence:z.0%} interval {number(low, 4)} to {number(high, 4)}",
             ),
             card("gain", f"{gained:,}", f"items worth more in {best}"),
             card("lose", f"{lost:,}", f"items worth more in {other}"),

@@ -55,7 +55,7 @@ def draw_value_density(
     for k, (name, array) in enumerate(series.items()):
         colour = CYCLE[k % len(CYCLE)]
         density, _ = np.histogram(np.clip(array, -1, 1), edges, density=True)
-        label = f"{figure_text(name)} ({array.mean():.3f})" if name else f"HQS {array.mean():.3f}"
+        label = f"{figure_text(name)} ({array.mean():z.3f})" if name else f"HQS {array.mean():z.3f}"
         ax.stairs(density, edges, color=colour, lw=1.8, label=label, fill=False, zorder=3)
         ax.stairs(density, edges, color=colour, alpha=0.16, fill=True)
         ax.axvline(array.mean(), color=colour, lw=1.4, ls=(0, (5, 2)) if k == 0 else (0, (1 + k, 1.5)))

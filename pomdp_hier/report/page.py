@@ -187,7 +187,7 @@ def _cards(diagnosis: Diagnosis, appraisal: Appraisal | None) -> Html:
 
 def _at(value: float) -> str:
     """Return where a value between -1 and 1 stands on a scale that fills the page's width."""
-    return f"{2 + 48 * (min(1.0, max(-1.0, value)) + 1):.2f}%"
+    return f"{2 + 48 * (min(1.0, max(-1.0, value)) + 1):z.2f}%"
 
 
 def _baselines(appraisal: Appraisal) -> Html:

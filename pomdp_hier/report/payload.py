@@ -147,5 +147,5 @@ def _kept(tree: Hierarchy) -> NDArray[np.int64]:
 
 
 def _short(values: NDArray[np.float64], digits: int = 4) -> list[float | None]:
-    """Return rounded for the page, NaN as null."""
-    return [None if value != value else value for value in np.round(values, digits).tolist()]
+    """Return rounded for the page, NaN as null, and no negative zero."""
+    return [None if value != value else value for value in (np.round(values, digits) + 0.0).tolist()]

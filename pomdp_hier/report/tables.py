@@ -21,12 +21,12 @@ _OPEN = 8  # rows that are seen at once; the others are folded
 
 def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
     """Return a figure with so many digits and a minus sign that is one; a dash for NaN."""
-    return "–" if math.isnan(value) else f"{value:{'+' if signed else ''}.{digits}f}".replace("-", "−")
+    return "–" if math.isnan(value) else f"{value:{'+' if signed else ''}z.{digits}f}".replace("-", "−")
 
 
 def percent(value: float) -> str:
     """Return a share in percent; a dash for NaN."""
-    return "–" if math.isnan(value) else f"{100 * value:.1f} %"
+    return "–" if math.isnan(value) else f"{100 * value:z.1f} %"
 
 
 def card(name: str, value: str, note: str, main: bool = False) -> Html:

@@ -47,7 +47,7 @@ def tanglegram(one: Hierarchy, other: Hierarchy, names: Sequence[str], other_nam
         *_lines(left, right, leaves, places, by_items, _TREE + _NAMES, width - _TREE - _NAMES),
     ]
     what = "items" if by_items else "leaf clusters"
-    told = f"Lines join the same {what}; entanglement {entanglement(left, right):.3f}, from 0 in order to 1 reversed."
+    told = f"Lines join the same {what}; entanglement {entanglement(left, right):z.3f}, from 0 in order to 1 reversed."
     picture = element(
         "svg", *drawn, viewBox=f"0 0 {width:g} {height:g}", width=f"{width:g}", height=f"{height:g}", role="img",
         aria_label=f"tanglegram of {len(leaves[0])} and {len(leaves[1])} {what}", class_="tanglegram",
@@ -82,7 +82,7 @@ def _branches(tree: Hierarchy, place: Floats, leaves: Ints, *, at: float, toward
         return at + towards * (_TREE - 8) * (1 - depth / deepest)
 
     paths = [
-        f"M{x(node):.1f} {place[node]:.1f}V{place[kid]:.1f}H{x(kid):.1f}"
+        f"M{x(node):z.1f} {place[node]:z.1f}V{place[kid]:z.1f}H{x(kid):z.1f}"
         for node, kids in above.items()
         for kid in kids
     ]
@@ -104,7 +104,7 @@ def _names_beside(leaves: Ints, names: Sequence[str], place: Floats, x: float, a
     return [
         element(
             "text", element("title", names[leaf]), shortened(names[leaf], _LONGEST),
-            x=f"{x:.1f}", y=f"{place[leaf] + 4:.1f}", text_anchor=anchor,
+            x=f"{x:z.1f}", y=f"{place[leaf] + 4:z.1f}", text_anchor=anchor,
         )
         for leaf in leaves.tolist()
     ]  # fmt: skip
@@ -132,8 +132,8 @@ def _lines(
     middle = (x + to) / 2
     return [
         element(
-            "path", d=f"M{x:.1f} {low:.1f}C{middle:.1f} {low:.1f} {middle:.1f} {high:.1f} {to:.1f} {high:.1f}",
-            class_="same", stroke_width=f"{weight:.1f}",
+            "path", d=f"M{x:z.1f} {low:z.1f}C{middle:z.1f} {low:z.1f} {middle:z.1f} {high:z.1f} {to:z.1f} {high:z.1f}",
+            class_="same", stroke_width=f"{weight:z.1f}",
         )
         for (low, high), weight in zip(ends.tolist(), weights.tolist(), strict=True)
     ]  # fmt: skip

@@ -146,12 +146,12 @@ class PolicyComparison:
             lines.append(
                 [
                     row.name,
-                    _four(row.value),
+                    f"{row.value:z.4f}",
                     _span(row.interval),
-                    "" if base else f"{row.difference:+.4f}",
+                    "" if base else f"{row.difference:+z.4f}",
                     "" if base else _span(row.difference_interval),
                     row.verdict,
-                    "" if row.regret is None else _four(row.regret),
+                    "" if row.regret is None else f"{row.regret:z.4f}",
                     _span(row.optimum_regret),
                     "" if row.seconds_per_decision is None else f"{1000 * row.seconds_per_decision:.3g}",
                 ]
@@ -162,7 +162,7 @@ class PolicyComparison:
     def _caption(self) -> str:
         parts = [self.method if self.n is None else f"{self.method}, n = {self.n}"]
         if self.clairvoyant is not None:
-            parts.append(f"clairvoyant {self.clairvoyant:.4f}")
+            parts.append(f"clairvoyant {self.clairvoyant:z.4f}")
         if self.optimum is not None:
             parts.append(f"optimum in {_span(self.optimum)}")
         if self.error:
@@ -218,13 +218,8 @@ class PolicyComparison:
         return pd.DataFrame([asdict(row) for row in self.rows]).set_index("name")
 
 
-def _four(value: float) -> str:
-    """Four decimals, and no -0.0000 for what is 0 but for rounding."""
-    return f"{round(value, 4) + 0.0:.4f}"
-
-
 def _span(interval: tuple[float, float] | None) -> str:
-    return "" if interval is None or math.isnan(interval[0]) else f"[{_four(interval[0])}, {_four(interval[1])}]"
+    return "" if interval is None or math.isnan(interval[0]) else f"[{interval[0]:z.4f}, {interval[1]:z.4f}]"
 
 
 def _plain(value: Any) -> Any:

@@ -94,7 +94,7 @@ class Figure:
     def _is(self, figure: str) -> bool:
         if isinstance(self.computed, str):
             return self.computed == figure
-        return float(f"{self.computed:.{_decimals(figure)}f}") == float(figure)
+        return float(f"{self.computed:z.{_decimals(figure)}f}") == float(figure)
 
 
 @dataclass(frozen=True)
@@ -342,7 +342,7 @@ def _decimals(figure: str) -> int:
 
 def _tidy(number: float, decimals: int) -> str:
     """Return a number as the paper writes it: no zero before the point, no minus before a zero."""
-    text = f"{number:.{decimals}f}"
-    sign = "-" if text.startswith("-") and text.strip("-0.") else ""
+    text = f"{number:z.{decimals}f}"
+    sign = "-" if text.startswith("-") else ""
     digits = text.lstrip("-")
     return sign + (digits.removeprefix("0") if "." in digits else digits)

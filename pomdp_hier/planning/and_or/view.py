@@ -142,7 +142,7 @@ def words(
     else:
         size = abs(float(value))
         small, large = 0 < size < 0.5 * 10**-decimals, size >= 1e7
-        text = f"{size:.1e}" if small or large else f"{size:.{decimals}f}"
+        text = f"{size:.1e}" if small or large else f"{size:z.{decimals}f}"
     if value < 0:
         return minus + text
     return "+" + text if signed and value > 0 else text
@@ -186,4 +186,4 @@ class BeliefWords:
         text = words(value, decimals=self.decimals, minus=self.minus, symbolic=self.symbolic)
         if isinstance(value, float) and text.startswith("0.") and "e" not in text:
             return text[1:] if value else "0"
-        return "1" if text == f"{1:.{self.decimals}f}" and value == 1 else text
+        return "1" if text == f"{1:z.{self.decimals}f}" and value == 1 else text

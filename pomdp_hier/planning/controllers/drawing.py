@@ -173,7 +173,7 @@ class PolicyGraph:
             node = self.nodes[k]
             words = rf"{node.number} {in_latex(self._name(node.action))}\\{in_latex(self.belief_text(node))}"
             style = "state, very thick" if k == self.controller.start else "state"
-            lines.append(rf"  \node[{style}] (n{k}) at ({radius * x:.2f}, {radius * y:.2f}) {{{words}}};")
+            lines.append(rf"  \node[{style}] (n{k}) at ({radius * x:z.2f}, {radius * y:z.2f}) {{{words}}};")
         for e in self.edges:
             bend = "loop above" if e.source == e.target else "bend left=12"
             label = in_latex(self.edge_text(e))

@@ -56,7 +56,8 @@ function icicle(suffix) {
 
   function format(value, m) {
     if (value === null || value === undefined || Number.isNaN(value)) return "–";
-    return (m.percent ? (100 * value).toFixed(1) + " %" : value.toFixed(3)).replace("-", "−");
+    const text = m.percent ? (100 * value).toFixed(1) + " %" : value.toFixed(3);
+    return text.replace(/^-(?=[0.]+$)/, "").replace("-", "−");
   }
   function shortened(text, most) {  // the middle left out, or the end where there is room for less than a word
     const signs = Array.from(text), tail = most >= 12 ? (most - 1) >> 1 : 0;
