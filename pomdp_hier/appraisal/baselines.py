@@ -286,8 +286,8 @@ def _in_words(found: Appraisal) -> Iterator[str]:
         )
     if found.efficiency < _MOSTLY:
         yield (
-            f"The policy gets {max(found.efficiency, 0.0):z.0%} of what can be got out of this tree with this guidance: "
-            "much of the loss is a matter of where it stops."
+            f"The policy gets {max(found.efficiency, 0.0):z.0%} of what can be got out of this tree with this guidance:"
+            " much of the loss is a matter of where it stops."
         )
 
 

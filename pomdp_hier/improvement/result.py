@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pomdp_hier._messages import counted
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import NodeNames, label_text
 from pomdp_hier.hqs.result import HQSResult
@@ -86,6 +87,11 @@ class Edit:
         """Whether the gain holds on items that had no say in choosing the edit."""
         return self.held_out.holds
 
+    @property
+    def doubtful(self) -> bool:
+        """Whether the gain was measured on items that had no say in choosing the edit, and does not hold on them."""
+        return not (math.isnan(self.held_out.gain) or self.holds)
+
     def __str__(self) -> str:
         nodes, source, target = self.names
         if self.kind == "move":
@@ -137,7 +143,8 @@ class Improvement:
         """Return the scores, what holds on other items, what is possible at best, and why the search ended."""
         low, high = self.held_out.interval
         lines = [
-            f"score {self.before.score:z.4f} -> {self.after.score:z.4f}, {self.gain:+z.4f} by {len(self.edits)} edit(s)"
+            f"score {self.before.score:z.4f} -> {self.after.score:z.4f}, {self.gain:+z.4f} by "
+            f"{counted(len(self.edits), 'edit')}"
         ]
         if self.held_out.items:
             lines.append(
@@ -154,13 +161,13 @@ class Improvement:
         return lines
 
     def summary(self, most: int = 10) -> str:
-        """Return a few lines of text: the scores, the first edits and how far they can be trusted."""
-        lines = self.sentences()
-        for at, edit in enumerate(self.edits[:most], start=1):
-            doubt = "" if edit.holds else "  (not confirmed by the other items)"
-            lines.append(f"{at:>3}. {edit.gain:+z.4f} {edit}{doubt}")
-        if len(self.edits) > most:
-            lines.append(f"     and {len(self.edits) - most:,} more")
+        """Return a few lines of text: the scores, and the first edits that the other items do not put in doubt."""
+        sure = [(at, edit) for at, edit in enumerate(self.edits, start=1) if not edit.doubtful]
+        lines = [*self.sentences(), *(f"{at:>3}. {edit.gain:+z.4f} {edit}" for at, edit in sure[:most])]
+        if len(sure) > most:
+            lines.append(f"     and {len(sure) - most:,} more")
+        if doubtful := len(self.edits) - len(sure):
+            lines.append(f"     and {counted(doubtful, 'edit')} that the other items do not confirm")
         return "\n".join(lines)
 
     def to_rows(self) -> list[dict[str, Any]]:

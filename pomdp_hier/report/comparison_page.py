@@ -13,6 +13,7 @@ from pomdp_hier.appraisal.tree_comparison import APART, Comparison
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.members import Floats, item_sums
 from pomdp_hier.files.writing import write_file
+from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.settings import check_whole
 from pomdp_hier.report.escaping import Html, asset, element, filled, joined
 from pomdp_hier.report.page import icicle_part, settings_lines
@@ -21,8 +22,6 @@ from pomdp_hier.report.tables import Column, NodeCells, card, number, table
 from pomdp_hier.report.tanglegram import tanglegram
 
 __all__ = ["comparison_html", "write_comparison"]
-
-_SAME = 1e-9
 
 
 def write_comparison(
@@ -84,9 +83,10 @@ def comparison_html(
     best, other = comparison.ranking
     gain = comparison.results[best].values - comparison.results[other].values
     trees = {name: diagnoses[name].hierarchy for name in (best, other)}
+    note = f"the mean over the items below: blue where searches are worth more in {best}, orange where in {other}"
     payloads, cells = {}, {}
     for name, suffix in ((best, ""), (other, "-2")):
-        payload, position = icicle_payload(diagnoses[name], *node_names(trees[name], names))
+        payload, position = icicle_payload(diagnoses[name], *node_names(trees[name], names), gain, note)
         payloads[name] = icicle_part(payload, suffix, f" of {name}")
         cells[name] = NodeCells(trees[name], names, position, suffix)
     labels = [node_names(trees[name], names)[0] for name in (best, other)]
@@ -97,7 +97,8 @@ def comparison_html(
         other=other,
         gained=_items(gain, cells[best], cells[other], most, f"worth more in {best}"),
         lost=_items(-gain, cells[best], cells[other], most, f"worth more in {other}"),
-        clusters=_clusters(diagnoses[best], gain, cells[best], most, other),
+        clusters_gained=_clusters(trees[best], gain, cells[best], most, "gain"),
+        clusters_lost=_clusters(trees[best], -gain, cells[best], most, "lose"),
         measures=_measures(comparison),
         apart=_apart(comparison, best, other),
         first=payloads[best],
@@ -159,7 +160,7 @@ def _cards(comparison: Comparison, best: str, other: str) -> Html:
 
 def _items(gain: Floats, one: NodeCells, other: NodeCells, most: int, what: str) -> Html:
     order = np.argsort(-gain, kind="stable")[:most]
-    rows = [int(item) for item in order if gain[item] > _SAME]
+    rows = [int(item) for item in order if gain[item] >= 0.0005]
     return table(
         rows,
         [
@@ -172,24 +173,24 @@ def _items(gain: Floats, one: NodeCells, other: NodeCells, most: int, what: str)
     )
 
 
-def _clusters(diagnosis: Diagnosis, gain: Floats, cells: NodeCells, most: int, other: str) -> Html:
-    """Return the clusters of the better tree by what their items gain or lose by it, together."""
-    tree = diagnosis.hierarchy
+def _clusters(tree: Hierarchy, gain: Floats, cells: NodeCells, most: int, what: str) -> Html:
+    """Return the clusters of the better tree whose items gain, or lose, most by it together."""
+    # Here as in the other tables, less than half of the last digit shown is not worth a row.
     inner = np.arange(tree.n_items, tree.n_nodes)
     inner = inner[inner != tree.root]
     total = item_sums(tree, gain, inner)
-    order = np.argsort(-np.abs(total), kind="stable")[:most]
-    rows = [(int(inner[k]), float(total[k])) for k in order if abs(total[k]) > _SAME]
+    order = np.argsort(-total, kind="stable")[:most]
+    rows = [(int(inner[k]), float(total[k])) for k in order if total[k] / tree.n_items >= 0.00005]
     return table(
         rows,
         [
             Column("cluster", lambda r: cells(r[0])),
             *cells.id_column(lambda r: r[0]),
             Column("items", lambda r: f"{int(tree.sizes[r[0]]):,}", figures=True),
-            Column("gain on the score", lambda r: number(r[1] / tree.n_items, 4, signed=True), figures=True),
-            Column("an item", lambda r: number(r[1] / int(tree.sizes[r[0]]), signed=True), figures=True),
+            Column("on the score", lambda r: number(r[1] / tree.n_items, 4), figures=True),
+            Column("an item", lambda r: number(r[1] / int(tree.sizes[r[0]])), figures=True),
         ],
-        f"Clusters by what their items gain or lose against {other}; a cluster counts in those above it too.",
+        f"Clusters whose items together {what}, and by how much; a cluster counts in those above it too.",
         "None.",
     )
 

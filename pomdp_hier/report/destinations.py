@@ -19,7 +19,8 @@ class Destination:
         items: How many items of its siblings are more alike to it than to their own cluster.
         searchers: The expected number of searchers that go there by mistake.
         cost: What that takes off the score.
-        sources: The siblings they come from, each with its items, those that cost most first.
+        sources: The siblings that have such items, each with how many, those that cost most first; searchers who stray
+            by chance come from others as well.
         examples: Items that are lost there, worth least first.
     """
 
@@ -59,7 +60,11 @@ def destinations(diagnosis: Diagnosis, n: int, *, examples: int = 4) -> list[Des
                 items=int(items[place]),
                 searchers=float(searchers[place]),
                 cost=float(cost[place]) / tree.n_items,
-                sources=tuple((int(diagnosis.pair_child[pair]), int(diagnosis.pair_items[pair])) for pair in pairs),
+                sources=tuple(
+                    (int(diagnosis.pair_child[pair]), int(diagnosis.pair_items[pair]))
+                    for pair in pairs
+                    if diagnosis.pair_items[pair]
+                ),
                 examples=tuple(lost.tolist()),
             )
         )

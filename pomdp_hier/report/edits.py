@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from pomdp_hier._messages import counted
 from pomdp_hier.appraisal.moves import Move
 from pomdp_hier.improvement.result import Edit, Improvement
 from pomdp_hier.report.escaping import Html, element, filled, joined
@@ -19,6 +20,7 @@ def edits_section(improvement: Improvement, cells: NodeCells, most: int) -> Html
         "In this order, each with what the score gains by it given those before. “On other items” is the gain on items "
         "that had no say in choosing the edit." + (f" {left:,} more are not shown." if left else "")
     )
+    sure, doubtful = ([r for r in numbered if r[1].doubtful is doubt] for doubt in (False, True))
     columns = [
         Column("edit", lambda r: element("span", f"{r[0]}. {r[1].kind} ", cells.some(r[1].nodes))),
         *cells.id_column(lambda r: r[1].nodes[0]),
@@ -26,26 +28,24 @@ def edits_section(improvement: Improvement, cells: NodeCells, most: int) -> Html
         Column("to", lambda r: cells(r[1].target)),
         Column("items", lambda r: f"{r[1].items:,}", figures=True),
         Column("gain in HQS", lambda r: number(r[1].gain, 5), figures=True),
-        Column("on other items", lambda r: _held(r[1]), figures=True),
+        Column("on other items", lambda r: number(r[1].held_out.gain, 5), figures=True),
         Column("helps", lambda r: f"{r[1].helped:,}", figures=True),
         Column("costs", lambda r: f"{r[1].hurt:,}", figures=True),
         Column("costs most", lambda r: _costs(r[1], cells)),
     ]
     sentences = element("ul", *(element("li", line) for line in improvement.sentences()), class_="reading")
-    shown = table(numbered, columns, caption, "No edit was found that raises the score.")
+    none = f"No edit was found {'whose gain holds on other items' if doubtful else 'that raises the score'}."
+    shown = table(sure, columns, caption, none)
+    if doubtful:
+        rest = table(doubtful, columns, "Edits made between those above, whose gain may be chance.", "")
+        summary = element("summary", f"{counted(len(doubtful), 'edit')} that the other items do not confirm")
+        shown = joined([shown, element("details", summary, rest)])
     return filled("edits.html", heading="What to change", sentences=sentences, table=shown)
 
 
-def _held(edit: Edit) -> str:
-    if math.isnan(edit.held_out.gain):
-        return "–"
-    return f"{number(edit.held_out.gain, 5)}, {'holds' if edit.holds else 'not confirmed'}"
-
-
 def _costs(edit: Edit, cells: NodeCells) -> Html:
-    return element(
-        "span", joined((joined([cells(item), f" {number(loss)}"]) for item, loss in edit.most_hurt[:3]), ", ")
-    )
+    seen = [(item, number(loss)) for item, loss in edit.most_hurt[:3] if loss <= -0.0005]
+    return element("span", joined((joined([cells(item), f" {loss}"]) for item, loss in seen), ", "))
 
 
 def moves_section(moves: Sequence[Move], cells: NodeCells, most: int) -> Html:

@@ -319,8 +319,8 @@ def _sources(diagnosis: Diagnosis, cells: NodeCells, found: Destination) -> Html
         for child, items in found.sources[:most]
     ]
     more = found.sources[most:]
-    rest = [f"{sum(items for _, items in more):,} of {len(more):,} more"] if more else []
-    return element("span", joined([*parts, *rest], ", "))
+    rest = [f"{sum(items for _, items in more):,} of {counted(len(more), 'other')}"] if more else []
+    return element("span", joined([*parts, *rest], ", ") if parts else "no item, but searchers stray here")
 
 
 def _lost(diagnosis: Diagnosis, cells: NodeCells, most: int) -> Html:

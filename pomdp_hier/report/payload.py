@@ -28,7 +28,11 @@ def node_names(
 
 
 def icicle_payload(
-    diagnosis: Diagnosis, names: Sequence[str], ids: Sequence[str] | None = None
+    diagnosis: Diagnosis,
+    names: Sequence[str],
+    ids: Sequence[str] | None = None,
+    gain: NDArray[np.float64] | None = None,
+    gain_note: str = "",
 ) -> tuple[dict[str, Any], NDArray[np.int64]]:
     """Return the JSON-ready arrays of the icicle, and the position in them of each node ``[n_nodes]`` (-1: left out).
 
@@ -39,6 +43,8 @@ def icicle_payload(
         diagnosis: What `pomdp_hier.appraisal.diagnose` returned.
         names: ``[n_nodes]``, what the nodes are called.
         ids: ``[n_nodes]``, their ids, if they are to be found by these too.
+        gain: ``[N]``, what each item's search gains over another tree; it colours first.
+        gain_note: What its colours mean.
     """
     tree, result = diagnosis.hierarchy, diagnosis.result
     payload, nodes, position = tree_arrays(tree, names, ids)
@@ -94,6 +100,11 @@ def icicle_payload(
             },
         ],
     }
+    if gain is not None:
+        payload["tree"]["gain"] = _short(item_sums(tree, gain, nodes) / tree.sizes[nodes])
+        payload["items"]["gain"] = _short(gain[tree.item_order]) if show_items else []
+        measure = {"key": "gain", "name": "gain", "low": -1, "high": 1, "percent": False, "note": gain_note}
+        payload["measures"].insert(0, measure | {"items": "gain" if show_items else None})
     return payload, position
 
 

@@ -24,6 +24,7 @@ from pomdp_hier.report.payload import icicle_payload
 from pomdp_hier.visible import shortened, visible
 from tests.browser import complaints_of, needs_browser, opened, requests_of
 from tests.nasty_names import NASTY
+from tests.page_rows import rows_of
 from tests.planted import clean_case, misplaced
 
 SHOP = load_amazon12()
@@ -57,13 +58,6 @@ def test_labels_of_the_scale_stand_apart():
     assert page_module._span(0, "ab") == ("middle", pytest.approx(0.4895), pytest.approx(0.5105))
     assert page_module._span(-0.9, "ab") == ("start", pytest.approx(0.05), pytest.approx(0.071))
     assert page_module._span(0.9, "ab") == ("end", pytest.approx(0.929), pytest.approx(0.95))
-
-
-def rows_of(page, title):
-    """The cells of the table under a heading, row by row."""
-    table = page.split(f"<h2>{title}</h2>")[1].split("</table>")[0]
-    rows = [re.findall("<t[dh].*?</t[dh]>", row) for row in table.split("<tbody>")[1].split("</tr>")[:-1]]
-    return [[unescape(re.sub("<.*?>", "", cell)) for cell in row] for row in rows]
 
 
 def signed(value, digits):
@@ -448,10 +442,12 @@ def test_edits_stand_first_with_whom_they_help_and_cost():
     rows = rows_of(page, "What to change")
     assert len(rows) == len(improvement.edits) >= 1
     called = NodeNames(tree, in_words=True)
-    for k, (row, found) in enumerate(zip(rows, improvement.edits, strict=True), 1):
+    numbered = sorted(enumerate(improvement.edits, 1), key=lambda r: not r[1].holds)
+    assert f"{sum(not found.holds for _, found in numbered)} edit that the other items do not confirm" in page
+    for row, (k, found) in zip(rows, numbered, strict=True):
         assert row[0].startswith(f"{k}. {found.kind} {called[found.nodes[0]]}")
         assert row[1:5] == [called[found.source], called[found.target], str(found.items), signed(found.gain, 5)]
-        assert row[5] == f"{signed(found.held_out.gain, 5)}, {'holds' if found.holds else 'not confirmed'}"
+        assert row[5] == signed(found.held_out.gain, 5)
         assert row[6:8] == [str(found.helped), str(found.hurt)]
     assert all(sentence in unescape(page) for sentence in improvement.sentences())
 
