@@ -176,3 +176,35 @@ def test_a_fringe_that_is_only_bounded_bounds_nothing_from_below():
     vectors = fringe_vectors(problem, ConvexFringe(lambda problem, belief: 5 * max(belief.values())))
     assert vectors.vectors.tolist() == [[5.0, 5.0]]
     assert (blind_bound(problem.compiled, 2, vectors) == -np.inf).all()
+
+
+def test_a_dead_end_bounds_nothing_that_does_not_lead_there():
+    legal = {"fork": ["go"], "left": ["l"], "right": ["r"], "home": ["go", "l", "r"]}
+    problem = POMDP(
+        transition=lambda s, a: {"left": 0.5, "right": 0.5} if s == "fork" else s,
+        observation=lambda s, a: "dark",
+        reward=lambda s, a: 1,
+        initial_belief={"fork": 0.5, "home": 0.5},
+        discount=0.5,
+        legal_actions=legal.__getitem__,
+    )
+    compiled = problem.compiled
+    table = fib_bound(compiled, 4)
+    go, at = compiled.action_index["go"], compiled.state_index
+    assert table[:, go, at["fork"]].tolist() == [1, np.inf, np.inf, np.inf]  # no action is legal on both sides
+    assert table[:, go, at["home"]].tolist() == [1, 1.5, 1.75, 1.875]
+
+
+def test_the_same_action_over_and_over_has_to_be_legal_after_everything():
+    problem = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: {"hot": 0.5, "cold": 0.5},
+        reward=lambda s, a: 2,
+        initial_belief={"here": 1},
+        legal_actions=lambda o: ["look"] if o == "cold" else ["look", "dig"],
+        legal_by="observation",
+        actions=["look", "dig"],
+    )
+    compiled = problem.compiled
+    for fringe, first in ((StopValue("dig"), -np.inf), (StopValue("look"), 4.0)):
+        assert blind_bound(compiled, 1, fringe_vectors(problem, fringe)).tolist() == [[[first], [-np.inf]]]

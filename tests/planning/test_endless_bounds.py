@@ -9,6 +9,7 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning import RTBSS, FIBPolicy, FirstAction, QMDPPolicy, solve
 from pomdp_hier.planning.endless_bounds import endless_blind, endless_fib, endless_qmdp, endless_tib
 from pomdp_hier.planning.outcomes import outcome_matrix
+from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import cheese_maze, tiger
 from pomdp_hier.simulation import compare_policies, policy_value
 from tests.pomdp_models import random_problem
@@ -78,6 +79,27 @@ def test_the_tighter_bound_is_what_its_definition_says(kind, seed):
 def test_by_hand():
     assert endless_blind(tiger().compiled)[0] == pytest.approx(-20)
     assert np.isfinite(endless_fib(cheese_maze().compiled)).all()
+
+
+def test_what_the_iteration_has_left_out_is_added():
+    one = POMDP.from_arrays(T=[[[1.0]]], Z=[[[1.0]]], R=[[1.0]], discount=0.999).compiled
+    assert endless_qmdp(one)[0, 0] == pytest.approx(1000, abs=2e-10)
+    ends = POMDP.from_arrays(T=[[[0, 1], [0, 1]]], Z=[[[1], [1]]], R=[[3, 0]], discount=1.0, terminal=[1]).compiled
+    assert endless_qmdp(ends).tolist() == [[3, 0]]
+
+
+@pytest.mark.parametrize("kind", ["legal by state", "legal by observation"])
+def test_what_is_not_legal_at_the_start_is_worth_nothing(kind):
+    left_out = 0
+    for seed in range(6):
+        compiled = small_problem(seed, kind=kind, discount=0.5).compiled
+        legal = compiled.legal if compiled.legal_after is None else compiled.legal & compiled.legal_after[-1][:, None]
+        for bound in (endless_fib, endless_tib, endless_blind):
+            finite = np.isfinite(bound(compiled))
+            assert (finite <= legal).all()  # a state that cannot be met before any observation has no value there
+            assert (finite == legal)[:, compiled.initial > 0].all()
+        left_out += int((~legal).sum())
+    assert left_out
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -96,7 +96,6 @@ class Grower:
         child.q = backed_up(child, self.or_nodes, self.problem.discount)
         self.pruning.check(child.q, child.upper, child.action, self.or_nodes[frame.node].depth)
         frame.best = child.q if frame.best is None else largest([frame.best, child.q])
-        frame.present = -1
 
     def _finish_node(self, frame: _Frame) -> None:
         node = self.or_nodes[frame.node]

@@ -12,6 +12,8 @@ import pytest
 
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning import RTBSS, AndOrTree, StopValue, exact_value
+from pomdp_hier.planning.and_or.markup import latex_number
+from pomdp_hier.planning.and_or.symbols import tidy_sum
 from pomdp_hier.pomdp import POMDP, Belief
 from tests.pomdp_models import random_fractions, random_problem, three_node, tiger
 
@@ -458,3 +460,76 @@ def test_a_dict_stands_for_the_belief_of_the_root_and_another_thing_for_no_probl
     assert AndOrTree.build(tiger(), start, depth=1).value == AndOrTree.build(tiger(), depth=1).value
     with pytest.raises(ModelError, match=r"AndOrTree: .* is no POMDP"):
         AndOrTree.build(start, depth=1)
+
+
+def test_a_small_tree_is_written_with_each_label_in_its_place():
+    def reward(state, action):
+        return -1 if action == "look" else 3 * state
+
+    coin = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: {s: 0.75, 1 - s: 0.25},
+        reward=reward,
+        initial_belief={0: 0.5, 1: 0.5},
+        legal_actions=["look", "bet"],
+    )
+    tree = AndOrTree.build(coin, depth=1)
+    assert repr(tree) == "<AndOrTree: 5 OR nodes, 2 AND nodes, value 1.5>"
+    dot = tree.to_dot().splitlines()
+    cells = '<tr><td><font point-size="16" color="#215294">▶</font></td><td>(.50, .50)<br/>V 1.50</td></tr>'
+    for line in (
+        '  node [fontname=Helvetica, fontsize=10, color="#1d2126", fontcolor="#1d2126"];',
+        '  edge [fontname=Helvetica, fontsize=9, color="#9aa3ab", fontcolor="#1d2126", arrowhead=none];',
+        f'  n0 [shape=plain, label=<<table border="0" cellspacing="0" cellpadding="1">{cells}</table>>];',
+        r'  n1 [shape=ellipse, margin="0.04,0.02", color="#1d2126", penwidth=1, label="look\nQ −1.00"];',
+        r'  n2 [shape=ellipse, margin="0.04,0.02", color="#b35806", penwidth=2.5, label="bet\nQ 1.50 ★"];',
+        '  n0 -> n2 [label=" R +1.50 ", color="#b35806", penwidth=2.5];',
+        '  n1 -> n3 [label=" 0 0.50 "];',
+    ):
+        assert line in dot
+    tikz = tree.to_tikz().splitlines()
+    for line in (
+        r"  \node[or node, plan] (n0) at (3.45, 0.00) {$b_{0}$};",
+        r"  \node[and node] (n1) at (1.15, -1.90) {$\text{look}$};",
+        r"  \draw[->, plan] (n0.south) -- node[note, align=center] {$1.50$} (n2.north);",
+        r"  \draw[->] (n1.south) -- node[pos=0.62, above left=-2pt, align=center] {$o = \text{0}$\\$0.50$} (n3.apex);",
+    ):
+        assert line in tikz
+    mermaid = tree.to_mermaid().splitlines()
+    assert '  n0 ==>|"R +1.50"| n2' in mermaid
+    assert "  linkStyle 1,4,5 stroke:#b35806,stroke-width:3px" in mermaid
+    assert latex_number(1.5e20) == r"1.5 \cdot 10^{20}"
+
+
+def test_no_node_of_a_text_stands_below_itself_or_beyond_the_last():
+    document = json.loads(AndOrTree.build(random_problem(1), depth=2).to_json())
+    first, below = document["and_nodes"][0], document["and_nodes"][1]  # of the root, and of its outcome
+    assert (first["outcomes"], below["parent"]) == ([1], 1)
+    other = below["outcomes"][0]
+    first["outcomes"], below["outcomes"][0] = [other], 1
+    document["or_nodes"][1]["parent"], document["or_nodes"][other]["parent"] = 1, 0
+    with pytest.raises(ParameterError, match=r"or_nodes\[1\].parent is 1; .* a node that stands before it"):
+        AndOrTree.from_json(json.dumps(document))
+    first["outcomes"] = [len(document["or_nodes"])]
+    last = len(document["or_nodes"]) - 1
+    words = rf"and_nodes\[0\].outcomes is {last + 1}; .* nodes from 0 to {last}, each below one other"
+    with pytest.raises(ParameterError, match=words):
+        AndOrTree.from_json(json.dumps(document))
+
+
+def test_a_tree_of_as_many_nodes_as_are_allowed_is_built():
+    size = len(AndOrTree.build(random_problem(1), depth=2))
+    assert len(AndOrTree.build(random_problem(1), depth=2, max_nodes=size)) == size
+    with pytest.raises(PlanningError, match=f"the tree has more than {size - 1} nodes"):
+        AndOrTree.build(random_problem(1), depth=2, max_nodes=size - 1)
+
+
+def test_a_notebook_shows_the_plan_of_a_large_tree():
+    tree = AndOrTree.build(random_problem(1), depth=3)
+    assert f"of {len(tree)} nodes shown; full=True shows all" in tree._repr_html_()
+
+
+def test_a_value_of_1_adds_its_chance():
+    sympy = pytest.importorskip("sympy")
+    e, b, r = sympy.symbols("e b r")
+    assert sympy.simplify(tidy_sum(r, 1, [(e, sympy.Integer(1)), (1 - e, b)]) - (r + e + (1 - e) * b)) == 0

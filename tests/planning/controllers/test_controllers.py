@@ -18,8 +18,10 @@ from pomdp_hier.planning.controllers import (
     write_policy_graph,
     write_policy_xml,
 )
+from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.problems import cheese_maze, maze_4x3, tiger
 from pomdp_hier.simulation import policy_value
+from tests.pomdp_models import three_node
 from tests.small_problems import small_problem
 
 
@@ -82,6 +84,20 @@ def test_the_tigers_controller(classic):
 def test_floats_and_fractions_agree(seed):
     controller = solve(small_problem(seed, discount=0.5), precision=1e-1, max_trials=3).controller()
     assert controller.value() == pytest.approx(float(controller.value(exact=True)), abs=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["plain", "ends", "legal by state", "legal by observation"])
+def test_floats_and_fractions_agree_at_every_node_and_state(kind):
+    lost = 0
+    for seed in range(4):
+        problem, random = small_problem(seed, kind=kind, discount=0.5), np.random.default_rng(seed)
+        actions = random.integers(0, problem.compiled.n_actions, 3)
+        after = random.integers(-1, 3, (3, problem.compiled.n_observations))
+        controller = Controller(problem, actions, after, start=1)
+        exact = np.array([[-np.inf if v is None else float(v) for v in row] for row in controller.exact_values])
+        assert controller.values == pytest.approx(exact, abs=1e-9)
+        lost += int((exact == -np.inf).sum())
+    assert (lost > 0) == (kind == "legal by state")
 
 
 def test_a_value_by_hand():
@@ -220,6 +236,34 @@ def test_vectors_of_another_problem_are_refused():
         VectorPolicy(np.zeros((0, 3)), np.zeros(0, dtype=int))
 
 
+def test_vectors_are_read_where_they_are_legal():
+    alone = VectorPolicy(np.array([[-np.inf, 1.5], [0.5, 0.25]]), np.array([1, 0]))
+    assert alone.decide(tiger(), {"tiger-right": 1}).action == "open-left"
+    assert alone.decide(tiger(), {"tiger-left": 1}).action == "listen"
+    with pytest.raises(ModelError, match="for 2 states and 4 actions; the problem has 2 and 3"):
+        VectorPolicy(np.zeros((2, 2)), np.array([0, 3])).decide(tiger())
+    search = three_node(0.75, 0.0, 0.5, 0.25)
+    descend, only = (search.all_actions.index(action) for action in ("descend", "search"))
+    both = VectorPolicy(np.array([np.full(7, 9.0), np.full(7, 2.0)]), np.array([descend, only]))
+    assert both.value(search, {("c0", 1): 1}) == 9
+    assert both.value(search, {("c1", 1): 1}) == 2
+
+
+def test_without_a_discount_a_controller_has_a_value_if_it_surely_ends():
+    rewards = {"a": 1, "b": 2}
+    walk = POMDP(
+        transition=lambda s, a: {"a": "b", "b": "end"}[s],
+        observation=lambda s, a: s,
+        reward=lambda s, a: rewards[s],
+        initial_belief={"a": 1},
+        terminal=["end"],
+        legal_actions=["go"],
+    )
+    controller = Controller(walk, np.array([0]), np.zeros((1, 2), dtype=int))
+    assert controller.value() == controller.value(exact=True) == 3
+    assert PolicyGraph(controller).to_text().splitlines()[0] == "* 0 go  V 3  a 1"
+
+
 # --- drawing ---------------------------------------------------------------------------------------------------------
 
 
@@ -241,3 +285,60 @@ def test_names_are_only_names():
     assert 'evil [label="' not in graph.to_dot()
     with pytest.raises(ParameterError, match="limit"):
         PolicyGraph(solve(tiger(), precision=1e-2).controller(), limit=1)
+
+
+def test_a_small_graph_is_written_with_each_label_in_its_place():
+    controller = Controller(tiger(), np.array([2, 0, 1]), np.array([[1, 1], [1, 0], [0, 1]]), start=1)
+    assert controller.beliefs() == [
+        Belief({"tiger-left": 0.15000000000000002, "tiger-right": 0.85}),
+        Belief({"tiger-left": 0.5, "tiger-right": 0.5}),
+        None,
+    ]
+    least = controller.minimised()
+    assert (least.action_names, least.start, least.after.tolist()) == (("listen", "open-right"), 0, [[0, 1], [0, 0]])
+    graph = PolicyGraph(controller)
+    assert graph.to_text().splitlines() == [
+        "  0 open-right  V -303.497  tiger-right .85, tiger-left .15",
+        "      hear-left, hear-right -> 1",
+        "* 1 listen      V -231.576  tiger-left .5, tiger-right .5",
+        "      hear-left -> 1",
+        "      hear-right -> 0",
+        "  2 open-left               not met",
+        "      hear-left -> 0",
+        "      hear-right -> 1",
+    ]
+    assert graph.to_dot().splitlines()[4:-1] == [
+        r'  n0 [label="0 open-right\ntiger-right .85, tiger-left .15"];',
+        r'  n1 [label="1 listen\ntiger-left .5, tiger-right .5", penwidth=2.5];',
+        r'  n2 [label="2 open-left\nnot met"];',
+        '  n0 -> n1 [label="hear-left, hear-right"];',
+        '  n1 -> n1 [label="hear-left"];',
+        '  n1 -> n0 [label="hear-right"];',
+        '  n2 -> n0 [label="hear-left"];',
+        '  n2 -> n1 [label="hear-right"];',
+    ]
+    assert graph.to_tikz().splitlines()[1:6] == [
+        r"  \node[state, very thick] (n1) at (0.00, 2.00) {1 listen\\tiger-left .5, tiger-right .5};",
+        r"  \node[state] (n0) at (1.73, -1.00) {0 open-right\\tiger-right .85, tiger-left .15};",
+        r"  \node[state] (n2) at (-1.73, -1.00) {2 open-left\\not met};",
+        r"  \draw (n0) to[bend left=12] node[auto, font=\scriptsize] {hear-left, hear-right} (n1);",
+        r"  \draw (n1) to[loop above] node[auto, font=\scriptsize] {hear-left} (n1);",
+    ]
+
+
+def test_long_lists_are_cut_and_counted():
+    five = POMDP(
+        transition=lambda s, a: dict.fromkeys("abcde", 0.2),
+        observation=lambda s, a: s,
+        reward=lambda s, a: 0,
+        initial_belief=dict.fromkeys("abcde", 0.2),
+        discount=0.5,
+        legal_actions=["go"],
+    )
+    graph = PolicyGraph(Controller(five, np.array([0]), np.zeros((1, 5), dtype=int)))
+    (node,), (edge,) = graph.nodes, graph.edges
+    assert (graph.belief_text(node), graph.belief_text(node, 5)) == (
+        "a .2, b .2, c .2, 2 more",
+        "a .2, b .2, c .2, d .2, e .2",
+    )
+    assert (graph.edge_text(edge), graph.edge_text(edge, 5)) == ("a, b, c, d, 1 more", "a, b, c, d, e")

@@ -9,11 +9,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pomdp_hier.errors import CertificateError
+from pomdp_hier.errors import CertificateError, ModelError
 from pomdp_hier.planning import exact_value, solve, verify
 from pomdp_hier.planning.certificates import exact_model
+from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.pomdp_file import read_pomdp
 from pomdp_hier.problems import cheese_maze, corridor, crying_baby, maze_4x3, rock_sample, tiger
+from tests.pomdp_models import three_node
 from tests.small_problems import small_problem
 
 BUNDLED = {
@@ -47,6 +49,39 @@ def test_certificates_of_the_bundled_problems_are_accepted(name):
     bounds = verify(solution.certificate(), problem)
     assert float(bounds.lower) <= solution.lower
     assert float(bounds.upper) >= solution.upper
+
+
+@pytest.mark.parametrize("horizon", [None, 1, 3])
+def test_a_process_that_surely_ends_has_a_certificate_without_a_discount(horizon):
+    def walk(state, action):
+        return {"first": "second", "second": "end"}[state] if action == "go" else "end"
+
+    problem = POMDP(
+        transition=walk,
+        observation=lambda s, a: s,
+        reward=lambda s, a: {"first": 1, "second": 4}[s] if a == "go" else 2,
+        initial_belief={"first": 1},
+        terminal=["end"],
+        legal_actions=lambda o: ["go", "leave"] if o is None else ["go"],
+        legal_by="observation",
+        actions=["go", "leave"],
+    )
+    bounds = verify(solve(problem, horizon=horizon).certificate(), problem)
+    value = 2 if horizon == 1 else 5
+    assert bounds.lower <= value <= bounds.upper
+    assert float(bounds.upper - bounds.lower) < 1e-6
+
+
+def test_an_outcome_that_says_nothing_of_what_follows_changes_nothing():
+    problem = tiger()
+    certificate = solve(problem, precision=1e-2, max_trials=40).certificate()
+    bounds = verify(certificate, problem)
+    outcomes = certificate["stages"][0]["outcomes"]
+    both = next(outcome for outcome in outcomes if len(outcome["belief"]) == 2)
+    for outcome in outcomes:  # hearing where the tiger surely is leads to one state, and the belief is over two
+        outcome["after"] = [triple for triple in outcome["after"] if triple != [0, 0, 0]]
+    both["after"].append([0, 0, 0])
+    assert verify(certificate, problem) == bounds
 
 
 def test_a_certificate_about_another_belief_says_so():
@@ -116,6 +151,103 @@ def test_claims_beyond_the_proof_are_refused():
     del lowered["stages"][0]["outcomes"][:]  # the tighter informed bound does not stand without them
     with pytest.raises(CertificateError, match=r"stages\[0\].informed"):
         verify(lowered, problem)
+
+
+def change(*path, to):
+    """What sets one place of a certificate to something else."""
+
+    def changed(certificate):
+        holder = certificate
+        for key in path[:-1]:
+            holder = holder[key]
+        holder[path[-1]] = to
+
+    return changed
+
+
+@pytest.fixture(scope="module")
+def made():
+    """A problem whose leaves can only be searched, and the tiger; each with a certificate."""
+    search, wild = three_node(0.75, 0.0, 0.5, 0.25), tiger()
+    return {
+        "search": (search, solve(search, horizon=2).certificate()),
+        "tiger": (wild, solve(wild, precision=1e-2, max_trials=40).certificate()),
+    }
+
+
+# In the search, place 0 is the root, 1 to 4 are the leaves (where searching is action 1), 5 and 6 the ends.
+@pytest.mark.parametrize(
+    ("name", "changes", "words"),
+    [
+        ("search", [change("stages", 0, "vectors", 0, "action", to=0)],
+         "stages[0].vectors[0]: its action 0 is not legal in place 1"),
+        ("search", [change("stages", 0, "vectors", 0, "values", 2, to=None),
+                    change("stages", 1, "vectors", 0, "action", to=0),
+                    change("stages", 1, "vectors", 0, "values", to=[0, *[None] * 6])],
+         "stages[1].vectors[0]: no vector for place 2 follows observation 0 in place 0"),
+        ("search", [change("stages", 0, "vectors", 0, "values", 3, to=2**60)],
+         "stages[0].vectors[0]: its value in place 3 is above that of its action and what follows"),
+        ("search", [change("stages", 0, "informed", 1, 2, to=None)],
+         "stages[0].informed[1]: no value in place 2, where the action is legal"),
+        ("search", [change("stages", 0, "informed", 1, 3, to=0)],
+         "stages[0].informed[1]: its value in place 3 is below that of its backup"),
+        ("search", [change("stages", 1, "corners", 4, to=None)], "stages[1].corners: no value in place 4"),
+        ("search", [change("stages", 0, "corners", 3, to=0)],
+         "stages[0].corners: the value in place 3 is below that of action 1"),
+        ("search", [change("stages", 1, "vectors", 0, "values", 0, to=None)],
+         "vector: vector 0 is not for place 0 of the start"),
+        ("search", [change("vector", to=9)], "vector: there is no vector 9 among 1"),
+        ("tiger", [change("stages", 0, "corner_points", to=[[0, 99], [1, 0]])],
+         "stages[0].corner_points: there is no point 99 among "),
+        ("tiger", [change("stages", 0, "corner_points", to=[[0, 0], [1, 0]])],
+         "stages[0].corners: the point of place 0 is a belief about others"),
+        ("tiger", [change("stages", 0, "corners", 1, to=0)],
+         "stages[0].corners: the value in place 1 is below that of its point"),
+        ("tiger", [change("stages", 0, "points", 2, "belief", to=[[1, 3], [1, 5]])],
+         "stages[0].points[2].belief: place 1 stands there twice"),
+        ("tiger", [change("stages", 0, "points", 2, "belief", to=7)],
+         "stages[0].points[2].belief: 7 is no list of [place, weight]"),
+        ("tiger", [change("stages", 0, "informed", to=[[], []])], "stages[0].informed: 2 entries; expected 3"),
+        ("tiger", [change("stages", 0, "vectors", to=5)], "stages[0].vectors: 5 is no list"),
+        ("tiger", [change("stages", 0, to=5)], "stages[0]: 5 is no object with names"),
+        ("tiger", [change("stages", 0, "corner_points", 0, to=[0, -1])],
+         "stages[0].corner_points[0]: -1 is no whole number"),
+        ("tiger", [change("stages", 0, "points", 2, "actions", 1, to=[1, 2, 3])],
+         "stages[0].points[2].actions[1]: 3 entries; expected 2"),
+        ("tiger", [change("stages", 0, "vectors", 3, "after", to=[0])],
+         "stages[0].vectors[3].after: 1 entries; expected 2"),
+        ("tiger", [change("stages", 0, "informed", 1, to=[None])], "stages[0].informed[1]: 1 entries; expected 2"),
+        ("tiger", [change("stages", 0, "outcomes", 1, "after", 0, to=[0, 0])],
+         "stages[0].outcomes[1].after[0]: 2 entries; expected 3"),
+        ("tiger", [change("stages", 0, "outcomes", 1, "values", 0, to=None)],
+         "stages[0].outcomes[1]: no value of action 0, which is legal"),
+        ("tiger", [change("stages", 0, "points", 2, "belief", to=[[0, 1], [1]])],
+         "stages[0].points[2].belief[1]: 1 entries; expected 2"),
+        ("tiger", [change("stages", 0, "points", 2, "belief", to=[[0, 1], [9, 1]])],
+         "stages[0].points[2].belief[1]: 9 is no whole number"),
+        ("tiger", [change("stages", 0, "points", 2, "belief", to=[[0, 1], [1, 0]])],
+         "stages[0].points[2].belief[1]: 0 is no whole number"),
+        ("tiger", [change("format", to="bounds")], "format: 'bounds', version 2; expected 'pomdp-hier bounds'"),
+        ("tiger", [change("hint", to=-7)], "hint: -7 is no whole number in the range that is meant"),
+        ("tiger", [change("version", to=7)],
+         "format: 'pomdp-hier bounds', version 7; expected 'pomdp-hier bounds', version 2"),
+        ("tiger", [change("sizes", to=[11, 4, 7])],
+         "sizes: 11, 4, 7; the problem has 2 states, 3 actions and 2 observations: the"),
+    ],
+)  # fmt: skip
+def test_each_refusal_says_which_number_stands_where(made, name, changes, words):
+    problem, certificate = made[name]
+    certificate = copy.deepcopy(certificate)
+    for changed in changes:
+        changed(certificate)
+    with pytest.raises(CertificateError) as error:
+        verify(certificate, problem)
+    assert str(error.value).startswith(words)
+
+
+def test_a_number_that_is_not_finite_has_no_fraction():
+    with pytest.raises(ModelError, match=r"^initial belief: nan is not a finite number, which a certificate"):
+        exact_model.as_fraction(float("nan"), "initial belief")
 
 
 @pytest.mark.parametrize(

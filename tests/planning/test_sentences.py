@@ -1,0 +1,129 @@
+"""What planners say of their numbers: each in its place, with other numbers on either side."""
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from pomdp_hier.errors import ModelError, ParameterError, PlanningError, PolicyFileError
+from pomdp_hier.planning import RTBSS, AndOrTree, solve, value_iteration, vector_pruning
+from pomdp_hier.planning.and_or.view import view
+from pomdp_hier.planning.controllers import (
+    Controller,
+    PolicyGraph,
+    VectorPolicy,
+    read_alpha,
+    read_policy_graph,
+    read_policy_xml,
+)
+from pomdp_hier.pomdp import POMDP
+from pomdp_hier.problems import cheese_maze, tiger
+from tests.pomdp_models import random_problem, three_node
+
+
+def test_a_controller():
+    at_once, positions = np.zeros((1, 7), dtype=int), np.zeros((2, 2), dtype=int)
+    with pytest.raises(ModelError, match=re.escape("controller: 1 actions, successors (1, 7), start 0; expected [N]")):
+        Controller(tiger(), np.array([0]), at_once)
+    with pytest.raises(ModelError, match=re.escape("[N, 2] and a start below N")):
+        Controller(tiger(), np.array([0]), at_once)
+    with pytest.raises(ModelError, match="an action is not below 3, or a successor not below 2; positions"):
+        Controller(tiger(), np.array([0, 7]), positions)
+    long = Controller(cheese_maze(), np.zeros(300, dtype=int), np.zeros((300, 7), dtype=int))
+    with pytest.raises(PlanningError, match="controller: 300 nodes times 11 states are more than 3,000 unknowns"):
+        _ = long.exact_values
+    with pytest.raises(ParameterError, match=r"the controller has 300 nodes; .*raise the limit of 200"):
+        PolicyGraph(long)
+    with pytest.raises(ModelError, match="they are for 3 states and 5 actions; the problem has 2 and 3"):
+        VectorPolicy(np.zeros((1, 3)), np.array([4])).decide(tiger())
+
+
+SPARSE = '<Policy><AlphaVector vectorLength="2"><SparseVector action="0">{}</SparseVector></AlphaVector></Policy>'
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "words"),
+    [
+        (read_policy_xml, SPARSE.format("<Entry>1 2 3</Entry>"), ":1: <Entry> has 3 words; expected a position"),
+        (read_policy_xml, SPARSE.format("<Entry>5 1.5</Entry>"), ":1: position 5 in a vector of 2"),
+        (read_policy_xml, "<Policy>\n<a>", ":2: "),
+        (read_alpha, "0\n1 2\n\n1\n", ": 3 lines that are not empty; expected two for each vector"),
+        (read_alpha, "0\n1 2\n\n1\n1\n", ":5: 1 values; the vector before has 2"),
+        (read_alpha, "4\n1 2 3\n", ": vectors of 3 states and actions up to 4; the problem has 2 states and 3 actions"),
+        (read_policy_graph, "0 1 0\n", ":1: 3 entries; expected a node, an action and 2 next nodes"),
+        (read_policy_graph, "0 1 0 0\n1 9 0 0\n", ":2: action 9; the problem has 3, from 0"),
+        (read_policy_graph, "0 1 0 0\n1 1 0 7\n", ":2: there is no node 7"),
+        (read_alpha, b"0\n\xff", ": byte 2 is no text; expected a text file"),
+    ],
+)
+def test_a_policy_file(tmp_path, read, text, words):
+    path = tmp_path / "policy"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(PolicyFileError) as error:
+        read(path, tiger())
+    assert str(error.value).startswith(f"{path}{words}")
+
+
+def test_a_graph_that_starts_nowhere(tmp_path):
+    (tmp_path / "graph").write_text("0 1 0 0\n1 1 0 0\n")
+    with pytest.raises(PolicyFileError, match="there is no node 5 to start in, among 2"):
+        read_policy_graph(tmp_path / "graph", tiger(), start=5)
+
+
+def test_alpha_vectors(monkeypatch):
+    solution = value_iteration(tiger(), 2)
+    with pytest.raises(ParameterError, match="to_go: 4; the solution holds up to 2 steps"):
+        solution.value({"tiger-left": 1}, to_go=4)
+    with pytest.raises(PlanningError, match="3 x 3 vectors after one observation exceed max_vectors=4; lower"):
+        value_iteration(tiger(), 4, max_vectors=4)
+    monkeypatch.setattr(vector_pruning, "linprog", lambda *_, **__: SimpleNamespace(status=4, message="lost"))
+    with pytest.raises(PlanningError, match="the linear program of 3 vectors failed: lost"):
+        value_iteration(tiger(), 2)
+
+
+def test_symbols_that_leave_the_best_action_open():
+    sympy = pytest.importorskip("sympy")
+    eta = sympy.Symbol("eta", positive=True)
+    with pytest.raises(ParameterError, match=r"policy: after \(\) the values of Max\(.* cannot be compared"):
+        AndOrTree.build(three_node(eta, 0, 1, 1), depth=2).policy()
+
+
+def test_a_recursion_that_is_too_deep():
+    with pytest.raises(PlanningError, match="depth: 5000 is beyond the 250 levels of the recursion"):
+        RTBSS(5000, engine="plain").decide(tiger())
+
+
+def test_what_a_solution_does_not_know():
+    seen = POMDP(
+        transition=lambda s, a: {"here": 0.5, "there": 0.5},
+        observation=lambda s, a: s,
+        reward=lambda s, a: 1,
+        initial_belief={"here": 1},
+        discount=0.5,
+        legal_actions=lambda o: ["go", "stay"] if o == "there" else ["go"],
+        legal_by="observation",
+        actions=["go", "stay"],
+    )
+    solution = solve(seen, precision=1e-2)
+    with pytest.raises(ModelError, match="observation: 'loud' is not one of the problem's 2"):
+        solution.bounds({"here": 1}, observation="loud")
+    with pytest.raises(ModelError, match="belief: 'there' with the last observation None cannot be met from the"):
+        solution.bounds({"there": 1})
+    apart = POMDP(
+        transition=lambda s, a: {"left": 0.5, "right": 0.5},
+        observation=lambda s, a: "dark",
+        reward=lambda s, a: 1,
+        initial_belief={"start": 1},
+        discount=0.5,
+        legal_actions=lambda s: {"start": ["go"], "left": ["l"], "right": ["r"]}[s],
+    )
+    with pytest.raises(ModelError, match=r"no action is legal under a belief over 2 states \(the first: 'left'\)"):
+        solve(apart)
+
+
+def test_hidden_nodes_of_a_drawing_stand_under_their_own():
+    tree = AndOrTree.build(random_problem(1), depth=3)
+    hidden = [(i, node.hidden) for i, node in enumerate(view(tree, full=False).nodes) if node.hidden]
+    found = re.findall(r"below=1pt of n(\d+)\] \{(\d+) hidden\}", tree.to_tikz(full=False))
+    assert [(int(i), int(n)) for i, n in found] == hidden != []

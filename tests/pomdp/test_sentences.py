@@ -1,0 +1,144 @@
+"""What this room says of its values: each in its place, with another on either side."""
+
+import io
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pomdp_hier.errors import ModelError, PomdpFileError
+from pomdp_hier.pomdp import POMDP, Belief, check_problem
+from pomdp_hier.pomdp.models import ObservationModel, TransitionModel
+from pomdp_hier.pomdp.pomdp_file import read_pomdp, write_pomdp
+from pomdp_hier.pomdp.tables import Tables
+from pomdp_hier.problems import tiger
+
+
+def model(**changes):
+    """Two states, one action; any part of it may be another."""
+    parts = {
+        "transition": lambda s, a: {"here": 0.5, "there": 0.5},
+        "observation": lambda s, a: "o",
+        "reward": lambda s, a: 1,
+        "initial_belief": {"here": 1},
+        "legal_actions": ["go"],
+        "discount": 0.5,
+    }
+    return POMDP(**(parts | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"transition": lambda s, a: {"here": "x"}}, "transition under 'go' from 'here': 'x' is not a number"),
+        (
+            {"transition": lambda s, a: {"here": -0.5, "there": 1.5}},
+            "transition under 'go' from 'here': the probability -0.5 is negative",
+        ),
+        (
+            {"observation": lambda s, a: {"o": 0.25}},
+            "observation after 'go' in 'here': the probabilities sum to 0.25, not to 1 (tolerance 1e-09)",
+        ),
+        ({"reward": lambda s, a: "x"}, "reward of 'go' in 'here': 'x' is not a number"),
+        ({"reward": lambda s, a: np.inf}, "reward of 'go' in 'here': inf is not finite"),
+        ({"states": ["here"]}, "transition from 'here' under 'go': 'there' is not in the problem's space of 1"),
+        ({"observations": ["p", "q"]}, "observation in 'here' after 'go': 'o' is not in the problem's space of 2"),
+        ({"states": ["here", "here"]}, "states: 'here' stands there twice"),
+        ({"states": ["here", ["x"]]}, "states: ['x'] is not hashable; use a string"),
+    ],
+)
+def test_what_cannot_be_compiled(changes, words):
+    with pytest.raises(ModelError, match=f"^{re.escape(words)}"):
+        _ = model(**changes).compiled
+
+
+def test_arrays():
+    with pytest.raises(ModelError, match=re.escape("T[0]: shape (1, 2); expected (1, 1) as T[a, s, s']")):
+        POMDP.from_arrays(T=[[[1, 0]]], Z=[[[1]]], R=[[0]])
+    T = np.array([[[1, 0], [0, 1]], [[Fraction(1), Fraction(0)], [Fraction(3, 2), Fraction(-1, 2)]]], dtype=object)
+    with pytest.raises(ModelError, match=re.escape("T[1, 1]: -1/2 is not a probability in [0, 1]")):
+        POMDP.from_arrays(T=T, Z=[[[1], [1]]] * 2, R=[[0, 0]] * 2)
+    with pytest.raises(ModelError, match=re.escape("belief: an array of shape (3,); expected (2,), one entry a state")):
+        tiger().compiled.belief(np.ones(3))
+
+
+def test_a_belief():
+    one = Belief({"a": 0.25, "b": 0.75})
+    assert (repr(one), str(one)) == ("Belief({'a': 0.25, 'b': 0.75})", "{a: 0.25, b: 0.75}")
+    many = Belief.uniform(range(8))
+    assert repr(many).endswith(" 5: 0.125, ... 2 more})")
+    assert str(many).endswith(" 5: 0.125, ... 2 more}")
+    with pytest.raises(ModelError, match="belief: the weight of state 'a' is -2; expected a number"):
+        Belief.normalized({"a": -2, "b": 3})
+
+
+def test_a_problem():
+    problem = tiger()
+    assert repr(problem) == "<POMDP: not explored, discount 0.95>"
+    _ = problem.compiled
+    assert repr(problem) == "<POMDP: 2 states, 3 actions, 2 observations, discount 0.95>"
+
+
+class Leaves(TransitionModel):
+    """Goes from the end, and draws and weighs other states than it lists."""
+
+    def distribution(self, state, action):
+        return {"there": 1}
+
+    def sample(self, state, action):
+        return "here"
+
+    def probability(self, next_state, state, action):
+        return 0.125
+
+
+class Breaks(ObservationModel):
+    def distribution(self, next_state, action):
+        raise KeyError("lost")
+
+
+def test_faults():
+    problem = model(
+        transition=Leaves(), observation=Breaks(), terminal=["here"], initial_belief={"there": 0.5, "here": 0.5}
+    )
+    faults = [str(fault) for fault in check_problem(problem)]
+    for words in (
+        "terminal not absorbing: terminal state 'here' under 'go': goes to 'there'",
+        "sample differs: transition from 'there' under 'go', outcome 'here': 1.000 of 200 samples, distribution() says",
+        "probability differs: transition from 'there' under 'go', outcome 'there': probability() says 0.125, distribut",
+        "model raised: observation in 'there' after 'go': KeyError: 'lost'",
+    ):
+        assert any(fault.startswith(words) for fault in faults), (words, faults)
+
+
+def test_files():
+    with pytest.raises(PomdpFileError, match=r"^<stream>:1:1: this is .* with NUL in it; expected a .pomdp file"):
+        read_pomdp(io.BytesIO(b"\0\1\0\1"))
+    sympy = pytest.importorskip("sympy")
+    with pytest.raises(ModelError, match=r"^R: 0 : here: the reward: r is not a number; substitute"):
+        write_pomdp(model(reward=lambda s, a: sympy.Symbol("r"), legal_actions=[0]), io.StringIO())
+    with pytest.raises(ModelError, match=r"^O: go : here: 'o' is not in the problem's space of 2"):
+        write_pomdp(model(observations=["p", "q"]), io.StringIO())
+
+
+def test_rewards_by_observation_are_written_in_their_places():
+    seen = model(observation=lambda s, a: {"o": 0.5, "p": 0.5}, reward=lambda s, a, t, o: 2 if o == "p" else 7)
+    file = io.StringIO()
+    write_pomdp(seen, file)
+    assert "R: go : here : there : p 2.0" in file.getvalue().splitlines()
+
+
+def test_tables_in_a_notebook():
+    third = Fraction(1, 3)
+    problem = model(transition=lambda s, a: {"here": third, "there": 1 - third}, reward=lambda s, a: -third)
+    tables = Tables(problem)
+    text = tables._repr_html_()
+    assert text.index("<style>") < text.index('<div class="pomdp-tables"><p>2 states, 1 actions, 1 observations')
+    assert text.index("<h4>Transition</h4>") < text.index("T(s, go, s") < text.index("<h4>Observation</h4>")
+    part = tables.R[0]._repr_html_()
+    assert part.index("<style>") < part.index('<div class="pomdp-tables"><table><caption>R(s, a)<small></small>')
+    assert "</caption><thead><tr><th>s \\ a</th><th>go</th></tr></thead><tbody><tr><th>here</th><td>&minus;" in part
+    assert '&minus;<span class="f"><i>1</i><i>3</i></span></td></tr>' in part
+    short = Tables(problem, limit=1)
+    assert "T(s, go, s&#x27;)<small>  (1 rows and 1 columns not shown)</small></caption>" in short.T[0].html()
