@@ -48,8 +48,8 @@ OF_TREES = ("tree_key", *dict.fromkeys(option for options in _FORMATS.values() f
 
 _NEWICK_ENDINGS = frozenset({".nwk", ".newick", ".tree", ".tre", ".nh"})
 _TABLE_ENDINGS = frozenset({".csv", ".tsv"})
-_ID_COLUMNS = ("id", "code", "item", "key", "sku", "uri", "node", "notation", "identifier")
-_NAME_COLUMNS = ("name", "title", "label", "preflabel", "skos:preflabel", "description", "text")
+_ID_COLUMNS = ("id", "code", "item", "key", "sku", "uri", "concept", "node", "notation", "identifier")
+_NAME_COLUMNS = ("name", "title", "label", "preflabel", "description", "text")
 
 
 def add_tree_options(parser: argparse.ArgumentParser) -> None:
@@ -197,7 +197,9 @@ def _name_columns(header: Sequence[str], path: str, columns: Sequence[str] | Non
             if header.count(name) != 1:
                 raise ReaderError(f"{path}: no single column {name!r} in its first line, which has {', '.join(header)}")
         return header.index(columns[0]), header.index(columns[1])
-    called = [cell.strip().casefold() for cell in header]
+    from pomdp_hier.hierarchy.readers.tables import column_name
+
+    called = [column_name(cell) for cell in header]
     found = [
         next((called.index(name) for name in names if called.count(name) == 1), None)
         for names in (_ID_COLUMNS, _NAME_COLUMNS)
@@ -294,26 +296,28 @@ def _starts(content: bytes, *marks: bytes) -> bool:
 
 def _table_form(content: bytes, kind: str, options: argparse.Namespace) -> str:
     """Whether the header is that of edges, parents or BERTopic's topics; all else is left to the reader of paths."""
-    rows = _rows(content, kind, options)
-    header = [cell.strip().casefold() for cell in next(rows, [])]
-    if "child_left_id" in header:
-        return "bertopic"
-    from pomdp_hier.hierarchy.readers import edges, parents
+    from pomdp_hier.hierarchy.readers import roles
+    from pomdp_hier.hierarchy.readers.tables import Table
 
-    given = (options.parent_column or "").strip().casefold()
-    is_parent = [cell in parents.PARENT_COLUMNS or (bool(given) and cell == given) for cell in header]
-    is_edges = any(cell in edges.CHILD_COLUMNS for cell in header) and (
-        any(is_parent) or any(cell in edges.PARENT_COLUMNS for cell in header)
-    )
-    if any(is_parent) and is_edges:  # one row a node, whose root has no parent, or one row an edge
-        id_at = next(at for at, cell in enumerate(header) if cell in edges.CHILD_COLUMNS)
-        return "parents" if _has_root(rows, id_at, is_parent.index(True)) else "edges"
-    return "edges" if is_edges else "parents" if any(is_parent) else "paths"
+    rows = _rows(content, kind, options)
+    head = Table(list(next(rows, [])), [])
+    if "child_left_id" in head.names:
+        return "bertopic"
+    if set(roles.TRIPLE) <= set(head.names):
+        return "edges"
+    given = [options.parent_column] if options.parent_column in head.columns else []
+    parent_at = head.columns.index(given[0]) if given else head.column(None, roles.PARENTS)
+    child_at = head.column(None, (*roles.CHILDREN, *roles.TARGETS))
+    if parent_at is not None and child_at is not None:  # one row a node, whose root has no parent, or one row an edge
+        return "parents" if _has_root(rows, child_at, parent_at) else "edges"
+    is_edges = child_at is not None and head.column(None, roles.SOURCES) is not None
+    is_edges |= "narrower" in head.names and head.column(None, roles.NODES) is not None
+    return "edges" if is_edges else "paths" if parent_at is None else "parents"
 
 
 def _has_root(rows: Iterator[Sequence[str]], id_at: int, parent_at: int) -> bool:
     """Whether a row's parent is blank or a mark of none; several rows under a 0 that has no row make it the root."""
-    from pomdp_hier.hierarchy.readers.parents import marks_of_no_parent
+    from pomdp_hier.hierarchy.readers.roles import marks_of_no_parent
     from pomdp_hier.hierarchy.readers.tables import Table
 
     table = Table([], list(rows))

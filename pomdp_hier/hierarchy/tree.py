@@ -141,8 +141,10 @@ class Hierarchy(ExportedTree):
 
         Args:
             edges: The pairs, or a table of them: a CSV file or text with a header, a data frame, a dictionary of
-                columns. Siblings keep their order. In CSV all ids are text.
-            parent, child: The columns of a table, if they are not called so.
+                columns, also of triples (subject, predicate, object) whose predicate is SKOS's ``broader`` or
+                ``narrower``. Siblings keep their order. In CSV all ids are text.
+            parent, child: The columns of a table, if they are not called so, or as SKOS does, by name or IRI
+                (``concept`` and ``broader`` or ``narrower``).
             delimiter: As in `from_parents`.
             n_items, items, singletons, add_root, on_multiple_parents, items_at_inner: See the class.
 
@@ -321,8 +323,9 @@ class Hierarchy(ExportedTree):
         Args:
             source: A CSV file or text with a header, a data frame, a dictionary of columns or from ids to parents, or
                 a list of ``(id, parent)`` rows. In CSV all ids are text.
-            id, parent: The columns, if they are not called so. Among several that could be the ids, it is the one in
-                which each parent has a row. A parent of 0 or -1 is none, where no row has that id.
+            id, parent: The columns, if they are not called so, or as SKOS does (``concept``, ``broader``). Among
+                several that could be the ids, it is the one in which each parent has a row. A parent of 0 or -1 is
+                none, where no row has that id. Where every row has a parent, the root is the one without a row.
             delimiter: Of CSV; by default what the header has most of, comma, semicolon or tab.
             n_items, items, singletons, add_root, on_multiple_parents, items_at_inner: See the class.
 
@@ -371,7 +374,8 @@ class Hierarchy(ExportedTree):
             strip: Drop the spaces around names.
             blank_levels: A blank level column before a filled one is an error, or skipped.
             comment: How lines to be skipped start; in CSV only above the header.
-            form: Whether text is lines of paths or a table, instead of guessing by the ending and the header.
+            form: Whether text is lines of paths or a table, instead of guessing by the ending and the header. Columns
+                that nobody named and that hold links or ids, not categories, are refused.
             ends_in: Whether a path ends in its ``"item"`` (the default for bare paths) or in the ``"category"`` that
                 holds the row's item (the default where items have a column; bare paths are then items ``0..N-1``).
             item, path, levels: The columns of a table, if they are not called so.

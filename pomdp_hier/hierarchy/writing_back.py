@@ -7,9 +7,8 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from pomdp_hier.errors import HierarchyError, ReaderError
-from pomdp_hier.hierarchy.readers.edges import CHILD_COLUMNS, PARENT_COLUMNS
-from pomdp_hier.hierarchy.readers.parents import parent_roles
 from pomdp_hier.hierarchy.readers.paths import PathFormat, path_columns, separator, source_kind
+from pomdp_hier.hierarchy.readers.roles import links_of, parent_roles
 from pomdp_hier.hierarchy.readers.tables import Table, read_csv
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import label_text, shown
@@ -77,17 +76,16 @@ def _parents(tree: Hierarchy, table: Table, source: str, **columns: Any) -> str:
     none = next((row[parent_at] for row in table.rows if row[parent_at].strip() not in known), "")
     rows = [_placed(row, parent_at, above[name] or none) for name, row in known.items() if name in above]
     rows += [
-        _new_row(table, {id_at: name, parent_at: parent or none}) for name, parent in above.items() if name not in known
+        _new_row(table, {id_at: name, parent_at: parent})
+        for name, parent in above.items()
+        if name not in known and parent is not None
     ]
     return _csv(table.columns, rows, source)
 
 
 def _edges(tree: Hierarchy, table: Table, source: str, **columns: Any) -> str:
     """Return a table of edges: a row a node that has one above."""
-    parent_at = table.column(columns.get("parent"), PARENT_COLUMNS)
-    child_at = table.column(columns.get("child"), (*CHILD_COLUMNS, "id"))
-    if parent_at is None or child_at is None:
-        raise ReaderError("the source is no table of edges: it has no columns of parents and children")
+    _, parent_at, child_at = links_of(table, columns.get("parent"), columns.get("child"))
     ids = _ids(tree, "a table of edges")
     above = {name: _id_above(tree, ids, node) for node, name in enumerate(ids) if name is not None}
     known = {row[child_at].strip(): row for row in table.rows}

@@ -51,6 +51,10 @@ WRITTEN = {
     "edges.csv": EDGES,
     "swapped.csv": "\ufeffSource;Target\n" + EDGES.partition("\n")[2].replace(",", ";"),
     "child.csv": "child,parent\nall,\n" + "".join(f"{b},{a}\n" for a, b in json.loads(JSON_EDGES)),
+    "broader.csv": "concept,http://www.w3.org/2004/02/skos/core#broader\n"
+    + "".join(f"{b},{a}\n" for a, b in json.loads(JSON_EDGES)),
+    "narrower.csv": EDGES.replace("parent,child", "concept,narrower"),
+    "triples.csv": "subject,predicate,object\n" + "".join(f"{b},skos:broader,{a}\n" for a, b in json.loads(JSON_EDGES)),
     "paths.csv": PATHS,
     "levels.csv": LEVELS,
     "lines.txt": "# a comment\n" + LINES,
@@ -212,3 +216,16 @@ def test_what_is_no_tree_is_one_line(tmp_path, capsys, name, content, said):
     assert err.startswith("error: ")
     assert err.count("\n") == 1
     assert said in err
+
+
+@pytest.mark.parametrize("header", ["term,hypernym", "hyponym,term", "x,y,z"])
+def test_links_of_unknown_names_are_no_paths(tmp_path, capsys, header):
+    rows = [row.split(",") for row in EDGES.splitlines()[1:]]
+    rows = [row[::-1] for row in rows] if header.startswith("term") else rows
+    (tmp_path / "t.csv").write_text(
+        f"{header}\n" + "".join(",".join([*row, "k"][: header.count(",") + 1]) + "\n" for row in rows), encoding="utf-8"
+    )
+    assert "hold the same names" in refused(capsys, tmp_path / "t.csv")
+    columns = header.split(",")[:2][:: -1 if header.startswith("term") else 1]
+    told = ("--parent-column", columns[0], "--item-column", columns[1])
+    assert "4 items" in shown(capsys, tmp_path / "t.csv", "--tree-format", "edges", *told)

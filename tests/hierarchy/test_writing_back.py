@@ -15,6 +15,7 @@ PARENTS = "id,parent,price\nall,,\ntea,all,\nmilk,all,\nsalt,milk,2\nmint,tea,3\
 MARKED = "code;parent_id;name\nr;0;All\na;r;Tea\nb;r;Milk\n1;a;Salt\n2;a;Mint\n3;b;Oat\n"
 EDGES = "parent,child,since\nall,tea,1\nall,milk,1\nmilk,salt,2\ntea,mint,3\nmilk,oat,4\n"
 SKOS = "broader,narrower\nall,tea\nall,milk\nmilk,salt\ntea,mint\nmilk,oat\n"
+BROADER = "concept,skos:broader\ntea,all\nmilk,all\nsalt,milk\nmint,tea\noat,milk\n"
 PATHS = "sku,path,stock\nsalt,Food > Milk,4\nmint,Food > Tea,5\noat,Food > Milk,6\n"
 BARE = "sku,category\nsalt,Food/Milk\nmint,Food/Tea\noat,Food/Milk\n"
 LEVELS = "item,l1,l2\nsalt,Food,Milk\nmint,Food,Tea\noat,Food,Milk\n"
@@ -26,6 +27,7 @@ SOURCES = {
     "parents with 0 for none": (MARKED, "parents", Hierarchy.from_parents),
     "edges": (EDGES, "edges", Hierarchy.from_edges),
     "skos": (SKOS, "edges", Hierarchy.from_edges),
+    "skos broader": (BROADER, "parents", Hierarchy.from_parents),
     "paths": (PATHS, "paths", Hierarchy.from_paths),
     "bare paths": (BARE, "paths", Hierarchy.from_paths),
     "levels": (LEVELS, "paths", Hierarchy.from_paths),
@@ -140,7 +142,7 @@ def test_a_name_with_the_separator_in_it_is_escaped():
             PATHS.replace("sku", "x").replace("path", "y"),
             "edges",
             ReaderError,
-            "no table",
+            "expected 'parent' and 'child'",
         ),
     ],
 )

@@ -7,17 +7,15 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from pomdp_hier.errors import ReaderError, Setting
+from pomdp_hier.errors import ReaderError
 from pomdp_hier.hierarchy.arguments import dense, is_row
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
+from pomdp_hier.hierarchy.readers.roles import links_of
 from pomdp_hier.hierarchy.readers.tables import is_missing, is_table, read_table
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
-from pomdp_hier.hierarchy.wording import listed, shown
+from pomdp_hier.hierarchy.wording import shown
 
-__all__ = ["CHILD_COLUMNS", "PARENT_COLUMNS", "link_pairs", "read_edges", "read_networkx"]
-
-PARENT_COLUMNS = ("parent", "parent_id", "source", "from", "broader", "skos:broader")
-CHILD_COLUMNS = ("child", "child_id", "target", "to", "narrower", "skos:narrower")
+__all__ = ["link_pairs", "read_edges", "read_networkx"]
 
 
 def link_pairs(pairs: Iterable[object], where: str = "edge", start: int = 0) -> LinkedNodes:
@@ -76,16 +74,9 @@ def read_edges(
     edges = dense("the edges", edges)
     if is_table(edges):
         table = read_table(edges, delimiter=delimiter)
-        parent_at, child_at = table.column(parent, PARENT_COLUMNS), table.column(child, (*CHILD_COLUMNS, "id"))
-        if parent_at is None or child_at is None:
-            raise ReaderError(
-                f"the table has the columns {listed(table.columns, limit=10)}, expected 'parent' and 'child': "
-                "say which they are with ",
-                Setting("parent"),
-                " and ",
-                Setting("child"),
-            )
-        nodes = link_pairs([[_cell(row[parent_at]), _cell(row[child_at])] for row in table.rows], "row", 1)
+        rows, parent_at, child_at = links_of(table, parent, child)
+        pairs = [[_cell(table.rows[row][parent_at]), _cell(table.rows[row][child_at])] for row in rows]
+        nodes = link_pairs(pairs, "row", 1)
         join = text_ids(join) if table.is_text else join
     else:
         tolist = getattr(edges, "tolist", None)

@@ -1,22 +1,19 @@
-"""Parent tables: one row a node, its id and its parent's id; no parent at the root."""
+"""Parent tables: one row a node, its id and its parent's id; no parent at the root, or no row for it."""
 
 from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 
-from pomdp_hier.errors import HierarchyError, ReaderError, Setting
+from pomdp_hier.errors import HierarchyError, ReaderError
 from pomdp_hier.hierarchy.arguments import dense
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
-from pomdp_hier.hierarchy.readers.tables import Table, is_missing, read_table
+from pomdp_hier.hierarchy.readers.roles import marks_of_no_parent, parent_roles
+from pomdp_hier.hierarchy.readers.tables import is_missing, read_table
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
-__all__ = ["PARENT_COLUMNS", "marks_of_no_parent", "parent_roles", "read_parents"]
-
-_IDS = ("id", "node", "node_id", "child", "child_id", "concept", "skos:concept", "uri", "item", "code", "name")
-PARENT_COLUMNS = ("parent", "parent_id", "parentid", "parent id", "broader", "skos:broader")
-_NO_PARENT = frozenset({"0", "0.0", "-1", "-1.0", "null", "none", "nan", "na", "n/a", "-"})
+__all__ = ["read_parents"]
 
 
 def read_parents(
@@ -60,7 +57,9 @@ def read_parents(
             links.append((place, above))
             link_rows.append(row)
     undefined = list(dict.fromkeys(above for _, above in links if above not in position))
-    if undefined:
+    if not root_rows:  # then the roots are what no row is about: of one that is a typing error there are two
+        position.update({above: place for place, above in enumerate(undefined, len(position))})
+    elif undefined:
         place = next(node for node, above in links if above not in position)
         raise HierarchyError(
             f"{counted(len(undefined), 'parent')} without a row: {listed(undefined)} (first as the parent of "
@@ -74,60 +73,6 @@ def read_parents(
     above_places, below_places = [position[above] for _, above in links], [place for place, _ in links]
     nodes = LinkedNodes(list(position), above_places, below_places, "row", link_rows)
     return tree_of_links(nodes, text_ids(join) if table.is_text else join)
-
-
-def parent_roles(table: Table, id: str | None, parent: str | None) -> tuple[int, int]:
-    """Return the columns of ids and of parents: by name, held against whether each parent then has a row."""
-    parent_at = table.column(parent, PARENT_COLUMNS)
-    if parent_at is None:
-        called = [place for place, name in enumerate(table.columns) if "parent" in name.casefold()]
-        parent_at = called[0] if len(called) == 1 else None
-    id_at = table.column(id, _IDS)
-    if parent_at is not None and id is None and (id_at is None or not _holds_parents(table, id_at, parent_at)):
-        others = [place for place in range(len(table.columns)) if place not in (id_at, parent_at)]
-        fitting = [place for place in others if _holds_parents(table, place, parent_at, unique=True)]
-        id_at = fitting[0] if len(fitting) == 1 else id_at
-    if id_at is None or parent_at is None or id_at == parent_at:
-        raise ReaderError(
-            f"the table has the columns {listed(table.columns, limit=10)}, expected 'id' and 'parent': "
-            "say which they are with ",
-            Setting("id"),
-            " and ",
-            Setting("parent"),
-        )
-    return id_at, parent_at
-
-
-def _holds_parents(table: Table, id_at: int, parent_at: int, unique: bool = False) -> bool:
-    """Whether each parent has a row, of those that are ids and no mark of a root."""
-    try:
-        ids = {_stripped(row[id_at]) for row in table.rows}
-        parents = {_stripped(row[parent_at]) for row in table.rows}
-    except TypeError:  # lists
-        return False
-    marks = marks_of_no_parent(table, id_at, parent_at)
-    known = {marks.get(name, name) for name in parents if not is_missing(name)} - {"", None}
-    return known <= ids and (not unique or (len(ids) == len(table.rows) and bool(known)))
-
-
-def marks_of_no_parent(table: Table, id_at: int, parent_at: int) -> dict[Hashable, Hashable]:
-    """Return parents that are written otherwise than ids: 0, -1 or "null" for none, "1.0" for the row of "1"."""
-    try:
-        ids = {_stripped(row[id_at]) for row in table.rows}
-        parents = {_stripped(row[parent_at]) for row in table.rows}
-    except TypeError:
-        return {}
-    meant: dict[Hashable, Hashable] = {}
-    for name in parents - ids:
-        if (name.casefold() in _NO_PARENT) if isinstance(name, str) else name in (0, -1):
-            meant[name] = None
-        elif isinstance(name, str) and name.endswith(".0") and name[:-2] in ids:  # numbers with blanks, out of a frame
-            meant[name] = name[:-2]
-    return meant
-
-
-def _stripped(cell: Any) -> Any:
-    return cell.strip() if isinstance(cell, str) else cell
 
 
 def _is_row_of_numbers(source: Any) -> bool:

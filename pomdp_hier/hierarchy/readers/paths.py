@@ -9,7 +9,10 @@ import os
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any, Literal
+
+import networkx as nx
 
 from pomdp_hier.errors import HierarchyError, ReaderError, Setting
 from pomdp_hier.files.kinds import file_ending
@@ -380,8 +383,49 @@ def source_kind(text: str, how: PathFormat) -> str:
     return "ids" if _ids_first(_content_lines(text, how.comment)) else "lines"
 
 
+def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
+    """Raise where columns that nobody named, and that pass for categories, turn out to hold links, or ids.
+
+    Raises:
+        ReaderError: Two of them hold the same names, in pairs that hang together without a ring, as those of parents
+            and children do; or the first, as ids do, has another value in each row, and a later one has not.
+    """
+    cells = {
+        at: ["" if is_missing(row[at]) else as_text("a cell", row[at]).strip() for row in table.rows] for at in columns
+    }
+    held = {at: set(values) - {""} for at, values in cells.items()}
+    for one, other in combinations(columns, 2):
+        shared = held[one] & held[other]
+        if not shared or 2 * len(shared) < min(len(held[one]), len(held[other])):
+            continue
+        pairs = [pair for pair in zip(cells[one], cells[other], strict=True) if all(pair)]
+        if nx.is_directed_acyclic_graph(nx.DiGraph(pairs)):
+            raise ReaderError(
+                f"the columns {table.columns[one]!r} and {table.columns[other]!r} hold the same names, "
+                f"{listed(sorted(shared))}, as links from parents to children do: read them as parents or edges, with ",
+                Setting("parent"),
+                "; if they are levels of paths all the same, say so with ",
+                Setting("levels"),
+            )
+    first = columns[0]
+    if (
+        not has_items
+        and len(held[first]) == len(table.rows) > 2
+        and any(len(held[at]) < sum(map(bool, cells[at])) for at in columns[1:])
+    ):
+        raise ReaderError(
+            f"the column {table.columns[first]!r} has another value in each row, as ids do, and no category: say which "
+            "are the ids with ",
+            Setting("item"),
+            ", or which are levels with ",
+            Setting("levels"),
+        )
+
+
 def _from_table(table: Table, how: PathFormat) -> _Rows:
     item_at, path_at, levels = path_columns(table, how)
+    if levels and not any((how.item, how.path, how.levels)) and table.column(None, _PATHS) is None:
+        _check_guess(table, levels if item_at is None else [item_at, *levels], item_at is not None)
     items = None
     if item_at is not None:
         column = (row[item_at] for row in table.rows)

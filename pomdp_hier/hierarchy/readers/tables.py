@@ -1,6 +1,7 @@
 """Text and tables as people have them: files, CSV, data frames, dictionaries of columns, lists of rows."""
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,17 @@ from pomdp_hier.files.kinds import Kind, kind_of, text_of
 from pomdp_hier.hierarchy.arguments import as_text, dense, is_row
 from pomdp_hier.hierarchy.wording import listed, shown
 
-__all__ = ["Table", "TextSource", "is_missing", "is_table", "is_text_source", "read_csv", "read_table", "read_text"]
+__all__ = [
+    "Table",
+    "TextSource",
+    "column_name",
+    "is_missing",
+    "is_table",
+    "is_text_source",
+    "read_csv",
+    "read_table",
+    "read_text",
+]
 
 
 TextSource: TypeAlias = str | bytes | os.PathLike[str] | IO[str] | IO[bytes]
@@ -37,8 +48,27 @@ class Table:
             if not isinstance(given, str) or given not in self.columns:
                 raise ParameterError(f"no column {shown(given)}: the table has {listed(self.columns, limit=10)}")
             return self.columns.index(given)
-        lower = [str(name).strip().casefold() for name in self.columns]
-        return next((lower.index(name) for name in known if name in lower), None)
+        names = self.names
+        return next((names.index(name) for name in known if name in names), None)
+
+    @property
+    def names(self) -> list[str]:
+        """What the columns are called, as `column_name` reads it."""
+        return [column_name(name) for name in self.columns]
+
+
+def column_name(name: object) -> str:
+    """Return what a column is called, whatever its case: of an IRI what follows its last # or /, of ``skos:x`` the x.
+
+    Example:
+        >>> names = ("Parent ID ", "http://www.w3.org/2004/02/skos/core#broader", "skos:broader")
+        >>> [column_name(name) for name in names]
+        ['parent id', 'broader', 'broader']
+    """
+    text = str(name).strip().casefold()
+    if "://" in text:
+        return re.split(r"[#/]", text.strip("<>").rstrip("#/"))[-1]
+    return text.removeprefix("skos:")
 
 
 def is_text_source(source: Any) -> bool:

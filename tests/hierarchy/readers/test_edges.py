@@ -166,3 +166,26 @@ def test_child_before_parent_is_asked_about_where_that_would_make_a_tree():
     with pytest.raises(HierarchyError, match="several parents") as caught:
         Hierarchy.from_edges([("a", "x"), ("b", "x"), ("a", "y")])
     assert "(child, parent)" not in str(caught.value)
+
+
+NARROWER = "http://www.w3.org/2004/02/skos/core#narrower"
+TREE_OF_TEA = Hierarchy.from_edges([("all", "tea"), ("all", "oat"), ("tea", "mint"), ("tea", "sage")])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"concept,{NARROWER}\nall,tea\nall,oat\ntea,mint\ntea,sage\n",
+        "narrower,uri\ntea,all\noat,all\nmint,tea\nsage,tea\n",
+        "subject,predicate,object\ntea,skos:prefLabel,Tea\ntea,skos:broader,all\noat,skos:broader,all\n"
+        "all,skos:narrower,oat\nmint,skos:broader,tea\nsage,skos:broader,tea\n",
+        f"subject,predicate,object\nall,{NARROWER},tea\nall,{NARROWER},oat\ntea,{NARROWER},mint\ntea,{NARROWER},sage\n",
+    ],
+)
+def test_skos_narrower_and_triples(text):
+    assert Hierarchy.from_edges(text) == TREE_OF_TEA
+
+
+def test_triples_without_links_say_what_they_hold():
+    with pytest.raises(ReaderError, match="no triple's predicate is broader or narrower; they are 'preflabel'"):
+        Hierarchy.from_edges("subject,predicate,object\ntea,skos:prefLabel,Tea\n")

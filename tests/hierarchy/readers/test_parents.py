@@ -67,6 +67,7 @@ def test_numbers_with_blanks_are_still_numbers() -> None:
         ("id,parent\na,\nb,b\n", "row 2: 'b' is its own parent"),
         ("id,parent\na,\nb,q\nc,q\n", r"1 parent without a row: 'q' \(first as the parent of 'b'\)"),
         ("id,parent\na,\n,a\n", "row 2 has no id"),
+        ("id,parent\nb,q\nc,r\n", "2 roots, expected one: 'q', 'r' have no parent"),
         ("id,parent\na,\nb,a\nb,\n", "'b' has no parent in row 3, but one in another row"),
         ("id,parent\na,\nb,a\nc,b\nc,a\n", r"'c' \(parents 'b', 'a'\)"),
         ("id,parent\na,\nb\n", "line 3: 1 cells where the header has 2"),
@@ -97,6 +98,23 @@ def test_wrong_tables_are_refused(source: object, text: str) -> None:
 )
 def test_the_ids_are_in_the_column_that_holds_the_parents(source: str) -> None:
     assert Hierarchy.from_parents(source).labels == ("B", "C", "A")
+
+
+BROADER = "http://www.w3.org/2004/02/skos/core#broader"
+
+
+@pytest.mark.parametrize("name", ["broader", "skos:broader", BROADER, f"<{BROADER}>", "Broader "])
+@pytest.mark.parametrize("node", ["concept", "uri", "skos:Concept"])
+@pytest.mark.parametrize("read", [Hierarchy.from_parents, Hierarchy.from_edges])
+def test_skos_goes_by_its_usual_names_and_the_top_needs_no_row(read, node: str, name: str) -> None:
+    tree = read(f"prefLabel,{node},{name}\nEx,x,a\nWhy,y,a\nAy,a,r\nZed,z,r\n")
+    assert tree == TREE
+    assert tree.labels == (("x", "y", "z", "a", "r") if read == Hierarchy.from_parents else tree.labels)
+
+
+def test_a_column_wins_over_the_named_one_only_if_it_holds_the_parents_far_better() -> None:
+    cut_off = "id,rank,parent\n2,1,1\n3,2,1\n4,3,2\n5,4,2\n"  # the row of 1 is missing, and every rank is there
+    assert Hierarchy.from_parents(cut_off).labels == ("3", "4", "5", "2", "1")
 
 
 @pytest.mark.parametrize("none", [0, -1, "0", "-1", None, float("nan"), "", "NULL"])

@@ -184,3 +184,44 @@ def test_wrong_paths_are_refused(source: object, text: str) -> None:
 def test_a_list_in_the_place_of_a_segment_is_refused():
     with pytest.raises(ReaderError, match=r"row 1 has the segment \[1, 2\], expected text; give the path alone"):
         Hierarchy.from_paths({"boots": ("shoes > winter", [1, 2]), "parka": ("coats", [1, 2])})
+
+
+LINKS = "salt,milk\noat,milk\nmint,tea\nsage,tea\nmilk,all\ntea,all\n"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "a,b\n" + LINKS,
+        "b,a\n" + "".join(",".join(row.split(",")[::-1]) + "\n" for row in LINKS.split()),
+        "id,term\n" + LINKS,
+        "a,label,b\n" + "".join(row.replace(",", f",n{k},") + "\n" for k, row in enumerate(LINKS.split())),
+        "sku,cluster\n1,0\n2,0\n3,1\n4,1\n5,2\n6,2\n",
+    ],
+)
+def test_links_are_not_taken_for_paths(table):
+    with pytest.raises(ReaderError, match=r"hold the same names, .* read them as parents or edges, with parent="):
+        Hierarchy.from_paths(table, form="table")
+
+
+def test_ids_are_not_taken_for_top_categories():
+    table = "product,a,b\np1,Food,Tea\np2,Food,Tea\np3,Food,Milk\n"
+    with pytest.raises(ReaderError, match=r"'product' has another value in each row, .* item=, or .* levels="):
+        Hierarchy.from_paths(table, form="table")
+    assert Hierarchy.from_paths(table, item="product").item_labels == ("p1", "p2", "p3")
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "a,b\nFood,Food\nTea,Tea\nTea,Green\nTea,Black\nFood,Salt\n",  # a name that is repeated below
+        "a,b\nFood,Tea\nFood,Milk\nToys,Tea\n",
+        "sku,cluster\n0,1\n1,0\n2,1\n3,0\n",  # numbers of rows and of clusters, which as links are a ring
+        "a,b\nTea,Green\nMilk,Oat\nSalt,Sea\n",
+        "a,b\nTea,\nMilk,\nSalt,Sea\n",
+    ],
+)
+def test_categories_that_repeat_names_stay_paths(table):
+    tree = Hierarchy.from_paths(table, form="table")
+    assert tree.n_items == table.count("\n") - 1
+    assert tree.n_items < tree.n_nodes
