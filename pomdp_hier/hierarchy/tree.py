@@ -234,16 +234,18 @@ class Hierarchy(ExportedTree):
         labels: Sequence[Hashable] | None = None,
         add_root: bool = False,
     ) -> Self:
-        """Return the tree of a fitted scikit-learn AgglomerativeClustering, FeatureAgglomeration or BisectingKMeans.
+        """Return the tree of scikit-learn's AgglomerativeClustering, FeatureAgglomeration, BisectingKMeans or HDBSCAN.
 
         Args:
-            model: What has ``children_`` and ``n_leaves_``, or a BisectingKMeans. A partial tree
-                (``compute_full_tree=False``) has several roots: refused, or hung under a new one with ``add_root``.
+            model: What has ``children_`` and ``n_leaves_``, a BisectingKMeans, or a HDBSCAN, read by `from_hdbscan`. A
+                partial tree (``compute_full_tree=False``) has several roots: refused, or hung under a new one with
+                ``add_root``. Which rows a bisection holds, only ``labels_`` says.
             singletons: See the class; by default True for a dendrogram, False for bisections, which end in clusters.
             labels, add_root: As in `from_linkage` and the class.
 
         Raises:
-            HierarchyError: For several roots; ReaderError for a model that is not fitted.
+            HierarchyError: For several roots; ReaderError for a model that is not fitted, or whose labels_ are not its
+                tree's.
 
         Example:
             >>> from types import SimpleNamespace
@@ -275,15 +277,17 @@ class Hierarchy(ExportedTree):
         cls,
         source: Any,
         *,
-        tree: HdbscanTree = "condensed",
+        tree: HdbscanTree | None = None,
         singletons: bool | None = None,
         labels: Sequence[Hashable] | None = None,
     ) -> Self:
         """Return the condensed or single-linkage tree of HDBSCAN; item ``i`` is row ``i`` of the data.
 
         Args:
-            source: A fitted model of hdbscan, or one of its trees (as they are, as arrays or as data frames).
-            tree: Which tree of a model.
+            source: A fitted model of hdbscan or scikit-learn, or one of its trees (as they are, as arrays or as data
+                frames).
+            tree: Which tree of a model; by default the condensed one, or the single-linkage tree of scikit-learn's,
+                which keeps no other.
             singletons: By default True for the single-linkage tree, False for the condensed one.
             labels: One id an item.
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from pomdp_hier.errors import HierarchyError, ReaderError, Setting
 from pomdp_hier.hierarchy.arguments import dense, is_row
 from pomdp_hier.hierarchy.arrays import IntArray
+from pomdp_hier.hierarchy.readers.hdbscan import read_hdbscan
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import is_missing
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
@@ -95,14 +96,43 @@ def read_sklearn(model: Any, *, labels: Sequence[Hashable] | None = None, add_ro
     """Return the tree arrays of a fitted model; a partial one (``compute_full_tree=False``) has several roots."""
     if hasattr(model, "_bisecting_tree"):
         return _read_bisections(model, labels)
+    if hasattr(model, "_single_linkage_tree_"):
+        return replace(read_hdbscan(model), labels=labels)
     children, n_leaves = getattr(model, "children_", None), getattr(model, "n_leaves_", None)
     if children is None or n_leaves is None:
         raise ReaderError(
             f"{type(model).__name__} has no children_ and n_leaves_: give a fitted AgglomerativeClustering, "
-            "FeatureAgglomeration or BisectingKMeans; the labels of another clustering are read by from_labels"
+            "FeatureAgglomeration, BisectingKMeans or HDBSCAN; the labels of another clustering are read by from_labels"
         )
+    _check_cut(model, np.asarray(children), int(n_leaves))
     found = read_children(np.asarray(children), Join(int(n_leaves)), labels=labels, add_root=add_root)
     return replace(found, singletons=True)
+
+
+def _check_cut(model: Any, children: Any, n_leaves: int) -> None:
+    """Raise where the model's labels are not its tree's, cut into as many clusters: it would be of two fits.
+
+    Raises:
+        ReaderError: There is another number of labels, or the first merges join two of them.
+    """
+    labels, n_clusters = getattr(model, "labels_", None), getattr(model, "n_clusters_", None)
+    if labels is None or n_clusters is None or children.ndim != 2 or children.dtype.kind not in "iu":
+        return
+    found: list[int] = np.ravel(labels).tolist()
+    if len(found) != n_leaves or set(found) != set(range(n_clusters)):
+        raise ReaderError(
+            f"labels_ holds {listed(sorted(set(found)))} for {counted(len(found), 'row')}, expected "
+            f"0..{n_clusters - 1} for {n_leaves} as n_clusters_ and n_leaves_ say; fit the model again"
+        )
+    for row, (one, other) in enumerate(children[: n_leaves - n_clusters, :2].tolist()):
+        if min(one, other) < 0 or max(one, other) >= len(found):
+            return  # no such node, which the reader says
+        if found[one] != found[other]:
+            raise ReaderError(
+                f"labels_ contradicts children_: row {row} of children_ merges rows of the labels {found[one]} and "
+                f"{found[other]}, which are one of {n_clusters} clusters then; fit the model again"
+            )
+        found.append(found[one])
 
 
 def _read_bisections(model: Any, labels: Sequence[Hashable] | None) -> TreeArrays:
@@ -117,13 +147,25 @@ def _read_bisections(model: Any, labels: Sequence[Hashable] | None) -> TreeArray
         numbers[id(node)] = n_items + len(nodes)
         nodes.append(node)
         stack += [below for below in (node.right, node.left) if below is not None]
+    leaves = [node for node in nodes if node.left is None and node.right is None]
+    strange = np.setdiff1d(assigned, [leaf.label for leaf in leaves])
+    if strange.size:
+        raise ReaderError(
+            f"labels_ holds {listed(strange.tolist())}, expected 0..{len(leaves) - 1} as the bisections have it; "
+            "fit the model again"
+        )
     lists: list[list[int]] = []
     for node in nodes:
-        below = [child for child in (node.left, node.right) if child is not None]
-        if below:
-            lists.append([numbers[id(child)] for child in below])
-        else:
-            lists.append(order[ends[node.label] : ends[node.label + 1]].tolist())
+        below = [numbers[id(child)] for child in (node.left, node.right) if child is not None]
+        rows = below or order[ends[node.label] : ends[node.label + 1]].tolist()
+        sizes_known = getattr(model, "bisecting_strategy", None) == "largest_cluster" and len(leaves) > 1
+        if not rows or (sizes_known and not below and len(rows) != node.score):
+            expected = f"{node.score:g}" if sizes_known else "some"
+            raise ReaderError(
+                f"labels_ gives the label {node.label} to {counted(len(rows), 'row')}, expected {expected} as the "
+                "bisections have it; fit the model again"
+            )
+        lists.append(rows)
     return replace(read_children(lists, Join(n_items), labels=labels), singletons=False)
 
 

@@ -19,13 +19,16 @@ HdbscanTree = Literal["condensed", "single_linkage"]
 _LINKAGES = (("left_node", "right_node", "value", "cluster_size"), ("left_child", "right_child", "distance", "size"))
 
 
-def read_hdbscan(source: Any, tree: HdbscanTree = "condensed") -> TreeArrays:
-    """Return the tree arrays of a fitted model or of one of its trees.
+def read_hdbscan(source: Any, tree: HdbscanTree | None = None) -> TreeArrays:
+    """Return the tree arrays of a fitted model or of one of its trees; of scikit-learn's, the only one that it has.
 
     Only the single-linkage tree has every item as a leaf cluster of its own by default.
     """
-    check_choice("tree", tree, ("condensed", "single_linkage"))
+    check_choice("tree", tree, (None, "condensed", "single_linkage"))
     kind = type(source).__name__
+    if tree is None:
+        has_one = hasattr(source, "_single_linkage_tree_") and not hasattr(source, "condensed_tree_")
+        tree = "single_linkage" if has_one and not hasattr(source, "_condensed_tree_") else "condensed"
     for name in (f"{tree}_tree_", f"_{tree}_tree_"):
         if hasattr(source, name):
             source = getattr(source, name)

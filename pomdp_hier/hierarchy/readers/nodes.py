@@ -32,6 +32,8 @@ def read_nodes(root: object, join: Join, children: Access = None, name: Access =
         raise ReaderError(
             f"the root is {shown(root)}, expected a node object; for nodes that are plain ids pass children="
         )
+    if children is None and any(hasattr(one, "get_left") and hasattr(one, "get_count") for one in roots):
+        raise ReaderError("the root is a ClusterNode of SciPy, which from_linkage reads: Hierarchy.from_linkage(root)")
     if children is None and name is None:
         if len(roots) > 1:
             roots = [entry for one in roots for entry in (_entries(one) if is_nest(one) else [one])]

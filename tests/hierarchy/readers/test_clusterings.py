@@ -25,6 +25,41 @@ def test_sklearn_gives_scipys_tree() -> None:
         Hierarchy.from_sklearn(cluster.AgglomerativeClustering())
 
 
+@pytest.mark.parametrize(
+    "settings", [{"n_clusters": 3}, {"n_clusters": None, "distance_threshold": 1.0}, {"linkage": "single"}]
+)
+def test_labels_of_another_fit_are_refused(settings) -> None:
+    model = cluster.AgglomerativeClustering(**settings).fit(X)
+    assert Hierarchy.from_sklearn(model).n_items == 40
+    labels, last = model.labels_, model.n_clusters_ - 1
+    model.labels_ = (labels + 1) % model.n_clusters_  # the same clusters
+    assert Hierarchy.from_sklearn(model).n_items == 40
+    for wrong in (labels - 1, labels[:-1], np.zeros(40, dtype=int)):
+        model.labels_ = wrong
+        with pytest.raises(ReaderError, match=rf"labels_ holds .*, expected 0\.\.{last} for 40"):
+            Hierarchy.from_sklearn(model)
+    model.labels_ = np.roll(labels, 1)
+    with pytest.raises(
+        ReaderError, match=r"labels_ contradicts children_: row \d+ of children_ merges rows of the labels"
+    ):
+        Hierarchy.from_sklearn(model)
+
+
+def test_scikit_learns_hdbscan_has_its_single_linkage_tree() -> None:
+    model = cluster.HDBSCAN(copy=True).fit(X)
+    expected = Hierarchy.from_linkage(linkage(X, "single"))
+    for tree in (Hierarchy.from_hdbscan(model), Hierarchy.from_sklearn(model)):
+        assert tree.n_items == 40
+        assert tree.singletons
+    core = cluster.HDBSCAN(min_samples=1, copy=True).fit(X)  # then the distances are the data's own
+    found = Hierarchy.from_sklearn(core)
+    assert {frozenset(found.items(k)) for k in range(40, 79)} == {frozenset(expected.items(k)) for k in range(40, 79)}
+    with pytest.raises(ReaderError, match="has no condensed_tree_"):
+        Hierarchy.from_hdbscan(model, tree="condensed")
+    with pytest.raises(ReaderError, match="HDBSCAN has no"):
+        Hierarchy.from_sklearn(cluster.HDBSCAN())
+
+
 def test_a_partial_sklearn_tree_needs_a_root() -> None:
     near = np.abs(np.subtract.outer(np.arange(40), np.arange(40))) <= 1
     model = cluster.AgglomerativeClustering(n_clusters=7, compute_full_tree=False, connectivity=near).fit(X)
@@ -128,6 +163,8 @@ def test_scipys_cluster_node_is_the_linkage_that_it_was_made_of():
     X = np.random.default_rng(0).normal(size=(12, 3))
     Z = linkage(X, "average")
     assert Hierarchy.from_linkage(to_tree(Z)) == Hierarchy.from_linkage(Z)
+    with pytest.raises(ReaderError, match=r"a ClusterNode of SciPy, which from_linkage reads"):
+        Hierarchy.from_nodes(to_tree(Z))
     root = to_tree(Z)
     below = root.get_left() if root.get_left().get_count() > 1 else root.get_right()
     if below.get_count() < 12:
@@ -153,6 +190,27 @@ def test_bisections_end_in_the_clusters_of_the_labels():
     inner = [node for node in range(40, tree.n_nodes) if not tree.is_leaf[node]]
     assert len(inner) == 5
     assert all(len(tree.children(node)) == 2 for node in inner)
+
+
+def test_labels_that_the_bisections_do_not_have_are_named():
+    cluster = pytest.importorskip("sklearn.cluster")
+    for strategy in ("biggest_inertia", "largest_cluster"):
+        model = cluster.BisectingKMeans(4, random_state=0, bisecting_strategy=strategy).fit(X)
+        assert Hierarchy.from_sklearn(model).n_items == 40
+        labels = model.labels_
+        for wrong, told in ((7, "labels_ holds 7, expected 0..3"), (-1, "labels_ holds -1, expected 0..3")):
+            model.labels_ = np.where(np.arange(40) == 5, wrong, labels)
+            with pytest.raises(ReaderError, match=told):
+                Hierarchy.from_sklearn(model)
+        model.labels_ = np.where(labels == 2, 3, labels)
+        with pytest.raises(
+            ReaderError, match=r"gives the label [23] to \d+ rows?, expected (some|\d+) as the bisections"
+        ):
+            Hierarchy.from_sklearn(model)
+        model.labels_ = labels[:-1]
+    with pytest.raises(ReaderError, match="gives the label"):  # how large a cluster is, only this strategy keeps
+        Hierarchy.from_sklearn(model)
+    assert Hierarchy.from_sklearn(cluster.BisectingKMeans(1).fit(X)).n_nodes == 41
 
 
 def test_labels_are_one_level():
