@@ -19,24 +19,25 @@ def attach(
 
     Args:
         package: The package's ``__name__``.
-        homes: The module of each name.
+        homes: The names that each module has, with spaces between.
         namespace: The package's ``globals()``, where a name is kept once it was asked for.
 
     Example:
-        >>> get, names = attach("demo", {"sqrt": "math"}, {})
+        >>> get, names = attach("demo", {"math": "floor sqrt"}, {})
         >>> get("sqrt")(9.0), names()
-        (3.0, ['sqrt'])
+        (3.0, ['floor', 'sqrt'])
     """
+    home = {name: module for module, names in homes.items() for name in names.split()}
 
     def __getattr__(name: str) -> Any:  # noqa: N807  # the name that PEP 562 asks for
-        if name not in homes:
+        if name not in home:
             raise AttributeError(
                 f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules.get(package)
             )
-        namespace[name] = value = getattr(import_module(homes[name]), name)
+        namespace[name] = value = getattr(import_module(home[name]), name)
         return value
 
     def __dir__() -> list[str]:  # noqa: N807  # the name that PEP 562 asks for
-        return sorted({*namespace, *homes})
+        return sorted({*namespace, *home})
 
     return __getattr__, __dir__

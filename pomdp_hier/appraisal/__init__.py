@@ -56,31 +56,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Appraisal": "pomdp_hier.appraisal.baselines",
-    "Confusion": "pomdp_hier.appraisal.diagnosis",
-    "Diagnosis": "pomdp_hier.appraisal.diagnosis",
-    "LostItem": "pomdp_hier.appraisal.diagnosis",
-    "Move": "pomdp_hier.appraisal.moves",
-    "NodeReport": "pomdp_hier.appraisal.diagnosis",
-    "StructureReport": "pomdp_hier.appraisal.structure",
-    "apply_move": "pomdp_hier.appraisal.moves",
-    "apply_moves": "pomdp_hier.appraisal.moves",
-    "appraise": "pomdp_hier.appraisal.baselines",
-    "check_structure": "pomdp_hier.appraisal.structure",
-    "compare": "pomdp_hier.appraisal.tree_comparison",
-    "compare_search_policies": "pomdp_hier.appraisal.policy_comparison",
-    "confusions": "pomdp_hier.appraisal.diagnosis",
-    "delta_sweep": "pomdp_hier.appraisal.sweep",
-    "diagnose": "pomdp_hier.appraisal.diagnosis",
-    "BestCut": "pomdp_hier.appraisal.levels",
-    "LevelsAdvice": "pomdp_hier.appraisal.levels",
-    "best_cut": "pomdp_hier.appraisal.levels",
-    "levels_advice": "pomdp_hier.appraisal.levels",
-    "hqs_scorer": "pomdp_hier.appraisal.model_selection",
-    "lost_items": "pomdp_hier.appraisal.diagnosis",
-    "shuffled_scores": "pomdp_hier.appraisal.baselines",
-    "suggest_moves": "pomdp_hier.appraisal.moves",
-    "worst_nodes": "pomdp_hier.appraisal.diagnosis",
+    "pomdp_hier.appraisal.baselines": "Appraisal appraise shuffled_scores",
+    "pomdp_hier.appraisal.diagnosis": (
+        "Confusion Diagnosis LostItem NodeReport confusions diagnose lost_items worst_nodes"
+    ),
+    "pomdp_hier.appraisal.levels": "BestCut LevelsAdvice best_cut levels_advice",
+    "pomdp_hier.appraisal.model_selection": "hqs_scorer",
+    "pomdp_hier.appraisal.moves": "Move apply_move apply_moves suggest_moves",
+    "pomdp_hier.appraisal.policy_comparison": "compare_search_policies",
+    "pomdp_hier.appraisal.structure": "StructureReport check_structure",
+    "pomdp_hier.appraisal.sweep": "delta_sweep",
+    "pomdp_hier.appraisal.tree_comparison": "compare",
 }
 
 __getattr__, __dir__ = attach(__name__, _HOMES, globals())

@@ -12,7 +12,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "evaluate_distributed": "pomdp_hier.distributed.score",
+    "pomdp_hier.distributed.score": "evaluate_distributed",
 }
 
 __getattr__, __dir__ = attach(__name__, _HOMES, globals())

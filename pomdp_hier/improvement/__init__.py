@@ -15,11 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["Edit", "HeldOut", "Improvement", "apply_edits", "improve"]
 
 _HOMES = {
-    "Edit": "pomdp_hier.improvement.result",
-    "HeldOut": "pomdp_hier.improvement.result",
-    "Improvement": "pomdp_hier.improvement.result",
-    "apply_edits": "pomdp_hier.improvement.edits",
-    "improve": "pomdp_hier.improvement.improving",
+    "pomdp_hier.improvement.edits": "apply_edits",
+    "pomdp_hier.improvement.improving": "improve",
+    "pomdp_hier.improvement.result": "Edit HeldOut Improvement",
 }
 
 __getattr__, __dir__ = attach(__name__, _HOMES, globals())
