@@ -2,7 +2,7 @@
 
 import argparse
 
-from pomdp_hier.errors import MissingExtraError
+from pomdp_hier._extras import from_extra
 
 NAME = "completion"
 SUMMARY = "print the completion of commands and options for a shell"
@@ -22,12 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the completion."""
-    try:
-        import shtab
-    except ImportError as error:
-        raise MissingExtraError(
-            "completion needs shtab; install it with: pip install 'pomdp-hier[completion]'"
-        ) from error
+    shtab = from_extra("completion", "shtab", "completion needs shtab")
     from pomdp_hier.cli import build_parser
 
     parser = build_parser()

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pomdp_hier.errors import MissingExtraError, ParameterError, PomdpHierError, Setting
+from pomdp_hier._extras import from_extra
+from pomdp_hier.errors import ParameterError, PomdpHierError, Setting
 from pomdp_hier.files.writing import write_file
 
 __all__ = ["check_target", "csv_text", "write_table"]
@@ -100,13 +101,9 @@ def _json_bytes(columns: Mapping[str, Sequence[Any]]) -> bytes:
 
 
 def _parquet_bytes(columns: Mapping[str, Sequence[Any]]) -> bytes:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtraError(
-            "Parquet needs pyarrow; install it with: pip install 'pomdp-hier[frames]', or write .csv"
-        ) from error
+    pq = from_extra("frames", "pyarrow.parquet", "Parquet needs pyarrow (or write .csv)")
+    import pyarrow as pa
+
     content = io.BytesIO()
     pq.write_table(pa.table({name: list(cells) for name, cells in columns.items()}), content)
     return content.getvalue()

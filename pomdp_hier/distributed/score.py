@@ -15,10 +15,11 @@ from typing import Any, Protocol
 import numpy as np
 from tqdm import tqdm
 
+from pomdp_hier._extras import from_extra
 from pomdp_hier.distributed import work
 from pomdp_hier.distributed.source import Chunk, Source, as_source
 from pomdp_hier.distributed.tree import Cut, TreePart
-from pomdp_hier.errors import FeatureError, MissingExtraError, ParameterError, Setting
+from pomdp_hier.errors import FeatureError, ParameterError, Setting
 from pomdp_hier.features.dense import LARGEST
 from pomdp_hier.features.join import join_rows
 from pomdp_hier.features.members import Floats, Ints
@@ -343,11 +344,7 @@ def local_cluster(n_workers: int) -> Any:
 
 
 def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError as error:
-        raise MissingExtraError("this needs Dask; install it with: pip install 'pomdp-hier[dask]'") from error
-    return distributed
+    return from_extra("dask", "distributed", "this needs Dask")
 
 
 @contextmanager

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pomdp_hier.errors import FeatureError, MissingExtraError
+from pomdp_hier._extras import from_extra
+from pomdp_hier.errors import FeatureError
 from pomdp_hier.features import _delimited
 
 __all__ = ["Source", "as_source"]
@@ -236,11 +237,7 @@ class _ReadParquet:
 
 
 def _pyarrow_parquet() -> Any:
-    try:
-        import pyarrow.parquet as parquet
-    except ImportError as error:
-        raise MissingExtraError("Parquet needs pyarrow; install it with: pip install 'pomdp-hier[frames]'") from error
-    return parquet
+    return from_extra("frames", "pyarrow.parquet", "Parquet needs pyarrow")
 
 
 class _DaskSource:

@@ -7,7 +7,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier.errors import FeatureError, MissingExtraError, Setting
+from pomdp_hier._extras import from_extra
+from pomdp_hier.errors import FeatureError, Setting
 from pomdp_hier.features import _delimited
 from pomdp_hier.files.memory import require_memory
 
@@ -34,13 +35,9 @@ def open_table(stream: IO[bytes], name: str, id_column: str | None, limit: int, 
         FeatureError: The file is damaged, claims more than ``limit`` bytes, or has no such column.
         MissingExtraError: Pyarrow is not installed.
     """
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise MissingExtraError(
-            f"{name} is a Parquet file, which needs pyarrow; install it with: pip install 'pomdp-hier[frames]'"
-        ) from error
+    pq = from_extra("frames", "pyarrow.parquet", f"{name} is a Parquet file, which needs pyarrow")
+    import pyarrow as pa
+
     try:
         file = pq.ParquetFile(stream)
         columns = list(file.schema_arrow.names)

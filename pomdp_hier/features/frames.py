@@ -6,7 +6,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier.errors import FeatureError, MissingExtraError, ParameterError
+from pomdp_hier._extras import from_extra
+from pomdp_hier.errors import FeatureError, ParameterError
 from pomdp_hier.features import _delimited, _parquet
 from pomdp_hier.features.table import FeatureTable
 from pomdp_hier.features.text import text_features
@@ -120,13 +121,7 @@ def read_text_columns(
 
 def _as_arrow(frame: Any, name: str) -> tuple[Any, tuple[Hashable, ...] | None]:
     """Return the frame as a pyarrow table, and the ids in the index of a pandas frame, if it has any."""
-    try:
-        import narwhals as nw
-        import pyarrow as pa
-    except ImportError as error:
-        raise MissingExtraError(
-            "a data frame needs narwhals and pyarrow; install them with: pip install 'pomdp-hier[frames]'"
-        ) from error
+    nw, pa = (from_extra("frames", name, "a data frame needs narwhals and pyarrow") for name in ("narwhals", "pyarrow"))
     try:
         known = nw.from_native(frame, eager_only=True)
     except nw.exceptions.DuplicateError as error:

@@ -1,12 +1,13 @@
 """Features out of text: TF-IDF through scikit-learn (extra ``text``)."""
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from scipy.sparse import csr_array
 
-from pomdp_hier.errors import Argument, FeatureError, MissingExtraError, ParameterError
+from pomdp_hier._extras import from_extra
+from pomdp_hier.errors import Argument, FeatureError, ParameterError
 from pomdp_hier.features.table import FeatureTable
 
 __all__ = ["text_features"]
@@ -60,13 +61,8 @@ def text_features(
     missing = next((row for row, text in enumerate(rows) if not isinstance(text, str)), None)
     if missing is not None:
         raise FeatureError(f"{name}: row {missing} is {rows[missing]!r}, not text; fill it in or drop the row")
-    try:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-    except ImportError as error:
-        raise MissingExtraError(
-            "features out of text need scikit-learn; install it with: pip install 'pomdp-hier[text]'"
-        ) from error
-    vectorizer: Any = TfidfVectorizer(
+    sklearn_text = from_extra("text", "sklearn.feature_extraction.text", "features out of text need scikit-learn")
+    vectorizer = sklearn_text.TfidfVectorizer(
         min_df=int(min_df),
         ngram_range=(1, int(ngrams)),
         sublinear_tf=sublinear,

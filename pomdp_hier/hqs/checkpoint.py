@@ -20,7 +20,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pomdp_hier.errors import CheckpointError, MissingExtraError, ParameterError
+from pomdp_hier._extras import from_extra
+from pomdp_hier.errors import CheckpointError, ParameterError
 from pomdp_hier.hierarchy.wording import shown
 
 __all__ = ["Checkpoint", "Row", "fingerprint"]
@@ -198,12 +199,7 @@ def fingerprint(policy_version: str | None = None, **parts: Any) -> str:
         >>> fingerprint(X=np.zeros(3), delta=0.1) == fingerprint(X=np.zeros(3), delta=0.2)
         False
     """
-    try:
-        import joblib
-    except ImportError as error:
-        raise MissingExtraError(
-            "checkpoint needs joblib; install it with: pip install 'pomdp-hier[parallel]'"
-        ) from error
+    joblib = from_extra("parallel", "joblib", "checkpoint needs joblib")
     hashes = {}
     for name, part in parts.items():
         try:

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
+from pomdp_hier._extras import from_extra
 from pomdp_hier._version import __version__
-from pomdp_hier.errors import MissingExtraError, ParameterError
+from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.items import ItemFeatures
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
@@ -270,9 +271,6 @@ def _run(job: _Job, chunks: list[list[int]], n_jobs: int) -> Iterator[list[Row]]
     if n_jobs == 1:
         yield from map(job.rows, chunks)
         return
-    try:
-        import joblib
-    except ImportError as error:
-        raise MissingExtraError("n_jobs needs joblib; install it with: pip install 'pomdp-hier[parallel]'") from error
+    joblib = from_extra("parallel", "joblib", "n_jobs needs joblib")
     tasks = (joblib.delayed(job.rows)(chunk) for chunk in chunks)
     yield from joblib.Parallel(n_jobs=n_jobs, return_as="generator")(tasks)

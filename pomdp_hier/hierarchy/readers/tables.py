@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
-from pomdp_hier.errors import MissingExtraError, ParameterError, ReaderError
+from pomdp_hier._extras import from_extra
+from pomdp_hier.errors import ParameterError, ReaderError
 from pomdp_hier.files.csv_text import open_csv
 from pomdp_hier.files.kinds import Kind, kind_of, text_of
 from pomdp_hier.hierarchy.arguments import as_text, dense, is_row
@@ -116,12 +117,7 @@ def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = N
 
 
 def _read_frame(source: Any) -> Table:
-    try:
-        import narwhals as nw
-    except ImportError:
-        raise MissingExtraError(
-            "a data frame needs narwhals: pip install 'pomdp-hier[frames]' (or give a dictionary of columns)"
-        ) from None
+    nw = from_extra("frames", "narwhals", "a data frame needs narwhals (or give a dictionary of columns)")
     columns = [as_text("a column's name", name) for name in source.columns]
     _check_columns(columns, "the data frame")
     try:

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier.errors import MissingExtraError, ModelError, ParameterError
+from pomdp_hier._extras import from_extra
+from pomdp_hier.errors import ModelError, ParameterError
 from pomdp_hier.planning.and_or.nodes import AndNode, Nodes, OrNode
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative
@@ -272,10 +273,7 @@ def _numeral(value: Any, where: str) -> float:
 
 def _parsed(value: Any, where: str) -> Any:
     """Return the expression; what sympy refuses (a maximum of numbers that are not real, say) is a `ValueError`."""
-    try:
-        import sympy
-    except ImportError as error:
-        raise MissingExtraError("from_json: expressions need sympy; pip install 'pomdp-hier[symbolic]'") from error
+    sympy = from_extra("symbolic", "sympy", "from_json: expressions need sympy")
     if isinstance(value, list) and value:
         name, *rest = value
         if not isinstance(name, str) or name not in _FUNCTIONS:
