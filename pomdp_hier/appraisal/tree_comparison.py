@@ -34,12 +34,10 @@ from pomdp_hier.measures import (
     triplet_distance,
     untangle,
 )
+from pomdp_hier.measures.named import APART, MEASURES
 
 __all__ = ["Comparison", "PairedDifference", "compare", "paired_difference"]
 
-LOWER_IS_BETTER = frozenset({"dasgupta_cost"})
-# How far a tree is from the reference, which says nothing of how good it is: no ranks, and a table of their own.
-APART = ("hai", "robinson_foulds", "triplets", "bakers_gamma", "tree_cophenetic", "entanglement")
 _SAME = 1e-9
 
 
@@ -109,7 +107,7 @@ class Comparison:
                 columns[measure] = {name: figures[measure] for name, figures in self.measures.items()}
         ranks: dict[str, dict[str, int]] = {name: {} for name in self.results}
         for measure, column in columns.items():
-            sign = -1 if measure in LOWER_IS_BETTER else 1
+            sign = -1 if MEASURES[measure].lower_is_better else 1
             for name, figure in column.items():
                 if not math.isnan(figure):
                     better = sum(sign * other > sign * figure + _SAME for other in column.values())
@@ -142,13 +140,12 @@ class Comparison:
         ]
 
     def summary(self) -> str:
-        """Return scores and measures as a table, the differences, and what they say."""
+        """Return scores and measures as tables, a row a measure and the best tree first, and what they say."""
         rows = sorted(self.to_rows(), key=lambda row: row["rank"])
-        names = [name for name in rows[0] if name not in ("tree", "rank", *APART)]
-        lines = _table("tree", rows, names)
+        lines = _table("", rows, [key for key in rows[0] if key in MEASURES and key not in APART])
         if self.measures and len(rows) > 1:
             others = [row for row in rows if row["tree"] != self.reference]
-            lines += ["", *_table(f"from {self.reference}", others, [name for name in APART if name in rows[0]])]
+            lines += ["", *_table(f"how far from {self.reference}", others, list(APART))]
         if self.calibration is not None:
             lines.append(self.calibration.summary())
         return "\n".join([*lines, "", *self.sentences()])
@@ -277,13 +274,14 @@ def paired_difference(one: str, other: str, results: Mapping[str, HQSResult], co
     )
 
 
-def _table(title: str, rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
-    """Return the lines of a table with a row a tree."""
-    width = max(len(title), *(len(row["tree"]) for row in rows))
-    lines = [f"{title:<{width}}" + "".join(f"  {name:>8}" for name in names)]
-    for row in rows:
-        figures = "".join(f"  {row[name]:>z{max(8, len(name))}.4f}" for name in names)
-        lines.append(f"{row['tree']:<{width}}{figures}")
+def _table(title: str, rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[str]:
+    """Return the lines of a table with a row a measure, a column a tree, and what the figures mean."""
+    names = [MEASURES[key].name for key in keys]
+    width, widths = max(map(len, [title, *names])), [max(8, len(row["tree"])) for row in rows]
+    lines = [f"{title:<{width}}" + "".join(f"  {row['tree']:>{w}}" for row, w in zip(rows, widths, strict=True))]
+    for key, name in zip(keys, names, strict=True):
+        figures = "".join(f"  {row[key]:>z{w}.4f}" for row, w in zip(rows, widths, strict=True))
+        lines.append(f"{name:<{width}}{figures}  {MEASURES[key].meaning}")
     return lines
 
 

@@ -9,12 +9,13 @@ import numpy as np
 
 from pomdp_hier._messages import counted
 from pomdp_hier.appraisal.diagnosis import Diagnosis, require_diagnosis
-from pomdp_hier.appraisal.tree_comparison import APART, Comparison
+from pomdp_hier.appraisal.tree_comparison import Comparison
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.members import Floats, item_sums
 from pomdp_hier.files.writing import write_file
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.settings import check_whole
+from pomdp_hier.measures.named import APART, MEASURES
 from pomdp_hier.report.escaping import Html, asset, element, filled, joined
 from pomdp_hier.report.page import icicle_part, settings_lines
 from pomdp_hier.report.payload import icicle_payload, node_names
@@ -99,7 +100,7 @@ def comparison_html(
         lost=_items(-gain, cells[best], cells[other], most, f"worth more in {other}"),
         clusters_gained=_clusters(trees[best], gain, cells[best], most, "gain"),
         clusters_lost=_clusters(trees[best], -gain, cells[best], most, "lose"),
-        measures=_measures(comparison),
+        measures=_measures(comparison, best, other),
         apart=_apart(comparison, best, other),
         first=payloads[best],
         second=payloads[other],
@@ -195,28 +196,31 @@ def _clusters(tree: Hierarchy, gain: Floats, cells: NodeCells, most: int, what: 
     )
 
 
-def _measures(comparison: Comparison) -> Html:
-    rows = [row for row in comparison.to_rows() if "dasgupta_cost" in row]
-    names = [name for name in (rows[0] if rows else ()) if name not in ("tree", "rank", *APART)]
-
-    def column(name: str) -> Column:
-        return Column(name, lambda r: number(r[name], 4), figures=True)
-
-    columns = [Column("tree", lambda r: r["tree"]), *map(column, names)]
-    return table(rows, columns, "Of Dasgupta's cost the lower is better, of all others the higher.", "Not computed.")
+def _measures(comparison: Comparison, best: str, other: str) -> Html:
+    """Return how good each tree is by other measures."""
+    one, two = comparison.measures.get(best, {}), comparison.measures.get(other, {})
+    return table(
+        [(MEASURES[key], one[key], two[key]) for key in one if key not in APART],
+        [
+            Column("measure", lambda r: r[0].name),
+            Column(best, lambda r: number(r[1], 4), figures=True),
+            Column(other, lambda r: number(r[2], 4), figures=True),
+            Column("what it means", lambda r: r[0].meaning),
+        ],
+        "Other measures of how well each tree fits the items.",
+        "Not computed.",
+    )
 
 
 def _apart(comparison: Comparison, best: str, other: str) -> Html:
-    name = other if comparison.reference == best else best
-    figures = comparison.measures.get(name, {})
-    rows = [(key, figures[key]) for key in APART if key in figures]
-    same = {"hai": "1", "bakers_gamma": "1", "tree_cophenetic": "1"}
+    """Return how far the trees are apart."""
+    figures = comparison.measures.get(other if comparison.reference == best else best, {})
     return table(
-        rows,
+        [(MEASURES[key], figures[key]) for key in APART if key in figures],
         [
-            Column("measure", lambda r: r[0]),
+            Column("measure", lambda r: r[0].name),
             Column("value", lambda r: number(r[1], 4), figures=True),
-            Column("of equal trees", lambda r: same.get(r[0], "0"), figures=True),
+            Column("what it means", lambda r: r[0].meaning),
         ],
         "How far the trees are apart, whichever is better.",
         "Not computed.",

@@ -12,6 +12,7 @@ from pomdp_hier.appraisal.tree_comparison import compare
 from pomdp_hier.cli import main
 from pomdp_hier.hqs.calibration import calibrate_delta
 from pomdp_hier.hqs.score import evaluate
+from pomdp_hier.measures.named import APART, MEASURES
 from tests.planted import clean_case, swapped
 
 
@@ -36,11 +37,12 @@ def run(capsys, *arguments) -> str:
 def test_the_table_and_the_words(files, capsys):
     out = run(capsys, files / "x.npy", files / "swapped.json", files / "clean.json", "--delta", 0.02)
     lines = out.splitlines()
-    assert lines[0].split() == ["tree", "hqs", "dasgupta_cost", "revenue", "divergence", "cophenetic"]
-    assert [line.split()[0] for line in lines[1:3]] == ["clean", "swapped"]
-    apart = ["hai", "robinson_foulds", "triplets", "bakers_gamma", "tree_cophenetic", "entanglement"]
-    assert lines[4].split() == ["from", "swapped", *apart]
-    assert [line.split()[0] for line in lines[5:7] if line] == ["clean"]
+    assert lines[0].split() == ["clean", "swapped"]
+    for key, line in zip(("hqs", "dasgupta_cost", "revenue", "divergence", "cophenetic"), lines[1:6], strict=True):
+        assert line.startswith(f"{MEASURES[key].name} ")
+        assert line.endswith(f"  {MEASURES[key].meaning}")
+    assert lines[7].split() == ["how", "far", "from", "swapped", "clean"]
+    assert all(line.startswith(named.name) for line, named in zip(lines[8:14], APART.values(), strict=True))
     assert "clean is better than swapped by 0." in out
     assert "items that gain most by clean over swapped" in out
 

@@ -9,6 +9,7 @@ import pytest
 from pomdp_hier import Hierarchy, compare, diagnose
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.measures import entanglement, untangle
+from pomdp_hier.measures.named import APART
 from pomdp_hier.report import comparison_html, write_comparison
 from pomdp_hier.report import tanglegram as drawing
 from pomdp_hier.report.tanglegram import tanglegram
@@ -45,7 +46,8 @@ def test_the_figures_are_those_of_the_comparison():
         shown = [(row[0].split()[-1], row[1]) for row in rows_of(page, title)]
         assert shown == [(str(item), f"{gain:.3f}") for item, gain in gained if gain >= 0.0005]
     apart = {row[0]: row[1] for row in rows_of(page, "How far apart")}
-    assert apart["robinson_foulds"] == f"{found.measures['swapped']['robinson_foulds']:.4f}"
+    assert list(apart) == [named.name for named in APART.values()]
+    assert apart["Robinson-Foulds distance"] == f"{found.measures['swapped']['robinson_foulds']:.4f}"
 
 
 def test_clusters_that_lose_have_a_table_as_those_that_gain():
