@@ -59,28 +59,40 @@ def robinson_foulds(one: Hierarchy, other: Hierarchy, *, normalised: bool = True
         with labeled leaves.
     """
     check_same_items(one, other, "the Robinson-Foulds distance")
-    n = one.n_items
-    place = np.argsort(one.item_order)
-    runs = [_runs(one, one.starts), _runs(other, min_below(other.parent, _at_items(other, place, n)))]
-    last = -min_below(other.parent, _at_items(other, -place, n))
-    inner = slice(n, None)
-    is_run = last[inner] - runs[1][0] + 1 == runs[1][1]
-    sets = [{*zip(first.tolist(), size.tolist(), strict=True)} for first, size in runs]
-    same = {*zip(runs[1][0][is_run].tolist(), runs[1][1][is_run].tolist(), strict=True)} & sets[0]
-    common = sum(1 < size < n for _, size in same)
+    same = common_clusters(one, other)
+    sizes = one.sizes[np.unique(same[same >= 0])]
+    common = int(((sizes > 1) & (sizes < one.n_items)).sum())
     count = _n_clusters(one) + _n_clusters(other)
     distance = float(count - 2 * common)
     return distance if not normalised else (distance / count if count else 0.0)
 
 
+def common_clusters(one: Hierarchy, other: Hierarchy) -> Ints:
+    """Return, for each node of the other tree, the node of the one that has the same items, or -1 ``[n_nodes]``.
+
+    Of several nodes in a chain it is the uppermost. Items are nodes too.
+    """
+    n = one.n_items
+    place = np.argsort(one.item_order)
+    first = min_below(other.parent, _at_items(other, place, n))
+    last = -min_below(other.parent, _at_items(other, -place, n))
+    known, at = _runs_of(one)
+    sought = np.where(last - first + 1 == other.sizes, first * (n + 1) + other.sizes, -1)
+    found = np.minimum(np.searchsorted(known, sought), len(known) - 1)
+    return np.where(known[found] == sought, at[found], -1)
+
+
+def _runs_of(tree: Hierarchy) -> tuple[Ints, Ints]:
+    """Return each run of places that is a node's, as one sorted number, and the uppermost node that it is."""
+    downwards = np.argsort(tree.levels, kind="stable")
+    runs = tree.starts * (tree.n_items + 1) + tree.sizes
+    known, at = np.unique(runs[downwards], return_index=True)
+    return known, downwards[at]
+
+
 def _at_items(tree: Hierarchy, values: Ints, n: int) -> Ints:
     """Return the values at the items, and one that is never the least at inner nodes, ``[n_nodes]``."""
     return np.concatenate([values, np.full(tree.n_nodes - n, np.iinfo(np.int64).max)])
-
-
-def _runs(tree: Hierarchy, first: Ints) -> tuple[Ints, Ints]:
-    """Return the first place and the size of each inner node."""
-    return first[tree.n_items :], tree.sizes[tree.n_items :]
 
 
 def _n_clusters(tree: Hierarchy) -> int:

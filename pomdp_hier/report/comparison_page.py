@@ -15,12 +15,13 @@ from pomdp_hier.features.members import Floats, item_sums
 from pomdp_hier.files.writing import write_file
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.settings import check_whole
+from pomdp_hier.measures import untangle
 from pomdp_hier.measures.named import APART, MEASURES
 from pomdp_hier.report.escaping import Html, asset, element, filled, joined
 from pomdp_hier.report.page import icicle_part, settings_lines
 from pomdp_hier.report.payload import icicle_payload, node_names
-from pomdp_hier.report.tables import Column, NodeCells, card, number, table
-from pomdp_hier.report.tanglegram import tanglegram
+from pomdp_hier.report.tables import Column, NodeCells, card, number, percent, table
+from pomdp_hier.report.tanglegram import Moved, moved, tanglegram
 
 __all__ = ["comparison_html", "write_comparison"]
 
@@ -90,7 +91,8 @@ def comparison_html(
         payload, position = icicle_payload(diagnoses[name], *node_names(trees[name], names), gain, note)
         payloads[name] = icicle_part(payload, suffix, f" of {name}")
         cells[name] = NodeCells(trees[name], names, position, suffix)
-    labels = [node_names(trees[name], names)[0] for name in (best, other)]
+    left, right = untangle(trees[other], trees[best])
+    labels = [node_names(trees[name], names)[0] for name in (other, best)]
     content = filled(
         "comparison.html",
         sentences=element("ul", *(element("li", line) for line in comparison.sentences()), class_="reading"),
@@ -104,7 +106,8 @@ def comparison_html(
         apart=_apart(comparison, best, other),
         first=payloads[best],
         second=payloads[other],
-        tanglegram=tanglegram(trees[best], trees[other], *labels),
+        tanglegram=tanglegram(left, right, *labels),
+        moved=_moved(moved(left, right, most), trees[best], gain, cells[other], cells[best], (other, best)),
     )
     items = counted(len(gain), "item")
     config = comparison.results[best].config
@@ -167,7 +170,7 @@ def _items(gain: Floats, one: NodeCells, other: NodeCells, most: int, what: str)
         [
             Column("item", lambda item: one(item)),
             *one.id_column(lambda item: item),
-            Column("by", lambda item: number(float(gain[item])), figures=True),
+            Column("by", lambda item: number(float(gain[item])), kind="n"),
         ],
         f"Items whose search is {what}, and by how much.",
         "None.",
@@ -187,12 +190,38 @@ def _clusters(tree: Hierarchy, gain: Floats, cells: NodeCells, most: int, what: 
         [
             Column("cluster", lambda r: cells(r[0])),
             *cells.id_column(lambda r: r[0]),
-            Column("items", lambda r: f"{int(tree.sizes[r[0]]):,}", figures=True),
-            Column("on the score", lambda r: number(r[1] / tree.n_items, 4), figures=True),
-            Column("an item", lambda r: number(r[1] / int(tree.sizes[r[0]])), figures=True),
+            Column("items", lambda r: f"{int(tree.sizes[r[0]]):,}", kind="n"),
+            Column("on the score", lambda r: number(r[1] / tree.n_items, 4), kind="n"),
+            Column("an item", lambda r: number(r[1] / int(tree.sizes[r[0]])), kind="n"),
         ],
         f"Clusters whose items together {what}, and by how much; a cluster counts in those above it too.",
         "None.",
+    )
+
+
+def _moved(
+    rows: Sequence[Moved], tree: Hierarchy, gain: Floats, source: NodeCells, target: NodeCells, names: Sequence[str]
+) -> Html:
+    """Return what hangs elsewhere, from where to where, and what that does to the search for it."""
+    other, best = names
+    return table(
+        rows,
+        [
+            Column("what", lambda r: element("span", target.some(r.nodes))),
+            *target.id_column(lambda r: r.nodes[0]),
+            Column(f"in {other}", lambda r: source(r.source)),
+            Column(f"in {best}", lambda r: target(r.target)),
+            Column("items", lambda r: f"{r.items:,}", kind="n"),
+            Column("apart", lambda r: percent(r.apart), kind="n"),
+            Column(
+                "gain an item",
+                lambda r: number(float(item_sums(tree, gain, np.array(r.nodes)).sum()) / r.items, signed=True),
+                kind="n",
+            ),
+        ],
+        f"What hangs elsewhere in {best} than in {other}, what moved farthest first. “Apart” is how far, as a share of "
+        "all items in the order of the leaves.",
+        "Every cluster that both trees have hangs in the same place.",
     )
 
 
@@ -203,8 +232,8 @@ def _measures(comparison: Comparison, best: str, other: str) -> Html:
         [(MEASURES[key], one[key], two[key]) for key in one if key not in APART],
         [
             Column("measure", lambda r: r[0].name),
-            Column(best, lambda r: number(r[1], 4), figures=True),
-            Column(other, lambda r: number(r[2], 4), figures=True),
+            Column(best, lambda r: number(r[1], 4), kind="n"),
+            Column(other, lambda r: number(r[2], 4), kind="n"),
             Column("what it means", lambda r: r[0].meaning),
         ],
         "Other measures of how well each tree fits the items.",
@@ -219,7 +248,7 @@ def _apart(comparison: Comparison, best: str, other: str) -> Html:
         [(MEASURES[key], figures[key]) for key in APART if key in figures],
         [
             Column("measure", lambda r: r[0].name),
-            Column("value", lambda r: number(r[1], 4), figures=True),
+            Column("value", lambda r: number(r[1], 4), kind="n"),
             Column("what it means", lambda r: r[0].meaning),
         ],
         "How far the trees are apart, whichever is better.",

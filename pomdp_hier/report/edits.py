@@ -26,11 +26,11 @@ def edits_section(improvement: Improvement, cells: NodeCells, most: int) -> Html
         *cells.id_column(lambda r: r[1].nodes[0]),
         Column("from", lambda r: cells(r[1].source)),
         Column("to", lambda r: cells(r[1].target)),
-        Column("items", lambda r: f"{r[1].items:,}", figures=True),
-        Column("gain in HQS", lambda r: number(r[1].gain, 5), figures=True),
-        Column("on other items", lambda r: number(r[1].held_out.gain, 5), figures=True),
-        Column("helps", lambda r: f"{r[1].helped:,}", figures=True),
-        Column("costs", lambda r: f"{r[1].hurt:,}", figures=True),
+        Column("items", lambda r: f"{r[1].items:,}", kind="n"),
+        Column("gain in HQS", lambda r: number(r[1].gain, 5), kind="n"),
+        Column("on other items", lambda r: number(r[1].held_out.gain, 5), kind="n"),
+        Column("helps", lambda r: f"{r[1].helped:,}", kind="n"),
+        Column("costs", lambda r: f"{r[1].hurt:,}", kind="n"),
         Column("costs most", lambda r: _costs(r[1], cells)),
     ]
     sentences = element("ul", *(element("li", line) for line in improvement.sentences()), class_="reading")
@@ -60,8 +60,8 @@ def moves_section(moves: Sequence[Move], cells: NodeCells, most: int) -> Html:
         *cells.id_column(lambda r: r.node),
         Column("from", lambda r: cells(r.source)),
         Column("to", lambda r: cells(r.target)),
-        Column("items", lambda r: f"{r.items:,}", figures=True),
-        Column("gain in HQS", lambda r: number(r.gain, 5), figures=True),
+        Column("items", lambda r: f"{r.items:,}", kind="n"),
+        Column("gain in HQS", lambda r: number(r.gain, 5), kind="n"),
     ]
     shown = table(moves[:most], columns, caption, "None.")
     together = element("p", "The gains are each move's alone and do not add up.", class_="soft")

@@ -36,11 +36,11 @@ def card(name: str, value: str, note: str, main: bool = False) -> Html:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its head, the cell of a record, and whether it holds figures."""
+    """A column of a table: its head, the cell of a record, and its kind: "n" for figures, "id", or none."""
 
     head: str
     cell: Callable[[Any], str]
-    figures: bool = False
+    kind: str | None = None
 
 
 class NodeCells:
@@ -86,7 +86,7 @@ class NodeCells:
         ids = self.ids
         if ids is None:
             return []
-        return [Column("id", lambda r: shortened(ids[node(r)], _LONGEST) if node(r) < len(ids) else "")]
+        return [Column("id", lambda r: shortened(ids[node(r)], _LONGEST) if node(r) < len(ids) else "", "id")]
 
 
 def table(records: Sequence[Any], columns: Sequence[Column], caption: str, empty: str) -> Html:
@@ -105,15 +105,14 @@ def table(records: Sequence[Any], columns: Sequence[Column], caption: str, empty
 
 
 def _part(records: Iterable[Any], columns: Sequence[Column], caption: str) -> Html:
-    kinds = ["n" if column.figures else None for column in columns]
-    heads = [element("th", column.head, scope="col", class_=kind) for column, kind in zip(columns, kinds, strict=True)]
+    heads = [element("th", column.head, scope="col", class_=column.kind) for column in columns]
     rows = [
         element(
             "tr",
             *(
                 element(
                     "td" if at else "th", column.cell(record),
-                    scope=None if at else "row", class_=kinds[at], data_label=column.head,
+                    scope=None if at else "row", class_=column.kind, data_label=column.head,
                 )
                 for at, column in enumerate(columns)
             ),

@@ -1,24 +1,94 @@
-"""Two trees face to face, with a line between what they share, as one drawing that needs no script."""
+"""Two trees face to face, with a line between what they share, and what hangs elsewhere in one than in the other."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from pomdp_hier.features.members import Floats, Ints
+from pomdp_hier.features.members import Floats, Ints, item_sums
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.measures import entanglement, untangle
-from pomdp_hier.report.escaping import Html, element, joined
+from pomdp_hier.measures import entanglement
+from pomdp_hier.measures.tree_distances import common_clusters
+from pomdp_hier.report.escaping import Html, element
 from pomdp_hier.visible import shortened
 
-__all__ = ["MOST_LEAVES", "tanglegram"]
+__all__ = ["MOST_LEAVES", "Moved", "moved", "tanglegram"]
 
 MOST_LEAVES = 300  # on either side
 _ROW, _TREE, _NAMES, _GAP = 15.0, 200.0, 190.0, 120.0
 _LONGEST = 26
 
 
+@dataclass(frozen=True)
+class Moved:
+    """Clusters, or single items, that hung together in one tree and hang together elsewhere in another.
+
+    Attributes:
+        nodes: What moved, by the other tree's numbers; each has the same items in both.
+        source: What it hung under in the one tree.
+        target: What it hangs under in the other.
+        items: How many items these are.
+        apart: How far apart they are in the two orders of leaves, as a share of all items.
+    """
+
+    nodes: tuple[int, ...]
+    source: int
+    target: int
+    items: int
+    apart: float
+
+
+def moved(one: Hierarchy, other: Hierarchy, n: int) -> list[Moved]:
+    """Return what hangs elsewhere in the other tree than in the one, what moved farthest first.
+
+    A cluster that both trees have has moved if it hangs under clusters that are not each other's counterpart: that do
+    not share half the items of each, going by 31 items of larger ones.
+
+    Args:
+        one: A tree, untangled.
+        other: Another one over the same items, untangled with it.
+        n: How many at most.
+
+    Example:
+        >>> one = Hierarchy.from_children([[0, 1, 2], [3, 4, 5], [6, 7]], 6)
+        >>> other = Hierarchy.from_children([[0, 1, 2, 5], [3, 4], [6, 7]], 6)
+        >>> [(found.nodes, found.source, found.target) for found in moved(one, other, 5)]
+        [((5,), 7, 6)]
+    """
+    same = common_clusters(one, other)
+    below = np.flatnonzero((same >= 0) & (other.parent >= 0))
+    below = below[same[below] != same[other.parent[below]]]  # of an only child and its parent, the parent
+    groups: dict[tuple[int, int], list[int]] = {}
+    for node, source, target in zip(
+        below.tolist(), one.parent[same[below]].tolist(), other.parent[below].tolist(), strict=True
+    ):
+        groups.setdefault((source, target), []).append(node)
+    pairs = np.array([*groups], dtype=np.int64).reshape(-1, 2)
+    new = ~(_half_in(one, pairs[:, 0], other, pairs[:, 1]) & _half_in(other, pairs[:, 1], one, pairs[:, 0]))
+    steps = (np.argsort(one.item_order) - np.argsort(other.item_order)).astype(float)
+    found = []
+    for source, target in pairs[new].tolist():
+        nodes = np.array(groups[source, target])
+        items = int(other.sizes[nodes].sum())
+        apart = abs(float(item_sums(other, steps, nodes).sum())) / items / one.n_items
+        found.append(Moved(tuple(nodes.tolist()), source, target, items, apart))
+    return sorted(found, key=lambda change: -change.apart)[:n]
+
+
+def _half_in(tree: Hierarchy, nodes: Ints, other: Hierarchy, others: Ints, most: int = 31) -> npt.NDArray[np.bool_]:
+    """Return whether at least half of the items of each node, or of so many of them, are below the other tree's."""
+    sizes = tree.sizes[nodes, None]
+    looked = np.minimum(sizes, most)
+    at = np.minimum(np.arange(most) * sizes // looked, sizes - 1)
+    places = np.argsort(other.item_order)[tree.item_order[tree.starts[nodes, None] + at]] - other.starts[others, None]
+    inside = (places >= 0) & (places < other.sizes[others, None]) & (np.arange(most) < looked)
+    half: npt.NDArray[np.bool_] = 2 * inside.sum(axis=1) >= looked[:, 0]
+    return half
+
+
 def tanglegram(one: Hierarchy, other: Hierarchy, names: Sequence[str], other_names: Sequence[str]) -> Html:
-    """Return two trees over the same items as a drawing, their children ordered so that few lines cross.
+    """Return two untangled trees over the same items as a drawing.
 
     The leaves are the items, or, where these are too many, the leaf clusters, with a line as heavy as the share of the
     smaller one's items that two clusters share. Where these are too many as well, nothing is drawn but said so.
@@ -29,30 +99,29 @@ def tanglegram(one: Hierarchy, other: Hierarchy, names: Sequence[str], other_nam
         names: What the left one's nodes are called.
         other_names: What the right one's nodes are called.
     """
-    left, right = untangle(one, other)
     by_items = one.n_items <= MOST_LEAVES
-    leaves = [_leaves(tree, by_items) for tree in (left, right)]
+    leaves = [_leaves(tree, by_items) for tree in (one, other)]
     if max(map(len, leaves)) > MOST_LEAVES:
-        return element("p", f"Not drawn: more than {MOST_LEAVES} leaf clusters.", class_="soft")
+        return element("p", f"Not drawn: more than {MOST_LEAVES} leaf clusters.", class_="soft drawing")
     height = _ROW * max(map(len, leaves)) + _ROW
     width = 2 * (_TREE + _NAMES) + _GAP
-    places = [np.full(tree.n_nodes, np.nan) for tree in (left, right)]
+    places = [np.full(tree.n_nodes, np.nan) for tree in (one, other)]
     for place, nodes in zip(places, leaves, strict=True):
         place[nodes] = (np.arange(len(nodes)) + 1) * (height / (len(nodes) + 1))
     drawn = [
-        *_branches(left, places[0], leaves[0], at=_TREE, towards=-1),
-        *_branches(right, places[1], leaves[1], at=width - _TREE, towards=1),
+        *_branches(one, places[0], leaves[0], at=_TREE, towards=-1),
+        *_branches(other, places[1], leaves[1], at=width - _TREE, towards=1),
         *_names_beside(leaves[0], names, places[0], _TREE + 4, "start"),
         *_names_beside(leaves[1], other_names, places[1], width - _TREE - 4, "end"),
-        *_lines(left, right, leaves, places, by_items, _TREE + _NAMES, width - _TREE - _NAMES),
+        *_lines(one, other, leaves, places, by_items, _TREE + _NAMES, width - _TREE - _NAMES),
     ]
     what = "items" if by_items else "leaf clusters"
-    told = f"Lines join the same {what}; entanglement {entanglement(left, right):z.3f}, from 0 in order to 1 reversed."
+    told = f"Lines join the same {what}; entanglement {entanglement(one, other):z.3f}, from 0 in order to 1 reversed."
     picture = element(
         "svg", *drawn, viewBox=f"0 0 {width:g} {height:g}", width=f"{width:g}", height=f"{height:g}", role="img",
         aria_label=f"tanglegram of {len(leaves[0])} and {len(leaves[1])} {what}", class_="tanglegram",
     )  # fmt: skip
-    return joined([element("div", picture, class_="wide", tabindex="0"), element("p", told, class_="soft")])
+    return element("div", picture, element("p", told, class_="soft"), class_="drawing")
 
 
 def _leaves(tree: Hierarchy, by_items: bool) -> Ints:

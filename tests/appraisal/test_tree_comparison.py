@@ -18,6 +18,7 @@ from pomdp_hier.hqs.calibration import calibrate_delta
 from pomdp_hier.hqs.paper.examples import load_amazon12
 from pomdp_hier.hqs.paper.presets import PAPER_TABLE
 from pomdp_hier.hqs.score import evaluate
+from pomdp_hier.measures.named import MEASURES
 from tests.planted import clean_case, misplaced, swapped
 
 PAPER = {"similarity": "precomputed", **PAPER_TABLE}
@@ -57,6 +58,7 @@ def test_measures_are_those_called_alone():
     assert figures["cophenetic"] == measures.cophenetic_correlation(X, broken)
     assert figures["purity"] == measures.dendrogram_purity(broken, labels)
     assert figures["class_f"] == measures.class_fit(broken, labels).f
+    assert {*found.to_rows()[0]} == {"tree", "rank", *MEASURES}
     assert found.ranks()["clean"] == dict.fromkeys(
         ["hqs", "dasgupta_cost", "revenue", "divergence", "cophenetic", "purity", "class_f"], 1
     ) | {"purity": 1}

@@ -12,6 +12,7 @@ from scipy.stats import pearsonr, spearmanr
 from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures import bakers_gamma, robinson_foulds, tree_cophenetic_correlation, triplet_distance
+from pomdp_hier.measures.tree_distances import common_clusters
 from tests.hierarchy_oracle import samples
 from tests.measure_oracle import meeting
 
@@ -58,6 +59,16 @@ def test_robinson_foulds_counts_the_clusters_that_one_tree_has(trees):
     assert robinson_foulds(*trees, normalised=False) == len(one ^ other)
     count = len(one) + len(other)
     assert robinson_foulds(*trees) == (len(one ^ other) / count if count else 0.0)
+
+
+@given(two_trees())
+@settings(max_examples=20, deadline=None)
+def test_common_clusters_have_the_same_items(trees):
+    one, other = trees
+    inside = [frozenset(one.items(node).tolist()) for node in range(one.n_nodes)]
+    for node, found in enumerate(common_clusters(one, other).tolist()):
+        same = [k for k, items in enumerate(inside) if items == frozenset(other.items(node).tolist())]
+        assert found == min(same, key=lambda k: one.levels[k], default=-1)
 
 
 @given(two_trees())

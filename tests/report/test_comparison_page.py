@@ -12,7 +12,7 @@ from pomdp_hier.measures import entanglement, untangle
 from pomdp_hier.measures.named import APART
 from pomdp_hier.report import comparison_html, write_comparison
 from pomdp_hier.report import tanglegram as drawing
-from pomdp_hier.report.tanglegram import tanglegram
+from pomdp_hier.report.tanglegram import Moved, moved, tanglegram
 from tests.browser import complaints_of, needs_browser, opened, requests_of
 from tests.nasty_names import NASTY
 from tests.page_rows import rows_of
@@ -105,10 +105,10 @@ def places(picture):
 def test_lines_join_the_same_items_in_the_untangled_orders():
     one = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
     other = Hierarchy.from_children([[3, 1], [2, 0], [4, 5]], 4)
-    picture = tanglegram(one, other, [*"abcd", "x", "y", "z"], [*"abcd", "x", "y", "z"])
+    a, b = untangle(one, other)
+    picture = tanglegram(a, b, [*"abcd", "x", "y", "z"], [*"abcd", "x", "y", "z"])
     left, right, lines = places(picture)
     assert lines == sorted((left[name], right[name]) for name in "abcd")
-    a, b = untangle(one, other)
     assert sorted(left, key=left.get) == ["abcd"[k] for k in a.item_order]
     assert sorted(right, key=right.get) == ["abcd"[k] for k in b.item_order]
     assert f"entanglement {entanglement(a, b):.3f}" in picture
@@ -130,6 +130,32 @@ def test_many_items_are_drawn_by_their_clusters_and_too_many_clusters_not_at_all
     assert len(X) == 45
 
 
+def test_what_hangs_elsewhere_is_told_from_where_to_where():
+    X, tree = clean_case()
+    broken, (one, other), _ = swapped(tree)
+    found = moved(*untangle(broken, tree), 10)
+    assert {(*change.nodes, change.source, change.target) for change in found} == {
+        (one, int(broken.parent[one]), int(tree.parent[one])),
+        (other, int(broken.parent[other]), int(tree.parent[other])),
+    }
+    assert [change.items for change in found] == [5, 5]
+    assert moved(tree, tree, 10) == []
+    misfiled, cluster = misplaced(tree, 0, -1)
+    (change,) = moved(*untangle(misfiled, tree), 10)
+    left, right = untangle(misfiled, tree)
+    apart = abs(np.flatnonzero(left.item_order == 0)[0] - np.flatnonzero(right.item_order == 0)[0])
+    assert change == Moved((0,), cluster, int(tree.parent[0]), 1, apart / 45)
+    _, trees, comparison = two()
+    page = comparison_html(comparison, diagnosed(X, trees))
+    rows = rows_of(page, "Face to face")
+    gain = comparison.results["clean"].values - comparison.results["swapped"].values
+    assert sorted(row[:4] for row in rows) == sorted(
+        [f"node {node}", f"node {broken.parent[node]}", f"node {tree.parent[node]}", "5"] for node in (one, other)
+    )
+    for row in rows:
+        assert row[-1] == f"{gain[tree.items(int(row[0].split()[-1]))].mean():+.3f}"
+
+
 @needs_browser
 def test_nothing_in_a_name_runs_and_both_icicles_zoom(tmp_path):
     from selenium.webdriver.common.by import By
@@ -147,6 +173,7 @@ def test_nothing_in_a_name_runs_and_both_icicles_zoom(tmp_path):
             canvas.send_keys(Keys.ARROW_DOWN, Keys.ENTER)
             assert canvas.get_attribute("data-focus") == "1"
         assert browser.execute_script("return document.documentElement.scrollWidth") == 390
+        assert not browser.find_element(By.CLASS_NAME, "drawing").is_displayed()
         assert browser.execute_script("return document.querySelectorAll('script').length") == 3
         assert requests_of(browser) == []
         assert complaints_of(browser) == []
