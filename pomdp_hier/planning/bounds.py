@@ -170,8 +170,8 @@ def blind_bound(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None
     """``[depth, A, S]``, a lower bound: the d-step value of the same action over and over.
 
     ``B_d(s, a) = R(s, a) + gamma sum_s' T(s, a, s') B_{d-1}(s', a)``, with ``B_0(s, a) = F[k, s]`` for the fringe's own
-    vector of the action, or its only one; ``-inf`` where the action cannot be repeated. Admissible when ``L`` is the
-    maximum of its vectors.
+    vector of the action, or else one for all actions; ``-inf`` where the action cannot be repeated. Admissible when
+    ``L`` is the maximum of its vectors.
 
     Example:
         >>> from pomdp_hier.pomdp import POMDP
@@ -184,12 +184,16 @@ def blind_bound(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None
     """
     fringe = _zero(compiled) if fringe is None else fringe
     shape = (compiled.n_actions, compiled.n_states)
-    ahead = np.broadcast_to(np.where(fringe.legal, fringe.vectors, -np.inf), shape).copy()
+    vectors, after = np.where(fringe.legal, fringe.vectors, -np.inf), fringe.legal_after
+    if len(vectors) not in (1, compiled.n_actions):  # one of them: legal in most states, and the greatest of those
+        k = np.lexsort((fringe.vectors.sum(axis=1), fringe.legal.sum(axis=1)))[-1:]
+        vectors, after = vectors[k], None if after is None else after[:, k]
+    ahead = np.broadcast_to(vectors, shape).copy()
     repeatable: NDArray[np.bool_] = compiled.legal
     if compiled.legal_after is not None:
         repeatable = repeatable & np.all(compiled.legal_after, axis=0, keepdims=True).T
-    if fringe.legal_after is not None:
-        ahead[np.broadcast_to(~np.all(fringe.legal_after, axis=0, keepdims=True).T, shape)] = -np.inf
+    if after is not None:
+        ahead[np.broadcast_to(~np.all(after, axis=0, keepdims=True).T, shape)] = -np.inf
     if not fringe.exact:
         ahead[:] = -np.inf
     table = np.empty((depth, *shape))

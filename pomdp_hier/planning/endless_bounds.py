@@ -5,16 +5,19 @@ value, not a search of finite depth, for which `pomdp_hier.planning.bounds` has 
 iterate to a residual that is added, so that they do bound.
 """
 
+from dataclasses import dataclass, field
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel, live_model
+from pomdp_hier.planning.mdp import mdp_values
+from pomdp_hier.planning.point_based.live import ILLEGAL, live_model
 from pomdp_hier.planning.point_based.starting import blind_plans, blind_stage, informed_bound, outcome_groups
 from pomdp_hier.planning.point_based.tighter import tighter_informed_bound
-from pomdp_hier.planning.policies import mdp_values
 from pomdp_hier.pomdp import TabularPOMDP
 
-__all__ = ["endless_blind", "endless_fib", "endless_qmdp", "endless_tib"]
+__all__ = ["EndlessTable", "endless_blind", "endless_fib", "endless_qmdp", "endless_table", "endless_tib"]
 
 Floats = NDArray[np.float64]
 
@@ -56,8 +59,7 @@ def endless_fib(compiled: TabularPOMDP) -> Floats:
     References:
         Hauskrecht (2000), section 4.3.
     """
-    model = live_model(compiled)
-    return _over_all_states(model, informed_bound(model, outcome_groups(model)))
+    return endless_table(compiled, "fib").at_start
 
 
 def endless_tib(compiled: TabularPOMDP) -> Floats:
@@ -76,9 +78,7 @@ def endless_tib(compiled: TabularPOMDP) -> Floats:
     References:
         Krale, Koops, Junges, Simão and Jansen (2025).
     """
-    model = live_model(compiled)
-    groups = outcome_groups(model)
-    return _over_all_states(model, tighter_informed_bound(model, groups, informed_bound(model, groups))[0])
+    return endless_table(compiled, "tib").at_start
 
 
 def endless_blind(compiled: TabularPOMDP) -> Floats:
@@ -97,16 +97,47 @@ def endless_blind(compiled: TabularPOMDP) -> Floats:
     References:
         Hauskrecht (1997).
     """
+    return endless_table(compiled, "blind").at_start
+
+
+@dataclass(frozen=True, eq=False)
+class EndlessTable:
+    """A bound at known states, for each set of actions that an observation can leave legal.
+
+    Attributes:
+        tables: ``[C, A, S]``, 0 where the process is over, -inf where not legal.
+        kind_after: ``[O + 1]``, which of the C sets is legal after each observation, and at the start.
+    """
+
+    tables: Floats = field(repr=False)
+    kind_after: NDArray[np.int64] = field(repr=False)
+
+    @property
+    def at_start(self) -> Floats:
+        """``[A, S]``, the table for what is legal at the start."""
+        table: Floats = self.tables[self.kind_after[-1]]
+        return table
+
+
+def endless_table(compiled: TabularPOMDP, name: Literal["fib", "tib", "blind"]) -> EndlessTable:
+    """Return one of the bounds for everything that may be legal.
+
+    Raises:
+        ModelError: Values may grow without end.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> endless_table(tiger().compiled, "blind").tables.shape
+        (1, 3, 2)
+    """
     model = live_model(compiled)
-    plans = blind_plans(model, outcome_groups(model))
-    return _over_all_states(model, blind_stage(model, plans, None))
-
-
-def _over_all_states(model: LiveModel, table: Floats) -> Floats:
-    """Return a table over live states as one over all states, for what is legal at the start."""
-    compiled = model.compiled
-    full = np.full((compiled.n_actions, compiled.n_states), -np.inf)
-    full[:, compiled.terminal] = 0.0
-    here = np.flatnonzero(model.kind == model.kind_after[-1])
-    full[:, model.state[here]] = np.where(table[:, here] > ILLEGAL / 1e20, table[:, here], -np.inf)
-    return full
+    groups = outcome_groups(model)
+    if name == "blind":
+        table = blind_stage(model, blind_plans(model, groups), None)
+    else:
+        table = informed_bound(model, groups)
+        table = tighter_informed_bound(model, groups, table)[0] if name == "tib" else table
+    full = np.full((int(model.kind_after.max()) + 1, compiled.n_actions, compiled.n_states), -np.inf)
+    full[:, :, compiled.terminal] = 0.0
+    full[model.kind, :, model.state] = np.where(table > ILLEGAL / 1e20, table, -np.inf).T
+    return EndlessTable(full, model.kind_after)

@@ -11,6 +11,7 @@ from scipy import sparse
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
+from pomdp_hier.planning.fringe import FringeVectors
 from pomdp_hier.planning.outcomes import outcome_matrix
 from pomdp_hier.planning.terminal import TERMINAL_VALUE, where_to_decide
 from pomdp_hier.planning.ties import best_and_tied, largest
@@ -102,6 +103,21 @@ class AlphaVectors:
     def at_step(self, step: int) -> "AlphaVectors":
         """Return the same solution with ``step`` steps gone, for a run that started with the whole horizon."""
         return AlphaVectors(self.compiled, self.stages[: max(2, len(self.stages) - step)])
+
+    @property
+    def leaf(self) -> FringeVectors:
+        """These vectors as what `RTBSS` looks ahead to: ``RTBSS(d, lower_bound=value_iteration(problem, n))``.
+
+        Example:
+            >>> from pomdp_hier.planning import RTBSS
+            >>> from pomdp_hier.problems import tiger
+            >>> deep = RTBSS(2, lower_bound=value_iteration(tiger(), 3)).decide(tiger()).value
+            >>> round(deep, 6), round(RTBSS(5).decide(tiger()).value, 6)
+            (2.763096, 2.763096)
+        """
+        vectors, actions = self.stages[-1]
+        after = self.compiled.legal_after
+        return FringeVectors.of(vectors, after if after is None or not self.horizon else after[:, actions])
 
     def _row(self, observation: Hashable) -> int:
         if observation not in self.compiled.observation_index:

@@ -1,10 +1,11 @@
 """What a depth-limited search is worth where it stops looking: its fringe values.
 
-A fringe is given as the lower bound of `RTBSS`: ``"zero"``, ``"immediate"``, a `StopValue`, or any callable
-``(problem, belief) -> number``. The named ones are also maxima of linear functions of the belief,
+A fringe is given as the lower bound of `RTBSS`: a name, a `StopValue`, what has a ``leaf``, or any callable
+``(problem, belief) -> number``. All but callables are maxima of linear functions of the belief,
 ``L(b) = max_k sum_s b(s) F[k, s]``, which is what bounds and the search on arrays work with (`FringeVectors`).
 """
 
+import weakref
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.errors import ModelError, ParameterError, PlanningError
+from pomdp_hier.planning.endless_bounds import endless_qmdp, endless_table
 from pomdp_hier.planning.ties import largest
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_number
@@ -25,7 +27,8 @@ __all__ = [
     "StopValue",
     "fringe_function",
     "fringe_vectors",
-    "stop_is_illegal",
+    "has_vectors",
+    "illegal_at_fringe",
 ]
 
 # (problem, belief, last observation) -> the value at the fringe
@@ -76,14 +79,52 @@ class FringeVectors:
         legal: ``[K, S]``, bool: the vector may be used where the state is possible.
         legal_after: ``[O + 1, K]``, bool, where legality is by the last observation; else ``None``.
         exact: Whether ``L(b)`` equals the maximum (a `ConvexFringe` only lies below it).
-        name: The designated action of a `StopValue`, for messages.
+        name: What messages call it.
     """
 
     vectors: NDArray[np.float64] = field(repr=False)
     legal: NDArray[np.bool_] = field(repr=False)
     legal_after: NDArray[np.bool_] | None = field(default=None, repr=False)
     exact: bool = True
-    name: Any = None
+    name: str = "the fringe"
+
+    @classmethod
+    def of(
+        cls, table: NDArray[np.float64], legal_after: NDArray[np.bool_] | None = None, name: str = "the fringe"
+    ) -> "FringeVectors":
+        """Return the fringe of vectors ``[K, S]`` that are -inf where they may not be used.
+
+        Example:
+            >>> FringeVectors.of(np.array([[1.0, -np.inf]])).legal
+            array([[ True, False]])
+        """
+        legal = np.isfinite(table)
+        return cls(np.where(legal, table, 0.0), legal, legal_after, name=name)
+
+    def value(self, compiled: TabularPOMDP, belief: Belief, observation: Hashable = None) -> float:
+        """Return ``L(b)`` after an observation.
+
+        Raises:
+            ParameterError: The vectors are for another number of states.
+            PlanningError: None of them may be used.
+        """
+        self.check(compiled)
+        weights = compiled.vector(belief)
+        support = np.flatnonzero(weights)
+        usable = self.legal[:, support].all(axis=1)
+        if self.legal_after is not None:
+            usable &= self.legal_after[-1 if observation is None else compiled.observation_index[observation]]
+        if not usable.any():
+            raise illegal_at_fringe(self.name, compiled.states[int(support[0])])
+        return float((self.vectors[np.ix_(usable, support)] @ weights[support]).max())
+
+    def check(self, compiled: TabularPOMDP) -> None:
+        """Refuse the vectors of another problem."""
+        if self.vectors.shape[1] != compiled.n_states:
+            raise ParameterError(
+                f"lower_bound: {self.name} is for {self.vectors.shape[1]} states, the problem has {compiled.n_states}; "
+                "take the leaf of a solution of this problem"
+            )
 
 
 def fringe_function(lower_bound: Any) -> Fringe:
@@ -94,18 +135,39 @@ def fringe_function(lower_bound: Any) -> Fringe:
         PlanningError: (when called) the stopping action is not legal at the fringe.
     """
     if isinstance(lower_bound, str):
-        if lower_bound not in _NAMED:
-            raise ParameterError(f"lower_bound: {lower_bound!r} is not one of 'zero', 'immediate', or a callable")
-        return _NAMED[lower_bound]
+        if lower_bound not in (*_NAMED, *_ENDLESS):
+            names = ", ".join(map(repr, (*_NAMED, *_ENDLESS)))
+            raise ParameterError(f"lower_bound: {lower_bound!r} is not one of {names}, or a callable")
+        return _NAMED.get(lower_bound) or _VectorFringe(lower_bound)
+    if isinstance(lower_bound, FringeVectors):
+        return _VectorFringe(lower_bound)
     if isinstance(lower_bound, StopValue):
         return _StopFringe(lower_bound.action)
     function = lower_bound.function if isinstance(lower_bound, ConvexFringe) else lower_bound
     if not callable(function):
         raise ParameterError(
-            f"lower_bound: {brief(lower_bound)} is neither a name, a StopValue nor a callable "
+            f"lower_bound: {brief(lower_bound)} is neither a name, a StopValue, a solution with a leaf, nor a callable "
             "(problem, belief) -> number"
         )
     return _CallableFringe(function)
+
+
+def has_vectors(lower_bound: Any) -> bool:
+    """Whether the fringe is a maximum of linear functions that can be listed."""
+    return isinstance(lower_bound, (str, StopValue, FringeVectors))
+
+
+@dataclass(frozen=True)
+class _VectorFringe:
+    """Vectors read at a belief; those of a name are made once a problem."""
+
+    lower_bound: str | FringeVectors
+    _made: "weakref.WeakKeyDictionary[POMDP, FringeVectors]" = field(default_factory=weakref.WeakKeyDictionary)
+
+    def __call__(self, problem: POMDP, belief: Belief, observation: Hashable) -> Number:
+        if problem not in self._made:
+            self._made[problem] = _linear(problem.compiled, self.lower_bound)
+        return self._made[problem].value(problem.compiled, belief, observation)
 
 
 @dataclass(frozen=True)
@@ -128,6 +190,7 @@ def _immediate(problem: POMDP, belief: Belief, observation: Hashable) -> Number:
 
 
 _NAMED: dict[str, Fringe] = {"zero": _zero, "immediate": _immediate}
+_ENDLESS = ("qmdp", "fib", "blind")
 
 
 @dataclass(frozen=True)
@@ -136,25 +199,32 @@ class _StopFringe:
 
     def __call__(self, problem: POMDP, belief: Belief, observation: Hashable) -> Number:
         if self.action not in problem.actions(belief, observation):
-            raise stop_is_illegal(self.action, belief.support[0])
+            raise illegal_at_fringe(_stop_name(self.action), belief.support[0])
         return problem.reward(belief, self.action)
 
 
-def stop_is_illegal(action: Any, state: Any) -> PlanningError:
-    """Return the error of a `StopValue` whose action cannot be taken at the fringe."""
+def illegal_at_fringe(name: str, state: Any) -> PlanningError:
+    """Return the error of a belief at the fringe under which nothing of what the fringe is made of is legal."""
     return PlanningError(
-        f"lower_bound: StopValue({brief(action)}) is not legal under a belief at the fringe (its first state: "
-        f"{brief(state)}); name an action that is legal wherever the search stops, or pass a callable"
+        f"lower_bound: {name} is not legal under a belief at the fringe (its first state: {brief(state)}); "
+        "name what is legal wherever the search stops, or pass a callable"
     )
+
+
+def _stop_name(action: Any) -> str:
+    return f"StopValue({brief(action)})"
 
 
 def fringe_vectors(problem: POMDP, lower_bound: Any) -> FringeVectors | None:
     """Return the fringe as vectors over the compiled problem; ``None`` for a callable that is not declared convex.
 
     Raises:
-        ParameterError: The stopping action is not an action of the problem.
+        ParameterError: The stopping action is not an action of the problem, or vectors are for another problem.
+        PlanningError: The endless horizon has no value.
     """
     compiled = problem.compiled
+    if isinstance(lower_bound, FringeVectors) or (isinstance(lower_bound, str) and lower_bound in _ENDLESS):
+        return _linear(compiled, lower_bound)
     everywhere = np.ones((1, compiled.n_states), dtype=bool)
     if isinstance(lower_bound, ConvexFringe):
         values = [
@@ -169,7 +239,7 @@ def fringe_vectors(problem: POMDP, lower_bound: Any) -> FringeVectors | None:
                 f"{compiled.n_actions} actions"
             )
         rows = [compiled.action_index[lower_bound.action]]
-        return _rewards_as_fringe(compiled, rows, lower_bound.action)
+        return _rewards_as_fringe(compiled, rows, _stop_name(lower_bound.action))
     if lower_bound == "immediate":
         return _rewards_as_fringe(compiled, list(range(compiled.n_actions)))
     if lower_bound == "zero":
@@ -177,6 +247,25 @@ def fringe_vectors(problem: POMDP, lower_bound: Any) -> FringeVectors | None:
     return None
 
 
-def _rewards_as_fringe(compiled: TabularPOMDP, rows: list[int], name: Any = None) -> FringeVectors:
+def _linear(compiled: TabularPOMDP, lower_bound: str | FringeVectors) -> FringeVectors:
+    """Return vectors that were given, or those of a bound of the endless horizon."""
+    if isinstance(lower_bound, FringeVectors):
+        lower_bound.check(compiled)
+        return lower_bound
+    try:
+        if lower_bound == "qmdp":
+            return FringeVectors.of(endless_qmdp(compiled), compiled.legal_after, "'qmdp'")
+        table = endless_table(compiled, "fib" if lower_bound == "fib" else "blind")
+    except (ModelError, PlanningError) as error:
+        raise PlanningError(
+            f"lower_bound: {lower_bound!r} is a value of the endless horizon, and there is none: {error}; or take "
+            "value_iteration(problem, n) of so many actions as the lower bound"
+        ) from error
+    sets = np.arange(len(table.tables))
+    after = None if compiled.legal_after is None else table.kind_after[:, None] == np.repeat(sets, compiled.n_actions)
+    return FringeVectors.of(table.tables.reshape(-1, compiled.n_states), after, repr(lower_bound))
+
+
+def _rewards_as_fringe(compiled: TabularPOMDP, rows: list[int], name: str = "'immediate'") -> FringeVectors:
     after = None if compiled.legal_after is None else compiled.legal_after[:, rows]
     return FringeVectors(compiled.reward[rows], compiled.legal[rows], after, name=name)

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.planning.controllers.controller import Controller
+from pomdp_hier.planning.mdp import mdp_values
 from pomdp_hier.planning.point_based.solution import Solution
-from pomdp_hier.planning.policies import as_policy, mdp_values
+from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import brief, listed
 from pomdp_hier.pomdp.problem import require_problem

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
-from pomdp_hier.planning.policies import mdp_values
+from pomdp_hier.planning.mdp import mdp_values
 from pomdp_hier.pomdp import POMDP, TabularPOMDP
 from pomdp_hier.pomdp.numeric import brief, is_number
 

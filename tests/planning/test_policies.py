@@ -14,7 +14,6 @@ from pomdp_hier.planning.policies import (
     ThresholdPolicy,
     action_probabilities,
     as_policy,
-    mdp_values,
 )
 from pomdp_hier.pomdp import POMDP, Belief
 

@@ -17,6 +17,7 @@ from scipy import sparse
 from pomdp_hier.errors import ModelError, PlanningError
 from pomdp_hier.planning.controllers.vectors import VectorPolicy
 from pomdp_hier.planning.decision import Decision
+from pomdp_hier.planning.fringe import FringeVectors
 from pomdp_hier.planning.outcomes import outcome_matrix
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.belief import as_belief
@@ -170,6 +171,20 @@ class Controller:
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the action of the node that is best at the belief: what the controller earns, or more."""
         return self.vectors.decide(problem, belief, observation=observation)
+
+    @property
+    def leaf(self) -> FringeVectors:
+        """The values of the nodes as what `RTBSS` looks ahead to: ``RTBSS(d, lower_bound=controller)``.
+
+        Example:
+            >>> from pomdp_hier.planning import RTBSS
+            >>> from pomdp_hier.problems import tiger
+            >>> listening = Controller(tiger(), np.array([0]), np.array([[0, 0]]))
+            >>> round(RTBSS(3, lower_bound=listening).decide(tiger()).value, 6) >= round(listening.value(), 6)
+            True
+        """
+        after = self.problem.compiled.legal_after
+        return FringeVectors.of(self.values, None if after is None else after[:, self.actions])
 
     # --- other controllers ---------------------------------------------------------------------------------------
 

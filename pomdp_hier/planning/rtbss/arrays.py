@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from pomdp_hier.planning.fringe import FringeVectors, stop_is_illegal
+from pomdp_hier.planning.fringe import FringeVectors, illegal_at_fringe
 from pomdp_hier.planning.outcomes import outcome_matrix
 from pomdp_hier.planning.rtbss.plain import BudgetExhausted
 from pomdp_hier.planning.rtbss.pruning import Pruning
@@ -212,7 +212,7 @@ class ArraySearch:
             belief = beliefs[[row]].toarray()[0] if sparse.issparse(beliefs) else beliefs[row]
             self.compiled.legal_actions(belief, int(seen[row]))
             first = int(np.flatnonzero((belief > 0) & ~self.compiled.terminal)[0])
-            raise stop_is_illegal(self.fringe.name, self.compiled.states[first])
+            raise illegal_at_fringe(self.fringe.name, self.compiled.states[first])
 
     # --- the last steps in closed form ---------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from pomdp_hier.planning.agent_planner import AgentPlanner
 from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
-from pomdp_hier.planning.fringe import ConvexFringe, StopValue, fringe_function, fringe_vectors
+from pomdp_hier.planning.fringe import ConvexFringe, fringe_function, fringe_vectors, has_vectors
 from pomdp_hier.planning.policies import as_policy, decided
 from pomdp_hier.planning.rtbss.arrays import ArraySearch
 from pomdp_hier.planning.rtbss.dispatch import has_exact_numbers, has_symbols
@@ -43,9 +43,22 @@ class RTBSS(AgentPlanner):
 
     Args:
         depth: How many actions to look ahead, at least 1.
-        lower_bound: What a belief at the fringe is worth: ``"zero"``; ``"immediate"``, the best immediate reward;
-            `StopValue` of an action, the reward of taking it now; or a callable ``(problem, belief) -> number``, which
-            switches pruning off unless it comes as a `ConvexFringe` or with an upper bound of its own.
+        lower_bound: What a belief at the fringe is worth, the leaf. What the value at the root then says, and what the
+            planner earns in a run without end, differ:
+
+            - ``"zero"``; ``"immediate"``, the best immediate reward; `StopValue` of an action, the reward of taking it
+              now: the value of so many actions, and no bound of more.
+            - ``"blind"``, the value of the best action repeated for ever; a solution of `pomdp_hier.planning.solve`; a
+              `pomdp_hier.planning.controllers.Controller`, if no node is legal where the next is not: lower bounds.
+              The value at the root is one too, rises with the depth, and is what the planner earns at least.
+            - ``"qmdp"``, ``"fib"``, what could be earned if states were seen later on
+              (`pomdp_hier.planning.endless_bounds`): upper bounds. The value at the root is one too, and no lower one;
+              it falls with the depth; nothing is said of what the planner earns, which is often more.
+            - What `value_iteration` returns for n actions: the value of ``depth + n`` actions.
+            - A callable ``(problem, belief) -> number``, which switches pruning off unless it comes as a `ConvexFringe`
+              or with an upper bound of its own.
+
+            Endless values need a discount below 1, or an end; with a horizon, take those of `value_iteration`.
         upper_bound: What orders and prunes: ``"fib"``, ``"qmdp"``, ``"range"`` (see `pomdp_hier.planning.bounds`), or a
             callable ``(problem, belief, action, depth) -> number``.
         tie: ``"first"`` prunes an inner action that could at best equal another; ``"all"`` expands it as well. At the
@@ -120,6 +133,7 @@ class RTBSS(AgentPlanner):
                 raise ParameterError(f"{name}: {tolerance!r}; expected a number of at least 0")
         if merge_tolerance and merge_tolerance < _FINEST_MERGING:
             raise ParameterError(f"merge_tolerance: {merge_tolerance!r}; expected 0, or at least {_FINEST_MERGING}")
+        lower_bound = getattr(lower_bound, "leaf", lower_bound)
         self.fringe = fringe_function(lower_bound)
         if engine == "arrays":
             self._refuse_on_arrays(lower_bound, upper_bound, updater)
@@ -141,7 +155,7 @@ class RTBSS(AgentPlanner):
     @staticmethod
     def _refuse_on_arrays(lower_bound: Any, upper_bound: Any, updater: Any) -> None:
         for name, value in (("lower_bound", lower_bound), ("upper_bound", upper_bound), ("updater", updater)):
-            if value is not None and not isinstance(value, (str, StopValue)):
+            if value is not None and not has_vectors(value):
                 raise ParameterError(f"engine: 'arrays' cannot call {name}={brief(value)}; use 'plain' or 'auto'")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -260,7 +274,7 @@ class RTBSS(AgentPlanner):
     def _on_arrays(self, problem: POMDP, belief: Belief) -> bool:
         if self.engine != "auto":
             return self.engine == "arrays"
-        simple = isinstance(self.lower_bound, (str, StopValue)) and not callable(self.upper_bound)
+        simple = has_vectors(self.lower_bound) and not callable(self.upper_bound)
         if not simple or self.updater is not None or problem.legal_by == "belief" or self.depth == 1:
             return False
         return not has_exact_numbers(problem, belief)
@@ -281,7 +295,7 @@ class RTBSS(AgentPlanner):
                 check_slack=check_slack,
             )
         by_bayes = self.updater is None or isinstance(self.updater, (BayesUpdater, TabularUpdater))
-        convex = isinstance(self.lower_bound, (str, StopValue, ConvexFringe))
+        convex = has_vectors(self.lower_bound) or isinstance(self.lower_bound, ConvexFringe)
         if not (by_bayes and convex) or problem.legal_by == "belief":  # the named bounds hold for no others
             return Pruning()
         prunings = self._prunings.setdefault(problem, {})
