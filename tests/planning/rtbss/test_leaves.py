@@ -42,15 +42,15 @@ def test_every_leaf_with_every_option(kind):
             planner = RTBSS(depth, leaf, bound, engine=engine, prune=prune, tie_tolerance=1e-9)
             values.append(planner.decide(problem))
             assert values[-1].stats["pruning"] == (prune and depth > 1)
-        for options in (
+        others = (
             {"tie": "all"},
             {"merge_tolerance": None},
             {"merge_tolerance": 1e-12},
             {"budget": 10**6, "fallback": FirstAction()},
             {"updater": BayesUpdater(problem)},
             {"upper_bound": lambda p, b, a, d: 1e9},
-        ):
-            values.append(RTBSS(depth, leaf, tie_tolerance=1e-9, **options).decide(problem))
+        )
+        values += [RTBSS(depth, leaf, tie_tolerance=1e-9, **options).decide(problem) for options in others]
         assert [v.value for v in values] == pytest.approx([values[0].value] * len(values), abs=1e-9)
         assert {v.ties for v in values} == {values[0].ties}
         if problem.legal_by == "state" and leaf in NAMES:
