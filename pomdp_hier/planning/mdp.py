@@ -42,6 +42,7 @@ def mdp_values(
         PlanningError: The values did not settle.
 
     Example:
+        >>> from pomdp_hier.pomdp import POMDP
         >>> two = POMDP.from_arrays(T=[[[0, 1], [0, 1]]], Z=[[[1], [1]]], R=[[1, 2]], discount=0.5).compiled
         >>> q, n = mdp_values(two, horizon=2)
         >>> q
