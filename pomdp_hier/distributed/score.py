@@ -19,8 +19,8 @@ from pomdp_hier._extras import from_extra
 from pomdp_hier.distributed import work
 from pomdp_hier.distributed.source import Chunk, Source, as_source
 from pomdp_hier.distributed.tree import Cut, TreePart
-from pomdp_hier.errors import FeatureError, ParameterError, Setting
-from pomdp_hier.features.dense import LARGEST
+from pomdp_hier.errors import ParameterError, Setting
+from pomdp_hier.features.dense import refuse_large
 from pomdp_hier.features.join import join_rows
 from pomdp_hier.features.members import Floats, Ints
 from pomdp_hier.features.similarity import (
@@ -31,7 +31,7 @@ from pomdp_hier.features.similarity import (
     as_similarity,
 )
 from pomdp_hier.features.sums import cluster_sums
-from pomdp_hier.features.validation import named_rows, warn_degenerate_rows
+from pomdp_hier.features.validation import check_shape, refuse_non_finite, warn_degenerate_rows
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.result import HQSResult
@@ -210,21 +210,12 @@ class _Run:
         return self.runner.submit(work.assemble, pieces, np.argsort(order))
 
     def _centre(self, checks: Sequence[work.Inspection]) -> Floats:
-        bad = np.concatenate([check.bad for check in checks])
-        if len(bad):
-            raise FeatureError(
-                f"NaN or infinite values in {len(bad)} row(s): {named_rows(bad)}; drop these items from features and "
-                "tree, or fill the values in"
-            )
+        refuse_non_finite(np.concatenate([check.bad for check in checks]))
         n_rows, n_columns = self.source.shape
         centre = np.zeros(n_columns)
         if isinstance(self.plan.kind, Cosine):
             return centre
-        largest = max(check.largest for check in checks)
-        if largest > LARGEST:
-            raise FeatureError(
-                f"features hold {largest:.3g} in absolute value, whose square overflows; rescale them for a distance"
-            )
+        refuse_large(max(check.largest for check in checks))
         for check in checks:
             for total in check.sums:
                 centre += total / n_rows
@@ -256,18 +247,11 @@ def _itself(part: Any) -> Any:
 
 def _rows_of_items(source: Source, hierarchy: Hierarchy) -> Ints:
     """Return the feature row of each item."""
-    n_rows, n_columns = source.shape
     ids = source.ids()
     if ids is not None:
-        return np.asarray(join_rows(ids, hierarchy.item_labels), dtype=np.int64)
-    if n_rows != hierarchy.n_items:
-        raise FeatureError(
-            f"the features have {n_rows} rows, but the hierarchy has {hierarchy.n_items} items; give one row per item, "
-            "in item order"
-        )
-    if n_columns == 0:
-        raise FeatureError(f"the features have shape ({n_rows}, 0); at least one column is needed")
-    return np.arange(n_rows)
+        return join_rows(ids, hierarchy.item_labels)
+    check_shape(source.shape, hierarchy.n_items)
+    return np.arange(hierarchy.n_items)
 
 
 def _engine(plan: work.Plan, amount: float) -> str:

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
@@ -217,23 +218,18 @@ class _ParquetSource(_Files):
         return [name for path in self.paths for name in parquet.read_table(path, columns=[self.id_name])[0].to_pylist()]
 
     def ranges(self, cuts: Sequence[int]) -> list[Chunk]:
-        return self._chunks(cuts, _ReadParquet(self.columns))
+        return self._chunks(cuts, partial(_read_parquet, self.columns))
 
 
-@dataclass(frozen=True)
-class _ReadParquet:
-    """Reads rows of the named columns, from the row groups in which they lie."""
-
-    columns: tuple[str, ...]
-
-    def __call__(self, path: str, low: int, high: int) -> Any:
-        with _pyarrow_parquet().ParquetFile(path) as file:
-            lengths = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
-            starts = np.concatenate([[0], np.cumsum(lengths)])
-            groups = np.flatnonzero((starts[:-1] < high) & (starts[1:] > low)).tolist()
-            table = file.read_row_groups(groups, columns=list(self.columns))
-        rows = table.slice(low - int(starts[groups[0]]), high - low)
-        return np.stack([rows.column(name).to_numpy() for name in self.columns], axis=1)
+def _read_parquet(columns: Sequence[str], path: str, low: int, high: int) -> Any:
+    """Return rows of the named columns, from the row groups in which they lie."""
+    with _pyarrow_parquet().ParquetFile(path) as file:
+        lengths = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        groups = np.flatnonzero((starts[:-1] < high) & (starts[1:] > low)).tolist()
+        table = file.read_row_groups(groups, columns=list(columns))
+    rows = table.slice(low - int(starts[groups[0]]), high - low)
+    return np.stack([rows.column(name).to_numpy() for name in columns], axis=1)
 
 
 def _pyarrow_parquet() -> Any:

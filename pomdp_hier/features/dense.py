@@ -20,7 +20,7 @@ from pomdp_hier.features.validation import Features, require_whole, row_pieces
 from pomdp_hier.files.memory import room_for
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["DenseAffinity", "DenseBatch", "DenseKind", "finish"]
+__all__ = ["DenseAffinity", "DenseBatch", "DenseKind", "finish", "refuse_large"]
 
 DenseKind = Cosine | InverseSquaredEuclidean | NegativeEuclidean
 
@@ -116,10 +116,7 @@ class DenseAffinity:
         for low, high in row_pieces(len(features), 8 * features.shape[1]):
             require_whole(features)
             piece = np.ascontiguousarray(features[low:high])  # columns would be added up in another order
-            if (large := float(np.abs(piece).max(initial=0.0))) > LARGEST:
-                raise FeatureError(
-                    f"features hold {large:.3g} in absolute value, whose square overflows; rescale them for a distance"
-                )
+            refuse_large(float(np.abs(piece).max(initial=0.0)))
             self.centre += piece.sum(axis=0, dtype=np.float64) / len(features)
 
     @cached_property
@@ -257,6 +254,18 @@ class DenseBatch:
             unique, single = np.unique(nodes[at], return_inverse=True)
             table = self._parent.rows(unique)
         dots[at] = _pair_dots(self.rows, rows[~inner], table, single)
+
+
+def refuse_large(largest: float) -> None:
+    """Raise if values of features, of which this is the largest in absolute value, are too large for distances.
+
+    Raises:
+        FeatureError: They are.
+    """
+    if largest > LARGEST:
+        raise FeatureError(
+            f"features hold {largest:.3g} in absolute value, whose square overflows; rescale them for a distance"
+        )
 
 
 def _read_only(features: Features) -> Features:

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pomdp_hier.errors import FeatureError
-from pomdp_hier.features.dense import LARGEST, DenseKind, finish
+from pomdp_hier.features.dense import DenseKind, finish, refuse_large
 from pomdp_hier.features.members import Children, Floats, Ints, children_of, membership, own_ranks, ranges
 from pomdp_hier.features.similarity import Cosine
 from pomdp_hier.features.validation import Features
@@ -48,11 +47,8 @@ class SparseAffinity:
             if len(filled):
                 lengths = np.sqrt(np.add.reduceat(values**2, starts))
                 values /= np.repeat(np.where(nonzero, lengths, 1.0), counts[filled])
-        elif largest.max(initial=0.0) > LARGEST:
-            raise FeatureError(
-                f"features hold {largest.max():.3g} in absolute value, whose square overflows; "
-                "rescale them for a distance"
-            )
+        else:
+            refuse_large(float(largest.max(initial=0.0)))
         self.squares = np.zeros(hierarchy.n_items)
         if len(filled):
             self.squares[filled] = np.add.reduceat(values**2, starts)

@@ -15,7 +15,9 @@ __all__ = [
     "Features",
     "check_compressed",
     "check_features",
+    "check_shape",
     "check_similarity_matrix",
+    "refuse_non_finite",
     "row_pieces",
     "warn_degenerate_rows",
 ]
@@ -24,7 +26,6 @@ Features: TypeAlias = Any
 """A dense ``[N, D]`` array (possibly memory-mapped) or a canonical CSR matrix, float32 or float64."""
 
 PIECE_BYTES = 1 << 24
-_NAMED = 5
 
 
 def row_pieces(n_rows: int, row_bytes: int) -> list[tuple[int, int]]:
@@ -54,12 +55,6 @@ def require_whole(table: Features) -> None:
         )
 
 
-def named_rows(rows: npt.NDArray[np.intp]) -> str:
-    """Return the first few row numbers as text, and how many more there are."""
-    head = ", ".join(str(row) for row in rows[:_NAMED])
-    return head if len(rows) <= _NAMED else f"{head} and {len(rows) - _NAMED} more"
-
-
 def check_features(X: Any, n_items: int) -> Features:
     """Return ``X`` as a float array or canonical CSR matrix of ``n_items`` rows; the caller's object is not changed.
 
@@ -79,7 +74,18 @@ def check_features(X: Any, n_items: int) -> Features:
                [3., 4.]])
     """
     table = _as_csr(X) if sp.issparse(X) else _as_dense(X)
-    rows, columns = table.shape
+    check_shape(table.shape, n_items)
+    refuse_non_finite(_non_finite_rows(table))
+    return table
+
+
+def check_shape(shape: tuple[int, int], n_items: int) -> None:
+    """Raise unless features of this shape have a row an item, and a column.
+
+    Raises:
+        FeatureError: They have not.
+    """
+    rows, columns = shape
     if rows != n_items:
         raise FeatureError(
             f"the features have {rows} rows, but the hierarchy has {n_items} items; "
@@ -87,13 +93,19 @@ def check_features(X: Any, n_items: int) -> Features:
         )
     if columns == 0:
         raise FeatureError(f"the features have shape ({rows}, 0); at least one column is needed")
-    bad = _non_finite_rows(table)
-    if len(bad):
+
+
+def refuse_non_finite(rows: npt.NDArray[np.intp]) -> None:
+    """Raise if there are rows, by their numbers, that hold values which are not finite.
+
+    Raises:
+        FeatureError: There are.
+    """
+    if len(rows):
         raise FeatureError(
-            f"NaN or infinite values in {len(bad)} row(s): {named_rows(bad)}; drop these items from features and tree, "
+            f"NaN or infinite values in {len(rows)} row(s): {_listed(rows)}; drop these items from features and tree, "
             "or fill the values in"
         )
-    return table
 
 
 def check_similarity_matrix(matrix: Any, n_items: int) -> Features:
@@ -114,7 +126,7 @@ def check_similarity_matrix(matrix: Any, n_items: int) -> Features:
         )
     bad = _non_finite_rows(table, skip_diagonal=True)
     if len(bad):
-        raise FeatureError(f"NaN or infinite similarities off the diagonal in {len(bad)} row(s): {named_rows(bad)}")
+        raise FeatureError(f"NaN or infinite similarities off the diagonal in {len(bad)} row(s): {_listed(bad)}")
     return table
 
 
@@ -135,9 +147,13 @@ def warn_degenerate_rows(
         )
         warn_user([note], DataWarning)
     if len(zero_rows):
-        named = named_rows(zero_rows) if ids is None else listed([ids[row] for row in zero_rows[:_NAMED]])
-        more = f" and {len(zero_rows) - _NAMED} more" if ids is not None and len(zero_rows) > _NAMED else ""
-        warn_user([f"{len(zero_rows)} row(s) of zeros have cosine 0 to everything: {named}{more}"], DataWarning)
+        named = _listed(zero_rows, ids)
+        warn_user([f"{len(zero_rows)} row(s) of zeros have cosine 0 to everything: {named}"], DataWarning)
+
+
+def _listed(rows: npt.NDArray[np.intp], ids: Sequence[Hashable] | None = None) -> str:
+    """Return the first few rows as text, by their ids if they have any, and how many there are."""
+    return listed((row if ids is None else ids[row] for row in rows.tolist()), len(rows))
 
 
 def check_compressed(indptr: Any, indices: Any, n_values: int, shape: tuple[int, int]) -> None:

@@ -3,10 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier.errors import HierarchyError
-from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.measures.ancestors import neighbour_ancestors
+from pomdp_hier.measures.meetings import check_same_items
 
 __all__ = ["hai"]
 
@@ -42,14 +41,8 @@ def hai(hierarchy: Hierarchy, reference: Hierarchy) -> float:
         Johnson, Xiong, Gao, Corso (2013), Comprehensive cross-hierarchy cluster agreement evaluation; in
         the form of Huang, Piao, Moreno, Hurley, POMDP Modelling for Assessing Hierarchies.
     """
-    require_hierarchy(hierarchy)
-    require_hierarchy(reference)
+    check_same_items(hierarchy, reference, "HAI")
     n = hierarchy.n_items
-    if reference.n_items != n:
-        raise HierarchyError(
-            f"the hierarchies have {n} and {reference.n_items} items, but HAI compares two hierarchies over "
-            "the same items; build both from the same list of items"
-        )
     gaps, other_gaps = _gaps(hierarchy), _gaps(reference)
     partners = np.argsort(reference.item_order)[hierarchy.item_order]
     other = np.empty(n, dtype=np.int64)

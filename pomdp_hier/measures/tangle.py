@@ -1,16 +1,13 @@
 """The leaf orders of two trees drawn face to face: how tangled they are, and child orders that untangle them."""
 
 import numpy as np
-import numpy.typing as npt
 
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.members import item_sums
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.measures.meetings import check_same_items
 
 __all__ = ["entanglement", "untangle"]
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def entanglement(one: Hierarchy, other: Hierarchy, *, power: float = 1.5) -> float:
@@ -86,7 +83,6 @@ def untangle(one: Hierarchy, other: Hierarchy, *, rounds: int = 20) -> tuple[Hie
 def _along(tree: Hierarchy, guide: Hierarchy) -> Hierarchy:
     """Return the tree with the children of each node in the order of their items' mean place in the guide."""
     place = np.argsort(guide.item_order)
-    running = np.concatenate(([0], np.cumsum(place[tree.item_order])))
-    mean: Floats = (running[tree.starts + tree.sizes] - running[tree.starts]) / tree.sizes
+    mean = item_sums(tree, place, np.arange(tree.n_nodes)) / tree.sizes
     children = [sorted(kids, key=lambda node: (mean[node], node)) for kids in tree.to_children()]
     return type(tree).from_children(children, tree.n_items, singletons=tree.singletons, labels=tree.labels)

@@ -66,7 +66,7 @@ def test_shapes_and_types_are_refused(X, said):
 def test_rows_that_are_not_finite_are_named(wrong, form):
     X = np.ones((20, 2))
     X[[3, 7, 8, 9, 11, 12, 19], 1] = wrong
-    with pytest.raises(FeatureError, match=r"7 row\(s\): 3, 7, 8, 9, 11 and 2 more"):
+    with pytest.raises(FeatureError, match=r"7 row\(s\): 3, 7, 8, 9, 11, ... \(7 in all\)"):
         check_features(form(X), 20)
 
 
