@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pomdp_hier._arrays import Floats
 from pomdp_hier.appraisal.interchangeable import Copies, row_keys
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -185,7 +185,7 @@ def appraised(
 
 def shuffled_scores(
     X: Any, hierarchy: Hierarchy, *, n_shuffles: int = 24, random_state: int = 0, **settings: Any
-) -> npt.NDArray[np.float64]:
+) -> Floats:
     """Return the scores of the same shape with its items shuffled, ``[n_shuffles]``: what chance gets.
 
     Shuffle k depends on the seed and k alone, so that more shuffles only add to the list. A sample is the same items in

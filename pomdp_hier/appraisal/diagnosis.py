@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.appraisal.interchangeable import Copies, row_keys
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.features.members import Floats, Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.prepared import Prepared, prepare
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import score
 from pomdp_hier.hqs.settings import check_whole, read_settings
-from pomdp_hier.scorer.own_path import Bools, Step, first_choice, greedy_trail, own_steps
+from pomdp_hier.scorer.own_path import Step, first_choice, greedy_trail, own_steps
 from pomdp_hier.scorer.task import Task
 
 __all__ = [

@@ -7,12 +7,11 @@ from itertools import pairwise
 import numpy as np
 import scipy.sparse as sp
 
+from pomdp_hier._arrays import Bools, Ints
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.affinity import Affinity
 from pomdp_hier.features.items import ItemFeatures
-from pomdp_hier.features.members import Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.scorer.own_path import Bools
 
 __all__ = ["Copies", "row_keys"]
 

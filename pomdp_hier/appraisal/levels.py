@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.appraisal.diagnosis import ALL_ITEMS
 from pomdp_hier.appraisal.tree_comparison import PairedDifference, compare, paired_difference
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.features.members import Floats, Ints
 from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy

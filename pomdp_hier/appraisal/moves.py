@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.appraisal.diagnosis import ALL_ITEMS, Diagnosis, check_result, require_diagnosis
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.features.members import Floats, Ints, item_sums
+from pomdp_hier.features.members import item_sums
 from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -17,7 +18,7 @@ from pomdp_hier.hqs.prepared import Prepared, prepare
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
 from pomdp_hier.hqs.settings import Run, check_whole, read_settings
-from pomdp_hier.scorer.own_path import Bools, Trail, greedy_trail
+from pomdp_hier.scorer.own_path import Trail, greedy_trail
 
 __all__ = ["Move", "apply_move", "apply_moves", "candidate_moves", "suggest_moves"]
 

@@ -4,9 +4,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
@@ -71,7 +69,7 @@ def compare_search_policies(
     ceiling = prepared.under(policy="clairvoyant")
     seconds, decisions = dict.fromkeys(named, 0.0), dict.fromkeys(named, 0)
 
-    def score_all(items: NDArray[np.int64]) -> Iterator[tuple[str | None, HQSResult]]:
+    def score_all(items: Ints) -> Iterator[tuple[str | None, HQSResult]]:
         yield None, score_items(ceiling, Run(), items)
         for name, search in searches.items():
             began = time.perf_counter()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pomdp_hier._arrays import Floats
 from pomdp_hier.appraisal.baselines import appraised
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -83,7 +84,7 @@ class DeltaSweep:
         """The trees' names."""
         return tuple(dict.fromkeys(row.tree for row in self.rows))
 
-    def column(self, tree: str, name: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def column(self, tree: str, name: str) -> Floats:
         """Return one figure of one tree over the temperatures, such as ``column("tree", "score")``."""
         return np.array([getattr(row, name) for row in self.rows if row.tree == tree], dtype=np.float64)
 

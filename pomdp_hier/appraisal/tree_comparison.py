@@ -7,9 +7,9 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import t as student_t
 
+from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import counted
@@ -212,7 +212,7 @@ def compare(
     along = next(iter(named.values()))
     prepared = prepare(X, along, request.settings, trees=named)
 
-    def score_all(items: npt.NDArray[np.int64]) -> Iterator[tuple[str, HQSResult]]:
+    def score_all(items: Ints) -> Iterator[tuple[str, HQSResult]]:
         for name, tree in named.items():
             yield name, score_items(prepared.on(tree), request.run, items)
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from tqdm import tqdm
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._extras import from_extra
 from pomdp_hier.distributed import work
 from pomdp_hier.distributed.source import Chunk, Source, as_source
@@ -22,7 +23,6 @@ from pomdp_hier.distributed.tree import Cut, TreePart
 from pomdp_hier.errors import ParameterError, Setting
 from pomdp_hier.features.dense import refuse_large
 from pomdp_hier.features.join import join_rows
-from pomdp_hier.features.members import Floats, Ints
 from pomdp_hier.features.similarity import (
     Cosine,
     InverseSquaredEuclidean,

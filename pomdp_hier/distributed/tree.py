@@ -9,9 +9,8 @@ from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
-from pomdp_hier.features.members import Floats, Ints
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.scorer.task import NodeRewards
 
@@ -34,7 +33,7 @@ class TreePart:
     sizes: Ints
     starts: Ints
     levels: Ints
-    is_cluster: npt.NDArray[np.bool_]
+    is_cluster: Bools
     reward: Floats
     rise: Floats
 

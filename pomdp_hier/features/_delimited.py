@@ -4,8 +4,8 @@ from array import array
 from typing import IO
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import FeatureError, Setting
 from pomdp_hier.files.csv_text import open_csv
 
@@ -14,9 +14,7 @@ __all__ = ["ID_NAMES", "column_position", "id_position", "read"]
 ID_NAMES = frozenset({"id", "item", "item_id", "__index_level_0__"})  # the last is what pandas calls an index
 
 
-def read(
-    stream: IO[bytes], name: str, id_column: str | None
-) -> tuple[NDArray[np.float64], tuple[str, ...] | None, tuple[str, ...]]:
+def read(stream: IO[bytes], name: str, id_column: str | None) -> tuple[Floats, tuple[str, ...] | None, tuple[str, ...]]:
     """Return the matrix, the ids if there is an id column, and the names of the other columns.
 
     Raises:

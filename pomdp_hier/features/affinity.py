@@ -8,14 +8,14 @@ An :class:`Affinity` knows the features and the tree. It hands out a :class:`Bat
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.dense import DenseAffinity
 from pomdp_hier.features.distances import warn_of_distances
 from pomdp_hier.features.items import item_features
-from pomdp_hier.features.members import Children, Floats, Ints, children_of, contains
+from pomdp_hier.features.members import Children, children_of, contains
 from pomdp_hier.features.similarity import (
     BuiltIn,
     ClusterView,
@@ -169,7 +169,7 @@ class CustomAffinity:
         """Return these items."""
         return _CustomBatch(self, items)
 
-    def ask(self, items: Ints, node: int, members: Ints, inside: npt.NDArray[np.bool_]) -> Floats:
+    def ask(self, items: Ints, node: int, members: Ints, inside: Bools) -> Floats:
         """Return what the function says of items and one cluster ``[m]``.
 
         Raises:

@@ -12,8 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import FeatureError
-from pomdp_hier.features.members import Children, Floats, Ints, children_of, own_ranks, ranges
+from pomdp_hier.features.members import Children, children_of, own_ranks, ranges
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.features.sums import RUN, cluster_sums
 from pomdp_hier.features.validation import Features, require_whole, row_pieces

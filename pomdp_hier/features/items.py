@@ -4,10 +4,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import DataWarning, FeatureError, ParameterError
 from pomdp_hier.features._delimited import id_position
 from pomdp_hier.features.join import join_rows, match_ids
-from pomdp_hier.features.members import Ints
 from pomdp_hier.features.similarity import Precomputed, Similarity, as_similarity
 from pomdp_hier.features.table import FeatureTable
 from pomdp_hier.features.validation import Features, check_features, check_similarity_matrix

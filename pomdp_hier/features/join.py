@@ -5,8 +5,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.hierarchy.wording import listed
 
@@ -25,7 +25,7 @@ class IdMatch:
         doubled_items: Ids of several items.
     """
 
-    rows: NDArray[np.int64]
+    rows: Ints
     missing: tuple[Hashable, ...]
     surplus: tuple[Hashable, ...]
     doubled_rows: tuple[Hashable, ...]
@@ -78,9 +78,7 @@ def match_ids(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable]) -> IdMa
     )
 
 
-def join_rows(
-    row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], *, surplus: str = "error"
-) -> NDArray[np.int64]:
+def join_rows(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], *, surplus: str = "error") -> Ints:
     """Return the feature row of each item: ``X[join_rows(row_ids, item_ids)]`` has one row an item, in item order.
 
     Args:

@@ -7,12 +7,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 __all__ = [
     "Children",
-    "Floats",
-    "Ints",
     "child_counts",
     "children_of",
     "contains",
@@ -23,8 +22,6 @@ __all__ = [
     "ranges",
 ]
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ints: TypeAlias = npt.NDArray[np.int64]
 Children: TypeAlias = tuple[Ints, Ints]
 """The children of some nodes, one list after another, and how many each has."""
 
@@ -57,7 +54,7 @@ def pieces(work: Ints, most: int) -> Iterator[slice]:
         low = high
 
 
-def membership(hierarchy: Hierarchy, nodes: npt.NDArray[np.int64]) -> sp.csr_matrix:
+def membership(hierarchy: Hierarchy, nodes: Ints) -> sp.csr_matrix:
     """Return the sparse 0/1 matrix ``[len(nodes), N]`` of which item lies in which of the nodes, items in leaf order.
 
     Times a table of rows it gives the sums over the nodes; it holds as many ones as the nodes hold items.

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.errors import ParameterError
 
 __all__ = [
@@ -136,9 +137,7 @@ class ClusterView:
         contains: Which of the items asked about are members, ``bool [m]``.
     """
 
-    def __init__(
-        self, node: int, members: npt.NDArray[np.int64], contains: npt.NDArray[np.bool_], features: Any
-    ) -> None:
+    def __init__(self, node: int, members: Ints, contains: Bools, features: Any) -> None:
         self.node = node
         self.size = len(members)
         self.members = members
@@ -151,12 +150,12 @@ class ClusterView:
         return self._features[self.members]
 
     @cached_property
-    def sum(self) -> npt.NDArray[np.float64]:
+    def sum(self) -> Floats:
         """The sum of the members' rows, ``[D]``, float64."""
         return np.asarray(self.features.sum(axis=0, dtype=np.float64)).reshape(-1)
 
     @property
-    def centroid(self) -> npt.NDArray[np.float64]:
+    def centroid(self) -> Floats:
         """The mean of the members' rows, ``[D]``, float64."""
         return self.sum / self.size
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
-from pomdp_hier.features.members import Floats, Ints, ranges
+from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier.features.members import ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 __all__ = ["cluster_sums"]

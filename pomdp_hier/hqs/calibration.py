@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
+from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import DataWarning, ParameterError
-from pomdp_hier.features.members import Floats, ranges
+from pomdp_hier.features.members import ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown, warn_user
 from pomdp_hier.hqs.prepared import Prepared, as_trees, prepare

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from tqdm import tqdm
 
+from pomdp_hier._arrays import Ints
 from pomdp_hier._extras import from_extra
 from pomdp_hier._version import __version__
 from pomdp_hier.errors import ParameterError
@@ -129,7 +129,7 @@ def _ends_when_lost(environment: POMDP) -> POMDP:
 
 
 def evaluate_generic(
-    X: Any, hierarchy: Hierarchy, *, items: Sequence[int] | npt.NDArray[np.int64] | None = None, **settings: Any
+    X: Any, hierarchy: Hierarchy, *, items: Sequence[int] | Ints | None = None, **settings: Any
 ) -> HQSResult:
     """Return the Hierarchy Quality for Search by planning in the POMDP of each item.
 
@@ -182,7 +182,7 @@ def evaluate_generic(
     return score_items(prepared, request.run, chosen)
 
 
-def score_generic(prepared: Prepared, run: Run, items: npt.NDArray[np.int64]) -> HQSResult:
+def score_generic(prepared: Prepared, run: Run, items: Ints) -> HQSResult:
     """Return the result of these items' searches, in their order."""
     settings, hierarchy = prepared.settings, prepared.hierarchy
     job = _Job(prepared, search_policy(settings.policy, settings.tie, hierarchy), run.updater, run.seed)

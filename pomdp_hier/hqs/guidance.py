@@ -3,11 +3,10 @@
 import numpy as np
 import numpy.typing as npt
 
+from pomdp_hier._arrays import Floats
 from pomdp_hier.hqs.temperature import check_temperature, temperatures
 
 __all__ = ["guidance"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def guidance(similarities: npt.ArrayLike, delta: float, nu: float = 1.0, level: int = 0) -> Floats:

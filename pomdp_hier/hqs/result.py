@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import MissingExtraError
 from pomdp_hier.hqs.sampling import Sample, check_level
 
@@ -42,11 +43,11 @@ class HQSResult:
         Huang, Piao, Moreno and Hurley, the hierarchy quality for search.
     """
 
-    values: npt.NDArray[np.float64]
-    stop_nodes: npt.NDArray[np.int64]
-    stop_levels: npt.NDArray[np.int64]
-    path_probabilities: npt.NDArray[np.float64]
-    rewards: npt.NDArray[np.float64]
+    values: Floats
+    stop_nodes: Ints
+    stop_levels: Ints
+    path_probabilities: Floats
+    rewards: Floats
     config: Mapping[str, Any]
     sample: Sample | None = None
 
@@ -81,7 +82,7 @@ class HQSResult:
         return len(self.values)
 
     @cached_property
-    def sampled_items(self) -> npt.NDArray[np.int64]:
+    def sampled_items(self) -> Ints:
         """The items scored, ascending ``[n]``: all of them without a sample."""
         return np.arange(len(self.values)) if self.sample is None else self.sample.items
 

@@ -6,6 +6,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -13,7 +14,6 @@ from pomdp_hier.scorer.task import NodeRewards
 
 __all__ = ["Reward", "SizeRewards", "node_rewards", "paper_reward"]
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Reward: TypeAlias = Callable[[int, int], float]
 """``reward(size, n_items)``: must not grow with the size, and stay above -1, what a miss costs."""
 
@@ -79,7 +79,7 @@ class SizeRewards:
         array([0.75])
     """
 
-    def __init__(self, sizes: npt.NDArray[np.int64], n_items: int, reward: Reward | None) -> None:
+    def __init__(self, sizes: Ints, n_items: int, reward: Reward | None) -> None:
         self._sizes, self._n_items, self._paper = sizes, n_items, reward is None
         if reward is None:
             return
@@ -88,14 +88,14 @@ class SizeRewards:
         self._values = np.array([float(reward(int(size), n_items)) for size in sizes])
         _check_decreasing(sizes, self._values)
 
-    def of(self, sizes: npt.NDArray[np.int64]) -> Floats:
+    def of(self, sizes: Ints) -> Floats:
         """Return the rewards of clusters of these sizes."""
         if self._paper:
             return paper_reward(sizes, self._n_items)
         values: Floats = self._values[np.searchsorted(self._sizes, sizes)]
         return values
 
-    def rise(self, sizes: npt.NDArray[np.int64], above: npt.NDArray[np.int64]) -> Floats:
+    def rise(self, sizes: Ints, above: Ints) -> Floats:
         """Return how much more clusters of these sizes are worth than those above them, without cancellation."""
         if self._paper:
             gap = np.expm1((above - sizes) / self._n_items)
@@ -103,7 +103,7 @@ class SizeRewards:
         return self.of(sizes) - self.of(above)
 
 
-def _check_decreasing(sizes: npt.NDArray[np.int64], rewards: Floats) -> None:
+def _check_decreasing(sizes: Ints, rewards: Floats) -> None:
     wrong = np.flatnonzero(~((rewards <= LARGEST) & (rewards > -1)))
     if len(wrong):
         raise ParameterError(

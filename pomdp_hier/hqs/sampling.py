@@ -17,8 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import Argument, ParameterError
-from pomdp_hier.features.members import Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
 
@@ -62,9 +62,9 @@ class Sample:
         0.125
     """
 
-    items: npt.NDArray[np.int64]
-    strata: npt.NDArray[np.int64]
-    stratum_sizes: npt.NDArray[np.int64]
+    items: Ints
+    strata: Ints
+    stratum_sizes: Ints
     method: Method
     target_error: float | None = None
 
@@ -73,20 +73,20 @@ class Sample:
         """N, the number of items that the sample stands for."""
         return int(self.stratum_sizes.sum())
 
-    def estimate(self, values: npt.NDArray[np.float64]) -> float:
+    def estimate(self, values: Floats) -> float:
         """Return the estimated mean over all items from the drawn items' values ``[n]``; unbiased."""
         stands_for = (self.stratum_sizes / np.maximum(self._drawn(), 1))[self.strata]
         weights = stands_for / stands_for.max()  # ones in a simple sample, so that the mean of one value is that value
         return math.fsum(values * weights) / math.fsum(weights)
 
-    def standard_error(self, values: npt.NDArray[np.float64]) -> float:
+    def standard_error(self, values: Floats) -> float:
         """Return the standard error of the estimate, 0 when everything was drawn.
 
         NaN when a stratum of several items gave only one: one value says nothing about its spread.
         """
         return math.sqrt(self._variances(values).sum())
 
-    def half_width(self, values: npt.NDArray[np.float64], level: float = 0.95) -> float:
+    def half_width(self, values: Floats, level: float = 0.95) -> float:
         """Return half the width of the t interval at this level; infinite where the standard error is NaN.
 
         The degrees of freedom are Satterthwaite's, with the upward bias of the strata's squared variances taken out:
@@ -118,7 +118,7 @@ class Sample:
         return t * math.sqrt(total) * (self._for_skewness(values, level) if len(drawn) == 1 else 1.0)
 
     @staticmethod
-    def _for_skewness(values: npt.NDArray[np.float64], level: float) -> float:
+    def _for_skewness(values: Floats, level: float) -> float:
         """Return the factor that widens an interval of a single stratum for the skewness of its values."""
         deviations = values - values.mean()
         largest = float(np.abs(deviations).max())
@@ -129,10 +129,10 @@ class Sample:
         z2 = float(ndtri(0.5 + level / 2)) ** 2
         return 1.0 + squared_skewness * (z2**2 + 2 * z2 - 3) / (18 * len(values))
 
-    def _drawn(self) -> npt.NDArray[np.int64]:
+    def _drawn(self) -> Ints:
         return np.bincount(self.strata, minlength=len(self.stratum_sizes))
 
-    def _variances(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def _variances(self, values: Floats) -> Floats:
         """Return what each stratum adds to the squared standard error ``[H]``."""
         drawn, sizes = self._drawn(), self.stratum_sizes
         means = np.bincount(self.strata, values, len(sizes)) / np.maximum(drawn, 1)
@@ -140,7 +140,7 @@ class Sample:
         spread = np.where(drawn > 1, squares / np.maximum(drawn - 1, 1), np.nan)
         spread[drawn == sizes] = 0.0
         part = (sizes - drawn) / sizes
-        variances: npt.NDArray[np.float64] = (sizes / self.n_items) ** 2 * part * spread / np.maximum(drawn, 1)
+        variances: Floats = (sizes / self.n_items) ** 2 * part * spread / np.maximum(drawn, 1)
         return variances
 
 
@@ -256,9 +256,7 @@ class Sampling:
         return record
 
 
-def draw(
-    hierarchy: Hierarchy, size: int, method: Method, ranks: npt.NDArray[np.int64], target_error: float | None = None
-) -> Sample:
+def draw(hierarchy: Hierarchy, size: int, method: Method, ranks: Ints, target_error: float | None = None) -> Sample:
     """Return a sample of ``size`` items by their random ranks ``[N]``.
 
     Example:

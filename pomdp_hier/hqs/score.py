@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.prepared import Prepared, prepare
@@ -32,7 +33,7 @@ R = TypeVar("R")
 _OF_A_SAMPLE = ("sample_size", "sampling", "random_state", "target_error", "coverage")
 
 
-def oracle_value(probability: npt.ArrayLike, reward: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def oracle_value(probability: npt.ArrayLike, reward: npt.ArrayLike) -> Floats:
     """Return ``V = (r + 1) p - 1``: what a search is worth that finds the target with probability p.
 
     Example:
@@ -136,7 +137,7 @@ def score(prepared: Prepared, run: Run, sampling: Sampling, like: HQSResult | No
     return replace(result, sample=like.sample, config={**result.config, **drawn})
 
 
-def score_items(prepared: Prepared, run: Run, items: npt.NDArray[np.int64]) -> HQSResult:
+def score_items(prepared: Prepared, run: Run, items: Ints) -> HQSResult:
     """Return the result of a search for these items, in their order."""
     calibration = {} if prepared.calibration is None else {"delta_from": CALIBRATED}
     if run.is_generic(prepared.settings):
@@ -192,7 +193,7 @@ def hqs_score(*given: Any, **settings: Any) -> float:
 
 
 @_like_evaluate(evaluate)
-def hqs_samples(*given: Any, **settings: Any) -> npt.NDArray[np.float64]:
+def hqs_samples(*given: Any, **settings: Any) -> Floats:
     """Return each item's oracle value ``V_x`` ``[N]``, in -1 to 1: what the search for it is worth.
 
     Takes the settings of :func:`evaluate`, and raises what it raises.

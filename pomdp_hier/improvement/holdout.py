@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.special import stdtrit
 
-from pomdp_hier.features.members import Floats, Ints
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.improvement.result import HeldOut
 from pomdp_hier.improvement.search import Made, Proposal
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from pomdp_hier._arrays import Ints
 from pomdp_hier.appraisal.interchangeable import row_keys
 from pomdp_hier.errors import Argument, HierarchyError, ParameterError
-from pomdp_hier.features.members import Ints
 from pomdp_hier.hierarchy.arguments import as_ids
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import NodeNames, listed, shown

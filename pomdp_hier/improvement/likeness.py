@@ -8,18 +8,16 @@ from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.features.affinity import Affinity, CustomAffinity, PrecomputedAffinity
 from pomdp_hier.features.dense import DenseAffinity, finish
-from pomdp_hier.features.members import Floats, Ints
 from pomdp_hier.features.similarity import Cosine
 from pomdp_hier.features.sparse import SparseAffinity
 
 __all__ = ["Cluster", "Likeness", "likeness"]
 
-Bools = npt.NDArray[np.bool_]
 Cluster = tuple[int, Ints]
 """A node's number, by which a similarity of the user's own may know it, and its items."""
 

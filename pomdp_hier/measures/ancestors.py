@@ -7,19 +7,17 @@ measure needs about all clusters and classes fits in O(N).
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
 
 __all__ = ["Branching", "branching_nodes", "neighbour_ancestors", "one_label_an_item", "range_ancestors"]
-
-Ints: TypeAlias = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

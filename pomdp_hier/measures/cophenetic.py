@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -72,7 +73,7 @@ def cophenetic_correlation(
     return float(-(height @ (alike - counts * mean)) / np.sqrt(height_spread * spread))
 
 
-def inner_heights(hierarchy: Hierarchy, heights: str | npt.ArrayLike) -> npt.NDArray[np.float64]:
+def inner_heights(hierarchy: Hierarchy, heights: str | npt.ArrayLike) -> Floats:
     """Return the heights of the inner nodes, ``[K]``."""
     n_items = hierarchy.n_items
     if isinstance(heights, str):

@@ -3,8 +3,8 @@
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.members import item_sums
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -79,7 +79,7 @@ def tree_sampling_divergence(
     return divergence / most if most > _ROUNDING else float("nan")
 
 
-def _pair_divergence(pairs: PairSums, item: npt.NDArray[np.float64], total: float) -> float:
+def _pair_divergence(pairs: PairSums, item: Floats, total: float) -> float:
     """Return the divergence of the pairs themselves, the most that any tree can reach."""
     result = 0.0
     for low, block in pairs.blocks():
@@ -91,7 +91,7 @@ def _pair_divergence(pairs: PairSums, item: npt.NDArray[np.float64], total: floa
     return result
 
 
-def _refuse_negative(shares: npt.NDArray[np.float64]) -> None:
+def _refuse_negative(shares: Floats) -> None:
     """Raise if a share of the whole is negative by more than rounding."""
     worst = float(shares.min(initial=0.0))
     if worst < -_ROUNDING:

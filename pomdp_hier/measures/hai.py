@@ -1,8 +1,8 @@
 """The Hierarchical Agreement Index: how far two hierarchies place pairs of items equally far apart."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.measures.ancestors import neighbour_ancestors
 from pomdp_hier.measures.meetings import check_same_items
@@ -57,7 +57,7 @@ def hai(hierarchy: Hierarchy, reference: Hierarchy) -> float:
     return (n**3 - 2 * total) / n**3
 
 
-def _gaps(hierarchy: Hierarchy) -> NDArray[np.int64]:
+def _gaps(hierarchy: Hierarchy) -> Ints:
     """Return N times the distance of each item to its right neighbour in ``item_order``, ``[N - 1]``.
 
     The closest common ancestor of two items further apart is the largest of those met between them, so that

@@ -14,8 +14,8 @@ Where that is too many, pairs are drawn at random instead.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import HierarchyError
 from pomdp_hier.features.members import membership
 from pomdp_hier.hierarchy.flat import require_hierarchy
@@ -23,9 +23,6 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.measures.ancestors import range_ancestors
 
 __all__ = ["Meetings", "Shared", "check_same_items", "cost_of_sharing", "drawn", "met", "shared"]
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def check_same_items(one: Hierarchy, other: Hierarchy, what: str) -> None:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.affinity import PrecomputedAffinity, affinity
 from pomdp_hier.features.dense import DenseAffinity
-from pomdp_hier.features.members import Floats, item_sums, membership
+from pomdp_hier.features.members import item_sums, membership
 from pomdp_hier.features.similarity import Cosine, Precomputed, as_similarity
 from pomdp_hier.features.sparse import SparseAffinity
 from pomdp_hier.features.validation import row_pieces

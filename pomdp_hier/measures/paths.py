@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
@@ -90,8 +91,8 @@ def class_fit(hierarchy: Hierarchy, labels: Sequence[Hashable | Path]) -> ClassF
 
 def _best_clusters(
     hierarchy: Hierarchy,
-    items: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
-    classes: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
+    items: Ints,
+    classes: Ints,
     names: list[tuple[Hashable, ...]],
 ) -> ClassFit:
     found = branching_nodes(hierarchy, items, classes)

@@ -7,6 +7,7 @@ from math import comb, sqrt
 import numpy as np
 import numpy.typing as npt
 
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.hierarchy.arrays import min_below
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.measures.cophenetic import inner_heights
@@ -24,8 +25,6 @@ from pomdp_hier.measures.pairs import pair_counts
 
 __all__ = ["TripletDistance", "bakers_gamma", "robinson_foulds", "tree_cophenetic_correlation", "triplet_distance"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Heights = str | npt.ArrayLike
 
 EXACT_LIMIT = 20_000_000  # pairs of nodes that share items; some seconds and 2 GB
@@ -196,7 +195,7 @@ def _both_silent(one: Hierarchy, other: Hierarchy, pairs: Shared) -> int:
     below_a, below_b = one.parent[pairs.a] >= 0, other.parent[pairs.b] >= 0
     n = pairs.n
 
-    def total(here: npt.NDArray[np.bool_], value: Callable[[Ints, Ints, Ints, Ints], Ints]) -> np.int64:
+    def total(here: Bools, value: Callable[[Ints, Ints, Ints, Ints], Ints]) -> np.int64:
         return np.int64(value(n[here], pairs.above_b[here], pairs.above_a[here], pairs.above[here]).sum())
 
     nodes = total(inner_a & inner_b, lambda n, r, c, s: n**3)

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from pomdp_hier._arrays import Floats
 from pomdp_hier._messages import counted
 from pomdp_hier.appraisal.diagnosis import Diagnosis, require_diagnosis
 from pomdp_hier.appraisal.tree_comparison import Comparison
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.features.members import Floats, item_sums
+from pomdp_hier.features.members import item_sums
 from pomdp_hier.files.writing import write_file
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.settings import check_whole

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from pomdp_hier.features.members import Floats, Ints, item_sums
+from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier.features.members import item_sums
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures import entanglement
 from pomdp_hier.measures.tree_distances import common_clusters

@@ -4,9 +4,9 @@ import importlib.util
 
 import numpy as np
 
+from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import MissingExtraError, ParameterError, Setting
 from pomdp_hier.features.dense import DenseAffinity
-from pomdp_hier.features.members import Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.scorer import on_numpy
 from pomdp_hier.scorer.rules import AlwaysDescend, Clairvoyant, LookAhead, SearchRoot

@@ -8,10 +8,10 @@ node's potential, and most decisions are clear long before the tree below has be
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.features.affinity import Batch
-from pomdp_hier.features.members import Floats, Ints, children_of, ranges
+from pomdp_hier.features.members import children_of, ranges
 from pomdp_hier.scorer.margin import weigh
 from pomdp_hier.scorer.rules import LookAhead
 from pomdp_hier.scorer.task import Task
@@ -49,7 +49,7 @@ class Planner:
         self._batch = batch
         self._items = items
 
-    def descend(self, rows: Ints, children: Ints, counts: Ints, eta: Floats, margin: Floats) -> npt.NDArray[np.bool_]:
+    def descend(self, rows: Ints, children: Ints, counts: Ints, eta: Floats, margin: Floats) -> Bools:
         """Return whether row j of the batch, whose one-step margin is against it, should descend all the same.
 
         Args:
@@ -80,7 +80,7 @@ class Planner:
         none = np.empty(0, dtype=np.int64)
         return _Layer(row, node, eta**2, above, query, np.zeros(len(node)), upper, none, np.empty(0))
 
-    def _decide(self, top: _Layer, margin: Floats) -> npt.NDArray[np.bool_]:
+    def _decide(self, top: _Layer, margin: Floats) -> Bools:
         """Deepens layer by layer until the bounds of every query agree on a side."""
         layers = [top]
         while True:
@@ -91,7 +91,7 @@ class Planner:
                 return yes
             layers.append(self._expand(layers[-1], open_, len(layers) + 1))
 
-    def _open(self, layers: list[_Layer], undecided: npt.NDArray[np.bool_]) -> Ints:
+    def _open(self, layers: list[_Layer], undecided: Bools) -> Ints:
         """Return the pairs of the last layer whose gain is open and matters to a query that is undecided."""
         matters = undecided
         for layer in layers:

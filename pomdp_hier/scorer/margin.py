@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier.features.members import Floats, Ints
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.scorer.task import Task
 
 __all__ = ["weigh"]

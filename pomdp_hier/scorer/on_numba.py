@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numba
 import numpy as np
 
+from pomdp_hier._arrays import Ints
 from pomdp_hier._machine_code import machine_code
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.dense import DenseAffinity
-from pomdp_hier.features.members import Ints
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean
 from pomdp_hier.features.validation import require_whole
 from pomdp_hier.hierarchy.arrays import sum_to_root

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from pomdp_hier.features.members import Floats, Ints, child_counts, children_of, own_ranks, pieces, ranges
+from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier.features.members import child_counts, children_of, own_ranks, pieces, ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.scorer.look_ahead import Planner
 from pomdp_hier.scorer.margin import weigh
@@ -17,9 +17,8 @@ from pomdp_hier.scorer.rules import AlwaysDescend, Clairvoyant, LookAhead, Searc
 from pomdp_hier.scorer.task import Advance, Stops, Task
 from pomdp_hier.scorer.ties import descends
 
-__all__ = ["Bools", "Step", "Walk", "batches", "run"]
+__all__ = ["Step", "Walk", "batches", "run"]
 
-Bools = npt.NDArray[np.bool_]
 
 PIECE_PAIRS = 1 << 17
 _AS_GOOD = 1e-12  # similarities closer than this, to the larger of 1 and the best one, differ by rounding only

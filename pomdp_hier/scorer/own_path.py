@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pomdp_hier.features.members import Floats, Ints
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.scorer.on_numpy import Bools, Step, Walk, batches
+from pomdp_hier.scorer.on_numpy import Step, Walk, batches
 from pomdp_hier.scorer.rules import Clairvoyant, OneStep
 from pomdp_hier.scorer.task import Task
 
 __all__ = [
-    "Bools",
     "Step",
     "Trail",
     "first_choice",

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
-import numpy.typing as npt
 
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.scorer.ties import Tie, check_tie
 
@@ -45,11 +45,11 @@ class StoppingRule(Protocol):
 
     def descend(
         self,
-        eta: npt.NDArray[np.float64],
-        sizes: npt.NDArray[np.int64],
-        rewards: npt.NDArray[np.float64],
+        eta: Floats,
+        sizes: Ints,
+        rewards: Floats,
         level: int,
-    ) -> npt.NDArray[np.bool_]:
+    ) -> Bools:
         """Return for each item whether it goes on to a child, ``bool [m]``.
 
         Args:
@@ -169,11 +169,11 @@ def as_rule(policy: Any, tie: Tie) -> Rule | None:
 
 def ask(
     rule: StoppingRule,
-    eta: npt.NDArray[np.float64],
-    sizes: npt.NDArray[np.int64],
-    rewards: npt.NDArray[np.float64],
+    eta: Floats,
+    sizes: Ints,
+    rewards: Floats,
     level: int,
-) -> npt.NDArray[np.bool_]:
+) -> Bools:
     """Return what a stopping rule answers for the items at one node, ``bool [m]``.
 
     Args:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.features.affinity import Affinity
 from pomdp_hier.hierarchy.arrays import min_below
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -27,8 +27,8 @@ class NodeRewards:
         rise: ``r(node) - r(parent)`` without cancellation ``[n_nodes]``; 0 at the root.
     """
 
-    reward: npt.NDArray[np.float64]
-    rise: npt.NDArray[np.float64]
+    reward: Floats
+    rise: Floats
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Task:
 
     affinity: Affinity
     rewards: NodeRewards
-    temperatures: npt.NDArray[np.float64]
+    temperatures: Floats
     rule: Rule
     enter_own_singleton: bool
     threads: int | None = None
@@ -57,7 +57,7 @@ class Task:
         return self.affinity.hierarchy
 
     @cached_property
-    def potential(self) -> npt.NDArray[np.float64]:
+    def potential(self) -> Floats:
         """How much more than the node itself the best cluster below it is worth ``[n_nodes]``: a bound for planning."""
         tree, reward = self.hierarchy, self.rewards.reward
         smallest = min_below(tree.parent, np.where(tree.is_leaf, tree.sizes, tree.n_items))
@@ -75,5 +75,5 @@ class Stops:
         probabilities: The probability of having come down the target's own path to there ``[m]``.
     """
 
-    nodes: npt.NDArray[np.int64]
-    probabilities: npt.NDArray[np.float64]
+    nodes: Ints
+    probabilities: Floats

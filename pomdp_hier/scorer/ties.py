@@ -2,9 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
+from pomdp_hier._arrays import Bools, Floats
 from pomdp_hier.errors import ParameterError
 
 __all__ = ["Tie", "check_tie", "descends"]
@@ -12,7 +10,7 @@ __all__ = ["Tie", "check_tie", "descends"]
 Tie: TypeAlias = Literal["descend", "search"]
 
 
-def descends(margin: npt.NDArray[np.float64], tie: Tie) -> npt.NDArray[np.bool_]:
+def descends(margin: Floats, tie: Tie) -> Bools:
     """Return whether to go on, where that is worth so much more than stopping ``[n]``; 0 is a tie.
 
     Rules compare one way to go on with searching here; a clairvoyant one the best place so far with the next.

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Floats
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 __all__ = ["Amazon12", "DvdShelf", "load_amazon12", "load_dvd"]
@@ -35,7 +35,7 @@ class Amazon12:
         source: Where each part comes from.
     """
 
-    similarity: NDArray[np.float64]
+    similarity: Floats
     hierarchies: Mapping[str, Hierarchy]
     names: tuple[str, ...]
     top_terms: tuple[tuple[tuple[str, float], ...], ...]
@@ -60,7 +60,7 @@ class DvdShelf:
         source: Where each part comes from.
     """
 
-    features: NDArray[np.float64]
+    features: Floats
     traits: tuple[str, ...]
     hierarchy: Hierarchy
     names: tuple[str, ...]
@@ -127,7 +127,7 @@ def _read(name: str) -> dict[str, Any]:
     return content
 
 
-def _array(rows: list[list[float]]) -> NDArray[np.float64]:
+def _array(rows: list[list[float]]) -> Floats:
     array = np.array(rows, dtype=np.float64)
     array.setflags(write=False)
     return array
