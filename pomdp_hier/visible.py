@@ -1,6 +1,7 @@
 """Text from outside, kept on one line: no character of it can steer a terminal, a file format or the text around it."""
 
 import re
+from unicodedata import category
 
 __all__ = ["shortened", "visible"]
 
@@ -22,6 +23,8 @@ def visible(text: str) -> str:
 def shortened(text: str, most: int) -> str:
     """Return the text with its middle left out where it is longer than so many characters; below 12, with its end.
 
+    No mark, joiner or skin tone is parted from what it belongs to.
+
     Example:
         >>> shortened("nutritional anemias, unspecified", 21), shortened("nutritional", 6)
         ('nutritiona…nspecified', 'nutri…')
@@ -29,4 +32,14 @@ def shortened(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     tail = (most - 1) // 2 if most >= 12 else 0
-    return f"{text[: max(most - 1 - tail, 0)]}…{text[len(text) - tail :]}"
+    head, rest = max(most - 1 - tail, 0), len(text) - tail
+    while head and _belong_together(text[head - 1], text[head]):
+        head -= 1
+    while rest < len(text) and _belong_together(text[rest - 1], text[rest]):
+        rest += 1
+    return f"{text[:head]}…{text[rest:]}"
+
+
+def _belong_together(one: str, following: str) -> bool:
+    joiner = "\u200d"
+    return joiner in (one, following) or category(following)[0] == "M" or "\U0001f3fb" <= following <= "\U0001f3ff"

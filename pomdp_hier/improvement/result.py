@@ -87,11 +87,6 @@ class Edit:
         """Whether the gain holds on items that had no say in choosing the edit."""
         return self.held_out.holds
 
-    @property
-    def doubtful(self) -> bool:
-        """Whether the gain was measured on items that had no say in choosing the edit, and does not hold on them."""
-        return not (math.isnan(self.held_out.gain) or self.holds)
-
     def __str__(self) -> str:
         nodes, source, target = self.names
         if self.kind == "move":
@@ -139,6 +134,14 @@ class Improvement:
         called = NodeNames(self.hierarchy, names, in_words=True)
         return replace(self, edits=tuple(replace(edit, names=names_of(edit, called)) for edit in self.edits))
 
+    def numbered(self, confirmed: bool) -> list[tuple[int, Edit]]:
+        """Return the edits that hold on items that had no say in choosing them, or the others, each with its place.
+
+        Where nothing was held out, all edits are among the first.
+        """
+        measured = self.held_out.items > 0
+        return [r for r in enumerate(self.edits, start=1) if confirmed is (r[1].holds or not measured)]
+
     def sentences(self) -> list[str]:
         """Return the scores, what holds on other items, what is possible at best, and why the search ended."""
         low, high = self.held_out.interval
@@ -162,7 +165,7 @@ class Improvement:
 
     def summary(self, most: int = 10) -> str:
         """Return a few lines of text: the scores, and the first edits that the other items do not put in doubt."""
-        sure = [(at, edit) for at, edit in enumerate(self.edits, start=1) if not edit.doubtful]
+        sure = self.numbered(confirmed=True)
         lines = [*self.sentences(), *(f"{at:>3}. {edit.gain:+z.4f} {edit}" for at, edit in sure[:most])]
         if len(sure) > most:
             lines.append(f"     and {len(sure) - most:,} more")

@@ -208,7 +208,7 @@ def _moved(
     return table(
         rows,
         [
-            Column("what", lambda r: element("span", target.some(r.nodes))),
+            Column("what", lambda r: target.some(r.nodes)),
             *target.id_column(lambda r: r.nodes[0]),
             Column(f"in {other}", lambda r: source(r.source)),
             Column(f"in {best}", lambda r: target(r.target)),

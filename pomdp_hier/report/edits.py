@@ -14,15 +14,14 @@ __all__ = ["edits_section", "moves_section"]
 
 def edits_section(improvement: Improvement, cells: NodeCells, most: int) -> Html:
     """Return the edits in their order, each with what it gains, whom it helps and whom it costs."""
-    numbered = list(enumerate(improvement.edits[:most], start=1))
-    left = len(improvement.edits) - len(numbered)
+    sure, doubtful = improvement.numbered(confirmed=True), improvement.numbered(confirmed=False)
+    left = max(0, len(sure) - most) + max(0, len(doubtful) - most)
     caption = (
         "In this order, each with what the score gains by it given those before. “On other items” is the gain on items "
         "that had no say in choosing the edit." + (f" {left:,} more are not shown." if left else "")
     )
-    sure, doubtful = ([r for r in numbered if r[1].doubtful is doubt] for doubt in (False, True))
     columns = [
-        Column("edit", lambda r: element("span", f"{r[0]}. {r[1].kind} ", cells.some(r[1].nodes))),
+        Column("edit", lambda r: joined([f"{r[0]}. {r[1].kind} ", cells.some(r[1].nodes)])),
         *cells.id_column(lambda r: r[1].nodes[0]),
         Column("from", lambda r: cells(r[1].source)),
         Column("to", lambda r: cells(r[1].target)),
@@ -35,9 +34,9 @@ def edits_section(improvement: Improvement, cells: NodeCells, most: int) -> Html
     ]
     sentences = element("ul", *(element("li", line) for line in improvement.sentences()), class_="reading")
     none = f"No edit was found {'whose gain holds on other items' if doubtful else 'that raises the score'}."
-    shown = table(sure, columns, caption, none)
+    shown = table(sure[:most], columns, caption, none)
     if doubtful:
-        rest = table(doubtful, columns, "Edits made between those above, whose gain may be chance.", "")
+        rest = table(doubtful[:most], columns, "Edits made between those above, whose gain may be chance.", "")
         summary = element("summary", f"{counted(len(doubtful), 'edit')} that the other items do not confirm")
         shown = joined([shown, element("details", summary, rest)])
     return filled("edits.html", heading="What to change", sentences=sentences, table=shown)
@@ -45,7 +44,7 @@ def edits_section(improvement: Improvement, cells: NodeCells, most: int) -> Html
 
 def _costs(edit: Edit, cells: NodeCells) -> Html:
     seen = [(item, number(loss)) for item, loss in edit.most_hurt[:3] if loss <= -0.0005]
-    return element("span", joined((joined([cells(item), f" {loss}"]) for item, loss in seen), ", "))
+    return joined((joined([cells(item), f" {loss}"]) for item, loss in seen), ", ")
 
 
 def moves_section(moves: Sequence[Move], cells: NodeCells, most: int) -> Html:

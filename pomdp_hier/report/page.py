@@ -300,7 +300,7 @@ def _confused(diagnosis: Diagnosis, cells: NodeCells, most: int) -> Html:
             *cells.id_column(lambda r: r.node),
             Column("at", lambda r: cells(r.parent)),
             Column("what is taken for it", lambda r: _sources(diagnosis, cells, r)),
-            Column("such as", lambda r: element("span", cells.some(r.examples, len(r.examples)))),
+            Column("such as", lambda r: cells.some(r.examples, len(r.examples))),
             Column("items", lambda r: f"{r.items:,}", kind="n"),
             Column("searchers lost", lambda r: number(r.searchers, 1), kind="n"),
             Column("cost", lambda r: number(r.cost, 4), kind="n"),
@@ -311,7 +311,7 @@ def _confused(diagnosis: Diagnosis, cells: NodeCells, most: int) -> Html:
     )
 
 
-def _sources(diagnosis: Diagnosis, cells: NodeCells, found: Destination) -> Html:
+def _sources(diagnosis: Diagnosis, cells: NodeCells, found: Destination) -> str:
     """Return whose items are taken for a cluster: how many, and their share."""
     sizes, most = diagnosis.hierarchy.sizes, 3
     parts = [
@@ -320,7 +320,7 @@ def _sources(diagnosis: Diagnosis, cells: NodeCells, found: Destination) -> Html
     ]
     more = found.sources[most:]
     rest = [f"{sum(items for _, items in more):,} of {counted(len(more), 'other')}"] if more else []
-    return element("span", joined([*parts, *rest], ", ") if parts else "no item, but searchers stray here")
+    return joined([*parts, *rest], ", ") if parts else "no item, but searchers stray here"
 
 
 def _lost(diagnosis: Diagnosis, cells: NodeCells, most: int) -> Html:
@@ -337,7 +337,8 @@ def _lost(diagnosis: Diagnosis, cells: NodeCells, most: int) -> Html:
             Column("searcher goes to", lambda r: cells(r.lost_to)),
             Column("and ends at", lambda r: cells(r.ends_at)),
         ],
-        f"The {shown:,} worst of {counted(total, 'item')} that a searcher misses who follows likeness.",
+        f"The {f'{shown:,} worst of {total:,}' if shown < total else f'{total:,}'} items that a searcher misses who "
+        "follows likeness.",
         "No item is lost.",
     )
     return rows if not shown else element("details", element("summary", f"{counted(shown, 'item')}, one by one"), rows)

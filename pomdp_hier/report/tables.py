@@ -46,6 +46,8 @@ class Column:
 class NodeCells:
     """Names of nodes in cells: a node that an icicle shows is a button that zooms to it, its whole name on hover.
 
+    The whole name of a cluster then stands above the icicle; that of an item, which unfolds, behind the short one.
+
     Args:
         tree: The tree.
         names: What the user calls the nodes, as `NodeNames` takes them; where there are any, ids have their column.
@@ -68,13 +70,13 @@ class NodeCells:
     def __call__(self, node: int) -> Html:
         """Return the node's name; a cluster that only an edit makes is called new."""
         if node >= len(self.short):
-            return element("span", "a new cluster")
-        drawn = int(self._position[node])
-        name, whole = shortened(self.short[node], _LONGEST), self.whole[node]
-        title = None if name == whole else whole
+            return Html("a new cluster")
+        drawn, name, whole = int(self._position[node]), self.short[node], self.whole[node]
         if drawn < 0:
-            return element("span", name, title=title)
-        return element("button", name, title=title, type="button", **{f"data-node{self._suffix}": drawn})
+            return _name(name, whole)
+        short = shortened(name, _LONGEST)
+        title = None if short == whole else whole
+        return element("button", short, title=title, type="button", **{f"data-node{self._suffix}": drawn})
 
     def some(self, nodes: Sequence[int], most: int = 3) -> Html:
         """Return the names of a few nodes, and how many more there are."""
@@ -86,7 +88,15 @@ class NodeCells:
         ids = self.ids
         if ids is None:
             return []
-        return [Column("id", lambda r: shortened(ids[node(r)], _LONGEST) if node(r) < len(ids) else "", "id")]
+        return [Column("id", lambda r: _name(ids[node(r)], ids[node(r)]) if node(r) < len(ids) else "", "id")]
+
+
+def _name(name: str, whole: str) -> Html:
+    """Return a name, apart from the writing direction around it; unless it is the whole name, it unfolds to that."""
+    short = shortened(name, _LONGEST)
+    if short == whole:
+        return element("bdi", name)
+    return element("details", element("summary", short), " ", element("bdi", whole), class_="name")
 
 
 def table(records: Sequence[Any], columns: Sequence[Column], caption: str, empty: str) -> Html:
@@ -106,18 +116,14 @@ def table(records: Sequence[Any], columns: Sequence[Column], caption: str, empty
 
 def _part(records: Iterable[Any], columns: Sequence[Column], caption: str) -> Html:
     heads = [element("th", column.head, scope="col", class_=column.kind) for column in columns]
-    rows = [
-        element(
-            "tr",
-            *(
-                element(
-                    "td" if at else "th", column.cell(record),
-                    scope=None if at else "row", class_=column.kind, data_label=column.head,
-                )
-                for at, column in enumerate(columns)
-            ),
-        )
-        for record in records
-    ]  # fmt: skip
+    rows = [element("tr", *(_cell(column, record, at == 0) for at, column in enumerate(columns))) for record in records]
     head, body = element("thead", element("tr", *heads)), element("tbody", *rows)
     return element("div", element("table", element("caption", caption), head, body), class_="wide")
+
+
+def _cell(column: Column, record: Any, is_head: bool) -> Html:
+    content = column.cell(record)
+    return element(
+        "th" if is_head else "td", element("span", content) if content else "",
+        scope="row" if is_head else None, class_=column.kind, data_label=column.head,
+    )  # fmt: skip

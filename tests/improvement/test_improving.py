@@ -69,6 +69,7 @@ def test_what_is_fixed_stays_and_limits_are_kept():
     broken, (one, other), _ = swapped(tree)
     broken = named(broken)
     first = improve(X, broken, max_edits=1, folds=0, **DELTA)
+    assert (first.numbered(confirmed=True), first.numbered(confirmed=False)) == ([(1, first.edits[0])], [])
     assert (len(first.edits), first.stopped) == (1, "edits")
     assert improve(X, broken, max_edits=0, folds=0, **DELTA).edits == ()
     moved = {

@@ -133,13 +133,16 @@ def test_scale_and_histogram_are_to_scale():
         assert colour == ("bad" if left < -0.01 else "none" if left < 0.01 else "good")
 
 
-def test_long_names_lose_their_middle_and_tell_it_on_hover():
+def test_long_names_lose_their_middle_and_tell_it_on_hover_or_unfolded():
     found, labels = diagnosis_with("B", lambda k: f"{'long ' * 20}{k}")
     page = report_html(found)
     shown = re.findall(r'title="([^"]*)" type="button" data-node="\d+">([^<]*)<', page)
     assert len(shown) > 3
     assert all(len(short) == 48 and short == f"{whole[:24]}…{whole[-23:]}" for whole, short in shown)
     assert {whole for whole, _ in shown} <= set(labels)
+    items = re.findall('<details class="name"><summary>([^<]*)</summary> <bdi>([^<]*)</bdi></details>', page)
+    assert {whole for _, whole in items} >= {labels[lost.item] for lost in lost_items(found, 25)}
+    assert all(short == f"{whole[:24]}…{whole[-23:]}" for short, whole in items)
 
 
 def test_a_path_is_told_whole_on_hover():
@@ -263,7 +266,8 @@ def test_names_cannot_break_out_of_the_page(monkeypatch, drawn):
     assert page.count("<script") == 2
     assert visible(NASTY[0]) in cells.texts
     named = {k for k, label in enumerate(labels) if visible(shortened(label, 48)) in cells.texts}
-    assert all(visible(label) in cells.titles for label in labels[12:] if len(label) > 48)
+    whole = cells.titles | {*cells.texts}
+    assert all(visible(label) in whole for label in labels[12:] if len(label) > 48)
     assert named >= set(range(12, found.hierarchy.n_nodes))
     rows = [*lost_items(found, 100), *worst_nodes(found, 100), *confusions(found, 100)]
     assert named >= {row.item for row in rows if isinstance(row, LostItem)}
@@ -335,6 +339,14 @@ def test_page_in_a_browser(tmp_path):
         canvas.send_keys(Keys.ARROW_RIGHT)
         canvas.send_keys(Keys.ENTER)
         assert canvas.get_attribute("data-focus") == "2"
+        # Below a leaf stand its items, which the arrows reach as well; Enter zooms to the leaf that holds one.
+        canvas.send_keys(Keys.HOME, *[Keys.ARROW_DOWN] * (found.hierarchy.height + 1))
+        first = found.hierarchy.item_order[0]
+        assert tip.text.splitlines()[0] == names[first]
+        canvas.send_keys(Keys.ARROW_RIGHT)
+        assert tip.text.splitlines()[0] == names[found.hierarchy.item_order[1]]
+        canvas.send_keys(Keys.ARROW_LEFT, Keys.ENTER)
+        assert canvas.get_attribute("data-focus") == str(position[found.hierarchy.leaf_of_item[first]])
         canvas.send_keys(Keys.HOME)
         # The search box finds an item by a part of its name, shown as text and not as markup.
         box = browser.find_element(By.ID, "search")

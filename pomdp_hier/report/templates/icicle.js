@@ -17,6 +17,9 @@ function icicle(suffix) {
   const tip = part("tip"), crumbs = part("crumbs"), search = part("search"), hits = part("hits");
   const picker = part("measure"), legend = part("legend"), deeper = part("deeper");
   const LOWEST = 22, HIGHEST = 96;  // of a level, in pixels
+  const SIGNS = new Intl.Segmenter();  // what readers take for one character
+  const RTL = /^\P{L}*[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]/u;
+  const PAPER = "680px";            // of A4 and letter, within their margins
 
   // --- the tree: children of a node are contiguous in breadth-first order
   const firstChild = new Int32Array(count).fill(-1), childCount = new Int32Array(count);
@@ -60,13 +63,17 @@ function icicle(suffix) {
     return text.replace(/^-(?=[0.]+$)/, "").replace("-", "−");
   }
   function shortened(text, most) {  // the middle left out, or the end where there is room for less than a word
-    const signs = Array.from(text), tail = most >= 12 ? (most - 1) >> 1 : 0;
+    const signs = Array.from(SIGNS.segment(text), sign => sign.segment), tail = most >= 12 ? (most - 1) >> 1 : 0;
     if (signs.length <= most) return text;
     return signs.slice(0, most - 1 - tail).join("") + "…" + signs.slice(signs.length - tail).join("");
   }
   function fitted(text, width) {    // as much of the text as the pen has room for
-    const wide = pen.measureText(text).width;
-    return wide <= width ? text : shortened(text, Math.max(3, Math.floor(Array.from(text).length * width / wide)));
+    let most = text.length, shown = text;
+    for (let wide; most > 3 && (wide = pen.measureText(shown).width) > width;) {
+      most = Math.max(3, Math.min(most - 1, Math.floor(most * width / wide)));
+      shown = shortened(text, most);
+    }
+    return shown;
   }
   function counted(n, noun) { return n + " " + noun + (n === 1 ? "" : "s"); }
 
@@ -107,6 +114,7 @@ function icicle(suffix) {
     pen.clearRect(0, 0, width, height);
     pen.font = "12px system-ui, sans-serif";
     pen.textBaseline = "middle";
+    pen.textAlign = "left";
     const base = tree.level[focus], values = tree[measure.key];
     for (let level = base; level < base + rowsShown(); level++) {
       const y = (level - base) * high;
@@ -156,6 +164,7 @@ function icicle(suffix) {
     pen.beginPath(); pen.rect(x + 1, y, w - 2, high - 1); pen.clip();
     pen.translate(upwards ? x + w / 2 : x + 4, upwards ? y + high - 4 : y + high / 2);
     if (upwards) pen.rotate(-Math.PI / 2);
+    pen.direction = RTL.test(text) ? "rtl" : "ltr";
     pen.fillText(fitted(text, (upwards ? high : w) - 8), 0, 0);
     pen.restore();
   }
@@ -269,11 +278,18 @@ function icicle(suffix) {
 
   // Keyboard: the arrows walk the tree, Enter zooms in, Escape and Backspace zoom out, Home goes to the root.
   canvas.addEventListener("keydown", event => {
-    let i = hover >= 0 && hover < count ? hover : focus;
+    let i = hover >= 0 ? hover : focus;
+    if (i >= count) {            // an item: below its leaf, beside its neighbours
+      const leaf = leafOf(i - count), end = tree.start[focus] + tree.size[focus] - 1;
+      if (event.key === "ArrowUp" || event.key === "Enter") i = leaf;
+      if (event.key === "ArrowLeft") i = count + Math.max(tree.start[focus], i - count - 1);
+      if (event.key === "ArrowRight") i = count + Math.min(end, i - count + 1);
+      if (event.key.startsWith("Arrow")) { walk(i); event.preventDefault(); return; }
+    }
     const siblings = tree.parent[i] >= 0 ? firstChild[tree.parent[i]] : i;
     const last = tree.parent[i] >= 0 ? siblings + childCount[tree.parent[i]] - 1 : i;
     switch (event.key) {
-      case "ArrowDown": if (childCount[i]) i = firstChild[i]; break;
+      case "ArrowDown": i = childCount[i] ? firstChild[i] : withItems && measure.items ? count + tree.start[i] : i; break;
       case "ArrowUp": if (i !== focus && tree.parent[i] >= 0) i = tree.parent[i]; break;
       case "ArrowRight": if (i !== focus) i = Math.min(last, i + 1); break;
       case "ArrowLeft": if (i !== focus) i = Math.max(siblings, i - 1); break;
@@ -285,10 +301,14 @@ function icicle(suffix) {
       default: return;
     }
     event.preventDefault();
+    walk(i);
+  });
+  function walk(i) {
     hover = i; paint();
     const { from, per } = scale(), box = canvas.getBoundingClientRect();
-    showTip(i, box.left + (tree.start[i] - from) * per + 8, box.top + (tree.level[i] - tree.level[focus]) * band() + 4);
-  });
+    const [start, row] = i >= count ? [i - count, rowsShown()] : [tree.start[i], tree.level[i] - tree.level[focus]];
+    showTip(i, box.left + (start - from) * per + 8, box.top + row * band() + 4);
+  }
 
   // --- search: nodes and items whose name holds the words; a choice zooms to the node (for an item, to its leaf)
   function leafOf(position) {
@@ -373,12 +393,19 @@ function icicle(suffix) {
     });
   });
 
-  function light(dark) { stops = dark ? DARK : LIGHT; showLegend(); paint(); }
-  atNight.addEventListener("change", () => light(atNight.matches));
-  window.addEventListener("beforeprint", () => light(false));
-  window.addEventListener("afterprint", () => light(atNight.matches));
+  function colours(dark) { stops = dark ? DARK : LIGHT; showLegend(); paint(); }
+  atNight.addEventListener("change", () => colours(atNight.matches));
+  window.addEventListener("beforeprint", () => { canvas.style.width = PAPER; colours(false); });
+  window.addEventListener("afterprint", () => { canvas.style.width = ""; colours(atNight.matches); });
   window.addEventListener("resize", paint);
   window.addEventListener("hashchange", recall);
   recall(null);
 }
+// What is folded is printed as well: paper cannot be unfolded.
+let unfolded = [];
+window.addEventListener("beforeprint", () => {
+  unfolded = [...document.querySelectorAll("details:not([open])")];
+  unfolded.forEach(part => { part.open = true; });
+});
+window.addEventListener("afterprint", () => unfolded.forEach(part => { part.open = false; }));
 ["", "-2"].filter(suffix => document.getElementById("payload" + suffix)).forEach(icicle);
