@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
     if options.out is not None:
         tables.check_target(options.out, options.force, sources, endings=trees.written_endings(options))
     if options.moves is not None:
-        tables.check_target(options.moves, options.force, sources)
+        tables.check_target(options.moves, options.force, sources, option="--moves")
     if options.out is None and options.moves is None:
         inputs.refuse_unused(options, ("force",), "without --out or --moves")
     if options.folds == 0:

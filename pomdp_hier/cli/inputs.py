@@ -221,6 +221,7 @@ def _fit(options: argparse.Namespace) -> bool:
 
 
 def _read(options: argparse.Namespace) -> Inputs:
+    from pomdp_hier.features.join import are_row_numbers
     from pomdp_hier.features.loading import load_features
     from pomdp_hier.hierarchy.wording import listed
 
@@ -246,7 +247,7 @@ def _read(options: argparse.Namespace) -> Inputs:
                 f"{options.features} has {n_rows} rows, but {trees.source_name(options.tree)} has {file.tree.n_items} "
                 "items; give one row an item, or a column of ids by which to find them"
             )
-        if options.join == "auto" and table.ids is None and not file.ordered and not _are_numbers(ids):
+        if options.join == "auto" and table.ids is None and not file.ordered and not are_row_numbers(ids):
             warnings.warn(
                 f"the features have no ids: row k is taken for the k-th item of the tree file ({listed(ids, limit=3)});"
                 " give a column of ids, or --join position if that is right",
@@ -268,13 +269,11 @@ def _rows(row_ids: "Sequence[Hashable]", ids: "Sequence[Hashable]", options: arg
     Raises:
         FeatureError: Some do not match; lists what is missing, surplus or doubled.
     """
-    from pomdp_hier.features.join import join_rows, match_ids
+    from pomdp_hier.features.join import join_rows, rows_by_id
 
     if any(isinstance(name, tuple) for name in ids):
         row_ids, ids = _as_paths(row_ids, ids, options.sep)
-    if options.join == "auto" and _are_numbers(ids) and (match_ids(row_ids, ids).rows < 0).all():
-        return None
-    return join_rows(row_ids, ids)
+    return (rows_by_id if options.join == "auto" else join_rows)(row_ids, ids)
 
 
 def _as_paths(
@@ -291,8 +290,3 @@ def _as_paths(
         return tuple(filter(None, map(str.strip, name.split(mark)))) if isinstance(name, str) else name
 
     return [parted(name) for name in row_ids], ids
-
-
-def _are_numbers(ids: "Sequence[Hashable]") -> bool:
-    """Whether items are called by the numbers of their rows, ``0..N-1``, also as text."""
-    return all(str(name) == str(row) for row, name in enumerate(ids))

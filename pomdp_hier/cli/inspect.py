@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pomdp_hier._messages import counted
 from pomdp_hier.cli import console, inputs, trees
 
 if TYPE_CHECKING:
@@ -138,7 +139,7 @@ def _structure_lines(report: "StructureReport", names: "_Names") -> Iterable[str
     for sentence in report.sentences():
         yield f"  {sentence}"
     for catch_all in report.catch_alls[:3]:
-        yield f"    {names[catch_all.node]}: {_items(catch_all.items)} of {catch_all.siblings:,} siblings"
+        yield f"    {names[catch_all.node]}: {counted(catch_all.items, 'item')} of {catch_all.siblings:,} siblings"
 
 
 def _found_lines(found: dict[str, Any], names: "_Names") -> Iterable[str]:
@@ -157,16 +158,12 @@ _NODES = frozenset(("node", "item", "child", "rival", "lost_at", "lost_to", "end
 _Names: TypeAlias = Mapping[int, str]
 
 
-def _items(count: int) -> str:
-    return f"{count:,} item{'' if count == 1 else 's'}"
-
-
 _SECTIONS: dict[str, tuple[str, Callable[[Any, _Names], str]]] = {
     "worst_nodes": (
         "nodes that mislead most",
         lambda entry, names: (
-            f"{names[entry.node]}: costs {entry.misled_cost:z.4f}; {_items(entry.items)}, {entry.arrive:z.0%} arrive, "
-            f"for {entry.right:z.0%} the right child looks best"
+            f"{names[entry.node]}: costs {entry.misled_cost:z.4f}; {counted(entry.items, 'item')}, "
+            f"{entry.arrive:z.0%} arrive, for {entry.right:z.0%} the right child looks best"
         ),
     ),
     "lost_items": (
@@ -179,15 +176,15 @@ _SECTIONS: dict[str, tuple[str, Callable[[Any, _Names], str]]] = {
     "confusions": (
         "clusters taken for another",
         lambda entry, names: (
-            f"{names[entry.child]} for {names[entry.rival]}: costs {entry.cost:z.4f}; {_items(entry.items)}, "
+            f"{names[entry.child]} for {names[entry.rival]}: costs {entry.cost:z.4f}; {counted(entry.items, 'item')}, "
             f"{entry.share:z.0%} of it"
         ),
     ),
     "moves": (
         "moves that raise the score",
         lambda entry, names: (
-            f"{names[entry.node]} ({_items(entry.items)}) from {names[entry.source]} to {names[entry.target]}: "
-            f"{entry.gain:+z.4f}, {entry.predicted:+z.4f} predicted"
+            f"{names[entry.node]} ({counted(entry.items, 'item')}) from {names[entry.source]} to "
+            f"{names[entry.target]}: {entry.gain:+z.4f}, {entry.predicted:+z.4f} predicted"
         ),
     ),
 }

@@ -2,8 +2,9 @@
 
 import argparse
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from pomdp_hier.cli import console, inputs, tables, trees
 from pomdp_hier.files.writing import write_file
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     large = tree.n_items > _LARGE
     shuffles = _SHUFFLES[large] if options.shuffles is None else options.shuffles
     settings = inputs.settings(options)
-    with _Steps(options.quiet) as step:
+    with _steps(options.quiet) as step:
         step("scoring the tree, and with shuffled items")
         appraisal = appraise(X, tree, n_shuffles=shuffles, **settings)
         settings["delta"] = appraisal.result.config["delta"]
@@ -97,22 +98,18 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-class _Steps:
-    """What is being done, in one line on the terminal that the next takes the place of."""
+@contextmanager
+def _steps(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Yield what says on the terminal what is being done, each time in place of the last."""
 
-    def __init__(self, quiet: bool) -> None:
-        self.shown = not quiet and console.on_terminal()
+    def step(what: str, end: str = "") -> None:
+        if not quiet and console.on_terminal():
+            print(f"\r{what:<60}", end=end, file=sys.stderr, flush=True)
 
-    def __enter__(self) -> "_Steps":
-        return self
-
-    def __call__(self, what: str) -> None:
-        if self.shown:
-            print(f"\r{what:<60}", end="", file=sys.stderr, flush=True)
-
-    def __exit__(self, *_: Any) -> None:
-        if self.shown:
-            print(f"\r{'':<60}\r", end="", file=sys.stderr, flush=True)
+    try:
+        yield step
+    finally:
+        step("", end="\r")
 
 
 def _title(options: argparse.Namespace) -> str:

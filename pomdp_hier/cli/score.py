@@ -95,8 +95,8 @@ class _Said:
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    settings = {name: getattr(options, name) for name in ("similarity", "delta", "nu", "tie", "policy", "engine")}
-    return settings | {"progress": not options.quiet and console.on_terminal()}
+    progress = not options.quiet and console.on_terminal()
+    return inputs.settings(options) | {"engine": options.engine, "progress": progress}
 
 
 def _evaluated(options: argparse.Namespace) -> _Said:

@@ -5,9 +5,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.cli import console, inputs, signals
+from pomdp_hier.cli import console, inputs, signals, tables
 from pomdp_hier.cli.exit_codes import ExitCode
-from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
     from pomdp_hier.planning import Solution
@@ -40,12 +39,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Solve, print the bounds, and write what was asked for."""
-    suffixes = (".alpha", ".pg", ".dot", ".policy")
-    if options.policy is not None and not options.policy.endswith(suffixes):
-        raise ParameterError(f"--policy {options.policy}: the name must end with one of {', '.join(suffixes)}")
-    for path in (options.certificate, options.policy):
-        if path is not None and Path(path).exists() and not options.force:
-            raise ParameterError(f"{path}: it exists; add --force to replace it")
+    for option, path, endings in (
+        ("--certificate", options.certificate, None),
+        ("--policy", options.policy, (".alpha", ".pg", ".dot", ".policy")),
+    ):
+        if path is not None:
+            tables.check_target(path, options.force, (options.problem,), endings=endings, option=option)
     from pomdp_hier.files.writing import write_file
     from pomdp_hier.planning import solve
     from pomdp_hier.pomdp.pomdp_file import read_pomdp
@@ -104,9 +103,10 @@ def _write_policy(solution: "Solution", options: argparse.Namespace) -> None:
         write_policy_xml,
     )
 
-    if options.policy.endswith(".pg"):
+    ending = Path(options.policy).suffix.lower()
+    if ending == ".pg":
         write_policy_graph(solution.controller(), options.policy)
-    elif options.policy.endswith(".dot"):
+    elif ending == ".dot":
         write_file(options.policy, PolicyGraph(solution.controller()).to_dot() + "\n")
     else:
         import numpy as np
@@ -114,4 +114,4 @@ def _write_policy(solution: "Solution", options: argparse.Namespace) -> None:
         index = solution.problem.compiled.action_index
         actions = np.array([index[a] for a in solution.alpha_actions], dtype=np.int64)
         policy = VectorPolicy(solution.alpha_vectors, actions)
-        (write_alpha if options.policy.endswith(".alpha") else write_policy_xml)(policy, options.policy)
+        (write_alpha if ending == ".alpha" else write_policy_xml)(policy, options.policy)

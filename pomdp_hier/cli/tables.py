@@ -16,22 +16,25 @@ from pomdp_hier.files.writing import write_file
 __all__ = ["check_target", "csv_text", "write_table"]
 
 _SUFFIXES = (".csv", ".parquet", ".json")
-_FORMULA_STARTS = (
-    "=",
-    "+",
-    "-",
-    "@",
-    "\t",
-    "\r",
-    "＝",
-    "＋",
-    "－",
-    "＠",
-)  # full-width signs, too: Excel takes them for the others
+_FORMULA_STARTS = tuple("=+-@\t\r＝＋－＠")  # full-width signs, too: Excel takes them for the others
 
 
-def check_target(path: str, force: bool, inputs: Sequence[str | None] = (), endings: Sequence[str] = _SUFFIXES) -> None:
+def check_target(
+    path: str,
+    force: bool,
+    inputs: Sequence[str | None] = (),
+    *,
+    endings: Sequence[str] | None = _SUFFIXES,
+    option: str = "--out",
+) -> None:
     """Refuse a target that could not be written, before the work whose result it is for.
+
+    Args:
+        path: What was given.
+        force: Whether a file that is there may be replaced.
+        inputs: The files that are read, which may not.
+        endings: Those that the target may have; None for any.
+        option: By which the target was given.
 
     Raises:
         ParameterError: Its ending is unknown, or it is one of the inputs.
@@ -41,16 +44,16 @@ def check_target(path: str, force: bool, inputs: Sequence[str | None] = (), endi
     if path == "-" and tabular:
         return
     target = Path(path)
-    if target.suffix.lower() not in endings:
+    if endings is not None and target.suffix.lower() not in endings:
         more = ", or - for CSV on stdout" if tabular else ""
-        raise ParameterError(f"--out {path}: unknown ending; use one of {', '.join(endings)}{more}")
+        raise ParameterError(f"{option} {path}: unknown ending; use one of {', '.join(endings)}{more}")
     if not target.parent.is_dir():
         raise PomdpHierError(f"{path}: the folder {target.parent} does not exist; create it first")
     if target.is_dir():
         raise PomdpHierError(f"{path}: is a folder; give the path of a file")
     for source in inputs:
         if source is not None and source != "-" and target.exists() and os.path.samefile(source, target):
-            raise ParameterError(f"--out {path}: would replace an input; choose another path")
+            raise ParameterError(f"{option} {path}: would replace an input; choose another path")
     if os.path.lexists(target) and not force:
         raise PomdpHierError(f"{path}: exists already; choose another path, or replace it: ", Setting("replace", True))
 

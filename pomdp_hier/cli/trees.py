@@ -65,6 +65,19 @@ def add_tree_options(parser: argparse.ArgumentParser) -> None:
         "one with id and parent, paths lines or a table with an item and its path or one column a level (default: "
         "told by the ending and the content)",
     )
+    _add_column_options(add)
+    _add_shape_options(add)
+    add("--names", metavar="CSV", help="a table with a column of ids and one of names, to show names instead of ids")
+    add(
+        "--name-columns",
+        type=lambda text: [name.strip() for name in text.split(",")],
+        metavar="ID,NAME",
+        help="those two columns (default: the ones that are called so, such as code and title, or the only two)",
+    )
+
+
+def _add_column_options(add: Callable[..., object]) -> None:
+    """Add where in its file a tree stands, and how its paths are written."""
     add("--tree-key", metavar="NAME", help="the array of an .npz that holds the linkage")
     add("--item-column", metavar="NAME", help="the table's column of ids (default: one that is called so)")
     add("--parent-column", metavar="NAME", help="the table's column of parents (default: parent)")
@@ -87,6 +100,10 @@ def add_tree_options(parser: argparse.ArgumentParser) -> None:
         choices=("item", "category"),
         help="whether a path ends in the item itself (default where items have no column) or in its category",
     )
+
+
+def _add_shape_options(add: Callable[..., object]) -> None:
+    """Add what are the items, and what is done with trees that are none."""
     add("--n-items", type=int, metavar="N", help="the numbers below N are the items (default: the leaves)")
     add(
         "--singletons",
@@ -107,13 +124,6 @@ def add_tree_options(parser: argparse.ArgumentParser) -> None:
         choices=("leaf", "error"),
         default="leaf",
         help="an item that has nodes below: make it a leaf of its own there, or refuse it (default: leaf)",
-    )
-    add("--names", metavar="CSV", help="a table with a column of ids and one of names, to show names instead of ids")
-    add(
-        "--name-columns",
-        type=lambda text: [name.strip() for name in text.split(",")],
-        metavar="ID,NAME",
-        help="those two columns (default: the ones that are called so, such as code and title, or the only two)",
     )
 
 
@@ -152,19 +162,15 @@ def read_tree_file(options: argparse.Namespace, n_rows: int | None = None) -> Tr
         HierarchyError: As `read_tree`.
         ParameterError: As `read_tree`.
     """
-    name = source_name(options.tree)
-    content = unpacked(_read_bytes(options.tree, "the path of a tree file"), name, ReaderError)
-    kind = kind_of(content)
-    check_kind(kind, name, ReaderError, ("text", "npy", "npz", "parquet"))
-    with _named(name):
-        form = options.tree_format if options.tree_format != "auto" else _guessed(content, kind.name, options)
-        if kind.name in ("npy", "npz"):
+    content, kind, form = _recognised(options)
+    with _named(source_name(options.tree)):
+        if kind in ("npy", "npz"):
             return TreeFile(_from_array(content, options, form), True)
-        if kind.name == "text" and form in ("json", "children", "nested", "linkage"):
+        if kind == "text" and form in ("json", "children", "nested", "linkage"):
             return _from_json(content, options, form, n_rows)
-        if kind.name == "text" and form == "edges" and _starts(content, b"[", b"{"):
+        if kind == "text" and form == "edges" and _starts(content, b"[", b"{"):
             return _from_json(content, options, form, n_rows)
-        source = _parquet_columns(content, options) if kind.name == "parquet" else content
+        source = _parquet_columns(content, options) if kind == "parquet" else content
         return _from_text(source, options, form, n_rows)
 
 
@@ -230,11 +236,8 @@ def written_like_source(tree: "Hierarchy", options: argparse.Namespace, target: 
 
     if file_ending(target) == ".json":
         return tree.to_json()
-    name = source_name(options.tree)
-    content = unpacked(_read_bytes(options.tree, "the path of a tree file"), name, ReaderError)
-    kind = kind_of(content)
-    form = options.tree_format if options.tree_format != "auto" else _guessed(content, kind.name, options)
-    if kind.name != "text" or form not in FORMATS:
+    name, (content, kind, form) = source_name(options.tree), _recognised(options)
+    if kind != "text" or form not in FORMATS:
         raise ReaderError(f"{name}: is read as {form}, which cannot be written back; give a target that ends in .json")
     known = ("sep", "blank_levels", "ends_in", "levels", "item", "path", "id", "parent", "child")
     chosen = {name: value for name, value in _arguments(options, form).items() if name in known}
@@ -272,6 +275,18 @@ def _named(name: str) -> Iterator[None]:
 
 
 # ---- which format
+
+
+def _recognised(options: argparse.Namespace) -> tuple[bytes, str, str]:
+    """Return what is in the tree's file, out of gzip if it is packed so, of what kind that is, and in which format."""
+    name = source_name(options.tree)
+    content = unpacked(_read_bytes(options.tree, "the path of a tree file"), name, ReaderError)
+    kind = kind_of(content)
+    check_kind(kind, name, ReaderError, ("text", "npy", "npz", "parquet"))
+    if options.tree_format != "auto":
+        return content, kind.name, options.tree_format
+    with _named(name):
+        return content, kind.name, _guessed(content, kind.name, options)
 
 
 def _guessed(content: bytes, kind: str, options: argparse.Namespace) -> str:
@@ -460,8 +475,9 @@ def _is_edges(value: Any) -> bool:
         return "edges" in value
     if not isinstance(value, list) or not all(isinstance(row, list) and len(row) == 2 for row in value):
         return False
-    cells = [cell for row in value for cell in row]
-    return not all(type(cell) is int for cell in cells) or len(set(cells)) < len(cells)
+    from pomdp_hier.hierarchy.readers.json_text import is_children
+
+    return not is_children(value)
 
 
 # ---- which numbers are items
@@ -480,26 +496,12 @@ def _with_known_items(read: "Callable[..., Hierarchy]", n_rows: int | None) -> "
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         tree = read()
-    numbers = _numbers(range(tree.n_nodes) if tree.labels is None else tree.labels)
-    items = set(_numbers(tree.item_labels))
+    from pomdp_hier.hierarchy.readers.links import number_of
+
+    numbers = map(number_of, range(tree.n_nodes) if tree.labels is None else tree.labels)
+    items = set(map(number_of, tree.item_labels))
     if items == set(range(len(items))) or None in items or not set(range(n_rows)) <= set(numbers):
         for warning in told:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         return tree
     return read(n_items=n_rows)
-
-
-def _numbers(labels: Any) -> list[int | None]:
-    """Return the number that each id is or writes, None for one that is none."""
-    return [
-        label
-        if type(label) is int
-        else int(label)
-        if isinstance(label, str)
-        and label.isascii()
-        and label.isdigit()
-        and len(label) < 19
-        and str(int(label)) == label
-        else None
-        for label in labels
-    ]

@@ -7,7 +7,7 @@ from typing import Any
 from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import DataWarning, FeatureError, ParameterError
 from pomdp_hier.features._delimited import id_position
-from pomdp_hier.features.join import join_rows, match_ids
+from pomdp_hier.features.join import join_rows, match_ids, rows_by_id
 from pomdp_hier.features.similarity import Precomputed, Similarity, as_similarity
 from pomdp_hier.features.table import FeatureTable
 from pomdp_hier.features.validation import Features, check_features, check_similarity_matrix
@@ -73,7 +73,7 @@ def item_features(X: Any, hierarchy: FlatTree, similarity: Similarity = "cosine"
 def _joined(X: Any, hierarchy: FlatTree) -> tuple[Any, Ints | None, Ints | None]:
     """Return the matrix, and the row and the column of each item; None for the order that it has."""
     if isinstance(X, FeatureTable):
-        return X.matrix, None if X.ids is None else _by_id(X.ids, hierarchy), None
+        return X.matrix, None if X.ids is None else rows_by_id(X.ids, hierarchy.item_labels), None
     if not (hasattr(X, "columns") and hasattr(X, "to_numpy")):
         return X, None, None
     names = list(X.columns)
@@ -81,20 +81,12 @@ def _joined(X: Any, hierarchy: FlatTree) -> tuple[Any, Ints | None, Ints | None]
     if position is not None:
         if names.count(names[position]) > 1:
             raise FeatureError(f"the frame has several columns {names[position]!r}; keep the one that holds the ids")
-        ids = list(X[names[position]])
-        return X[[name for at, name in enumerate(names) if at != position]], _by_id(ids, hierarchy), None
+        rows = rows_by_id(list(X[names[position]]), hierarchy.item_labels)
+        return X[[name for at, name in enumerate(names) if at != position]], rows, None
     if hierarchy.labels is None or not hasattr(X, "index"):
         return X, None, None
     rows = _by_index(list(X.index), hierarchy)
     return X, rows, None if rows is None or set(names) != set(X.index) else join_rows(names, hierarchy.item_labels)
-
-
-def _by_id(ids: Sequence[Hashable], hierarchy: FlatTree) -> Ints | None:
-    """Return each item's row; None where the tree's items are plain numbers, of which the ids are none."""
-    plain = hierarchy.labels is None or all(str(name) == str(row) for row, name in enumerate(hierarchy.item_labels))
-    if plain and (match_ids(ids, hierarchy.item_labels).rows < 0).all():
-        return None
-    return join_rows(ids, hierarchy.item_labels)
 
 
 def _by_index(index: Sequence[Hashable], hierarchy: FlatTree) -> Ints | None:

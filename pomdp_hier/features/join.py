@@ -10,7 +10,7 @@ from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.hierarchy.wording import listed
 
-__all__ = ["IdMatch", "join_rows", "match_ids"]
+__all__ = ["IdMatch", "are_row_numbers", "join_rows", "match_ids", "rows_by_id"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +103,22 @@ def join_rows(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], *, surp
             "under the id that the hierarchy uses for it"
         )
     return match.rows
+
+
+def rows_by_id(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable]) -> Ints | None:
+    """Return the feature row of each item; None where the items are called by numbers of rows, of which no row is one.
+
+    Raises:
+        FeatureError: As `join_rows`.
+    """
+    if are_row_numbers(item_ids) and (match_ids(row_ids, item_ids).rows < 0).all():
+        return None
+    return join_rows(row_ids, item_ids)
+
+
+def are_row_numbers(item_ids: Sequence[Hashable]) -> bool:
+    """Whether items are called by the numbers of their rows, ``0..N-1``, also as text."""
+    return all(str(name) == str(row) for row, name in enumerate(item_ids))
 
 
 def _doubled(ids: Iterable[Hashable]) -> tuple[Hashable, ...]:

@@ -50,8 +50,16 @@ def test_policies_are_written(model, tmp_path, capsys, suffix):
     assert main(["solve", str(model), "--policy", str(path), "--horizon", "3", "--quiet", "--json"]) == 0
     assert path.stat().st_size > 20
     assert json.loads(capsys.readouterr().out)["lower"] == pytest.approx(2.3098)
-    assert main(["solve", str(model), "--policy", str(path), "--quiet"]) == 2
+    assert main(["solve", str(model), "--policy", str(path), "--quiet"]) == 1
     assert "--force" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("option", ["--certificate", "--policy"])
+def test_what_cannot_be_written_is_refused_before_anything_is_solved(model, tmp_path, capsys, option):
+    assert main(["solve", str(model), option, str(tmp_path / "none" / "p.pg"), "--quiet"]) == 1
+    assert "the folder" in capsys.readouterr().err
+    assert main(["solve", str(model), option, str(model), "--force", "--quiet"]) == 2
+    assert f"{option} {model}: " in capsys.readouterr().err
 
 
 def test_wrong_usage(model, capsys):

@@ -19,7 +19,7 @@ from pomdp_hier.hierarchy.readers.tables import TextSource, read_text
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import listed, shown
 
-__all__ = ["JsonForm", "as_json", "parse_deep_json", "parse_json", "read_json"]
+__all__ = ["JsonForm", "as_json", "is_children", "parse_deep_json", "parse_json", "read_json"]
 
 JsonForm = Literal["auto", "edges", "children", "nested"]
 _KEYS = ("children", "edges", "n_items", "n_leaves", "items", "labels", "singletons")
@@ -68,7 +68,7 @@ def read_json(source: TextSource | Any, join: Join, form: JsonForm = "auto", add
     if not isinstance(value, (list, tuple)):
         raise ReaderError(f"the JSON is {shown(value)}, expected a list of lists, or an object")
     if form == "auto":
-        form = "children" if _is_children(value) else "edges"
+        form = "children" if is_children(value) else "edges"
     arrays = read_edges(value, join) if form == "edges" else _read_children(value, join, labels, add_root)
     arrays.singletons = singletons
     return arrays
@@ -100,7 +100,7 @@ def _is_parent_table(value: Any) -> bool:
     )
 
 
-def _is_children(value: Sequence[Any]) -> bool:
+def is_children(value: Sequence[Any]) -> bool:
     """Whether lists of lists of integers name every id at most once: then they can be no edges."""
     seen: set[int] = set()
     count = 0

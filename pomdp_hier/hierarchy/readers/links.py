@@ -14,7 +14,7 @@ from pomdp_hier.hierarchy.arrays import IntArray, cycle_error
 from pomdp_hier.hierarchy.readers.tree_arrays import ItemsAtInner, OnMultipleParents, TreeArrays
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
-__all__ = ["Join", "LinkedNodes", "in_number_order", "text_ids", "tree_of_links"]
+__all__ = ["Join", "LinkedNodes", "in_number_order", "number_of", "text_ids", "tree_of_links"]
 
 _MOST_COPIES = 5_000_000
 
@@ -245,18 +245,18 @@ def in_number_order(nodes: list[int], ids: Sequence[Hashable], start: int) -> li
         >>> in_number_order([0, 1, 2], ["2", "0", "1"], 0), in_number_order([0, 1], ["b", "a"], 0)
         ([1, 2, 0], [0, 1])
     """
-    numbers = [_as_number(ids[node]) for node in nodes]
-    if -1 in numbers:
+    numbers = [number for node in nodes if (number := number_of(ids[node])) is not None]
+    if len(numbers) < len(nodes):
         return nodes
     by_id = sorted(zip(numbers, nodes, strict=True))
     return [node for _, node in by_id] if [n for n, _ in by_id] == list(range(start, start + len(nodes))) else nodes
 
 
-def _as_number(name: Hashable) -> int:
-    """Return the number that an id is or writes, -1 if it is none."""
+def number_of(name: Hashable) -> int | None:
+    """Return the number that an id is or writes, None if it is none."""
     if isinstance(name, str):
-        return int(name) if name.isascii() and name.isdigit() and len(name) < 19 and str(int(name)) == name else -1
-    return int(name) if isinstance(name, (int, np.integer)) and not isinstance(name, bool) else -1
+        return int(name) if name.isascii() and name.isdigit() and len(name) < 19 and str(int(name)) == name else None
+    return int(name) if isinstance(name, (int, np.integer)) and not isinstance(name, bool) else None
 
 
 def _item_nodes(ids: list[Hashable], has_child: NDArray[np.bool_], join: Join) -> list[int]:
