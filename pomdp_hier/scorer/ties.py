@@ -16,6 +16,7 @@ def descends(margin: Floats, tie: Tie) -> Bools:
     Rules compare one way to go on with searching here; a clairvoyant one the best place so far with the next.
 
     Example:
+        >>> import numpy as np
         >>> descends(np.array([-0.1, 0.0, 0.1]), "descend"), descends(np.array([-0.1, 0.0, 0.1]), "search")
         (array([False,  True,  True]), array([False, False,  True]))
     """
