@@ -125,7 +125,7 @@ def test_regret_is_bounded_from_both_sides():
     low, high = table["controller"].optimum_regret
     assert low == 0 <= high <= 1e-3
     low, high = table["listen"].optimum_regret
-    assert low <= 19.371368 + 20 <= high
+    assert low <= 19.37136838 + 20 <= high
     assert high - low <= solution.gap + 1e-6
     assert "optimum in [19.37" in str(table)
     assert table.to_dict()["optimum"] == [solution.lower, solution.upper]

@@ -6,12 +6,11 @@ that are still possible. These sets are the nodes of a finite controller, which 
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from pomdp_hier.errors import PlanningError
+from pomdp_hier.planning.point_based.controller_values import controller_values
 from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
 from pomdp_hier.planning.point_based.stage import Stage
-from pomdp_hier.planning.point_based.starting import equilibrium
 
 __all__ = ["cover"]
 
@@ -97,25 +96,8 @@ def _cover_endless(stage: Stage, support: Support) -> None:
                 f"solve: more than {_MOST_SETS:,} sets of possible states follow one another under the first legal "
                 "actions; let observations tell what is legal, or make more actions legal"
             )
-    start = np.append(0, np.cumsum([len(states) for states in queue]))
-    place = [dict(zip(states, range(start[i], start[i + 1]), strict=True)) for i, states in enumerate(queue)]
-    rows, columns, values = [], [], []
-    for i, states in enumerate(queue):
-        for s in states:
-            row = actions[i] * model.size + s
-            for at in range(model.indptr[row], model.indptr[row + 1]):
-                o, t = divmod(int(model.column[at]), model.size)
-                rows.append(place[i][s])
-                columns.append(place[nodes[following[i][o]]][t])
-                values.append(model.probability[at])
-    size = int(start[-1])
-    reward = np.concatenate([model.reward[actions[i], list(states)] for i, states in enumerate(queue)])
-    step = sparse.csc_array((values, (rows, columns)), shape=(size, size))
-    slack = np.concatenate([model.slack[list(states)] for states in queue])
-    solved = equilibrium(step, reward, model.discount, slack)
-    base = len(stage.actions)
-    for i, states in enumerate(queue):
-        after = np.zeros(model.n_observations, dtype=np.int64)
-        for o, then in following[i].items():
-            after[o] = base + nodes[then]
-        stage.add_vector(_only_at(states, solved[start[i] : start[i + 1]], model.size), actions[i], after)
+    after = np.zeros((len(queue), model.n_observations), dtype=np.int64)
+    for i, rows in enumerate(following):
+        after[i, list(rows)] = [nodes[then] for then in rows.values()]
+    vectors, _ = controller_values(model, np.array(actions), after)
+    stage.add_controller(vectors, np.array(actions), after)

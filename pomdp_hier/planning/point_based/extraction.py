@@ -4,7 +4,6 @@ import numpy as np
 
 from pomdp_hier.planning.controllers.controller import Controller
 from pomdp_hier.planning.point_based.search import Search
-from pomdp_hier.planning.point_based.stage import Stage
 from pomdp_hier.pomdp import POMDP
 
 __all__ = ["archived_controller", "compact_controller"]
@@ -51,30 +50,7 @@ def compact_controller(problem: POMDP, search: Search) -> Controller | None:
     """
     if search.horizon is not None:
         return None
-    stage = search.stages[0]
-    first = int(stage.pool.best[search.root])
-    place = {first: 0}
-    queue, actions, after = [first], [], []
-    for number in queue:  # grows while it is walked
-        if len(queue) * problem.compiled.n_states > _MOST_UNKNOWNS:
-            return None
-        then = _newest(stage, number)
-        actions.append(stage.actions[number])
-        for k in then:
-            if k not in place:
-                place[k] = len(queue)
-                queue.append(k)
-        after.append([place[k] for k in then])
-    return Controller(problem, np.array(actions, dtype=np.int64), np.array(after, dtype=np.int64))
-
-
-def _newest(stage: Stage, number: int) -> list[int]:
-    """Return the vectors that are now best at what follows the belief where a vector was made."""
-    then = stage.after[number].copy()
-    node = stage.made_at.get(number, -1)
-    children = stage.children.get(node, {}).get(stage.actions[number])
-    if children is not None:
-        stage.refresh_lower(children.node)
-        then[children.observation] = stage.pool.best[children.node]
-    found: list[int] = then.tolist()
-    return found
+    numbers, after = search.newest_vectors()
+    if len(numbers) * problem.compiled.n_states > _MOST_UNKNOWNS:
+        return None
+    return Controller(problem, np.array([search.stages[0].actions[k] for k in numbers]), after)

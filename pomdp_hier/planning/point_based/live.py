@@ -78,6 +78,12 @@ class LiveModel:
         return self.compiled.discount
 
     @cached_property
+    def n_transitions(self) -> Ints:
+        """``[A]``, how many outcomes each action has over all states."""
+        counts: Ints = np.diff(self.indptr[:: max(1, self.size)])
+        return counts
+
+    @cached_property
     def row_sums(self) -> Floats:
         """``[A, n]``, the probability that the process goes on; just above 1 where a file's rows are rounded so."""
         rows = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))

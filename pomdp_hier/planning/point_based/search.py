@@ -5,12 +5,17 @@ greatest weighted excess gap ``Pr(o | b, a) (U(tau) - L(tau) - eps / gamma^t)``,
 ``eps / gamma^t``. An action's upper value is made anew only while it is the greatest; one that was never tried has that
 of the informed bound.
 
-Sources: Smith and Simmons (2005), HSVI2; Kurniawati, Hsu and Lee (2008), SARSOP.
+What vectors rest on grows old: a vector is worth what was best after it when it was made. So from time to time the
+controller that goes on with what is best now is evaluated, by a linear system, and its vectors are added.
+
+Sources: Smith and Simmons (2005), HSVI2; Kurniawati, Hsu and Lee (2008), SARSOP; Ji et al. (2007),
+point-based policy iteration.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pomdp_hier.planning.point_based.controller_values import controller_values
 from pomdp_hier.planning.point_based.covering import cover
 from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
 from pomdp_hier.planning.point_based.stage import Children, Kernels, Stage
@@ -32,6 +37,10 @@ _TARGETS = (0.5, 0.9)
 """What part of the root's gap a trial leaves alone, in turns: a small one helps the bound below, a large one above."""
 
 
+_WORK_A_BELIEF = 10_000
+"""How many sums of products an evaluation may take for each belief met since the last: about a tenth of the time."""
+
+
 class Search:
     """A search from one belief; `trial` brings its bounds closer.
 
@@ -48,6 +57,8 @@ class Search:
     def __init__(self, model: LiveModel, kernels: Kernels, start: Floats, horizon: int | None) -> None:
         self.model, self.kernels, self.horizon = model, kernels, horizon
         self.backups = self.trials = self._idle = self._changes = 0
+        self._evaluated_at = self._failures = self._work = self._made_then = 0
+        self._n_products = 50  # at first, a guess
         self.stages = _stages(model, kernels, horizon)
         self.mass = float(start.sum())
         index = np.flatnonzero(start)
@@ -98,6 +109,8 @@ class Search:
         for stage, node in reversed(path):
             self._back_up(stage, node)
         self.trials += 1
+        if self.horizon is None:
+            self._evaluate_if_due()
         for stage in self.stages:
             stage.prune()
         changes = sum(stage.n_changes for stage in self.stages)
@@ -113,6 +126,72 @@ class Search:
     def n_bytes(self) -> int:
         """About how much memory the search takes."""
         return sum(stage.n_bytes for stage in self.stages)
+
+    # --- the controller below ------------------------------------------------------------------------------------
+
+    def newest_vectors(self) -> tuple[list[int], Ints]:
+        """Return the controller that goes on with the vectors that are best now, as numbers ``[N]`` and ``[N, O]``.
+
+        A node takes the action of its vector, and goes on as is best at the belief where the vector was made.
+        """
+        stage = self.stages[-1]
+        first = int(stage.pool.best[self.root])
+        place = {first: 0}
+        queue, after = [first], []
+        for number in queue:  # grows while it is walked
+            then = stage.after[number].copy()
+            node = stage.made_at.get(number, -1)
+            children = stage.children.get(node, {}).get(stage.actions[number])
+            if children is not None:
+                stage.refresh_lower(children.node)
+                then[children.observation] = stage.pool.best[children.node]
+            for k in then.tolist():
+                if k not in place:
+                    place[k] = len(queue)
+                    queue.append(k)
+            after.append([place[k] for k in then.tolist()])
+        return queue, np.array(after, dtype=np.int64)
+
+    def _evaluate_if_due(self) -> None:
+        """Evaluate the controller when enough beliefs were met to pay for it; more rarely where it was in vain."""
+        stage = self.stages[-1]
+        affordable = (stage.pool.count - self._evaluated_at) * _WORK_A_BELIEF >> self._failures
+        if affordable < self._work:
+            return
+        numbers, after = self.newest_vectors()
+        self._work = self._n_products * int(self.model.n_transitions[[stage.actions[k] for k in numbers]].sum())
+        if affordable < self._work:
+            return
+        self._evaluated_at = stage.pool.count
+        self._failures = 0 if self._add_values(numbers, after) else self._failures + 1
+
+    def evaluate(self) -> None:
+        """Add the values of the controller that goes on with what is best now, where that is not done yet."""
+        if self.horizon is None and self._made_then < len(self.stages[-1].actions):
+            self._add_values(*self.newest_vectors())
+
+    def _add_values(self, numbers: list[int], after: Ints) -> bool:
+        """Add the vectors of a controller where they are better than what is; whether any is."""
+        stage = self.stages[-1]
+        actions = np.array([stage.actions[k] for k in numbers])
+        vectors, self._n_products = controller_values(self.model, actions, after, guess=stage.archive[numbers])
+        made_at = [stage.made_at.get(k, -1) for k in numbers]
+        better = np.array([self._is_better(stage, at, vector) for at, vector in zip(made_at, vectors, strict=True)])
+        if better.any():
+            added = np.array(stage.add_controller(vectors, actions, after))
+            stage.made_at.update(zip(added.tolist(), made_at, strict=True))
+            stage.keep_vectors(np.setdiff1d(stage.numbers[: stage.in_use], added[~better]))
+            stage.refresh_lower(np.array([self.root]))
+        self._made_then = len(stage.actions)
+        return bool(better.any())
+
+    def _is_better(self, stage: Stage, made_at: int, vector: Floats) -> bool:
+        """Return whether a vector is better than all others at the belief where its like was made, or at the root."""
+        for node in {made_at, self.root} - {-1}:
+            index, weight = stage.pool.row(node)
+            if float(vector[index] @ weight) > stage.pool.lower[node] + 1e-13 * stage.scale:
+                return True
+        return False
 
     # --- one belief ----------------------------------------------------------------------------------------------
 

@@ -246,6 +246,19 @@ class Stage:
         self.after.append(after)
         return number
 
+    def add_controller(self, vectors: Floats, actions: Ints, after: Ints) -> range:
+        """Add the vectors of a controller of this stage's own, and return their numbers.
+
+        Args:
+            vectors: ``[N, n]``.
+            actions: ``[N]``.
+            after: ``[N, O]``, which of these vectors follows each observation.
+        """
+        first = len(self.actions)
+        for vector, action, then in zip(vectors, actions.tolist(), after, strict=True):
+            self.add_vector(vector, action, first + then)
+        return range(first, len(self.actions))
+
     def prune(self) -> None:
         """Leave out points and vectors that help nothing, where many have come since the last time."""
         if self.points.count > 1.1 * self._points_then + 16:

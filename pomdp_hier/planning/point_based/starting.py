@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pomdp_hier.planning.point_based.controller_values import controller_values
 from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
 
 __all__ = [
@@ -17,7 +18,6 @@ __all__ = [
     "best_usable",
     "blind_plans",
     "blind_stage",
-    "equilibrium",
     "informed_bound",
     "informed_stage",
     "outcome_groups",
@@ -199,46 +199,15 @@ def blind_stage(model: LiveModel, plans: Ints, ahead: Floats | None) -> Floats:
         plans: ``[A, O]``, what follows each action and observation.
         ahead: ``[A, n]``, their values with one action less; ``None`` for the endless horizon, in equilibrium.
     """
+    if ahead is None:
+        return controller_values(model, np.arange(model.n_actions), plans)[0]
     row = np.repeat(np.arange(len(model.indptr) - 1), np.diff(model.indptr))
     observation, state = np.divmod(model.column, model.size)
     then = plans[row // model.size, observation]
     place = then * model.size + state
     lost = ~model.legal.ravel()
     lost[row[then < 0]] = True
-    if ahead is not None:
-        lost[row[ahead.ravel()[place] < ILLEGAL / 2]] = True
-        values = np.bincount(row, weights=model.probability * ahead.ravel()[place], minlength=lost.size)
-        flat = model.reward.ravel() + model.discount * values
-    else:
-        before = -1
-        while int(lost.sum()) != before:  # whoever can come to where a plan ends is lost as well
-            before = int(lost.sum())
-            lost[row[lost[place]]] = True
-        flat = _blind_equilibrium(model, row, place, lost)
+    lost[row[ahead.ravel()[place] < ILLEGAL / 2]] = True
+    values = np.bincount(row, weights=model.probability * ahead.ravel()[place], minlength=lost.size)
+    flat = model.reward.ravel() + model.discount * values
     return np.where(lost, ILLEGAL, flat).reshape(model.reward.shape)
-
-
-def _blind_equilibrium(model: LiveModel, row: Ints, place: Ints, lost: Bools) -> Floats:
-    """Return the values of the plans where no row is lost."""
-    kept = ~(lost[row] | lost[place])
-    shape = (lost.size, lost.size)
-    step = sparse.csc_array((model.probability[kept], (row[kept], place[kept])), shape=shape)
-    reward = np.where(lost, 0.0, model.reward.ravel())
-    return equilibrium(step, reward, model.discount, np.tile(model.slack, model.n_actions))
-
-
-def equilibrium(step: sparse.csc_array, reward: Floats, discount: float, slack: Floats) -> Floats:
-    """Return the solution of ``v = r + gamma P v``, less what rounding may have added.
-
-    Args:
-        step: ``[M, M]``, P.
-        reward: ``[M]``, r.
-        discount: gamma.
-        slack: ``[M]``, what an error of 1 a step can add up to.
-    """
-    from scipy.sparse.linalg import spsolve
-
-    system = sparse.csc_array(sparse.eye_array(len(reward), format="csc") - discount * step)
-    values: Floats = np.asarray(spsolve(system, reward)).reshape(len(reward))
-    short = float((values - reward - discount * (step @ values)).max(initial=0.0))
-    return values - (max(0.0, short) + 1e-15 * float(np.abs(values).max(initial=0.0))) * slack

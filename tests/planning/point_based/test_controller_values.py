@@ -1,0 +1,53 @@
+"""The values of a controller as vectors of the search, against the linear system over all states."""
+
+import numpy as np
+import pytest
+
+from pomdp_hier.planning import solve
+from pomdp_hier.planning.controllers import Controller
+from pomdp_hier.planning.point_based import controller_values as module
+from pomdp_hier.planning.point_based import search
+from pomdp_hier.planning.point_based.live import ILLEGAL, live_model
+from pomdp_hier.problems import maze_4x3, tiger
+from tests.small_problems import KINDS, small_problem
+
+
+@pytest.mark.parametrize("direct", [True, False], ids=["factored", "iterated"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "legal by observation"])
+@pytest.mark.parametrize("seed", range(5))
+def test_values_are_those_of_the_controller_and_never_above(seed, kind, direct, monkeypatch):
+    if not direct:
+        monkeypatch.setattr(module, "_SMALL_SYSTEM", 0)
+    problem = small_problem(seed, kind=kind)
+    model = live_model(problem.compiled)
+    rng = np.random.default_rng(seed)
+    actions = rng.integers(0, model.n_actions, 6)
+    after = rng.integers(0, 6, (6, model.n_observations))
+    values, _ = module.controller_values(model, actions, after)
+    truth = Controller(problem, actions, after).values[:, model.state]
+    assert ((values == ILLEGAL) == (truth == -np.inf)).all()
+    held = truth > -np.inf
+    scale = 1 + np.abs(truth[held]).max(initial=0.0)
+    assert (values[held] <= truth[held] + 1e-12 * scale).all()
+    assert np.abs(values[held] - truth[held]).max(initial=0.0) <= 1e-7 * scale
+
+
+def test_a_solver_that_ends_early_gives_less_and_not_more(monkeypatch):
+    monkeypatch.setattr(module, "_SMALL_SYSTEM", 0)
+    monkeypatch.setattr(module, "_MOST_STEPS", 1)
+    model = live_model(maze_4x3(discount=0.95).compiled)
+    actions = np.zeros(3, dtype=np.int64)
+    after = np.ones((3, model.n_observations), dtype=np.int64)
+    early, n_products = module.controller_values(model, actions, after)
+    monkeypatch.setattr(module, "_MOST_STEPS", 300)
+    whole, n_more = module.controller_values(model, actions, after)
+    assert n_products < n_more
+    assert (early < whole).all()
+
+
+def test_evaluating_the_controller_raises_the_lower_bound(monkeypatch):
+    monkeypatch.setattr(search, "_WORK_A_BELIEF", 0)  # only when it is asked for
+    solution = solve(tiger(), precision=1e-9, max_trials=12, engine="numpy")
+    solution.search.evaluate()
+    lower, upper = solution.search.bounds
+    assert solution.lower < lower <= upper == solution.upper
