@@ -109,8 +109,8 @@ class Search:
         for stage, node in reversed(path):
             self._back_up(stage, node)
         self.trials += 1
-        if self.horizon is None:
-            self._evaluate_if_due()
+        if self.horizon is None:  # more rarely where it was in vain
+            self._evaluate_if_due((self.stages[-1].pool.count - self._evaluated_at) >> self._failures)
         for stage in self.stages:
             stage.prune()
         changes = sum(stage.n_changes for stage in self.stages)
@@ -152,23 +152,23 @@ class Search:
             after.append([place[k] for k in then.tolist()])
         return queue, np.array(after, dtype=np.int64)
 
-    def _evaluate_if_due(self) -> None:
-        """Evaluate the controller when enough beliefs were met to pay for it; more rarely where it was in vain."""
-        stage = self.stages[-1]
-        affordable = (stage.pool.count - self._evaluated_at) * _WORK_A_BELIEF >> self._failures
+    def finish(self) -> None:
+        """Evaluate the controller for the last time, where about a tenth of the time so far pays for it."""
+        if self.horizon is None and self._made_then < len(self.stages[-1].actions):
+            self._evaluate_if_due(self.stages[-1].pool.count)
+
+    def _evaluate_if_due(self, n_beliefs: int) -> None:
+        """Evaluate the controller if so many beliefs pay for it."""
+        affordable = n_beliefs * _WORK_A_BELIEF
         if affordable < self._work:
             return
         numbers, after = self.newest_vectors()
-        self._work = self._n_products * int(self.model.n_transitions[[stage.actions[k] for k in numbers]].sum())
+        actions = [self.stages[-1].actions[k] for k in numbers]
+        self._work = self._n_products * int(self.model.n_transitions[actions].sum())
         if affordable < self._work:
             return
-        self._evaluated_at = stage.pool.count
+        self._evaluated_at = self.stages[-1].pool.count
         self._failures = 0 if self._add_values(numbers, after) else self._failures + 1
-
-    def evaluate(self) -> None:
-        """Add the values of the controller that goes on with what is best now, where that is not done yet."""
-        if self.horizon is None and self._made_then < len(self.stages[-1].actions):
-            self._add_values(*self.newest_vectors())
 
     def _add_values(self, numbers: list[int], after: Ints) -> bool:
         """Add the vectors of a controller where they are better than what is; whether any is."""

@@ -58,7 +58,8 @@ def solve(
         horizon: The number of actions; ``None`` for as many as there are.
         precision: The gap between the bounds at which to stop, in the unit of rewards.
         time_limit: Seconds of this process's CPU time; it is looked at between trials, after the first bounds, which
-            take some seconds where there are many states, actions and observations.
+            take some seconds where there are many states, actions and observations. A last evaluation of the
+            controller may take a tenth more.
         memory_limit: Bytes that the search may take.
         max_trials: How often to search from the start.
         engine: ``"numba"`` for the inner loops as machine code, ``"numpy"``, or ``"auto"``: numba where it is installed
@@ -169,15 +170,19 @@ def _run(search: Search, limits: _Limits, progress: bool) -> tuple[str, list[Pro
     history: list[Progress] = []
     with _interruptible() as interrupted, tqdm(desc="bounds", unit=" trials", disable=not progress) as bar:
         search.begin()
+        status = None
         while True:
             lower, upper = search.bounds
             if not history or (history[-1].lower, history[-1].upper) != (lower, upper):
                 seconds = time.process_time() - limits.began
                 history.append(Progress(seconds, search.backups, lower, upper, search.n_bytes))
-            status = "interrupted" if interrupted else limits.reached(search)
             if status is not None:
                 return status, history
-            search.trial()
+            status = "interrupted" if interrupted else limits.reached(search)
+            if status is None:
+                search.trial()
+            elif status not in ("interrupted", "memory"):
+                search.finish()
             bar.set_postfix_str(f"[{lower:.6g}, {upper:.6g}]", refresh=False)
             bar.update()
 
