@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--out",
         metavar="PATH",
-        help="write the better tree here: as JSON, or with the ending, the format, ids and columns of TREE",
+        help="write the better tree here: with the ending of TREE in its format, ids and columns, or as .json; .gz too",
     )
     add("--moves", metavar="PATH", help="write the edits, one a row, to .csv, .parquet or .json; - is CSV on stdout")
     add("--force", action="store_true", help="replace the files if they exist")
@@ -106,13 +106,13 @@ def run(options: argparse.Namespace) -> int:
         )
     better = found.tree
     found = found.renamed(by_id) if by_id else found
-    if options.out is not None:
-        write_file(options.out, trees.written_like_source(better, options, options.out), replace=options.force)
     if options.moves is not None:
         tables.write_table(options.moves, _columns(found.to_rows()), options.force)
     if not options.quiet and options.moves != "-":
         for line in found.summary(options.top).splitlines():
             print(console.printable(line))
+    if options.out is not None:  # last, for a format may turn out not to hold the tree
+        write_file(options.out, trees.written_like_source(better, options, options.out), replace=options.force)
     return ExitCode.INTERRUPTED if found.stopped == "interrupted" else ExitCode.DONE
 
 

@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="with --cut: the largest flat cut to look at (default: 1000)",
     )
-    add("-o", "--out", metavar="PATH", help="write the tree with the best score here: as JSON, or as TREE is")
+    add("-o", "--out", metavar="PATH", help="write the tree with the best score here: as TREE is, or as .json")
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the figures as JSON")
 
@@ -57,11 +57,11 @@ def run(options: argparse.Namespace) -> int:
     else:
         found = levels_advice(read.features, read.tree, side=options.side, most=options.most, **settings)
         tree, rows, text = found.trees[found.best], found.to_rows(), found.summary()
-    if options.out is not None:
-        write_file(options.out, trees.written_like_source(tree, options, options.out), replace=options.force)
     if options.json:
         print(json.dumps(rows, indent=1))
     else:
         for line in text.splitlines():
             print(console.printable(line))
+    if options.out is not None:
+        write_file(options.out, trees.written_like_source(tree, options, options.out), replace=options.force)
     return 0

@@ -11,6 +11,7 @@ from typing import Any
 
 from pomdp_hier._extras import from_extra
 from pomdp_hier.errors import ParameterError, PomdpHierError, Setting
+from pomdp_hier.files.kinds import file_ending
 from pomdp_hier.files.writing import write_file
 
 __all__ = ["check_target", "csv_text", "write_table"]
@@ -44,7 +45,7 @@ def check_target(
     if path == "-" and tabular:
         return
     target = Path(path)
-    if endings is not None and target.suffix.lower() not in endings:
+    if endings is not None and (target.suffix.lower() if tabular else file_ending(path)) not in endings:
         more = ", or - for CSV on stdout" if tabular else ""
         raise ParameterError(f"{option} {path}: unknown ending; use one of {', '.join(endings)}{more}")
     if not target.parent.is_dir():

@@ -1,13 +1,14 @@
 """Trees on the command line: which format a file has, by its ending and then by its content, and how it is read."""
 
 import argparse
+import codecs
 import io
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pomdp_hier.errors import FeatureError, HierarchyError, ParameterError, ReaderError, Setting
 from pomdp_hier.files.csv_text import open_csv
@@ -227,22 +228,30 @@ def written_endings(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def written_like_source(tree: "Hierarchy", options: argparse.Namespace, target: str) -> str:
-    """Return a changed tree as text: JSON, or the format of the tree that was read where the endings are the same.
+    """Return a changed tree as text: in the format of the tree that was read where the endings are the same, else JSON.
 
     Raises:
         HierarchyError: The format cannot hold the tree.
     """
+    from pomdp_hier.hierarchy.readers.json_text import parse_json
     from pomdp_hier.hierarchy.writing_back import FORMATS, written_like
 
-    if file_ending(target) == ".json":
+    if options.tree == "-":
         return tree.to_json()
     name, (content, kind, form) = source_name(options.tree), _recognised(options)
+    if file_ending(target) == ".json":
+        is_json = kind == "text" and form in ("json", "children", "nested", "edges") and _starts(content, b"[", b"{")
+        if not is_json or (form == "json" and _is_linkage(parse_json(content))):
+            return tree.to_json()
     if kind != "text" or form not in FORMATS:
         raise ReaderError(f"{name}: is read as {form}, which cannot be written back; give a target that ends in .json")
     known = ("sep", "blank_levels", "ends_in", "levels", "item", "path", "id", "parent", "child")
     chosen = {name: value for name, value in _arguments(options, form).items() if name in known}
+    if form == "paths":
+        chosen["form"] = _path_form(options)
+    mark = "\ufeff" if content.startswith(codecs.BOM_UTF8) else ""
     with _named(target):
-        return written_like(tree, text_of(content, name, ReaderError), form, **chosen)
+        return written_like(tree, mark + text_of(content, name, ReaderError), form, **chosen)
 
 
 def source_name(path: str) -> str:
@@ -419,7 +428,7 @@ def _from_array(content: bytes, options: argparse.Namespace, form: str) -> "Hier
 
 
 def _from_json(content: bytes, options: argparse.Namespace, form: str, n_rows: int | None) -> TreeFile:
-    from pomdp_hier.hierarchy.readers.json_text import parse_json
+    from pomdp_hier.hierarchy.readers.json_text import json_form, parse_json
     from pomdp_hier.hierarchy.tree import Hierarchy
 
     value = parse_json(content)
@@ -433,7 +442,7 @@ def _from_json(content: bytes, options: argparse.Namespace, form: str, n_rows: i
         source = value if isinstance(value, (list, dict)) else content
         return Hierarchy.from_json(source, form=layout, **chosen, **more)
 
-    is_edges = layout == "edges" or (layout == "auto" and _is_edges(value))
+    is_edges = (json_form(value) if layout == "auto" else layout) == "edges"
     n_rows = n_rows if is_edges and not named and options.n_items is None else None
     return TreeFile(_with_known_items(read, n_rows), named or not is_edges)
 
@@ -452,11 +461,15 @@ def _from_text(source: Any, options: argparse.Namespace, form: str, n_rows: int 
 
         return TreeFile(_with_known_items(read, n_rows if options.n_items is None else None), False)
     if form == "paths":
-        told = any((options.item_column, options.path_column, options.levels))
-        is_table = told or isinstance(source, dict) or file_ending(options.tree) in _TABLE_ENDINGS
-        return TreeFile(Hierarchy.from_paths(source, form="table" if is_table else "auto", **chosen), False)
+        return TreeFile(Hierarchy.from_paths(source, form=_path_form(options), **chosen), False)
     constructor = Hierarchy.from_newick if form == "newick" else Hierarchy.from_bertopic
     return TreeFile(constructor(source, **chosen), False)
+
+
+def _path_form(options: argparse.Namespace) -> Literal["auto", "table"]:
+    """Return whether paths are said to be in a table, by their columns or the ending of the file."""
+    told = any((options.item_column, options.path_column, options.levels))
+    return "table" if told or file_ending(options.tree) in _TABLE_ENDINGS else "auto"
 
 
 def _is_linkage(value: Any) -> bool:
@@ -467,17 +480,6 @@ def _is_linkage(value: Any) -> bool:
     if not all(isinstance(cell, (int, float)) for cell in cells):
         return False
     return any(isinstance(cell, float) for cell in cells) or len(set(cells)) < len(cells)
-
-
-def _is_edges(value: Any) -> bool:
-    """Whether JSON that says no more is taken for edges by `Hierarchy.from_json`."""
-    if isinstance(value, dict):
-        return "edges" in value
-    if not isinstance(value, list) or not all(isinstance(row, list) and len(row) == 2 for row in value):
-        return False
-    from pomdp_hier.hierarchy.readers.json_text import is_children
-
-    return not is_children(value)
 
 
 # ---- which numbers are items

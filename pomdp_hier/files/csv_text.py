@@ -24,12 +24,14 @@ class CsvTable:
     Attributes:
         columns: The cells of the header, without spaces around them.
         delimiter: What parts the cells.
+        header_end: The number of the line where the header ends, counted from 1.
         rows: The other rows, once: the number of the line where each ends, counted from 1, and its cells, as many as
             there are columns.
     """
 
     columns: list[str]
     delimiter: str
+    header_end: int
     rows: Iterator[tuple[int, list[str]]]
 
 
@@ -74,8 +76,9 @@ def open_csv(
     if delimiter is None:
         delimiter = max(_DELIMITERS, key=_QUOTED.sub("", first).count)
     rows = _rows(csv.reader(chain([first], lines), delimiter=delimiter, strict=True), skipped, name, error)
-    _, header = next(rows)
-    return CsvTable([cell.strip() for cell in header], delimiter, _of_one_length(rows, header, delimiter, name, error))
+    end, header = next(rows)
+    columns = [cell.strip() for cell in header]
+    return CsvTable(columns, delimiter, end, _of_one_length(rows, header, delimiter, name, error))
 
 
 def _lines(source: str | IO[bytes], name: str, error: type[PomdpHierError]) -> Iterator[str]:

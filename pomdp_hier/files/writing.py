@@ -1,6 +1,7 @@
 """Files are written whole or not at all, and never through a link: the one place where the package writes a file."""
 
 import contextlib
+import gzip
 import os
 import secrets
 import stat
@@ -22,7 +23,8 @@ def write_file(path: str | os.PathLike[str], content: str | bytes, *, replace: b
 
     Args:
         path: Where to write.
-        content: All of it. Text that UTF-8 cannot hold, half of a surrogate pair, is written as ``?``.
+        content: All of it. Text that UTF-8 cannot hold, half of a surrogate pair, is written as ``?``; text for a name
+            that ends in ``.gz`` is packed.
         replace: Whether what has this name may be replaced; a link that leads nowhere has a name, too.
 
     Raises:
@@ -39,6 +41,8 @@ def write_file(path: str | os.PathLike[str], content: str | bytes, *, replace: b
     target = Path(path)
     if isinstance(content, str):
         content = content.encode("utf-8", "replace")
+        if target.suffix.lower() == ".gz":
+            content = gzip.compress(content, mtime=0)
     try:
         if target.exists() and not target.is_file():
             target.write_bytes(content)

@@ -2,34 +2,52 @@
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from pomdp_hier.errors import HierarchyError, ReaderError
-from pomdp_hier.hierarchy.readers.paths import PathFormat, path_columns, separator, source_kind
-from pomdp_hier.hierarchy.readers.roles import links_of, parent_roles
-from pomdp_hier.hierarchy.readers.tables import Table, read_csv
+from pomdp_hier.files.csv_text import open_csv
+from pomdp_hier.hierarchy.json_like import GONE, KEPT, NotHeldError, json_like, link_changes
+from pomdp_hier.hierarchy.readers.paths import (
+    PathFormat,
+    PathRows,
+    content_lines,
+    ids_first,
+    path_columns,
+    rows_of_lines,
+    rows_of_table,
+    separator,
+    source_kind,
+)
+from pomdp_hier.hierarchy.readers.roles import links_of, marks_of_no_parent, parent_roles
+from pomdp_hier.hierarchy.readers.tables import Table
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hierarchy.twigs import newick_like
 from pomdp_hier.hierarchy.wording import label_text, shown
 
 __all__ = ["FORMATS", "written_like"]
 
 FORMATS = ("json", "children", "nested", "newick", "parents", "edges", "paths")
+_MARK = "\ufeff"
 
 
-def written_like(tree: Hierarchy, source: str, form: str, **columns: Any) -> str:
-    """Return a tree as text of the format that it came in, with the ids, columns and rows of its source.
+def written_like(tree: Hierarchy, source: str, form: str, /, **columns: Any) -> str:
+    """Return a tree as text of the format that it came in: of a tree that is as it was, the same text.
 
-    A row stays what it was but for where it says that its node hangs. Nodes that are gone lose their rows; new ones
-    get one, with blanks in the other columns. JSON of any kind is written as `Hierarchy.to_json` does.
+    A row, an object or a length stays what it was but for where it says that its node hangs. Nodes that are gone lose
+    theirs; new ones get one, with blanks in the other columns. JSON whose form cannot hold the tree is written as
+    `Hierarchy.to_json` does.
 
     Args:
         tree: The tree, whose labels are those of the source.
         source: The text that it was read from.
         form: One of ``json``, ``children``, ``nested``, ``newick``, ``parents``, ``edges`` and ``paths``.
         **columns: What the reader was told of the table: ``id`` or ``item``, ``parent``, ``child``, ``path``,
-            ``levels``, ``sep``.
+            ``levels``, ``sep``, and whether paths are in a table, as ``form="table"``.
 
     Raises:
         ReaderError: For another format.
@@ -49,84 +67,184 @@ def written_like(tree: Hierarchy, source: str, form: str, **columns: Any) -> str
         mint,tea,3
         oat,tea,4
     """
-    if form in ("json", "children", "nested"):
-        return tree.to_json() + "\n"
+    if form not in FORMATS:
+        raise ReaderError(f"form is {form!r}; a tree can be written back as {', '.join(FORMATS)}")
+    text = source.removeprefix(_MARK)
+    mark = source[: len(source) - len(text)]
+    if form in ("json", "children", "nested") or (form == "edges" and text.lstrip().startswith(("[", "{"))):
+        try:
+            return mark + json_like(tree, text, form)
+        except NotHeldError:
+            return mark + tree.to_json() + "\n"
     if form == "newick":
-        return tree.to_newick() + "\n"
-    if form == "parents":
-        return _parents(tree, read_csv(source), source, **columns)
-    if form == "edges":
-        return _edges(tree, read_csv(source), source, **columns)
+        return mark + newick_like(tree, text)
     if form == "paths":
-        how = PathFormat(**columns)
-        kind = source_kind(source, how)
-        if kind == "ids" or (kind == "lines" and how.ends_in == "category"):
-            raise HierarchyError("lines of paths whose items stand elsewhere cannot be written back; write .json")
-        return _path_lines(tree, source, how) if kind == "lines" else _path_table(tree, read_csv(source), source, how)
-    raise ReaderError(f"form is {form!r}; a tree can be written back as {', '.join(FORMATS)}")
+        return mark + _paths(tree, text, PathFormat(**columns))
+    return mark + _links(tree, _Sheet.of(text), form, columns)
 
 
-def _parents(tree: Hierarchy, table: Table, source: str, **columns: Any) -> str:
-    """Return a parent table: a row a node."""
-    id_at, parent_at = parent_roles(table, columns.get("id"), columns.get("parent"))
-    ids = _ids(tree, "a parent table")
-    above = {name: _id_above(tree, ids, node) for node, name in enumerate(ids) if name is not None}
-    known = {row[id_at].strip(): row for row in table.rows}
+@dataclass(frozen=True, eq=False)
+class _Sheet:
+    """A table in delimited text: its cells, and the lines of each row as they stand there."""
+
+    table: Table
+    delimiter: str
+    head: str
+    lines: list[str]
+    rest: str
+
+    @classmethod
+    def of(cls, text: str, delimiter: str | None = None, comment: str | None = None) -> "_Sheet":
+        found = open_csv(text, ReaderError, delimiter=delimiter, comment=comment)
+        rows = list(found.rows)
+        lines = list(io.StringIO(text, newline=""))
+        ends = [found.header_end, *(end for end, _ in rows)]
+        return cls(
+            Table(found.columns, [row for _, row in rows], is_text=True),
+            found.delimiter,
+            "".join(lines[: ends[0]]),
+            ["".join(lines[start:end]) for start, end in pairwise(ends)],
+            "".join(lines[ends[-1] :]),
+        )
+
+    def changed(self, row: int, cells: dict[int, str]) -> str:
+        """Return a row's lines with other cells, in quotes where the old ones are or where they have to be."""
+        line = self.lines[row]
+        blank = re.match(r"(?:[^\S\r\n]*(?:\r\n|\n|\r))*", line)
+        position = 0 if blank is None else blank.end()
+        cell = re.compile(rf'"(?:[^"]|"")*+"|[^{re.escape(self.delimiter)}\r\n]*+')
+        written = [line[:position]]
+        for at in range(len(self.table.columns)):
+            found = cell.match(line, position)
+            end = position if found is None else found.end()
+            old = line[position:end]
+            if at in cells:
+                new = self._quoted(cells[at], always=old.startswith('"'))
+                bare = old.strip()
+                old = old.replace(bare, new, 1) if bare and not old.startswith('"') else new
+            written.append(old + line[end : end + 1] if at + 1 < len(self.table.columns) else old + line[end:])
+            position = end + 1
+        return "".join(written)
+
+    def _quoted(self, cell: str, always: bool = False) -> str:
+        if always or any(mark in cell for mark in (self.delimiter, '"', "\r", "\n")):
+            return '"' + cell.replace('"', '""') + '"'
+        return cell
+
+    def text(self, lines: Sequence[str], new: Sequence[dict[int, str]] = ()) -> str:
+        """Return the table with these rows, and new ones at its end."""
+        end = "\r\n" if "\r\n" in self.head else "\n"
+        body = self.head + "".join(lines)
+        if not new:
+            return body + self.rest
+        rows = [[cells.get(at, "") for at in range(len(self.table.columns))] for cells in new]
+        stream = io.StringIO()
+        csv.writer(stream, delimiter=self.delimiter, lineterminator=end).writerows(rows)
+        if body.endswith(("\n", "\r")):
+            return body + stream.getvalue() + self.rest
+        return body + end + stream.getvalue().removesuffix(end)
+
+
+def _links(tree: Hierarchy, sheet: _Sheet, form: str, columns: dict[str, Any]) -> str:
+    """Return a table of nodes with their parents, or of edges."""
+    table = sheet.table
+    rows: Sequence[int] = range(len(table.rows))
+    if form == "parents":
+        child_at, parent_at = parent_roles(table, columns.get("id"), columns.get("parent"))
+        marks = marks_of_no_parent(table, child_at, parent_at)
+    else:
+        rows, parent_at, child_at = links_of(table, columns.get("parent"), columns.get("child"))
+        marks = {}
+    ids = _ids(tree, f"a table of {form}")
+    cells = [(table.rows[row][child_at].strip(), table.rows[row][parent_at].strip()) for row in rows]
+    changes, new = link_changes(tree, ids, [(child, marks.get(parent, parent)) for child, parent in cells])
     # What stands in place of a root's parent: nothing, 0, -1 or a word.
-    none = next((row[parent_at] for row in table.rows if row[parent_at].strip() not in known), "")
-    rows = [_placed(row, parent_at, above[name] or none) for name, row in known.items() if name in above]
-    rows += [
-        _new_row(table, {id_at: name, parent_at: parent})
-        for name, parent in above.items()
-        if name not in known and parent is not None
-    ]
-    return _csv(table.columns, rows, source)
+    none = next((parent for _, parent in cells if not marks.get(parent, parent)), "")
+    if None in changes and form == "edges":
+        raise HierarchyError("a node hangs under a root that has no id, which edges cannot hold; write .json")
+    lines = list(sheet.lines)
+    for row, change in zip(rows, changes, strict=True):
+        if change is GONE:
+            lines[row] = ""
+        elif change is not KEPT:
+            lines[row] = sheet.changed(row, {parent_at: none if change is None else change})
+    if new and len(rows) < len(lines):
+        raise HierarchyError("triples cannot be written back with clusters that are new; write .json")
+    return sheet.text(lines, [{child_at: str(child), parent_at: str(parent)} for child, parent in new])
 
 
-def _edges(tree: Hierarchy, table: Table, source: str, **columns: Any) -> str:
-    """Return a table of edges: a row a node that has one above."""
-    _, parent_at, child_at = links_of(table, columns.get("parent"), columns.get("child"))
-    ids = _ids(tree, "a table of edges")
-    above = {name: _id_above(tree, ids, node) for node, name in enumerate(ids) if name is not None}
-    known = {row[child_at].strip(): row for row in table.rows}
-    rows = [_placed(row, parent_at, above[name]) for name, row in known.items() if above.get(name) is not None]
-    rows += [
-        _new_row(table, {child_at: name, parent_at: parent})
-        for name, parent in above.items()
-        if name not in known and parent is not None
-    ]
-    return _csv(table.columns, rows, source)
+def _paths(tree: Hierarchy, text: str, how: PathFormat) -> str:
+    """Return a table or lines of paths."""
+    kind = source_kind(text, how)
+    if kind == "table":
+        sheet = _Sheet.of(text, how.delimiter, how.comment)
+        _, path_at, levels = path_columns(sheet.table, how)
+        rows = rows_of_table(sheet.table, how)
+        joined = _joiner([row[path_at] for row in sheet.table.rows], how) if path_at is not None else None
+        lines = list(sheet.lines)
+        for row, names in _new_paths(tree, rows, how).items():
+            if names is None:
+                lines[row] = ""
+            elif joined is not None and path_at is not None:
+                lines[row] = sheet.changed(row, {path_at: joined(names)})
+            elif len(names) > len(levels):
+                item = rows.paths[row][-1] if rows.items is None else rows.items[row]
+                raise HierarchyError(f"item {shown(item)} has {len(names)} levels now, and the table {len(levels)}")
+            else:
+                blanks = [""] * (len(levels) - len(names))
+                lines[row] = sheet.changed(row, dict(zip(levels, [*names, *blanks], strict=True)))
+        return sheet.text(lines)
+    lines = text.splitlines(keepends=True)
+    content = content_lines(text, how.comment)
+    paths = [path for _, path in ids_first(content)] or content
+    changes, joined = _new_paths(tree, rows_of_lines(content, how, may_have_ids=True), how), _joiner(paths, how)
+    places = iter([at for at, line in enumerate(lines) if content_lines(line, how.comment)])
+    for row, (place, line, path) in enumerate(zip(places, content, paths, strict=True)):
+        if row in changes:
+            names = changes[row]
+            start = line[: len(line) - len(path)]
+            lines[place] = "" if names is None else start + joined(names) + lines[place][len(line) :]
+    return "".join(lines)
 
 
-def _path_table(tree: Hierarchy, table: Table, source: str, how: PathFormat) -> str:
-    """Return a table with an item and its path, or one column a level, a row."""
-    item_at, path_at, levels = path_columns(table, how)
-    if item_at is None or how.ends_in == "item":
-        raise HierarchyError("a table of paths without a column of items cannot be written back; write .json")
-    ids = _ids(tree, "a table of paths", items=True)
-    paths = {name: _names_above(tree, node) for node, name in enumerate(ids[: tree.n_items])}
-    if path_at is not None:
-        joined = _joiner([row[path_at] for row in table.rows], how)
-        rows = [_placed(row, path_at, joined(paths[row[item_at].strip()])) for row in table.rows]
-        return _csv(table.columns, rows, source)
-    rows = []
-    for row in table.rows:
-        names = paths[row[item_at].strip()]
-        if len(names) > len(levels):
-            raise HierarchyError(f"item {shown(row[item_at])} has {len(names)} levels now, and the table {len(levels)}")
-        cells = list(row)
-        for at, name in zip(levels, [*names, *[""] * (len(levels) - len(names))], strict=True):
-            cells[at] = name
-        rows.append(cells)
-    return _csv(table.columns, rows, source)
+def _new_paths(tree: Hierarchy, rows: PathRows, how: PathFormat) -> dict[int, list[str] | None]:
+    """Return the new path of each row whose item or category hangs elsewhere, ``None`` for one that is gone.
 
-
-def _path_lines(tree: Hierarchy, source: str, how: PathFormat) -> str:
-    """Return a line a leaf, each a path that ends in it."""
-    lines = [line for line in source.splitlines() if line.strip() and not line.lstrip().startswith(how.comment or "\0")]
-    joined, end = _joiner(lines, how), "\r\n" if "\r\n" in source else "\n"
-    names = [_last(label) for label in tree.item_labels]
-    return "".join(joined([*_names_above(tree, item), name]) + end for item, name in enumerate(names))
+    Raises:
+        HierarchyError: Two categories would have one path, or an item none.
+    """
+    labels: Sequence[Hashable] = range(tree.n_nodes) if tree.labels is None else tree.labels
+    in_category = rows.end_in_category(how)
+    if in_category:
+        _ids(tree, "a table of paths", items=True)
+    node_of = {label: node for node, label in reversed(list(enumerate(labels)))}
+    names = [_last(label) for label in labels]
+    keys: Sequence[Hashable] = range(len(rows.paths)) if in_category else rows.paths
+    if rows.items is not None:
+        keys = [item if item in node_of else path for item, path in zip(rows.items, rows.paths, strict=True)]
+        for key, path in zip(keys, rows.paths, strict=True):
+            if not in_category and key in node_of:
+                names[node_of[key]] = path[-1]
+    paths = list[tuple[str, ...]]([()] * tree.n_nodes)
+    seen: dict[tuple[str, ...], int] = {}
+    for node in tree._reading_order().tolist():
+        above, is_item = int(tree.parent[node]), node < tree.n_items
+        if above >= 0:
+            paths[node] = paths[above] if in_category and is_item else (*paths[above], names[node])
+        if not (in_category and is_item) and seen.setdefault(paths[node], node) != node:
+            raise HierarchyError(
+                f"two categories would have the path {shown(label_text(paths[node]))}, which paths cannot hold; "
+                "write .json"
+            )
+    changes: dict[int, list[str] | None] = {}
+    told: dict[Hashable, tuple[str, ...]] = {}
+    for row, (key, old) in enumerate(zip(keys, rows.paths, strict=True)):
+        node = node_of.get(key)
+        if node is not None and not paths[node]:
+            raise HierarchyError(f"item {shown(key)} hangs under no category now, which paths cannot hold; write .json")
+        if told.setdefault(key, old) == old and (node is None or paths[node] != old):
+            changes[row] = None if node is None else list(paths[node])
+    return changes
 
 
 def _ids(tree: Hierarchy, what: str, items: bool = False) -> list[str | None]:
@@ -144,24 +262,9 @@ def _ids(tree: Hierarchy, what: str, items: bool = False) -> list[str | None]:
     return ids
 
 
-def _id_above(tree: Hierarchy, ids: Sequence[str | None], node: int) -> str | None:
-    above = int(tree.parent[node])
-    return None if above < 0 else ids[above]
-
-
 def _last(label: Hashable) -> str:
     """Return what a category is called among its siblings."""
     return str(label[-1]) if isinstance(label, tuple) and label else str(label)
-
-
-def _names_above(tree: Hierarchy, item: int) -> list[str]:
-    """Return the names of the nodes from below the root to the one that holds an item."""
-    names = []
-    node = int(tree.parent[item])
-    while tree.parent[node] >= 0:
-        names.append(_last(node if tree.labels is None else tree.labels[node]))
-        node = int(tree.parent[node])
-    return names[::-1]
 
 
 def _joiner(paths: Sequence[str], how: PathFormat) -> Callable[[Sequence[str]], str]:
@@ -176,27 +279,3 @@ def _joiner(paths: Sequence[str], how: PathFormat) -> Callable[[Sequence[str]], 
         return spaced.join(names)
 
     return joined
-
-
-def _placed(row: Sequence[str], at: int, value: str | None) -> list[str]:
-    """Return a row with another cell at one place; the old one where it says the same but for spaces."""
-    cells = list(row)
-    if cells[at].strip() != (value or "").strip():
-        cells[at] = value or ""
-    return cells
-
-
-def _new_row(table: Table, cells: dict[int, str]) -> list[str]:
-    """Return a row of a node that the source does not have."""
-    return [cells.get(at, "") for at in range(len(table.columns))]
-
-
-def _csv(columns: Sequence[str], rows: Sequence[Sequence[str]], source: str) -> str:
-    """Return CSV with the delimiter and the line ends of the source."""
-    header = source.lstrip("\ufeff").splitlines()[0]
-    delimiter = max(",;\t", key=header.count)
-    stream = io.StringIO()
-    writer = csv.writer(stream, delimiter=delimiter, lineterminator="\r\n" if "\r\n" in source else "\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return stream.getvalue()

@@ -1,5 +1,7 @@
 """``--names``: any columns of ids and names, and a changed tree written in the format that it came in."""
 
+import gzip
+
 import numpy as np
 import pytest
 
@@ -68,6 +70,49 @@ def test_columns_without_a_table_are_refused(tmp_path, capsys):
     (tmp_path / "t.json").write_text(TREE, encoding="utf-8")
     assert main(["show", str(tmp_path / "t.json"), "--name-columns", "a,b"]) == 2
     assert "--name-columns has no effect without --names" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize(
+    ("ending", "text", "old", "new"),
+    [
+        (
+            ".json",
+            '{"name": "all", "children": [\n {"name": "a", "by": 1.50, "children": ["i0", "i1", "i5"]},\n'
+            ' {"name": "b", "children": ["i2", "i3", {"name": "i4", "x": 2e3}]}\n]}\n',
+            ('"i1", "i5"', '["i2", "i3"'),
+            ('"i1"', '["i5", "i2", "i3"'),
+        ),
+        (
+            ".csv",
+            "# mine\nnr;l1;l2\ni0;x;a\ni1;x;a\ni2;x;b\ni3;x;b\ni4;x;b\ni5;x;a\n",
+            ("i5;x;a",),
+            ("i5;x;b",),
+        ),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+def test_only_what_moved_is_another_text(tmp_path, capsys, ending, text, old, new, mark, packed):
+    pack = (lambda content: gzip.compress(content, mtime=0)) if packed else bytes
+    name = ending + ".gz" * packed
+    (tmp_path / f"tree{name}").write_bytes(pack(mark + text.encode()))
+    (tmp_path / "x.csv").write_text("id,x,y\ni0,9,0\ni1,9,1\ni2,0,9\ni3,1,9\ni4,0,8\ni5,0,7\n", encoding="utf-8")
+    told = ["--item-column", "nr", "--levels", "l1,l2"] if ending == ".csv" else []
+    out = tmp_path / f"better{name}"
+    arguments = [
+        str(tmp_path / "x.csv"),
+        str(tmp_path / f"tree{name}"),
+        "--folds",
+        "0",
+        "--delta",
+        "0.05",
+        "-o",
+        str(out),
+    ]
+    assert main(["improve", *arguments, *told]) == 0, capsys.readouterr().err
+    for one, other in zip(old, new, strict=True):
+        text = text.replace(one, other)
+    assert out.read_bytes() == pack(mark + text.encode())
 
 
 def test_the_better_tree_is_written_as_the_tree_came(tmp_path, capsys):

@@ -217,17 +217,37 @@ _TREE_FILES: dict[str, tuple[bytes, ...]] = {
 }
 
 
-def _read_tree(form: str, source: Path) -> None:
+def _read_and_write_tree(form: str, source: Path) -> None:
+    from pomdp_hier.errors import HierarchyError
     from pomdp_hier.hierarchy import Hierarchy
+    from pomdp_hier.hierarchy.writing_back import FORMATS, written_like
 
-    tree = getattr(Hierarchy, f"from_{form}")(source)
+    def read(content: Any) -> Hierarchy:
+        return getattr(Hierarchy, f"from_{form}")(content)
+
+    tree = read(source)
     assert tree.to_text()
     assert Hierarchy.from_json(tree.to_json()) == tree
+    if form not in FORMATS:
+        return
+    text = source.read_bytes().decode()
+    written = written_like(tree, text, form)
+    assert written == text or (form == "json" and written == tree.to_json() + "\n"), written
+    parent = tree.parent.copy()
+    parent[0] = parent[tree.n_items - 1]
+    moved = tree.with_parents(parent)
+    try:
+        source.write_text(written_like(moved, text, form), encoding="utf-8", newline="")
+    except HierarchyError:
+        return
+    again = read(source)
+    sizes = [sorted(one.items(node).size for node in range(one.n_nodes)) for one in (again, moved)]
+    assert sizes[0] == sizes[1], sizes
 
 
 def _tree_readers() -> Iterator[Reader]:
     for form, files in _TREE_FILES.items():
-        yield Reader(f"{form}-file", partial(tuple, files), partial(_read_tree, form), ".txt", _TREE_WORDS)
+        yield Reader(f"{form}-file", partial(tuple, files), partial(_read_and_write_tree, form), ".txt", _TREE_WORDS)
 
 
 def _tree_values() -> dict[str, list[Any]]:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NoReturn
 
 import numpy as np
@@ -19,7 +19,16 @@ from pomdp_hier.hierarchy.readers.tables import TextSource, read_text
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import listed, shown
 
-__all__ = ["JsonForm", "as_json", "is_children", "parse_deep_json", "parse_json", "read_json"]
+__all__ = [
+    "JsonForm",
+    "Piece",
+    "as_json",
+    "json_form",
+    "json_pieces",
+    "parse_deep_json",
+    "parse_json",
+    "read_json",
+]
 
 JsonForm = Literal["auto", "edges", "children", "nested"]
 _KEYS = ("children", "edges", "n_items", "n_leaves", "items", "labels", "singletons")
@@ -56,11 +65,12 @@ def read_json(source: TextSource | Any, join: Join, form: JsonForm = "auto", add
     """
     check_choice("form", form, ("auto", "edges", "children", "nested"))
     value = parse_json(source)
-    if form == "nested" or (form == "auto" and _is_nested(value)):
+    layout = json_form(value) if form == "auto" else form
+    if layout == "nested":
         if not isinstance(value, list | tuple | dict):
             raise ReaderError(f"nested JSON is {shown(value)}, expected an object with a name and children")
         return read_nodes(value, join)
-    if form == "auto" and _is_parent_table(value):
+    if layout == "parents":
         return read_parents(value, join)
     singletons, labels = None, None
     if isinstance(value, dict):
@@ -68,10 +78,26 @@ def read_json(source: TextSource | Any, join: Join, form: JsonForm = "auto", add
     if not isinstance(value, (list, tuple)):
         raise ReaderError(f"the JSON is {shown(value)}, expected a list of lists, or an object")
     if form == "auto":
-        form = "children" if is_children(value) else "edges"
+        form = "edges" if layout == "edges" else "children"
     arrays = read_edges(value, join) if form == "edges" else _read_children(value, join, labels, add_root)
     arrays.singletons = singletons
     return arrays
+
+
+def json_form(value: Any) -> str:
+    """Return what a parsed value is taken for: ``"nested"``, ``"parents"``, ``"edges"`` or ``"children"``.
+
+    Example:
+        >>> [json_form(value) for value in ({"r": ["a"]}, [["r", "a"]], [[0, 1]], [{"id": 1, "parent": 0}])]
+        ['nested', 'edges', 'children', 'parents']
+    """
+    if _is_nested(value):
+        return "nested"
+    if _is_parent_table(value):
+        return "parents"
+    if isinstance(value, dict):
+        return "edges" if "edges" in value else "children"
+    return "children" if isinstance(value, list | tuple) and _is_children(value) else "edges"
 
 
 def _is_nested(value: Any) -> bool:
@@ -100,7 +126,7 @@ def _is_parent_table(value: Any) -> bool:
     )
 
 
-def is_children(value: Sequence[Any]) -> bool:
+def _is_children(value: Sequence[Any]) -> bool:
     """Whether lists of lists of integers name every id at most once: then they can be no edges."""
     seen: set[int] = set()
     count = 0
@@ -227,45 +253,76 @@ def _not_json(text: str, what: str, position: int) -> ReaderError:
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
+@dataclass(slots=True, eq=False)
+class Piece:
+    """A value in JSON, and where in the text it stands.
+
+    Attributes:
+        value: The value.
+        start, end: Where its text starts, and the place after it.
+        parts: The values in a list or an object.
+        keys: The keys of an object, and where each starts.
+    """
+
+    value: Any
+    start: int
+    end: int
+    parts: list["Piece"] = field(default_factory=list)
+    keys: list[tuple[str, int]] = field(default_factory=list)
+
+
 def parse_deep_json(text: str) -> Any:
-    """Return the value of JSON text, with the open lists and objects on a stack of its own.
+    """Return the value of JSON text that may be nested deeper than Python recurses.
 
     Example:
         >>> parse_deep_json('{"a": [1, {"b": null}], "c": "d"}')
         {'a': [1, {'b': None}], 'c': 'd'}
     """
-    result: list[Any] = []
-    stack: list[list[Any] | dict[str, Any]] = [result]
-    keys: list[str] = []  # of the open objects
+    return json_pieces(text).value
+
+
+def json_pieces(text: str) -> Piece:
+    """Return the value of JSON text with the places of all that is in it; the open ones are on a stack of its own.
+
+    Example:
+        >>> whole = json_pieces('{"a": [1, {}]}')
+        >>> whole.keys, [(part.value, part.start, part.end) for part in whole.parts[0].parts]
+        ([('a', 1)], [(1, 7, 8), ({}, 10, 12)])
+    """
+    whole = Piece([], 0, 0)
+    stack = [whole]
     position, wants = _after_space(text, 0), "value"
     while position < len(text) or wants == "value":
         mark = text[position : position + 1]
         top = stack[-1]
+        is_object = isinstance(top.value, dict)
         if wants == "end" and len(stack) == 1:
             raise _not_json(text, "Extra data", position)
-        if wants in ("end", "first") and mark == ("}" if isinstance(top, dict) else "]"):
-            stack.pop()
+        if wants in ("end", "first") and mark == ("}" if is_object else "]"):
             position, wants = position + 1, "end"
+            stack.pop().end = position
         elif wants == "end":
             if mark != ",":
                 raise _not_json(text, "Expecting ',' delimiter", position)
             position, wants = position + 1, "value"
         else:
-            if isinstance(top, dict):
-                key, position = _key(text, position)
-                keys.append(key)
-                mark = text[position : position + 1]
-            value, position, wants = _value(text, position, mark)
-            if isinstance(top, dict):
-                top[keys.pop()] = value
+            if is_object:
+                key, start = _key(text, position)
+                top.keys.append((key, position))
+                position, mark = start, text[start : start + 1]
+            value, end, wants = _value(text, position, mark)
+            if is_object:
+                top.value[key] = value
             else:
-                top.append(value)
+                top.value.append(value)
+            top.parts.append(Piece(value, position, end))
             if wants == "first":
-                stack.append(value)
+                stack.append(top.parts[-1])
+            position = end
         position = _after_space(text, position)
     if len(stack) > 1:
         raise _not_json(text, f"{len(stack) - 1} brackets still open", len(text))
-    return result[0]
+    return whole.parts[0]
 
 
 def _after_space(text: str, position: int) -> int:

@@ -15,7 +15,7 @@ from pomdp_hier.hierarchy.readers.tables import TextSource, read_text
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, shown
 
-__all__ = ["as_newick", "read_newick"]
+__all__ = ["NewickNodes", "as_newick", "parse_newick", "quoted_name", "read_newick"]
 
 _TOKEN = re.compile(
     r"""\s+|(?P<mark>[(),:;])|(?P<name>[^\s(),:;\[\]'"][^\s(),:;\[\]]*)|(?P<quoted>'(?:[^']++|'')*+'|"(?:[^"]++|"")*+")"""
@@ -25,12 +25,31 @@ _NEEDS_QUOTES = re.compile(r"""[\s(),:;\[\]'"]""")
 
 
 @dataclass
-class _Nodes:
-    """The nodes in the order their text starts; the root is node 0."""
+class NewickNodes:
+    """The nodes in the order their text starts; the root is node 0.
+
+    Attributes:
+        names: As the text has them.
+        parents: The parent of each node, -1 at the root.
+        is_leaf: Whether each has no brackets.
+        heads: What stands before each node's bracket, or all of a leaf, with comments and spaces.
+        tails: What stands after its closing bracket; empty at a leaf.
+        end: Where the text of the tree ends: at its semicolon.
+    """
 
     names: list[str | None]
     parents: list[int]
     is_leaf: list[bool]
+    heads: list[str]
+    tails: list[str]
+    end: int = 0
+
+    def without_support(self) -> list[str | None]:
+        """Return the names, without those of inner nodes where all are numbers: support values."""
+        inner = [name for name, leaf in zip(self.names, self.is_leaf, strict=True) if not leaf and name is not None]
+        if inner and all(_is_length(name) for name in inner):
+            return [name if leaf else None for name, leaf in zip(self.names, self.is_leaf, strict=True)]
+        return self.names
 
 
 def _failure(text: str, what: str, position: int) -> ReaderError:
@@ -39,30 +58,33 @@ def _failure(text: str, what: str, position: int) -> ReaderError:
     return ReaderError(f"Newick: {what} at position {position} (line {line}, column {column})")
 
 
-def _parse(text: str) -> _Nodes:
+def parse_newick(text: str) -> NewickNodes:
     """Return the nodes of one tree, in one pass: ``node`` is the one that a name or a length would belong to.
 
     ``stage`` is what the node has got so far: "new", "closed" (its brackets), "name", ":" or "length".
     """
     names: list[str | None] = [None]
     parents, is_leaf = [-1], [True]
-    node, stage, position = 0, "new", 0
+    heads, tails = [""], [""]
+    node, stage, position, after = 0, "new", 0, 0
     for kind, token, position in _tokens(text):
         if kind == "(":
             if stage != "new":
                 raise _failure(text, "'(' where ',' or ')' was expected", position)
             is_leaf[node] = False
+            heads[node] = text[after:position]
         elif kind in ",);":
             if stage == ":":
                 raise _failure(text, "no length after ':'", position)
             if is_leaf[node] and not names[node]:
                 raise _failure(text, "a leaf without a name", position)
+            (heads if is_leaf[node] else tails)[node] = text[after:position]
             above = parents[node]
             if kind == ";":
                 if above >= 0:
                     raise _failure(text, "';' inside brackets", position)
                 _check_end(text, position + 1)
-                return _Nodes(names, parents, is_leaf)
+                return NewickNodes(names, parents, is_leaf, heads, tails, position)
             if above < 0:
                 raise _failure(text, "',' outside all brackets" if kind == "," else "')' without '('", position)
             node, stage = above, "closed"
@@ -84,7 +106,11 @@ def _parse(text: str) -> _Nodes:
             names.append(None)
             parents.append(node)
             is_leaf.append(True)
+            heads.append("")
+            tails.append("")
             node, stage = len(names) - 1, "new"
+        if kind in "(),":
+            after = position + 1
     depth = -1
     while node >= 0:
         depth, node = depth + 1, parents[node]
@@ -146,11 +172,8 @@ def read_newick(source: TextSource | Any, join: Join) -> TreeArrays:
         ['A', 'B', 'C c', 'root', None]
     """
     text = read_text(source, is_text=lambda text: text.rstrip().endswith(";") or text.lstrip().startswith(("(", "[")))
-    found = _parse(text)
-    names: list[Hashable] = list(found.names)
-    inner = [name for name, leaf in zip(found.names, found.is_leaf, strict=True) if not leaf and name is not None]
-    if inner and all(_is_length(name) for name in inner):
-        names = [name if leaf else None for name, leaf in zip(names, found.is_leaf, strict=True)]  # support values
+    found = parse_newick(text)
+    names: list[Hashable] = list(found.without_support())
     join = replace(text_ids(join), empty_leaves=False)
     if join.items is None:
         leaves = list(dict.fromkeys(name for name, leaf in zip(names, found.is_leaf, strict=True) if leaf))
@@ -160,6 +183,13 @@ def read_newick(source: TextSource | Any, join: Join) -> TreeArrays:
     return tree_of_links(nodes, join)
 
 
+def quoted_name(name: str | None) -> str:
+    """Return a name as Newick writes it, in quotes where it has to be; nothing for none."""
+    if name is None:
+        return ""
+    return "'" + name.replace("'", "''") + "'" if not name or _NEEDS_QUOTES.search(name) else name
+
+
 def as_newick(names: Sequence[str | None], children: Sequence[Sequence[int]], n_items: int, root: int) -> str:
     """Return the Newick text of a tree given by children lists of its inner nodes; a name is quoted where it has to be.
 
@@ -167,23 +197,16 @@ def as_newick(names: Sequence[str | None], children: Sequence[Sequence[int]], n_
         >>> as_newick(["a b", "it's", None], [[0, 1]], 2, 2)
         "('a b','it''s');"
     """
-
-    def quoted(node: int) -> str:
-        name = names[node]
-        if name is None:
-            return ""
-        return "'" + name.replace("'", "''") + "'" if not name or _NEEDS_QUOTES.search(name) else name
-
     parts: list[str] = []
     stack: list[tuple[int, str]] = [(root, "")]
     while stack:
         node, lead = stack.pop()
         if node < 0:  # the end of an inner node
-            parts.append(")" + quoted(~node))
+            parts.append(")" + quoted_name(names[~node]))
             continue
         parts.append(lead)
         if node < n_items:
-            parts.append(quoted(node))
+            parts.append(quoted_name(names[node]))
         else:
             below = children[node - n_items]
             parts.append("(")

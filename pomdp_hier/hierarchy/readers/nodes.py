@@ -10,12 +10,12 @@ from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import shown
 
-__all__ = ["Access", "is_nest", "read_nodes"]
+__all__ = ["CHILD_KEYS", "NAME_KEYS", "SCALARS", "Access", "is_nest", "linked_nodes", "read_nodes"]
 
 Access: TypeAlias = str | Callable[[Any], Any] | None
-_CHILDREN = ("children", "child_nodes")
-_SCALARS = (str, bytes, int, float)
-_NAMES = ("name", "label", "id", "title", "text", "tag", "identifier", "key")
+CHILD_KEYS = ("children", "child_nodes")
+SCALARS = (str, bytes, int, float)
+NAME_KEYS = ("name", "label", "id", "title", "text", "tag", "identifier", "key")
 
 
 def read_nodes(root: object, join: Join, children: Access = None, name: Access = None) -> TreeArrays:
@@ -27,8 +27,13 @@ def read_nodes(root: object, join: Join, children: Access = None, name: Access =
         >>> read_nodes({"r": ["a", "b"]}, Join()).labels
         ['a', 'b', 'r']
     """
+    return tree_of_links(linked_nodes(root, children, name), join)
+
+
+def linked_nodes(root: object, children: Access = None, name: Access = None) -> LinkedNodes:
+    """Return the nodes of `read_nodes` in reading order, and their links."""
     roots = list(root) if isinstance(root, list | tuple) and children is None else [root]
-    if not roots or (children is None and any(one is None or isinstance(one, _SCALARS) for one in roots)):
+    if not roots or (children is None and any(one is None or isinstance(one, SCALARS) for one in roots)):
         raise ReaderError(
             f"the root is {shown(root)}, expected a node object; for nodes that are plain ids pass children="
         )
@@ -43,8 +48,8 @@ def read_nodes(root: object, join: Join, children: Access = None, name: Access =
         else:
             root, children, name = _unwrapped(roots[0])
             roots = [root]
-    children_of = _accessor(children, _CHILDREN, "children")
-    name_of = _accessor(name, _NAMES, "name")
+    children_of = _accessor(children, CHILD_KEYS, "children")
+    name_of = _accessor(name, NAME_KEYS, "name")
     objects: list[object] = []
     position: dict[Hashable, int] = {}
     parents: list[int] = []
@@ -70,7 +75,7 @@ def read_nodes(root: object, join: Join, children: Access = None, name: Access =
         below.extend(found)
         stack.extend(reversed(new))
     ids = [_name(name_of(node)) for node in objects]
-    return tree_of_links(_in_reading_order(LinkedNodes(ids, parents, below, "child"), tops), join)
+    return _in_reading_order(LinkedNodes(ids, parents, below, "child"), tops)
 
 
 def _in_reading_order(nodes: LinkedNodes, roots: list[int]) -> LinkedNodes:
@@ -110,8 +115,8 @@ def is_nest(value: object) -> bool:
     """
     return (
         isinstance(value, Mapping)
-        and not any(key in value for key in _CHILDREN)
-        and not any(isinstance(value.get(key), _SCALARS) for key in _NAMES)
+        and not any(key in value for key in CHILD_KEYS)
+        and not any(isinstance(value.get(key), SCALARS) for key in NAME_KEYS)
         and all(below is None or isinstance(below, Mapping | list | tuple) for below in value.values())
         and any(below is not None for below in value.values())
     )
@@ -134,8 +139,8 @@ def _entries(content: Any) -> list[Any]:
     for node in content:
         if isinstance(node, list | tuple):
             raise ReaderError(f"a list in the nested dictionary holds {shown(node)}, expected items or dictionaries")
-        is_keyed = isinstance(node, Mapping) and not any(isinstance(node.get(key), _SCALARS) for key in _NAMES)
-        nodes += _entries(node) if is_keyed and not any(key in node for key in _CHILDREN) else [node]
+        is_keyed = isinstance(node, Mapping) and not any(isinstance(node.get(key), SCALARS) for key in NAME_KEYS)
+        nodes += _entries(node) if is_keyed and not any(key in node for key in CHILD_KEYS) else [node]
     return nodes
 
 
@@ -163,7 +168,7 @@ def _accessor(access: Access, defaults: tuple[str, ...], what: str) -> Callable[
     def read(node: Any) -> Any:
         if isinstance(node, _Entry):
             return node.name if what == "name" else _entries(node.content)
-        if isinstance(node, _SCALARS) and access is None:
+        if isinstance(node, SCALARS) and access is None:
             return None if what == "children" else node
         for key in names:
             if isinstance(node, Mapping):

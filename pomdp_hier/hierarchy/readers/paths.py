@@ -30,7 +30,18 @@ from pomdp_hier.hierarchy.readers.tables import (
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
-__all__ = ["PathFormat", "path_columns", "read_paths", "separator", "source_kind"]
+__all__ = [
+    "PathFormat",
+    "PathRows",
+    "content_lines",
+    "ids_first",
+    "path_columns",
+    "read_paths",
+    "rows_of_lines",
+    "rows_of_table",
+    "separator",
+    "source_kind",
+]
 
 _SEPARATORS = (">", "|", "/")
 _ITEMS = ("item", "item_id", "id", "key", "sku")
@@ -71,7 +82,7 @@ class PathFormat:
 
 
 @dataclass
-class _Rows:
+class PathRows:
     """What the source holds: one path a row, as segments, and the item's id where there is one."""
 
     paths: list[Path] = field(default_factory=list)
@@ -80,6 +91,10 @@ class _Rows:
     has_item_column: bool = False
     n_blank: int = 0
     notes: list[str] = field(default_factory=list)
+
+    def end_in_category(self, how: PathFormat) -> bool:
+        """Whether a path ends in the category of the row's item, and not in the item."""
+        return how.ends_in == "category" or (how.ends_in is None and self.has_item_column)
 
 
 def read_paths(source: Any, join: Join, how: PathFormat) -> TreeArrays:
@@ -92,8 +107,7 @@ def read_paths(source: Any, join: Join, how: PathFormat) -> TreeArrays:
     rows = _rows(source, how)
     if not rows.paths:
         raise ReaderError("no paths: expected one a row")
-    ends_in = how.ends_in or ("category" if rows.has_item_column else "item")
-    arrays = _tree_of_items(rows, join) if ends_in == "category" else _tree_of_paths(rows, join, how)
+    arrays = _tree_of_items(rows, join) if rows.end_in_category(how) else _tree_of_paths(rows, join, how)
     arrays.notes[:0] = rows.notes
     if rows.n_blank:
         arrays.notes.insert(0, f"empty segments dropped from {counted(rows.n_blank, 'path')}")
@@ -141,7 +155,7 @@ class _Categories:
         return tree_of_links(LinkedNodes(self.ids, list(above), list(below), "row"), join)
 
 
-def _tree_of_items(rows: _Rows, join: Join) -> TreeArrays:
+def _tree_of_items(rows: PathRows, join: Join) -> TreeArrays:
     """One item a row, in the category that its path names."""
     categories = _Categories()
     items = list(range(len(rows.paths))) if rows.items is None else rows.items
@@ -168,7 +182,7 @@ def _tree_of_items(rows: _Rows, join: Join) -> TreeArrays:
     return categories.tree(replace(join, empty_leaves=False))
 
 
-def _tree_of_paths(rows: _Rows, join: Join, how: PathFormat) -> TreeArrays:
+def _tree_of_paths(rows: PathRows, join: Join, how: PathFormat) -> TreeArrays:
     """Each path is a node; those that nothing extends are the items."""
     if len(set(rows.paths)) < len(rows.paths):
         seen: dict[Path, int] = {}
@@ -207,26 +221,26 @@ def _as_path(name: object) -> Hashable:
 # ---- rows out of sources
 
 
-def _rows(source: Any, how: PathFormat) -> _Rows:
+def _rows(source: Any, how: PathFormat) -> PathRows:
     if is_text_source(source):
         name = source if isinstance(source, (str, os.PathLike)) else getattr(source, "name", "")
         text = read_text(source, is_text=lambda text: "\n" in text or "\r" in text)
         table = how.form == "table" or (how.form == "auto" and _looks_like_table(text, name, how))
         if table:
-            return _from_table(read_csv(text, how.delimiter, how.comment), how)
-        return _from_strings(_content_lines(text, how.comment), how, may_have_ids=True)
+            return rows_of_table(read_csv(text, how.delimiter, how.comment), how)
+        return rows_of_lines(content_lines(text, how.comment), how, may_have_ids=True)
     if isinstance(source, Mapping) and not _names_columns(source, how):
         return _from_pairs(list(source.items()), how)
     if is_table(source):
-        return _from_table(read_table(source), how)
+        return rows_of_table(read_table(source), how)
     source = dense("the paths", source)
     if not isinstance(source, Iterable):
         raise ReaderError(f"got {shown(source)}, expected paths: a list, a table, a file or text")
     rows = list(source)
     if all(isinstance(row, str) for row in rows):
-        return _from_strings(rows, how, may_have_ids=True)
+        return rows_of_lines(rows, how, may_have_ids=True)
     if all(isinstance(row, Mapping) for row in rows):
-        return _from_table(read_table(rows), how)
+        return rows_of_table(read_table(rows), how)
     return _from_pairs(rows, how) if _are_pairs(rows, how) else _from_sequences(rows, how)
 
 
@@ -251,27 +265,28 @@ def _looks_like_table(text: str, name: object, how: PathFormat) -> bool:
     """Whether text is a table: by the file's ending, or by a header that names an item or a path column."""
     if isinstance(name, (str, os.PathLike)) and file_ending(os.fspath(name)) in (".csv", ".tsv"):
         return True
-    head = next(iter(_content_lines(text, how.comment)), "")
+    head = next(iter(content_lines(text, how.comment)), "")
     known = {*_ITEMS, *_PATHS, how.item, how.path, *(how.levels or ())}
     cells = [cell.strip().strip('"') for cell in re.split(how.delimiter or r"[,;\t]", head)]
     return any(cell in known or cell.casefold() in known for cell in cells)
 
 
-def _content_lines(text: str, comment: str | None) -> list[str]:
+def content_lines(text: str, comment: str | None) -> list[str]:
+    """Return the lines that are no comment and not blank."""
     lines = (line for line in text.splitlines() if line.strip())
     return [line for line in lines if not (comment and line.lstrip().startswith(comment))]
 
 
-def _from_strings(
+def rows_of_lines(
     paths: Sequence[str], how: PathFormat, *, may_have_ids: bool = False, items: list[Hashable] | None = None
-) -> _Rows:
+) -> PathRows:
     """Return the rows of paths in one string each; ``id - path`` is parted if every line is like that."""
     has_ids = False
-    if may_have_ids and (found := _ids_first(paths)):
+    if may_have_ids and (found := ids_first(paths)):
         items, paths, has_ids = [name for name, _ in found], [path for _, path in found], True
     sep = separator(paths, how)
     split = _splitter(sep, how)
-    rows = _Rows(items=items, has_item_column=has_ids)
+    rows = PathRows(items=items, has_item_column=has_ids)
     for row, path in enumerate(paths, 1):
         segments, blank = split(path)
         if not segments:
@@ -284,7 +299,7 @@ def _from_strings(
     return rows
 
 
-def _ids_first(paths: Sequence[str]) -> list[tuple[Hashable, str]]:
+def ids_first(paths: Sequence[str]) -> list[tuple[Hashable, str]]:
     """Return ids and paths if each line is ``number - path``, or ``id : path`` with ``>`` in some of the paths."""
     for pattern in (_ID_FIRST, _ID_AND_COLON):
         found = [match for path in paths if (match := pattern.fullmatch(path))]
@@ -380,7 +395,7 @@ def source_kind(text: str, how: PathFormat) -> str:
     told = how.form == "table" or any((how.item, how.path, how.levels))
     if told or (how.form == "auto" and _looks_like_table(text, None, how)):
         return "table"
-    return "ids" if _ids_first(_content_lines(text, how.comment)) else "lines"
+    return "ids" if ids_first(content_lines(text, how.comment)) else "lines"
 
 
 def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
@@ -422,7 +437,8 @@ def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
         )
 
 
-def _from_table(table: Table, how: PathFormat) -> _Rows:
+def rows_of_table(table: Table, how: PathFormat) -> PathRows:
+    """Return the rows of a table with a column of paths, or one a level."""
     item_at, path_at, levels = path_columns(table, how)
     if levels and not any((how.item, how.path, how.levels)) and table.column(None, _PATHS) is None:
         _check_guess(table, levels if item_at is None else [item_at, *levels], item_at is not None)
@@ -436,9 +452,9 @@ def _from_table(table: Table, how: PathFormat) -> _Rows:
             if not isinstance(cells[path_at], str):
                 raise ReaderError(f"row {row} has the path {shown(cells[path_at])}, expected text")
             paths.append(cells[path_at])
-        rows = _from_strings(paths, how, items=items)
+        rows = rows_of_lines(paths, how, items=items)
     elif levels:
-        rows = _Rows(items=items)
+        rows = PathRows(items=items)
         for row, cells in enumerate(table.rows, 1):
             rows.paths.append(_level_path([cells[place] for place in levels], row, rows, how))
     else:
@@ -449,7 +465,7 @@ def _from_table(table: Table, how: PathFormat) -> _Rows:
     return rows
 
 
-def _level_path(cells: Sequence[Any], row: int, rows: _Rows, how: PathFormat) -> Path:
+def _level_path(cells: Sequence[Any], row: int, rows: PathRows, how: PathFormat) -> Path:
     """Return path of one cell a level: blanks at the end are levels that it does not reach, a blank before is a gap."""
     nested = next((cell for cell in cells if isinstance(cell, list | tuple | set | Mapping)), None)
     if nested is not None:
@@ -475,20 +491,20 @@ def _level_path(cells: Sequence[Any], row: int, rows: _Rows, how: PathFormat) ->
     return tuple(segments)
 
 
-def _from_pairs(rows: Sequence[Any], how: PathFormat) -> _Rows:
+def _from_pairs(rows: Sequence[Any], how: PathFormat) -> PathRows:
     """Rows of an item and its path, as text or as segments."""
     items = [item for item, _ in rows]
     if all(isinstance(path, str) for _, path in rows):
-        found = _from_strings([path for _, path in rows], how, items=items)
+        found = rows_of_lines([path for _, path in rows], how, items=items)
     else:
         found = _from_sequences([path for _, path in rows], how, items)
     found.has_item_column, found.is_text = True, False
     return found
 
 
-def _from_sequences(rows: Sequence[Any], how: PathFormat, items: list[Hashable] | None = None) -> _Rows:
+def _from_sequences(rows: Sequence[Any], how: PathFormat, items: list[Hashable] | None = None) -> PathRows:
     """Rows of segments."""
-    found = _Rows(items=items, is_text=False)
+    found = PathRows(items=items, is_text=False)
     for row, segments in enumerate(rows, 1):
         if not is_row(segments):
             raise ReaderError(f"row {row} is {shown(segments)}, expected a path: text or a list of segments")

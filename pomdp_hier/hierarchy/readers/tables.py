@@ -167,6 +167,7 @@ def read_text(source: TextSource | Any, is_text: Callable[[str], bool]) -> str:
         ReaderError: If the file cannot be read, is something else than text, or is not UTF-8.
     """
     name = "the text"
+    source = source.removeprefix("\ufeff") if isinstance(source, str) else source
     content: object = source
     if isinstance(source, os.PathLike) or (isinstance(source, str) and not is_text(source) and not _foreign(source)):
         name = shown(os.fspath(source))
