@@ -163,16 +163,22 @@ def read_tree_file(options: argparse.Namespace, n_rows: int | None = None) -> Tr
         HierarchyError: As `read_tree`.
         ParameterError: As `read_tree`.
     """
-    content, kind, form = _recognised(options)
+    content = _tree_bytes(options)
+    kind, form = _recognised(content, options)
     with _named(source_name(options.tree)):
-        if kind in ("npy", "npz"):
-            return TreeFile(_from_array(content, options, form), True)
-        if kind == "text" and form in ("json", "children", "nested", "linkage"):
-            return _from_json(content, options, form, n_rows)
-        if kind == "text" and form == "edges" and _starts(content, b"[", b"{"):
-            return _from_json(content, options, form, n_rows)
-        source = _parquet_columns(content, options) if kind == "parquet" else content
-        return _from_text(source, options, form, n_rows)
+        return _read_as(content, kind, form, options, n_rows)
+
+
+def _read_as(content: bytes, kind: str, form: str, options: argparse.Namespace, n_rows: int | None) -> TreeFile:
+    """Return the tree in the content of a file."""
+    if kind in ("npy", "npz"):
+        return TreeFile(_from_array(content, options, form), True)
+    if kind == "text" and form in ("json", "children", "nested", "linkage"):
+        return _from_json(content, options, form, n_rows)
+    if kind == "text" and form == "edges" and _starts(content, b"[", b"{"):
+        return _from_json(content, options, form, n_rows)
+    source = _parquet_columns(content, options) if kind == "parquet" else content
+    return _from_text(source, options, form, n_rows)
 
 
 def read_names(path: str | None, columns: Sequence[str] | None = None) -> dict[str, str]:
@@ -238,7 +244,8 @@ def written_like_source(tree: "Hierarchy", options: argparse.Namespace, target: 
 
     if options.tree == "-":
         return tree.to_json()
-    name, (content, kind, form) = source_name(options.tree), _recognised(options)
+    name, content = source_name(options.tree), _tree_bytes(options)
+    kind, form = _recognised(content, options)
     if file_ending(target) == ".json":
         is_json = kind == "text" and form in ("json", "children", "nested", "edges") and _starts(content, b"[", b"{")
         if not is_json or (form == "json" and _is_linkage(parse_json(content))):
@@ -250,8 +257,13 @@ def written_like_source(tree: "Hierarchy", options: argparse.Namespace, target: 
     if form == "paths":
         chosen["form"] = _path_form(options)
     mark = "\ufeff" if content.startswith(codecs.BOM_UTF8) else ""
+
+    def read(text: str) -> "Hierarchy":
+        content = text.encode()
+        return _read_as(content, *_recognised(content, options), options, tree.n_items).tree
+
     with _named(target):
-        return written_like(tree, mark + text_of(content, name, ReaderError), form, **chosen)
+        return written_like(tree, mark + text_of(content, name, ReaderError), form, read, **chosen)
 
 
 def source_name(path: str) -> str:
@@ -286,16 +298,19 @@ def _named(name: str) -> Iterator[None]:
 # ---- which format
 
 
-def _recognised(options: argparse.Namespace) -> tuple[bytes, str, str]:
-    """Return what is in the tree's file, out of gzip if it is packed so, of what kind that is, and in which format."""
-    name = source_name(options.tree)
-    content = unpacked(_read_bytes(options.tree, "the path of a tree file"), name, ReaderError)
-    kind = kind_of(content)
+def _tree_bytes(options: argparse.Namespace) -> bytes:
+    """Return what is in the tree's file, out of gzip if it is packed so."""
+    return unpacked(_read_bytes(options.tree, "the path of a tree file"), source_name(options.tree), ReaderError)
+
+
+def _recognised(content: bytes, options: argparse.Namespace) -> tuple[str, str]:
+    """Return of what kind the content of the tree's file is, and in which format."""
+    name, kind = source_name(options.tree), kind_of(content)
     check_kind(kind, name, ReaderError, ("text", "npy", "npz", "parquet"))
     if options.tree_format != "auto":
-        return content, kind.name, options.tree_format
+        return kind.name, options.tree_format
     with _named(name):
-        return content, kind.name, _guessed(content, kind.name, options)
+        return kind.name, _guessed(content, kind.name, options)
 
 
 def _guessed(content: bytes, kind: str, options: argparse.Namespace) -> str:

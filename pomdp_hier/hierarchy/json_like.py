@@ -26,7 +26,10 @@ class NotHeldError(Exception):
 
 
 def link_changes(
-    tree: Hierarchy, ids: Sequence[Hashable], links: Sequence[tuple[Hashable, Hashable]]
+    tree: Hierarchy,
+    ids: Sequence[Hashable],
+    links: Sequence[tuple[Hashable, Hashable]],
+    ids_before: Sequence[Hashable],
 ) -> tuple[list[Any], list[tuple[Hashable, Hashable]]]:
     """Return the new parent of each link's child, `KEPT` or `GONE`, and the links of nodes that are new.
 
@@ -34,27 +37,44 @@ def link_changes(
         tree: The tree.
         ids: The id of each node, ``None`` for a root that has none.
         links: The child and the parent of each row, whose parent is ``None`` or empty at a root.
+        ids_before: The ids of the tree that was read. What only the links have, as categories without items, stays.
     """
     above = {
         name: None if parent < 0 else ids[parent]
         for name, parent in zip(ids, tree.parent.tolist(), strict=True)
         if name is not None
     }
-    told: dict[Hashable, Hashable] = {}
-    changes: list[Any] = []
+    gone = set(ids_before) - set(ids)
+    below: dict[Hashable, list[Hashable]] = {}
     for child, parent in links:
         if child not in above:
-            changes.append(GONE)
-        elif (above[child] or "") == (parent or "") or told.setdefault(child, parent) != parent:
-            told.setdefault(child, parent)
-            changes.append(KEPT)  # a further parent, of which the reader keeps the first, stays such
-        else:
+            below.setdefault(parent, []).append(child)
+    stack = list(gone)
+    while stack:
+        empty = below.pop(stack.pop(), [])
+        gone.update(empty)
+        stack += empty
+    first: dict[Hashable, Hashable] = {}
+    changes: list[Any] = []
+    for child, parent in links:
+        is_first = first.setdefault(child, parent) == parent
+        if child in above and is_first and (above[child] or "") != (parent or ""):
             changes.append(above[child])
-    return changes, [(child, parent) for child, parent in above.items() if child not in told and parent is not None]
+        elif child in gone or (parent in gone and not is_first):
+            changes.append(GONE)
+        else:  # also a further parent, of which the reader keeps the first
+            changes.append(KEPT)
+    return changes, [(child, parent) for child, parent in above.items() if child not in first and parent is not None]
 
 
-def json_like(tree: Hierarchy, source: str, form: str = "auto") -> str:
+def json_like(tree: Hierarchy, source: str, form: str, before: Hierarchy) -> str:
     """Return a tree as JSON of its source's form, with the other keys, spaces and numbers as they stand there.
+
+    Args:
+        tree: The tree.
+        source: The text.
+        form: ``"json"`` for what the text is taken for, else as `Hierarchy.from_json` has it.
+        before: The tree that was read from it.
 
     Raises:
         NotHeldError: The form cannot hold the tree.
@@ -62,13 +82,14 @@ def json_like(tree: Hierarchy, source: str, form: str = "auto") -> str:
     Example:
         >>> text = '{"r": {"x": ["a", "b"], "c": null}}'
         >>> tree = Hierarchy.from_json(text)
-        >>> json_like(tree.with_parents([4, 3, 3, -1, 3]), text)  # item 1 moved
+        >>> moved = tree.with_parents([4, 3, 3, -1, 3])  # item 1
+        >>> json_like(moved, text, "json", tree)
         '{"r": {"x": ["a"], "b": null, "c": null}}'
-        >>> json_like(tree.with_parents([4, 3, 3, -1, 3]), '[["r", "x"], ["r", "c"], ["x", "a"], ["x", "b"]]')
+        >>> json_like(moved, '[["r", "x"], ["r", "c"], ["x", "a"], ["x", "b"]]', "json", tree)
         '[["r", "x"], ["r", "c"], ["x", "a"], ["r", "b"]]'
     """
     whole = json_pieces(source)
-    layout = json_form(whole.value) if form in ("auto", "json") else form
+    layout = json_form(whole.value) if form == "json" else form
     if layout == "nested":
         return _nested(tree, source, whole)
     place = layout if isinstance(whole.value, dict) else None
@@ -77,9 +98,7 @@ def json_like(tree: Hierarchy, source: str, form: str = "auto") -> str:
         raise NotHeldError
     if layout == "children":
         return _children(tree, source, whole, listed)
-    ids: Sequence[Hashable] = range(tree.n_nodes) if tree.labels is None else tree.labels
-    if len(set(ids)) < len(ids):
-        raise NotHeldError
+    ids, ids_before = (range(one.n_nodes) if one.labels is None else one.labels for one in (tree, before))
     if layout == "parents":
         table = read_table(listed.value)
         at = parent_roles(table, None, None)
@@ -93,7 +112,7 @@ def json_like(tree: Hierarchy, source: str, form: str = "auto") -> str:
         parents = [pair.parts[0] for pair in listed.parts]
     else:
         raise NotHeldError
-    changes, new = link_changes(tree, ids, links)
+    changes, new = link_changes(tree, ids, links, ids_before)
     texts: list[tuple[int, str]] = []
     for number, (row, parent, change) in enumerate(zip(listed.parts, parents, changes, strict=True)):
         if change is KEPT:
@@ -197,10 +216,6 @@ def _nested(tree: Hierarchy, source: str, whole: Piece) -> str:
         top, unwritten = _entry(source, one, 0), False
     else:
         top, unwritten = _Element(one, one.start, one.end), kind != "objects"
-    below = tree.children(tree.root)
-    inner = int((below >= tree.n_items).sum())
-    if unwritten and (below.size < 2 or inner < (below.size if kind == "list" else 1)):
-        raise NotHeldError  # what is left would be read as another root, or not as a tree
     twigs = _twigs(source, top, kind if unwritten else None)
     read = linked_nodes(whole.value)
     above = dict(zip(map(int, read.children), map(int, read.parents), strict=True))

@@ -3,13 +3,14 @@
 import csv
 import io
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from pomdp_hier.errors import HierarchyError, ReaderError
+from pomdp_hier.errors import HierarchyError, HierarchyWarning, ReaderError
 from pomdp_hier.files.csv_text import open_csv
 from pomdp_hier.hierarchy.json_like import GONE, KEPT, NotHeldError, json_like, link_changes
 from pomdp_hier.hierarchy.readers.paths import (
@@ -35,17 +36,18 @@ FORMATS = ("json", "children", "nested", "newick", "parents", "edges", "paths")
 _MARK = "\ufeff"
 
 
-def written_like(tree: Hierarchy, source: str, form: str, /, **columns: Any) -> str:
+def written_like(tree: Hierarchy, source: str, form: str, read: Callable[[str], Hierarchy], /, **columns: Any) -> str:
     """Return a tree as text of the format that it came in: of a tree that is as it was, the same text.
 
     A row, an object or a length stays what it was but for where it says that its node hangs. Nodes that are gone lose
-    theirs; new ones get one, with blanks in the other columns. JSON whose form cannot hold the tree is written as
-    `Hierarchy.to_json` does.
+    theirs; new ones get one, with blanks in the other columns. What is returned has been read again and is this tree;
+    JSON whose form cannot hold it is written as `Hierarchy.to_json` does.
 
     Args:
         tree: The tree, whose labels are those of the source.
         source: The text that it was read from.
         form: One of ``json``, ``children``, ``nested``, ``newick``, ``parents``, ``edges`` and ``paths``.
+        read: Reads such a text, with the options that the source was read with.
         **columns: What the reader was told of the table: ``id`` or ``item``, ``parent``, ``child``, ``path``,
             ``levels``, ``sep``, and whether paths are in a table, as ``form="table"``.
 
@@ -59,7 +61,7 @@ def written_like(tree: Hierarchy, source: str, form: str, /, **columns: Any) -> 
         >>> labels
         ('salt', 'mint', 'oat', 'all', 'tea')
         >>> moved = Hierarchy([3, 4, 4, -1, 3], 3, labels=labels)
-        >>> print(written_like(moved, text, "parents"), end="")
+        >>> print(written_like(moved, text, "parents", Hierarchy.from_parents), end="")
         id,parent,price
         all,0,
         tea,all,
@@ -71,16 +73,43 @@ def written_like(tree: Hierarchy, source: str, form: str, /, **columns: Any) -> 
         raise ReaderError(f"form is {form!r}; a tree can be written back as {', '.join(FORMATS)}")
     text = source.removeprefix(_MARK)
     mark = source[: len(source) - len(text)]
-    if form in ("json", "children", "nested") or (form == "edges" and text.lstrip().startswith(("[", "{"))):
+    is_json = form in ("json", "children", "nested") or (form == "edges" and text.lstrip().startswith(("[", "{")))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HierarchyWarning)  # what the reader says of the source has been said
+        before = read(source)
         try:
-            return mark + json_like(tree, text, form)
-        except NotHeldError:
-            return mark + tree.to_json() + "\n"
-    if form == "newick":
-        return mark + newick_like(tree, text)
-    if form == "paths":
-        return mark + _paths(tree, text, PathFormat(**columns))
-    return mark + _links(tree, _Sheet.of(text), form, columns)
+            if is_json:
+                written = json_like(tree, text, form, before)
+            elif form == "newick":
+                written = newick_like(tree, text)
+            elif form == "paths":
+                written = _paths(tree, text, PathFormat(**columns))
+            else:
+                written = _links(tree, _Sheet.of(text), form, columns, before)
+            _check_same(tree, mark + written, read)
+        except (NotHeldError, HierarchyError):
+            if not is_json:
+                raise
+            written = text if tree == before else tree.to_json() + "\n"
+    return mark + written
+
+
+def _check_same(tree: Hierarchy, written: str, read: Callable[[str], Hierarchy]) -> None:
+    """Raise HierarchyError if what is written has not the same items below the same clusters, in any order."""
+    try:
+        again = read(written)
+    except HierarchyError as error:
+        raise HierarchyError(f"what would be written could not be read again ({error}); write .json") from error
+    found = []
+    for one in (tree, again):
+        labels: Sequence[Hashable] = range(one.n_nodes) if one.labels is None else one.labels
+        below = [hash((_last(label),)) for label in labels[: one.n_items]] + [0] * (one.n_nodes - one.n_items)
+        for node in reversed(one._reading_order().tolist()):
+            if node != one.root:
+                below[one.parent[node]] += below[node]
+        found.append(Counter(below))
+    if found[0] != found[1]:
+        raise HierarchyError("what would be written would be read as another tree; write .json")
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +174,7 @@ class _Sheet:
         return body + end + stream.getvalue().removesuffix(end)
 
 
-def _links(tree: Hierarchy, sheet: _Sheet, form: str, columns: dict[str, Any]) -> str:
+def _links(tree: Hierarchy, sheet: _Sheet, form: str, columns: dict[str, Any], before: Hierarchy) -> str:
     """Return a table of nodes with their parents, or of edges."""
     table = sheet.table
     rows: Sequence[int] = range(len(table.rows))
@@ -155,9 +184,10 @@ def _links(tree: Hierarchy, sheet: _Sheet, form: str, columns: dict[str, Any]) -
     else:
         rows, parent_at, child_at = links_of(table, columns.get("parent"), columns.get("child"))
         marks = {}
-    ids = _ids(tree, f"a table of {form}")
+    ids, ids_before = (_ids(one, f"a table of {form}") for one in (tree, before))
     cells = [(table.rows[row][child_at].strip(), table.rows[row][parent_at].strip()) for row in rows]
-    changes, new = link_changes(tree, ids, [(child, marks.get(parent, parent)) for child, parent in cells])
+    links = [(child, marks.get(parent, parent)) for child, parent in cells]
+    changes, new = link_changes(tree, ids, links, ids_before)
     # What stands in place of a root's parent: nothing, 0, -1 or a word.
     none = next((parent for _, parent in cells if not marks.get(parent, parent)), "")
     if None in changes and form == "edges":

@@ -4,10 +4,11 @@ import contextlib
 import csv
 import io
 import random
+from functools import partial
 
 import pytest
 
-from pomdp_hier.errors import HierarchyError, ParameterError, ReaderError
+from pomdp_hier.errors import HierarchyError, HierarchyWarning, ParameterError, ReaderError
 from pomdp_hier.hierarchy import Hierarchy, writing_back
 from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.hierarchy.readers.paths import separator
@@ -119,6 +120,10 @@ def read(text, form):
     return getattr(Hierarchy, f"from_{form}")(text)
 
 
+def write(tree, text, form):
+    return written_like(tree, text, form, getattr(Hierarchy, f"from_{form}", None))
+
+
 def changed(tree, change):
     draft = Draft(tree)
     draft.apply(change(draft))
@@ -153,9 +158,9 @@ def test_a_tree_as_it_was_is_the_same_text_and_one_with_a_move_differs_there_alo
         assert text.count(old) == 1
         expected = expected.replace(old, new)
     tree = read(mark + change(text), form)
-    assert written_like(tree, mark + change(text), form) == mark + change(text)
+    assert write(tree, mark + change(text), form) == mark + change(text)
     new = moved(tree, "salt", "tea")
-    assert written_like(new, mark + change(text), form) == mark + change(expected)
+    assert write(new, mark + change(text), form) == mark + change(expected)
     assert clusters(read(expected, form)) == clusters(new)
 
 
@@ -194,7 +199,7 @@ def test_a_tree_after_any_edits_is_read_again_or_refused(kind, seeds):
     for seed in seeds:
         new = edited(tree, random.Random(seed))
         try:
-            written = written_like(new, text, form)
+            written = write(new, text, form)
         except HierarchyError:
             assert form in ("paths", "edges")  # an item without a category, more levels, triples with a new cluster
             continue
@@ -206,7 +211,7 @@ def test_a_tree_after_any_edits_is_read_again_or_refused(kind, seeds):
 def test_a_cluster_that_is_gone_loses_its_row_and_a_new_one_gets_one():
     tree = Hierarchy.from_parents(PARENTS)
     gone = changed(tree, lambda draft: draft.without([node(tree, "milk")]))
-    written = rows(written_like(gone, PARENTS, "parents"))
+    written = rows(write(gone, PARENTS, "parents"))
     assert [row["id"] for row in written] == ["all", "tea", "salt", "mint", "oat"]
     assert {row["id"]: row["parent"] for row in written} == {
         "all": "",
@@ -217,7 +222,7 @@ def test_a_cluster_that_is_gone_loses_its_row_and_a_new_one_gets_one():
     }
     split = changed(tree, lambda draft: draft.parted(node(tree, "milk"), [node(tree, "salt")]))
     named = Hierarchy(split.parent, 3, labels=[label if label is not None else "new" for label in split.labels])
-    new = [row for row in rows(written_like(named, PARENTS, "parents")) if row["id"] not in PARENTS]
+    new = [row for row in rows(write(named, PARENTS, "parents")) if row["id"] not in PARENTS]
     assert len(new) == 1
     assert (new[0]["parent"], new[0]["price"]) == ("all", "")
 
@@ -231,7 +236,7 @@ def test_what_parts_the_paths_is_looked_for_once_a_source(text, monkeypatch):
         return separator(paths, how)
 
     monkeypatch.setattr(writing_back, "separator", looks)
-    assert written_like(Hierarchy.from_paths(text), text, "paths") == text
+    assert write(Hierarchy.from_paths(text), text, "paths") == text
     assert looked == [3]
 
 
@@ -249,28 +254,29 @@ def test_what_parts_the_paths_is_looked_for_once_a_source(text, monkeypatch):
 )
 @pytest.mark.filterwarnings("ignore::pomdp_hier.errors.HierarchyWarning")
 def test_lengths_of_nodes_without_a_name_of_their_own(text, parent, expected):
-    assert written_like(Hierarchy.from_newick(text).with_parents(parent), text, "newick") == expected
+    assert write(Hierarchy.from_newick(text).with_parents(parent), text, "newick") == expected
 
 
 def test_json_that_its_form_cannot_hold_is_written_as_children_lists():
     text = '{"milk": ["salt", "oat"], "tea": ["mint", 7]}'
     tree = Hierarchy.from_json(text)
     one_root = changed(tree, lambda draft: draft.merged([node(tree, "tea")], node(tree, "milk")))
-    new = Hierarchy.from_json(written_like(one_root, text, "json"))  # where a root that is not written would be lost
+    new = Hierarchy.from_json(write(one_root, text, "json"))  # where a root that is not written would be lost
     assert new == one_root
     keyed = '{"milk": {"salt": null, "oat": null}, "tea": ["mint", 7]}'
     number = changed(Hierarchy.from_json(keyed), lambda draft: draft.moved(3, 5))  # 7 is no key
     assert number.labels[5] == "milk"
-    assert Hierarchy.from_json(written_like(number, keyed, "json")).labels == number.labels
+    assert Hierarchy.from_json(write(number, keyed, "json")).labels == number.labels
 
 
 def test_several_roots_stay_a_list():
     text = '[{"name": "milk", "at": 1, "children": ["salt", "oat"]}, '
     text += '{"name": "tea", "children": [{"name": "mint"}, "rye"]}]'
-    tree = Hierarchy.from_json(text, add_root=True)
-    assert written_like(tree, text, "json") == text
+    with_root = partial(Hierarchy.from_json, add_root=True)
+    tree = with_root(text)
+    assert written_like(tree, text, "json", with_root) == text
     expected = text.replace('"salt", ', "").replace('{"name": "mint"}', '"salt", {"name": "mint"}')
-    assert written_like(moved(tree, "salt", "tea"), text, "json") == expected
+    assert written_like(moved(tree, "salt", "tea"), text, "json", with_root) == expected
 
 
 def test_a_deep_tree_is_written_without_recursion():
@@ -279,14 +285,14 @@ def test_a_deep_tree_is_written_without_recursion():
         ("(" * n + "a" + "".join(f",b{k})c{k}" for k in range(n)) + ";", "newick"),
         ("".join(f'{{"name": "c{k}", "children": ["a{k}", ' for k in range(n)) + '"b"' + "]}" * n, "json"),
     ):
-        assert written_like(read(text, form), text, form) == text
+        assert write(read(text, form), text, form) == text
 
 
 def test_a_name_with_the_separator_in_it_is_escaped():
     text = "sku,path\nsalt,Food > Salt \\> Pepper\nmint,Food > Tea\noat,Food > Tea\n"
     tree = Hierarchy.from_paths(text)
     assert ("Food", "Salt > Pepper") in tree.labels
-    written = written_like(moved(tree, "mint", "Salt > Pepper"), text, "paths")
+    written = write(moved(tree, "mint", "Salt > Pepper"), text, "paths")
     assert Hierarchy.from_paths(written).item_labels == ("salt", "mint", "oat")
     assert rows(written)[1]["path"] == "Food > Salt \\> Pepper"
 
@@ -307,14 +313,14 @@ def test_a_name_with_the_separator_in_it_is_escaped():
 )
 def test_what_a_format_cannot_hold_is_refused(tree, source, form, error, told):
     with pytest.raises(error, match=told):
-        written_like(tree, source, form)
+        write(tree, source, form)
 
 
 def test_more_levels_than_the_table_has_are_refused():
     tree = Hierarchy.from_paths(LEVELS)
     deeper = moved(tree, "Tea", "Milk")
     with pytest.raises(HierarchyError, match="item 'mint' has 3 levels now, and the table 2"):
-        written_like(deeper, LEVELS, "paths")
+        write(deeper, LEVELS, "paths")
     assert set(FORMATS) >= {form for _, form, _ in SOURCES.values()}
 
 
@@ -323,6 +329,26 @@ def test_what_paths_cannot_hold_is_refused():
     tree = Hierarchy.from_paths(text)
     both = changed(tree, lambda draft: draft.moved(tree.node(("Food", "Tea")), tree.node(("Toys",))))
     with pytest.raises(HierarchyError, match="two categories would have the path 'Toys / Tea'"):
-        written_like(both, text, "paths")
+        write(both, text, "paths")
     with pytest.raises(HierarchyError, match="item 'a' hangs under no category now"):
-        written_like(changed(tree, lambda draft: draft.moved(0, tree.root)), text, "paths")
+        write(changed(tree, lambda draft: draft.moved(0, tree.root)), text, "paths")
+
+
+def test_categories_without_items_stay_and_go_with_what_they_are_in():
+    text = PARENTS + "empty,milk,\nemptier,empty,4\n"
+    with_items = partial(Hierarchy.from_parents, items=["salt", "mint", "oat"])
+    with pytest.warns(HierarchyWarning, match="2 empty clusters dropped"):
+        tree = with_items(text)
+    assert written_like(moved(tree, "salt", "tea"), text, "parents", with_items) == text.replace(
+        "salt,milk", "salt,tea"
+    )
+    without = changed(tree, lambda draft: draft.without([node(tree, "milk")]))
+    expected = PARENTS.replace("milk,all,\n", "").replace(",milk", ",all")
+    assert written_like(without, text, "parents", with_items) == expected
+
+
+def test_what_would_be_read_as_another_tree_is_refused():
+    text = "x/1 : A > B\nx/2 :nan"  # once no ">" is left, the "/" is taken for what parts the names
+    new = Hierarchy.from_paths(text).with_parents([2, 2, -1, 2])
+    with pytest.raises(HierarchyError, match="would be read as another tree; write .json"):
+        write(new, text, "paths")
