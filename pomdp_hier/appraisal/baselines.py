@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pomdp_hier._arguments import check_whole
 from pomdp_hier._arrays import Floats
 from pomdp_hier.appraisal.interchangeable import Copies, row_keys
 from pomdp_hier.errors import ParameterError
@@ -17,7 +18,7 @@ from pomdp_hier.hqs.prepared import Prepared, prepare
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
-from pomdp_hier.hqs.settings import Run, check_whole, read_settings
+from pomdp_hier.hqs.settings import Run, read_settings
 from pomdp_hier.scorer.own_path import first_choice, own_steps
 from pomdp_hier.scorer.task import Task
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from pomdp_hier._arguments import check_kind, check_whole
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.appraisal.interchangeable import Copies, row_keys
 from pomdp_hier.errors import ParameterError
@@ -20,7 +21,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.prepared import Prepared, prepare
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import score
-from pomdp_hier.hqs.settings import check_whole, read_settings
+from pomdp_hier.hqs.settings import read_settings
 from pomdp_hier.scorer.own_path import Step, first_choice, greedy_trail, own_steps
 from pomdp_hier.scorer.task import Task
 
@@ -171,8 +172,7 @@ def check_result(result: HQSResult, prepared: Prepared) -> None:
     Raises:
         ParameterError: It is of a sample, of other items, or of other settings.
     """
-    if not isinstance(result, HQSResult):
-        raise ParameterError(f"result: got a {type(result).__name__}; give what evaluate(X, hierarchy) returns")
+    check_kind("result", result, HQSResult, "what evaluate(X, hierarchy) returns")
     if result.sample is not None:
         raise ParameterError(f"the result is of a sample, and {_EVERY}; leave it out, or give that of all items")
     if len(result.values) != prepared.hierarchy.n_items:
@@ -385,8 +385,7 @@ def require_diagnosis(diagnosis: object, n: object = 0) -> None:
     Raises:
         ParameterError: It is something else.
     """
-    if not isinstance(diagnosis, Diagnosis):
-        raise ParameterError(f"diagnosis: got a {type(diagnosis).__name__}; give what diagnose(X, hierarchy) returns")
+    check_kind("diagnosis", diagnosis, Diagnosis, "what diagnose(X, hierarchy) returns")
     check_whole("n", n)
 
 

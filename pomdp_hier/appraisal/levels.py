@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pomdp_hier._arguments import check_whole
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.appraisal.diagnosis import ALL_ITEMS
 from pomdp_hier.appraisal.tree_comparison import PairedDifference, compare, paired_difference
@@ -18,7 +19,7 @@ from pomdp_hier.hqs.prepared import Prepared, prepare
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
-from pomdp_hier.hqs.settings import Run, check_whole, read_settings
+from pomdp_hier.hqs.settings import Run, read_settings
 
 __all__ = ["BestCut", "LevelsAdvice", "best_cut", "levels_advice", "without_levels"]
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from pomdp_hier._arguments import check_whole
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.appraisal.diagnosis import ALL_ITEMS, Diagnosis, check_result, require_diagnosis
 from pomdp_hier.errors import ParameterError
@@ -17,7 +18,7 @@ from pomdp_hier.hierarchy.wording import NodeNames, shown
 from pomdp_hier.hqs.prepared import Prepared, prepare
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
-from pomdp_hier.hqs.settings import Run, check_whole, read_settings
+from pomdp_hier.hqs.settings import Run, read_settings
 from pomdp_hier.scorer.own_path import Trail, greedy_trail
 
 __all__ = ["Move", "apply_move", "apply_moves", "candidate_moves", "suggest_moves"]

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pomdp_hier._arguments import check_whole
 from pomdp_hier.appraisal.diagnosis import Diagnosis, require_diagnosis
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import counted
-from pomdp_hier.hqs.settings import check_whole
 
 __all__ = ["CatchAll", "Chain", "StructureReport", "WideNode", "check_structure"]
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student_t
 
+from pomdp_hier._arguments import check_level, check_whole
 from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -16,9 +17,8 @@ from pomdp_hier.hierarchy.wording import counted
 from pomdp_hier.hqs.calibration import Calibration
 from pomdp_hier.hqs.prepared import as_trees, prepare
 from pomdp_hier.hqs.result import HQSResult
-from pomdp_hier.hqs.sampling import check_level
 from pomdp_hier.hqs.score import score_items
-from pomdp_hier.hqs.settings import check_whole, read_settings
+from pomdp_hier.hqs.settings import read_settings
 from pomdp_hier.measures import (
     bakers_gamma,
     class_fit,

@@ -10,9 +10,10 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from pomdp_hier._arguments import check_level
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import MissingExtraError
-from pomdp_hier.hqs.sampling import Sample, check_level
+from pomdp_hier.hqs.sampling import Sample
 
 __all__ = ["HQSResult"]
 

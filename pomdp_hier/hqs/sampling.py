@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
+from pomdp_hier._arguments import check_level, is_real, is_whole
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -25,7 +26,7 @@ from pomdp_hier.hierarchy.wording import shown
 if TYPE_CHECKING:
     from pomdp_hier.hqs.result import HQSResult
 
-__all__ = ["Method", "Sample", "Sampling", "check_level", "draw"]
+__all__ = ["Method", "Sample", "Sampling", "draw"]
 
 Method: TypeAlias = Literal["simple", "stratified"]
 Name = TypeVar("Name", bound=Hashable)
@@ -180,11 +181,11 @@ class Sampling:
                 Argument("target_error"),
                 f" {shown(target)}; give one, the other follows from it",
             )
-        if target is not None and not (_is_number(target) and 0 < target < math.inf):
+        if target is not None and not (is_real(target) and 0 < target < math.inf):
             raise ParameterError(
                 Argument("target_error"), f" is {shown(target)}; expected a positive half-width, such as 0.01"
             )
-        if size is not None and not (_is_number(size) and 0 < size < math.inf):
+        if size is not None and not (is_real(size) and 0 < size < math.inf):
             raise ParameterError(
                 Argument("sample_size"), f" is {shown(size)}; expected a number of items, or a fraction of them"
             )
@@ -280,7 +281,7 @@ def draw(hierarchy: Hierarchy, size: int, method: Method, ranks: Ints, target_er
 
 def _number(sample_size: float, n_items: int) -> int:
     """Return the number of items that a number or a fraction of them asks for."""
-    if isinstance(sample_size, int | np.integer) and not isinstance(sample_size, bool):
+    if is_whole(sample_size):
         if 1 <= sample_size <= n_items:
             return int(sample_size)
     elif isinstance(sample_size, float | np.floating) and 0 < sample_size <= 1:
@@ -292,16 +293,6 @@ def _number(sample_size: float, n_items: int) -> int:
     )
 
 
-def check_level(name: str, value: Any) -> None:
-    """Raise unless the value is a level of confidence.
-
-    Raises:
-        ParameterError: It is no number between 0 and 1.
-    """
-    if not (_is_number(value) and 0 < value < 1):
-        raise ParameterError(Argument(name), f" is {shown(value)}; expected a number between 0 and 1, such as 0.95")
-
-
 def _generator(random_state: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(random_state)
@@ -310,7 +301,3 @@ def _generator(random_state: Any) -> np.random.Generator:
             Argument("random_state"),
             f" is {shown(random_state)} ({error}); expected a number of at least 0, a numpy Generator, or None",
         ) from error
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)

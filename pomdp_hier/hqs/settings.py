@@ -8,8 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
+from pomdp_hier._arguments import check_flag, check_whole, is_whole
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.features.similarity import Similarity, as_similarity
 from pomdp_hier.hierarchy.wording import shown
@@ -21,7 +20,7 @@ from pomdp_hier.scorer.rules import Rule, Tie, as_rule
 if TYPE_CHECKING:
     from pomdp_hier.pomdp import POMDP
 
-__all__ = ["CALIBRATED", "Request", "Run", "Settings", "check_whole", "named", "read_settings"]
+__all__ = ["CALIBRATED", "Request", "Run", "Settings", "named", "read_settings"]
 
 CALIBRATED = "calibrated"
 _ENGINES = ("auto", "numpy", "numba", "generic")
@@ -57,7 +56,7 @@ class Settings:
             raise ParameterError(
                 f"reward is {shown(self.reward)}; expected a function, reward(size, n_items), or None for the paper's"
             )
-        _check_flag("enter_own_singleton", self.enter_own_singleton)
+        check_flag("enter_own_singleton", self.enter_own_singleton)
 
     @property
     def rule(self) -> Rule | None:
@@ -115,17 +114,17 @@ class Run:
     def __post_init__(self) -> None:
         if not isinstance(self.engine, str) or self.engine not in _ENGINES:
             raise ParameterError(f"engine is {shown(self.engine)}; expected {', '.join(map(repr, _ENGINES))}")
-        if self.threads is not None and not (_is_whole(self.threads) and self.threads >= 1):
+        if self.threads is not None and not (is_whole(self.threads) and self.threads >= 1):
             raise ParameterError(
                 f"threads is {shown(self.threads)}; at least 1 is needed, or None for one per usable CPU"
             )
-        _check_flag("progress", self.progress)
+        check_flag("progress", self.progress)
         if self.updater is not None and not callable(self.updater):
             raise ParameterError(
                 f"updater is {shown(self.updater)}; expected what makes an updater from a problem, such as BayesUpdater"
             )
         check_whole("seed", self.seed)
-        if not (_is_whole(self.n_jobs) and (self.n_jobs >= 1 or self.n_jobs == -1)):
+        if not (is_whole(self.n_jobs) and (self.n_jobs >= 1 or self.n_jobs == -1)):
             raise ParameterError(
                 Argument("n_jobs"), f" is {shown(self.n_jobs)}; expected a number of processes, or -1 for one a CPU"
             )
@@ -224,23 +223,3 @@ def named(setting: Any) -> str:
     if isinstance(setting, str):
         return setting
     return getattr(setting, "__name__", None) or repr(setting)
-
-
-def check_whole(name: str, value: object, least: int = 0, most: int | None = None) -> None:
-    """Raise unless the value is a whole number of at least, and perhaps at most, so much.
-
-    Raises:
-        ParameterError: It is something else.
-    """
-    if not (_is_whole(value) and value >= least and (most is None or value <= most)):  # type: ignore[operator]
-        upper = "" if most is None else f" and at most {most:,}"
-        raise ParameterError(Argument(name), f" is {shown(value)}; give a whole number of at least {least}{upper}")
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
-def _check_flag(name: str, value: object) -> None:
-    if not isinstance(value, bool | np.bool_):
-        raise ParameterError(Argument(name), f" is {shown(value)}; expected True or False")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from pomdp_hier._arguments import check_level, check_whole, is_real, is_whole
 from pomdp_hier._arrays import Ints
 from pomdp_hier.appraisal.interchangeable import row_keys
 from pomdp_hier.errors import Argument, HierarchyError, ParameterError
@@ -15,9 +16,9 @@ from pomdp_hier.hierarchy.arguments import as_ids
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import NodeNames, listed, shown
 from pomdp_hier.hqs.prepared import prepare
-from pomdp_hier.hqs.sampling import Sampling, check_level
+from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
-from pomdp_hier.hqs.settings import check_whole, read_settings
+from pomdp_hier.hqs.settings import read_settings
 from pomdp_hier.improvement.collapse import best_collapse
 from pomdp_hier.improvement.edits import KINDS, apply_edits
 from pomdp_hier.improvement.holdout import Rest, fold_of
@@ -169,12 +170,8 @@ def _check_numbers(
     check_whole("random_state", random_state)
     check_level("confidence", confidence)
     for name, value in (("max_loss", max_loss), ("time_limit", time_limit)):
-        if value is not None and not (_is_real(value) and value >= 0):
+        if value is not None and not (is_real(value) and value >= 0):
             raise ParameterError(f"{name} is {shown(value)}; give a number of at least 0, or None for no limit")
-
-
-def _is_real(value: object) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def _limits(
@@ -199,7 +196,7 @@ def _limits(
         )
     nodes = {_node(tree, label) for label in as_ids("fixed", fixed)}
     for level in as_ids("fixed_levels", fixed_levels):
-        if not isinstance(level, int | np.integer) or isinstance(level, bool) or not 0 <= level <= tree.levels.max():
+        if not (is_whole(level) and 0 <= level <= tree.levels.max()):
             raise ParameterError(
                 Argument("fixed_levels"),
                 f": got {shown(level)}; the tree has the levels 0 (the root's) to {tree.levels.max()}",
@@ -217,7 +214,6 @@ def _node(tree: Hierarchy, label: Hashable) -> int:
     try:
         return tree.node(label)
     except HierarchyError as error:
-        number = isinstance(label, int | np.integer) and not isinstance(label, bool)
-        if number and "not unique" not in str(error) and 0 <= int(label) < tree.n_nodes:  # type: ignore[call-overload]
-            return int(label)  # type: ignore[call-overload, no-any-return]
+        if is_whole(label) and "not unique" not in str(error) and 0 <= label < tree.n_nodes:
+            return int(label)
         raise ParameterError(f"fixed: {error}") from None

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pomdp_hier._arguments import check_kind, check_whole
 from pomdp_hier._arrays import Floats
 from pomdp_hier._messages import brief, counted
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.hqs.settings import check_whole
 from pomdp_hier.planning.exact import AlphaVectors
 from pomdp_hier.planning.policies import as_policy, decided
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.problem import require_problem
 from pomdp_hier.report.beliefs import draw_alpha_vectors
-from pomdp_hier.report.canvas import CYCLE, GREY, INK, new_axes
+from pomdp_hier.report.canvas import CYCLE, GREY, INK, TRIANGLE, draw_triangle, new_axes
 from pomdp_hier.report.escaping import figure_text
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["draw_action_regions", "draw_backups"]
 
 _BISECTIONS = 40
-_CORNERS = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, math.sqrt(3) / 2]])
 _NOTHING = object()  # where the process is over
 
 
@@ -146,21 +145,14 @@ def _draw_triangle(
             corners = [(i, j), (i + 1, j), (i, j + 1)]
             for place in (corners, [(i + 1, j), (i + 1, j + 1), (i, j + 1)])[: 2 if i + j < parts - 1 else 1]:
                 weights = np.array([(parts - a - b, a, b) for a, b in place]) / parts
-                cells.setdefault(action(weights.mean(axis=0)), []).append(weights @ _CORNERS)
+                cells.setdefault(action(weights.mean(axis=0)), []).append(weights @ TRIANGLE)
     from matplotlib.collections import PolyCollection
 
     for name, colour in colours.items():
         if name in cells:
             ax.add_collection(PolyCollection(cells[name], facecolor=colour, edgecolor=colour, lw=0.3))
             ax.scatter([], [], marker="s", s=60, color=colour, label=figure_text(str(name)))
-    outline = np.vstack([_CORNERS, _CORNERS[:1]])
-    ax.plot(outline[:, 0], outline[:, 1], color=GREY, lw=1.2)
-    for k, ((x, y), state) in enumerate(zip(_CORNERS, states, strict=True)):
-        shift, side = (0.03, "bottom") if k == 2 else (-0.04, "top")
-        ax.text(x, y + shift, figure_text(str(state)), ha="center", va=side, color=INK)
-    ax.set(xlim=(-0.15, 1.15), ylim=(-0.13, 1.0))
-    ax.set_aspect("equal")
-    ax.set_axis_off()
+    draw_triangle(ax, states, GREY)
     if set(cells) != {_NOTHING}:
         ax.legend(frameon=False, loc="upper right", bbox_to_anchor=(1.08, 1.0))
     return ax
@@ -186,8 +178,7 @@ def draw_backups(plan: AlphaVectors, *, steps: Sequence[int] | None = None) -> "
     References:
         Smallwood and Sondik (1973).
     """
-    if not isinstance(plan, AlphaVectors):
-        raise ParameterError(f"plan: got a {type(plan).__name__}; give what value_iteration returned")
+    check_kind("plan", plan, AlphaVectors, "what value_iteration returned")
     steps = list(range(1, min(plan.horizon, 6) + 1)) if steps is None else list(steps)
     for step in steps:
         check_whole("steps", step, 1)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pomdp_hier._arguments import check_kind
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.and_or.tree import AndOrTree
 from pomdp_hier.planning.and_or.view import FULL_LIMIT, BeliefWords, View, ViewNode, view, words
@@ -62,8 +63,7 @@ def draw_and_or(
         >>> ax = draw_and_or(AndOrTree.build(tiger(), depth=2))
         >>> ax.get_figure().savefig("tree.png", dpi=150)  # doctest: +SKIP
     """
-    if not isinstance(tree, AndOrTree):
-        raise ParameterError(f"tree: got a {type(tree).__name__}; give AndOrTree.build(problem, depth=...)")
+    check_kind("tree", tree, AndOrTree, "AndOrTree.build(problem, depth=...)")
     if full and len(tree) > limit:
         raise ParameterError(
             f"full: a drawing of all {len(tree)} nodes cannot be read; leave full out to see the best plan, or "

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pomdp_hier._arguments import check_whole
 from pomdp_hier._messages import counted
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.hqs.settings import check_whole
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.belief import as_belief
-from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, ORANGE, new_axes
+from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, ORANGE, TRIANGLE, draw_triangle, new_axes
 from pomdp_hier.report.escaping import figure_text
 
 if TYPE_CHECKING:
@@ -57,23 +57,15 @@ def draw_belief_trace(
     bands = [s for s in order if s in shown]
     positions = np.arange(len(beliefs))
     bottom = np.zeros(len(beliefs))
+    look: dict[str, Any] = {"width": 0.82, "edgecolor": "white"}
     for k, state in enumerate(bands):
         heights = np.array([float(b[state]) for b in beliefs])
-        colour = CYCLE[k % len(CYCLE)]
-        ax.bar(positions, heights, bottom=bottom, width=0.82, color=colour, edgecolor="white", label=figure_text(state))
+        ax.bar(positions, heights, bottom=bottom, color=CYCLE[k % len(CYCLE)], label=figure_text(state), **look)
         bottom += heights
     rest = np.array([math.fsum(float(p) for _, p in b.items()) for b in beliefs]) - bottom
     if len(order) > len(bands):
-        ax.bar(
-            positions,
-            np.maximum(rest, 0),
-            bottom=bottom,
-            width=0.82,
-            color="#dddddd",
-            edgecolor="white",
-            hatch="///",
-            label=counted(len(order) - len(bands), "more state"),
-        )
+        others = counted(len(order) - len(bands), "more state")
+        ax.bar(positions, np.maximum(rest, 0), bottom=bottom, color="#dddddd", hatch="///", label=others, **look)
     ax.set_xticks(positions, list(labels) if labels is not None else [str(i) for i in positions])
     if labels is not None and max(len(str(label)) for label in labels) * len(labels) > 70:
         ax.tick_params(axis="x", rotation=30)
@@ -119,27 +111,23 @@ def draw_belief_simplex(
     if stray is not None:
         raise ParameterError(f"beliefs: {stray!r} is not one of the states {corners}")
     ax = new_axes(ax, width=5.6, height=1.9 if len(corners) == 2 else 4.8)
-    ax.set_axis_off()
     if len(corners) == 2:
-        frame = np.array([[0.0, 0.0], [1.0, 0.0]])
+        frame = TRIANGLE[:2]
         ax.set(xlim=(-0.08, 1.08), ylim=(-0.35, 0.35))
+        ax.set_axis_off()
+        ax.plot(frame[:, 0], frame[:, 1], color=INK, lw=1.2)
         for tick in np.linspace(0, 1, 11):
             ax.plot([tick, tick], [-0.02, 0.02], color=GREY, lw=1)
             ax.text(tick, -0.06, f"{tick:z.1f}", ha="center", va="top", fontsize=8, color=GREY)
-        names = [(0.0, -0.2, corners[0]), (1.0, -0.2, corners[1])]
+        for x, name in enumerate(corners):
+            ax.text(x, -0.2, figure_text(name), ha="center", va="top", color=INK)
     else:
-        frame = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, math.sqrt(3) / 2]])
-        ax.set(xlim=(-0.15, 1.15), ylim=(-0.13, 1.0))
-        ax.set_aspect("equal")
+        frame = TRIANGLE
+        draw_triangle(ax, corners, INK)
         for share in (0.25, 0.5, 0.75):
             for k in range(3):
                 ends = np.array([(1 - share) * frame[k] + share * frame[j] for j in range(3) if j != k])
                 ax.plot(ends[:, 0], ends[:, 1], color="#e3e6e9", lw=0.8, zorder=0)
-        names = [(0.0, -0.05, corners[0]), (1.0, -0.05, corners[1]), (0.5, frame[2, 1] + 0.03, corners[2])]
-    outline = np.vstack([frame, frame[:1]])
-    ax.plot(outline[:, 0], outline[:, 1], color=INK, lw=1.2)
-    for k, (x, y, name) in enumerate(names):
-        ax.text(x, y, figure_text(name), ha="center", va="bottom" if k == 2 else "top", color=INK)
     points = np.array([[float(b[s]) for s in corners] for b in beliefs]) @ frame
     _draw_path(ax, points, labels, flat=len(corners) == 2)
     return ax

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pomdp_hier._arguments import check_whole
 from pomdp_hier._arrays import Floats
 from pomdp_hier._messages import counted
 from pomdp_hier.appraisal.diagnosis import Diagnosis, require_diagnosis
@@ -15,7 +16,6 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.members import item_sums
 from pomdp_hier.files.writing import write_file
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hqs.settings import check_whole
 from pomdp_hier.measures import untangle
 from pomdp_hier.measures.named import APART, MEASURES
 from pomdp_hier.report.escaping import Html, asset, element, filled, joined

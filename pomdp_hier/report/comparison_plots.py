@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from pomdp_hier._arguments import check_kind
 from pomdp_hier.appraisal.levels import BestCut, LevelsAdvice
 from pomdp_hier.appraisal.sweep import DeltaSweep
-from pomdp_hier.errors import ParameterError
 from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, ORANGE, new_axes
 from pomdp_hier.report.escaping import figure_text
 from pomdp_hier.simulation import PolicyComparison
@@ -36,8 +36,7 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
         >>> draw_policy_comparison(rows).get_xlabel()
         'value'
     """
-    if not isinstance(comparison, PolicyComparison):
-        raise ParameterError(f"comparison: got a {type(comparison).__name__}; give what compare_policies returns")
+    check_kind("comparison", comparison, PolicyComparison, "what compare_policies returns")
     rows = comparison.rows
     ax = new_axes(ax, width=6.4, height=1.2 + 0.42 * len(rows))
     for k, row in enumerate(rows):
@@ -47,17 +46,8 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
             ax.plot(row.interval, [k, k], color=colour, lw=2.2, solid_capstyle="butt", zorder=2)
         filled = told_apart or row.verdict == "baseline"
         marker = {"better": "^", "worse": "v", "baseline": "s"}.get(row.verdict, "o")
-        ax.plot(
-            [row.value],
-            [k],
-            marker=marker,
-            ms=8,
-            color=colour,
-            mfc=colour if filled else "white",
-            mew=1.6,
-            ls="none",
-            zorder=3,
-        )
+        face = colour if filled else "white"
+        ax.plot(row.value, k, marker, ms=8, color=colour, mfc=face, mew=1.6, zorder=3)
         note = f"{row.value:.4g}" + ("" if row.verdict in ("better", "worse") else f"  ({row.verdict})")
         text = ax.annotate(note, (row.value, k), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8)
         text.set(color=INK, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})
@@ -96,8 +86,7 @@ def draw_delta_sweep(sweep: DeltaSweep, *, ax: "Axes | None" = None) -> "Axes":
         >>> draw_delta_sweep(sweep).get_xscale()
         'log'
     """
-    if not isinstance(sweep, DeltaSweep):
-        raise ParameterError(f"sweep: got a {type(sweep).__name__}; give what delta_sweep returns")
+    check_kind("sweep", sweep, DeltaSweep, "what delta_sweep returns")
     ax = new_axes(ax, width=6.4, height=4.0)
     deltas = sweep.deltas
     for k, tree in enumerate(sweep.trees):
@@ -139,8 +128,7 @@ def draw_levels(found: LevelsAdvice | BestCut, *, ax: "Axes | None" = None) -> "
         >>> draw_levels(levels_advice([[1, 0], [9, 1], [0, 1], [1, 9]], tree)).get_xlabel()
         'levels kept, taken out from the bottom'
     """
-    if not isinstance(found, LevelsAdvice | BestCut):
-        raise ParameterError(f"found: got a {type(found).__name__}; give what levels_advice or best_cut returns")
+    check_kind("found", found, LevelsAdvice | BestCut, "what levels_advice or best_cut returns")
     ax = new_axes(ax, width=6.4, height=3.6)
     rows = found.to_rows()
     scores = [row["hqs"] for row in rows]

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from pomdp_hier.errors import ParameterError
+from pomdp_hier._arguments import check_kind
 from pomdp_hier.planning.controllers import Controller, PolicyGraph
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.report.canvas import BLUE, GREY, INK, ORANGE, new_axes
@@ -33,8 +33,7 @@ def draw_controller(controller: Controller, *, ax: "Axes | None" = None) -> "Axe
         >>> draw_controller(solve(tiger(), horizon=1).controller()).get_title()
         'controller of 1 node'
     """
-    if not isinstance(controller, Controller):
-        raise ParameterError(f"controller: got a {type(controller).__name__}; give what Solution.controller returns")
+    check_kind("controller", controller, Controller, "what Solution.controller returns")
     graph = PolicyGraph(controller, limit=30)
     side = 3.5 + 0.9 * len(graph.nodes) ** 0.75
     ax = new_axes(ax, width=1.3 * side, height=side)
@@ -84,8 +83,7 @@ def draw_bounds(solution: Solution, *, ax: "Axes | None" = None) -> "Axes":
         >>> draw_bounds(solve(tiger())).get_ylabel()
         'value at the start'
     """
-    if not isinstance(solution, Solution):
-        raise ParameterError(f"solution: got a {type(solution).__name__}; give what solve returns")
+    check_kind("solution", solution, Solution, "what solve returns")
     ax = new_axes(ax, width=6.4, height=3.6)
     seconds = [max(entry.seconds, 1e-3) for entry in solution.history]
     lower = [entry.lower for entry in solution.history]

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pomdp_hier._arguments import check_whole
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.wording import NodeNames
-from pomdp_hier.hqs.settings import check_whole
 from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, finite_numbers, new_axes, search_colours
 from pomdp_hier.report.escaping import figure_text
 

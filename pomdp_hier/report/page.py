@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from pomdp_hier._arguments import check_kind, check_whole
 from pomdp_hier._messages import brief, counted
 from pomdp_hier.appraisal.baselines import Appraisal
 from pomdp_hier.appraisal.diagnosis import Diagnosis, lost_items, require_diagnosis, worst_nodes
 from pomdp_hier.appraisal.moves import Move
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.files.writing import write_file
-from pomdp_hier.hqs.settings import check_whole
 from pomdp_hier.improvement.result import Improvement
 from pomdp_hier.report.destinations import Destination, destinations
 from pomdp_hier.report.edits import edits_section, moves_section
@@ -139,16 +139,12 @@ def _check_given(
     diagnosis: Diagnosis, appraisal: object, moves: Sequence[Move], improvement: Improvement | None
 ) -> None:
     """Raise for what is not of the kind or of the tree that the page is about."""
-    if appraisal is not None and not isinstance(appraisal, Appraisal):
-        raise ParameterError(f"appraisal: got a {type(appraisal).__name__}; give what appraise(X, hierarchy) returns")
+    check_kind("appraisal", appraisal, Appraisal | None, "what appraise(X, hierarchy) returns")
     if not all(isinstance(move, Move) for move in moves):
         raise ParameterError(f"moves: {brief(moves)}; give what suggest_moves(X, diagnosis) returns")
     if improvement is None:
         return
-    if not isinstance(improvement, Improvement):
-        raise ParameterError(
-            f"improvement: got a {type(improvement).__name__}; give what improve(X, hierarchy) returns"
-        )
+    check_kind("improvement", improvement, Improvement, "what improve(X, hierarchy) returns")
     if len(moves):
         raise ParameterError("moves and improvement: both are given; give one of them, the edits or the single moves")
     if not np.array_equal(improvement.hierarchy.parent, diagnosis.hierarchy.parent):
@@ -256,19 +252,8 @@ def _histogram(diagnosis: Diagnosis) -> Html:
                 fill="currentColor", class_=kind,
             )
         )  # fmt: skip
-    ticks = [
-        element(
-            "text",
-            number(t, 1),
-            x=_at(t),
-            y=118,
-            text_anchor="middle",
-            font_size=13,
-            fill="currentColor",
-            class_="soft",
-        )
-        for t in (-1, -0.5, 0, 0.5, 1)
-    ]
+    look = {"text_anchor": "middle", "font_size": 13, "fill": "currentColor", "class_": "soft"}
+    ticks = [element("text", number(t, 1), x=_at(t), y=118, **look) for t in (-1, -0.5, 0, 0.5, 1)]
     return filled("histogram.html", bars=joined(bars), ticks=joined(ticks), most=counted(top, "item"))
 
 

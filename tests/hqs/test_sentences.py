@@ -8,6 +8,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
+from pomdp_hier._arguments import check_whole
 from pomdp_hier.errors import CheckpointError, DataWarning, MissingExtraError, ModelError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.calibration import Calibration, TreeCalibration, calibrate_delta
@@ -19,7 +20,7 @@ from pomdp_hier.hqs.prepared import as_trees
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sample
 from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.hqs.settings import check_whole, read_settings
+from pomdp_hier.hqs.settings import read_settings
 from tests.planted import clean_case
 
 TREE = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)

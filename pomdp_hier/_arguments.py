@@ -1,0 +1,82 @@
+"""Arguments as they come in: whether a value is of the kind that is wanted, told in one place for every room."""
+
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from pomdp_hier._messages import brief
+from pomdp_hier.errors import Argument, ParameterError
+
+__all__ = ["check_flag", "check_kind", "check_level", "check_whole", "is_real", "is_whole"]
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether the value is a whole number, of Python or numpy; True and False are none.
+
+    Example:
+        >>> is_whole(3), is_whole(np.int64(3)), is_whole(3.0), is_whole(True)
+        (True, True, False, False)
+    """
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_real(value: object) -> TypeGuard[float]:
+    """Whether the value is a number, of Python or numpy; True and False are none.
+
+    Example:
+        >>> is_real(0.5), is_real(np.float32(0.5)), is_real("0.5"), is_real(True)
+        (True, True, False, False)
+    """
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def check_whole(name: str, value: object, least: int = 0, most: int | None = None) -> None:
+    """Raise unless the value is a whole number of at least, and perhaps at most, so much.
+
+    Raises:
+        ParameterError: It is another number, or none; ``True`` and ``False`` are none.
+    """
+    if not (is_whole(value) and value >= least and (most is None or value <= most)):
+        upper = "" if most is None else f" and at most {most:,}"
+        raise ParameterError(Argument(name), f" is {brief(value)}; give a whole number of at least {least}{upper}")
+
+
+def check_level(name: str, value: object) -> None:
+    """Raise unless the value is a level of confidence.
+
+    Raises:
+        ParameterError: It is not between 0 and 1.
+    """
+    if not (is_real(value) and 0 < value < 1):
+        raise ParameterError(Argument(name), f" is {brief(value)}; expected a number between 0 and 1, such as 0.95")
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raise unless the value is true or false.
+
+    Raises:
+        ParameterError: It is something else.
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise ParameterError(Argument(name), f" is {brief(value)}; expected True or False")
+
+
+def check_kind(name: str, value: object, kind: Any, source: str) -> None:
+    """Raise unless the value is of a class, as where features or a path stand in the place of a result.
+
+    Args:
+        name: The argument's name.
+        value: What was given.
+        kind: The class, or several.
+        source: What returns such values, for the message.
+
+    Raises:
+        ParameterError: It is of another class.
+
+    Example:
+        >>> check_kind("result", [0.5], float, "what evaluate(X, hierarchy) returns")
+        Traceback (most recent call last):
+        pomdp_hier.errors.ParameterError: result: got a list; give what evaluate(X, hierarchy) returns
+    """
+    if not isinstance(value, kind):
+        raise ParameterError(f"{name}: got a {type(value).__name__}; give {source}")
