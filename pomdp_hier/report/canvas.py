@@ -1,17 +1,32 @@
 """What every matplotlib figure shares: the optional import, the colours, the line weights."""
 
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pomdp_hier._arrays import Floats
+from pomdp_hier._extras import from_extra
 from pomdp_hier._messages import brief
-from pomdp_hier.errors import MissingExtraError, ParameterError
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.report.escaping import figure_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BLUE", "CYCLE", "GREY", "INK", "ORANGE", "finite_numbers", "new_axes", "search_colours"]
+__all__ = [
+    "BLUE",
+    "CYCLE",
+    "GREY",
+    "INK",
+    "ORANGE",
+    "TRIANGLE",
+    "draw_triangle",
+    "finite_numbers",
+    "new_axes",
+    "search_colours",
+]
 
 # Blue and orange differ for every common kind of colour blindness, and in lightness, so that they read in grey as well.
 BLUE = "#215294"
@@ -20,6 +35,9 @@ GREY = "#9aa3ab"
 INK = "#1d2126"
 # Ordered by lightness, alternating between the two hues.
 CYCLE = (BLUE, "#e08214", "#7ca5cd", "#7f3b08", "#4d4d4d", "#b8cfe6", "#f1b76a", "#9aa3ab")
+
+TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, math.sqrt(3) / 2]])
+"""Where the three states stand of which beliefs are drawn, ``[3, 2]``."""
 
 
 def finite_numbers(name: str, values: Any, count: int | None = None) -> Floats:
@@ -47,20 +65,27 @@ def new_axes(ax: "Axes | None", *, width: float = 6.4, height: float = 4.0) -> "
         MissingExtraError: Matplotlib is not installed.
     """
     if ax is None:
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise MissingExtraError(
-                "figures need matplotlib, which is not installed: pip install 'pomdp-hier[plot]'"
-            ) from error
+        figures = from_extra("plot", "matplotlib.figure", "figures need matplotlib")
         # A Figure of its own, not pyplot's: nothing is registered globally, so nothing has to be closed.
-        ax = Figure(figsize=(width, height), layout="constrained").subplots()
+        ax = figures.Figure(figsize=(width, height), layout="constrained").subplots()
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     for side in ("left", "bottom"):
         ax.spines[side].set_color(GREY)
     ax.tick_params(color=GREY, labelcolor=INK)
     return ax
+
+
+def draw_triangle(ax: "Axes", states: Sequence[Any], colour: str) -> None:
+    """Draw the outline of all beliefs over three states, each corner with its name."""
+    outline = TRIANGLE[[0, 1, 2, 0]]
+    ax.plot(outline[:, 0], outline[:, 1], color=colour, lw=1.2)
+    for (x, y), state in zip(TRIANGLE, states, strict=True):
+        shift, side = (0.03, "bottom") if y > 0 else (-0.05, "top")
+        ax.text(x, y + shift, figure_text(state), ha="center", va=side, color=INK)
+    ax.set(xlim=(-0.15, 1.15), ylim=(-0.13, 1.0))
+    ax.set_aspect("equal")
+    ax.set_axis_off()
 
 
 def search_colours() -> Any:

@@ -19,6 +19,15 @@ __all__ = ["icicle_payload", "node_names", "tree_arrays"]
 MOST_NODES = 100_000
 MOST_ITEMS = 200_000
 
+# What a colour measures, and what it means.
+_WORTH = "worth of a search", "the mean over the items below: −1 lost, 0 no better than no tree, 1 found at once"
+_ARRIVE = "searchers that arrive", "of the searchers for the items below, the share that comes here"
+_RIGHT = (
+    "right child is most alike",
+    "of the items below, the share whose own child is the most alike one; grey: no choice is made",
+)
+_COST = "cost of being misled here", "what wrong turns at this node take off the score"
+
 
 def node_names(
     tree: Hierarchy, names: Sequence[Any] | Mapping[Any, Any] | None
@@ -60,52 +69,25 @@ def icicle_payload(
         "cost": _short(cost, digits=6),
     }
     payload["items"]["value"] = _short(result.values[tree.item_order]) if show_items else []
-    payload |= {
-        "measures": [
-            {
-                "key": "value",
-                "name": "worth of a search",
-                "low": -1,
-                "high": 1,
-                "percent": False,
-                "items": "value" if show_items else None,
-                "note": "the mean over the items below: −1 lost, 0 no better than no tree, 1 found at once",
-            },
-            {
-                "key": "arrive",
-                "name": "searchers that arrive",
-                "low": 0,
-                "high": 1,
-                "percent": True,
-                "items": None,
-                "note": "of the searchers for the items below, the share that comes here",
-            },
-            {
-                "key": "right",
-                "name": "right child is most alike",
-                "low": 0,
-                "high": 1,
-                "percent": True,
-                "items": None,
-                "note": "of the items below, the share whose own child is the most alike one; grey: no choice is made",
-            },
-            {
-                "key": "cost",
-                "name": "cost of being misled here",
-                "low": max(float(cost.max()), 1e-12),
-                "high": 0,
-                "percent": False,
-                "items": None,
-                "note": "what wrong turns at this node take off the score",
-            },
-        ],
-    }
+    payload["measures"] = [
+        _measure("value", *_WORTH, low=-1, high=1, items="value" if show_items else None),
+        _measure("arrive", *_ARRIVE, percent=True),
+        _measure("right", *_RIGHT, percent=True),
+        _measure("cost", *_COST, low=max(float(cost.max()), 1e-12), high=0),
+    ]
     if gain is not None:
         payload["tree"]["gain"] = _short(item_sums(tree, gain, nodes) / tree.sizes[nodes])
         payload["items"]["gain"] = _short(gain[tree.item_order]) if show_items else []
-        measure = {"key": "gain", "name": "gain", "low": -1, "high": 1, "percent": False, "note": gain_note}
-        payload["measures"].insert(0, measure | {"items": "gain" if show_items else None})
+        of_items = "gain" if show_items else None
+        payload["measures"].insert(0, _measure("gain", "gain", gain_note, low=-1, high=1, items=of_items))
     return payload, position
+
+
+def _measure(
+    key: str, name: str, note: str, *, low: float = 0, high: float = 1, percent: bool = False, items: str | None = None
+) -> dict[str, Any]:
+    """Return what a colour of the icicle stands for, and the values at its two ends."""
+    return {"key": key, "name": name, "low": low, "high": high, "percent": percent, "items": items, "note": note}
 
 
 def tree_arrays(
