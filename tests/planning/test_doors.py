@@ -16,6 +16,7 @@ from pomdp_hier.planning import (
     RandomPolicy,
     ThresholdPolicy,
     exact_value,
+    solve,
     value_iteration,
 )
 from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
@@ -159,6 +160,7 @@ WRONG = [0, -1, 1.5, "2", True, None, float("nan")]
         (lambda v: value_iteration(tiger(), v), "horizon", [0]),
         (lambda v: exact_value(tiger(), horizon=v), "horizon", [0]),
         (lambda v: POLICIES["AlphaVectors"].value(BELIEF, to_go=v), "to_go", [0, None]),
+        (lambda v: solve(tiger(), horizon=2).bounds(BELIEF, to_go=v), "to_go", [0, None]),
         (lambda v: simulate(FirstAction(), tiger(), n_episodes=1, horizon=v), "horizon", [0, None]),
         (lambda v: policy_value(FirstAction(), tiger(discount=0.5), horizon=v), "horizon", [0, None]),
         (lambda v: policy_value(FirstAction(), tiger(), horizon=1, max_beliefs=v), "max_beliefs", []),
@@ -177,6 +179,10 @@ def test_counts_are_whole_numbers(make, name, allowed):
 def test_more_steps_than_a_solution_holds_and_unknown_observations_are_named():
     with pytest.raises(PomdpHierError, match="to_go: 3; the solution holds up to 2 steps"):
         POLICIES["AlphaVectors"].value(BELIEF, to_go=3)
+    with pytest.raises(PomdpHierError, match="to_go: 3; the solution holds up to 2 actions"):
+        solve(tiger(), horizon=2).bounds(BELIEF, to_go=3)
+    with pytest.raises(PomdpHierError, match="to_go: 1; the solution is without a horizon; leave to_go out"):
+        solve(tiger(), precision=1.0).bounds(BELIEF, to_go=1)
     by_observation = POMDP(
         transition=lambda s, a: s,
         observation=lambda s, a: "o",

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.controllers.controller import Controller
+from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.fringe import ConvexFringe
 from pomdp_hier.planning.point_based.certificate import write_certificate
@@ -146,6 +148,7 @@ class Solution:
 
         Raises:
             ModelError: A state is not one of the problem's.
+            ParameterError: The solution holds fewer actions, or has no horizon.
 
         Example:
             >>> from pomdp_hier.planning import solve
@@ -164,10 +167,14 @@ class Solution:
 
     def _stage(self, to_go: int | None) -> Stage | None:
         """Return what is known with so many actions to go; ``None`` where nothing is left to do."""
-        stages = self.search.stages
-        if to_go is None or self.search.horizon is None:
+        stages, horizon = self.search.stages, self.search.horizon
+        if to_go is None:
             return stages[-1]
-        return stages[min(to_go, len(stages)) - 1] if to_go > 0 else None
+        require_count("to_go", to_go, 0, "actions")
+        if horizon is None or to_go > horizon:
+            held = "is without a horizon; leave to_go out" if horizon is None else f"holds up to {horizon} actions"
+            raise ParameterError(f"to_go: {to_go}; the solution {held}")
+        return stages[to_go - 1] if to_go > 0 else None
 
     @property
     def policy(self) -> "SolutionPolicy":
