@@ -1,5 +1,6 @@
 """What planners say of their numbers: each in its place, with other numbers on either side."""
 
+import json
 import re
 from types import SimpleNamespace
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError, PolicyFileError
-from pomdp_hier.planning import RTBSS, AndOrTree, solve, value_iteration, vector_pruning
+from pomdp_hier.planning import RTBSS, AndOrTree, OptimalPolicy, solve, value_iteration, vector_pruning
 from pomdp_hier.planning.and_or.view import view
 from pomdp_hier.planning.controllers import (
     Controller,
@@ -17,9 +18,12 @@ from pomdp_hier.planning.controllers import (
     read_policy_graph,
     read_policy_xml,
 )
+from pomdp_hier.planning.policies import mdp_values
+from pomdp_hier.planning.pomdp_py_planners import POUCT
+from pomdp_hier.planning.rtbss.pruning import check_bound
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import cheese_maze, tiger
-from tests.pomdp_models import random_problem, three_node
+from tests.pomdp_models import random_problem
 
 
 def test_a_controller():
@@ -75,18 +79,11 @@ def test_alpha_vectors(monkeypatch):
     solution = value_iteration(tiger(), 2)
     with pytest.raises(ParameterError, match="to_go: 4; the solution holds up to 2 steps"):
         solution.value({"tiger-left": 1}, to_go=4)
-    with pytest.raises(PlanningError, match="3 x 3 vectors after one observation exceed max_vectors=4; lower"):
-        value_iteration(tiger(), 4, max_vectors=4)
+    with pytest.raises(PlanningError, match="8 x 4 vectors after one observation exceed max_vectors=15; lower"):
+        value_iteration(random_problem(0, observations=3), 3, max_vectors=15)
     monkeypatch.setattr(vector_pruning, "linprog", lambda *_, **__: SimpleNamespace(status=4, message="lost"))
     with pytest.raises(PlanningError, match="the linear program of 3 vectors failed: lost"):
         value_iteration(tiger(), 2)
-
-
-def test_symbols_that_leave_the_best_action_open():
-    sympy = pytest.importorskip("sympy")
-    eta = sympy.Symbol("eta", positive=True)
-    with pytest.raises(ParameterError, match=r"policy: after \(\) the values of Max\(.* cannot be compared"):
-        AndOrTree.build(three_node(eta, 0, 1, 1), depth=2).policy()
 
 
 def test_a_recursion_that_is_too_deep():
@@ -127,3 +124,61 @@ def test_hidden_nodes_of_a_drawing_stand_under_their_own():
     hidden = [(i, node.hidden) for i, node in enumerate(view(tree, full=False).nodes) if node.hidden]
     found = re.findall(r"below=1pt of n(\d+)\] \{(\d+) hidden\}", tree.to_tikz(full=False))
     assert [(int(i), int(n)) for i, n in found] == hidden != []
+
+
+def test_values_that_do_not_settle():
+    one = POMDP.from_arrays(T=[[[1.0]]], Z=[[[1.0]]], R=[[0.25]])
+    with pytest.raises(PlanningError, match=re.escape("still change by 0.25 after 7 backups (discount 1.0); give a")):
+        mdp_values(one.compiled, max_iterations=7)
+    leaky = POMDP.from_arrays(
+        T=[[[0.5, 0.50625], [0, 1.0]]], Z=[[[1], [1]]], R=[[1, 1]], discount=0.9999, tolerance=0.01
+    )
+    with pytest.raises(ModelError, match=r"discount: 0.9999 with rows that sum to 1.00625 lets values grow without"):
+        solve(leaky)
+
+
+def test_planners_by_their_settings():
+    assert repr(RTBSS(3, "immediate", upper_bound="qmdp")) == (
+        "RTBSS(depth=3, lower_bound='immediate', upper_bound='qmdp')"
+    )
+    assert "(OptimalPolicy(horizon=4) at step 1)" in repr(OptimalPolicy(4).at_step(1))
+    with pytest.raises(PlanningError, match=re.escape("simulations: 2 runs for 3 legal actions; the first opens the")):
+        POUCT(depth=3, simulations=2).decide(tiger())
+    with pytest.raises(PlanningError, match="action 'a' with 5 actions to go is worth 2, but its upper bound is 1; a"):
+        check_bound(2, 1, "a", 5)
+    with pytest.raises(ModelError, match=re.escape("vectors: shape (1, 2) with 3 actions; expected [K, S]")):
+        VectorPolicy(np.zeros((1, 2)), np.zeros(3, dtype=int))
+
+
+def test_symbols():
+    sympy = pytest.importorskip("sympy")
+    r, q = sympy.symbols("r q")
+
+    def choice(**worth):
+        return POMDP(
+            transition=lambda s, a: s,
+            observation=lambda s, a: "o",
+            reward=lambda s, a: worth[a],
+            initial_belief={"here": 1},
+            legal_actions=list(worth),
+        )
+
+    with pytest.raises(PlanningError, match="decide: r and q cannot be compared; substitute numbers for the symbols"):
+        RTBSS(1).decide(choice(a=r, b=q))
+    with pytest.raises(ParameterError, match=r"policy: after \(\) the values of Max\(q, r\) cannot be compared; subst"):
+        AndOrTree.build(choice(a=r, b=q), depth=1).policy()
+    with pytest.raises(ParameterError, match=re.escape("the expression sin(q) holds a sin; expected sums")):
+        AndOrTree.build(choice(a=sympy.sin(q)), depth=1).to_json()
+
+
+def test_a_text_of_a_tree():
+    document = json.loads(AndOrTree.build(tiger(), depth=1).to_json())
+    document["and_nodes"][1]["q"] = "x"
+    with pytest.raises(ParameterError, match=re.escape("from_json: and_nodes[1].q is 'x'; a record of to_json has")):
+        AndOrTree.from_json(json.dumps(document))
+
+
+def test_the_bounds_beside_the_bar_of_progress(capsys):
+    solve(tiger(), max_trials=2, progress=True)
+    lower, upper = re.findall(r"\[([-\d.]+), ([-\d.]+)\]", capsys.readouterr().err)[-1]
+    assert float(lower) < float(upper)

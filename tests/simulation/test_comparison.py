@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.planning import solve
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
 from pomdp_hier.pomdp import POMDP
@@ -237,3 +238,28 @@ def test_a_baseline_that_fails_is_an_error_that_names_it():
     # Where the first fails and none was asked for, the next one that ran is the baseline.
     table = compare_policies({"broken": Breaks(), "first": FirstAction()}, tiger(), horizon=3)
     assert table.baseline == "first"
+
+
+def test_what_it_says_of_its_numbers_stands_in_its_place():
+    with pytest.raises(ParameterError, match=r"a solution over 3 actions .* initial belief with horizon=2"):
+        compare_policies([FirstAction()], tiger(), horizon=2, against=solve(tiger(), horizon=3))
+    with pytest.raises(ParameterError, match=r"policies: 'x' is neither a list nor a dict of policies$"):
+        compare_policies("x", tiger())
+    with pytest.raises(ParameterError, match=r"nor a dict of policies; the policies come before the problem$"):
+        compare_policies(tiger(), [FirstAction()])
+    table = compare_values({"a": np.array([1.0, 2.0, 4.0]), "b": np.array([0.0, 0.5, 5.0])})
+    low, high = table["b"].interval
+    assert f"[{low:.4f}, {high:.4f}]" in str(table)
+    page = table._repr_html_()
+    assert page.index("<thead><tr><th>policy</th>") < page.index("<tbody><tr><td>a</td>")
+
+
+def test_a_regret_to_the_optimum_allows_for_what_was_cut_off():
+    problem = tiger(discount=0.9)
+    solution = solve(problem, precision=1.0)
+    table = compare_policies({"listen": FirstAction()}, problem, against=solution, cutoff=1.0, clairvoyant=False)
+    assert table.error > 0.001
+    low, high = table["listen"].optimum_regret
+    value = table["listen"].value
+    assert low == pytest.approx(solution.lower - value - table.error, abs=1e-9)
+    assert high == pytest.approx(solution.upper - value + table.error, abs=1e-9)
