@@ -147,3 +147,21 @@ def test_a_dict_stands_for_a_belief():
     problem = tiger()
     start = dict(problem.initial_belief.items())
     assert exact_value(problem, start, 2) == exact_value(problem, horizon=2)
+
+
+def test_what_is_legal_after_an_observation_counts_from_the_first_action_to_the_last():
+    legal = {None: ["look"], "hot": ["dig"], "cold": ["look"]}
+    problem = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: {"hot": 0.25, "cold": 0.75},
+        reward=lambda s, a: 8 if a == "dig" else 1,
+        initial_belief={"here": 1},
+        legal_actions=legal.__getitem__,
+        legal_by="observation",
+        actions=["dig", "look"],
+    )
+    start = problem.initial_belief
+    assert value_iteration(problem, 0).value(start) == 0
+    solution = value_iteration(problem, 2)
+    assert [solution.value(start, observation=o) for o in legal] == [1 + 2.75, 8 + 2.75, 1 + 2.75]
+    assert solution.value(start, observation="hot", to_go=0) == 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError, PolicyFileError
-from pomdp_hier.planning import RTBSS, AndOrTree, OptimalPolicy, solve, value_iteration, vector_pruning
+from pomdp_hier.planning import RTBSS, AndOrTree, OptimalPolicy, StopValue, solve, value_iteration, vector_pruning
 from pomdp_hier.planning.and_or.view import view
 from pomdp_hier.planning.controllers import (
     Controller,
@@ -182,3 +182,17 @@ def test_the_bounds_beside_the_bar_of_progress(capsys):
     solve(tiger(), max_trials=2, progress=True)
     lower, upper = re.findall(r"\[([-\d.]+), ([-\d.]+)\]", capsys.readouterr().err)[-1]
     assert float(lower) < float(upper)
+
+
+def test_a_stop_that_is_not_legal_names_the_first_state():
+    sides = POMDP(
+        transition=lambda s, a: {"left": 0.5, "right": 0.5},
+        observation=lambda s, a: "dark",
+        reward=lambda s, a: 1,
+        initial_belief={"start": 1},
+        legal_actions=lambda s: ["go", "stop"] if s == "start" else ["go"],
+    )
+    words = re.escape("StopValue('stop') is not legal under a belief at the fringe (its first state: 'left')")
+    for engine in ("plain", "arrays"):
+        with pytest.raises(PlanningError, match=words):
+            RTBSS(1, StopValue("stop"), engine=engine).decide(sides)
