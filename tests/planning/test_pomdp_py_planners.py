@@ -285,3 +285,28 @@ def test_symbols_are_refused_and_fractions_taken() -> None:
 def test_they_are_policies() -> None:
     assert isinstance(POUCT(), Policy)
     assert repr(POMCP(3, 10)) == "POMCP(depth=3, simulations=10)"
+
+
+@pytest.mark.parametrize("planner", [POUCT, POMCP])
+def test_what_is_observed_may_depend_on_the_state_that_was_left(planner: type[POUCT]) -> None:
+    def reward(state: str, action: str) -> float:
+        return {"look": 0.0, "left": 1.0 if state == "L" else -1.0, "right": 1.0 if state == "R" else -1.0}[action]
+
+    problem = POMDP(
+        transition=lambda s, a: s if a == "look" else "end",
+        observation=lambda t, a, s: s if a == "look" else "done",
+        reward=reward,
+        initial_belief={"L": 0.5, "R": 0.5},
+        terminal=["end"],
+        legal_actions=["left", "right", "look"],
+    )
+    decision = planner(depth=2, simulations=400, seed=0).decide(problem)
+    assert decision.action == "look"
+    assert decision.value == pytest.approx(1, abs=0.25)  # after a look one knows; with one mixed-up sensor it is 0
+
+
+def test_an_exploration_of_0_is_a_number_like_others() -> None:
+    assert POUCT(exploration=0).exploration == 0
+    assert POUCT(exploration=0.5).exploration == 0.5
+    with pytest.raises(ParameterError, match="exploration: -0.5; expected a finite number of at least 0"):
+        POUCT(exploration=-0.5)

@@ -263,3 +263,17 @@ def test_a_regret_to_the_optimum_allows_for_what_was_cut_off():
     value = table["listen"].value
     assert low == pytest.approx(solution.lower - value - table.error, abs=1e-9)
     assert high == pytest.approx(solution.upper - value + table.error, abs=1e-9)
+
+
+def test_two_pairs_have_an_interval_and_one_has_none():
+    assert compare_values({"a": np.array([1.0, 2.0])})["a"].interval == mean_interval(np.array([1.0, 2.0]), 0.95)
+    assert compare_values({"a": np.array([1.0])})["a"].interval is None
+
+
+def test_a_controller_of_few_actions_is_not_worth_what_it_is_worth_for_ever():
+    problem = tiger(discount=0.5)
+    controller = solve(problem, precision=1e-2).controller()
+    for horizon in (1, None):
+        exact = policy_value(controller, problem, horizon=horizon, cutoff=1e-9).value
+        table = compare_policies({"c": controller}, problem, horizon=horizon, clairvoyant=False)
+        assert table["c"].value == pytest.approx(float(exact), abs=1e-6)

@@ -13,6 +13,7 @@ from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterE
 from pomdp_hier.planning.policies import FirstAction, OptimalPolicy, RandomPolicy, ThresholdPolicy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import policy_value, simulate, simulate_in_pomdp_py
+from pomdp_hier.simulation.exact import conflict
 from tests.pomdp_models import tiger
 
 F = Fraction
@@ -293,3 +294,11 @@ def coin_flips(p):
         initial_belief={p: F(1, 2), 1 - p: F(1, 2)},
         legal_actions=["guess"],
     )
+
+
+def test_what_the_model_rules_out_is_told_with_the_step_and_the_history():
+    assert conflict([("a", "o"), ("b", "p")]).startswith(
+        "step 1: the environment makes the observation 'p' after 'b', which has probability 0 in the agent's model; "
+        "history: 'a' -> 'o', 'b' -> 'p'. Give"
+    )
+    assert "history: 2 earlier steps, 'c' -> 'o'," in conflict([(a, "o") for a in "abcdefgh"])

@@ -278,3 +278,17 @@ def test_runs_that_a_policy_never_ends_are_given_up(monkeypatch):
     )
     with pytest.raises(PlanningError, match=r"the rewards cannot be listed: states: more than 50"):
         simulate(FirstAction(), growing, n_episodes=1)
+
+
+def test_the_span_is_over_the_states_that_runs_start_in():
+    worth = {"a": 1, "b": 5, "never": 99}
+    problem = POMDP(
+        transition=lambda s, a: "end",
+        observation=lambda s, a: "o",
+        reward=lambda s, a: worth[s],
+        initial_belief={"a": 0.5, "b": 0.5},
+        terminal=["end"],
+        legal_actions=["go"],
+        states=["a", "b", "never", "end"],
+    )
+    assert return_span(problem, None) == pytest.approx(4)

@@ -224,3 +224,9 @@ def test_the_last_observation_keeps_equal_beliefs_apart():
         decision = RTBSS(2, engine=engine).decide(problem)
         assert decision.value == 0.5 * 0.25 * 10
         assert RTBSS(2, engine=engine).decide(problem, observation="door").value == 10 + 0.5 * 0.25 * 10
+
+
+def test_rows_merge_only_with_rows_of_their_own_label():
+    rows = np.array([[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [1.0, 0.0]])
+    kept, child = merge(rows, np.array([0, 1, 0, 0]), 0.0)
+    assert (kept.tolist(), child.tolist()) == ([0, 1, 3], [0, 1, 0, 2])

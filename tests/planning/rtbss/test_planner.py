@@ -12,6 +12,7 @@ from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning import RTBSS, AndOrTree, ConvexFringe, StopValue
 from pomdp_hier.planning.exact import exact_value, value_iteration
 from pomdp_hier.planning.policies import FirstAction
+from pomdp_hier.planning.rtbss.planner import _DEEPEST_RECURSION, _FINEST_MERGING
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.simulation import policy_value
 from tests.pomdp_models import random_fractions, random_problem, search_tree, three_node, tiger
@@ -472,3 +473,23 @@ def test_a_fallback_without_a_budget_is_refused():
         RTBSS(3, fallback=FirstAction())
     with pytest.raises(ParameterError, match="policy: 3 has no decide"):
         RTBSS(3, budget=1, fallback=3)
+
+
+def test_the_depth_and_the_merging_that_are_just_allowed():
+    assert RTBSS(1, merge_tolerance=_FINEST_MERGING).merge_tolerance == _FINEST_MERGING
+    done = POMDP(
+        transition=lambda s, a: "end",
+        observation=lambda s, a: "o",
+        reward=lambda s, a: 1,
+        initial_belief={"start": 1},
+        terminal=["end"],
+        legal_actions=["go"],
+    )
+    assert RTBSS(_DEEPEST_RECURSION, engine="plain").decide(done).value == 1
+    with pytest.raises(PlanningError, match="is beyond the"):
+        RTBSS(_DEEPEST_RECURSION + 1, engine="plain").decide(done)
+
+
+def test_a_subtree_that_is_met_again_is_counted_once():
+    stats = RTBSS(3, engine="plain", prune=False).decide(tiger()).stats
+    assert (stats["nodes"], stats["reused"]) == (9, 16)

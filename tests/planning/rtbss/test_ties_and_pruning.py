@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from pomdp_hier.errors import PlanningError
@@ -198,3 +199,35 @@ def test_in_pomdp_pys_loop_the_last_observation_says_what_is_legal():
     assert planner.plan(Agent()) == "wait"
     Agent.history = (("wait", "door"),)
     assert planner.plan(Agent()) == "leave"
+
+
+def test_what_merged_beliefs_can_be_off_is_allowed_for():
+    table = np.array([[[1.0, -4.0, 2.0]], [[np.inf, 0.0, 1.0]]])
+    pruning = Pruning.by_table(stay(a=1), table, merge_tolerance=1e-6, keep_ties=False, tie_tolerance=0.0)
+    assert pruning.slack == pytest.approx(4e-11)
+    assert pruning.check_slack == pytest.approx(4e-11 + 1e-6 * 3 * 4 * 2)
+
+
+def test_one_number_that_is_exact_makes_a_problem_exact_wherever_it_stands():
+    def seen(half):
+        return POMDP(
+            transition=lambda s, a: "there",
+            observation=lambda t, a, s: {"o": half, "p": 1 - half} if s == "there" else {"o": 0.5, "p": 0.5},
+            reward=lambda s, a: 1.0,
+            initial_belief={"here": 1.0},
+            legal_actions=["go"],
+        )
+
+    start = Belief({"here": 1.0})
+    assert has_exact_numbers(seen(F(1, 2)), start)
+    assert not has_exact_numbers(seen(0.5), start)
+    assert has_exact_numbers(seen(0.5), Belief({"here": F(1, 3), "there": 2 / 3}, tolerance=1e-9))
+    x = pytest.importorskip("sympy").Symbol("x")
+    some = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: "o",
+        reward=lambda s, a: 1,
+        initial_belief={"a": x, "b": 1 - x, "c": 0},
+        legal_actions=["go"],
+    )
+    assert has_symbols(some)
