@@ -14,7 +14,7 @@ import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import FeatureError
-from pomdp_hier.features.members import Children, children_of, own_ranks, ranges
+from pomdp_hier.features.members import Children, at_children, children_of, own_ranks, ranges
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.features.sums import RUN, cluster_sums
 from pomdp_hier.features.validation import Features, require_whole, row_pieces
@@ -199,7 +199,7 @@ class DenseBatch:
         return finish(
             self._parent.kind,
             dots,
-            tree.sizes[nodes],
+            at_children(tree.sizes, parents, nodes),
             firsts[holds] + ranks[holds],
             self.squares[rows[holds]],
             lambda: np.repeat(self.squares[rows], counts) + self._parent.squares[nodes],

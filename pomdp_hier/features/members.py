@@ -12,6 +12,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 
 __all__ = [
     "Children",
+    "at_children",
     "child_counts",
     "children_of",
     "contains",
@@ -79,14 +80,40 @@ def item_sums(hierarchy: Hierarchy, values: npt.NDArray[Any], nodes: Ints) -> Fl
     return sums
 
 
+def at_one_node(nodes: Ints) -> bool:
+    """Return whether items stand at one node all, as they do in a piece of those at a wide one.
+
+    Example:
+        >>> at_one_node(np.array([7, 7])), at_one_node(np.array([7, 8])), at_one_node(np.array([], dtype=int))
+        (True, False, False)
+    """
+    return bool(len(nodes)) and bool((nodes == nodes[0]).all())
+
+
 def children_of(hierarchy: Hierarchy, parents: Ints) -> Children:
     """Return the children of each of the nodes, one list after another, and how many each has."""
+    if at_one_node(parents):
+        children = hierarchy.children(int(parents[0]))
+        return np.tile(children, len(parents)), np.full(len(parents), len(children))
     firsts = hierarchy.child_offsets[parents]
     counts: Ints = hierarchy.child_offsets[parents + 1] - firsts
     width = int(counts[0]) if len(counts) else 0
     if (counts == width).all():  # a dendrogram's pairs
         return hierarchy.child_nodes[(firsts[:, None] + np.arange(width)).ravel()], counts
     return hierarchy.child_nodes[ranges(firsts, counts)], counts
+
+
+def at_children(values: npt.NDArray[Any], parents: Ints, children: Ints) -> npt.NDArray[Any]:
+    """Return each child's value ``[len(children)]``, a new array; those of a wide node are looked up once.
+
+    Args:
+        values: Of every node ``[n_nodes]``.
+        parents: The nodes whose children they are ``[m]``.
+        children: What `children_of` says of them.
+    """
+    if at_one_node(parents):
+        return np.tile(values[children[: len(children) // len(parents)]], len(parents))
+    return values[children]
 
 
 def child_counts(hierarchy: Hierarchy, parents: Ints) -> Ints:
@@ -106,6 +133,10 @@ def own_ranks(hierarchy: Hierarchy, parents: Ints, positions: Ints) -> Ints:
         >>> own_ranks(tree, np.array([6, 5, 4]), np.array([3, 3, 3]))
         array([ 1,  1, -1])
     """
+    if at_one_node(parents):
+        inside = contains(hierarchy, parents, positions)
+        starts = hierarchy.starts[hierarchy.children(int(parents[0]))]
+        return np.where(inside, np.searchsorted(starts, positions, side="right") - 1, -1)
     firsts, low = hierarchy.child_offsets[parents], np.zeros(len(parents), dtype=np.int64)
     high = child_counts(hierarchy, parents) - 1
     while (low < high).any():

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.features.dense import DenseKind, finish, refuse_large
-from pomdp_hier.features.members import Children, children_of, membership, own_ranks, ranges
+from pomdp_hier.features.members import Children, at_children, children_of, membership, own_ranks, ranges
 from pomdp_hier.features.similarity import Cosine
 from pomdp_hier.features.validation import Features
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -76,6 +76,9 @@ class _Join:
         self.sums = membership(tree, self.children) @ parent.features
         self.squares = np.asarray(self.sums.multiply(self.sums).sum(axis=1)).reshape(-1)
         self.squares /= tree.sizes[self.children].astype(np.float64) ** 2
+        if len(parents) == 1:  # its columns are the keys, and nothing has to be looked up
+            self.entries = self.sums.T.tocsr()
+            return
         nodes = np.repeat(np.arange(len(self.children)), np.diff(self.sums.indptr))
         keys = np.repeat(np.arange(len(parents)), counts)[nodes] * self.n_columns + self.sums.indices
         order = np.argsort(keys, kind="stable")
@@ -87,6 +90,8 @@ class _Join:
 
     def dots(self, features: Any, at: Ints) -> Any:
         """Return the sparse ``[m, children]`` dot products of rows with the children of ``parents[at]``."""
+        if len(self.parents) == 1:
+            return features @ self.entries
         lengths = np.diff(features.indptr)
         keys = np.repeat(at * self.n_columns, lengths) + features.indices
         found = np.searchsorted(self.keys, keys)
@@ -136,7 +141,7 @@ class _SparseBatch:
         return finish(
             affinity.kind,
             values,
-            tree.sizes[nodes],
+            at_children(tree.sizes, parents, nodes),
             firsts[holds] + ranks[holds],
             affinity.squares[items[holds]],
             lambda: np.repeat(affinity.squares[items], counts) + join.squares[ranges(join.firsts[at], counts)],

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pomdp_hier.features import dense, sums
-from pomdp_hier.features.members import children_of, contains, membership, ranges
+from pomdp_hier.features.members import at_children, children_of, contains, membership, ranges
 from pomdp_hier.features.similarity import Cosine, NegativeEuclidean
 from pomdp_hier.features.sums import cluster_sums
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -85,6 +85,12 @@ def test_children_and_places(tree):
     children, counts = children_of(tree, nodes)
     assert children.tolist() == [int(c) for node in nodes for c in tree.children(node)]
     assert counts.tolist() == [len(tree.children(node)) for node in nodes]
+    assert at_children(tree.sizes, nodes, children).tolist() == tree.sizes[children].tolist()
+    for node in nodes:  # which is worked out once for all that stand there
+        thrice = np.repeat(node, 3)
+        children, counts = children_of(tree, thrice)
+        assert (children.tolist(), counts.tolist()) == (tree.children(node).tolist() * 3, [len(tree.children(node))] * 3)
+        assert at_children(tree.sizes, thrice, children).tolist() == tree.sizes[children].tolist()
     inside = contains(tree, nodes[:, None], tree.starts[None, : tree.n_items])
     assert all(set(np.flatnonzero(inside[node])) == set(tree.items(node).tolist()) for node in nodes)
 

@@ -419,3 +419,7 @@ def test_the_child_that_holds_an_item_is_found_from_every_node(tree):
         for node, rank in zip(nodes, ranks, strict=True):
             holding = [r for r, child in enumerate(tree.children(node)) if item in tree.items(child)]
             assert [rank] == (holding or [-1])
+    for node in nodes:  # and those of all items from one node
+        places = tree.starts[: tree.n_items]
+        mixed = own_ranks(tree, np.append(np.full(tree.n_items, node), nodes), np.append(places, tree.starts))
+        assert (own_ranks(tree, np.full(tree.n_items, node), places) == mixed[: tree.n_items]).all()
