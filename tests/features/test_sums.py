@@ -89,7 +89,7 @@ def test_children_and_places(tree):
     for node in nodes:  # which is worked out once for all that stand there
         thrice = np.repeat(node, 3)
         children, counts = children_of(tree, thrice)
-        assert (children.tolist(), counts.tolist()) == (tree.children(node).tolist() * 3, [len(tree.children(node))] * 3)
+        assert (children.tolist(), counts.tolist()) == (list(tree.children(node)) * 3, [len(tree.children(node))] * 3)
         assert at_children(tree.sizes, thrice, children).tolist() == tree.sizes[children].tolist()
     inside = contains(tree, nodes[:, None], tree.starts[None, : tree.n_items])
     assert all(set(np.flatnonzero(inside[node])) == set(tree.items(node).tolist()) for node in nodes)
