@@ -12,7 +12,7 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.controllers.controller import Controller
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
-from pomdp_hier.planning.fringe import ConvexFringe
+from pomdp_hier.planning.fringe import FringeVectors
 from pomdp_hier.planning.point_based.certificate import write_certificate
 from pomdp_hier.planning.point_based.extraction import archived_controller, compact_controller
 from pomdp_hier.planning.point_based.live import ILLEGAL
@@ -108,10 +108,14 @@ class Solution:
 
         Where legal actions depend on the last observation, they are those for what is legal at the start.
         """
+        return self._vectors(int(self.search.model.kind_after[-1]))
+
+    def _vectors(self, kind: int) -> Floats:
+        """Return the vectors of the lower bound where a set of actions is legal."""
         stage, model = self.search.stages[-1], self.search.model
         full = np.full((stage.in_use, model.compiled.n_states), -np.inf)
         full[:, model.compiled.terminal] = 0.0
-        here = np.flatnonzero(model.kind == model.kind_after[-1])
+        here = np.flatnonzero(model.kind == kind)
         block = stage.block[here, : stage.in_use].T
         full[:, model.state[here]] = np.where(block > ILLEGAL / 1e20, block, -np.inf)
         return full
@@ -182,9 +186,14 @@ class Solution:
         return SolutionPolicy(self)
 
     @property
-    def leaf(self) -> ConvexFringe:
-        """The lower bound as what `RTBSS` looks ahead to: ``RTBSS(d, lower_bound=solution.leaf)``."""
-        return ConvexFringe(lambda problem, belief: self.bounds(belief)[0])
+    def leaf(self) -> FringeVectors:
+        """The lower bound as what `RTBSS` looks ahead to: ``RTBSS(d, lower_bound=solution)``."""
+        model = self.search.model
+        if model.compiled.legal_after is None:
+            return FringeVectors.of(self.alpha_vectors, name="the solution")
+        kinds = range(int(model.kind_after.max()) + 1)
+        usable = np.repeat(model.kind_after[:, None] == np.array(kinds), self.search.stages[-1].in_use, axis=1)
+        return FringeVectors.of(np.concatenate([self._vectors(kind) for kind in kinds]), usable, name="the solution")
 
     def action_bound(self, problem: POMDP, belief: Belief, action: Any, depth: int) -> float:
         """Return ``R(b, a) + gamma sum_o Pr(o | b, a) U(tau)``, which bounds `RTBSS` with `leaf` at any depth.
@@ -195,7 +204,7 @@ class Solution:
             >>> from pomdp_hier.planning import RTBSS, solve
             >>> from pomdp_hier.problems import tiger
             >>> solution = solve(tiger(), precision=1.0)
-            >>> online = RTBSS(2, lower_bound=solution.leaf, upper_bound=solution.action_bound)
+            >>> online = RTBSS(2, lower_bound=solution, upper_bound=solution.action_bound)
             >>> solution.lower <= online.decide(tiger()).value <= solution.upper
             True
         """

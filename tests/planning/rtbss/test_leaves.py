@@ -35,7 +35,7 @@ def read(problem, table):
 def test_every_leaf_with_every_option(kind):
     problem = small_problem(SEEDS[kind], kind=kind, discount=0.8)
     solution = solve(problem, precision=0.5, max_trials=5)
-    leaves = (*NAMES, value_iteration(problem, 2), solution.controller())
+    leaves = (*NAMES, value_iteration(problem, 2), solution, solution.controller())
     for leaf, depth in itertools.product(leaves, (1, 2)):
         values = []
         for engine, bound, prune in itertools.product(("plain", "arrays"), ("fib", "qmdp", "range"), (True, False)):
@@ -70,6 +70,21 @@ def test_on_which_side_of_the_optimum_they_are_and_that_looking_further_helps(ki
         one, two, three = value[below]
         assert one - 1e-9 <= two <= three + 1e-9 <= solution.upper + 2e-9
     assert all(fib <= qmdp + 1e-9 for fib, qmdp in zip(value["fib"], value["qmdp"], strict=True))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_solution_is_worth_as_a_leaf_what_its_lower_bound_is(kind):
+    problem = small_problem(SEEDS[kind], kind=kind, discount=0.8)
+    solution, compiled = solve(problem, precision=0.1, max_trials=5), problem.compiled
+    compared = 0
+    for a in compiled.legal_actions(compiled.initial).tolist():
+        for o, _, posterior in compiled.branches(compiled.initial, a):
+            belief, observation = compiled.belief(posterior), compiled.observations[o]
+            seen = observation if problem.legal_by == "observation" else None
+            lower = solution.bounds(belief, observation=seen)[0]
+            assert solution.leaf.value(compiled, belief, seen) == pytest.approx(lower, abs=1e-12)
+            compared += 1
+    assert compared
 
 
 def test_a_leaf_from_below_is_what_the_policy_earns_at_least():
@@ -118,7 +133,7 @@ def test_exact_numbers_stand_beside_leaves_in_floats():
 
 
 def test_trees_and_other_processes_know_the_leaves():
-    for leaf in (*NAMES, value_iteration(tiger(), 2)):
+    for leaf in (*NAMES, value_iteration(tiger(), 2), solve(tiger(), precision=1.0)):
         planner = RTBSS(2, leaf)
         assert AndOrTree.build(tiger(), depth=2, lower_bound=leaf).value == pytest.approx(planner.decide(tiger()).value)
         again = pickle.loads(pickle.dumps(planner))
