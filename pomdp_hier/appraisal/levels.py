@@ -18,12 +18,14 @@ from pomdp_hier.hierarchy.wording import counted
 from pomdp_hier.hqs.prepared import Prepared, prepare
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sampling
-from pomdp_hier.hqs.score import score
+from pomdp_hier.hqs.score import oracle_value, score
 from pomdp_hier.hqs.settings import Run, read_settings
+from pomdp_hier.scorer.ties import descends
 
 __all__ = ["BestCut", "LevelsAdvice", "best_cut", "levels_advice", "without_levels"]
 
 Side = Literal["bottom", "top"]
+_SAME = 1e-12  # less between scores is rounding
 _GROUP = 32  # clusters whose weights are added up together
 _BLOCK = 4096  # items at a time
 _CUTS = {
@@ -67,8 +69,9 @@ class LevelsAdvice:
 
     @property
     def best(self) -> int:
-        """The position of the tree with the best score; of equal ones that with the fewest levels."""
-        return max(range(len(self.kept)), key=lambda k: (self.scores[k], -self.kept[k]))
+        """The position of the tree with the best score; of those equal to rounding, that with the fewest levels."""
+        enough = max(self.scores) - _SAME
+        return max(k for k, score in enumerate(self.scores) if score >= enough)
 
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a tree: levels, clusters, score, and the gain over the whole tree with its interval."""
@@ -252,7 +255,7 @@ def best_cut(X: Any, tree: Hierarchy, *, levels: int = 1, max_clusters: int = 10
     fronts = list(_fronts(tree, order))
     curve = _flat_scores(prepared, order, [len(front) for front in fronts])
     counts = np.array([len(front) for front in fronts])
-    best = int(curve.argmax())
+    best = int((curve >= curve.max() - _SAME).argmax())
     chosen, cut, value = [best], _cut(tree, [fronts[best]]), float(curve[best])
     sizes = (
         {int(np.abs(counts - wanted).argmin()) for wanted in np.geomspace(2, counts[-1], 12)} if levels > 1 else set()
@@ -309,47 +312,56 @@ def _flat_scores(prepared: Prepared, order: Sequence[int], counts: Sequence[int]
 def _block_totals(prepared: Prepared, items: Ints, order: Sequence[int], most: int) -> Floats:
     """Return the sum of the values of some items in each flat cut.
 
-    For each item and each group of clusters, ``top`` is the largest ``sim / delta``, and ``one`` and ``two`` are the
-    sums of ``w`` and ``w**2 (r' + 1)`` with ``w = exp(sim / delta - top)``; from the groups,
+    For each item and each group of clusters, ``top`` is the largest similarity; of all its clusters but that one,
+    ``rest`` and ``squares`` are the sums of ``w`` and ``w**2`` with ``w = exp((sim - top) / delta)``; and ``rise`` is
+    the sum of ``w**2 (r' - r)`` over all. From the groups come these sums of all clusters, with the mass
+    ``M = sum w = 1 + rest``, and by the margin of `scorer.margin`, times M**2, in which small differences stay exact,
 
-        Q(descend) = sum w**2 (r' + 1) / (sum w)**2 - 1 ,     value = (r_own + 1) w_own / sum w - 1 .
+        descends if  sum w**2 (r' - r) > (1 + r) sum w (M - w) = (1 + r) (2 rest + rest**2 - squares) ,
+        value = (r_own + 1) w_own / M - 1 .
     """
     tree, task = prepared.hierarchy, prepared.task()
-    batch, worth = prepared.affinity.batch(items), 1.0 + task.rewards.reward
+    batch, reward, delta = prepared.affinity.batch(items), task.rewards.reward, task.temperatures[0]
     rows, place = np.arange(len(items)), tree.starts[items]
     n_groups = -(-most // _GROUP)
-    warm = np.full((len(items), n_groups * _GROUP), -np.inf)
-    gains = np.zeros(n_groups * _GROUP)
-    top = np.full((len(items), n_groups), -np.inf)
-    one, two = np.zeros_like(top), np.zeros_like(top)
+    alike, rewards = np.zeros((len(items), n_groups * _GROUP)), np.zeros(n_groups * _GROUP)
+    top, rest, squares, rise = np.zeros((4, len(items), n_groups))
     slot_of, own, used = {tree.root: 0}, np.zeros(len(items), dtype=np.int64), 1
-    search, tie_descends = float(worth[tree.root]), prepared.settings.tie == "descend"
-    totals = [len(items) * (search - 1)]
+    at_root = float(reward[tree.root])
+    totals = [len(items) * at_root]
+
+    def cooled(differences: Floats) -> Floats:
+        with np.errstate(over="ignore"):  # towards -inf, at temperatures near 0
+            return np.asarray(np.exp(differences / delta))
+
     for node in order:
         kids = tree.children(node)
-        similarities = batch.expand(rows, np.full(len(items), node)).reshape(len(items), len(kids))
         slots = [slot_of.pop(node), *range(used, used + len(kids) - 1)]
         used += len(kids) - 1
-        with np.errstate(over="ignore"):
-            warm[:, slots] = similarities / task.temperatures[0]
-        gains[slots] = worth[kids]
+        alike[:, slots] = batch.expand(rows, np.full(len(items), node)).reshape(len(items), len(kids))
+        rewards[slots] = reward[kids]
         for kid, slot in zip(kids.tolist(), slots, strict=True):
             slot_of[kid] = slot
             own[(place >= tree.starts[kid]) & (place < tree.starts[kid] + tree.sizes[kid])] = slot
         for group in {slot // _GROUP for slot in slots}:
             part = slice(group * _GROUP, min((group + 1) * _GROUP, used))
-            top[:, group] = warm[:, part].max(axis=1)
-            weight = np.exp(warm[:, part] - top[:, [group]])
-            one[:, group] = weight.sum(axis=1)
-            two[:, group] = (weight**2) @ gains[part]
+            first = alike[:, part].argmax(axis=1)
+            top[:, group] = alike[rows, part.start + first]
+            weight = cooled(alike[:, part] - top[:, [group]])
+            rise[:, group] = weight**2 @ (rewards[part] - at_root)
+            weight[rows, first] = 0.0
+            rest[:, group], squares[:, group] = weight.sum(axis=1), (weight**2).sum(axis=1)
         now = -(-used // _GROUP)
-        highest = top[:, :now].max(axis=1)
-        scale = np.exp(top[:, :now] - highest[:, None])
-        mass = (one[:, :now] * scale).sum(axis=1)
-        descend = (two[:, :now] * scale**2).sum(axis=1) / mass**2
-        goes = descend >= search if tie_descends else descend > search
-        found = gains[own] * np.exp(warm[rows, own] - highest) / mass
-        totals.append(float(np.where(goes, found, search).sum()) - len(items))
+        highest = top[:, :now].argmax(axis=1)
+        scale = cooled(top[:, :now] - top[rows, highest][:, None])
+        firsts = np.ones((len(items), now))
+        firsts[rows, highest] = 0.0
+        others = ((firsts + rest[:, :now]) * scale).sum(axis=1)
+        of_squares = ((firsts + squares[:, :now]) * scale**2).sum(axis=1)
+        margin = (rise[:, :now] * scale**2).sum(axis=1) - (1 + at_root) * (2 * others + others**2 - of_squares)
+        share = cooled(alike[rows, own] - top[rows, highest]) / (1 + others)
+        found = oracle_value(share, rewards[own])
+        totals.append(float(np.where(descends(margin, prepared.settings.tie), found, at_root).sum()))
     return np.array(totals)
 
 

@@ -1,6 +1,8 @@
 """Levels taken out and cuts of dendrograms, each held against the scores of the trees that come of them."""
 
+from dataclasses import replace
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,6 +35,8 @@ SETTINGS = [
     {"delta": 0.02, "similarity": "inverse_sqeuclidean"},
     {"delta": 0.1, "similarity": Cosine(leave_out=True, own_singleton=0.2)},
     {"delta": 0.1, "reward": lambda size, n_items: 1 - size / n_items},
+    {"delta": 0.002, "reward": lambda size, n_items: 0.5},  # weights that get lost beside 1 still decide
+    {"delta": 1e-308, "similarity": "inverse_sqeuclidean"},
 ]
 
 
@@ -168,6 +172,9 @@ def test_a_level_that_tells_nothing_is_advised_away():
     assert found.summary().endswith("Keep 1 level of 2: without the topmost 1 level the tree is better.")
     kept = levels_advice(X, tree, side="bottom", delta=0.05)
     assert kept.best == int(np.argmax(kept.scores))
+    for short, best in ((1e-14, 1), (1e-10, 0)):  # of scores that are equal to rounding that with the fewest levels
+        results = tuple(SimpleNamespace(score=score) for score in (0.5, 0.5 - short, 0.1))
+        assert replace(kept, results=results).best == best
 
 
 def test_so_many_levels_are_tried_at_equal_steps():
