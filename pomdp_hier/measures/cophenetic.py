@@ -9,7 +9,7 @@ from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.measures.pairs import PairSums, at_ancestor, pair_counts
+from pomdp_hier.measures.pairs import PairSums, at_ancestor, pair_counts, standardised
 
 __all__ = ["cophenetic_correlation", "inner_heights"]
 
@@ -65,12 +65,11 @@ def cophenetic_correlation(
     alike = at_ancestor(hierarchy, pairs.inside())
     n_pairs = counts.sum()
     mean = alike.sum() / n_pairs
-    height = height - (counts @ height) / n_pairs
-    height_spread = counts @ height**2
+    height = standardised(hierarchy, height)
     spread = pairs.sum_of_squares() - n_pairs * mean**2
-    if height_spread <= 0 or spread <= 1e-12 * max(n_pairs * mean**2, np.finfo(float).tiny):
+    if np.isnan(height).any() or spread <= 1e-12 * max(n_pairs * mean**2, np.finfo(float).tiny):
         return float("nan")
-    return float(-(height @ (alike - counts * mean)) / np.sqrt(height_spread * spread))
+    return float(-(height @ (alike - counts * mean)) / np.sqrt(n_pairs * spread))
 
 
 def inner_heights(hierarchy: Hierarchy, heights: str | npt.ArrayLike) -> Floats:

@@ -20,9 +20,10 @@ from pomdp_hier.features.sparse import SparseAffinity
 from pomdp_hier.features.validation import row_pieces
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["PairSums", "at_ancestor", "pair_counts"]
+__all__ = ["PairSums", "at_ancestor", "pair_counts", "standardised"]
 
 _BLOCK = 512
+_SAME = 1e-12  # of the numbers: less apart, they are one
 
 
 def at_ancestor(hierarchy: Hierarchy, below: Floats) -> Floats:
@@ -48,6 +49,27 @@ def pair_counts(hierarchy: Hierarchy) -> Floats:
     """
     sizes = hierarchy.sizes[hierarchy.n_items :].astype(np.float64)
     return at_ancestor(hierarchy, sizes * (sizes - 1) / 2)
+
+
+def standardised(hierarchy: Hierarchy, values: Floats) -> Floats:
+    """Return numbers of the inner nodes with mean 0 and variance 1 over the pairs that meet there, whatever their unit.
+
+    They are all NaN where these pairs have one number, to rounding; a node where no pair meets gets a 0.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> standardised(tree, np.array([1e-200, 1e-200, 4e-200])).round(3)
+        array([-1.414, -1.414,  0.707])
+    """
+    counts = pair_counts(hierarchy)
+    halves = np.where(counts > 0, values / 2, np.nan)  # the difference of two floats may be none, that of halves is
+    low, high = np.nanmin(halves), np.nanmax(halves)
+    if high - low <= _SAME * max(abs(low), abs(high)):
+        return np.full(len(values), np.nan)
+    share = np.where(counts > 0, (halves - low) / (high - low), 0.0)
+    share -= counts @ share / counts.sum()
+    scaled: Floats = np.where(counts > 0, share / np.sqrt(counts @ share**2 / counts.sum()), 0.0)
+    return scaled
 
 
 class PairSums:

@@ -21,7 +21,7 @@ from pomdp_hier.measures.meetings import (
     met,
     shared,
 )
-from pomdp_hier.measures.pairs import pair_counts
+from pomdp_hier.measures.pairs import pair_counts, standardised
 
 __all__ = ["TripletDistance", "bakers_gamma", "robinson_foulds", "tree_cophenetic_correlation", "triplet_distance"]
 
@@ -324,20 +324,9 @@ def _correlation(
     n = one.n_items
     if n < 3:
         return float("nan")
-    x, y = _standardised(one, x), _standardised(other, y)
+    x, y = standardised(one, x), standardised(other, y)
     if np.isnan(x).any() or np.isnan(y).any():
         return float("nan")
     exact = cost_of_sharing(one, other) <= limit
     pairs = met(one, other, shared(one, other)) if exact else drawn(one, other, n_samples, seed)
     return float(np.clip((pairs.weight * x[pairs.u - n] * y[pairs.v - n]).sum() / comb(n, 2), -1.0, 1.0))
-
-
-def _standardised(tree: Hierarchy, values: Floats) -> Floats:
-    """Return the values with mean 0 and variance 1 over all pairs; NaN where they are all the same."""
-    counts = pair_counts(tree)
-    deviation = values - counts @ values / counts.sum()
-    variance = counts @ deviation**2 / counts.sum()
-    if variance <= 1e-24 * max(1.0, float(np.abs(values).max()) ** 2):
-        return np.full(len(values), np.nan)
-    scaled: Floats = deviation / np.sqrt(variance)
-    return scaled

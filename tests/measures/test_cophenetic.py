@@ -61,6 +61,16 @@ def test_heights_that_do_not_fit():
             cophenetic_correlation(np.eye(4), tree, heights=heights)
 
 
+def test_the_unit_of_the_heights_does_not_count():
+    X = np.random.default_rng(2).normal(size=(20, 4))
+    Z = linkage(X, "average")
+    tree = Hierarchy.from_linkage(Z)
+    found = cophenetic_correlation(X, tree, heights=Z[:, 2])
+    for unit in (1e-200, 1e-13, 1e200, 1e307):
+        assert cophenetic_correlation(X, tree, heights=unit * Z[:, 2]) == pytest.approx(found, abs=1e-12)
+    assert np.isnan(cophenetic_correlation(X, tree, heights=np.full(19, 0.1)))  # whose mean is not quite 0.1
+
+
 def test_the_tree_comes_after_the_features():
     with pytest.raises(HierarchyError, match="give it after the features"):
         cophenetic_correlation(Hierarchy.from_children([[0, 1]], 2), np.eye(2))

@@ -115,6 +115,17 @@ def test_heights_of_linkages_give_the_classical_coefficient():
     assert bakers_gamma(one, other, **given) == pytest.approx(spearmanr(*map(cophenet, links)).statistic)
 
 
+@pytest.mark.parametrize("unit", [1e-200, 1e-13, 1e200])
+def test_the_unit_of_the_heights_does_not_count(unit):
+    one, other = (Hierarchy.from_children(kids, 4) for kids in ([[0, 1], [4, 2], [5, 3]], [[0, 1], [2, 3], [4, 5]]))
+    given = {"heights": np.array([1.0, 2.0, 4.0]), "other_heights": np.array([3.0, 1.0, 5.0])}
+    found = tree_cophenetic_correlation(one, other, **given)
+    assert found == pytest.approx(pearsonr([1, 2, 4, 2, 4, 4], [3, 5, 5, 5, 5, 1]).statistic)
+    in_units = {name: heights * unit for name, heights in given.items()}
+    assert tree_cophenetic_correlation(one, other, **in_units) == pytest.approx(found, abs=1e-12)
+    assert isnan(tree_cophenetic_correlation(one, other, heights=np.full(3, 0.1 * unit)))
+
+
 def test_a_tree_is_not_apart_from_itself_however_it_is_numbered():
     rng = np.random.default_rng(3)
     for _ in range(5):
