@@ -10,8 +10,18 @@ import pomdp_py
 
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.models import ObservationModel, TransitionModel
-from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative, is_number, is_symbolic, nearly_equal, total
+from pomdp_hier.pomdp.numeric import (
+    Number,
+    brief,
+    is_nonnegative,
+    is_number,
+    is_symbolic,
+    nearly_equal,
+    positive_part,
+    total,
+)
 from pomdp_hier.pomdp.problem import POMDP, require_problem
+from pomdp_hier.pomdp.slow_work import slow_work
 
 __all__ = ["Fault", "check_problem"]
 
@@ -57,6 +67,18 @@ class Fault:
         return f"{self.kind}: {self.place}: {value}; {self.remedy}"
 
 
+class _Place:
+    """Where the models are asked, put into words only where there is a fault."""
+
+    __slots__ = ("_form", "_values")
+
+    def __init__(self, form: str, *values: Any) -> None:
+        self._form, self._values = form, values
+
+    def __str__(self) -> str:
+        return self._form.format(*map(brief, self._values))
+
+
 def check_problem(problem: POMDP, tolerance: float | None = None) -> list[Fault]:
     """Every fault of the problem; an empty list if there is none.
 
@@ -86,7 +108,7 @@ def check_problem(problem: POMDP, tolerance: float | None = None) -> list[Fault]
     state = random.getstate()
     try:
         random.seed(0)  # models draw with Python's global generator
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), checker.bar:
             warnings.simplefilter("ignore")
             checker.walk()
     finally:
@@ -107,18 +129,20 @@ class _Checker:
         self.states: dict[Any, None] = {}
         self.over: set[Any] = set()
         self.uses_state = problem.observation.uses_state
+        self.legal_differs = problem.legal_by == "state" and problem.legal_everywhere is None
         self.uses_observation = problem.reward_model.uses_observation
         self._sensed: dict[tuple[Any, Any, Any], Mapping[Any, Number]] = {}
-        # for each (state, action), the pairs (observation, next state) that are possible
-        self._outcomes: dict[tuple[Any, Any], list[tuple[Any, Any]]] = {}
+        # for each (state, action), the next states that are possible, each with what can be observed in it
+        self._outcomes: dict[tuple[Any, Any], list[tuple[Any, tuple[Any, ...]]]] = {}
         self._legal: dict[Any, tuple[Any, ...]] = {}
+        self.bar = slow_work("checking", "states", None if states is None else len(states))
 
-    def add(self, kind: str, place: str, value: Any, remedy: str) -> None:
-        fault = Fault(kind, place, value, remedy)
+    def add(self, kind: str, place: _Place | str, value: Any, remedy: str) -> None:
+        fault = Fault(kind, str(place), value, remedy)
         if fault.place not in {f.place for f in self.faults[-50:] if f.kind == kind}:
             self.faults.append(fault)
 
-    def ask(self, place: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    def ask(self, place: _Place | str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return the function's answer; ``_FAILED``, and a fault, if it raises."""
         try:
             return function(*arguments)
@@ -139,8 +163,9 @@ class _Checker:
         self.states = dict.fromkeys(given or problem.initial_belief.support)
         queue = list(self.states)
         for state in queue:  # grows while it is walked
+            self.bar.update()
             self._compared(state)
-            over = self.ask(f"terminal({brief(state)})", problem.is_terminal, state)
+            over = self.ask(_Place("terminal({})", state), problem.is_terminal, state)
             over = over is True
             if over:
                 self.over.add(state)
@@ -176,7 +201,7 @@ class _Checker:
         self._mass("initial belief", self.problem.initial_belief)
 
     def _actions(self, state: Any, over: bool) -> Iterable[Any]:
-        place = f"legal_actions({brief(state)})"
+        place = _Place("legal_actions({})", state)
         actions = self.ask(place, self.problem.possible_actions, state)
         if actions is _FAILED:
             return ()
@@ -191,7 +216,7 @@ class _Checker:
     def _step(self, state: Any, action: Any) -> Iterable[Any]:
         """Check one state and action; the states that follow with positive probability."""
         problem = self.problem
-        place = f"transition from {brief(state)} under {brief(action)}"
+        place = _Place("transition from {} under {}", state, action)
         flow = self._row(place, self.state_space, problem.transition.distribution, state, action)
         self._again(place, flow, state, action)
         self._draws(place, problem.transition, TransitionModel, flow, state, action)
@@ -201,8 +226,8 @@ class _Checker:
                 continue
             reached.append(next_state)
             seen = self._observations(next_state, action, state)
-            outcomes = self._outcomes.setdefault((state, action), [])
-            outcomes += [(observation, next_state) for observation, likelihood in seen.items() if likelihood != 0]
+            if self.legal_differs:
+                self._outcomes.setdefault((state, action), []).append((next_state, tuple(positive_part(seen))))
             for observation in seen if self.uses_observation else (None,):
                 self._reward(state, action, next_state, observation)
         return reached
@@ -210,7 +235,7 @@ class _Checker:
     # --- rows ----------------------------------------------------------------------------------------------------
 
     def _row(
-        self, place: str, space: frozenset[Any] | None, function: Callable[..., Any], *arguments: Any
+        self, place: _Place, space: frozenset[Any] | None, function: Callable[..., Any], *arguments: Any
     ) -> Mapping[Any, Number]:
         """Return a distribution that a model gives, checked; what cannot be used is left out."""
         row = self.ask(place, function, *arguments)
@@ -219,13 +244,20 @@ class _Checker:
         if not isinstance(row, (Mapping, Belief)):
             self.add("no distribution", place, row, "return a dict from outcome to probability")
             return {}
+        if (
+            set(map(type, row.values())) == {float}
+            and all(map((0.0).__le__, row.values()))
+            and abs(sum(row.values()) - 1) <= self.tolerance
+            and (space is None or row.keys() <= space)
+        ):  # what most rows are: distributions of floats without a fault
+            return dict(row.items())
         self._mass(place, row)
         for outcome, probability in row.items():
             if space is not None and outcome not in space and probability != 0:
                 self.add("off the space", place, outcome, "list it in the space, or mend the model")
         return {outcome: p for outcome, p in row.items() if is_number(p) and (space is None or outcome in space)}
 
-    def _mass(self, place: str, row: Mapping[Any, Number] | Belief) -> None:
+    def _mass(self, place: _Place | str, row: Mapping[Any, Number] | Belief) -> None:
         for outcome, probability in row.items():
             if not is_nonnegative(probability):
                 self.add(
@@ -242,22 +274,22 @@ class _Checker:
     def _observations(self, next_state: Any, action: Any, state: Any) -> Mapping[Any, Number]:
         key = (next_state, action, state if self.uses_state else None)
         if key not in self._sensed:
-            place = f"observation in {brief(next_state)} after {brief(action)}"
             model = self.problem.observation
-            if self.uses_state:
-                place += f" from {brief(state)}"
             arguments = (next_state, action, state) if self.uses_state else (next_state, action)
+            place = _Place("observation in {} after {}" + " from {}" * self.uses_state, *arguments)
             row = self._row(place, self.observation_space, model.distribution, *arguments)
             if not self.uses_state:
                 self._draws(place, model, ObservationModel, row, next_state, action)
             self._sensed[key] = row
         return self._sensed[key]
 
-    def _draws(self, place: str, model: Any, base: type, row: Mapping[Any, Number], *arguments: Any) -> None:
+    def _draws(self, place: _Place, model: Any, base: type, row: Mapping[Any, Number], *arguments: Any) -> None:
         """``probability`` and ``sample`` against the distribution, where the model's class overrides them."""
-        if not row or any(is_symbolic(p) for p in row.values()):
+        says_probability = type(model).probability is not base.probability  # type: ignore[attr-defined]
+        draws = type(model).sample is not base.sample  # type: ignore[attr-defined]
+        if not row or not (says_probability or draws) or any(is_symbolic(p) for p in row.values()):
             return
-        if type(model).probability is not base.probability:  # type: ignore[attr-defined]
+        if says_probability:
             for outcome, p in row.items():
                 got = self.ask(f"probability, {place}", model.probability, outcome, *arguments)
                 if got is not _FAILED and not nearly_equal(got, p, self.tolerance):
@@ -267,10 +299,10 @@ class _Checker:
                         f"probability() says {got}, distribution() says {p}",
                         "override distribution() alone",
                     )
-        if type(model).sample is not base.sample:  # type: ignore[attr-defined]
+        if draws:
             self._frequencies(place, model, row, *arguments)
 
-    def _frequencies(self, place: str, model: Any, row: Mapping[Any, Number], *arguments: Any) -> None:
+    def _frequencies(self, place: _Place, model: Any, row: Mapping[Any, Number], *arguments: Any) -> None:
         counts: dict[Any, int] = {}
         for _ in range(_N_SAMPLES):
             drawn = self.ask(f"sample, {place}", model.sample, *arguments)
@@ -292,7 +324,7 @@ class _Checker:
 
     def _compared(self, state: Any) -> None:
         """Require that a state equals itself, keeps its hash, and differs from what it does not equal."""
-        place = f"state {brief(state)}"
+        place = _Place("state {}", state)
         remedy = "compare by fields: a frozen dataclass on pomdp_hier's State does"
         if self.ask(place, lambda: state == state) is not True or hash(state) != hash(state):
             self.add("badly compared", place, "it is not equal to itself, or its hash changes", remedy)
@@ -300,7 +332,7 @@ class _Checker:
         if not isinstance(state, (str, int, float, tuple)) and self.ask(place, lambda: state != stranger) is not True:
             self.add("badly compared", place, "it is neither equal nor unequal to an object of another type", remedy)
 
-    def _again(self, place: str, flow: Mapping[Any, Number], state: Any, action: Any) -> None:
+    def _again(self, place: _Place, flow: Mapping[Any, Number], state: Any, action: Any) -> None:
         """Require that a model asked twice names the same states, or no two visits to one state would ever meet."""
         if not any(isinstance(s, pomdp_py.State) or hasattr(s, "__dict__") for s in flow):
             return
@@ -339,9 +371,8 @@ class _Checker:
     # --- rewards and legal actions -------------------------------------------------------------------------------
 
     def _reward(self, state: Any, action: Any, next_state: Any, observation: Any) -> None:
-        place = f"reward of {brief(action)} from {brief(state)} to {brief(next_state)}"
-        if self.uses_observation:
-            place += f" seeing {brief(observation)}"
+        form = "reward of {} from {} to {}" + " seeing {}" * self.uses_observation
+        place = _Place(form, action, state, next_state, observation)
         reward = self.ask(place, self.problem.reward_model.of_step, state, action, next_state, observation)
         if reward is _FAILED or is_symbolic(reward):
             return
@@ -351,7 +382,7 @@ class _Checker:
     def _legal_within_one_observation(self) -> None:
         """Follows the sets of states that one history leaves possible; all in a set should allow the same actions."""
         problem = self.problem
-        if problem.legal_by != "state" or problem.legal_everywhere is not None:
+        if not self.legal_differs:
             return
         start = frozenset(s for s in problem.initial_belief if s in self.states)
         places = {start: "at the start"}
@@ -370,9 +401,10 @@ class _Checker:
                     return
                 after: dict[Any, dict[Any, None]] = {}
                 for state, _ in sets:
-                    for observation, next_state in self._outcomes.get((state, action), ()):
+                    for next_state, seen in self._outcomes.get((state, action), ()):
                         if next_state in self.states:
-                            after.setdefault(observation, {})[next_state] = None
+                            for observation in seen:
+                                after.setdefault(observation, {})[next_state] = None
                 for observation, states in after.items():
                     possible = frozenset(states)
                     if possible not in places:

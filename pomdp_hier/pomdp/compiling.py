@@ -1,7 +1,8 @@
 """From a problem to arrays: what `POMDP.compiled` does, walking the models or taking over the arrays they hold."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any
+import math
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -11,10 +12,15 @@ from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.array_models import ArrayObservation, ArrayTransition, ListedReward, Rows
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.core import CorePOMDP
-from pomdp_hier.pomdp.numeric import Number, brief
+from pomdp_hier.pomdp.numeric import Number, brief, positive_part
+from pomdp_hier.pomdp.slow_work import slow_work
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 __all__ = ["compile_problem"]
+
+# A row of a matrix: the columns, and the number in each.
+_Row: TypeAlias = tuple[Sequence[int], Collection[Number]]
+_EMPTY: _Row = ((), ())
 
 
 def compile_problem(problem: CorePOMDP, *, tolerance: float | None = None) -> TabularPOMDP:
@@ -46,10 +52,13 @@ def compile_problem(problem: CorePOMDP, *, tolerance: float | None = None) -> Ta
     terminal = np.array([problem.is_terminal(s) for s in problem.states], dtype=bool)
     legal, legal_after = _legality(problem, terminal)
     builder = _Builder(problem, legal, terminal, problem.tolerance if tolerance is None else tolerance)
-    transition, observation, joint = builder.matrices()
+    with builder.bar:
+        transition, observation, joint = builder.matrices()
     initial = np.zeros(len(problem.states))
-    for state, probability in problem.initial_belief.items():
-        initial[_position(builder.states, state, "initial belief")] = _number(probability, "initial belief")
+    believed = problem.initial_belief
+    initial[_positions(builder.states, believed.keys(), lambda: "initial belief")] = _numbers(
+        list(believed.values()), lambda _: "initial belief"
+    )
     return TabularPOMDP(
         states=problem.states,
         actions=problem.all_actions,
@@ -84,12 +93,15 @@ def _legality(problem: CorePOMDP, terminal: Bools) -> tuple[Bools, Bools | None]
     return legal, None
 
 
-def _position(index: Mapping[Any, int], value: Hashable, where: str) -> int:
-    if value not in index:
+def _positions(index: Mapping[Any, int], values: Collection[Hashable], where: Callable[[], str]) -> list[int]:
+    """Return the position of each value in a space; ``where``, which says where they stand, is asked in an error."""
+    try:
+        return list(map(index.__getitem__, values))
+    except KeyError as error:
+        strange = next(value for value in values if value not in index)
         raise ModelError(
-            f"{where}: {brief(value)} is not in the problem's space of {len(index)}; add it, or mend the model"
-        )
-    return index[value]
+            f"{where()}: {brief(strange)} is not in the problem's space of {len(index)}; add it, or mend the model"
+        ) from error
 
 
 def _number(value: Number, where: str) -> float:
@@ -99,9 +111,20 @@ def _number(value: Number, where: str) -> float:
         raise ModelError(
             f"{where}: {brief(value)} is not a number that a float can hold; substitute the symbols before compiling"
         ) from error
-    if not np.isfinite(number):
+    if not math.isfinite(number):
         raise ModelError(f"{where}: {number} is not finite")
     return number
+
+
+def _numbers(values: Sequence[Number], where: Callable[[int], str]) -> Floats:
+    """Return the values as floats; the first that is none is looked for, and named, only where there is one."""
+    try:
+        numbers = np.fromiter(values, np.float64, len(values))
+    except (TypeError, ValueError, OverflowError):
+        numbers = np.full(len(values), np.nan)
+    if not np.isfinite(numbers).all():
+        return np.array([_number(value, where(i)) for i, value in enumerate(values)])
+    return numbers
 
 
 def _floats(matrix: Any, where: str) -> sparse.csr_array:
@@ -127,6 +150,7 @@ class _Builder:
         self.observations = {observation: i for i, observation in enumerate(problem.all_observations)}
         self.uses_state = problem.observation.uses_state
         self._flows: list[Mapping[Any, Number]] = []
+        self.bar = slow_work("compiling", "rows", 2 * self.usable.size)  # of T, and of Z or the joint of both
 
     # --- T and Z -------------------------------------------------------------------------------------------------
 
@@ -142,7 +166,7 @@ class _Builder:
         transition, likelihood = [], []
         for a, action in enumerate(problem.all_actions):
             if given_t is None or given_z is None:
-                self._flows = [self._flow(a, action, state) for state in problem.states]
+                self._flows = [self._flow(a, action, state) for state in self._told(problem.states)]
             transition.append(self._transition(a, action) if given_t is None else self._taken(a, given_t[a]))
             if given_z is not None:
                 likelihood.append(_floats(given_z[a], f"Z[{a}]"))
@@ -153,6 +177,11 @@ class _Builder:
         if self.uses_state:
             return tuple(transition), None, tuple(likelihood)
         return tuple(transition), tuple(likelihood), None
+
+    def _told(self, states: Iterable[Any]) -> Iterator[Any]:
+        for state in states:
+            yield state
+            self.bar.update()
 
     def _flow(self, a: int, action: Any, state: Any) -> Mapping[Any, Number]:
         """Return the successors; none where the action is not legal or the state terminal."""
@@ -173,36 +202,42 @@ class _Builder:
 
     def _transition(self, a: int, action: Any) -> sparse.csr_array:
         """``[S, S']``; where the action cannot be used the row is the unit row, which no plan ever asks for."""
-        rows: list[Iterable[tuple[int, Number]]] = []
+        rows: list[_Row] = []
         for i, (state, flow) in enumerate(zip(self.states, self._flows, strict=True)):
-            where = f"transition from {brief(state)} under {brief(action)}"
-            entries = [(_position(self.states, s, where), p) for s, p in flow.items()]
-            rows.append(entries if self.usable[a, i] else [(i, 1)])
+            if self.usable[a, i]:
+                rows.append((self._reached(flow.keys(), action, state), flow.values()))
+            else:
+                rows.append(([i], [1]))
         return self._matrix(rows, len(self.states), f"transition under {brief(action)} from")
+
+    def _reached(self, next_states: Collection[Any], action: Any, state: Any) -> list[int]:
+        return _positions(self.states, next_states, lambda: f"transition from {brief(state)} under {brief(action)}")
 
     def _observation(self, action: Any) -> sparse.csr_array:
         """``[S', O]``; only states that the action can lead to are asked, the others keep an empty row."""
         reached = {s for flow in self._flows for s, p in flow.items() if p != 0}
-        rows = [self._seen(s, action, None) if s in reached else [] for s in self.states]
+        rows = [self._seen(s, action, None) if s in reached else _EMPTY for s in self._told(self.states)]
         return self._matrix(rows, len(self.observations), f"observation after {brief(action)} in", may_be_empty=True)
 
     def _joint(self, action: Any) -> sparse.csr_array:
         """``[S, O * S']``, for observations that depend on the state that was left."""
         size = len(self.states)
-        rows: list[Iterable[tuple[int, Number]]] = []
-        for state, flow in zip(self.states, self._flows, strict=True):
-            row: list[tuple[int, Number]] = []
-            for next_state, p in flow.items():
-                if p != 0:
-                    position = _position(self.states, next_state, f"transition from {brief(state)}")
-                    row += [(o * size + position, p * z) for o, z in self._seen(next_state, action, state)]
-            rows.append(row)
+        rows: list[_Row] = []
+        for state, flow in zip(self._told(self.states), self._flows, strict=True):
+            columns: list[int] = []
+            masses: list[Number] = []
+            possible = positive_part(flow)
+            for position, next_state in zip(self._reached(possible, action, state), possible, strict=True):
+                seen, likelihoods = self._seen(next_state, action, state)
+                columns += [o * size + position for o in seen]
+                masses += [possible[next_state] * z for z in likelihoods]
+            rows.append((columns, masses))
         return self._matrix(rows, size * len(self.observations), f"outcome of {brief(action)} from", may_be_empty=True)
 
-    def _seen(self, next_state: Any, action: Any, state: Any) -> list[tuple[int, Number]]:
-        where = f"observation in {brief(next_state)} after {brief(action)}"
-        distribution = self.problem.observation_distribution(next_state, action, state)
-        return [(_position(self.observations, o, where), p) for o, p in distribution.items()]
+    def _seen(self, next_state: Any, action: Any, state: Any) -> _Row:
+        row = self.problem.observation_distribution(next_state, action, state)
+        where = lambda: f"observation in {brief(next_state)} after {brief(action)}"  # noqa: E731
+        return _positions(self.observations, row.keys(), where), row.values()
 
     def _add_terminals(self, likelihood: list[sparse.csr_array]) -> None:
         """Fill the rows of terminal states, where a belief can be over terminal and other states at once."""
@@ -211,10 +246,10 @@ class _Builder:
         size = len(self.states)
         for a, action in enumerate(self.problem.all_actions):
             filled = np.diff(likelihood[a].indptr) > 0
-            rows: list[Iterable[tuple[int, Number]]] = []
+            rows: list[_Row] = []
             for i, state in enumerate(self.states):
-                seen = self._seen(state, action, state) if self.terminal[i] and not filled[i] else []
-                rows.append([(o * size + i, z) for o, z in seen] if self.uses_state else seen)
+                seen, masses = self._seen(state, action, state) if self.terminal[i] and not filled[i] else _EMPTY
+                rows.append(([o * size + i for o in seen] if self.uses_state else seen, masses))
             what = f"observation after {brief(action)} in"
             added = self._matrix(rows, likelihood[a].shape[1], what, may_be_empty=True)
             likelihood[a] = sparse.csr_array(likelihood[a] + added)
@@ -228,30 +263,39 @@ class _Builder:
         over = self.terminal[next_state]
         return bool(np.isin(observation[over], observation[~over]).any())
 
-    def _matrix(
-        self, rows: Iterable[Iterable[tuple[int, Number]]], width: int, what: str, may_be_empty: bool = False
-    ) -> sparse.csr_array:
-        values: list[float] = []
+    def _matrix(self, rows: Iterable[_Row], width: int, what: str, may_be_empty: bool = False) -> sparse.csr_array:
+        """Return the rows as a matrix, one a state, checked all at once: the first that is wrong is named."""
+
+        def place(row: int) -> str:
+            return f"{what} {brief(self.problem.states[row])}"
+
         columns: list[int] = []
-        offsets = [0]
-        for state, row in zip(self.states, rows, strict=True):
-            start = len(values)
-            for column, probability in row:
-                number = _number(probability, f"{what} {brief(state)}")
-                if number < 0:
-                    raise ModelError(f"{what} {brief(state)}: the probability {number} is negative")
-                if number > 0:
-                    columns.append(column)
-                    values.append(number)
-            mass = sum(values[start:])
-            if abs(mass - 1) > self.tolerance and not (may_be_empty and len(values) == start):
-                raise ModelError(
-                    f"{what} {brief(state)}: the probabilities sum to {mass!r}, not to 1 (tolerance {self.tolerance}); "
-                    "check_problem lists every such row"
-                )
-            offsets.append(len(values))
-        shape = (len(self.states), width)
-        matrix = sparse.csr_array((np.array(values), np.array(columns, dtype=np.int64), np.array(offsets)), shape=shape)
+        values: list[Number] = []
+        counts: list[int] = []
+        for places, numbers in rows:
+            columns.extend(places)
+            values.extend(numbers)
+            counts.append(len(places))
+        owner = np.repeat(np.arange(len(counts)), counts)
+        data = _numbers(values, lambda i: place(owner[i]))
+        if data.size and data.min() < 0:
+            first = int(np.argmax(data < 0))
+            raise ModelError(f"{place(owner[first])}: the probability {float(data[first])} is negative")
+        kept = data > 0
+        data, owner = data[kept], owner[kept]
+        masses = np.bincount(owner, weights=data, minlength=len(counts))
+        wrong = np.abs(masses - 1) > self.tolerance
+        if may_be_empty:
+            wrong &= masses > 0
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            raise ModelError(
+                f"{place(row)}: the probabilities sum to {float(masses[row])!r}, not to 1 (tolerance "
+                f"{self.tolerance}); check_problem lists every such row"
+            )
+        offsets = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=len(counts)))))
+        indices = np.array(columns, dtype=np.int64)[kept]
+        matrix = sparse.csr_array((data, indices, offsets), shape=(len(counts), width))
         matrix.sum_duplicates()
         return matrix
 
@@ -263,10 +307,8 @@ class _Builder:
         spaces = (problem.states, problem.all_actions, problem.all_observations)
         if isinstance(model, ListedReward) and model.spaces == spaces and observation is not None:
             return np.where(self.usable, model.expected(transition, observation), 0.0)
+        pairs = [(problem.states[s], problem.all_actions[a]) for a, s in np.argwhere(self.usable).tolist()]
+        means = [problem.expected_reward(state, action) for state, action in pairs]
         values = np.zeros(self.usable.shape)
-        for a, s in np.argwhere(self.usable):
-            state, action = problem.states[s], problem.all_actions[a]
-            values[a, s] = _number(
-                problem.expected_reward(state, action), f"reward of {brief(action)} in {brief(state)}"
-            )
+        values[self.usable] = _numbers(means, lambda i: f"reward of {brief(pairs[i][1])} in {brief(pairs[i][0])}")
         return values

@@ -13,6 +13,7 @@ from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
 from pomdp_hier.pomdp.known_actions import require_action
 from pomdp_hier.pomdp.models import as_observation, as_reward, as_transition
 from pomdp_hier.pomdp.numeric import Number, brief, is_number, is_symbolic, total
+from pomdp_hier.pomdp.slow_work import slow_work
 
 __all__ = ["CorePOMDP", "Given"]
 
@@ -124,27 +125,33 @@ class CorePOMDP:
         queue = list(states)
         actions: dict[Any, None] = dict.fromkeys(self._given_actions or ())
         observations: dict[Any, None] = {}
-        seen: tuple[set[Any], set[Any]] = (set(), set())
-        for state in queue:  # grows while it is walked
-            if self.is_terminal(state):
-                continue
-            for action in self.possible_actions(state):
-                actions.setdefault(action)
-                for next_state in self.successors(state, action):
-                    made = dict.fromkeys(self.observation_distribution(next_state, action, state))
-                    observations.update(made)
-                    seen[self.is_terminal(next_state)].update((action, o) for o in made)
-                    if next_state not in states:
-                        states[next_state] = None
-                        queue.append(next_state)
-                        if len(states) > self.max_states:
-                            raise ModelError(
-                                f"states: more than {self.max_states} were met from the start, such as "
-                                f"{brief(next_state)}; the problem is infinite, its states compare by identity (make "
-                                f"{type(next_state).__name__} a frozen dataclass), or max_states is too small"
-                            )
+        made_after: dict[tuple[Any, bool], set[Any]] = {}  # what an action makes one see, at the end and before it
+        asked: set[tuple[Any, Any]] = set()
+        with slow_work("exploring", "states") as bar:
+            for state in queue:  # grows while it is walked
+                bar.update()
+                if self.is_terminal(state):
+                    continue
+                for action in self.possible_actions(state):
+                    actions.setdefault(action)
+                    for next_state in self.successors(state, action):
+                        if not self._observation_uses_state:
+                            if (action, next_state) in asked:
+                                continue
+                            asked.add((action, next_state))
+                        made = dict.fromkeys(self.observation_distribution(next_state, action, state))
+                        observations.update(made)
+                        made_after.setdefault((action, self.is_terminal(next_state)), set()).update(made)
+                        if next_state not in states:
+                            states[next_state] = None
+                            queue.append(next_state)
+                            self._require_few(states, next_state)
         over = [state for state in states if self.is_terminal(state)]
-        if self.has_mixed_start or not seen[True].isdisjoint(seen[False]):
+        nothing: set[Any] = set()
+        if self.has_mixed_start or any(
+            not made_after.get((action, True), nothing).isdisjoint(made_after.get((action, False), nothing))
+            for action in actions
+        ):
             for state in over:
                 for action in actions:
                     observations.update(dict.fromkeys(self.observation_distribution(state, action, state)))
@@ -153,6 +160,14 @@ class CorePOMDP:
             self._given_actions or tuple(actions),
             self._given_observations or tuple(observations),
         )
+
+    def _require_few(self, states: Collection[Any], newest: Any) -> None:
+        if len(states) > self.max_states:
+            raise ModelError(
+                f"states: more than {self.max_states} were met from the start, such as {brief(newest)}; the problem is "
+                f"infinite, its states compare by identity (make {type(newest).__name__} a frozen dataclass), or "
+                "max_states is too small"
+            )
 
     @property
     def has_mixed_start(self) -> bool:

@@ -130,6 +130,11 @@ def base(**changes):
         ({"reward": lambda s, a: float("inf")}, "reward of 'go' in 0: inf is not finite"),
         ({"reward": lambda s, a: "much"}, "is not a number"),
         ({"initial_belief": {5: 1}}, "initial belief: 5 is not in"),
+        ({"transition": lambda s, a: {0: 0.0, 1: 1.0 - s / 4}}, r"transition under 'go' from 1: .* sum to 0\.75"),
+        ({"transition": lambda s, a: {0: 0.0, 1: 1.0} if s == 0 else {1: float("nan")}}, "from 1: nan is not finite"),
+        ({"transition": lambda s, a: {0: -1.0 * s, 1: 1.0}}, r"from 1: the probability -1\.0 is negative"),
+        ({"observation": lambda s, a: {"o": 1.0} if s == 0 else {"o": "x"}}, "in 1: 'x' is not a number"),
+        ({"reward": lambda s, a: None if s else 0}, "reward of 'go' in 1: None is not a number"),
     ],
 )
 def test_faults_are_found_in_compiling(change, message):
