@@ -15,7 +15,7 @@ def test_every_example_is_followed_by_its_output():
     assert len(EXAMPLES) == README.count("```python") >= 3
 
 
-@pytest.mark.parametrize(("code", "output"), EXAMPLES, ids=["hqs", "pomdp", "exact"])
+@pytest.mark.parametrize(("code", "output"), EXAMPLES, ids=["hqs", "pomdp", "exact", "certified"])
 def test_example_prints_what_the_readme_says(code, output):
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +39,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"lower": str(bounds.lower), "upper": str(bounds.upper), "horizon": bounds.horizon}))
         return ExitCode.DONE
-    end = "" if bounds.horizon is None else f" over {bounds.horizon} actions"
-    lower, upper = math.floor(bounds.lower * 10**9) / 10**9, math.ceil(bounds.upper * 10**9) / 10**9  # never beyond
-    print(f"proved: the optimal value{end} is at least {lower:z.9f} and at most {upper:z.9f}")
-    print(f"{bounds.n_vectors:,} alpha vectors and {bounds.n_points:,} belief points hold")
+    print(bounds)
     return ExitCode.DONE
 
 

@@ -36,7 +36,7 @@ This module shares no code with any solver.
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
-from math import lcm
+from math import ceil, floor, lcm
 from operator import mul
 from typing import Any
 
@@ -69,6 +69,11 @@ class CertifiedBounds:
         horizon: The number of actions that is meant; ``None`` where the process goes on, or ends by itself before.
         n_vectors: How many alpha vectors were checked.
         n_points: How many belief points were checked.
+
+    Example:
+        >>> print(CertifiedBounds(Fraction(-2, 3), Fraction(1, 3), None, 2, 0))
+        proved: the optimal value is at least -0.666666667 and at most 0.333333334
+        2 alpha vectors and 0 belief points hold
     """
 
     lower: Fraction
@@ -76,6 +81,20 @@ class CertifiedBounds:
     horizon: int | None
     n_vectors: int
     n_points: int
+
+    def __str__(self) -> str:
+        end = "" if self.horizon is None else f" over {self.horizon} actions"
+        lower, upper = floor(self.lower * 10**9), ceil(self.upper * 10**9)  # never beyond what is proved
+        return (
+            f"proved: the optimal value{end} is at least {_billionths(lower)} and at most {_billionths(upper)}\n"
+            f"{self.n_vectors:,} alpha vectors and {self.n_points:,} belief points hold"
+        )
+
+
+def _billionths(count: int) -> str:
+    """Return so many billionths as a decimal."""
+    whole, rest = divmod(abs(count), 10**9)
+    return f"{'-' * (count < 0)}{whole}.{rest:09d}"
 
 
 def verify(certificate: Any, problem: POMDP) -> CertifiedBounds:
