@@ -4,7 +4,7 @@ It is the definition that the engine is held against, and the place for policies
 """
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from tqdm import tqdm
 
 from pomdp_hier._arrays import Ints
-from pomdp_hier._extras import from_extra
+from pomdp_hier._jobs import in_processes
 from pomdp_hier._version import __version__
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.items import ItemFeatures
@@ -228,6 +228,11 @@ class _Job:
             seed=self.seed if draws else None,
         )
 
+    @property
+    def sent(self) -> dict[str, Any]:
+        """What goes along to other processes, by the names of the arguments that it came with."""
+        return {"policy": self.policy, "updater": self.updater, "similarity": self.prepared.settings.similarity}
+
     def rows(self, items: Sequence[int]) -> list[Row]:
         """Return the finished rows of some items."""
         return [self._row(item) for item in items]
@@ -259,18 +264,9 @@ def _finish(job: _Job, items: Sequence[int], done: dict[int, Row], saved: Checkp
     size = 1 if run.n_jobs == 1 else _CHUNK
     chunks = [waiting[i : i + size] for i in range(0, len(waiting), size)]
     with tqdm(total=len(items), initial=len(rows), unit="item", disable=not run.progress, desc="HQS") as bar:
-        for finished in _run(job, chunks, run.n_jobs):
+        for finished in in_processes(job.rows, chunks, run.n_jobs, job.sent):
             if saved is not None:
                 saved.append(finished)
             rows.update({row.item: row for row in finished})
             bar.update(len(finished))
     return [rows[item] for item in items]
-
-
-def _run(job: _Job, chunks: list[list[int]], n_jobs: int) -> Iterator[list[Row]]:
-    if n_jobs == 1:
-        yield from map(job.rows, chunks)
-        return
-    joblib = from_extra("parallel", "joblib", "n_jobs needs joblib")
-    tasks = (joblib.delayed(job.rows)(chunk) for chunk in chunks)
-    yield from joblib.Parallel(n_jobs=n_jobs, return_as="generator")(tasks)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from pomdp_hier._arguments import check_flag, check_whole, is_whole
+from pomdp_hier._arguments import check_flag, check_whole
+from pomdp_hier._jobs import check_jobs
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.features.similarity import Similarity, as_similarity
 from pomdp_hier.hierarchy.wording import shown
@@ -124,10 +125,7 @@ class Run:
                 f"updater is {shown(self.updater)}; expected what makes an updater from a problem, such as BayesUpdater"
             )
         check_whole("seed", self.seed)
-        if not (is_whole(self.n_jobs) and (self.n_jobs >= 1 or self.n_jobs == -1)):
-            raise ParameterError(
-                Argument("n_jobs"), f" is {shown(self.n_jobs)}; expected a number of processes, or -1 for one a CPU"
-            )
+        check_jobs(self.n_jobs)
         if self.checkpoint is not None and not isinstance(self.checkpoint, str | os.PathLike):
             raise ParameterError(f"checkpoint is {shown(self.checkpoint)}; expected the path of a file")
         if self.policy_version is not None and not isinstance(self.policy_version, str):

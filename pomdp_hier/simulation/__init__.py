@@ -7,8 +7,9 @@ from pomdp_hier.simulation.comparison import (
     compare_policies,
     compare_values,
 )
+from pomdp_hier.simulation.episodes import Episode, Step
 from pomdp_hier.simulation.exact import PolicyValue, Visit, policy_value
-from pomdp_hier.simulation.monte_carlo import Episode, SimulationResult, Step, simulate
+from pomdp_hier.simulation.monte_carlo import SimulationResult, simulate
 from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py
 
 __all__ = [

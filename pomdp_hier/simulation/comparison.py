@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
-from pomdp_hier.errors import MissingExtraError, ParameterError
+from pomdp_hier._jobs import check_jobs
+from pomdp_hier.errors import Argument, MissingExtraError, ParameterError
 from pomdp_hier.planning.controllers.controller import Controller
 from pomdp_hier.planning.mdp import mdp_values
 from pomdp_hier.planning.point_based.solution import Solution
@@ -17,9 +19,11 @@ from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import brief, listed
 from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.simulation.episodes import Episode
 from pomdp_hier.simulation.exact import Visit, policy_value
 from pomdp_hier.simulation.intervals import check_confidence, mean_interval
-from pomdp_hier.simulation.monte_carlo import Episode, simulate
+from pomdp_hier.simulation.monte_carlo import simulate
+from pomdp_hier.simulation.progress import shown_progress
 from pomdp_hier.visible import visible
 
 if TYPE_CHECKING:
@@ -363,6 +367,8 @@ def compare_policies(
     half_width: float | None = None,
     confidence: float = 0.95,
     trace: bool | int = False,
+    n_jobs: int = 1,
+    progress: bool = False,
 ) -> PolicyComparison:
     """Return the policies side by side in one environment, each with the same agent's model and the same luck.
 
@@ -388,9 +394,13 @@ def compare_policies(
             as many episodes as all of them ran.
         confidence: The level of the intervals.
         trace: Keep what each policy did: all visits (exact), or so many episodes (True: 10).
+        n_jobs: How many processes simulate, as for `simulate`; an exact value is worked out in one.
+        progress: Whether to show a progress bar on standard error.
 
     Raises:
-        ParameterError: An unknown method, no policies, a baseline that is not there, or a solution of something else.
+        ParameterError: An unknown method, no policies, a baseline that is not there, a solution of something else, or
+            several processes for exact values.
+        MissingExtraError: More than one process without joblib.
 
     Example:
         >>> coin = POMDP(transition=lambda s, a: "end", observation=lambda s, a: "done",
@@ -405,16 +415,28 @@ def compare_policies(
         _check_solution(against, problem if environment is None else environment, horizon)
     if method not in ("exact", "monte-carlo"):
         raise ParameterError(f"method: {method!r} is neither 'exact' nor 'monte-carlo'")
+    check_jobs(n_jobs)
+    if method == "exact" and n_jobs != 1:
+        raise ParameterError(
+            Argument("n_jobs"), f" is {n_jobs}, which only method='monte-carlo' uses; leave it out, or simulate"
+        )
     runs: dict[str, _Run] = {}
     failed: dict[str, Exception] = {}
     keep = 10 if trace is True else int(trace)
 
-    def run(policy: Any) -> _Run:
+    def run(policy: Any, bar: tqdm) -> _Run:
         if method == "exact" and _is_controller_of(policy, problem, environment, horizon, updater) and not trace:
             return _Run(np.array([policy.value()]), math.nan)
         if method == "exact":
             exact = policy_value(
-                policy, problem, environment, updater=updater, horizon=horizon, cutoff=cutoff, trace=bool(trace)
+                policy,
+                problem,
+                environment,
+                updater=updater,
+                horizon=horizon,
+                cutoff=cutoff,
+                trace=bool(trace),
+                progress=bar,
             )
             return _Run(np.array([float(exact.value)]), exact.seconds_per_decision, exact.visits, exact.error)
         sampled = simulate(
@@ -429,15 +451,20 @@ def compare_policies(
             half_width=half_width,
             confidence=confidence,
             keep_episodes=keep,
+            n_jobs=n_jobs,
+            progress=bar,
         )
         return _Run(sampled.values, sampled.seconds_per_decision, sampled.episodes, sampled.error, sampled.missed)
 
-    for name, policy in named.items():
-        try:
-            runs[name] = run(policy)
-        except Exception as error:  # noqa: BLE001 - a policy is anyone's code, whose errors must not cost the others
-            error.add_note(f"raised while the policy {name!r} was evaluated")
-            failed[name] = error
+    unit, total = (" beliefs", None) if method == "exact" else (" episodes", n_episodes * len(named))
+    with shown_progress(progress, "compare", unit, total) as bar:
+        for name, policy in named.items():
+            bar.set_description_str(visible(name), refresh=False)
+            try:
+                runs[name] = run(policy, bar)
+            except Exception as error:  # noqa: BLE001 - a policy is anyone's code, whose errors must not cost the others
+                error.add_note(f"raised while the policy {name!r} was evaluated")
+                failed[name] = error
     if failed and (not runs or baseline in failed):
         raise failed[baseline if baseline in failed else next(iter(failed))]
     values = {name: run.values for name, run in runs.items()}

@@ -10,6 +10,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from tqdm import tqdm
+
 from pomdp_hier.beliefs import as_updater
 from pomdp_hier.errors import ImpossibleObservationError, PlanningError
 from pomdp_hier.planning.counts import require_count
@@ -18,6 +20,7 @@ from pomdp_hier.planning.policies import action_probabilities, as_policy
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, brief, total
 from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.simulation.progress import shown_progress
 from pomdp_hier.simulation.run_length import RunLength
 
 __all__ = ["PolicyValue", "Visit", "policy_value"]
@@ -116,6 +119,7 @@ def policy_value(
     cutoff: float = 1e-9,
     trace: bool = False,
     max_beliefs: int = 1_000_000,
+    progress: bool | tqdm = False,
 ) -> PolicyValue:
     """Return the exact value of a policy whose agent believes ``problem`` while ``environment`` is what happens.
 
@@ -135,6 +139,8 @@ def policy_value(
             this, in rewards; `PolicyValue.error` says what was. With a discount of 1 every run must come to an end.
         trace: Keep every visit.
         max_beliefs: How many beliefs may be decided at before giving up.
+        progress: Whether to show a progress bar on standard error, which counts the beliefs; or a bar of tqdm's to go
+            on with.
 
     Raises:
         ImpossibleObservationError: The environment makes an observation that the agent's model rules out.
@@ -156,8 +162,10 @@ def policy_value(
         require_problem(model, "policy_value, after the policy")
     require_count("max_beliefs", max_beliefs, 1, "beliefs")
     environment = problem if environment is None else environment
-    run = _Evaluation(chosen, problem, environment, as_updater(updater, problem).update, max_beliefs)
-    return run.value(RunLength(environment, problem, horizon, cutoff), trace)
+    length = RunLength(environment, problem, horizon, cutoff)
+    with shown_progress(progress, "policy_value", " beliefs") as bar:
+        run = _Evaluation(chosen, problem, environment, as_updater(updater, problem).update, max_beliefs, bar)
+        return run.value(length, trace)
 
 
 @dataclass
@@ -171,12 +179,15 @@ class _Pair:
 
 
 class _Evaluation:
-    def __init__(self, policy: Policy, problem: POMDP, environment: POMDP, update: Update, max_beliefs: int) -> None:
+    def __init__(
+        self, policy: Policy, problem: POMDP, environment: POMDP, update: Update, max_beliefs: int, bar: tqdm
+    ) -> None:
         self.policy = policy
         self.problem = problem
         self.environment = environment
         self.update = update
         self.max_beliefs = max_beliefs
+        self.bar = bar
         self.seconds = 0.0
 
     def value(self, length: RunLength, trace: bool) -> PolicyValue:
@@ -197,6 +208,7 @@ class _Evaluation:
             merged: dict[Hashable, _Pair] = {}
             for pair in pairs:
                 visit = self._visit(policy, pair, step)
+                self.bar.update()
                 if visit is None:
                     continue
                 if trace:

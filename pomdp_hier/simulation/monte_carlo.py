@@ -6,79 +6,24 @@ streams. Two policies run with the same seed therefore meet the same luck for as
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
-from pomdp_hier.beliefs import as_updater
-from pomdp_hier.errors import ImpossibleObservationError, ParameterError, SimulationWarning
-from pomdp_hier.planning.counts import require_count
-from pomdp_hier.planning.decision import Decision, Policy
+from pomdp_hier.errors import SimulationWarning
 from pomdp_hier.planning.policies import as_policy
-from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import Number, brief, is_number
+from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.problem import require_problem
-from pomdp_hier.simulation.deciding import REMEMBERED, Decider
-from pomdp_hier.simulation.exact import conflict
-from pomdp_hier.simulation.intervals import check_confidence, mean_interval, return_span, unseen
-from pomdp_hier.simulation.run_length import RunLength
+from pomdp_hier.simulation.episodes import Episode, EpisodeRuns, check_simulation, refuse_one_stream
+from pomdp_hier.simulation.intervals import mean_interval, return_span, unseen
+from pomdp_hier.simulation.progress import shown_progress
+from pomdp_hier.simulation.simulator import Simulator
 
-__all__ = ["Episode", "SimulationResult", "Step", "simulate"]
-
-
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One step of an episode.
-
-    Attributes:
-        state: The environment's state before the action.
-        belief: The agent's belief before the action.
-        action: What the agent did.
-        next_state: The environment's state after it.
-        observation: What the agent perceived then.
-        reward: What the step earned.
-        decision: Why the agent did it.
-
-    Example:
-        >>> from pomdp_hier.planning import RTBSS
-        >>> from pomdp_hier.problems import tiger
-        >>> run = simulate(RTBSS(depth=1), tiger(), n_episodes=1, horizon=1, seed=0, keep_episodes=1).episodes[0]
-        >>> run.steps[0].action, run.steps[0].reward
-        ('listen', -1)
-    """
-
-    state: Any
-    belief: Belief
-    action: Any
-    next_state: Any
-    observation: Any
-    reward: Number
-    decision: Decision = field(repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class Episode:
-    """One simulated run.
-
-    Attributes:
-        steps: What happened, in order.
-        value: The discounted sum of rewards.
-        finished: False if the horizon cut the run short.
-
-    Example:
-        >>> from pomdp_hier.planning import RTBSS
-        >>> from pomdp_hier.problems import tiger
-        >>> run = simulate(RTBSS(depth=1), tiger(), n_episodes=1, horizon=2, seed=0, keep_episodes=1).episodes[0]
-        >>> len(run.steps), run.value, run.finished
-        (2, -1.95, False)
-    """
-
-    steps: tuple[Step, ...]
-    value: float
-    finished: bool
+__all__ = ["SimulationResult", "simulate"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +95,8 @@ def simulate(
     confidence: float = 0.95,
     keep_episodes: int = 0,
     batch: int = 100,
+    n_jobs: int = 1,
+    progress: bool | tqdm = False,
 ) -> SimulationResult:
     """Return the mean return of a policy over simulated episodes.
 
@@ -174,9 +121,13 @@ def simulate(
         confidence: The level of the interval, in (0, 1).
         keep_episodes: How many of the first episodes to record step by step.
         batch: How many episodes to run between two looks.
+        n_jobs: How many processes, -1 for one a CPU, with the same numbers for any; more than one needs joblib, and
+            runs on the back end that ``joblib.parallel_config`` names. A policy that draws has to have ``seeded``.
+        progress: Whether to show a progress bar on standard error; or a bar of tqdm's to go on with.
 
     Raises:
-        ParameterError: A number is out of its range.
+        ParameterError: A number is out of its range; something cannot be sent to another process.
+        MissingExtraError: More than one process without joblib.
         ImpossibleObservationError: An observation that the agent's model rules out; the message holds the history.
         PlanningError: Nothing ends an episode, or bounds what can still come.
 
@@ -197,32 +148,21 @@ def simulate(
     for model in (problem,) if environment is None else (problem, environment):
         require_problem(model, "simulate, after the policy")
     environment = problem if environment is None else environment
-    length = RunLength(environment, problem, horizon, cutoff)
-    run = _Simulator(
-        chosen,
-        problem,
-        environment,
-        as_updater(updater, problem).update,
-        length,
-        remember_beliefs=not hasattr(updater, "rng"),  # an updater that draws updates each time anew
-    )
+    build = partial(Simulator, chosen, problem, environment, updater, horizon, cutoff)
+    sent = {"policy": chosen, "problem": problem, "environment": environment, "updater": updater}
+    refuse_one_stream(updater, n_jobs)
     span = math.nan if half_width is None else return_span(environment, horizon)
-    values: list[float] = []
-    episodes: list[Episode] = []
-    unfinished = 0
     stopped_early = False
-    sequences = episode_seeds(seed)
-    while len(values) < n_episodes and not stopped_early:
-        for _ in range(min(batch, n_episodes - len(values))):
-            steps, value, finished = run.episode(next(sequences), keep=len(episodes) < keep_episodes)
-            values.append(value)
-            unfinished += not finished
-            if len(episodes) < keep_episodes:
-                episodes.append(Episode(tuple(steps), value, finished))
-        if half_width is not None and min_episodes <= len(values) < n_episodes:
-            seen = np.array(values)
-            low, high = mean_interval(seen, confidence, unseen(len(values), _span(span, seen), confidence))
-            stopped_early = 0 < high - low <= 2 * half_width
+    with shown_progress(progress, "simulate", " episodes", n_episodes) as bar:
+        runs = EpisodeRuns(build, sent, seed, n_jobs, bar)
+        while (done := len(runs.values)) < n_episodes and not stopped_early:
+            looks = n_episodes if half_width is None else max(done + batch, -(-min_episodes // batch) * batch)
+            runs.go_on(min(looks, n_episodes), keep=keep_episodes)
+            if half_width is not None and min_episodes <= len(runs.values) < n_episodes:
+                seen = np.array(runs.values)
+                low, high = mean_interval(seen, confidence, unseen(len(seen), _span(span, seen), confidence))
+                stopped_early = 0 < high - low <= 2 * half_width
+    values = runs.values
     missed = 0.0
     if half_width is not None:
         seen = np.array(values)
@@ -237,131 +177,15 @@ def simulate(
     return SimulationResult(
         values=np.array(values),
         confidence=confidence,
-        seconds_per_decision=run.decider.seconds_per_decision,
-        unfinished=unfinished,
+        seconds_per_decision=runs.seconds_per_decision,
+        unfinished=runs.unfinished,
         stopped_early=stopped_early,
-        episodes=tuple(episodes),
+        episodes=tuple(runs.episodes),
         missed=missed,
-        error=length.error,
+        error=runs.error,
     )
 
 
 def _span(span: float, seen: NDArray[np.float64]) -> float:
     """Return how far returns can be apart: as far as was seen where the environment cannot say it."""
     return float(np.ptp(seen)) if math.isnan(span) else span
-
-
-def check_simulation(
-    n_episodes: int, half_width: float | None, min_episodes: int, confidence: float, batch: int
-) -> None:
-    """Raise unless every number of a simulation is in its range."""
-    for name, count in (("n_episodes", n_episodes), ("batch", batch), ("min_episodes", min_episodes)):
-        require_count(name, count, 1, "episodes")
-    if half_width is not None and not (is_number(half_width) and half_width > 0):
-        raise ParameterError(f"half_width: {brief(half_width)}; expected a positive width, in rewards")
-    check_confidence(confidence)
-
-
-def episode_seeds(seed: int | None) -> Iterator[np.random.SeedSequence]:
-    """Yield the seeds of episode after episode, without end."""
-    entropy = np.random.SeedSequence(seed).entropy
-    episode = 0
-    while True:
-        yield np.random.SeedSequence(entropy, spawn_key=(episode,))
-        episode += 1
-
-
-class _Row:
-    """A distribution laid out for drawing by one uniform number."""
-
-    __slots__ = ("bounds", "outcomes")
-
-    def __init__(self, distribution: Mapping[Any, Number]) -> None:
-        pairs = [(outcome, float(p)) for outcome, p in distribution.items() if p != 0]
-        self.outcomes = [outcome for outcome, _ in pairs]
-        self.bounds = np.cumsum([p for _, p in pairs])
-
-    def draw(self, uniform: float) -> Any:
-        if len(self.outcomes) == 1:
-            return self.outcomes[0]
-        position = int(np.searchsorted(self.bounds, uniform * self.bounds[-1], side="right"))
-        return self.outcomes[min(position, len(self.outcomes) - 1)]
-
-
-class _Simulator:
-    """Runs episodes; remembers rows of the models and, for a policy that draws nothing, decisions and beliefs."""
-
-    def __init__(
-        self,
-        policy: Policy,
-        problem: POMDP,
-        environment: POMDP,
-        update: Callable[[Belief, Any, Any], Belief],
-        length: RunLength,
-        remember_beliefs: bool,
-    ) -> None:
-        self.decider = Decider(policy, problem)
-        self.problem = problem
-        self.environment = environment
-        self.update = update
-        self.length = length
-        self._remembers = remember_beliefs
-        self._start = _Row(environment.initial_belief.get_histogram())
-        self._successors: dict[Any, _Row] = {}
-        self._observations: dict[Any, _Row] = {}
-        self._beliefs: dict[Any, Belief] = {}
-
-    def episode(self, seed: np.random.SeedSequence, *, keep: bool) -> tuple[list[Step], float, bool]:
-        """One run: its steps (if kept), its discounted return, and whether it came to an end."""
-        environment = self.environment
-        world, own = seed.spawn(2)
-        self.decider.begin(own)
-        rng = np.random.default_rng(world)
-        state = self._start.draw(rng.random())
-        belief, observation = self.problem.initial_belief, None
-        terms: list[float] = []
-        steps: list[Step] = []
-        history: list[tuple[Any, Any]] = []
-        discount, gamma = 1.0, float(environment.discount)
-        while True:
-            if environment.is_terminal(state) or self.problem.is_over(belief):
-                return steps, math.fsum(terms), True
-            if self.length.is_reached(len(terms)):
-                return steps, math.fsum(terms), False
-            decision = self.decider.decide(belief, observation, len(terms))
-            action = decision.action
-            next_state = self._successor(state, action).draw(rng.random())
-            perceived = self._observation(state, action, next_state).draw(rng.random())
-            reward = environment.step_reward(state, action, next_state, perceived)
-            terms.append(discount * float(reward))
-            discount *= gamma
-            if keep:
-                steps.append(Step(state, belief, action, next_state, perceived, reward, decision))
-            history.append((action, perceived))
-            if not environment.is_terminal(next_state):
-                belief = self._updated(belief, action, perceived, history)
-            state, observation = next_state, perceived
-
-    def _updated(self, belief: Belief, action: Any, observation: Any, history: list[tuple[Any, Any]]) -> Belief:
-        key = (belief, action, observation)
-        known = self._beliefs.get(key)
-        if known is None:
-            try:
-                known = self.update(belief, action, observation)
-            except ImpossibleObservationError as error:
-                raise ImpossibleObservationError(conflict(history)) from error
-            if self._remembers and len(self._beliefs) < REMEMBERED:
-                self._beliefs[key] = known
-        return known
-
-    def _successor(self, state: Any, action: Any) -> _Row:
-        key = (state, action)
-        if key not in self._successors:
-            self._successors[key] = _Row(self.environment.successors(state, action))
-        return self._successors[key]
-
-    def _observation(self, state: Any, action: Any, next_state: Any) -> _Row:
-        key = (state, action, next_state)
-        if key not in self._observations:
-            self._observations[key] = _Row(self.environment.observation_distribution(next_state, action, state))
-        return self._observations[key]

@@ -4,16 +4,21 @@ It is slow, since every step goes through pomdp-py's objects; use `simulate` for
 """
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
+from pomdp_hier.planning.decision import Policy
 from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.bridge import to_agent, to_environment, unwrapped
 from pomdp_hier.pomdp.problem import require_problem
 from pomdp_hier.simulation.deciding import Decider
-from pomdp_hier.simulation.monte_carlo import SimulationResult, check_simulation, episode_seeds
+from pomdp_hier.simulation.episodes import Episode, EpisodeRuns, check_simulation
+from pomdp_hier.simulation.monte_carlo import SimulationResult
+from pomdp_hier.simulation.progress import shown_progress
 from pomdp_hier.simulation.run_length import RunLength
 
 __all__ = ["simulate_in_pomdp_py"]
@@ -29,6 +34,8 @@ def simulate_in_pomdp_py(
     horizon: int | None = None,
     cutoff: float = 1e-9,
     confidence: float = 0.95,
+    n_jobs: int = 1,
+    progress: bool | tqdm = False,
 ) -> SimulationResult:
     """Return the mean return of a policy over episodes of pomdp-py's loop: decide, execute, update the agent.
 
@@ -40,7 +47,7 @@ def simulate_in_pomdp_py(
             otherwise equal beliefs are decided once.
         problem: The agent's own model; its observations must not depend on the state left.
         environment: The model that generates states, observations and rewards; the agent's own by default.
-        n_episodes, seed, horizon, cutoff, confidence: As for `simulate`.
+        n_episodes, seed, horizon, cutoff, confidence, n_jobs, progress: As for `simulate`.
 
     Raises:
         ImpossibleObservationError: The environment makes an observation that the agent's model rules out.
@@ -58,37 +65,49 @@ def simulate_in_pomdp_py(
     check_simulation(n_episodes, None, 1, confidence, 1)
     for model in (problem,) if environment is None else (problem, environment):
         require_problem(model, "simulate_in_pomdp_py, after the policy")
-    world = problem if environment is None else environment
-    decider = Decider(as_policy(policy), problem)
-    length = RunLength(world, problem, horizon, cutoff)
-    values, unfinished = [], 0
-    gamma = float(world.discount)
-    for _, sequence in zip(range(n_episodes), episode_seeds(seed), strict=False):
-        own, luck = sequence.spawn(2)
-        decider.begin(own)
-        agent, place = to_agent(problem), to_environment(world, seed=luck)
+    world, chosen = problem if environment is None else environment, as_policy(policy)
+    build = partial(_Loop, chosen, problem, world, horizon, cutoff)
+    sent = {"policy": chosen, "problem": problem, "environment": world}
+    with shown_progress(progress, "simulate", " episodes", n_episodes) as bar:
+        runs = EpisodeRuns(build, sent, seed, n_jobs, bar)
+        runs.go_on(n_episodes)
+    return SimulationResult(
+        values=np.array(runs.values),
+        confidence=confidence,
+        seconds_per_decision=runs.seconds_per_decision,
+        unfinished=runs.unfinished,
+        stopped_early=False,
+        episodes=(),
+        error=runs.error,
+    )
+
+
+class _Loop:
+    """Runs episodes through pomdp-py's objects."""
+
+    def __init__(self, policy: Policy, problem: POMDP, world: POMDP, horizon: int | None, cutoff: float) -> None:
+        self.decider = Decider(policy, problem)
+        self.length = RunLength(world, problem, horizon, cutoff)
+        self.problem, self.world = problem, world
+
+    def episode(self, seed: np.random.SeedSequence, *, keep: bool) -> Episode:
+        """One run: decide, execute, update the agent."""
+        own, luck = seed.spawn(2)
+        self.decider.begin(own)
+        agent, place = to_agent(self.problem), to_environment(self.world, seed=luck)
         terms: list[float] = []
-        observation = None
+        observation, finished, gamma = None, True, float(self.world.discount)
         while not place.is_over:
             belief = Belief({unwrapped(state): p for state, p in agent.belief.items()})
-            if problem.is_over(belief):
+            if self.problem.is_over(belief):
                 break
-            if length.is_reached(len(terms)):
-                unfinished += 1
+            if self.length.is_reached(len(terms)):
+                finished = False
                 break
-            decision = decider.decide(belief, observation, len(terms))
+            decision = self.decider.decide(belief, observation, len(terms))
             seen, reward = place.execute(decision.action)
             terms.append(gamma ** len(terms) * float(reward))
             observation = unwrapped(seen)
             if not place.is_over:
                 agent.update(decision.action, seen)
-        values.append(math.fsum(terms))
-    return SimulationResult(
-        values=np.array(values),
-        confidence=confidence,
-        seconds_per_decision=decider.seconds_per_decision,
-        unfinished=unfinished,
-        stopped_early=False,
-        episodes=(),
-        error=length.error,
-    )
+        return Episode((), math.fsum(terms), finished)

@@ -1,0 +1,96 @@
+"""Work in several processes: one way for every function that has ``n_jobs``."""
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from pomdp_hier._arguments import is_whole
+from pomdp_hier._extras import from_extra
+from pomdp_hier._messages import brief
+from pomdp_hier.errors import Argument, ParameterError
+
+__all__ = ["check_jobs", "in_processes", "n_workers"]
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+def check_jobs(n_jobs: object) -> None:
+    """Raise unless it is a number of processes.
+
+    Raises:
+        ParameterError: It is not.
+
+    Example:
+        >>> check_jobs(0)
+        Traceback (most recent call last):
+        pomdp_hier.errors.ParameterError: n_jobs is 0; expected a number of processes, or -1 for one a CPU
+    """
+    if not is_whole(n_jobs) or not (n_jobs >= 1 or n_jobs == -1):  # type: ignore[operator]  # a whole number compares
+        raise ParameterError(
+            Argument("n_jobs"), f" is {brief(n_jobs)}; expected a number of processes, or -1 for one a CPU"
+        )
+
+
+def n_workers(n_jobs: int) -> int:
+    """Return how many processes that is.
+
+    Raises:
+        MissingExtraError: More than one without joblib.
+    """
+    return 1 if n_jobs == 1 else int(_joblib().effective_n_jobs(n_jobs))
+
+
+def in_processes(
+    work: Callable[[Task], Result], tasks: Sequence[Task], n_jobs: int, sent: Mapping[str, Any]
+) -> Iterator[Result]:
+    """Yield the results of the tasks in their order; one process is this one.
+
+    It runs on the back end that ``joblib.parallel_config`` names. When it is left early, by an error or by Ctrl-C, no
+    process stays behind.
+
+    Args:
+        work: What is done.
+        tasks: What it is done to.
+        n_jobs: How many processes, -1 for one a CPU.
+        sent: What goes along to each process, by the names of the arguments that it came with.
+
+    Raises:
+        MissingExtraError: More than one process without joblib.
+        ParameterError: Something cannot be sent to another process.
+
+    Example:
+        >>> list(in_processes(abs, [-1, 2, -3], 1, {}))
+        [1, 2, 3]
+    """
+    if n_jobs == 1:
+        yield from map(work, tasks)
+        return
+    joblib = _joblib()
+    try:
+        yield from joblib.Parallel(n_jobs=n_jobs, return_as="generator")(map(joblib.delayed(work), tasks))
+    except pickle.PicklingError as error:
+        raise _stays_here(sent, error) from error
+
+
+def _joblib() -> Any:
+    return from_extra("parallel", "joblib", "n_jobs needs joblib")
+
+
+def _stays_here(sent: Mapping[str, Any], error: Exception) -> ParameterError:
+    """Return the error that names what cannot be sent to another process, and why."""
+    dumps = from_extra("parallel", "joblib.externals.cloudpickle", "n_jobs needs joblib").dumps
+
+    def reason(value: object) -> str:
+        try:
+            dumps(value)
+        except Exception as error:  # noqa: BLE001 - whatever the pickling of anyone's object raises
+            return f"{type(error).__name__}: {error}"
+        return ""
+
+    found = ((f"{name}: {brief(value)}", why) for name, value in sent.items() if (why := reason(value)))
+    what, why = next(found, ("n_jobs: what is worked on", str(error)))
+    return ParameterError(
+        f"{what} cannot be sent to another process ({why}); give n_jobs=1, or let its __getstate__ leave out what "
+        "stays behind, such as open files, locks and generators"
+    )
