@@ -1,15 +1,19 @@
 """Work in several processes: one way for every function that has ``n_jobs``."""
 
 import pickle
+import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 from pomdp_hier._arguments import is_whole
 from pomdp_hier._extras import from_extra
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import Argument, ParameterError
 
-__all__ = ["check_jobs", "in_processes", "n_workers"]
+__all__ = ["OnceAProcess", "check_jobs", "in_processes", "n_workers"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -57,7 +61,7 @@ def in_processes(
 
     Raises:
         MissingExtraError: More than one process without joblib.
-        ParameterError: Something cannot be sent to another process.
+        ParameterError: Something cannot be sent to another process, or a process died.
 
     Example:
         >>> list(in_processes(abs, [-1, 2, -3], 1, {}))
@@ -71,6 +75,39 @@ def in_processes(
         yield from joblib.Parallel(n_jobs=n_jobs, return_as="generator")(map(joblib.delayed(work), tasks))
     except pickle.PicklingError as error:
         raise _stays_here(sent, error) from error
+    except BrokenExecutor as error:
+        raise ParameterError(
+            Argument("n_jobs"),
+            f" is {n_jobs}, and one of the processes died, as one does that runs out of memory; give fewer of them, or "
+            "n_jobs=1",
+        ) from error
+
+
+_KEPT = threading.local()  # what this thread of a process has last built
+
+
+@dataclass(frozen=True, eq=False)
+class OnceAProcess(Generic[Result]):
+    """What tasks go on with from one to the next: each process builds it at its first task.
+
+    Args:
+        build: Builds it.
+
+    Example:
+        >>> squares = OnceAProcess(dict)
+        >>> squares()[3] = 9
+        >>> squares()
+        {3: 9}
+    """
+
+    build: Callable[[], Result]
+    token: str = field(default_factory=lambda: uuid.uuid4().hex)
+
+    def __call__(self) -> Result:
+        """Return it, built if it has to be."""
+        if getattr(_KEPT, "token", None) != self.token:
+            _KEPT.token, _KEPT.built = self.token, self.build()
+        return _KEPT.built  # type: ignore[no-any-return]  # of this token
 
 
 def _joblib() -> Any:
@@ -79,7 +116,7 @@ def _joblib() -> Any:
 
 def _stays_here(sent: Mapping[str, Any], error: Exception) -> ParameterError:
     """Return the error that names what cannot be sent to another process, and why."""
-    dumps = from_extra("parallel", "joblib.externals.cloudpickle", "n_jobs needs joblib").dumps
+    dumps = from_extra("parallel", "joblib.externals.loky.backend.reduction", "n_jobs needs joblib").dumps
 
     def reason(value: object) -> str:
         try:

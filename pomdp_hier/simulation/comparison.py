@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from pomdp_hier._jobs import check_jobs
-from pomdp_hier.errors import Argument, MissingExtraError, ParameterError
+from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.planning.controllers.controller import Controller
 from pomdp_hier.planning.mdp import mdp_values
 from pomdp_hier.planning.point_based.solution import Solution
@@ -394,12 +394,11 @@ def compare_policies(
             as many episodes as all of them ran.
         confidence: The level of the intervals.
         trace: Keep what each policy did: all visits (exact), or so many episodes (True: 10).
-        n_jobs: How many processes simulate, as for `simulate`; an exact value is worked out in one.
+        n_jobs: How many processes simulate, or decide, as for `simulate` and `policy_value`.
         progress: Whether to show a progress bar on standard error.
 
     Raises:
-        ParameterError: An unknown method, no policies, a baseline that is not there, a solution of something else, or
-            several processes for exact values.
+        ParameterError: An unknown method, no policies, a baseline that is not there, or a solution of something else.
         MissingExtraError: More than one process without joblib.
 
     Example:
@@ -416,10 +415,6 @@ def compare_policies(
     if method not in ("exact", "monte-carlo"):
         raise ParameterError(f"method: {method!r} is neither 'exact' nor 'monte-carlo'")
     check_jobs(n_jobs)
-    if method == "exact" and n_jobs != 1:
-        raise ParameterError(
-            Argument("n_jobs"), f" is {n_jobs}, which only method='monte-carlo' uses; leave it out, or simulate"
-        )
     runs: dict[str, _Run] = {}
     failed: dict[str, Exception] = {}
     keep = 10 if trace is True else int(trace)
@@ -436,6 +431,7 @@ def compare_policies(
                 horizon=horizon,
                 cutoff=cutoff,
                 trace=bool(trace),
+                n_jobs=n_jobs,
                 progress=bar,
             )
             return _Run(np.array([float(exact.value)]), exact.seconds_per_decision, exact.visits, exact.error)

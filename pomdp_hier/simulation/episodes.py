@@ -1,7 +1,5 @@
 """Many episodes, in this process or in several, with the same numbers: each episode draws from a seed of its own."""
 
-import threading
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -9,8 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 from tqdm import tqdm
 
-from pomdp_hier._jobs import check_jobs, in_processes, n_workers
-from pomdp_hier.errors import ParameterError
+from pomdp_hier._jobs import OnceAProcess, check_jobs, in_processes, n_workers
+from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.pomdp import Belief
@@ -115,21 +113,15 @@ def _run(runner: Runner, entropy: Any, span: range, *, keep: bool = False) -> _P
     )
 
 
-_KEPT = threading.local()  # the runner of the work that this thread of a process has last begun
-
-
 @dataclass(frozen=True, eq=False)
 class _Work:
-    """What another process is sent: it builds a runner once, and goes on with it from part to part."""
+    """What another process is sent."""
 
-    build: Callable[[], Runner]
+    runner: OnceAProcess[Runner]
     entropy: Any
-    token: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def __call__(self, span: range) -> _Part:
-        if getattr(_KEPT, "token", None) != self.token:
-            _KEPT.token, _KEPT.runner = self.token, self.build()
-        return _run(_KEPT.runner, self.entropy, span)
+        return _run(self.runner(), self.entropy, span)
 
 
 class EpisodeRuns:
@@ -163,7 +155,7 @@ class EpisodeRuns:
         check_jobs(n_jobs)
         self._runner = build()
         self._entropy = np.random.SeedSequence(seed).entropy
-        self._work = _Work(build, self._entropy)
+        self._work = _Work(OnceAProcess(build), self._entropy)
         self._sent, self._n_jobs = sent, n_jobs
         self._bar = bar
         self._seconds, self._n_decisions = 0.0, 0
@@ -209,8 +201,9 @@ def refuse_one_stream(updater: Any, n_jobs: int) -> None:
     """Refuse several processes for an updater whose numbers depend on the order of the episodes."""
     if draws(updater) and n_jobs != 1:
         raise ParameterError(
-            f"n_jobs: {n_jobs}, and the updater {brief(updater)} draws from one stream in the order of the episodes, "
-            "which processes do not keep; give n_jobs=1, or an updater that draws nothing"
+            Argument("n_jobs"),
+            f" is {n_jobs}, and the updater {brief(updater)} draws from one stream, from episode to episode, which "
+            "processes do not keep; leave it out, or take an updater that draws nothing",
         )
 
 

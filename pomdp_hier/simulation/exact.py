@@ -6,14 +6,16 @@ comes next, and the value is linear in the first: histories that lead to the sam
 """
 
 import time
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tqdm import tqdm
 
+from pomdp_hier._jobs import OnceAProcess, check_jobs, in_processes, n_workers
 from pomdp_hier.beliefs import as_updater
-from pomdp_hier.errors import ImpossibleObservationError, PlanningError
+from pomdp_hier.errors import Argument, ImpossibleObservationError, ParameterError, PlanningError
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import action_probabilities, as_policy
@@ -119,6 +121,7 @@ def policy_value(
     cutoff: float = 1e-9,
     trace: bool = False,
     max_beliefs: int = 1_000_000,
+    n_jobs: int = 1,
     progress: bool | tqdm = False,
 ) -> PolicyValue:
     """Return the exact value of a policy whose agent believes ``problem`` while ``environment`` is what happens.
@@ -139,11 +142,16 @@ def policy_value(
             this, in rewards; `PolicyValue.error` says what was. With a discount of 1 every run must come to an end.
         trace: Keep every visit.
         max_beliefs: How many beliefs may be decided at before giving up.
+        n_jobs: How many processes decide at the beliefs of a step, -1 for one a CPU, with the same numbers for any;
+            more than one needs joblib, and runs on the back end that ``joblib.parallel_config`` names.
         progress: Whether to show a progress bar on standard error, which counts the beliefs; or a bar of tqdm's to go
             on with.
 
     Raises:
         ImpossibleObservationError: The environment makes an observation that the agent's model rules out.
+        MissingExtraError: More than one process without joblib.
+        ParameterError: Something cannot be sent to another process, or several are asked for and the policy draws and
+            has no ``action_probabilities``.
         PlanningError: More than ``max_beliefs`` were reached, or nothing bounds what can still come.
 
     Example:
@@ -164,8 +172,66 @@ def policy_value(
     environment = problem if environment is None else environment
     length = RunLength(environment, problem, horizon, cutoff)
     with shown_progress(progress, "policy_value", " beliefs") as bar:
-        run = _Evaluation(chosen, problem, environment, as_updater(updater, problem).update, max_beliefs, bar)
+        deciders = _Deciders(chosen, problem, n_jobs)
+        run = _Evaluation(deciders, problem, environment, as_updater(updater, problem).update, max_beliefs, bar)
         return run.value(length, trace)
+
+
+Choice = tuple[Mapping[Any, Number], Decision | None]  # the probability of each action, and the decision if it is one
+_PARTS = 4  # of a process's share of the beliefs of a step, so that a slow part holds up little
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """A policy that is asked for what it does at some beliefs of a step, after an observation each."""
+
+    policy: Policy
+    problem: POMDP
+
+    def __call__(self, task: tuple[int, Sequence[tuple[Belief, Any]]]) -> tuple[list[Choice], float]:
+        step, places = task
+        began = time.perf_counter()
+        policy = self.policy.at_step(step) if hasattr(self.policy, "at_step") else self.policy
+        choices = [action_probabilities(policy, self.problem, belief, observation) for belief, observation in places]
+        return choices, time.perf_counter() - began
+
+
+@dataclass(frozen=True, eq=False)
+class _Sent:
+    """What another process is sent of it."""
+
+    asked: OnceAProcess[_Asked]
+
+    def __call__(self, task: tuple[int, Sequence[tuple[Belief, Any]]]) -> tuple[list[Choice], float]:
+        return self.asked()(task)
+
+
+class _Deciders:
+    """Asks a policy, in one process or in several, for what it does at the beliefs of one step after the other."""
+
+    def __init__(self, policy: Policy, problem: POMDP, n_jobs: int) -> None:
+        check_jobs(n_jobs)
+        if n_jobs != 1 and hasattr(policy, "seeded") and not hasattr(policy, "action_probabilities"):
+            raise ParameterError(
+                Argument("n_jobs"),
+                f" is {n_jobs}, and the policy {brief(policy)} draws from one stream, from belief to belief, which "
+                "processes do not keep; leave it out, or simulate",
+            )
+        self._here = _Asked(policy, problem)
+        self._there = _Sent(OnceAProcess(partial(_Asked, policy, problem)))
+        self._sent = {"policy": policy, "problem": problem}
+        self._n_jobs, self._n_workers = n_jobs, n_workers(n_jobs)
+        self.seconds = 0.0
+
+    def choices(self, step: int, places: Sequence[tuple[Belief, Any]]) -> Iterator[Choice]:
+        """Yield what the policy does at each belief, after an observation."""
+        here = self._n_workers == 1 or len(places) < self._n_workers
+        size = 1 if here else max(1, len(places) // (_PARTS * self._n_workers))
+        tasks = [(step, places[i : i + size]) for i in range(0, len(places), size)]
+        work, n_jobs = (self._here, 1) if here else (self._there, self._n_jobs)
+        for choices, seconds in in_processes(work, tasks, n_jobs, self._sent):
+            self.seconds += seconds
+            yield from choices
 
 
 @dataclass
@@ -180,15 +246,14 @@ class _Pair:
 
 class _Evaluation:
     def __init__(
-        self, policy: Policy, problem: POMDP, environment: POMDP, update: Update, max_beliefs: int, bar: tqdm
+        self, deciders: _Deciders, problem: POMDP, environment: POMDP, update: Update, max_beliefs: int, bar: tqdm
     ) -> None:
-        self.policy = policy
+        self.deciders = deciders
         self.problem = problem
         self.environment = environment
         self.update = update
         self.max_beliefs = max_beliefs
         self.bar = bar
-        self.seconds = 0.0
 
     def value(self, length: RunLength, trace: bool) -> PolicyValue:
         start = self._alive(self.environment.initial_belief.get_histogram())
@@ -204,13 +269,13 @@ class _Evaluation:
                     f"policy_value: more than {self.max_beliefs} beliefs were reached by step {step}; "
                     "give a horizon, raise max_beliefs, or simulate instead"
                 )
-            policy = self.policy.at_step(step) if hasattr(self.policy, "at_step") else self.policy
+            going_on = [pair for pair in pairs if not self.problem.is_over(pair.belief)]
+            choices = self.deciders.choices(step, [(pair.belief, pair.observation) for pair in going_on])
             merged: dict[Hashable, _Pair] = {}
-            for pair in pairs:
-                visit = self._visit(policy, pair, step)
+            self.bar.update(len(pairs) - len(going_on))
+            for pair, (actions, decision) in zip(going_on, choices, strict=True):
+                visit = Visit(step, pair.belief, pair.weights, actions, decision, pair.observation, pair.previous)
                 self.bar.update()
-                if visit is None:
-                    continue
                 if trace:
                     visits.append(visit)
                 for action, probability in visit.actions.items():
@@ -221,20 +286,11 @@ class _Evaluation:
             discount = discount * self.environment.discount
             step += 1
         unfinished = total(weight for pair in pairs for weight in pair.weights.values())
-        seconds = self.seconds / max(count, 1)
+        seconds = self.deciders.seconds / max(count, 1)
         return PolicyValue(total(terms), count, step, unfinished, seconds, tuple(visits), length.error)
 
     def _alive(self, weights: Mapping[Any, Number]) -> dict[Any, Number]:
         return {state: weight for state, weight in weights.items() if not self.environment.is_terminal(state)}
-
-    def _visit(self, policy: Policy, pair: _Pair, step: int) -> Visit | None:
-        """Return the policy's decision, ``None`` where the agent believes that all is over."""
-        if self.problem.is_over(pair.belief):
-            return None
-        began = time.perf_counter()
-        actions, decision = action_probabilities(policy, self.problem, pair.belief, pair.observation)
-        self.seconds += time.perf_counter() - began
-        return Visit(step, pair.belief, pair.weights, actions, decision, pair.observation, pair.previous)
 
     def _reward(self, weights: Mapping[Any, Number], action: Any) -> Number:
         return total(weight * self.environment.expected_reward(state, action) for state, weight in weights.items())
