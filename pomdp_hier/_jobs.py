@@ -30,7 +30,7 @@ def check_jobs(n_jobs: object) -> None:
         Traceback (most recent call last):
         pomdp_hier.errors.ParameterError: n_jobs is 0; expected a number of processes, or -1 for one a CPU
     """
-    if not is_whole(n_jobs) or not (n_jobs >= 1 or n_jobs == -1):  # type: ignore[operator]  # a whole number compares
+    if not is_whole(n_jobs) or not (n_jobs >= 1 or n_jobs == -1):
         raise ParameterError(
             Argument("n_jobs"), f" is {brief(n_jobs)}; expected a number of processes, or -1 for one a CPU"
         )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
-from pomdp_hier._arguments import check_flag, check_whole
+from pomdp_hier._arguments import check_flag, check_whole, is_whole
 from pomdp_hier._jobs import check_jobs
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.features.similarity import Similarity, as_similarity
