@@ -1,7 +1,7 @@
 """JSON in the form that it came in: nested objects, names as keys, flat rows, edges or children lists."""
 
 import json
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -67,14 +67,14 @@ def link_changes(
     return changes, [(child, parent) for child, parent in above.items() if child not in first and parent is not None]
 
 
-def json_like(tree: Hierarchy, source: str, form: str, before: Hierarchy) -> str:
+def json_like(tree: Hierarchy, source: str, form: str, read: Callable[[str], Hierarchy]) -> str:
     """Return a tree as JSON of its source's form, with the other keys, spaces and numbers as they stand there.
 
     Args:
         tree: The tree.
         source: The text.
         form: ``"json"`` for what the text is taken for, else as `Hierarchy.from_json` has it.
-        before: The tree that was read from it.
+        read: Reads such a text.
 
     Raises:
         NotHeldError: The form cannot hold the tree.
@@ -83,9 +83,10 @@ def json_like(tree: Hierarchy, source: str, form: str, before: Hierarchy) -> str
         >>> text = '{"r": {"x": ["a", "b"], "c": null}}'
         >>> tree = Hierarchy.from_json(text)
         >>> moved = tree.with_parents([4, 3, 3, -1, 3])  # item 1
-        >>> json_like(moved, text, "json", tree)
+        >>> json_like(moved, text, "json", Hierarchy.from_json)
         '{"r": {"x": ["a"], "b": null, "c": null}}'
-        >>> json_like(moved, '[["r", "x"], ["r", "c"], ["x", "a"], ["x", "b"]]', "json", tree)
+        >>> pairs = '[["r", "x"], ["r", "c"], ["x", "a"], ["x", "b"]]'
+        >>> json_like(moved, pairs, "json", Hierarchy.from_json)
         '[["r", "x"], ["r", "c"], ["x", "a"], ["r", "b"]]'
     """
     whole = json_pieces(source)
@@ -98,7 +99,7 @@ def json_like(tree: Hierarchy, source: str, form: str, before: Hierarchy) -> str
         raise NotHeldError
     if layout == "children":
         return _children(tree, source, whole, listed)
-    ids, ids_before = (range(one.n_nodes) if one.labels is None else one.labels for one in (tree, before))
+    ids, ids_before = (range(one.n_nodes) if one.labels is None else one.labels for one in (tree, read(source)))
     if layout == "parents":
         table = read_table(listed.value)
         at = parent_roles(table, None, None)
@@ -254,9 +255,8 @@ def _twigs(source: str, top: _Element, unwritten: str | None) -> list[Twig]:
         element, parent, lead = stack.pop()
         slot, mode = (element.piece, unwritten) if unwritten is not None and not twigs else _slot(element)
         below = [] if slot is None or mode is None else _elements(source, slot, mode)
-        head, tail = source[element.start : element.end], ""
-        if slot is not None and below:
-            head, tail = source[element.start : slot.start + 1], source[below[-1].bounds[1] : element.end]
+        head_end, tail_start = (slot.start + 1, below[-1].bounds[1]) if slot and below else (element.end, element.end)
+        head, tail = source[element.start : head_end], source[tail_start : element.end]
         name = None if unwritten is not None and not twigs else _name(element)
         twig = Twig(name, parent, not below, head, tail, lead, key=element.key)
         if element.outside is not None:

@@ -76,21 +76,20 @@ def written_like(tree: Hierarchy, source: str, form: str, read: Callable[[str], 
     is_json = form in ("json", "children", "nested") or (form == "edges" and text.lstrip().startswith(("[", "{")))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HierarchyWarning)  # what the reader says of the source has been said
-        before = read(source)
         try:
             if is_json:
-                written = json_like(tree, text, form, before)
+                written = json_like(tree, text, form, read)
             elif form == "newick":
                 written = newick_like(tree, text)
             elif form == "paths":
                 written = _paths(tree, text, PathFormat(**columns))
             else:
-                written = _links(tree, _Sheet.of(text), form, columns, before)
+                written = _links(tree, _Sheet.of(text), form, columns, read(text))
             _check_same(tree, mark + written, read)
         except (NotHeldError, HierarchyError):
             if not is_json:
                 raise
-            written = text if tree == before else tree.to_json() + "\n"
+            written = text if tree == read(text) else tree.to_json() + "\n"
     return mark + written
 
 

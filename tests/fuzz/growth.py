@@ -118,7 +118,7 @@ def inputs(reader: Reader, places: int) -> Iterator[tuple[str, Made]]:
                     f"{run!r} in seed {number} at byte {at}",
                     lambda n, seed=seed, at=at, run=run: seed[:at] + run * (n // max(1, len(run))) + seed[at:],
                 )
-    yield from _TREES.get(reader.name, {}).items()
+    yield from _TREES.get(reader.name.replace("written-back", "file"), {}).items()
 
 
 # --- chains and stars, the shapes of which each format can tell ----------------------------------------------------

@@ -217,29 +217,36 @@ _TREE_FILES: dict[str, tuple[bytes, ...]] = {
 }
 
 
-def _read_and_write_tree(form: str, source: Path) -> None:
-    from pomdp_hier.errors import HierarchyError
+def _read_tree(form: str, source: Path) -> None:
     from pomdp_hier.hierarchy import Hierarchy
-    from pomdp_hier.hierarchy.writing_back import FORMATS, written_like
 
-    read = getattr(Hierarchy, f"from_{form}")
-    tree = read(source)
+    tree = getattr(Hierarchy, f"from_{form}")(source)
     assert tree.to_text()
     assert Hierarchy.from_json(tree.to_json()) == tree
-    if form not in FORMATS:
-        return
-    text = source.read_bytes().decode()
+
+
+def _write_tree_back(form: str, source: Path) -> None:
+    from pomdp_hier.errors import HierarchyError
+    from pomdp_hier.hierarchy import Hierarchy
+    from pomdp_hier.hierarchy.writing_back import written_like
+
+    read = getattr(Hierarchy, f"from_{form}")
+    tree, text = read(source), source.read_bytes().decode()
     written = written_like(tree, text, form, read)
     assert written == text, written
     parent = tree.parent.copy()
     parent[0] = parent[tree.n_items - 1]
-    with contextlib.suppress(HierarchyError):
-        written_like(tree.with_parents(parent), text, form, read)
+    if tree.n_nodes < 1000:
+        with contextlib.suppress(HierarchyError):
+            written_like(tree.with_parents(parent), text, form, read)
 
 
 def _tree_readers() -> Iterator[Reader]:
     for form, files in _TREE_FILES.items():
-        yield Reader(f"{form}-file", partial(tuple, files), partial(_read_and_write_tree, form), ".txt", _TREE_WORDS)
+        yield Reader(f"{form}-file", partial(tuple, files), partial(_read_tree, form), ".txt", _TREE_WORDS)
+        if form != "bertopic":
+            written = partial(_write_tree_back, form)
+            yield Reader(f"{form}-written-back", partial(tuple, files), written, ".txt", _TREE_WORDS)
 
 
 def _tree_values() -> dict[str, list[Any]]:

@@ -13,107 +13,9 @@ from pomdp_hier.hierarchy import Hierarchy, writing_back
 from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.hierarchy.readers.paths import separator
 from pomdp_hier.hierarchy.writing_back import FORMATS, written_like
+from tests.tree_texts import LEVELS, LINES, PARENTS, PATHS, TREE_TEXTS
 
-PARENTS = "id,parent,price\nall,,\ntea,all,\nmilk,all,\nsalt,milk,2\nmint,tea,3\noat,milk,1\n"
-EDGES = "parent,child,since\nall,tea,1\nall,milk,1\nmilk,salt,2\ntea,mint,3\nmilk,oat,4\n"
-SKOS = "broader,narrower\nall,tea\nall,milk\nmilk,salt\ntea,mint\nmilk,oat\n"
-PATHS = "sku,path,stock\nsalt,Food > Milk,4\nmint,Food > Tea,5\noat,Food > Milk,6\n"
-LEVELS = "item,l1,l2\nsalt,Food,Milk\nmint,Food,Tea\noat,Food,Milk\n"
-LINES = "Food > Milk > salt\nFood > Tea > mint\nFood > Milk > oat\n"
-ROWS = """[
- {"id": "all", "parent": null},
- {"id": "milk", "parent": "all", "price": 1.50},
- {"id": "tea", "parent": "all", "price": 2},
- {"id": "salt", "parent": "milk", "price": 1e5},
- {"parent": "tea", "id": "mint"}, {"id": "oat", "parent": "milk"}
-]
-"""
-OBJECTS = """{"name": "all", "owner": "me", "children": [
-  {"name": "milk", "color": "red", "children": [
-    {"name": "salt", "price": 1.50},
-    {"name": "oat", "price": 2e3}
-  ]},
-  {"name": "tea", "children": [
-    {"name": "mint", "note": "children: [1, 2]"},
-    "sage"
-  ]}
-]}
-"""
-SALT = '    {"name": "salt", "price": 1.50},\n'
-
-# The text, its form and reader, and what is another text where salt has moved from the milk to the tea.
-SOURCES = {
-    "parents": (PARENTS, "parents", {"salt,milk,2": "salt,tea,2"}),
-    "parents with 0 for none": (
-        "code;parent_id;name\nall;0;All\ntea;all;Tea\nmilk;all;Milk\nsalt;milk;Salt\nmint;tea;Mint\noat;milk;Oat\n",
-        "parents",
-        {"salt;milk;": "salt;tea;"},
-    ),
-    "broader": (
-        "concept,skos:broader\ntea,all\nmilk,all\nsalt,milk\nmint,tea\noat,milk\n",
-        "parents",
-        {"salt,milk": "salt,tea"},
-    ),
-    "quoted": (
-        'id,parent,"note, long"\nall,,"x ""y"""\n"tea", all ,"m\nn"\nmilk,all,\n\n"salt", milk ,"7,50"\nmint,tea,\n'
-        'oat,"milk",-\n',
-        "parents",
-        {'"salt", milk ,': '"salt", tea ,'},
-    ),
-    "edges": (EDGES, "edges", {"milk,salt,2": "tea,salt,2"}),
-    "skos": (SKOS, "edges", {"milk,salt": "tea,salt"}),
-    "triples": (
-        "subject,predicate,object\n"
-        + "".join(
-            f"{child},skos:prefLabel,{child.upper()}\n{child},skos:broader,{parent}\n"
-            for parent, child in (row.split(",") for row in SKOS.split()[1:])
-        ),
-        "edges",
-        {"salt,skos:broader,milk": "salt,skos:broader,tea"},
-    ),
-    "paths": (PATHS, "paths", {"salt,Food > Milk": "salt,Food > Tea"}),
-    "bare paths": (PATHS.replace(" > ", "/"), "paths", {"salt,Food/Milk": "salt,Food/Tea"}),
-    "levels": (LEVELS, "paths", {"salt,Food,Milk": "salt,Food,Tea"}),
-    "a column of paths": (
-        "path,stock\nFood > Milk > salt,4\nFood > Tea > mint,5\nFood > Milk > oat,6\n",
-        "paths",
-        {"Milk > salt": "Tea > salt"},
-    ),
-    "lines": ("# mine\n" + LINES, "paths", {"Milk > salt": "Tea > salt"}),
-    "lines with ids": (
-        "# Version 2026\n7 - Food > Milk\n8 - Food > Tea\n\n9 - Food > Milk\n",
-        "paths",
-        {"7 - Food > Milk": "7 - Food > Tea"},
-    ),
-    "lengths": (
-        "[&R] ((salt:0.10,'oat':2e-3)milk:1[a, b],\n (mint:3[c])tea)all:0; \n",
-        "newick",
-        {"salt:0.10,'oat'": "'oat'", "mint:3": "salt:0.10,mint:3"},
-    ),
-    "objects": (OBJECTS, "json", {SALT: "", '    {"name": "mint"': SALT + '    {"name": "mint"'}),
-    "keys": (
-        '{"all": {"milk": ["salt", "oat"], "tea": {"mint": null, "herbs": ["sage"]}}}',
-        "json",
-        {'"salt", ': "", '"mint": null': '"salt": null, "mint": null'},
-    ),
-    "keys in lists": (
-        '{ "milk": [ "salt" , "rice", {"more": ["oat"]} ],\n "tea": ["mint"] }',
-        "json",
-        {'"salt" , ': "", '"mint"': '"salt" , "mint"'},
-    ),
-    "rows": (ROWS, "json", {'"salt", "parent": "milk"': '"salt", "parent": "tea"'}),
-    "pairs": (
-        '{"who":"me","edges":[["all","milk"],["all","tea"],["milk","salt"],["tea","mint"],["milk","oat"]],"at":7.10}',
-        "json",
-        {'["milk","salt"]': '["tea","salt"]'},
-    ),
-    "lists": (
-        '{"who": "me", "children": [[4, 5], [0, 2],\n [1]], "labels": ["salt", "mint", "oat", "all", "milk", "tea"]}',
-        "json",
-        {"[0, 2],\n [1]": "[2],\n [0, 1]"},
-    ),
-}
-KINDS = pytest.mark.parametrize("kind", SOURCES)
+KINDS = pytest.mark.parametrize("kind", TREE_TEXTS)
 
 
 def read(text, form):
@@ -152,7 +54,7 @@ def rows(text):
 @pytest.mark.parametrize("change", [str, str.rstrip, lambda text: text.replace("\n", "\r\n")], ids=["", "cut", "CRLF"])
 @KINDS
 def test_a_tree_as_it_was_is_the_same_text_and_one_with_a_move_differs_there_alone(kind, change, mark):
-    text, form, changes = SOURCES[kind]
+    text, form, changes = TREE_TEXTS[kind]
     expected = text
     for old, new in changes.items():
         assert text.count(old) == 1
@@ -194,7 +96,7 @@ def edited(tree, rng):
 @pytest.mark.parametrize("seeds", [range(12), pytest.param(range(12, 400), marks=pytest.mark.slow)], ids=str)
 @KINDS
 def test_a_tree_after_any_edits_is_read_again_or_refused(kind, seeds):
-    text, form, _ = SOURCES[kind]
+    text, form, _ = TREE_TEXTS[kind]
     tree, n_written = read(text, form), 0
     for seed in seeds:
         new = edited(tree, random.Random(seed))
@@ -321,7 +223,7 @@ def test_more_levels_than_the_table_has_are_refused():
     deeper = moved(tree, "Tea", "Milk")
     with pytest.raises(HierarchyError, match="item 'mint' has 3 levels now, and the table 2"):
         write(deeper, LEVELS, "paths")
-    assert set(FORMATS) >= {form for _, form, _ in SOURCES.values()}
+    assert set(FORMATS) >= {form for _, form, _ in TREE_TEXTS.values()}
 
 
 def test_what_paths_cannot_hold_is_refused():
