@@ -2,7 +2,7 @@
 
 A command is a module with ``NAME``, ``SUMMARY``, ``EXAMPLES``, ``configure(parser)`` and ``run(options) -> exit code``.
 It imports what it works with inside ``run``, so that ``--help`` and a slip in an option are answered at once. What the
-exit codes mean stands in `pomdp_hier.cli.exit_codes`, what signals do in `pomdp_hier.__main__`.
+exit codes mean stands in `pomdp_hier.cli.console`, what signals do in `pomdp_hier.__main__`.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from pomdp_hier.cli import (
     validate,
     verify,
 )
-from pomdp_hier.cli.exit_codes import ExitCode
+from pomdp_hier.cli.console import ExitCode
 from pomdp_hier.errors import ParameterError, PomdpHierError, PomdpHierWarning
 
 __all__ = ["build_parser", "main"]

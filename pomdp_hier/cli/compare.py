@@ -21,6 +21,8 @@ EXAMPLES = (
     "echo '[[0,2],[1,3],[4,5]]' | pomdp-hier compare points.csv one.json -",
 )
 
+_PAGES = (".html", ".htm")
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
@@ -31,19 +33,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--labels", metavar="CSV", help="a table with the columns id and name: the class of each item")
     add("--no-measures", action="store_true", help="leave the other measures of a hierarchy out")
     add("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (default: 0.95)")
-    add(
-        "--top",
-        type=inputs.count,
-        default=5,
-        metavar="N",
-        help="list N items that gain and N that lose most (default: 5)",
-    )
-    add(
-        "-o",
-        "--out",
-        metavar="PATH",
-        help="write each item's values to .csv, .parquet or .json (- is CSV on stdout), or a page on two to .html",
-    )
+    inputs.add_count(parser, "--top", "list N items that gain and N that lose most", 5)
+    written = "write each item's values to .csv, .parquet or .json (- is CSV on stdout), or a page on two to .html"
+    add("-o", "--out", metavar="PATH", help=written)
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the comparison as JSON")
 
@@ -94,23 +86,20 @@ def _check_usage(options: argparse.Namespace, paths: Sequence[str]) -> None:
         raise ParameterError("--out - prints the items alone; leave out --json")
     if options.no_measures:
         inputs.refuse_unused(options, ("labels",), "with --no-measures")
-    if options.out is None:
-        inputs.refuse_unused(options, ("force",), "without --out")
-    elif options.out == "-":
+    if options.out == "-":
         inputs.refuse_unused(options, ("top",), "with --out -")
-    if options.out is not None:
-        sources = (options.features, *paths, options.names, options.labels)
-        if _is_page(options):
-            tables.check_target(options.out, options.force, sources, endings=(".html", ".htm"))
-            if len(paths) != 2:
-                raise ParameterError(f"--out {options.out}: a page is about two trees, and {len(paths)} are given")
-        else:
-            tables.check_target(options.out, options.force, sources)
+    inputs.check_out(
+        options,
+        (options.features, *paths, options.names, options.labels),
+        **({"endings": _PAGES} if _is_page(options) else {}),
+    )
+    if _is_page(options) and len(paths) != 2:
+        raise ParameterError(f"--out {options.out}: a page is about two trees, and {len(paths)} are given")
 
 
 def _is_page(options: argparse.Namespace) -> bool:
     """Whether what is to be written is a page."""
-    return options.out is not None and Path(options.out).suffix.lower() in (".html", ".htm")
+    return options.out is not None and Path(options.out).suffix.lower() in _PAGES
 
 
 def _names(paths: Sequence[str]) -> list[str]:

@@ -5,13 +5,14 @@ import os
 import shlex
 import sys
 import warnings
-from typing import TextIO
+from enum import IntEnum
+from typing import Any, TextIO
 
-from pomdp_hier.cli.exit_codes import ExitCode
 from pomdp_hier.errors import PomdpHierError, PomdpHierWarning, Setting
 from pomdp_hier.visible import visible
 
 __all__ = [
+    "ExitCode",
     "as_option",
     "fail",
     "finish",
@@ -25,6 +26,18 @@ __all__ = [
 ]
 
 _show_other_warning = warnings.showwarning
+
+
+class ExitCode(IntEnum):
+    """How a command ended; a signal adds 128 to its number, as shells do."""
+
+    DONE = 0
+    CANNOT_BE_DONE = 1
+    WRONG_USAGE = 2
+    CHECK_FAILED = 3
+    INTERRUPTED = 130
+    READER_GONE = 141
+    TOLD_TO_END = 143
 
 
 def prepare() -> None:
@@ -76,19 +89,12 @@ def as_option(setting: Setting) -> str:
     return f"{option} {values}".rstrip()
 
 
-def show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
+def show_warning(message: Warning | str, category: type[Warning], *where: Any, **to: Any) -> None:
     """Show a warning of the package as one line; any other as Python shows it."""
     if issubclass(category, PomdpHierWarning):
         say(f"warning: {message}")
     else:
-        _show_other_warning(message, category, filename, lineno, file, line)
+        _show_other_warning(message, category, *where, **to)
 
 
 def printable(text: str) -> str:

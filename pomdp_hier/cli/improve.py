@@ -2,10 +2,10 @@
 
 import argparse
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pomdp_hier.cli import console, inputs, signals, tables, trees
-from pomdp_hier.cli.exit_codes import ExitCode
+from pomdp_hier.cli.console import ExitCode
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.files.writing import write_file
 
@@ -25,12 +25,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
     inputs.add_setting_options(parser, calibrated=True)
     add = parser.add_argument
-    add(
-        "-o",
-        "--out",
-        metavar="PATH",
-        help="write the better tree here: with the ending of TREE in its format, ids and columns, or as .json; .gz too",
-    )
+    better = "write the better tree here: with the ending of TREE in its format, ids and columns, or as .json; .gz too"
+    add("-o", "--out", metavar="PATH", help=better)
     add("--moves", metavar="PATH", help="write the edits, one a row, to .csv, .parquet or .json; - is CSV on stdout")
     add("--force", action="store_true", help="replace the files if they exist")
     add(
@@ -41,36 +37,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "collapse-below, with commas between; all but move change what clusters there are (default: move)",
     )
     add("--fixed", metavar="ID", action="append", default=[], help="a node that keeps its place; may be repeated")
-    add(
-        "--fixed-level",
-        metavar="N",
-        type=inputs.count,
-        action="append",
-        default=[],
-        help="a level whose nodes keep their places (the root's is 0); may be repeated",
-    )
-    add("--max-edits", type=inputs.count, metavar="N", help="at most N edits (default: as many as gain)")
-    add(
-        "--max-loss",
-        type=inputs.amount,
-        metavar="X",
-        help="no item's search may be worth less by more than X than before",
-    )
-    add(
-        "--folds",
-        type=inputs.count,
-        default=5,
-        metavar="N",
-        help="choose edits N times without a part of the items, to measure their gain on these; 0 not to (default: 5)",
-    )
-    add(
-        "--time-limit",
-        type=inputs.amount,
-        metavar="SECONDS",
-        help="stop then, with the best so far; Ctrl-C does so at once",
-    )
-    add("--seed", type=inputs.count, default=0, metavar="N", help="by which the parts are drawn (default: 0)")
-    add("--top", type=inputs.count, default=10, metavar="N", help="print N edits (default: 10)")
+    level = "a level whose nodes keep their places (the root's is 0); may be repeated"
+    add("--fixed-level", metavar="N", type=inputs.count, action="append", default=[], help=level)
+    inputs.add_count(parser, "--max-edits", "at most N edits (default: as many as gain)")
+    loss = "no item's search may be worth less by more than X than before"
+    add("--max-loss", type=inputs.amount, metavar="X", help=loss)
+    folds = "choose edits N times without a part of the items, to measure their gain on these; 0 not to"
+    inputs.add_count(parser, "--folds", folds, 5)
+    then = "stop then, with the best so far; Ctrl-C does so at once"
+    add("--time-limit", type=inputs.amount, metavar="SECONDS", help=then)
+    inputs.add_count(parser, "--seed", "by which the parts are drawn", 0)
+    inputs.add_count(parser, "--top", "print N edits", 10)
     add("--quiet", action="store_true", help="print nothing")
 
 
@@ -86,6 +63,7 @@ def run(options: argparse.Namespace) -> int:
     if options.folds == 0:
         inputs.refuse_unused(options, ("seed",), "without folds")
     from pomdp_hier.improvement import improve
+    from pomdp_hier.improvement.result import COLUMNS
 
     by_id = trees.read_names(options.names, options.name_columns)
     read = inputs.read_inputs(options)
@@ -107,19 +85,14 @@ def run(options: argparse.Namespace) -> int:
     better = found.tree
     found = found.renamed(by_id) if by_id else found
     if options.moves is not None:
-        tables.write_table(options.moves, _columns(found.to_rows()), options.force)
+        rows = found.to_rows()
+        tables.write_table(options.moves, {name: [row[name] for row in rows] for name in COLUMNS}, options.force)
     if not options.quiet and options.moves != "-":
         for line in found.summary(options.top).splitlines():
             print(console.printable(line))
     if options.out is not None:  # last, for a format may turn out not to hold the tree
         write_file(options.out, trees.written_like_source(better, options, options.out), replace=options.force)
     return ExitCode.INTERRUPTED if found.stopped == "interrupted" else ExitCode.DONE
-
-
-def _columns(rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
-    from pomdp_hier.improvement.result import COLUMNS
-
-    return {name: [row[name] for row in rows] for name in COLUMNS}
 
 
 def _label(tree: "Hierarchy", text: str) -> Hashable:

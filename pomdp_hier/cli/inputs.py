@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.cli import trees
+from pomdp_hier.cli import tables, trees
 from pomdp_hier.errors import DataWarning, FeatureError, HierarchyError, ParameterError, PomdpHierError
 
 if TYPE_CHECKING:
@@ -16,10 +16,12 @@ __all__ = [
     "OF_FEATURES",
     "OF_SETTINGS",
     "Inputs",
+    "add_count",
     "add_input_options",
     "add_reading_options",
     "add_setting_options",
     "amount",
+    "check_out",
     "count",
     "read_inputs",
     "refuse_unused",
@@ -102,6 +104,12 @@ def add_setting_options(parser: argparse.ArgumentParser, *, calibrated: bool = F
         add("--policy", default="one-step", metavar="NAME", help="the searcher's policy (default: one-step)")
 
 
+def add_count(parser: argparse.ArgumentParser, option: str, what: str, default: int | None = None) -> None:
+    """Add an option that says how many, and what is taken without it."""
+    note = "" if default is None else f" (default: {default})"
+    parser.add_argument(option, type=count, default=default, metavar="N", help=what + note)
+
+
 def count(text: str) -> int:
     """Return the argument of an option that says how many.
 
@@ -153,6 +161,19 @@ def refuse_unused(options: argparse.Namespace, names: Sequence[str], why: str) -
     for name in names:
         if hasattr(options, name) and getattr(options, name) != options.default(name):
             raise ParameterError(f"--{name.replace('_', '-')} has no effect {why}; leave it out")
+
+
+def check_out(options: argparse.Namespace, sources: Sequence[str | None], **endings: Any) -> None:
+    """Refuse an ``--out`` that cannot be written, or ``--force`` without it; see `tables.check_target`.
+
+    Raises:
+        ParameterError: It is no name for what is written or one of the files read, or there is none to replace.
+        PomdpHierError: It exists and may not be replaced, or its folder does not exist.
+    """
+    if options.out is None:
+        refuse_unused(options, ("force",), "without --out")
+    else:
+        tables.check_target(options.out, options.force, sources, **endings)
 
 
 def _temperature(text: str) -> float | str:

@@ -29,15 +29,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("features", metavar="FEATURES", nargs="?", help="one row an item: .npz, .npy, delimited text, .parquet, or -")
     inputs.add_reading_options(parser)
     inputs.add_setting_options(parser, calibrated=True)
-    add(
-        "--shuffles",
-        type=inputs.count,
-        default=8,
-        metavar="N",
-        help="shuffled trees to score as a baseline (default: 8)",
-    )
-    add("--moves", type=inputs.count, default=3, metavar="N", help="suggest N moves at most, each checked (default: 3)")
-    add("--top", type=inputs.count, default=5, metavar="N", help="list N nodes, items and confusions (default: 5)")
+    inputs.add_count(parser, "--shuffles", "shuffled trees to score as a baseline", 8)
+    inputs.add_count(parser, "--moves", "suggest N moves at most, each checked", 3)
+    inputs.add_count(parser, "--top", "list N nodes, items and confusions", 5)
     add("--sweep", action="store_true", help="score the tree over a range of temperatures as well")
     add("--json", action="store_true", help="print everything as JSON")
 

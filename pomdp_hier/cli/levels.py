@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from pomdp_hier.cli import console, inputs, tables, trees
+from pomdp_hier.cli import console, inputs, trees
 from pomdp_hier.files.writing import write_file
 
 NAME = "levels"
@@ -20,15 +20,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_setting_options(parser, calibrated=True)
     add = parser.add_argument
     add("--side", choices=["bottom", "top"], default="bottom", help="where levels are taken out (default: bottom)")
-    add("--most", type=inputs.count, default=40, metavar="N", help="score N trees at most (default: 40)")
-    add("--cut", type=inputs.count, metavar="N", help="instead, find the best cut of a dendrogram, of N levels at most")
-    add(
-        "--max-clusters",
-        type=inputs.count,
-        default=1000,
-        metavar="N",
-        help="with --cut: the largest flat cut to look at (default: 1000)",
-    )
+    inputs.add_count(parser, "--most", "score N trees at most", 40)
+    inputs.add_count(parser, "--cut", "instead, find the best cut of a dendrogram, of N levels at most")
+    inputs.add_count(parser, "--max-clusters", "with --cut: the largest flat cut to look at", 1000)
     add("-o", "--out", metavar="PATH", help="write the tree with the best score here: as TREE is, or as .json")
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the figures as JSON")
@@ -40,12 +34,7 @@ def run(options: argparse.Namespace) -> int:
         inputs.refuse_unused(options, ("max_clusters",), "without --cut")
     else:
         inputs.refuse_unused(options, ("side", "most", "policy"), "with --cut")
-    if options.out is not None:
-        tables.check_target(
-            options.out, options.force, (options.features, options.tree), endings=trees.written_endings(options)
-        )
-    else:
-        inputs.refuse_unused(options, ("force",), "without --out")
+    inputs.check_out(options, (options.features, options.tree), endings=trees.written_endings(options))
     from pomdp_hier.appraisal.levels import best_cut, levels_advice
 
     read = inputs.read_inputs(options)

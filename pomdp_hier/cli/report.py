@@ -28,20 +28,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("-o", "--out", required=True, metavar="HTML", help="the file to write, .html")
     add("--force", action="store_true", help="replace the file if it exists")
     add("--title", metavar="TEXT", help="the heading (default: the names of the two files)")
-    add(
-        "--shuffles",
-        type=inputs.count,
-        metavar="N",
-        help=f"shuffled trees to score as a baseline (default: {_SHUFFLES[0]}; {_SHUFFLES[1]} above {_LARGE:,} items)",
-    )
-    add("--moves", type=inputs.count, default=5, metavar="N", help="suggest N moves at most, each checked (default: 5)")
-    add(
-        "--improve",
-        type=inputs.count,
-        metavar="N",
-        help="instead of moves, N edits that gain together",
-    )
-    add("--rows", type=inputs.count, default=25, metavar="N", help="rows of each table at most (default: 25)")
+    few = f"{_SHUFFLES[0]}; {_SHUFFLES[1]} above {_LARGE:,} items"
+    inputs.add_count(parser, "--shuffles", f"shuffled trees to score as a baseline (default: {few})")
+    inputs.add_count(parser, "--moves", "suggest N moves at most, each checked", 5)
+    inputs.add_count(parser, "--improve", "instead of moves, N edits that gain together")
+    inputs.add_count(parser, "--rows", "rows of each table at most", 25)
     add("--quiet", action="store_true", help="print nothing, not even the score")
 
 

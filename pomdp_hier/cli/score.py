@@ -52,14 +52,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="score on the workers of this Dask scheduler, or of one started here with a process a CPU; FEATURES is a "
         ".npy or .parquet file, or a folder of them, that every worker sees; write it as --dask=ADDRESS or last",
     )
-    add("--top", type=inputs.count, default=5, metavar="N", help="list the N worst and the N best items (default: 5)")
-    add(
-        "--shuffles",
-        type=inputs.count,
-        metavar="N",
-        help="hold the score against N trees with shuffled items, the best stops in hindsight and no tree at all; 0 "
-        f"for none of this (default: {_SHUFFLES}, or 0 above {_CHEAP:,} items)",
-    )
+    inputs.add_count(parser, "--top", "list the N worst and the N best items", 5)
+    beside = "hold the score against N trees with shuffled items, the best stops in hindsight and no tree at all"
+    none = f"0 for none of this (default: {_SHUFFLES}, or 0 above {_CHEAP:,} items)"
+    inputs.add_count(parser, "--shuffles", f"{beside}; {none}")
     add("--out", metavar="PATH", help="write a row an item to .csv, .parquet or .json; - is CSV on standard output")
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the result as JSON")
@@ -176,12 +172,9 @@ def _check_usage(options: argparse.Namespace) -> None:
     if options.quiet or options.out == "-":
         why = "with --quiet" if options.quiet else "with --out -"
         inputs.refuse_unused(options, ("top", "shuffles"), why)
-    if options.out is None:
-        inputs.refuse_unused(options, ("force",), "without --out")
     if options.out == "-" and (options.json or options.quiet):
         raise ParameterError("--out - prints the items alone; leave out --json and --quiet")
-    if options.out is not None:
-        tables.check_target(options.out, options.force, (options.features, options.tree, options.names))
+    inputs.check_out(options, (options.features, options.tree, options.names))
 
 
 def _item_table(said: _Said, names: Sequence[str] | None) -> Mapping[str, Sequence[Any]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier.cli import console, inputs, signals, tables
-from pomdp_hier.cli.exit_codes import ExitCode
+from pomdp_hier.cli.console import ExitCode
 
 if TYPE_CHECKING:
     from pomdp_hier.planning import Solution

@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier.cli import console, inputs, trees
-from pomdp_hier.cli.exit_codes import ExitCode
+from pomdp_hier.cli.console import ExitCode
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:

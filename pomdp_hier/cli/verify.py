@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pomdp_hier.cli import console
-from pomdp_hier.cli.exit_codes import ExitCode
+from pomdp_hier.cli.console import ExitCode
 from pomdp_hier.errors import CertificateError
 
 NAME = "verify"
