@@ -26,9 +26,9 @@ import scipy.sparse as sp
 from pomdp_hier.features.affinity import Affinity, affinity
 from pomdp_hier.features.similarity import InverseSquaredEuclidean
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.guidance import temperatures
 from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.hqs.temperature import temperatures
 from pomdp_hier.scorer.dispatch import choose_engine, run_engine
 from pomdp_hier.scorer.rules import AlwaysDescend, OneStep, Rule
 from pomdp_hier.scorer.task import Task

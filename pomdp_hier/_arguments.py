@@ -1,13 +1,18 @@
 """Arguments as they come in: whether a value is of the kind that is wanted, told in one place for every room."""
 
-from typing import Any, TypeGuard
+from collections.abc import Callable
+from inspect import signature
+from typing import Any, ParamSpec, TypeGuard, TypeVar
 
 import numpy as np
 
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import Argument, ParameterError
 
-__all__ = ["check_flag", "check_kind", "check_level", "check_whole", "is_real", "is_whole"]
+__all__ = ["check_flag", "check_kind", "check_level", "check_whole", "is_real", "is_whole", "same_arguments"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -80,3 +85,24 @@ def check_kind(name: str, value: object, kind: Any, source: str) -> None:
     """
     if not isinstance(value, kind):
         raise ParameterError(f"{name}: got a {type(value).__name__}; give {source}")
+
+
+def same_arguments(other: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
+    """Give a function that hands on its arguments those of another, for ``help`` and for type checkers.
+
+    Example:
+        >>> def power(base: float, *, exponent: float = 2.0) -> float:
+        ...     return base**exponent
+        >>> @same_arguments(power)
+        ... def shown(*given: Any, **settings: Any) -> str:
+        ...     return str(power(*given, **settings))
+        >>> print(signature(shown), shown(3.0))
+        (base: float, *, exponent: float = 2.0) -> str 9.0
+    """
+
+    def dressed(function: Callable[..., R]) -> Callable[P, R]:
+        returns = function.__annotations__["return"]
+        function.__signature__ = signature(other).replace(return_annotation=returns)  # type: ignore[attr-defined]
+        return function
+
+    return dressed

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pomdp_hier._arguments import same_arguments
 from pomdp_hier.beliefs.updater import FullUpdater, as_updater
 from pomdp_hier.errors import Argument, ModelError, ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
@@ -151,17 +152,8 @@ def compare_updaters(
     return comparison.result()
 
 
-def assert_updaters_agree(
-    reference: Any,
-    candidate: Any,
-    problem: POMDP,
-    *,
-    depth: int,
-    tolerance: float | None = None,
-    max_histories: int = 10_000,
-    mode: Literal["all", "random"] = "all",
-    rng: int | np.random.Generator | None = None,
-) -> Agreement:
+@same_arguments(compare_updaters)
+def assert_updaters_agree(*given: Any, **settings: Any) -> Agreement:
     """Return the result of `compare_updaters`; for tests.
 
     Raises:
@@ -179,16 +171,7 @@ def assert_updaters_agree(
           first history:  'listen', 'hear-left'
           posterior of 'tiger-left': expected 0.85, got 0.5
     """
-    agreement = compare_updaters(
-        reference,
-        candidate,
-        problem,
-        depth=depth,
-        tolerance=tolerance,
-        max_histories=max_histories,
-        mode=mode,
-        rng=rng,
-    )
+    agreement = compare_updaters(*given, **settings)
     if not agreement.agrees:
         raise AssertionError(str(agreement))
     return agreement

@@ -34,11 +34,11 @@ from pomdp_hier.features.sums import cluster_sums
 from pomdp_hier.features.validation import check_shape, refuse_non_finite, warn_degenerate_rows
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.guidance import temperatures
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import Reward, node_rewards
 from pomdp_hier.hqs.score import as_result
 from pomdp_hier.hqs.settings import Settings
-from pomdp_hier.hqs.temperature import temperatures
 from pomdp_hier.scorer.dispatch import choose_engine, work_of
 from pomdp_hier.scorer.rules import LookAhead, Tie
 from pomdp_hier.scorer.task import NodeRewards, Stops, Task

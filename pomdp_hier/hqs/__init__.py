@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pomdp_hier.hqs.belief import ClosedFormUpdater
     from pomdp_hier.hqs.calibration import calibrate_delta
     from pomdp_hier.hqs.generic import evaluate_generic
+    from pomdp_hier.hqs.guidance import temperatures
     from pomdp_hier.hqs.model import (
         Descend,
         Found,
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from pomdp_hier.hqs.reward import node_rewards, paper_reward
     from pomdp_hier.hqs.sampling import Sample
     from pomdp_hier.hqs.score import evaluate, hqs_samples, hqs_score, oracle_value
-    from pomdp_hier.hqs.temperature import temperatures
     from pomdp_hier.scorer.rules import Clairvoyant, LookAhead, OneStep, SearchRoot, StoppingRule
 
 __all__ = [
@@ -104,7 +104,7 @@ _HOMES = {
     "pomdp_hier.hqs.reward": "node_rewards paper_reward",
     "pomdp_hier.hqs.sampling": "Sample",
     "pomdp_hier.hqs.score": "evaluate hqs_samples hqs_score oracle_value",
-    "pomdp_hier.hqs.temperature": "temperatures",
+    "pomdp_hier.hqs.guidance": "temperatures",
     "pomdp_hier.scorer.rules": "Clairvoyant LookAhead OneStep SearchRoot StoppingRule",
 }
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hqs.model import Node, SearchState
-from pomdp_hier.hqs.policies import DESCEND, SEARCH, guidance_at, node_of, reward_at
+from pomdp_hier.hqs.policies import DESCEND, SEARCH, guidance_at, node_of, reward_at, standing
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.pomdp import POMDP, Action, Belief, State
 from pomdp_hier.pomdp.belief import as_belief
@@ -114,7 +114,7 @@ class GreedyChild:
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the decision under the belief, in a problem of `choosing_search`."""
         belief = problem.initial_belief if belief is None else as_belief(belief)
-        node = node_of(belief)
+        node, held = standing(belief)
         here = Belief.certain(SearchState(node, 1))
         values: dict[Any, Number] = {SEARCH: problem.reward(here, SEARCH) + 1}
         for action in problem.actions(belief, observation):
@@ -123,7 +123,6 @@ class GreedyChild:
                 values[action] = eta * (reward_at(problem, action.child) + 1)
         entering = {action: value for action, value in values.items() if action != SEARCH}
         best = max(entering, key=entering.__getitem__, default=SEARCH)
-        held = belief[SearchState(node, 1)]
         q_values = {action: held * value - 1 for action, value in values.items()}
         action = best if values[best] >= values[SEARCH] else SEARCH
         return Decision(action, value=q_values[action], q_values=q_values)

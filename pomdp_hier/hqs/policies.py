@@ -21,7 +21,7 @@ from pomdp_hier.hqs.model import Descend, Search, SearchState
 from pomdp_hier.planning import RTBSS, StopValue
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import as_policy
-from pomdp_hier.planning.terminal import legal_actions
+from pomdp_hier.planning.terminal import where_to_decide
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_exact, total
@@ -41,6 +41,7 @@ __all__ = [
     "node_of",
     "paper_readings",
     "search_policy",
+    "standing",
     "true_path",
 ]
 
@@ -56,6 +57,12 @@ def node_of(belief: Belief) -> Any:
     if not isinstance(state, SearchState):
         raise ModelError(f"state {brief(state)} is not one of a search in a hierarchy; give a search_problem(...)")
     return state.node
+
+
+def standing(belief: Belief) -> tuple[Any, Number]:
+    """Return the node where the searcher stands, and ``b(<c,1>)``, how probably the item is below it."""
+    node = node_of(belief)
+    return node, belief[SearchState(node, 1)]
 
 
 def guidance_at(problem: POMDP, node: Any) -> dict[Any, Number]:
@@ -112,11 +119,10 @@ class AlgorithmOne:
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the decision under the belief."""
-        belief = problem.initial_belief if belief is None else as_belief(belief)
-        node = node_of(belief)
-        held = belief[SearchState(node, 1)]
+        belief, legal = where_to_decide(problem, belief, observation)
+        node, held = standing(belief)
         search = held * (reward_at(problem, node) + 1) - 1
-        if DESCEND not in legal_actions(problem, belief, observation):
+        if DESCEND not in legal:
             return _decision(False, {SEARCH: search})
         descend = total(
             eta * (eta * held * (reward_at(problem, child) + 1) - 1)
@@ -241,9 +247,7 @@ class OptimalSearch:
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the decision under the belief."""
-        belief = problem.initial_belief if belief is None else as_belief(belief)
-        node = node_of(belief)
-        held = belief[SearchState(node, 1)]
+        node, held = standing(problem.initial_belief if belief is None else as_belief(belief))
         here = reward_at(problem, node) + 1
         self.worth(problem, node)
         below = guidance_at(problem, node)
@@ -397,8 +401,8 @@ class RuleSearch:
         Raises:
             ParameterError: The rule answers with anything but yes or no.
         """
-        belief = problem.initial_belief if belief is None else as_belief(belief)
-        if DESCEND not in legal_actions(problem, belief, observation):
+        belief, legal = where_to_decide(problem, belief, observation)
+        if DESCEND not in legal:
             return Decision(SEARCH)
         node = node_of(belief)
         seen = guidance_at(problem, node)
@@ -454,6 +458,5 @@ class _Always:
     descends: bool
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        belief = problem.initial_belief if belief is None else as_belief(belief)
-        legal = legal_actions(problem, belief, observation)
+        _, legal = where_to_decide(problem, belief, observation)
         return Decision(DESCEND if self.descends and DESCEND in legal else SEARCH)

@@ -13,9 +13,9 @@ from pomdp_hier.features.items import ItemFeatures, item_features
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
+from pomdp_hier.hqs.guidance import temperatures
 from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.settings import Settings
-from pomdp_hier.hqs.temperature import temperatures
 from pomdp_hier.scorer.rules import OneStep
 from pomdp_hier.scorer.task import NodeRewards, Task
 

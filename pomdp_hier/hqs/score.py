@@ -3,13 +3,13 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from inspect import signature
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
+from pomdp_hier._arguments import same_arguments
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from pomdp_hier.pomdp import POMDP
 
 __all__ = ["as_result", "evaluate", "hqs_samples", "hqs_score", "oracle_value", "score", "score_items"]
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 _OF_A_SAMPLE = ("sample_size", "sampling", "random_state", "target_error", "coverage")
 
@@ -165,18 +162,7 @@ def as_result(stops: Stops, hierarchy: Hierarchy, rewards: NodeRewards, config: 
     )
 
 
-def _like_evaluate(scorer: Callable[P, HQSResult]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Give a function the keyword arguments of `evaluate`, for ``help`` and for type checkers."""
-
-    def dressed(function: Callable[..., R]) -> Callable[P, R]:
-        returns = function.__annotations__["return"]
-        function.__signature__ = signature(scorer).replace(return_annotation=returns)  # type: ignore[attr-defined]
-        return function
-
-    return dressed
-
-
-@_like_evaluate(evaluate)
+@same_arguments(evaluate)
 def hqs_score(*given: Any, **settings: Any) -> float:
     """Return the HQS of a tree over items: the mean of :func:`hqs_samples`, exactly summed, in -1 to 1.
 
@@ -192,7 +178,7 @@ def hqs_score(*given: Any, **settings: Any) -> float:
     return evaluate(*given, **settings).score
 
 
-@_like_evaluate(evaluate)
+@same_arguments(evaluate)
 def hqs_samples(*given: Any, **settings: Any) -> Floats:
     """Return each item's oracle value ``V_x`` ``[N]``, in -1 to 1: what the search for it is worth.
 

@@ -13,9 +13,9 @@ from pomdp_hier._jobs import check_jobs
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.features.similarity import Similarity, as_similarity
 from pomdp_hier.hierarchy.wording import shown
+from pomdp_hier.hqs.guidance import check_temperature
 from pomdp_hier.hqs.reward import Reward
 from pomdp_hier.hqs.sampling import Sampling
-from pomdp_hier.hqs.temperature import check_temperature
 from pomdp_hier.scorer.rules import Rule, Tie, as_rule
 
 if TYPE_CHECKING:

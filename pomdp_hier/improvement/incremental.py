@@ -24,10 +24,10 @@ from pomdp_hier.errors import ParameterError, PomdpHierError
 from pomdp_hier.files.memory import memory_available, require_memory
 from pomdp_hier.hierarchy.editing import Draft, Parents
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.guidance import temperatures
 from pomdp_hier.hqs.prepared import Prepared
 from pomdp_hier.hqs.reward import SizeRewards
 from pomdp_hier.hqs.settings import Run, named
-from pomdp_hier.hqs.temperature import temperatures
 from pomdp_hier.improvement.likeness import Cluster, likeness
 from pomdp_hier.scorer.dispatch import work_of
 from pomdp_hier.scorer.own_path import own_steps

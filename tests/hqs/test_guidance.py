@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.hqs.guidance import guidance
-from pomdp_hier.hqs.temperature import check_temperature, temperatures
+from pomdp_hier.hqs.guidance import check_temperature, guidance, temperatures
 
 
 def test_the_papers_example():

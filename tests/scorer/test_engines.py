@@ -15,9 +15,9 @@ from pomdp_hier.features.affinity import affinity
 from pomdp_hier.features.members import own_ranks
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.guidance import temperatures
 from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.hqs.temperature import temperatures
 from pomdp_hier.scorer import dispatch, on_numpy
 from pomdp_hier.scorer.dispatch import run_engine
 from pomdp_hier.scorer.margin import weigh
