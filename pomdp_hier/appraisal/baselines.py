@@ -14,11 +14,11 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
 from pomdp_hier.hqs.calibration import Calibration
-from pomdp_hier.hqs.prepared import Prepared, prepare
+from pomdp_hier.hqs.prepared import Prepared, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
-from pomdp_hier.hqs.settings import Run, read_settings
+from pomdp_hier.hqs.settings import Run
 from pomdp_hier.scorer.own_path import first_choice, own_steps
 from pomdp_hier.scorer.task import Task
 
@@ -136,11 +136,9 @@ def appraise(
     References:
         The adjustment for chance is in the manner of Hubert, Arabie (1985), Comparing partitions.
     """
-    request = read_settings(settings)
-    request.check_used()
-    prepared = prepare(X, hierarchy, request.settings)
-    result = score(prepared, request.run, request.sampling.seeded(random_state))
-    return appraised(prepared, request.run, result, n_shuffles, random_state, min_denominator)
+    prepared, run, sampling = opened(X, hierarchy, settings)
+    result = score(prepared, run, sampling.seeded(random_state))
+    return appraised(prepared, run, result, n_shuffles, random_state, min_denominator)
 
 
 def appraised(
@@ -197,14 +195,12 @@ def shuffled_scores(
         >>> shuffled_scores([[1, 0], [1, 0], [0, 1], [0, 1]], tree, n_shuffles=3).shape
         (3,)
     """
-    request = read_settings(settings, checkpoint="it would be of one tree, and every shuffle is another; leave it out")
-    request.check_used()
-    prepared = prepare(X, hierarchy, request.settings)
-    sampling = request.sampling.seeded(random_state)
+    refused = {"checkpoint": "it would be of one tree, and every shuffle is another; leave it out"}
+    prepared, run, sampling = opened(X, hierarchy, settings, refused)
     result: HQSResult | None = None
     scores = []
     for shuffle in _shuffles(hierarchy, n_shuffles, random_state):
-        result = score(prepared.on(shuffle), request.run, sampling, result)
+        result = score(prepared.on(shuffle), run, sampling.seeded(random_state), result)
         scores.append(result.score)
     return np.array(scores)
 

@@ -18,10 +18,9 @@ from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.appraisal.interchangeable import Copies, row_keys
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.prepared import Prepared, prepare
+from pomdp_hier.hqs.prepared import Prepared, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import score
-from pomdp_hier.hqs.settings import read_settings
 from pomdp_hier.scorer.own_path import Step, first_choice, greedy_trail, own_steps
 from pomdp_hier.scorer.task import Task
 
@@ -151,11 +150,9 @@ def diagnose(
     References:
         The model is that of Huang, Piao, Moreno, Hurley, POMDP Modelling for Assessing Hierarchies.
     """
-    request = read_settings(settings, **ALL_ITEMS)
-    request.check_used()
-    prepared = prepare(X, hierarchy, request.settings, warn=result is None)
+    prepared, run, sampling = opened(X, hierarchy, settings, ALL_ITEMS, warn=result is None)
     if result is None:
-        result = score(prepared, request.run, request.sampling)
+        result = score(prepared, run, sampling)
     else:
         check_result(result, prepared)
     keys = row_keys(prepared.features) if interchangeable is None else interchangeable

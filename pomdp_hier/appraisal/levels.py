@@ -15,11 +15,11 @@ from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import counted
-from pomdp_hier.hqs.prepared import Prepared, prepare
+from pomdp_hier.hqs.prepared import Prepared, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import oracle_value, score
-from pomdp_hier.hqs.settings import Run, read_settings
+from pomdp_hier.hqs.settings import Run
 from pomdp_hier.scorer.ties import descends
 
 __all__ = ["BestCut", "LevelsAdvice", "best_cut", "levels_advice", "without_levels"]
@@ -248,9 +248,7 @@ def best_cut(X: Any, tree: Hierarchy, *, levels: int = 1, max_clusters: int = 10
     require_hierarchy(tree)
     check_whole("levels", levels, 1)
     check_whole("max_clusters", max_clusters, 1)
-    request = read_settings(settings, **_CUTS, **dict.fromkeys(ALL_ITEMS, "a cut needs all items; leave it out"))
-    request.check_used()
-    prepared = prepare(X, tree, request.settings)
+    prepared, *_ = opened(X, tree, settings, _CUTS | dict.fromkeys(ALL_ITEMS, "a cut needs all items; leave it out"))
     order = _splits(tree, max_clusters)
     fronts = list(_fronts(tree, order))
     curve = _flat_scores(prepared, order, [len(front) for front in fronts])

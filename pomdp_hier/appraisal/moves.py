@@ -15,10 +15,10 @@ from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import NodeNames, shown
-from pomdp_hier.hqs.prepared import Prepared, prepare
+from pomdp_hier.hqs.prepared import Prepared, opened
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
-from pomdp_hier.hqs.settings import Run, read_settings
+from pomdp_hier.hqs.settings import Run
 from pomdp_hier.scorer.own_path import Trail, greedy_trail
 
 __all__ = ["Move", "apply_move", "apply_moves", "candidate_moves", "suggest_moves"]
@@ -99,14 +99,12 @@ def suggest_moves(
     require_diagnosis(diagnosis)
     check_whole("n", n)
     check_whole("candidates", candidates)
-    request = read_settings(settings, **_REFUSED)
-    request.check_used()
     tree = diagnosis.hierarchy
-    prepared = prepare(X, tree, request.settings, warn=False)
+    prepared, run, _ = opened(X, tree, settings, _REFUSED, warn=False)
     check_result(diagnosis.result, prepared)
     moves = candidate_moves(prepared, diagnosis, 4 * candidates + n)
     if verify:
-        moves = _verified(prepared, request.run, diagnosis, _chosen(tree, moves, candidates))
+        moves = _verified(prepared, run, diagnosis, _chosen(tree, moves, candidates))
     called = NodeNames(tree, in_words=True)
     return [replace(move, names=(called[move.node], called[move.source], called[move.target])) for move in moves[:n]]
 

@@ -12,10 +12,9 @@ from pomdp_hier.appraisal.baselines import appraised
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
-from pomdp_hier.hqs.prepared import as_trees, prepare
+from pomdp_hier.hqs.prepared import as_trees, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import score
-from pomdp_hier.hqs.settings import read_settings
 
 __all__ = ["DeltaSweep", "Flip", "SweepRow", "delta_sweep"]
 
@@ -147,19 +146,16 @@ def delta_sweep(
         array([0.622, 0.   ])
     """
     trees = as_trees(hierarchy)
-    request = read_settings(settings, **_REFUSED)
-    request.check_used()
     chosen = _temperatures(deltas)
-    prepared = prepare(X, next(iter(trees.values())), request.settings)
-    sampling = request.sampling.seeded(random_state)
+    prepared, run, sampling = opened(X, next(iter(trees.values())), settings, _REFUSED)
     result: HQSResult | None = None
     rows: list[SweepRow] = []
     for name, tree in trees.items():
         here = prepared.on(tree)
         for delta in chosen:
             at = here.under(delta=delta)
-            result = score(at, request.run, sampling, result)
-            found = appraised(at, request.run, result, n_shuffles, random_state)
+            result = score(at, run, sampling.seeded(random_state), result)
+            found = appraised(at, run, result, n_shuffles, random_state)
             figures = {field: getattr(found, field) for field in SweepRow.__annotations__ if hasattr(found, field)}
             rows.append(SweepRow(tree=name, delta=delta, **figures))
     scores = {name: [row.score for row in rows if row.tree == name] for name in trees}

@@ -15,10 +15,9 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import counted
 from pomdp_hier.hqs.calibration import Calibration
-from pomdp_hier.hqs.prepared import as_trees, prepare
+from pomdp_hier.hqs.prepared import as_trees, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import score_items
-from pomdp_hier.hqs.settings import read_settings
 from pomdp_hier.measures import (
     bakers_gamma,
     class_fit,
@@ -206,17 +205,16 @@ def compare(
     if first not in named:
         raise ParameterError(f"reference is {first!r}; the trees are {', '.join(map(repr, named))}")
     check_level("confidence", confidence)
-    request = read_settings(settings, checkpoint="a checkpoint is of one run; evaluate each tree with its own")
-    request.check_used()
     check_whole("quadratic_limit", quadratic_limit)
     along = next(iter(named.values()))
-    prepared = prepare(X, along, request.settings, trees=named)
+    refused = {"checkpoint": "a checkpoint is of one run; evaluate each tree with its own"}
+    prepared, run, sampling = opened(X, along, settings, refused, trees=named)
 
     def score_all(items: Ints) -> Iterator[tuple[str, HQSResult]]:
         for name, tree in named.items():
-            yield name, score_items(prepared.on(tree), request.run, items)
+            yield name, score_items(prepared.on(tree), run, items)
 
-    results = request.sampling.run(along, lambda items: dict(score_all(items)))
+    results = sampling.run(along, lambda items: dict(score_all(items)))
     figures = {}
     if measures:
         for name, tree in named.items():

@@ -21,10 +21,10 @@ from pomdp_hier.hierarchy.wording import shown
 from pomdp_hier.hqs.checkpoint import Checkpoint, Row, fingerprint
 from pomdp_hier.hqs.model import END, SearchState, search_models
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, reward_at, search_policy
-from pomdp_hier.hqs.prepared import Prepared, prepare
+from pomdp_hier.hqs.prepared import Prepared, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import score, score_items
-from pomdp_hier.hqs.settings import Run, read_settings
+from pomdp_hier.hqs.settings import Run
 from pomdp_hier.planning.decision import Policy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import Number, total
@@ -168,18 +168,16 @@ def evaluate_generic(
     """
     if settings.setdefault("engine", "generic") != "generic":
         raise ParameterError(f"engine is {shown(settings['engine'])}; this is the generic route: leave it out")
-    request = read_settings(settings)
-    request.check_used()
-    prepared = prepare(X, hierarchy, request.settings)
+    prepared, run, sampling = opened(X, hierarchy, settings)
     if items is None:
-        return score(prepared, request.run, request.sampling)
-    if request.sampling.asked:
+        return score(prepared, run, sampling)
+    if sampling.asked:
         raise ParameterError("items are given beside a sample; leave one of them out")
     chosen = np.asarray(items)
     inside = chosen.dtype.kind in "iu" and chosen.ndim == 1 and len(chosen) > 0
     if not inside or chosen.min() < 0 or chosen.max() >= hierarchy.n_items:
         raise ParameterError(f"items is {shown(items)}; expected item numbers, 0 to {hierarchy.n_items - 1}")
-    return score_items(prepared, request.run, chosen)
+    return score_items(prepared, run, chosen)
 
 
 def score_generic(prepared: Prepared, run: Run, items: Ints) -> HQSResult:

@@ -15,14 +15,15 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
 from pomdp_hier.hqs.guidance import temperatures
 from pomdp_hier.hqs.reward import node_rewards
-from pomdp_hier.hqs.settings import Settings
+from pomdp_hier.hqs.sampling import Sampling
+from pomdp_hier.hqs.settings import Run, Settings, read_settings
 from pomdp_hier.scorer.rules import OneStep
 from pomdp_hier.scorer.task import NodeRewards, Task
 
 if TYPE_CHECKING:
     from pomdp_hier.hqs.calibration import Calibration
 
-__all__ = ["Prepared", "as_trees", "prepare"]
+__all__ = ["Prepared", "as_trees", "opened", "prepare"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +123,36 @@ def prepare(
 
         prepared = calibrated(prepared, {"tree": hierarchy} if trees is None else trees)
     return prepared
+
+
+def opened(
+    X: Any,
+    hierarchy: Hierarchy,
+    given: Mapping[str, Any],
+    refused: Mapping[str, str] | None = None,
+    *,
+    trees: Mapping[str, Hierarchy] | None = None,
+    warn: bool = True,
+) -> tuple[Prepared, Run, Sampling]:
+    """Return what keyword arguments such as `evaluate` takes ask for: what to compute, how to run it, on which items.
+
+    Args:
+        X: Features, as for `evaluate`.
+        hierarchy: A tree over their rows.
+        given: The keyword arguments.
+        refused: Those that the caller does not take, with the reason.
+        trees: As for `prepare`.
+        warn: As for `prepare`.
+
+    Raises:
+        ParameterError: A setting is unknown, refused, out of range, or has no effect here; or the tree is none.
+        FeatureError: The features are unusable.
+    """
+    request = read_settings(given, **(refused or {}))
+    request.check_used()
+    compiled = request.run.engine != "numpy"
+    prepared = prepare(X, hierarchy, request.settings, trees=trees, compiled=compiled, warn=warn)
+    return prepared, request.run, request.sampling
 
 
 def as_trees(hierarchy: Hierarchy | Mapping[str, Hierarchy]) -> dict[str, Hierarchy]:

@@ -15,10 +15,9 @@ from pomdp_hier.errors import Argument, HierarchyError, ParameterError
 from pomdp_hier.hierarchy.arguments import as_ids
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import NodeNames, listed, shown
-from pomdp_hier.hqs.prepared import prepare
+from pomdp_hier.hqs.prepared import opened
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
-from pomdp_hier.hqs.settings import read_settings
 from pomdp_hier.improvement.collapse import best_collapse
 from pomdp_hier.improvement.edits import KINDS, apply_edits
 from pomdp_hier.improvement.holdout import Rest, fold_of
@@ -86,13 +85,11 @@ def improve(
         (['move item 5 from node 6 to node 7'], [[0, 1], [5, 2, 3, 4], [6, 7]])
     """
     started = time.monotonic()
-    request = read_settings(settings, **_REFUSED)
-    request.check_used()
     _check_numbers(max_edits, max_loss, folds, confidence, time_limit, random_state)
-    prepared = prepare(X, hierarchy, request.settings)
-    check_policy(prepared, request.run)
+    prepared, run, _ = opened(X, hierarchy, settings, _REFUSED)
+    check_policy(prepared, run)
     limits = _limits(hierarchy, kinds, fixed, fixed_levels, max_edits, max_loss)
-    before = score(prepared, request.run, Sampling())
+    before = score(prepared, run, Sampling())
     if hierarchy.root < hierarchy.n_items:
         return Improvement(hierarchy, hierarchy, (), before, before, HeldOut(), {}, "nothing gains")
     scored = ScoredDraft(prepared)
@@ -100,7 +97,7 @@ def improve(
     ceilings = {} if best is None else {"collapse": best.score}
     ceilings["any"] = scored.worth(1)
     keys = row_keys(prepared.features)
-    with tqdm(unit="trial", disable=not request.run.progress, desc="improve") as bar:
+    with tqdm(unit="trial", disable=not run.progress, desc="improve") as bar:
         whole = started + time_limit if time_limit is not None else float("inf")
         half = started + time_limit / (2 if folds else 1) if time_limit is not None else whole
         search = Search(scored.copy(), prepared, replace(limits, deadline=half), keys, advance=bar.update)
@@ -114,7 +111,7 @@ def improve(
             stopped = ended if ended in ("time", "interrupted") else stopped
     edits = tuple(_told(hierarchy, one, rest) for one in search.made)
     tree = apply_edits(hierarchy, edits)
-    after = score(prepared.on(tree), request.run, Sampling())
+    after = score(prepared.on(tree), run, Sampling())
     return Improvement(hierarchy, tree, edits, before, after, rest.all(), ceilings, stopped)
 
 
