@@ -36,9 +36,11 @@ Ints = NDArray[np.int64]
 _TARGETS = (0.5, 0.9)
 """What part of the root's gap a trial leaves alone, in turns: a small one helps the bound below, a large one above."""
 
-
 _WORK_A_BELIEF = 10_000
 """How many sums of products an evaluation may take for each belief met since the last: about a tenth of the time."""
+
+_BYTES_AN_ENTRY = 80
+"""How much memory an evaluation takes for each entry of its matrix, while that is made."""
 
 
 class Search:
@@ -49,13 +51,16 @@ class Search:
         kernels: The inner loops.
         start: ``[n]``, the weights of the live states at the start.
         horizon: How many actions there are to go; ``None`` for no end.
+        most_bytes: How much memory an evaluation of the controller may bring the search to.
 
     Attributes:
         backups: How many beliefs were backed up.
     """
 
-    def __init__(self, model: LiveModel, kernels: Kernels, start: Floats, horizon: int | None) -> None:
-        self.model, self.kernels, self.horizon = model, kernels, horizon
+    def __init__(
+        self, model: LiveModel, kernels: Kernels, start: Floats, horizon: int | None, most_bytes: float = np.inf
+    ) -> None:
+        self.model, self.kernels, self.horizon, self.most_bytes = model, kernels, horizon, most_bytes
         self.backups = self.trials = self._idle = self._changes = 0
         self._evaluated_at = self._failures = self._work = self._made_then = 0
         self._n_products = 50  # at first, a guess
@@ -163,9 +168,9 @@ class Search:
         if affordable < self._work:
             return
         numbers, after = self.newest_vectors()
-        actions = [self.stages[-1].actions[k] for k in numbers]
-        self._work = self._n_products * int(self.model.n_transitions[actions].sum())
-        if affordable < self._work:
+        n_entries = int(self.model.n_transitions[[self.stages[-1].actions[k] for k in numbers]].sum())
+        self._work = self._n_products * n_entries
+        if affordable < self._work or self.n_bytes + _BYTES_AN_ENTRY * n_entries > self.most_bytes:
             return
         self._evaluated_at = self.stages[-1].pool.count
         self._failures = 0 if self._add_values(numbers, after) else self._failures + 1

@@ -94,7 +94,8 @@ def solve(
         raise PlanningError("solve: the process is over under the belief to start from; its value is 0")
     if horizon is None:
         _ = model.slack  # refuses a problem whose values may grow without end
-    search = Search(model, _kernels(engine, model), weights, horizon)
+    most_bytes = np.inf if memory_limit is None else memory_limit
+    search = Search(model, _kernels(engine, model), weights, horizon, most_bytes)
     limits = _Limits(precision, time_limit, memory_limit, max_trials, began)
     status, history = _run(search, limits, progress)
     return Solution(
