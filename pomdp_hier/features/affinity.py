@@ -27,7 +27,7 @@ from pomdp_hier.features.similarity import (
 )
 from pomdp_hier.features.sparse import SparseAffinity
 from pomdp_hier.features.sums import cluster_sums
-from pomdp_hier.features.validation import Features, warn_degenerate_rows
+from pomdp_hier.features.validation import Features, require_whole, warn_degenerate_rows
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 __all__ = ["Affinity", "Batch", "CustomAffinity", "PrecomputedAffinity", "affinity", "warn_about"]
@@ -133,6 +133,7 @@ class PrecomputedAffinity:
 class _PrecomputedBatch:
     def __init__(self, parent: PrecomputedAffinity, items: Ints) -> None:
         tree = parent.hierarchy
+        require_whole(parent.matrix)
         block = parent.matrix[items]
         block = block.toarray() if sp.issparse(block) else block
         block = block.astype(np.float64)
@@ -175,6 +176,7 @@ class CustomAffinity:
         Raises:
             FeatureError: It returns anything but one finite number an item.
         """
+        require_whole(self.features)
         view = ClusterView(node, members, inside, self.features)
         answer = np.asarray(self.similarity(self.features[items], view), dtype=np.float64)
         if answer.shape != items.shape:

@@ -14,10 +14,10 @@ import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import FeatureError
-from pomdp_hier.features.members import Children, at_children, children_of, own_ranks, ranges
+from pomdp_hier.features.members import Children, at_children, children_of, own_ranks, pieces, ranges
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.features.sums import RUN, cluster_sums
-from pomdp_hier.features.validation import Features, require_whole, row_pieces
+from pomdp_hier.features.validation import PIECE_BYTES, Features, require_whole, row_pieces
 from pomdp_hier.files.memory import room_for
 from pomdp_hier.hierarchy.tree import Hierarchy
 
@@ -85,11 +85,14 @@ class DenseAffinity:
             return cluster_sums(tree, self.rows, n_columns, out=sums)
         from pomdp_hier.features import on_numba
 
-        require_whole(self.features)
         cosine = isinstance(self.kind, Cosine)
-        prepared = (_read_only(self.features), self.largest, self.lengths, self.centre, cosine, tree.topological_order)
+        prepared = (_read_only(self.features), self.largest, self.lengths, self.centre, cosine)
         shape = (tree.child_offsets, tree.child_nodes, tree.item_order, tree.starts, tree.sizes)
-        on_numba.add_clusters(*prepared, *shape, RUN, np.asarray(sums))
+        order, held = tree.topological_order, np.diff(tree.child_offsets)
+        work = np.where(tree.is_leaf, tree.sizes, held)[order] + 1
+        for piece in reversed(list(pieces(work, max(1, PIECE_BYTES // (8 * n_columns))))):  # children before parents
+            require_whole(self.features)
+            on_numba.add_clusters(*prepared, order[piece], *shape, RUN, np.asarray(sums))
         return sums
 
     def _compiles(self) -> bool:
@@ -98,15 +101,14 @@ class DenseAffinity:
         return bool(self._compiled and much and importlib.util.find_spec("numba") is not None)
 
     def _measure_rows(self) -> None:
-        features = self.features
-        require_whole(features)
-        if self._compiles():
-            from pomdp_hier.features import on_numba
+        features, compiles = self.features, self._compiles()
+        for low, high in row_pieces(len(features), 8 * features.shape[1]):
+            require_whole(features)
+            if compiles:
+                from pomdp_hier.features import on_numba
 
-            on_numba.measure_rows(_read_only(features), self.largest, self.lengths)
-        else:
-            for low, high in row_pieces(len(features), 8 * features.shape[1]):
-                require_whole(features)
+                on_numba.measure_rows(_read_only(features[low:high]), self.largest[low:high], self.lengths[low:high])
+            else:
                 self.largest[low:high], self.lengths[low:high] = _measured(features[low:high])
         zero = self.lengths == 0
         self.lengths[zero] = 1.0

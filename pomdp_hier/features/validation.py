@@ -1,6 +1,6 @@
 """Features as the rest of the package takes them: checked once where they enter, and trusted from there on."""
 
-import os
+import mmap
 from collections.abc import Hashable, Sequence
 from typing import Any, TypeAlias
 
@@ -35,23 +35,30 @@ def row_pieces(n_rows: int, row_bytes: int) -> list[tuple[int, int]]:
 
 
 def require_whole(table: Features) -> None:
-    """Raise if a memory-mapped table's file has become shorter than the map: who reads on is ended by the system.
+    """Raise if a file has become shorter than the memory map below a table: who reads on is ended by the system.
 
     Asked before each piece that is read. A file that is cut within those milliseconds still ends the process; so write
     features to a new file, and leave the one that is being read alone.
 
+    Args:
+        table: A memory map, any view of one, or a table that lies in memory.
+
     Raises:
         FeatureError: The file was cut while it was in use.
     """
-    if not isinstance(table, np.memmap) or table.filename is None:
+    whole, below = None, table
+    while isinstance(below, np.ndarray):
+        whole, below = below, below.base
+    if whole is None or not isinstance(below, mmap.mmap):
         return
     try:
-        length = os.stat(table.filename).st_size
-    except OSError:  # a file that was removed lives on for those who have it open
+        length = below.size()  # of the file that is open, also if another one has its name by now
+    except (OSError, ValueError):  # shared memory without a file
         return
-    if length < table.offset + table.nbytes:
+    if length < getattr(whole, "offset", 0) + whole.nbytes:
         raise FeatureError(
-            f"{table.filename} was cut to {length} bytes while it was read; write it again, and leave it alone then"
+            f"{getattr(whole, 'filename', 'the file below a memory map')} was cut to {length} bytes while it was read; "
+            "write it again, and leave it alone then"
         )
 
 

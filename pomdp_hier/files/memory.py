@@ -3,7 +3,7 @@
 import os
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-__all__ = ["held", "memory_allowed", "memory_available", "require_memory", "room_for"]
+__all__ = ["gathered", "held", "memory_allowed", "memory_available", "require_memory", "room_for"]
 
 _WHERE_UNKNOWN = 4 << 30  # systems that do not say: four gibibytes, as a laptop has to spare
 _SHARE = 4
-_MOST_YIELDED = 100_000_000  # by an iterator
+_MOST_YIELDED = 20_000_000  # by an iterator
 _PIECE = 1 << 18
 
 
@@ -101,8 +101,7 @@ def held(what: str, values: Any, error: type[PomdpHierError] = ParameterError) -
     """Return what an iterator gives as a list, if it ends; what has a length, is a file or gives nothing, as it is.
 
     Raises:
-        PomdpHierError: As ``error``: it has given more than 100 million values, or taken half of the memory that was
-            left, and goes on.
+        PomdpHierError: As ``error``: it goes on and on, see `gathered`.
 
     Example:
         >>> held("edges", iter([1, 2])), held("edges", (1, 2)), held("edges", 3)
@@ -110,17 +109,41 @@ def held(what: str, values: Any, error: type[PomdpHierError] = ParameterError) -
     """
     if not isinstance(values, Iterable) or hasattr(values, "__len__") or hasattr(values, "read"):
         return values
-    rest, found, least = iter(values), list[object](), 0
+    kind = type(values).__name__
+    return gathered(
+        iter(values),
+        lambda n: error(f"{what}: got a {kind} that has given {n:,} values and goes on; expected a list"),
+    )
+
+
+def gathered(values: Iterator[Any], endless: Callable[[int], PomdpHierError]) -> list[Any]:
+    """Return what an iterator gives as a list.
+
+    Args:
+        values: The iterator.
+        endless: Makes the error, of how many values there have been.
+
+    Raises:
+        PomdpHierError: It has given more than 20 million values, or taken half of the memory that was left, and goes
+            on.
+
+    Example:
+        >>> gathered(iter("ab"), lambda n: ParameterError(f"{n} letters, expected a word"))
+        ['a', 'b']
+    """
+    found, least = list[Any](), 0
     while True:
-        piece = list(islice(rest, _PIECE))
-        found += piece
+        try:
+            piece = list(islice(values, _PIECE))
+            found += piece
+        except MemoryError:
+            raise endless(len(found)) from None
         if len(piece) < _PIECE:
             return found
         left = memory_available()
         least = least or left // 2
         if len(found) > _MOST_YIELDED or left < least:
-            kind = type(values).__name__
-            raise error(f"{what}: got a {kind} that has given {len(found):,} values and goes on; expected a list")
+            raise endless(len(found))
 
 
 def _system() -> int | None:

@@ -48,7 +48,7 @@ def dense(what: str, values: Any) -> Any:
     """Return ``values``, iterators as lists; no range too long for one, no array sparse, masked or without dimensions.
 
     Raises:
-        ParameterError: It is one of these, or an iterator goes on beyond 100 million values or half of the memory left.
+        ParameterError: It is one of these, or an iterator goes on beyond 20 million values or half of the memory left.
 
     Example:
         >>> dense("edges", [(0, 1)])

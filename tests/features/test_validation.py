@@ -1,5 +1,6 @@
 """What features are accepted, what becomes of them, and what the errors say."""
 
+import mmap
 import os
 
 import numpy as np
@@ -10,7 +11,7 @@ from pomdp_hier.errors import DataWarning, FeatureError
 from pomdp_hier.features import validation
 from pomdp_hier.features.affinity import affinity
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
-from pomdp_hier.features.validation import check_features, check_similarity_matrix, row_pieces
+from pomdp_hier.features.validation import check_features, check_similarity_matrix, require_whole, row_pieces
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 TREE = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -162,14 +163,41 @@ def test_what_a_mask_hides_is_missing():
         check_similarity_matrix(np.ma.MaskedArray(np.ones((4, 4)), mask=~np.eye(4, dtype=bool)), 4)
 
 
-@pytest.mark.parametrize("beyond", ["checked", "prepared"])
-def test_a_memory_map_that_is_cut_while_it_is_read_is_told_of(tmp_path, beyond):
+@pytest.mark.parametrize(
+    "seen",
+    [lambda X: X, lambda X: X[:], np.asarray, lambda X: np.asarray(X)[:, :1_000]],
+    ids=["map", "part", "array", "columns"],
+)
+@pytest.mark.parametrize("kind", ["cosine", "negative_euclidean", lambda rows, cluster: np.zeros(len(rows))])
+def test_a_memory_map_that_is_cut_while_it_is_read_is_told_of(tmp_path, kind, seen):
+    path = tmp_path / "X.npy"
+    np.save(path, np.ones((4, 2_000)))
+    X = seen(np.load(path, mmap_mode="r"))
+    close = affinity(X, TREE, kind)
+    os.truncate(path, 20_000)
+    for read in (
+        lambda: affinity(X, TREE, kind),
+        lambda: close.batch(np.arange(4)).expand(np.arange(4), np.full(4, 6)),
+    ):
+        with pytest.raises(FeatureError, match=r"X\.npy was cut to 20000 bytes while it was read"):
+            read()
+
+
+def test_a_mapped_matrix_of_similarities_that_is_cut_is_told_of(tmp_path):
+    np.save(tmp_path / "S.npy", np.ones((4, 4)))
+    close = affinity(np.load(tmp_path / "S.npy", mmap_mode="r"), TREE, "precomputed")
+    os.truncate(tmp_path / "S.npy", 150)
+    with pytest.raises(FeatureError, match=r"S\.npy was cut to 150 bytes while it was read"):
+        close.batch(np.arange(4))
+
+
+def test_rows_in_memory_are_whole(tmp_path):
     np.save(tmp_path / "X.npy", np.ones((4, 2_000)))
-    X = np.load(tmp_path / "X.npy", mmap_mode="r")
-    close = affinity(X, TREE)
+    copied = np.load(tmp_path / "X.npy", mmap_mode="r")[[3, 0]]
     os.truncate(tmp_path / "X.npy", 20_000)
-    with pytest.raises(FeatureError, match=r"X\.npy was cut to 20000 bytes while it was read"):
-        affinity(X, TREE) if beyond == "checked" else close.batch(np.arange(4))
+    require_whole(copied)
+    require_whole(np.frombuffer(mmap.mmap(-1, 4096)))
+    require_whole(np.ones(3))
 
 
 def test_columns_that_nobody_uses_cost_nothing():

@@ -228,6 +228,33 @@ def test_an_iterator_without_end_ends_in_an_own_error(form, made, monkeypatch):
         Hierarchy.from_nodes("r", children=lambda node: made())
 
 
+@pytest.mark.parametrize("width", [1, 3])
+def test_nodes_that_make_their_children_without_end_end_in_an_own_error(width, monkeypatch):
+    monkeypatch.setattr("pomdp_hier.files.memory._MOST_YIELDED", 2_000)
+    monkeypatch.setattr("pomdp_hier.files.memory._PIECE", 1_000)
+
+    class Lazy:
+        @property
+        def children(self):
+            return [Lazy() for _ in range(width)]
+
+    for read in (
+        lambda: Hierarchy.from_nodes(Lazy()),
+        lambda: Hierarchy.from_nodes(0, children=lambda node: range(width * node + 1, width * node + width + 1)),
+    ):
+        with pytest.raises(PomdpHierError, match=r"3,000 nodes were met below the root.* expected a tree that ends"):
+            read()
+
+
+def test_an_iterator_for_which_there_is_no_memory_ends_in_an_own_error():
+    def values():
+        yield from range(5)
+        raise MemoryError
+
+    with pytest.raises(PomdpHierError, match="that has given 0 values and goes on"):
+        Hierarchy.from_edges(values())
+
+
 def test_an_iterator_that_ends_is_read_as_its_list():
     edges = [("r", "a"), ("r", "b")]
     assert Hierarchy.from_edges(iter(edges)) == Hierarchy.from_edges(edges)

@@ -1,10 +1,11 @@
 """Node objects of other tree libraries, and nested dictionaries, with keys for names or with names and children."""
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from pomdp_hier.errors import ReaderError
+from pomdp_hier.files.memory import gathered
 from pomdp_hier.hierarchy.arguments import check_text, dense
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
@@ -52,8 +53,6 @@ def linked_nodes(root: object, children: Access = None, name: Access = None) -> 
     name_of = _accessor(name, NAME_KEYS, "name")
     objects: list[object] = []
     position: dict[Hashable, int] = {}
-    parents: list[int] = []
-    below: list[int] = []
 
     def places(nodes: Iterable[object]) -> tuple[list[int], list[int]]:
         """Return the place of each node, and the places that are new."""
@@ -67,15 +66,25 @@ def linked_nodes(root: object, children: Access = None, name: Access = None) -> 
         return found, list(range(start, len(objects)))
 
     tops, stack = places(roots)
-    while stack:
-        place = stack.pop()
-        node = objects[place]
-        found, new = places(_child_list(children_of(node), node))
-        parents.extend([place] * len(found))
-        below.extend(found)
-        stack.extend(reversed(new))
+
+    def links() -> Iterator[tuple[int, int]]:
+        """Yield the places of each parent and child; objects that make their children when asked need have no end."""
+        while stack:
+            place = stack.pop()
+            node = objects[place]
+            found, new = places(_child_list(children_of(node), node))
+            yield from ((place, child) for child in found)
+            stack.extend(reversed(new))
+
+    found = gathered(links(), _without_end)
     ids = [_name(name_of(node)) for node in objects]
-    return _in_reading_order(LinkedNodes(ids, parents, below, "child"), tops)
+    return _in_reading_order(
+        LinkedNodes(ids, [above for above, _ in found], [below for _, below in found], "child"), tops
+    )
+
+
+def _without_end(count: int) -> ReaderError:
+    return ReaderError(f"more than {count:,} nodes were met below the root, and more follow; expected a tree that ends")
 
 
 def _in_reading_order(nodes: LinkedNodes, roots: list[int]) -> LinkedNodes:
