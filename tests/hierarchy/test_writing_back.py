@@ -9,10 +9,10 @@ from functools import partial
 import pytest
 
 from pomdp_hier.errors import HierarchyError, HierarchyWarning, ParameterError, ReaderError
-from pomdp_hier.hierarchy import Hierarchy, writing_back
+from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.hierarchy.readers.paths import separator
-from pomdp_hier.hierarchy.writing_back import FORMATS, written_like
+from pomdp_hier.hierarchy.writing_back import FORMATS, paths, written_like
 from tests.tree_texts import LEVELS, LINES, PARENTS, PATHS, TREE_TEXTS
 
 KINDS = pytest.mark.parametrize("kind", TREE_TEXTS)
@@ -133,11 +133,11 @@ def test_a_cluster_that_is_gone_loses_its_row_and_a_new_one_gets_one():
 def test_what_parts_the_paths_is_looked_for_once_a_source(text, monkeypatch):
     looked = []
 
-    def looks(paths, how):
-        looked.append(len(paths))
-        return separator(paths, how)
+    def looks(rows, how):
+        looked.append(len(rows))
+        return separator(rows, how)
 
-    monkeypatch.setattr(writing_back, "separator", looks)
+    monkeypatch.setattr(paths, "separator", looks)
     assert write(Hierarchy.from_paths(text), text, "paths") == text
     assert looked == [3]
 

@@ -21,10 +21,10 @@ from pomdp_hier.hierarchy.wording import listed, shown
 
 __all__ = [
     "JsonForm",
-    "Piece",
+    "JsonSpan",
     "as_json",
     "json_form",
-    "json_pieces",
+    "json_spans",
     "parse_deep_json",
     "parse_json",
     "read_json",
@@ -254,7 +254,7 @@ _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 @dataclass(slots=True, eq=False)
-class Piece:
+class JsonSpan:
     """A value in JSON, and where in the text it stands.
 
     Attributes:
@@ -267,7 +267,7 @@ class Piece:
     value: Any
     start: int
     end: int
-    parts: list["Piece"] = field(default_factory=list)
+    parts: list["JsonSpan"] = field(default_factory=list)
     keys: list[tuple[str, int]] = field(default_factory=list)
 
 
@@ -278,18 +278,18 @@ def parse_deep_json(text: str) -> Any:
         >>> parse_deep_json('{"a": [1, {"b": null}], "c": "d"}')
         {'a': [1, {'b': None}], 'c': 'd'}
     """
-    return json_pieces(text).value
+    return json_spans(text).value
 
 
-def json_pieces(text: str) -> Piece:
+def json_spans(text: str) -> JsonSpan:
     """Return the value of JSON text with the places of all that is in it; the open ones are on a stack of its own.
 
     Example:
-        >>> whole = json_pieces('{"a": [1, {}]}')
+        >>> whole = json_spans('{"a": [1, {}]}')
         >>> whole.keys, [(part.value, part.start, part.end) for part in whole.parts[0].parts]
         ([('a', 1)], [(1, 7, 8), ({}, 10, 12)])
     """
-    whole = Piece([], 0, 0)
+    whole = JsonSpan([], 0, 0)
     stack = [whole]
     position, wants = _after_space(text, 0), "value"
     while position < len(text) or wants == "value":
@@ -315,7 +315,7 @@ def json_pieces(text: str) -> Piece:
                 top.value[key] = value
             else:
                 top.value.append(value)
-            top.parts.append(Piece(value, position, end))
+            top.parts.append(JsonSpan(value, position, end))
             if wants == "first":
                 stack.append(top.parts[-1])
             position = end

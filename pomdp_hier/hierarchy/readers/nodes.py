@@ -11,7 +11,7 @@ from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import shown
 
-__all__ = ["CHILD_KEYS", "NAME_KEYS", "SCALARS", "Access", "is_nest", "linked_nodes", "read_nodes"]
+__all__ = ["CHILD_KEYS", "NAME_KEYS", "SCALARS", "Access", "is_nest", "read_nodes"]
 
 Access: TypeAlias = str | Callable[[Any], Any] | None
 CHILD_KEYS = ("children", "child_nodes")
@@ -28,11 +28,6 @@ def read_nodes(root: object, join: Join, children: Access = None, name: Access =
         >>> read_nodes({"r": ["a", "b"]}, Join()).labels
         ['a', 'b', 'r']
     """
-    return tree_of_links(linked_nodes(root, children, name), join)
-
-
-def linked_nodes(root: object, children: Access = None, name: Access = None) -> LinkedNodes:
-    """Return the nodes of `read_nodes` in reading order, and their links."""
     roots = list(root) if isinstance(root, list | tuple) and children is None else [root]
     if not roots or (children is None and any(one is None or isinstance(one, SCALARS) for one in roots)):
         raise ReaderError(
@@ -78,9 +73,8 @@ def linked_nodes(root: object, children: Access = None, name: Access = None) -> 
 
     found = gathered(links(), _without_end)
     ids = [_name(name_of(node)) for node in objects]
-    return _in_reading_order(
-        LinkedNodes(ids, [above for above, _ in found], [below for _, below in found], "child"), tops
-    )
+    nodes = LinkedNodes(ids, [above for above, _ in found], [below for _, below in found], "child")
+    return tree_of_links(_in_reading_order(nodes, tops), join)
 
 
 def _without_end(count: int) -> ReaderError:

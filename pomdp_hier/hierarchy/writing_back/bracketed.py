@@ -8,19 +8,20 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
+from pomdp_hier.errors import HierarchyError
 from pomdp_hier.hierarchy.readers.newick import parse_newick, quoted_name
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["Twig", "newick_like", "put_together"]
+__all__ = ["NodePiece", "newick_like", "rebuilt_text"]
 
 
 @dataclass(slots=True, eq=False)
-class Twig:
+class NodePiece:
     """A node in a text.
 
     Attributes:
         name: What it is called, ``None`` if it is not.
-        parent: The place of the twig that it hangs under; -1 at the root.
+        parent: The place of the piece that it hangs under; -1 at the root.
         is_leaf: Whether nothing hangs under it.
         head: Its text up to its opening bracket and with it; all of a leaf's.
         tail: Its text from the spaces before its closing bracket on.
@@ -39,30 +40,35 @@ class Twig:
     wrap: tuple[str, str] | None = None
 
 
-def _as_it_is(twig: Twig, holder: str) -> tuple[str, str]:
-    return twig.head, twig.tail
+def _as_it_is(piece: NodePiece, holder: str) -> tuple[str, str]:
+    return piece.head, piece.tail
 
 
-def put_together(
+def rebuilt_text(
     tree: Hierarchy,
-    twigs: Sequence[Twig],
-    new: Callable[[Hashable], Twig],
-    fitted: Callable[[Twig, str], tuple[str, str]] = _as_it_is,
+    pieces: Sequence[NodePiece],
+    new: Callable[[Hashable], NodePiece],
+    fitted: Callable[[NodePiece, str], tuple[str, str]] = _as_it_is,
 ) -> str:
-    """Return the text of a tree out of the twigs of its source.
+    """Return the text of a tree out of the pieces of its source.
 
     Args:
         tree: The tree.
-        twigs: All of the source, parents before what is below them.
-        new: Makes the twig of a node that the source does not have, by its label.
-        fitted: Returns the text before and after what hangs under a twig, given the last letter before it.
+        pieces: All of the source, parents before what is below them.
+        new: Makes the piece of a node that the source does not have, by its label.
+        fitted: Returns the text before and after what hangs under a piece, given the last letter before it.
+
+    Raises:
+        HierarchyError: The source names an item more often than the tree does.
     """
-    places = _places(tree, twigs)
+    if sum(piece.is_leaf for piece in pieces) != tree.n_items:
+        raise HierarchyError("an item stands more than once in the source, and where it is now cannot be told")
+    places = _places(tree, pieces)
     first, second, later = dict[int, int](), dict[int, str](), Counter[str]()
-    for place, twig in enumerate(twigs):
-        if first.setdefault(twig.parent, place) != place:
-            second.setdefault(twig.parent, twig.lead)
-            later[twig.lead] += 1
+    for place, piece in enumerate(pieces):
+        if first.setdefault(piece.parent, place) != place:
+            second.setdefault(piece.parent, piece.lead)
+            later[piece.lead] += 1
     usual = later.most_common(1)[0][0] if later else ","
     labels: Sequence[Hashable] = range(tree.n_nodes) if tree.labels is None else tree.labels
     below, written = tree.to_children(), list[str]()
@@ -74,31 +80,31 @@ def put_together(
             continue
         node, lead, bracket = top
         place = places[node]
-        twig = new(labels[node]) if place < 0 else twigs[place]
-        head, tail = fitted(twig, bracket)
+        piece = new(labels[node]) if place < 0 else pieces[place]
+        head, tail = fitted(piece, bracket)
         written.append(lead + head)
         stack.append(tail)
         begun = []
         for number, child in enumerate(below[node - tree.n_items] if node >= tree.n_items else ()):
             its = places[child]
-            stays = place >= 0 and its >= 0 and twigs[its].parent == place and (first[place] == its) == (number == 0)
-            start = twigs[first[place]].lead if place in first else ""
+            stays = place >= 0 and its >= 0 and pieces[its].parent == place and (first[place] == its) == (number == 0)
+            start = pieces[first[place]].lead if place in first else ""
             usual_here = start if number == 0 else second.get(place, usual)
-            begun.append((child, twigs[its].lead if stays else usual_here, head[-1]))
+            begun.append((child, pieces[its].lead if stays else usual_here, head[-1]))
         stack.extend(reversed(begun))
     return "".join(written)
 
 
-def _places(tree: Hierarchy, twigs: Sequence[Twig]) -> list[int]:
-    """Return the twig of each node, -1 for one that is new.
+def _places(tree: Hierarchy, pieces: Sequence[NodePiece]) -> list[int]:
+    """Return the piece of each node, -1 for one that is new.
 
-    A node is the twig of its name. One that has none is known by its number in the tree that was read, which is its
+    A node is the piece of its name. One that has none is known by its number in the tree that was read, which is its
     label where it is another now; of several with one name, a node is the one that most of what is below it was below.
     """
     by_name: dict[tuple[bool, Hashable], list[int]] = {}
-    for place, twig in enumerate(twigs):
-        by_name.setdefault((twig.is_leaf, twig.name), []).append(place)
-    inner = [place for place, twig in enumerate(twigs) if not twig.is_leaf]
+    for place, piece in enumerate(pieces):
+        by_name.setdefault((piece.is_leaf, piece.name), []).append(place)
+    inner = [place for place, piece in enumerate(pieces) if not piece.is_leaf]
     labels: Sequence[Hashable] = range(tree.n_nodes) if tree.labels is None else tree.labels
     places = [-1] * tree.n_nodes
     taken: Counter[Hashable] = Counter()
@@ -113,13 +119,13 @@ def _places(tree: Hierarchy, twigs: Sequence[Twig]) -> list[int]:
         label = labels[node]
         found = by_name.get((False, label), []) if label is not None else []
         if len(found) > 1:
-            votes = Counter(twigs[places[child]].parent for child in below[node - tree.n_items] if places[child] >= 0)
-            found = [place for place, _ in votes.most_common() if twigs[place].name == label and place not in used]
+            votes = Counter(pieces[places[child]].parent for child in below[node - tree.n_items] if places[child] >= 0)
+            found = [place for place, _ in votes.most_common() if pieces[place].name == label and place not in used]
         elif not found and isinstance(label, int | None):
             number = (node if label is None else label) - tree.n_items
-            root = next(place for place in inner if twigs[place].parent < 0)
+            root = next(place for place in inner if pieces[place].parent < 0)
             found = [root] if node == tree.root else inner[number : number + 1] if number >= 0 else []
-            found = [place for place in found if twigs[place].name is None]
+            found = [place for place in found if pieces[place].name is None]
         places[node] = found[0] if found else -1
         used.add(places[node])
     return places
@@ -134,24 +140,24 @@ def newick_like(tree: Hierarchy, source: str) -> str:
         "((a:1)x:3, b:2, 'c':4)r;"
     """
     found = parse_newick(source)
-    twigs: list[Twig] = []
-    last: dict[int, Twig] = {}
+    pieces: list[NodePiece] = []
+    last: dict[int, NodePiece] = {}
     for place, name in enumerate(found.without_support()):
         head, leaf, parent = found.heads[place], found.is_leaf[place], found.parents[place]
         bare = head.lstrip()
         lead = ("," if parent in last else "") + head[: len(head) - len(bare)]
         tail = "" if leaf else ")" + found.tails[place]
-        twigs.append(Twig(name, parent, leaf, bare if leaf else bare + "(", tail, lead))
-        last[parent] = twigs[-1]
-    for parent, twig in last.items():  # the spaces before a closing bracket are the bracket's
+        pieces.append(NodePiece(name, parent, leaf, bare if leaf else bare + "(", tail, lead))
+        last[parent] = pieces[-1]
+    for parent, piece in last.items():  # the spaces before a closing bracket are the bracket's
         if parent >= 0:
-            text = twig.head if twig.is_leaf else twig.tail
+            text = piece.head if piece.is_leaf else piece.tail
             bare = text.rstrip()
-            twig.head, twig.tail = (bare, "") if twig.is_leaf else (twig.head, bare)
-            twigs[parent].tail = text[len(bare) :] + twigs[parent].tail
+            piece.head, piece.tail = (bare, "") if piece.is_leaf else (piece.head, bare)
+            pieces[parent].tail = text[len(bare) :] + pieces[parent].tail
 
-    def new(label: Hashable) -> Twig:
+    def new(label: Hashable) -> NodePiece:
         name = quoted_name(label if isinstance(label, str) else None)
-        return Twig(label, -1, False, "(", ")" + name)
+        return NodePiece(label, -1, False, "(", ")" + name)
 
-    return twigs[0].lead + put_together(tree, twigs, new) + source[found.end :]
+    return pieces[0].lead + rebuilt_text(tree, pieces, new) + source[found.end :]

@@ -6,65 +6,20 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from pomdp_hier.hierarchy.readers.json_text import Piece, json_form, json_pieces
-from pomdp_hier.hierarchy.readers.nodes import CHILD_KEYS, NAME_KEYS, SCALARS, is_nest, linked_nodes
+from pomdp_hier.errors import HierarchyError
+from pomdp_hier.hierarchy.readers.json_text import JsonSpan, json_form, json_spans
+from pomdp_hier.hierarchy.readers.nodes import CHILD_KEYS, NAME_KEYS, SCALARS, is_nest
 from pomdp_hier.hierarchy.readers.roles import marks_of_no_parent, parent_roles
 from pomdp_hier.hierarchy.readers.tables import read_table
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hierarchy.twigs import Twig, put_together
+from pomdp_hier.hierarchy.writing_back.bracketed import NodePiece, rebuilt_text
+from pomdp_hier.hierarchy.writing_back.links import GONE, KEPT, link_changes
 
-__all__ = ["KEPT", "NotHeldError", "json_like", "link_changes"]
-
-KEPT = object()
-"""Stands for the parent of a row that stays as it is."""
-GONE = object()
-"""Stands for the parent of a row that goes."""
+__all__ = ["NotHeldError", "json_like"]
 
 
-class NotHeldError(Exception):
+class NotHeldError(HierarchyError):
     """The form cannot hold the tree."""
-
-
-def link_changes(
-    tree: Hierarchy,
-    ids: Sequence[Hashable],
-    links: Sequence[tuple[Hashable, Hashable]],
-    ids_before: Sequence[Hashable],
-) -> tuple[list[Any], list[tuple[Hashable, Hashable]]]:
-    """Return the new parent of each link's child, `KEPT` or `GONE`, and the links of nodes that are new.
-
-    Args:
-        tree: The tree.
-        ids: The id of each node, ``None`` for a root that has none.
-        links: The child and the parent of each row, whose parent is ``None`` or empty at a root.
-        ids_before: The ids of the tree that was read. What only the links have, as categories without items, stays.
-    """
-    above = {
-        name: None if parent < 0 else ids[parent]
-        for name, parent in zip(ids, tree.parent.tolist(), strict=True)
-        if name is not None
-    }
-    gone = set(ids_before) - set(ids)
-    below: dict[Hashable, list[Hashable]] = {}
-    for child, parent in links:
-        if child not in above:
-            below.setdefault(parent, []).append(child)
-    stack = list(gone)
-    while stack:
-        empty = below.pop(stack.pop(), [])
-        gone.update(empty)
-        stack += empty
-    first: dict[Hashable, Hashable] = {}
-    changes: list[Any] = []
-    for child, parent in links:
-        is_first = first.setdefault(child, parent) == parent
-        if child in above and is_first and (above[child] or "") != (parent or ""):
-            changes.append(above[child])
-        elif child in gone or (parent in gone and not is_first):
-            changes.append(GONE)
-        else:  # also a further parent, of which the reader keeps the first
-            changes.append(KEPT)
-    return changes, [(child, parent) for child, parent in above.items() if child not in first and parent is not None]
 
 
 def json_like(tree: Hierarchy, source: str, form: str, read: Callable[[str], Hierarchy]) -> str:
@@ -89,7 +44,7 @@ def json_like(tree: Hierarchy, source: str, form: str, read: Callable[[str], Hie
         >>> json_like(moved, pairs, "json", Hierarchy.from_json)
         '[["r", "x"], ["r", "c"], ["x", "a"], ["r", "b"]]'
     """
-    whole = json_pieces(source)
+    whole = json_spans(source)
     layout = json_form(whole.value) if form == "json" else form
     if layout == "nested":
         return _nested(tree, source, whole)
@@ -119,7 +74,7 @@ def json_like(tree: Hierarchy, source: str, form: str, read: Callable[[str], Hie
         if change is KEPT:
             texts.append((number, source[row.start : row.end]))
         elif change is not GONE:
-            if parent is None or (change is None and layout == "edges"):
+            if parent is None:
                 raise NotHeldError
             text = source[row.start : parent.start] + _text(change, source) + source[parent.end : row.end]
             texts.append((number, text))
@@ -140,14 +95,14 @@ def _text(value: Any, source: str) -> str:
         raise NotHeldError from None
 
 
-def _part(whole: Piece, key: str) -> Piece | None:
+def _part(whole: JsonSpan, key: str) -> JsonSpan | None:
     """Return the value of an object's key."""
     return next(
         (part for (name, _), part in zip(whole.keys[::-1], whole.parts[::-1], strict=True) if name == key), None
     )
 
 
-def _listed(source: str, whole: Piece, texts: Sequence[tuple[int, str]]) -> str:
+def _listed(source: str, whole: JsonSpan, texts: Sequence[tuple[int, str]]) -> str:
     """Return a list's text with other elements: the number that each had, -1 for a new one, and its text."""
     gaps = [source[one.end : other.start] for one, other in pairwise(whole.parts)]
     usual = max(set(gaps), key=gaps.count) if gaps else ", "
@@ -164,30 +119,25 @@ def _listed(source: str, whole: Piece, texts: Sequence[tuple[int, str]]) -> str:
     return "".join([*written, "]"])
 
 
-def _children(tree: Hierarchy, source: str, whole: Piece, listed: Piece) -> str:
+def _children(tree: Hierarchy, source: str, whole: JsonSpan, listed: JsonSpan) -> str:
     """Return children lists, with the labels of the nodes that there are now."""
-    value = whole.value if isinstance(whole.value, dict) else {}
-    labels: Sequence[Hashable] = range(tree.n_nodes) if tree.labels is None else tree.labels
-    key = "items" if value.get("labels") is None else "labels"
-    told = value.get(key)
-    if told is None:
-        told = list(range(tree.n_items))
-    elif key == "labels" and value.get("items") is not None:
-        raise NotHeldError
-    told = [tuple(name) if isinstance(name, list) else name for name in told]
-    if told[: tree.n_items] != list(labels[: tree.n_items]):
-        raise NotHeldError
     texts = []
     for number, below in enumerate(tree.to_children()):
         same = number < len(listed.parts) and listed.parts[number].value == below
         old = source[listed.parts[number].start : listed.parts[number].end] if same else ""
         texts.append((number if number < len(listed.parts) else -1, old or _text(below, source)))
     edits = [(listed, _listed(source, listed, texts))]
-    names = _part(whole, key) if value else None
-    if names is not None and len(told) > tree.n_items and told != list(labels):
-        edits.append((names, _text(list(labels), source)))
-    for piece, text in sorted(edits, key=lambda edit: -edit[0].start):
-        source = source[: piece.start] + text + source[piece.end :]
+    labels = [list(label) if isinstance(label, tuple) else label for label in tree.labels or ()]
+    names = None if whole is listed else _part(whole, "labels")
+    if (
+        names is not None
+        and isinstance(names.value, list)
+        and len(names.value) > tree.n_items
+        and names.value != labels
+    ):
+        edits.append((names, _text(labels, source)))
+    for span, text in sorted(edits, key=lambda edit: -edit[0].start):
+        source = source[: span.start] + text + source[span.end :]
     return source
 
 
@@ -198,43 +148,37 @@ def _children(tree: Hierarchy, source: str, whole: Piece, listed: Piece) -> str:
 class _Element:
     """A node in nested JSON: its value, its text, its key if names are keys, and what is around that in a list."""
 
-    piece: Piece
+    span: JsonSpan
     start: int
     end: int
     key: str = ""
-    outside: Piece | None = None
+    outside: JsonSpan | None = None
 
     @property
     def bounds(self) -> tuple[int, int]:
         return (self.start, self.end) if self.outside is None else (self.outside.start, self.outside.end)
 
 
-def _nested(tree: Hierarchy, source: str, whole: Piece) -> str:
-    """Return nested JSON, if its nodes are those that the reader finds."""
+def _nested(tree: Hierarchy, source: str, whole: JsonSpan) -> str:
+    """Return nested JSON."""
     one = whole.parts[0] if isinstance(whole.value, list) and len(whole.parts) == 1 else whole
     kind = "list" if isinstance(one.value, list) else "keys" if is_nest(one.value) else "objects"
     if kind == "keys" and len(one.parts) == 1:
         top, unwritten = _entry(source, one, 0), False
     else:
         top, unwritten = _Element(one, one.start, one.end), kind != "objects"
-    twigs = _twigs(source, top, kind if unwritten else None)
-    read = linked_nodes(whole.value)
-    above = dict(zip(map(int, read.children), map(int, read.parents), strict=True))
-    found = [(twig.name, twig.parent) for twig in twigs]
+    pieces = _node_pieces(source, top, kind if unwritten else None)
     if kind == "list":  # several roots: the one that only the tree has, above them, is its last node
-        twigs = [*twigs[1:], twigs[0]]
-        for twig in twigs[:-1]:
-            twig.parent = twig.parent - 1 if twig.parent > 0 else len(twigs) - 1
-        found = [(twig.name, -1 if twig.parent == len(twigs) - 1 else twig.parent) for twig in twigs[:-1]]
-    if found != [(name, above.get(place, -1)) for place, name in enumerate(read.ids)]:
-        raise NotHeldError
-    has_keys = any(twig.key for twig in twigs)
+        pieces = [*pieces[1:], pieces[0]]
+        for piece in pieces[:-1]:
+            piece.parent = piece.parent - 1 if piece.parent > 0 else len(pieces) - 1
+    has_keys = any(piece.key for piece in pieces)
     name_key, child_key = (
         next((key for key in keys if isinstance(one.value, dict) and key in one.value), keys[0])
         for keys in (NAME_KEYS, CHILD_KEYS)
     )
 
-    def new(label: Hashable) -> Twig:
+    def new(label: Hashable) -> NodePiece:
         if has_keys and not isinstance(label, str):
             raise NotHeldError
         row: dict[Hashable, Any] = {label: []} if has_keys else {name_key: label, child_key: []}
@@ -242,38 +186,38 @@ def _nested(tree: Hierarchy, source: str, whole: Piece) -> str:
         key = _text(label, source) if has_keys else ""
         text = text[1:-1] if has_keys else text
         head, _, tail = text.rpartition("[]")
-        return Twig(label, -1, False, head + "[", "]" + tail, key=key)
+        return NodePiece(label, -1, False, head + "[", "]" + tail, key=key)
 
-    return source[: top.start] + put_together(tree, twigs, new, _fitted) + source[top.end :]
+    return source[: top.start] + rebuilt_text(tree, pieces, new, _fitted) + source[top.end :]
 
 
-def _twigs(source: str, top: _Element, unwritten: str | None) -> list[Twig]:
+def _node_pieces(source: str, top: _Element, unwritten: str | None) -> list[NodePiece]:
     """Return the nodes in reading order; ``unwritten`` says what is below a root that is not written down."""
-    twigs: list[Twig] = []
+    pieces: list[NodePiece] = []
     stack = [(top, -1, "")]
     while stack:
         element, parent, lead = stack.pop()
-        slot, mode = (element.piece, unwritten) if unwritten is not None and not twigs else _slot(element)
+        slot, mode = (element.span, unwritten) if unwritten is not None and not pieces else _slot(element)
         below = [] if slot is None or mode is None else _elements(source, slot, mode)
         head_end, tail_start = (slot.start + 1, below[-1].bounds[1]) if slot and below else (element.end, element.end)
         head, tail = source[element.start : head_end], source[tail_start : element.end]
-        name = None if unwritten is not None and not twigs else _name(element)
-        twig = Twig(name, parent, not below, head, tail, lead, key=element.key)
+        name = None if unwritten is not None and not pieces else _name(element)
+        piece = NodePiece(name, parent, not below, head, tail, lead, key=element.key)
         if element.outside is not None:
             outside = element.outside
-            twig.wrap = source[outside.start : element.start], source[element.end : outside.end]
+            piece.wrap = source[outside.start : element.start], source[element.end : outside.end]
         start = 0 if slot is None else slot.start + 1
         stack_of_it = []
         for child in below:
-            stack_of_it.append((child, len(twigs), source[start : child.bounds[0]]))
+            stack_of_it.append((child, len(pieces), source[start : child.bounds[0]]))
             start = child.bounds[1]
         stack.extend(reversed(stack_of_it))
-        twigs.append(twig)
-    return twigs
+        pieces.append(piece)
+    return pieces
 
 
 def _name(element: _Element) -> Any:
-    value = element.piece.value
+    value = element.span.value
     if element.key:
         return json.loads(element.key)
     if not isinstance(value, dict):
@@ -282,29 +226,27 @@ def _name(element: _Element) -> Any:
     return tuple(name) if isinstance(name, list) else name
 
 
-def _slot(element: _Element) -> tuple[Piece | None, str]:
+def _slot(element: _Element) -> tuple[JsonSpan | None, str]:
     """Return the list or object of what is below a node, and how nodes stand in it."""
-    piece = element.piece
-    if isinstance(piece.value, list) and element.key:
-        return piece, "keys"
-    if not isinstance(piece.value, dict):
+    span = element.span
+    if isinstance(span.value, list) and element.key:
+        return span, "keys"
+    if not isinstance(span.value, dict):
         return None, ""
-    if element.key and "children" not in piece.value:
-        return piece, "keys"
-    found = next((_part(piece, key) for key in CHILD_KEYS if key in piece.value), None)
+    if element.key and "children" not in span.value:
+        return span, "keys"
+    found = next((_part(span, key) for key in CHILD_KEYS if key in span.value), None)
     if found is None or found.value is None:
         return None, ""
     return found, "keys" if element.key or isinstance(found.value, dict) else "objects"
 
 
-def _elements(source: str, slot: Piece, mode: str) -> list[_Element]:
+def _elements(source: str, slot: JsonSpan, mode: str) -> list[_Element]:
     if isinstance(slot.value, dict):
         return [_entry(source, slot, number) for number in range(len(slot.parts))]
     found = []
     for part in slot.parts:
         value = part.value
-        if value is None or isinstance(value, list):
-            raise NotHeldError
         is_keyed = isinstance(value, dict) and (
             is_nest(value)
             if mode == "list"
@@ -312,27 +254,23 @@ def _elements(source: str, slot: Piece, mode: str) -> list[_Element]:
             and not any(isinstance(value.get(key), SCALARS) for key in NAME_KEYS)
             and not any(key in value for key in CHILD_KEYS)
         )
-        if is_keyed and len(part.parts) != 1:
-            raise NotHeldError
         found.append(_entry(source, part, 0, part) if is_keyed else _Element(part, part.start, part.end))
     return found
 
 
-def _entry(source: str, holder: Piece, number: int, outside: Piece | None = None) -> _Element:
+def _entry(source: str, holder: JsonSpan, number: int, outside: JsonSpan | None = None) -> _Element:
     part, start = holder.parts[number], holder.keys[number][1]
     key = source[start : part.start].rstrip()[:-1].rstrip()
     return _Element(part, start, part.end, key, outside)
 
 
-def _fitted(twig: Twig, bracket: str) -> tuple[str, str]:
+def _fitted(piece: NodePiece, bracket: str) -> tuple[str, str]:
     """Return the text before and after what is below a node, as it stands in an object or in a list."""
-    if bracket == "{" and not twig.key:
-        if not twig.is_leaf or not isinstance(twig.name, str) or not twig.head.startswith('"'):
-            raise NotHeldError
-        return twig.head + ": null", ""
-    if bracket != "[" or not twig.key:
-        return twig.head, twig.tail
-    if twig.wrap is None and twig.is_leaf:
-        return twig.key, ""
-    before, after = twig.wrap or ("{", "}")
-    return (before + twig.head + after, "") if twig.is_leaf else (before + twig.head, twig.tail + after)
+    if bracket == "{" and not piece.key:
+        return piece.head + ": null", ""
+    if bracket != "[" or not piece.key:
+        return piece.head, piece.tail
+    if piece.wrap is None and piece.is_leaf:
+        return piece.key, ""
+    before, after = piece.wrap or ("{", "}")
+    return (before + piece.head + after, "") if piece.is_leaf else (before + piece.head, piece.tail + after)
