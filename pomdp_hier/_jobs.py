@@ -3,6 +3,7 @@
 import pickle
 import threading
 import uuid
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
@@ -71,8 +72,10 @@ def in_processes(
         yield from map(work, tasks)
         return
     joblib = _joblib()
+    results = joblib.Parallel(n_jobs=n_jobs, return_as="generator")(map(joblib.delayed(work), tasks))
     try:
-        yield from joblib.Parallel(n_jobs=n_jobs, return_as="generator")(map(joblib.delayed(work), tasks))
+        for result in results:  # noqa: UP028 - `yield from` would close the results before the warning is turned off
+            yield result
     except pickle.PicklingError as error:
         raise _stays_here(sent, error) from error
     except BrokenExecutor as error:
@@ -81,6 +84,10 @@ def in_processes(
             f" is {n_jobs}, and one of the processes died, as one does that runs out of memory; give fewer of them, or "
             "n_jobs=1",
         ) from error
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that tasks are left over is what leaving early means
+            results.close()
 
 
 _KEPT = threading.local()  # what this thread of a process has last built
