@@ -67,11 +67,12 @@ def _not_dominated(vectors: Floats, labels: Bools | None) -> Ints:
     order = np.argsort(-np.where(np.isfinite(vectors), vectors, 0.0).sum(axis=1), kind="stable")
     if not np.isfinite(vectors).all() or labels is not None:
         order = np.arange(len(vectors))
+    by_state = np.ascontiguousarray(vectors.T)  # few states and many vectors: compared a state at a time
     alive = np.ones(len(vectors), dtype=bool)
     for i in order:
         if not alive[i]:
             continue
-        below = alive & (vectors <= vectors[i]).all(axis=1)
+        below = alive & (by_state <= by_state[:, i, None]).all(axis=0)
         if labels is not None:
             below &= (labels <= labels[i]).all(axis=1)
         alive[below] = False
@@ -110,22 +111,27 @@ def _useful(vectors: Floats, tolerance: float, points: Floats) -> tuple[Ints, Fl
 def _asked(
     vectors: Floats, waiting: Ints, kept: Ints, witnesses: Floats, scale: float, tolerance: float
 ) -> tuple[Ints, Floats, Floats]:
-    """Return some of the waiting vectors, with beliefs and margins against rivals among those that are kept.
+    """Return some of the waiting vectors, with beliefs and margins against those that are kept.
 
-    The rivals are few and close, which is proof where they leave no margin; if they do everywhere, they are all.
+    Each is held against few close rivals first. No margin against them is proof; a margin is proof if it holds against
+    all that are kept at the belief that was found. Otherwise what is best there is one more rival.
     """
-    size, near = vectors.shape[1], _NEAR * vectors.shape[1]
-    if len(kept) > near:
-        asked = waiting[: max(1, _LP_ENTRIES // (near * size))]
-        behind = np.einsum("ks,ks->k", vectors[kept], witnesses) - vectors[asked] @ witnesses.T
-        rivals = kept[np.argpartition(behind, near, axis=1)[:, :near]]
-        beliefs, margins = _margins(vectors[asked], vectors[rivals], scale)
-        beaten = margins <= tolerance
-        if beaten.any():
-            return asked[beaten], beliefs[beaten], margins[beaten]
-    asked = waiting[: max(1, _LP_ENTRIES // (len(kept) * size))]
-    rivals = np.broadcast_to(kept, (len(asked), len(kept)))
-    return asked, *_margins(vectors[asked], vectors[rivals], scale)
+    size, near = vectors.shape[1], min(len(kept), _NEAR * vectors.shape[1])
+    asked = waiting[: max(1, _LP_ENTRIES // (near * size))]
+    behind = np.einsum("ks,ks->k", vectors[kept], witnesses) - vectors[asked] @ witnesses.T
+    rivals = np.argpartition(behind, near - 1, axis=1)[:, :near]
+    beliefs, margins = np.empty((len(asked), size)), np.empty(len(asked))
+    open_ = np.arange(len(asked))
+    while len(open_):
+        own = vectors[asked[open_]]
+        found, apparent = _margins(own, vectors[kept[rivals]], scale)
+        scores = found @ vectors[kept].T
+        best = scores.argmax(axis=1)
+        true = (np.einsum("ns,ns->n", own, found) - scores.max(axis=1)) / scale
+        beliefs[open_], margins[open_] = found, np.minimum(apparent, true)
+        beyond = (apparent > tolerance) & (true <= tolerance) & (rivals != best[:, None]).all(axis=1)
+        open_, rivals = open_[beyond], np.column_stack([rivals, best])[beyond]
+    return asked, beliefs, margins
 
 
 def _best_at(vectors: Floats, points: Floats, least: float) -> tuple[list[int], list[Floats]]:
