@@ -8,7 +8,6 @@ A policy that needs to know the environment (a clairvoyant one, or one that plan
 ``for_environment(environment)``, which the generic route calls for each item.
 """
 
-import inspect
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -443,11 +442,6 @@ def search_policy(policy: Any, tie: Tie = "descend", hierarchy: Hierarchy | None
         if hierarchy is None:
             raise ParameterError(f"hierarchy: the rule {rule!r} needs the tree; pass hierarchy=")
         return RuleSearch(rule, hierarchy)
-    if inspect.isfunction(policy) and len(inspect.signature(policy).parameters) == 4:
-        raise ParameterError(
-            f"policy: the function {policy.__name__} takes four arguments, as a stopping rule's method "
-            "descend(eta, sizes, rewards, level) does; give an object with that method"
-        )
     return as_policy(policy)
 
 

@@ -41,6 +41,11 @@ __all__ = [
 
 Seed = int | np.random.SeedSequence | None
 
+_RULE = (
+    "a stopping rule of a hierarchy is an object with the method descend(eta, sizes, rewards, level), which is given to "
+    "pomdp_hier.evaluate"
+)
+
 
 def action_probabilities(
     policy: Policy, problem: POMDP, belief: Belief, observation: Hashable = None
@@ -340,6 +345,7 @@ class FunctionPolicy:
             raise ParameterError(
                 f"policy: the function {self.name} takes {len(positional)} arguments; "
                 "expected (belief), (problem, belief) or (problem, belief, observation)"
+                + (f"; {_RULE}" if len(positional) == 4 else "")
             )
         self._arity = len(positional)
 
@@ -377,4 +383,6 @@ def as_policy(policy: Any) -> Policy:
     if callable(policy):
         return FunctionPolicy(policy)
     hint = "; the policy comes before the problem" if isinstance(policy, POMDP) else ""
+    if hasattr(policy, "descend"):
+        hint = f"; {_RULE}"
     raise ParameterError(f"policy: {brief(policy)} has no decide(problem, belief) and is not a function{hint}")

@@ -4,7 +4,7 @@ from types import MappingProxyType
 
 import pytest
 
-from pomdp_hier.errors import PomdpHierError
+from pomdp_hier.errors import ParameterError, PomdpHierError
 from pomdp_hier.planning import (
     RTBSS,
     AndOrTree,
@@ -206,3 +206,21 @@ def test_callables_that_give_no_numbers_are_named():
             RTBSS(1, tie_tolerance=tolerance)
     with pytest.raises(PomdpHierError, match=r"merge_tolerance: 1e-300; expected 0, or at least"):
         RTBSS(1, merge_tolerance=1e-300)
+
+
+class Rule:
+    """A stopping rule of a hierarchy, which decides nowhere else."""
+
+    def descend(self, eta, sizes, rewards, level):
+        return eta > level
+
+
+@pytest.mark.parametrize("run", [simulate, simulate_in_pomdp_py, policy_value])
+@pytest.mark.parametrize("rule", [lambda eta, sizes, rewards, level: eta > level, Rule(), Rule().descend])
+def test_a_stopping_rule_of_a_hierarchy_is_told_where_it_belongs(run, rule):
+    with pytest.raises(
+        ParameterError, match=r"method descend\(eta, sizes, rewards, level\), .* given to pomdp_hier.evalu"
+    ):
+        run(rule, tiger(), horizon=1)
+    with pytest.raises(ParameterError, match=r"lambda> takes 5 arguments; expected \(belief\), .* observation\)$"):
+        run(lambda a, b, c, d, e: "listen", tiger(), horizon=1)
