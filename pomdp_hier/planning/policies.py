@@ -42,8 +42,8 @@ __all__ = [
 Seed = int | np.random.SeedSequence | None
 
 _RULE = (
-    "a stopping rule of a hierarchy is an object with the method descend(eta, sizes, rewards, level), which is given to "
-    "pomdp_hier.evaluate"
+    "a stopping rule of a hierarchy is an object with the method descend(eta, sizes, rewards, level), which "
+    "pomdp_hier.evaluate takes as its policy"
 )
 
 

@@ -267,5 +267,5 @@ def test_a_policy_decides_at_the_belief_that_it_is_given(policy):
 
 def test_a_rule_that_is_a_bare_function_is_pointed_to_descend():
     tree = Hierarchy.from_children([[0], [1], [2, 3]], 2)
-    with pytest.raises(ParameterError, match=r"descend\(eta, sizes, rewards, level\) does; give an object"):
+    with pytest.raises(ParameterError, match=r"an object with the method descend\(eta, sizes, rewards, level\)"):
         evaluate([[1.0, 0.0], [0.0, 1.0]], tree, policy=lambda eta, sizes, rewards, level: eta.max(axis=1) > 0.5)
