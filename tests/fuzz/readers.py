@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pomdp_hier.errors import ReaderError
+from pomdp_hier.errors import CertificateError, ReaderError
 from tests.fuzz.harness import Reader
 
 __all__ = ["READERS"]
@@ -79,6 +79,67 @@ _POMDP_WORDS = (
     *("discount:", "values:", "states:", "actions:", "observations:", "start:", "start include:", "start exclude:"),
     *("T:", "O:", "R:", "uniform", "identity", "reset", "reward", "cost", " : ", "*", "0.5", "1.0", "2000000", "left"),
 )
+
+# --- policies of other solvers, and certificates ------------------------------------------------------------------
+
+_POLICIES = {
+    "alpha": b"0\n-1.5 2\n\n1\n3e-2 4\n\n2\n-100 10\n",
+    "policy_graph": b"0 0  1 0\n1 2  - 1\n",
+    "policy_xml": b"""<?xml version="1.0" encoding="ISO-8859-1"?>
+<Policy version="0.1" type="value" model="model.pomdp">
+<AlphaVector vectorLength="2" numObsValue="1" numVectors="2">
+<Vector action="1" obsValue="0">1.5 -2 </Vector>
+<SparseVector action="0" obsValue="0"><Entry>1 2.5</Entry></SparseVector>
+</AlphaVector> </Policy>
+""",
+}
+_BOMB = b'<!DOCTYPE l [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;">]>'
+_POLICY_WORDS = {
+    "alpha": ("0", "1", "-", "1e400", "nan"),
+    "policy_graph": ("0", "1", "-", "99999999999999999999"),
+    "policy_xml": (
+        *("Vector", "SparseVector", "<Entry>1 2</Entry>", 'vectorLength="99999999"', 'action="1"', "&a;", "&#0;"),
+        *('<AlphaVector vectorLength="3">', "</AlphaVector>", "<![CDATA[1 2]]>", "UTF-16", "x-nosuch", _BOMB.decode()),
+    ),
+}
+
+
+def _read_policy(form: str, path: Path) -> None:
+    from pomdp_hier.planning import controllers
+    from pomdp_hier.problems import tiger
+
+    policy = getattr(controllers, f"read_{form}")(path, tiger())
+    getattr(controllers, f"write_{form}")(policy, path)
+    if form != "policy_graph":
+        getattr(controllers, f"read_{form}")(path)
+
+
+def _certificates() -> list[bytes]:
+    import json
+
+    from pomdp_hier.planning import solve
+    from pomdp_hier.problems import tiger
+
+    return [json.dumps(solve(tiger(), precision=width).certificate()).encode() for width in (5.0, 0.5)]
+
+
+def _verify(path: Path) -> None:
+    import io
+
+    from pomdp_hier.cli import main
+    from pomdp_hier.pomdp.pomdp_file import write_pomdp
+    from pomdp_hier.problems import tiger
+
+    problem = path.with_suffix(".pomdp")
+    write_pomdp(tiger(), problem)
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        code = main(["verify", str(path), str(problem)])
+    problem.unlink()
+    assert code in (0, 3), said.getvalue()
+    if code:
+        raise CertificateError(said.getvalue())
+
 
 # --- features, and trees on the command line -----------------------------------------------------------------------
 
@@ -288,6 +349,11 @@ _ALL = (
     ),
     Reader("pomdp-file", lambda: [_TIGER, _MDP, _LOOSE], _read_pomdp, ".pomdp", _POMDP_WORDS),
     Reader("pomdp-file-exact", lambda: [_TIGER, _MDP, _LOOSE], _read_exactly, ".pomdp", _POMDP_WORDS),
+    *(
+        Reader(form, lambda seed=seed: [seed], partial(_read_policy, form), ".txt", _POLICY_WORDS[form])
+        for form, seed in _POLICIES.items()
+    ),
+    Reader("certificate", _certificates, _verify, ".json", ("version", "stages", "points", "horizon", "-1", "1e9")),
     *_tree_readers(),
     *_tree_value_readers(),
 )

@@ -171,7 +171,7 @@ class _PolicyReader:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.vectors: list[list[float]] = []
+        self.vectors: list[NDArray[np.float64]] = []
         self.actions: list[int] = []
         self._length = 0
         self._open: list[str] = []
@@ -212,6 +212,10 @@ class _PolicyReader:
             raise PolicyFileError(f"{self._where}: <{brief(tag)}>; expected <Policy>")
         if tag == "AlphaVector":
             self._length = _whole(attributes.get("vectorLength", ""), self._where)
+            if self.vectors and self._length != len(self.vectors[0]):
+                raise PolicyFileError(
+                    f"{self._where}: vectorLength is {self._length}; the vectors before have {len(self.vectors[0])}"
+                )
             if attributes.get("numObsValue", "1") != "1":
                 raise PolicyFileError(
                     f"{self._where}: the vectors are for {brief(attributes['numObsValue'])} values of an observed "
@@ -227,7 +231,7 @@ class _PolicyReader:
         self._open.pop()
         words = "".join(self._text).split()
         if tag == "Vector":
-            self._take([_decimal(word, self._where) for word in words])
+            self._take(np.array([_decimal(word, self._where) for word in words]))
         elif tag == "Entry":
             if len(words) != 2:
                 raise PolicyFileError(f"{self._where}: <Entry> has {len(words)} words; expected a position and a value")
@@ -236,14 +240,14 @@ class _PolicyReader:
                 raise PolicyFileError(f"{self._where}: position {position} in a vector of {self._length}")
             self._entries.append((position, _decimal(words[1], self._where)))
         elif tag == "SparseVector":
-            vector = [0.0] * self._length
+            vector = np.zeros(self._length)  # takes no memory before it is written to, whatever length a file claims
             for position, value in self._entries:
                 vector[position] = value
             self._take(vector)
         self._text.clear()
 
-    def _take(self, vector: list[float]) -> None:
-        if len(vector) != self._length or not vector:
+    def _take(self, vector: NDArray[np.float64]) -> None:
+        if len(vector) != self._length or not len(vector):
             raise PolicyFileError(f"{self._where}: {len(vector)} values; vectorLength says {self._length}")
         self.vectors.append(vector)
 
@@ -272,16 +276,15 @@ def _decimal(word: str, where: str) -> float:
     return value
 
 
-def _fitting(name: str, vectors: list[list[float]], actions: list[int], problem: POMDP | None) -> VectorPolicy:
-    block: NDArray[np.float64] = np.array(vectors)
+def _fitting(name: str, vectors: list[Any], actions: list[int], problem: POMDP | None) -> VectorPolicy:
     if problem is not None:
         compiled = problem.compiled
-        if block.shape[1] != compiled.n_states or max(actions) >= compiled.n_actions:
+        if len(vectors[0]) != compiled.n_states or max(actions) >= compiled.n_actions:
             raise PolicyFileError(
-                f"{name}: vectors of {block.shape[1]} states and actions up to {max(actions)}; the problem has "
+                f"{name}: vectors of {len(vectors[0])} states and actions up to {max(actions)}; the problem has "
                 f"{compiled.n_states} states and {compiled.n_actions} actions, from 0"
             )
-    return VectorPolicy(block, np.array(actions, dtype=np.int64))
+    return VectorPolicy(np.array(vectors), np.array(actions, dtype=np.int64))
 
 
 def _refuse_infinite(policy: VectorPolicy) -> None:

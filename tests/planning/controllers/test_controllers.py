@@ -198,6 +198,11 @@ BOMB = (
             '<Policy><AlphaVector vectorLength="2"><Vector action="0">1 x</Vector></AlphaVector></Policy>',
             "finite number",
         ),
+        (
+            '<Policy><AlphaVector vectorLength="2"><Vector action="0">1 2</Vector></AlphaVector>'
+            '<AlphaVector vectorLength="3"><Vector action="0">1 2 3</Vector></AlphaVector></Policy>',
+            "vectorLength is 3; the vectors before have 2",
+        ),
         ('<Policy><AlphaVector vectorLength="2" numObsValue="4"></AlphaVector></Policy>', "observed"),
         (
             '<Policy><AlphaVector vectorLength="999999999999"><SparseVector action="0"/></AlphaVector></Policy>',
