@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from pomdp_hier.pomdp import POMDP, Belief, bayes_rule
-from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.core import Given
 from pomdp_hier.pomdp.numeric import Number
 from pomdp_hier.pomdp.problem import require_problem
@@ -44,16 +43,16 @@ class BayesUpdater:
 
     def predict(self, belief: Given, action: Any) -> Belief:
         """Return the belief after the action and before the observation, ``sum_s b(s) T(s, a, s')``."""
-        return self.problem.predict(as_belief(belief, self.problem.belief_tolerance), action)
+        return self.problem.predict(self.problem.as_belief(belief), action)
 
     def evidence(self, belief: Given, action: Any, observation: Any) -> Number:
         """Return the normaliser ``Pr(o | b, a)``, 0 where the observation is impossible."""
-        mass = bayes_rule.mass(self.problem, as_belief(belief, self.problem.belief_tolerance), action, observation)
+        mass = bayes_rule.mass(self.problem, self.problem.as_belief(belief), action, observation)
         return bayes_rule.evidence(mass, self._simplify)
 
     def evidences(self, belief: Given, action: Any) -> dict[Any, Number]:
         """``{o: Pr(o | b, a)}`` over the observations that can be made, from one pass over the models."""
-        joint = self.problem.joint(as_belief(belief, self.problem.belief_tolerance), action)
+        joint = self.problem.joint(self.problem.as_belief(belief), action)
         return {observation: bayes_rule.evidence(mass, self._simplify) for observation, mass in joint.items()}
 
     def update(self, belief: Given, action: Any, observation: Any) -> Belief:
@@ -63,9 +62,7 @@ class BayesUpdater:
             ImpossibleObservationError: ``Pr(o | b, a)`` is 0.
             ModelError: The action is not one of the problem's, or the belief is none.
         """
-        return bayes_rule.posterior(
-            self.problem, as_belief(belief, self.problem.belief_tolerance), action, observation, self._simplify
-        )
+        return bayes_rule.posterior(self.problem, self.problem.as_belief(belief), action, observation, self._simplify)
 
     def branches(self, belief: Given, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
         """Each observation that can follow, with its probability and the posterior, from one pass over the models.
@@ -76,6 +73,4 @@ class BayesUpdater:
             >>> [(o, p) for o, p, _ in updater.branches(tiger().initial_belief, "listen")]
             [('hear-left', 0.5), ('hear-right', 0.5)]
         """
-        return bayes_rule.branches(
-            self.problem, as_belief(belief, self.problem.belief_tolerance), action, self._simplify
-        )
+        return bayes_rule.branches(self.problem, self.problem.as_belief(belief), action, self._simplify)

@@ -8,7 +8,6 @@ import numpy as np
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.bayes_rule import impossible
-from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.core import Given
 from pomdp_hier.pomdp.problem import require_problem
 
@@ -65,7 +64,7 @@ class ParticleUpdater:
         Raises:
             ImpossibleObservationError: No particle can make the observation.
         """
-        belief = as_belief(belief, self.problem.belief_tolerance)
+        belief = self.problem.as_belief(belief)
         weights = self._weights(belief, action).get(observation)
         if not weights:
             raise impossible(
@@ -93,7 +92,7 @@ class ParticleUpdater:
 
     def _moved(self, belief: Given, action: Any) -> Iterator[tuple[Any, Any, float]]:
         """Triples of state, next state and the share of the particles that went this way."""
-        belief = as_belief(belief, self.problem.belief_tolerance)
+        belief = self.problem.as_belief(belief)
         cumulative = np.cumsum([float(p) for p in belief.values()])
         marks = (self.rng.random() + np.arange(self.n_particles)) / self.n_particles * cumulative[-1]
         drawn = np.minimum(np.searchsorted(cumulative, marks, side="right"), len(belief) - 1)

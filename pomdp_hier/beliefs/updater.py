@@ -100,22 +100,22 @@ class FunctionUpdater:
             ModelError: The answer is no distribution.
         """
         self.problem.require_action(action)
-        return as_belief(self._function(as_belief(belief, self.problem.belief_tolerance), action, observation))
+        return as_belief(self._function(self.problem.as_belief(belief), action, observation))
 
     def evidence(self, belief: Given, action: Any, observation: Any) -> Number:
         """``Pr(o | b, a)``."""
-        known = as_belief(belief, self.problem.belief_tolerance)
+        known = self.problem.as_belief(belief)
         if self._evidence is None and self._branches is not None:
             return next((p for seen, p, _ in self._branches(known, action) if seen == observation), 0)
         return (self._evidence or self._bayes.evidence)(known, action, observation)
 
     def predict(self, belief: Given, action: Any) -> Belief:
         """Return the belief after the action and before the observation."""
-        return (self._predict or self._bayes.predict)(as_belief(belief, self.problem.belief_tolerance), action)
+        return (self._predict or self._bayes.predict)(self.problem.as_belief(belief), action)
 
     def branches(self, belief: Given, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
         """Each observation that can follow, with its probability and the function's posterior."""
-        known = as_belief(belief, self.problem.belief_tolerance)
+        known = self.problem.as_belief(belief)
         if self._branches is not None:
             yield from self._branches(known, action)
             return

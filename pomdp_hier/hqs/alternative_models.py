@@ -14,7 +14,6 @@ from pomdp_hier.hqs.model import Node, SearchState
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, guidance_at, node_of, reward_at, standing
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.pomdp import POMDP, Action, Belief, State
-from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import Number
 
 __all__ = ["BACK", "Back", "Enter", "GreedyChild", "TrailState", "backtracking_search", "choosing_search"]
@@ -113,7 +112,7 @@ class GreedyChild:
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the decision under the belief, in a problem of `choosing_search`."""
-        belief = problem.initial_belief if belief is None else as_belief(belief)
+        belief = problem.initial_belief if belief is None else problem.as_belief(belief)
         node, held = standing(belief)
         here = Belief.certain(SearchState(node, 1))
         values: dict[Any, Number] = {SEARCH: problem.reward(here, SEARCH) + 1}

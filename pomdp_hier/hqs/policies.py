@@ -22,7 +22,6 @@ from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.planning.terminal import where_to_decide
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_exact, total
 from pomdp_hier.scorer import rules
 from pomdp_hier.scorer.rules import Tie
@@ -246,7 +245,7 @@ class OptimalSearch:
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the decision under the belief."""
-        node, held = standing(problem.initial_belief if belief is None else as_belief(belief))
+        node, held = standing(problem.initial_belief if belief is None else problem.as_belief(belief))
         here = reward_at(problem, node) + 1
         self.worth(problem, node)
         below = guidance_at(problem, node)
@@ -306,7 +305,7 @@ class ClairvoyantSearch:
         """
         if self._ahead is None:
             raise PlanningError("clairvoyant: the environment is not known; use for_environment(environment)")
-        belief = problem.initial_belief if belief is None else as_belief(belief)
+        belief = problem.initial_belief if belief is None else problem.as_belief(belief)
         return Decision(DESCEND if node_of(belief) in self._ahead else SEARCH)
 
     def __repr__(self) -> str:
@@ -349,7 +348,7 @@ class PlansInEnvironment:
         """
         if self.environment is None:
             raise PlanningError("the environment is not known; use for_environment(environment)")
-        belief = problem.initial_belief if belief is None else as_belief(belief)
+        belief = problem.initial_belief if belief is None else problem.as_belief(belief)
         return self.policy.decide(self.environment, belief, observation=observation)
 
     def __repr__(self) -> str:

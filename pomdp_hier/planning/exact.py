@@ -17,7 +17,6 @@ from pomdp_hier.planning.terminal import TERMINAL_VALUE, where_to_decide
 from pomdp_hier.planning.ties import best_and_tied, largest
 from pomdp_hier.planning.vector_pruning import Points, prune
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
-from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_number, listed, total
 from pomdp_hier.pomdp.problem import require_problem
 
@@ -134,7 +133,7 @@ class AlphaVectors:
             if to_go > self.horizon:
                 raise ParameterError(f"to_go: {to_go}; the solution holds up to {self.horizon} steps")
         vectors, actions = self.stages[self.horizon if to_go is None else to_go]
-        weights = compiled.vector(as_belief(belief))
+        weights = compiled.vector(belief)
         support = np.flatnonzero(weights)
         if compiled.terminal[support].all():
             return [], []
@@ -272,7 +271,7 @@ def exact_value(
     require_count("horizon", horizon, 0, "steps")
     if horizon > 200:
         raise ParameterError(f"horizon: {horizon}; expected 0 to 200 steps (enumeration is exponential in it)")
-    belief = problem.initial_belief if belief is None else as_belief(belief)
+    belief = problem.initial_belief if belief is None else problem.as_belief(belief)
     return _enumerate(problem, belief.get_histogram(), observation, horizon, final_value)
 
 

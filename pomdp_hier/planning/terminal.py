@@ -5,7 +5,6 @@ from typing import Any
 
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import brief
 from pomdp_hier.pomdp.problem import require_problem
 
@@ -30,7 +29,7 @@ def where_to_decide(
         ('listen', 'open-left', 'open-right')
     """
     require_problem(problem, "decide")
-    belief = problem.initial_belief if belief is None else as_belief(belief)
+    belief = problem.initial_belief if belief is None else problem.as_belief(belief)
     return belief, legal_actions(problem, belief, observation)
 
 

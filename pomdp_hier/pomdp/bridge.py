@@ -18,7 +18,7 @@ import pomdp_py
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp import bayes_rule
-from pomdp_hier.pomdp.belief import Belief, as_belief
+from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.bridged import (
     OVER,
     BridgedAction,
@@ -131,7 +131,7 @@ class HistoryPolicy(pomdp_py.RolloutPolicy):
         self, problem: POMDP, belief: Given, history: tuple[Any, ...] = (), observation: Hashable = None
     ) -> None:
         self._problem = problem
-        self._beliefs = {history: as_belief(belief, problem.belief_tolerance)}
+        self._beliefs = {history: problem.as_belief(belief)}
         self._first_observation = observation
         self._everywhere = tuple(map(bridged_action, problem.legal_everywhere or ()))
         first = (problem.actions(belief, observation) or problem.all_actions)[0]
@@ -213,7 +213,7 @@ class ProblemAgent(pomdp_py.Agent):
     """
 
     def __init__(self, problem: POMDP, belief: Given, *, name: str | None = None) -> None:
-        belief = as_belief(belief, problem.belief_tolerance)
+        belief = problem.as_belief(belief)
         if problem.observation.uses_state:
             raise ModelError(
                 "to_agent: the observation depends on the state that was left, which pomdp-py's observation models do "

@@ -94,6 +94,14 @@ class CorePOMDP:
         """How far the mass of a belief about this problem may be from 1."""
         return max(self.tolerance, MASS_TOLERANCE)
 
+    def as_belief(self, belief: Given) -> Belief:
+        """Return the belief that a `Belief` or a dict stands for.
+
+        Raises:
+            ModelError: It is none, or its mass is farther from 1 than `belief_tolerance`.
+        """
+        return as_belief(belief, self.belief_tolerance)
+
     # --- the spaces ----------------------------------------------------------------------------------------------
 
     @cached_property
@@ -200,7 +208,7 @@ class CorePOMDP:
 
     def is_over(self, belief: Given) -> bool:
         """Whether the process has ended for certain: every state of the support is terminal."""
-        return all(self.is_terminal(state) for state in as_belief(belief, self.belief_tolerance))
+        return all(self.is_terminal(state) for state in self.as_belief(belief))
 
     def actions(self, belief: Given | None = None, observation: Hashable = None) -> tuple[Any, ...]:
         """Return the legal actions under the belief (the initial one by default); none once the process is over.
@@ -215,7 +223,7 @@ class CorePOMDP:
         Raises:
             ModelError: No action is legal in all states of the support.
         """
-        belief = self.initial_belief if belief is None else as_belief(belief, self.belief_tolerance)
+        belief = self.initial_belief if belief is None else self.as_belief(belief)
         if self.is_over(belief):
             return ()
         if self._legal is None:
@@ -304,7 +312,7 @@ class CorePOMDP:
 
     def reward(self, belief: Given, action: Any) -> Number:
         """``R_B(b, a) = sum_s b(s) R(s, a)``."""
-        known = as_belief(belief, self.belief_tolerance)
+        known = self.as_belief(belief)
         return known.expectation(lambda state: self.expected_reward(state, action))
 
     def joint(self, belief: Given, action: Any) -> dict[Any, dict[Any, Number]]:
@@ -347,18 +355,18 @@ class CorePOMDP:
     def predict(self, belief: Given, action: Any) -> Belief:
         """Return the belief after the action and before the observation, ``sum_s b(s) T(s, a, s')``."""
         reached: dict[Any, Number] = {}
-        for _, next_state, flow in self.flows(as_belief(belief, self.belief_tolerance), action):
+        for _, next_state, flow in self.flows(self.as_belief(belief), action):
             reached[next_state] = reached.get(next_state, 0) + flow
         return Belief(reached, tolerance=self.belief_tolerance)
 
     def observation_probabilities(self, belief: Given, action: Any) -> dict[Any, Number]:
         """``{o: Pr(o | b, a)}`` over the observations that can be made."""
-        joint = self.joint(as_belief(belief, self.belief_tolerance), action)
+        joint = self.joint(self.as_belief(belief), action)
         return {o: total(row.values()) for o, row in joint.items()}
 
     def observations(self, belief: Given, action: Any) -> tuple[Any, ...]:
         """Return the observations that can be made after the action under the belief."""
-        return tuple(self.joint(as_belief(belief, self.belief_tolerance), action))
+        return tuple(self.joint(self.as_belief(belief), action))
 
     def __repr__(self) -> str:
         sizes = "not explored"

@@ -106,38 +106,40 @@ def arguments_from_arrays(
     state_names = _names(states, n_states, "states")
     action_names = _names(actions, n_actions, "actions")
     observation_names = _names(observations, n_observations, "observations")
-    if isinstance(R, RewardModel) or callable(R):
-        reward = as_reward(R)
-    else:
-        array = np.asarray(R)
-        array = array if array.dtype == object else array.astype(np.float64)
-        wanted = (n_actions, n_states, n_states, n_observations)
-        if array.ndim not in (2, 3, 4) or array.shape != wanted[: array.ndim]:
-            raise ModelError(
-                f"R: shape {array.shape}; expected {wanted[:2]}, {wanted[:3]} or {wanted} as R[a, s, s', o]"
-            )
-        if array.dtype != object and not np.isfinite(array).all():
-            where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
-            raise ModelError(f"R{list(where)}: {array[where]} is not finite")
-        reward = ArrayReward(array, state_names, action_names, observation_names)
-    if initial_belief is None:
-        start = Belief.uniform(state_names)
-    elif isinstance(initial_belief, (Belief, Mapping)):
-        start = as_belief(initial_belief, tolerance)
-    else:
-        vector = list(initial_belief)
-        if len(vector) != n_states:
-            raise ModelError(f"initial_belief: {len(vector)} entries for {n_states} states")
-        numbers = (p.item() if isinstance(p, np.generic) else p for p in vector)
-        start = Belief(zip(state_names, numbers, strict=True), tolerance=tolerance)
     return {
         "transition": ArrayTransition(transition, state_names, action_names),
         "observation": ArrayObservation(likelihood, state_names, action_names, observation_names),
-        "reward": reward,
-        "initial_belief": start,
+        "reward": _reward(R, state_names, action_names, observation_names),
+        "initial_belief": _start(initial_belief, state_names, tolerance),
         "legal_actions": action_names,
         "states": state_names,
         "actions": action_names,
         "observations": observation_names,
         "tolerance": tolerance,
     }
+
+
+def _reward(R: Any, states: tuple[Any, ...], actions: tuple[Any, ...], observations: tuple[Any, ...]) -> RewardModel:
+    if isinstance(R, RewardModel) or callable(R):
+        return as_reward(R)
+    array = np.asarray(R)
+    array = array if array.dtype == object else array.astype(np.float64)
+    wanted = (len(actions), len(states), len(states), len(observations))
+    if array.ndim not in (2, 3, 4) or array.shape != wanted[: array.ndim]:
+        raise ModelError(f"R: shape {array.shape}; expected {wanted[:2]}, {wanted[:3]} or {wanted} as R[a, s, s', o]")
+    if array.dtype != object and not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ModelError(f"R{list(where)}: {array[where]} is not finite")
+    return ArrayReward(array, states, actions, observations)
+
+
+def _start(given: Any, states: tuple[Any, ...], tolerance: float) -> Belief:
+    if given is None:
+        return Belief.uniform(states)
+    if isinstance(given, (Belief, Mapping)):
+        return as_belief(given, tolerance)
+    vector = list(given)
+    if len(vector) != len(states):
+        raise ModelError(f"initial_belief: {len(vector)} entries for {len(states)} states")
+    numbers = (p.item() if isinstance(p, np.generic) else p for p in vector)
+    return Belief(zip(states, numbers, strict=True), tolerance=tolerance)

@@ -13,7 +13,7 @@ subclass, a plain function or a dict will do (`as_transition`, `as_observation`,
 import inspect
 import random
 from collections.abc import Callable, Hashable, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import pomdp_py
@@ -273,41 +273,23 @@ class _FunctionReward(RewardModel):
         return self._function(state, action, next_state) if self._uses_next_state else self._function(state, action)
 
 
-class _TableTransition(TransitionModel):
-    def __init__(self, table: Mapping[Any, Any]) -> None:
-        self._table = dict(table)
-
-    def distribution(self, state: Any, action: Any) -> Mapping[Any, Number]:
-        return _as_distribution(_look_up(self._table, "transition", (state, action)))
+# A dict is asked by a function with the dict as its first argument, at the top of the module so that it can be pickled.
 
 
-class _TableObservation(ObservationModel):
-    """Keys are ``(next_state, action)`` or, for all actions alike, ``next_state``."""
-
-    uses_state = False
-
-    def __init__(self, table: Mapping[Any, Any]) -> None:
-        self._table = dict(table)
-
-    def distribution(self, next_state: Any, action: Any, state: Any = None) -> Mapping[Any, Number]:
-        return _as_distribution(_look_up(self._table, "observation", (next_state, action), next_state))
+def _transition_entry(table: Mapping[Any, Any], state: Any, action: Any) -> Any:
+    return _look_up(table, "transition", (state, action))
 
 
-class _TableReward(RewardModel):
-    """Keys are ``(state, action, next_state)`` or ``(state, action)``."""
+def _observation_entry(table: Mapping[Any, Any], next_state: Any, action: Any) -> Any:
+    return _look_up(table, "observation", (next_state, action), next_state)  # the latter for all actions alike
 
-    uses_observation = False
 
-    def __init__(self, table: Mapping[Any, Number]) -> None:
-        self._table = dict(table)
-        self._uses_next_state = any(isinstance(key, tuple) and len(key) == 3 for key in self._table)
+def _reward_entry(table: Mapping[Any, Number], state: Any, action: Any) -> Any:
+    return _look_up(table, "reward", (state, action))
 
-    @property
-    def uses_next_state(self) -> bool:
-        return self._uses_next_state
 
-    def reward(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
-        return _look_up(self._table, "reward", (state, action, next_state), (state, action))
+def _step_reward_entry(table: Mapping[Any, Number], state: Any, action: Any, next_state: Any) -> Any:
+    return _look_up(table, "reward", (state, action, next_state), (state, action))
 
 
 def as_transition(model: Any) -> TransitionModel:
@@ -323,7 +305,7 @@ def as_transition(model: Any) -> TransitionModel:
     if isinstance(model, TransitionModel):
         return model
     if isinstance(model, Mapping):
-        return _TableTransition(model)
+        return _FunctionTransition(partial(_transition_entry, dict(model)))
     if callable(model):
         check_function("transition", model, "state", "action")
         return _FunctionTransition(model)
@@ -343,7 +325,7 @@ def as_observation(model: Any) -> ObservationModel:
     if isinstance(model, ObservationModel):
         return model
     if isinstance(model, Mapping):
-        return _TableObservation(model)
+        return _FunctionObservation(partial(_observation_entry, dict(model)))
     if callable(model):
         check_function("observation", model, "next_state", "action", "state")
         return _FunctionObservation(model)
@@ -363,7 +345,8 @@ def as_reward(model: Any) -> RewardModel:
     if isinstance(model, RewardModel):
         return model
     if isinstance(model, Mapping):
-        return _TableReward(model)
+        by_step = any(isinstance(key, tuple) and len(key) == 3 for key in model)
+        return _FunctionReward(partial(_step_reward_entry if by_step else _reward_entry, dict(model)))
     if callable(model):
         check_function("reward", model, "state", "action", "next_state", "observation")
         return _FunctionReward(model)

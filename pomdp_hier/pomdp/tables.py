@@ -1,6 +1,6 @@
 """Tables: T, Z and R of a problem laid out for reading, as text and as HTML."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from html import escape
@@ -135,9 +135,7 @@ class Tables:
                     continue
                 row = problem.successors(state, action)
                 cells.append([row.get(s, 0) for s in shown])
-            tables.append(
-                self._table(f"T(s, {action}, s')", "s \\ s'", shown, shown, cells, problem.states, problem.states)
-            )
+            tables.append(self._table(f"T(s, {action}, s')", "s \\ s'", problem.states, problem.states, cells))
         return tuple(tables)
 
     def _observations(self) -> tuple[Table, ...]:
@@ -153,17 +151,7 @@ class Tables:
                 cells.append([row.get(o, 0) for o in observations])
             names = [str(t) if s is None else f"{t} from {s}" for t, s in keys]
             corner = "s' \\ o" if not problem.observation.uses_state else "s' from s \\ o"
-            tables.append(
-                self._table(
-                    f"Z(s', {action}, o)",
-                    corner,
-                    names[: self.limit],
-                    observations,
-                    cells,
-                    names,
-                    problem.all_observations,
-                )
-            )
+            tables.append(self._table(f"Z(s', {action}, o)", corner, names, problem.all_observations, cells))
         return tuple(tables)
 
     def _rewards(self) -> tuple[Table, ...]:
@@ -172,13 +160,11 @@ class Tables:
         states, actions = problem.states[: self.limit], self._actions
         if not problem.reward_model.uses_next_state and not problem.reward_model.uses_observation:
             cells = [[problem.expected_reward(s, a) if self._may(s, a) else NOT_LEGAL for a in actions] for s in states]
-            return (self._table("R(s, a)", "s \\ a", states, actions, cells, problem.states, problem.all_actions),)
+            return (self._table("R(s, a)", "s \\ a", problem.states, problem.all_actions, cells),)
         tables = []
         for action in self._actions:
             cells = [[self._step_reward(s, action, t) for t in states] for s in states]
-            tables.append(
-                self._table(f"R(s, {action}, s')", "s \\ s'", states, states, cells, problem.states, problem.states)
-            )
+            tables.append(self._table(f"R(s, {action}, s')", "s \\ s'", problem.states, problem.states, cells))
         return tuple(tables)
 
     def _step_reward(self, state: Any, action: Any, next_state: Any) -> Number | None:
@@ -207,17 +193,11 @@ class Tables:
         return sorted(met, key=lambda key: (order[key[0]], order.get(key[1], -1)))
 
     def _table(
-        self,
-        title: str,
-        corner: str,
-        rows: Iterable[Any],
-        columns: Iterable[Any],
-        cells: Sequence[Sequence[Number | None]],
-        all_rows: Sequence[Any],
-        all_columns: Sequence[Any],
+        self, title: str, corner: str, rows: Sequence[Any], columns: Sequence[Any], cells: Sequence[Sequence[Any]]
     ) -> Table:
-        names, headings = tuple(map(str, rows)), tuple(map(str, columns))
-        left_out = (len(all_rows) - len(names), len(all_columns) - len(headings))
+        """Return the table with the first of its rows and columns, of which the cells are given."""
+        names, headings = (tuple(map(str, part[: self.limit])) for part in (rows, columns))
+        left_out = (len(rows) - len(names), len(columns) - len(headings))
         return Table(title, corner, headings, names, tuple(map(tuple, cells)), left_out)
 
     def __str__(self) -> str:

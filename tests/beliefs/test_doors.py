@@ -10,6 +10,8 @@ import pytest
 from pomdp_hier import beliefs
 from pomdp_hier.beliefs import BayesUpdater, FunctionUpdater, ParticleUpdater, TabularUpdater
 from pomdp_hier.errors import ModelError, PomdpHierError
+from pomdp_hier.planning import AndOrTree, exact_value, solve, value_iteration
+from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
 from pomdp_hier.pomdp.bridge import HistoryPolicy, to_agent, to_environment
 from pomdp_hier.simulation import policy_value, simulate
@@ -35,6 +37,7 @@ def updaters() -> list[Any]:
 
 # name -> a call with a belief and an action
 BELIEF_DOORS: dict[str, Callable[[Any, Any], Any]] = {
+    "POMDP.as_belief": lambda b, a: TIGER.as_belief(b),
     "POMDP.is_over": lambda b, a: TIGER.is_over(b),
     "POMDP.actions": lambda b, a: TIGER.actions(b),
     "POMDP.reward": lambda b, a: TIGER.reward(b, a),
@@ -84,6 +87,20 @@ def test_what_is_no_belief_is_refused_at_every_door(door: str, wrong: Any) -> No
         BELIEF_DOORS[door](wrong, "listen")
 
 
+def test_a_planner_takes_a_dict_of_a_mass_that_its_problem_allows() -> None:
+    loose = POMDP.from_arrays([np.eye(2)], [np.eye(2)], [[1.0, 2.0]], tolerance=1e-4, discount=0.5)
+    rounded = {0: 0.33333, 1: 0.66666}  # sums to 0.99999; worth 0.33333 * 1 + 0.66666 * 2 a step
+    worth = 1.66665 * 1.5
+    assert BayesUpdater(loose).evidence(rounded, 0, 0) == pytest.approx(0.33333)
+    assert FirstAction().decide(loose, rounded).action == 0
+    assert len(AndOrTree.build(loose, rounded, depth=1)) == 4
+    assert exact_value(loose, rounded, horizon=2) == pytest.approx(worth)
+    assert value_iteration(loose, 2).value(rounded) == pytest.approx(worth)
+    solution = solve(loose, belief=rounded, horizon=2)
+    assert solution.lower == pytest.approx(worth)
+    assert solution.bounds(rounded)[0] == pytest.approx(worth)
+
+
 def test_an_impossible_observation_is_told_of_a_dict_too() -> None:
     for updater in updaters()[:3]:
         with pytest.raises(ModelError, match="'growl' has probability 0"):
@@ -103,11 +120,15 @@ def test_no_function_that_takes_a_belief_is_forgotten() -> None:
     assert found - set(BELIEF_DOORS) == on_arrays
 
 
+WITHOUT_ACTION = {
+    *("POMDP.as_belief", "POMDP.is_over", "POMDP.actions", "TabularPOMDP.vector", "to_agent", "HistoryPolicy")
+}
 ACTION_DOORS: dict[str, Callable[[Any], Any]] = {
     **{
         name: lambda a, ask=ask: ask(HALF, a)
         for name, ask in BELIEF_DOORS.items()
-        if name not in ("POMDP.is_over", "POMDP.actions", "TabularPOMDP.vector", "to_agent", "HistoryPolicy")
+        if name
+        not in ("POMDP.as_belief", "POMDP.is_over", "POMDP.actions", "TabularPOMDP.vector", "to_agent", "HistoryPolicy")
     },
     "POMDP.successors": lambda a: TIGER.successors("left", a),
     "POMDP.observation_distribution": lambda a: TIGER.observation_distribution("left", a, None),

@@ -120,7 +120,7 @@ class AndOrTree(Nodes):
         require_problem(problem, "AndOrTree")
         require_count("max_nodes", max_nodes, 1, "nodes")
         grower = Grower(planner, problem, illegal, max_nodes)
-        grower.grow(problem.initial_belief if belief is None else as_belief(belief), observation)
+        grower.grow(problem.initial_belief if belief is None else problem.as_belief(belief), observation)
         return cls(grower.or_nodes, grower.and_nodes, discount=problem.discount, tie_tolerance=planner.tie_tolerance)
 
     # --- reading -------------------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.fringe import FringeVectors
 from pomdp_hier.planning.outcomes import outcome_matrix
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.belief import as_belief
 
 __all__ = ["Controller"]
 
@@ -144,7 +143,7 @@ class Controller:
             belief: What holds at the start; the problem's initial belief by default.
             exact: Whether to compute in fractions.
         """
-        belief = self.problem.initial_belief if belief is None else as_belief(belief)
+        belief = self.problem.initial_belief if belief is None else self.problem.as_belief(belief)
         if not exact:
             weights = self.problem.compiled.vector(belief)
             support = np.flatnonzero(weights)

@@ -20,7 +20,6 @@ from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.stage import Stage
 from pomdp_hier.planning.terminal import where_to_decide
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.belief import as_belief
 
 __all__ = ["BeliefPoints", "Progress", "Solution", "SolutionPolicy"]
 
@@ -162,7 +161,7 @@ class Solution:
             True
         """
         model = self.search.model
-        weights = model.weights(as_belief(belief), observation)
+        weights = model.weights(self.problem.as_belief(belief), observation)
         index = np.flatnonzero(weights)
         stage = self._stage(to_go)
         if not len(index) or stage is None:

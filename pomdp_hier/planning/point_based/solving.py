@@ -19,7 +19,6 @@ from pomdp_hier.planning.point_based.live import LiveModel, live_model
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.solution import Progress, Solution
 from pomdp_hier.pomdp import POMDP
-from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["solve"]
@@ -86,7 +85,7 @@ def solve(
     require_problem(problem, "solve")
     _check(horizon, precision, time_limit, memory_limit, max_trials, engine)
     began = time.process_time()
-    start = problem.initial_belief if belief is None else as_belief(belief)
+    start = problem.initial_belief if belief is None else problem.as_belief(belief)
     compiled = problem.compiled
     model = live_model(compiled, compiled.vector(start))
     weights = model.weights(start, observation)
