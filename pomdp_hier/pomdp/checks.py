@@ -9,7 +9,8 @@ from typing import Any
 import pomdp_py
 
 from pomdp_hier.pomdp.belief import Belief
-from pomdp_hier.pomdp.models import ObservationModel, TransitionModel
+from pomdp_hier.pomdp.foreign import ForeignObservation, ForeignTransition
+from pomdp_hier.pomdp.models import MODEL_ERRORS, ObservationModel, TransitionModel
 from pomdp_hier.pomdp.numeric import (
     Number,
     brief,
@@ -25,19 +26,11 @@ from pomdp_hier.pomdp.slow_work import slow_work
 
 __all__ = ["Fault", "check_problem"]
 
-# What a user's model may raise when it is asked; anything else (a full memory, an interrupt) is no fault of the model.
-_MODEL_ERRORS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    NameError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
-
-_N_SAMPLES = 200
+_N_SAMPLES = 200  # for each of the first rows of models that draw on their own, and fewer for the others
+_MOST_ROWS = 1_000
+_FEWER_SAMPLES = 50
+_FOREIGN = (ForeignTransition, ForeignObservation)
+_FOREIGN_REMEDY = "mend sample() or probability(), or take the draws for right (draws=1000)"
 _MAX_EXPANSIONS = 200_000  # how many pairs of a state and an action are followed in search of sets of possible states
 _FAILED = object()  # the answer of a model that raised
 
@@ -135,6 +128,7 @@ class _Checker:
         # for each (state, action), the next states that are possible, each with what can be observed in it
         self._outcomes: dict[tuple[Any, Any], list[tuple[Any, tuple[Any, ...]]]] = {}
         self._legal: dict[Any, tuple[Any, ...]] = {}
+        self._rows_drawn = 0
         self.bar = slow_work("checking", "states", None if states is None else len(states))
 
     def add(self, kind: str, place: _Place | str, value: Any, remedy: str) -> None:
@@ -146,7 +140,7 @@ class _Checker:
         """Return the function's answer; ``_FAILED``, and a fault, if it raises."""
         try:
             return function(*arguments)
-        except _MODEL_ERRORS as error:
+        except MODEL_ERRORS as error:
             message = f"{type(error).__name__}: {error}"
             if "hashable" in str(error):
                 self.add("not hashable", place, message, "use strings, tuples or frozen dataclasses")
@@ -287,6 +281,8 @@ class _Checker:
         """``probability`` and ``sample`` against the distribution, where the model's class overrides them."""
         says_probability = type(model).probability is not base.probability  # type: ignore[attr-defined]
         draws = type(model).sample is not base.sample  # type: ignore[attr-defined]
+        if isinstance(model, _FOREIGN):
+            draws = model.rows.can_differ
         if not row or not (says_probability or draws) or any(is_symbolic(p) for p in row.values()):
             return
         if says_probability:
@@ -303,21 +299,23 @@ class _Checker:
             self._frequencies(place, model, row, *arguments)
 
     def _frequencies(self, place: _Place, model: Any, row: Mapping[Any, Number], *arguments: Any) -> None:
+        self._rows_drawn += 1
+        n = _N_SAMPLES if self._rows_drawn <= _MOST_ROWS else _FEWER_SAMPLES
         counts: dict[Any, int] = {}
-        for _ in range(_N_SAMPLES):
+        for _ in range(n):
             drawn = self.ask(f"sample, {place}", model.sample, *arguments)
             if drawn is _FAILED:
                 return
             counts[drawn] = counts.get(drawn, 0) + 1
         for outcome in dict.fromkeys((*counts, *row)):
-            p, share = float(row.get(outcome, 0)), counts.get(outcome, 0) / _N_SAMPLES
+            p, share = float(row.get(outcome, 0)), counts.get(outcome, 0) / n
             # six standard deviations and three draws: no chance finding in any number of rows
-            if abs(share - p) > 6 * (max(0.0, p * (1 - p)) / _N_SAMPLES) ** 0.5 + (3 / _N_SAMPLES if p else 0):
+            if abs(share - p) > 6 * (max(0.0, p * (1 - p)) / n) ** 0.5 + (3 / n if p else 0):
                 self.add(
                     "sample differs",
                     f"{place}, outcome {brief(outcome)}",
-                    f"{share:z.3f} of {_N_SAMPLES} samples, distribution() says {p:z.3f}",
-                    "override distribution() alone",
+                    f"{share:z.3f} of {n} samples, distribution() says {p:z.3f}",
+                    _FOREIGN_REMEDY if isinstance(model, _FOREIGN) else "override distribution() alone",
                 )
 
     # --- states --------------------------------------------------------------------------------------------------
@@ -353,7 +351,7 @@ class _Checker:
         where = f"terminal state {brief(state)} under {brief(action)}"
         try:
             flow = dict(transition.distribution(state, action))
-        except _MODEL_ERRORS:
+        except MODEL_ERRORS:
             return
         left = {s: p for s, p in flow.items() if s != state and p != 0}
         if left:
@@ -363,7 +361,7 @@ class _Checker:
             return
         try:
             earned = reward.of_step(state, action, state)
-        except _MODEL_ERRORS:
+        except MODEL_ERRORS:
             return
         if not is_number(earned) or earned != 0:
             self.add("terminal earns", where, earned, "let the reward model return 0 from a terminal state")
@@ -381,40 +379,49 @@ class _Checker:
 
     def _legal_within_one_observation(self) -> None:
         """Follows the sets of states that one history leaves possible; all in a set should allow the same actions."""
-        problem = self.problem
         if not self.legal_differs:
             return
-        start = frozenset(s for s in problem.initial_belief if s in self.states)
-        places = {start: "at the start"}
+        states, known = list(self.states), {state: i for i, state in enumerate(self.states)}
+        legal = [() if state in self.over else self._legal.get(state, ()) for state in states]
+        outcomes = self._numbered_outcomes(known)
+        start = frozenset(known[s] for s in self.problem.initial_belief if s in known)
+        places: dict[frozenset[int], _Place | str] = {start: "at the start"}
         queue, expansions = [start], 0
-        order = {state: i for i, state in enumerate(self.states)}
         for together in queue:  # grows while it is walked
-            running = sorted((s for s in together if s not in self.over), key=order.__getitem__)
-            sets = [(s, self._legal.get(s, ())) for s in running if self._legal.get(s)]
-            if not sets:
+            running = sorted(i for i in together if legal[i])
+            if not running:
                 continue
-            common = [action for action in sets[0][1] if all(action in legal for _, legal in sets)]
-            self._compare_legal(places[together], sets)
+            common = [action for action in legal[running[0]] if all(action in legal[i] for i in running)]
+            self._compare_legal(places[together], [(states[i], legal[i]) for i in running])
             for action in common:
-                expansions += len(sets)
+                expansions += len(running)
                 if expansions > _MAX_EXPANSIONS:
                     return
-                after: dict[Any, dict[Any, None]] = {}
-                for state, _ in sets:
-                    for next_state, seen in self._outcomes.get((state, action), ()):
-                        if next_state in self.states:
-                            for observation in seen:
-                                after.setdefault(observation, {})[next_state] = None
-                for observation, states in after.items():
-                    possible = frozenset(states)
-                    if possible not in places:
-                        places[possible] = f"after {brief(action)} and {brief(observation)}"
-                        queue.append(possible)
+                after: dict[Any, set[int]] = {}
+                for i in running:
+                    for observation, next_states in outcomes.get((i, action), ()):
+                        after.setdefault(observation, set()).update(next_states)
+                for observation, possible in after.items():
+                    if (key := frozenset(possible)) not in places:
+                        places[key] = _Place("after {} and {}", action, observation)
+                        queue.append(key)
 
-    def _compare_legal(self, place: str, sets: list[tuple[Any, tuple[Any, ...]]]) -> None:
+    def _numbered_outcomes(self, known: Mapping[Any, int]) -> dict[tuple[int, Any], list[tuple[Any, list[int]]]]:
+        """Return, for a state's number and an action, each observation with the numbers of the states it leaves."""
+        numbered = {}
+        for (state, action), pairs in self._outcomes.items():
+            after: dict[Any, list[int]] = {}
+            for next_state, seen in pairs:
+                if next_state in known:
+                    for observation in seen:
+                        after.setdefault(observation, []).append(known[next_state])
+            numbered[known[state], action] = list(after.items())
+        return numbered
+
+    def _compare_legal(self, place: _Place | str, sets: list[tuple[Any, tuple[Any, ...]]]) -> None:
         first, legal = sets[0]
         for state, other in sets[1:]:
-            if set(other) != set(legal):
+            if other != legal and set(other) != set(legal):
                 self.add(
                     "legal actions differ",
                     place,

@@ -1,7 +1,9 @@
 """A ``pomdp_py.Agent`` as a problem: what `POMDP.from_agent` asks of the agent's models and spaces."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
@@ -12,10 +14,15 @@ from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.bridged import bridged_action, unwrapped
 from pomdp_hier.pomdp.core import CorePOMDP
+from pomdp_hier.pomdp.foreign import ForeignObservation, ForeignReward, ForeignTransition, asked
 from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel
 from pomdp_hier.pomdp.numeric import Number
 
 __all__ = ["arguments_from_agent"]
+
+# pomdp-py's own problems leave 1e-9 to each outcome that cannot happen, so that beliefs do not lose it.
+_TOLERANCE = 1e-6
+_MOST_STATES = 1_000_000  # of a belief that is a product of beliefs about objects
 
 
 def arguments_from_agent(
@@ -26,16 +33,56 @@ def arguments_from_agent(
     states: Sequence[Any] | None,
     actions: Sequence[Any] | None,
     observations: Sequence[Any] | None,
+    legal_actions: Collection[Any] | Callable[[Any], Collection[Any]] | None,
+    tolerance: float | None,
+    normalize: bool,
+    draws: int | None,
 ) -> dict[str, Any]:
     """Return the arguments of the problem that an agent plans for; see `POMDP.from_agent`."""
     if not isinstance(agent, pomdp_py.Agent):
-        raise ModelError(f"agent: {brief(agent)} is no pomdp_py.Agent; a POMDP is planned for with decide(problem)")
+        remedy = (
+            "pass its .agent" if isinstance(agent, pomdp_py.POMDP) else "a POMDP is planned for with decide(problem)"
+        )
+        raise ModelError(f"agent: {brief(agent)} is no pomdp_py.Agent; {remedy}")
     source = getattr(agent, "problem", None)  # as `ProblemAgent` has it
     source = source if isinstance(source, CorePOMDP) else None
     if source is not None:
         discount = source.discount if discount is None else discount
+        tolerance = source.tolerance if tolerance is None else tolerance
         if terminal is None:
             terminal = lambda state: source.is_terminal(unwrapped(state))  # noqa: E731
+    transition, observation, reward = _models_of(agent)
+    tolerance = _TOLERANCE if tolerance is None else tolerance
+    how: dict[str, Any] = {"tolerance": tolerance, "normalize": normalize, "draws": draws}
+    _require_use(how, isinstance(transition, TransitionModel) and isinstance(observation, ObservationModel))
+    if not isinstance(transition, TransitionModel):
+        states = _listed(states, lambda: agent.all_states)
+        _require_outcomes("states", states, draws, transition, pomdp_py.TransitionModel)
+        transition = ForeignTransition(transition, states, **how)
+    if not isinstance(observation, ObservationModel):
+        observations = _listed(observations, lambda: agent.all_observations)
+        _require_outcomes("observations", observations, draws, observation, pomdp_py.ObservationModel)
+        observation = ForeignObservation(observation, observations, **how)
+    actions = _listed(actions, lambda: agent.all_actions)
+    if actions is None:
+        raise ModelError("actions: the agent's policy model does not list them; pass actions=[...]")
+    legal = _legality(agent, source, actions) if legal_actions is None else {"legal_actions": legal_actions}
+    return {
+        "transition": transition,
+        "observation": observation,
+        "reward": reward if isinstance(reward, RewardModel) else ForeignReward(reward),
+        "initial_belief": _belief_of(agent, tolerance, normalize),
+        "discount": 1 if discount is None else discount,
+        "terminal": terminal if terminal is None or callable(terminal) else tuple(terminal),
+        "states": states,
+        "actions": actions,
+        "observations": observations,
+        "tolerance": tolerance,
+        **legal,
+    }
+
+
+def _models_of(agent: pomdp_py.Agent) -> tuple[Any, Any, Any]:
     models = {
         "transition": agent.transition_model,
         "observation": agent.observation_model,
@@ -44,75 +91,69 @@ def arguments_from_agent(
     for name, model in models.items():
         if model is None:
             raise ModelError(f"agent: it has no {name} model; a generative model alone cannot be read exactly")
-    transition, observation = models["transition"], models["observation"]
-    if not isinstance(transition, TransitionModel):
-        states = _listed("states", states, lambda: agent.all_states)
-        transition = _ListedTransition(transition, states)
-    if not isinstance(observation, ObservationModel):
-        observations = _listed("observations", observations, lambda: agent.all_observations)
-        observation = _ListedObservation(observation, observations)
-    actions = _listed("actions", actions, lambda: agent.all_actions)
-    return {
-        "transition": transition,
-        "observation": observation,
-        "reward": models["reward"] if isinstance(models["reward"], RewardModel) else models["reward"].sample,
-        "initial_belief": _belief_of(agent),
-        "discount": 1 if discount is None else discount,
-        "terminal": terminal if terminal is None or callable(terminal) else tuple(terminal),
-        "states": states,
-        "actions": actions,
-        "observations": observations,
-        **_legality(agent, source, actions),
-    }
+    return models["transition"], models["observation"], models["reward"]
 
 
-class _ListedTransition(TransitionModel):
-    """A model that knows single probabilities, over a list of states."""
-
-    def __init__(self, model: pomdp_py.TransitionModel, states: Sequence[Any]) -> None:
-        self._model = model
-        self._states = states
-
-    def distribution(self, state: Any, action: Any) -> Mapping[Any, Number]:
-        return _positive((s, self._model.probability(s, state, action)) for s in self._states)
-
-
-class _ListedObservation(ObservationModel):
-    """A model that knows single probabilities, over a list of observations."""
-
-    uses_state = False
-
-    def __init__(self, model: pomdp_py.ObservationModel, observations: Sequence[Any]) -> None:
-        self._model = model
-        self._observations = observations
-
-    def distribution(self, next_state: Any, action: Any, state: Any = None) -> Mapping[Any, Number]:
-        return _positive((o, self._model.probability(o, next_state, action)) for o in self._observations)
+def _require_use(how: Mapping[str, Any], exact: bool) -> None:
+    """Raise where a setting would do nothing, or makes no sense."""
+    draws = how["draws"]
+    if draws is not None and not (isinstance(draws, int) and not isinstance(draws, bool) and draws >= 1):
+        raise ModelError(f"draws: {brief(draws)}; expected how many draws make a row, at least 1, or None")
+    for name in ("normalize", "draws"):
+        if exact and how[name]:
+            raise ModelError(
+                f"{name}: the agent's models give whole distributions, which are taken as they are; leave it out"
+            )
 
 
-def _positive(pairs: Iterable[tuple[Any, Number]]) -> dict[Any, Number]:
-    return {key: p for key, p in pairs if p != 0}
+def _listed(given: Sequence[Any] | None, ask: Callable[[], Iterable[Any]]) -> tuple[Any, ...] | None:
+    """Return the members of a space, sets in a fixed order; None where the agent does not list them."""
+    if given is None:
+        try:
+            given = ask()  # type: ignore[assignment]
+        except (NotImplementedError, AttributeError):
+            return None
+    return tuple(sorted(given, key=repr)) if isinstance(given, AbstractSet) else tuple(given)  # type: ignore[arg-type]
 
 
-def _listed(what: str, given: Sequence[Any] | None, ask: Callable[[], Iterable[Any]]) -> tuple[Any, ...]:
-    """Return the members of a space, sets in a fixed order."""
-    if given is not None:
-        return tuple(given)
-    try:
-        members = ask()
-    except (NotImplementedError, AttributeError) as error:
-        raise ModelError(f"{what}: the agent's models do not list them; pass {what}=[...]") from error
-    return tuple(sorted(members, key=repr)) if isinstance(members, AbstractSet) else tuple(members)
+def _require_outcomes(what: str, listed: Sequence[Any] | None, draws: int | None, model: Any, base: type) -> None:
+    if type(model).sample is not base.sample:  # type: ignore[attr-defined]
+        return
+    if draws is not None:
+        raise ModelError(f"draws: {type(model).__name__} has no sample to draw by; leave it out, and pass {what}=[...]")
+    if listed is None:
+        raise ModelError(
+            f"{what}: the agent's models do not list them, and {type(model).__name__} has no sample to find them by; "
+            f"pass {what}=[...]"
+        )
 
 
-def _belief_of(agent: pomdp_py.Agent) -> Belief:
+def _belief_of(agent: pomdp_py.Agent, tolerance: float, normalize: bool) -> Belief:
     belief = agent.belief
     if isinstance(belief, Belief):
         return belief
     try:
-        return Belief(belief.get_histogram())
+        weights = _of_objects(belief) if isinstance(belief, pomdp_py.OOBelief) else belief.get_histogram()
     except (NotImplementedError, AttributeError) as error:
         raise ModelError(f"agent: its belief {brief(belief)} is not over finitely many states") from error
+    return Belief.normalized(weights) if normalize else Belief(weights, tolerance=tolerance)
+
+
+def _of_objects(belief: pomdp_py.OOBelief) -> dict[Any, Number]:
+    """Return the product of independent beliefs about objects, over states of the kind that the belief draws."""
+    beliefs = {name: part.get_histogram() for name, part in belief.object_beliefs.items()}
+    size = math.prod(map(len, beliefs.values()))
+    if size > _MOST_STATES:
+        raise ModelError(
+            f"agent: its belief is over {size:,} states, more than {_MOST_STATES:,}; plan with fewer objects"
+        )
+    kind = type(belief.mpe())
+    return {
+        kind(dict(zip(beliefs, objects, strict=True))): math.prod(
+            beliefs[n][o] for n, o in zip(beliefs, objects, strict=True)
+        )
+        for objects in itertools.product(*beliefs.values())
+    }
 
 
 def _legality(agent: pomdp_py.Agent, source: CorePOMDP | None, actions: Sequence[Any]) -> dict[str, Any]:
@@ -126,7 +167,11 @@ def _legality(agent: pomdp_py.Agent, source: CorePOMDP | None, actions: Sequence
         return {"legal_actions": actions}
 
     def legal(state: Any) -> list[Any]:
-        allowed = set(agent.policy_model.get_all_actions(state=state))
+        allowed = asked(
+            lambda: f"legal actions in {brief(state)}",
+            "pass legal_actions=...",
+            lambda: set(agent.policy_model.get_all_actions(state=state)),
+        )
         return [action for action in actions if action in allowed]
 
     return {"legal_actions": legal}

@@ -22,6 +22,7 @@ from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.numeric import Number, brief, draw
 
 __all__ = [
+    "MODEL_ERRORS",
     "ObservationModel",
     "RewardModel",
     "TransitionModel",
@@ -30,6 +31,17 @@ __all__ = [
     "as_transition",
 ]
 
+# What a user's model may raise when it is asked; anything else (a full memory, an interrupt) is no fault of the model.
+MODEL_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NameError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 _MODELS = (pomdp_py.TransitionModel, pomdp_py.ObservationModel, pomdp_py.RewardModel)
 _ACTIONS = frozenset({"a", "action"})

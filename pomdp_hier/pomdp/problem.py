@@ -129,21 +129,34 @@ class POMDP(CorePOMDP):
         states: Sequence[Any] | None = None,
         actions: Sequence[Any] | None = None,
         observations: Sequence[Any] | None = None,
+        legal_actions: Collection[Any] | Callable[[Any], Collection[Any]] | None = None,
+        tolerance: float | None = None,
+        normalize: bool = False,
+        draws: int | None = None,
     ) -> "POMDP":
         """Return the problem that an agent with finite spaces plans for, from its current belief on.
 
         States, actions and observations stay the agent's own objects. Models of this package are taken as they are;
         others are asked for the ``probability`` of every member of the space, and for the reward's ``sample``, which
-        must not be random. Legal actions are those of the agent's policy model, by state.
+        must not be random. Spaces that are neither listed by the agent's models nor given here are walked from its
+        belief: ``sample`` finds the outcomes of each step, and ``probability`` is asked for those alone, until it sums
+        to 1. `check_problem` holds draws against probabilities.
 
         Args:
-            agent: The agent.
+            agent: The agent; of a ``pomdp_py.POMDP``, its ``.agent``.
             discount: gamma; agents have none, so that 1 is taken if left out (one of `to_agent` knows its problem's).
             terminal: The terminal states, or a function of the state; pomdp-py has none.
-            states, actions, observations: The spaces, where the agent's models do not list them.
+            states, actions, observations: The spaces, where they should not be walked.
+            legal_actions: The legal actions, or a function of the state; those of the policy model by default.
+            tolerance: How far the sum of a row may be from 1; 1e-6 by default, for an agent of `to_agent` as in its
+                problem.
+            normalize: Whether to divide each row by its sum, and the belief by its mass.
+            draws: Makes rows the frequencies of so many draws, for models without a right ``probability``: exact where
+                draws are always the same, else as near as so many draws are.
 
         Raises:
-            ModelError: A space is neither listed nor given, or a model is missing.
+            ModelError: A space is neither listed nor given nor can be drawn, a model is missing, or a setting would do
+                nothing.
 
         Example:
             >>> from pomdp_hier.problems import tiger
@@ -153,7 +166,16 @@ class POMDP(CorePOMDP):
         """
         return cls(
             **arguments_from_agent(
-                agent, discount=discount, terminal=terminal, states=states, actions=actions, observations=observations
+                agent,
+                discount=discount,
+                terminal=terminal,
+                states=states,
+                actions=actions,
+                observations=observations,
+                legal_actions=legal_actions,
+                tolerance=tolerance,
+                normalize=normalize,
+                draws=draws,
             )
         )
 
