@@ -163,7 +163,7 @@ VALUES: tuple[Callable[[], Any], ...] = (
     *(lambda: Decimal("NaN"), lambda: "", lambda: "\0", lambda: "a" * 1_000, lambda: "0", lambda: "\ud800"),
     *(lambda: b"bytes", lambda: [], lambda: {}, lambda: (), lambda: [[]], lambda: set(), object, lambda: print),
     *(lambda: np.float64("nan"), lambda: np.int64(3), lambda: np.uint64(2**63), lambda: np.str_("x")),
-    *(lambda: np.datetime64("NaT"), lambda: np.zeros(0), lambda: np.zeros((2, 0)), lambda: np.ma.masked),
+    *(lambda: np.datetime64("NaT", "s"), lambda: np.zeros(0), lambda: np.zeros((2, 0)), lambda: np.ma.masked),
     *(lambda: _deep(30), lambda: _deep(3_000), lambda: range(10**9), lambda: iter([1])),
 )
 
