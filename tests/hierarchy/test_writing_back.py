@@ -254,3 +254,21 @@ def test_what_would_be_read_as_another_tree_is_refused():
     new = Hierarchy.from_paths(text).with_parents([2, 2, -1, 2])
     with pytest.raises(HierarchyError, match="would be read as another tree"):
         write(new, text, "paths")
+
+
+def test_a_level_that_is_skipped_still_is():
+    text = "item,l1,l2,l3\nsalt,Food,,Milk\nmint,Food,,Tea\nsage,Food,,Tea\noat,Food,,Milk\n"
+    skipping = partial(Hierarchy.from_paths, blank_levels="skip")
+    with pytest.warns(HierarchyWarning, match="empty segments"):
+        tree = skipping(text)
+    expected = text.replace("salt,Food,,Milk", "salt,Food,,Tea")
+    assert written_like(moved(tree, "salt", "Tea"), text, "paths", skipping, blank_levels="skip") == expected
+
+
+@pytest.mark.filterwarnings("ignore::pomdp_hier.errors.HierarchyWarning")
+def test_what_could_not_be_read_again_is_refused_with_the_reason():
+    text = "item,l1,l2\nsalt,Food,Milk\nmint,Food,Tea\noat,Toys,Milk\n"
+    tree = Hierarchy.from_paths(text)
+    new = changed(tree, lambda draft: draft.moved(tree.node(("Food", "Milk")), tree.root))
+    with pytest.raises(HierarchyError, match="could not be read: the columns 'l1' and 'l2' hold the same names"):
+        write(new, text, "paths")

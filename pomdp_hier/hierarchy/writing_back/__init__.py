@@ -82,7 +82,7 @@ def _check_same(tree: Hierarchy, written: str, read: Callable[[str], Hierarchy])
     try:
         again = read(written)
     except HierarchyError as error:
-        raise HierarchyError(f"what would be written could not be read again ({error}); write .json") from error
+        raise HierarchyError("what would be written could not be read: ", *error.parts, "; or write .json") from error
     found = []
     for one in (tree, again):
         names = NodeNames(one, last_part=True)

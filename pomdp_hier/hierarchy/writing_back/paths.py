@@ -14,6 +14,7 @@ from pomdp_hier.hierarchy.readers.paths import (
     separator,
     source_kind,
 )
+from pomdp_hier.hierarchy.readers.tables import is_missing
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import NodeNames, label_text, shown
 from pomdp_hier.hierarchy.writing_back.links import ids_of
@@ -47,10 +48,14 @@ def paths_like(tree: Hierarchy, text: str, how: PathFormat) -> str:
                 lines[row] = sheet.changed(row, {path_at: joined(names)})
             elif len(names) > len(levels):
                 item = rows.paths[row][-1] if rows.items is None else rows.items[row]
-                raise HierarchyError(f"item {shown(item)} has {len(names)} levels now, and the table {len(levels)}")
+                raise HierarchyError(
+                    f"item {shown(item)} has {len(names)} levels now, and the table {len(levels)}; write .json"
+                )
             else:
-                blanks = [""] * (len(levels) - len(names))
-                lines[row] = sheet.changed(row, dict(zip(levels, [*names, *blanks], strict=True)))
+                cells = sheet.table.rows[row]
+                filled = [place for place in levels if not is_missing(cells[place]) and cells[place].strip()]
+                filled = filled if len(filled) == len(names) else levels  # where a level was skipped, it still is
+                lines[row] = sheet.changed(row, dict.fromkeys(levels, "") | dict(zip(filled, names, strict=False)))
         return sheet.text(lines)
     lines = text.splitlines(keepends=True)
     content = content_lines(text, how.comment)
