@@ -17,7 +17,7 @@ from pomdp_hier._arguments import same_arguments
 from pomdp_hier.beliefs.updater import FullUpdater, as_updater
 from pomdp_hier.errors import Argument, ModelError, ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import Number, brief, is_exact, is_symbolic
+from pomdp_hier.pomdp.numeric import Number, brief, is_exact, is_symbolic, simplified
 from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["Agreement", "assert_updaters_agree", "compare_updaters"]
@@ -36,7 +36,8 @@ class Agreement:
             not counted.
         depth: The longest history that was asked for.
         tolerance: The difference up to which two numbers agree.
-        max_difference: Of the posterior probabilities; infinite where the candidate gave no answer.
+        max_difference: Of the posterior probabilities; infinite where the candidate gave no answer, or where the
+            difference is an expression.
         max_evidence_difference: Of ``Pr(o | b, a)``; ``None`` where the candidate is a plain function.
         max_total_difference: Of ``sum_o Pr(o | b, a) b'(s')``, with the candidate's numbers, from the prediction: the
             law of total probability.
@@ -322,7 +323,7 @@ class _Comparison:
         if gap <= (self.tolerance or 0.0):
             return True
         got = answer.get(state, 0)
-        self._differ(history, gap, f"posterior of {brief(state)}: expected {brief(expected[state])}, got {brief(got)}")
+        self._differ(history, gap, f"posterior of {brief(state)}: {_apart(expected[state], got)}")
         return False
 
     def _compare_evidence(self, history: History, expected: Number, got: Number) -> None:
@@ -330,7 +331,7 @@ class _Comparison:
         gap = _size(got - expected)
         self.max_evidence_difference = max(self.max_evidence_difference, gap)
         if gap > (self.tolerance or 0.0):
-            self._differ(history, gap, f"evidence: expected {brief(expected)}, got {brief(got)}")
+            self._differ(history, gap, f"evidence: {_apart(expected, got)}")
 
     def _compare_totals(self, node: _Node, action: Any, mixture: Mapping[Any, Number], n_branches: int) -> None:
         gap, state = self._gap(self.reference.predict(node.reference, action), mixture)
@@ -379,11 +380,17 @@ class _Comparison:
 
 def _size(difference: Number) -> float:
     """Return the absolute value; infinite for NaN, and for an expression that does not simplify to a number."""
-    if is_symbolic(difference):
-        difference = difference.simplify()
+    difference = simplified(difference)
     if is_symbolic(difference) or difference != difference:
         return math.inf
     return abs(float(difference)) or (0.0 if difference == 0 else math.ulp(0.0))
+
+
+def _apart(expected: Number, got: Number) -> str:
+    """Say what was expected and what came; of expressions, also the difference, where its zeros can be read."""
+    said = f"expected {brief(simplified(expected))}, got {brief(simplified(got))}"
+    difference = got - expected
+    return f"{said}, apart by {brief(simplified(difference))}" if is_symbolic(difference) else said
 
 
 def _as_belief(answer: Belief | Mapping[Any, Number], otherwise: Belief) -> Belief:

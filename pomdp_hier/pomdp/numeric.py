@@ -24,6 +24,7 @@ __all__ = [
     "listed",
     "nearly_equal",
     "positive_part",
+    "simplified",
     "total",
 ]
 
@@ -108,10 +109,31 @@ def nearly_equal(value: Number, target: Number, tolerance: float) -> bool:
     """
     difference = value - target
     if is_symbolic(difference):
-        return bool(difference == 0 or difference.simplify() == 0)
+        return bool(difference == 0 or simplified(difference) == 0)
     if is_exact(difference):
         return bool(difference == 0)
     return bool(abs(difference) <= tolerance)
+
+
+_FACTORED = 200  # operations up to which a form that is for reading is looked for
+
+
+def simplified(value: Number) -> Number:
+    """Return an expression in a form that is 0 if it vanishes; factored if it is short, and numbers as they are.
+
+    A quotient of polynomials is put in lowest terms, in time that grows with its terms; of other expressions, and of
+    those with floats, sympy looks for a short form, which takes longer.
+
+    Example:
+        >>> simplified(0.5)
+        0.5
+    """
+    if not is_symbolic(value):
+        return value
+    if not value.is_rational_function() or any(atom.is_Float for atom in value.atoms()):
+        return value.simplify()
+    plain = value.cancel()
+    return plain.factor() if plain.count_ops() <= _FACTORED else plain
 
 
 def positive_part(weights: Mapping[K, Number]) -> dict[K, Number]:

@@ -140,7 +140,38 @@ def test_expressions_are_compared_as_expressions():
     assert_updaters_agree(right, lambda b, a, o: right.update(b, a, o), problem, depth=2)
     wrong = compare_updaters(right, lambda b, a, o: b, problem, depth=1)
     assert wrong.max_difference == math.inf
-    assert "p" in wrong.reason
+    assert wrong.reason == "posterior of 'tiger-left': expected p, got 1/2, apart by -(2*p - 1)/2"
+
+
+def test_differences_of_expressions_are_simplified():
+    """Bayes' rule after hearing the tiger on the left twice, and what an updater says that stays at the first."""
+    p = sympy.Symbol("p", positive=True)
+    problem, right = tiger(accuracy=p, discount=1), BayesUpdater(tiger(accuracy=p, discount=1))
+    deaf = compare_updaters(
+        right, lambda b, a, o: b if b != problem.initial_belief else right.update(b, a, o), problem, depth=2
+    )
+    exact, _, difference = (
+        deaf.reason.removeprefix("posterior of 'tiger-left': expected ")
+        .replace(", got p, apart by ", "|")
+        .partition("|")
+    )
+    assert sympy.sympify(exact).equals(sympy.sympify("p**2 / (p**2 + (1 - p)**2)"))
+    assert sympy.sympify(difference).is_Mul
+    assert set(sympy.solve(sympy.sympify(difference), sympy.Symbol("p"))) == {0, 1, sympy.Rational(1, 2)}
+
+
+def test_a_difference_of_numbers_among_expressions_is_a_number():
+    p = sympy.Symbol("p")
+    problem = tiger(accuracy=p, discount=1)
+    right = BayesUpdater(problem)
+
+    def shifted(b, a, o):
+        posterior = dict(right.update(b, a, o))
+        return {s: posterior[s] + sympy.Rational(k, 10) for s, k in zip(posterior, (1, -1), strict=True)}
+
+    found = compare_updaters(right, shifted, problem, depth=1)
+    assert found.max_difference == pytest.approx(0.1)
+    assert found.n_different == found.n_compared
 
 
 def test_a_finished_process_ends_its_histories():
