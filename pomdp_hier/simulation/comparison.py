@@ -158,7 +158,7 @@ class PolicyComparison:
                     row.verdict,
                     "" if row.regret is None else f"{row.regret:z.4f}",
                     _span(row.optimum_regret),
-                    "" if row.seconds_per_decision is None else f"{1000 * row.seconds_per_decision:.3g}",
+                    _milliseconds(row.seconds_per_decision),
                 ]
             )
         used = [c for c in range(len(header)) if c == 0 or any(line[c] for line in lines[1:])]
@@ -225,6 +225,10 @@ class PolicyComparison:
 
 def _span(interval: tuple[float, float] | None) -> str:
     return "" if interval is None or math.isnan(interval[0]) else f"[{interval[0]:z.4f}, {interval[1]:z.4f}]"
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "" if seconds is None or math.isnan(seconds) else f"{1000 * seconds:.3g}"
 
 
 def _plain(value: Any) -> Any:

@@ -32,6 +32,18 @@ def test_outputs_are_stripped(path):
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
 
 
+@pytest.mark.slow
+def test_the_interval_that_is_printed_holds_the_exact_value(capsys):
+    pytest.importorskip("matplotlib")
+    cells = json.loads((FOLDER / "5_any_pomdp.ipynb").read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(cell["source"]).replace("%matplotlib inline", "") for cell in cells if cell["cell_type"] == "code"]
+    names: dict[str, object] = {}
+    for source in sources:
+        if "read_pomdp(" in source or "import RTBSS" in source or "run.interval" in source:
+            exec(source, names)  # the project's own notebook
+    assert "which the interval holds" in capsys.readouterr().out
+
+
 def flip(low, high, r0, r):
     """The eta between the two at which eta**2 + (1 - eta)**2 crosses (r0 + 1) / (r + 1)."""
     share = (r0 + 1) / (r + 1)

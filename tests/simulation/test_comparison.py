@@ -143,8 +143,9 @@ def test_forms_of_the_table():
     assert len(lines) == 4
     frame = pytest.importorskip("pandas") and table.to_frame()
     assert frame.loc["<b>", "value"] == -1
-    nan = compare_values({"a": np.array([1.0, 2.0])}, seconds={"a": math.nan}).to_dict()
-    assert nan["policies"][0]["seconds_per_decision"] is None
+    nan = compare_values({"a": np.array([1.0, 2.0])}, seconds={"a": math.nan})
+    assert nan.to_dict()["policies"][0]["seconds_per_decision"] is None
+    assert "nan" not in str(nan)
     with pytest.raises(KeyError, match="there are '<b>', 'x'"):
         table["y"]
 
