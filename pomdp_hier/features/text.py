@@ -3,9 +3,9 @@
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Literal
 
-import numpy as np
 from scipy.sparse import csr_array
 
+from pomdp_hier._arguments import is_whole
 from pomdp_hier._extras import from_extra
 from pomdp_hier.errors import Argument, FeatureError, ParameterError
 from pomdp_hier.features.table import FeatureTable
@@ -53,7 +53,7 @@ def text_features(
         array([0.  , 0.61, 0.  , 0.8 , 0.  ])
     """
     for option, value in (("min_df", min_df), ("ngrams", ngrams)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        if not (is_whole(value) and value >= 1):
             raise ParameterError(Argument(option), f" is {value!r}; give a whole number, 1 or more")
     if isinstance(stop_words, str) and stop_words != "english":
         raise ParameterError(f'stop_words is {stop_words!r}; give "english" or a list of words')

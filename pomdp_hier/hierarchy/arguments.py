@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from pomdp_hier._arguments import is_whole
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.files.memory import held
 from pomdp_hier.hierarchy.wording import listed, shown
@@ -106,7 +107,7 @@ def as_number(name: str, value: Any, least: int = 1) -> int:
         >>> as_number("n_items", 3)
         3
     """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+    if not (is_whole(value) and value >= least):
         expected = "a positive integer" if least == 1 else f"a whole number, {least} or more"
         raise ParameterError(Argument(name), f"={shown(value)}, expected {expected}")
     return int(value)

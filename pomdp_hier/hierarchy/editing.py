@@ -9,8 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from itertools import count
 from typing import Any, Generic, TypeVar
 
-import numpy as np
-
+from pomdp_hier._arguments import is_whole
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import FlatTree
 from pomdp_hier.hierarchy.wording import listed, shown
@@ -201,7 +200,7 @@ class Draft(Generic[Tree]):
 
 
 def _check_number(what: str, value: Any) -> None:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+    if not is_whole(value):
         raise ParameterError(
             f"{what} {shown(value)} is no node's number; hierarchy.node(label) is the number of a label"
         )

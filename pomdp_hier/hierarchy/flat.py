@@ -12,6 +12,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pomdp_hier._arguments import is_whole
 from pomdp_hier.errors import HierarchyError, ParameterError, Setting
 from pomdp_hier.hierarchy.arguments import as_ids, as_number, check_flag, dense
 from pomdp_hier.hierarchy.arrays import IntArray, cycle_error, cycle_through, min_below, sum_below, sum_to_root
@@ -180,7 +181,7 @@ class FlatTree:
     # ---- looking things up
 
     def _node(self, node: int) -> int:
-        if not _is_number(node) or not 0 <= node < self.n_nodes:
+        if not is_whole(node) or not 0 <= node < self.n_nodes:
             raise ParameterError(_missing("node", node, self.n_nodes))
         return int(node)
 
@@ -211,7 +212,7 @@ class FlatTree:
             >>> FlatTree([3, 3, 4, 4, -1], 3).path(1)
             array([4, 3])
         """
-        if not _is_number(item) or not 0 <= item < self.n_items:
+        if not is_whole(item) or not 0 <= item < self.n_items:
             raise ParameterError(_missing("item", item, self.n_items))
         node = int(self.leaf_of_item[item])
         path = np.empty(self.levels[node] + 1, dtype=np.int64)
@@ -466,12 +467,8 @@ def require_hierarchy(hierarchy: object) -> None:
         )
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
-
-
 def _missing(what: str, number: object, count: int) -> str:
-    hint = "" if _is_number(number) else "; .node(label) is the number of a label"
+    hint = "" if is_whole(number) else "; .node(label) is the number of a label"
     return f"{what} {shown(number)} does not exist: the {what}s are 0..{count - 1}{hint}"
 
 

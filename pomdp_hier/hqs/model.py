@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from pomdp_hier._arguments import same_arguments
 from pomdp_hier.errors import ModelError, ParameterError
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.flat import require_hierarchy
@@ -326,7 +327,7 @@ def three_node(
     return search_problem_from_guidance({"c0": {"c1": eta, "c2": 1 - eta}}, rewards, belief=belief)
 
 
-def search_problem(
+def _search(
     X: Any,
     hierarchy: Hierarchy,
     item: int,
@@ -336,7 +337,13 @@ def search_problem(
     nu: float = 1.0,
     reward: Reward | None = None,
     enter_own_singleton: bool = True,
-) -> POMDP:
+) -> tuple[POMDP, POMDP]:
+    settings = Settings(similarity, delta, nu, reward=reward, enter_own_singleton=enter_own_singleton)
+    return search_models(_prepared(X, hierarchy, settings), item)
+
+
+@same_arguments(_search)
+def search_problem(*given: Any, **settings: Any) -> POMDP:
     """Return the agent's POMDP of the search for one item, with the nodes' numbers as their names.
 
     Args:
@@ -357,21 +364,11 @@ def search_problem(
         >>> round(problem.observation_probabilities(problem.initial_belief, Descend())[Node(19)], 4)
         0.9987
     """
-    settings = Settings(similarity, delta, nu, reward=reward, enter_own_singleton=enter_own_singleton)
-    return search_models(_prepared(X, hierarchy, settings), item)[0]
+    return _search(*given, **settings)[0]
 
 
-def search_environment(
-    X: Any,
-    hierarchy: Hierarchy,
-    item: int,
-    *,
-    similarity: Similarity = "cosine",
-    delta: float = 0.01,
-    nu: float = 1.0,
-    reward: Reward | None = None,
-    enter_own_singleton: bool = True,
-) -> POMDP:
+@same_arguments(_search)
+def search_environment(*given: Any, **settings: Any) -> POMDP:
     """Return the environment of the search for an item, the underlying MDP; arguments as for `search_problem`.
 
     Example:
@@ -383,8 +380,7 @@ def search_environment(
     References:
         Huang, Piao, Moreno and Hurley, the environment of the search.
     """
-    settings = Settings(similarity, delta, nu, reward=reward, enter_own_singleton=enter_own_singleton)
-    return search_models(_prepared(X, hierarchy, settings), item)[1]
+    return _search(*given, **settings)[1]
 
 
 def search_models(prepared: Prepared, item: int) -> tuple[POMDP, POMDP]:

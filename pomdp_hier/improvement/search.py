@@ -203,13 +203,10 @@ class Search:
                 yield Proposal("merge", (number[pair.child],), number[pair.parent], number[pair.rival])
 
     def _moves(self, prepared: Prepared, found: Diagnosis, number: list[int]) -> Iterator[Proposal]:
-        alone = together = 0
+        left = {True: _ITEM_MOVES, False: 2 * _OTHERS}  # of single items, and of clusters
         for move in candidate_moves(prepared, found, 4 * _OTHERS, self.voters):
-            if move.items == 1:
-                alone += 1
-            else:
-                together += 1
-            if (alone if move.items == 1 else together) <= (_ITEM_MOVES if move.items == 1 else 2 * _OTHERS):
+            left[move.items == 1] -= 1
+            if left[move.items == 1] >= 0:
                 yield Proposal("move", (number[move.node],), number[move.source], number[move.target])
 
     def _taken_out(self, found: Diagnosis, number: list[int]) -> Iterator[Proposal]:

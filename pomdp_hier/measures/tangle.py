@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from pomdp_hier._arguments import is_real
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.members import item_sums
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -35,7 +36,7 @@ def entanglement(one: Hierarchy, other: Hierarchy, *, power: float = 1.5) -> flo
         clustering, Bioinformatics.
     """
     check_same_items(one, other, "entanglement")
-    if not isinstance(power, int | float | np.number) or isinstance(power, bool) or not 0 < power < np.inf:
+    if not (is_real(power) and 0 < power < np.inf):
         raise ParameterError(f"power is {power!r}; expected a positive number, such as 1.5")
     places = np.arange(one.n_items)
     worst = float((np.abs(places - places[::-1]) ** float(power)).sum())

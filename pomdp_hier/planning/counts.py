@@ -1,7 +1,6 @@
 """Whole numbers as arguments of planners and simulations: checked in one place, where they enter."""
 
-import numpy as np
-
+from pomdp_hier._arguments import is_whole
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp.numeric import brief
 
@@ -25,5 +24,5 @@ def require_count(name: str, value: object, least: int, of: str) -> None:
         Traceback (most recent call last):
         pomdp_hier.errors.ParameterError: depth: 0; expected a whole number of actions to look ahead, at least 1
     """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+    if not (is_whole(value) and value >= least):
         raise ParameterError(f"{name}: {brief(value)}; expected a whole number of {of}, at least {least}")

@@ -58,13 +58,7 @@ class Belief(pomdp_py.GenerativeDistribution):
         *,
         tolerance: float = MASS_TOLERANCE,
     ) -> None:
-        pairs = _pairs(probabilities)
-        for state, probability in pairs.items():
-            if not is_nonnegative(probability):
-                raise ModelError(
-                    f"belief: the probability of state {brief(state)} is {brief(probability)}; "
-                    "expected a number in [0, 1]"
-                )
+        pairs = _nonnegative(probabilities, "probability", "in [0, 1]")
         mass = total(pairs.values())
         if not nearly_equal(mass, 1, tolerance):
             raise ModelError(
@@ -85,13 +79,7 @@ class Belief(pomdp_py.GenerativeDistribution):
             >>> Belief.normalized({"a": 1, "b": 3})["b"]
             0.75
         """
-        pairs = _pairs(weights)
-        for state, weight in pairs.items():
-            if not is_nonnegative(weight):
-                raise ModelError(
-                    f"belief: the weight of state {brief(state)} is {brief(weight)}; "
-                    "expected a number that is at least 0"
-                )
+        pairs = _nonnegative(weights, "weight", "that is at least 0")
         mass = total(pairs.values())
         if not is_symbolic(mass) and not (mass > 0 and math.isfinite(mass)):
             raise ModelError(
@@ -260,6 +248,17 @@ def as_belief(belief: Any, tolerance: float = MASS_TOLERANCE) -> Belief:
     if isinstance(belief, Mapping):
         return Belief(belief, tolerance=tolerance)
     raise ModelError(f"belief: {brief(belief)} is no belief; give a Belief or a dict, {{state: probability}}")
+
+
+def _nonnegative(given: Any, what: str, expected: str) -> dict[Any, Number]:
+    """Return the probability, or weight, of each state, none of them negative."""
+    pairs = _pairs(given)
+    for state, number in pairs.items():
+        if not is_nonnegative(number):
+            raise ModelError(
+                f"belief: the {what} of state {brief(state)} is {brief(number)}; expected a number {expected}"
+            )
+    return pairs
 
 
 def _pairs(probabilities: Any) -> dict[Any, Number]:

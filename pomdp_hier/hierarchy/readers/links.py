@@ -8,6 +8,7 @@ from itertools import chain, islice
 import numpy as np
 from numpy.typing import NDArray
 
+from pomdp_hier._arguments import is_whole
 from pomdp_hier.errors import Argument, HierarchyError, Setting
 from pomdp_hier.hierarchy.arguments import as_ids, as_number, as_text, check_choice
 from pomdp_hier.hierarchy.arrays import IntArray, cycle_error
@@ -256,7 +257,7 @@ def number_of(name: Hashable) -> int | None:
     """Return the number that an id is or writes, None if it is none."""
     if isinstance(name, str):
         return int(name) if name.isascii() and name.isdigit() and len(name) < 19 and str(int(name)) == name else None
-    return int(name) if isinstance(name, (int, np.integer)) and not isinstance(name, bool) else None
+    return int(name) if is_whole(name) else None
 
 
 def _item_nodes(ids: list[Hashable], has_child: NDArray[np.bool_], join: Join) -> list[int]:

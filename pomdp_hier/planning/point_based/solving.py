@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from tqdm import tqdm
 
+from pomdp_hier._arguments import is_whole
 from pomdp_hier.errors import Argument, MissingExtraError, ParameterError, PlanningError
 from pomdp_hier.planning.point_based import on_numpy
 from pomdp_hier.planning.point_based.live import LiveModel, live_model
@@ -111,7 +112,7 @@ def solve(
 
 def _check(horizon: Any, precision: float, time_limit: Any, memory_limit: Any, max_trials: Any, engine: str) -> None:
     """Refuse arguments that are out of range."""
-    if horizon is not None and (not isinstance(horizon, int | np.integer) or isinstance(horizon, bool) or horizon < 1):
+    if horizon is not None and not (is_whole(horizon) and horizon >= 1):
         raise ParameterError(
             Argument("horizon"), f": {horizon!r}; expected a whole number of actions, 1 or more, or None"
         )
