@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from inspect import signature
+from numbers import Real
 from typing import Any, ParamSpec, TypeGuard, TypeVar
 
 import numpy as np
@@ -26,13 +27,13 @@ def is_whole(value: object) -> TypeGuard[int]:
 
 
 def is_real(value: object) -> TypeGuard[float]:
-    """Whether the value is a number, of Python or numpy; True and False are none.
+    """Whether the value is a real number, of Python, numpy or fractions; True and False are none.
 
     Example:
-        >>> is_real(0.5), is_real(np.float32(0.5)), is_real("0.5"), is_real(True)
-        (True, True, False, False)
+        >>> is_real(0.5), is_real(np.float32(0.5)), is_real("0.5"), is_real(1j), is_real(True)
+        (True, True, False, False, False)
     """
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_whole(name: str, value: object, least: int = 0, most: int | None = None) -> None:

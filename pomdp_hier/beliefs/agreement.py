@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pomdp_hier._arguments import same_arguments
+from pomdp_hier._arguments import check_whole, same_arguments
 from pomdp_hier.beliefs.updater import FullUpdater, as_updater
 from pomdp_hier.errors import Argument, ModelError, ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import Number, brief, is_exact, is_symbolic, simplified
+from pomdp_hier.pomdp.numeric import Number, brief, is_exact, is_nonnegative, is_symbolic, simplified
 from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["Agreement", "assert_updaters_agree", "compare_updaters"]
@@ -130,16 +130,11 @@ def compare_updaters(
         >>> result.agrees, result.n_compared, result.n_skipped
         (True, 258, 0)
     """
-    if depth < 1 or max_histories < 1:
+    check_whole("depth", depth, 1)
+    check_whole("max_histories", max_histories, 1)
+    if tolerance is not None and not is_nonnegative(tolerance):
         raise ParameterError(
-            Argument("depth"),
-            f"={depth}, ",
-            Argument("max_histories"),
-            f"={max_histories}: expected at least 1 each",
-        )
-    if tolerance is not None and not tolerance >= 0:
-        raise ParameterError(
-            Argument("tolerance"), f": {tolerance}; expected a number of at least 0, such as 1e-12, or None"
+            Argument("tolerance"), f": {brief(tolerance)}; expected a number of at least 0, such as 1e-12, or None"
         )
     require_problem(problem, "compare_updaters, third argument")
     if mode not in ("all", "random"):

@@ -17,7 +17,7 @@ from pomdp_hier.planning.terminal import TERMINAL_VALUE, where_to_decide
 from pomdp_hier.planning.ties import best_and_tied, largest
 from pomdp_hier.planning.vector_pruning import Points, prune
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
-from pomdp_hier.pomdp.numeric import Number, brief, is_number, listed, total
+from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative, listed, total
 from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["AlphaVectors", "exact_value", "value_iteration"]
@@ -176,7 +176,7 @@ def value_iteration(
     """
     require_problem(problem, "value_iteration")
     require_count("horizon", horizon, 0, "steps")
-    if not (is_number(tolerance) and tolerance >= 0):
+    if not is_nonnegative(tolerance):
         raise ParameterError(f"tolerance: {brief(tolerance)}; expected a number of at least 0")
     compiled = problem.compiled
     size, count = compiled.n_states, compiled.n_observations

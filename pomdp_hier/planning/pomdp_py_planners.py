@@ -29,7 +29,7 @@ from pomdp_hier.pomdp.bridge import (
     seeded_random,
     unwrapped,
 )
-from pomdp_hier.pomdp.numeric import Number, brief, is_number, is_symbolic
+from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative, is_symbolic
 
 __all__ = ["POMCP", "POUCT"]
 
@@ -70,7 +70,7 @@ class POUCT:
     ) -> None:
         require_count("depth", depth, 1, "actions to look ahead")
         require_count("simulations", simulations, 2, "runs (the first only opens the tree)")
-        if exploration is not None and not (is_number(exploration) and 0 <= exploration < float("inf")):
+        if exploration is not None and not (is_nonnegative(exploration) and exploration < float("inf")):
             raise ParameterError(f"exploration: {brief(exploration)}; expected a finite number of at least 0, or None")
         self.depth = depth
         self.simulations = simulations

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from pomdp_hier._arguments import check_kind, is_real
 from pomdp_hier._jobs import check_jobs
 from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.planning.controllers.controller import Controller
+from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.mdp import mdp_values
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.policies import as_policy
@@ -308,6 +310,7 @@ def compare_values(
     if baseline not in values:
         raise ParameterError(f"baseline: {baseline!r} is not among {listed(list(values))}")
     check_confidence(confidence)
+    clairvoyant = None if clairvoyant is None else _ceiling(clairvoyant)
     lengths = {len(array) for array in values.values()}
     if len(lengths) != 1 or 0 in lengths:
         raise ParameterError(f"values: lengths {sorted(lengths)}; paired values are equally many, and at least one")
@@ -418,6 +421,10 @@ def compare_policies(
         _check_solution(against, problem if environment is None else environment, horizon)
     if method not in ("exact", "monte-carlo"):
         raise ParameterError(f"method: {method!r} is neither 'exact' nor 'monte-carlo'")
+    if not isinstance(clairvoyant, bool | None):
+        clairvoyant = _ceiling(clairvoyant)
+    if not isinstance(trace, bool):
+        require_count("trace", trace, 0, "episodes to keep, or True or False")
     check_jobs(n_jobs)
     runs: dict[str, _Run] = {}
     failed: dict[str, Exception] = {}
@@ -469,13 +476,12 @@ def compare_policies(
         raise failed[baseline if baseline in failed else next(iter(failed))]
     values = {name: run.values for name, run in runs.items()}
     shortest = min(len(array) for array in values.values()) if values else 0
-    ceiling = clairvoyant if isinstance(clairvoyant, (int, float)) and not isinstance(clairvoyant, bool) else None
     if clairvoyant is True:
-        ceiling = clairvoyant_value(problem if environment is None else environment, horizon=horizon)
+        clairvoyant = clairvoyant_value(problem if environment is None else environment, horizon=horizon)
     table = compare_values(
         {name: array[:shortest] for name, array in values.items()},
         baseline=baseline,
-        clairvoyant=ceiling,
+        clairvoyant=None if clairvoyant is False else clairvoyant,
         confidence=confidence,
         method=method,
         seconds={name: run.seconds for name, run in runs.items()},
@@ -487,8 +493,18 @@ def compare_policies(
     return table if against is None else _held_against(table, (against.lower, against.upper))
 
 
-def _check_solution(solution: Solution, environment: POMDP, horizon: int | None) -> None:
+def _ceiling(clairvoyant: Any) -> float:
+    """Return the value that regret is measured from, of whatever kind of number."""
+    if not is_real(clairvoyant):
+        raise ParameterError(
+            f"clairvoyant: {brief(clairvoyant)}; expected True, False, or the value of the policy that sees the state"
+        )
+    return float(clairvoyant)
+
+
+def _check_solution(solution: Any, environment: POMDP, horizon: int | None) -> None:
     """Refuse a solution that is not about what happens in the comparison."""
+    check_kind("against", solution, Solution, "what solve returns for the environment")
     if solution.problem is not environment or solution.belief is not None or solution.horizon != horizon:
         raise ParameterError(
             f"against: a solution over {solution.horizon} actions (None: no end) of another problem, or from another "

@@ -12,7 +12,7 @@ from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.pomdp import Belief
-from pomdp_hier.pomdp.numeric import Number, brief, is_number
+from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative
 from pomdp_hier.simulation.deciding import Decider
 from pomdp_hier.simulation.intervals import check_confidence
 from pomdp_hier.simulation.run_length import RunLength
@@ -213,6 +213,6 @@ def check_simulation(
     """Raise unless every number of a simulation is in its range."""
     for name, count in (("n_episodes", n_episodes), ("batch", batch), ("min_episodes", min_episodes)):
         require_count(name, count, 1, "episodes")
-    if half_width is not None and not (is_number(half_width) and half_width > 0):
+    if half_width is not None and not (is_nonnegative(half_width) and half_width > 0):
         raise ParameterError(f"half_width: {brief(half_width)}; expected a positive width, in rewards")
     check_confidence(confidence)

@@ -10,7 +10,7 @@ from scipy import stats
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.mdp import mdp_values
 from pomdp_hier.pomdp import POMDP, TabularPOMDP
-from pomdp_hier.pomdp.numeric import brief, is_number
+from pomdp_hier.pomdp.numeric import brief, is_nonnegative
 
 __all__ = ["check_confidence", "mean_interval", "return_span", "unseen"]
 
@@ -44,7 +44,7 @@ def mean_interval(values: Floats, confidence: float, missed: float = 0.0) -> tup
 
 def check_confidence(confidence: float) -> None:
     """Raise unless the level of an interval is one."""
-    if not is_number(confidence) or not 0 < confidence < 1:
+    if not (is_nonnegative(confidence) and 0 < confidence < 1):
         raise ParameterError(f"confidence: {brief(confidence)} is outside (0, 1); 0.95 is usual")
 
 

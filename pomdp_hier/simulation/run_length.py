@@ -11,7 +11,7 @@ import numpy as np
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.pomdp import POMDP
-from pomdp_hier.pomdp.numeric import brief, is_number, is_symbolic
+from pomdp_hier.pomdp.numeric import brief, is_nonnegative, is_symbolic
 
 __all__ = ["RunLength"]
 
@@ -45,7 +45,7 @@ class RunLength:
     def __init__(self, environment: POMDP, problem: POMDP, horizon: int | None, cutoff: float) -> None:
         if horizon is not None:
             require_count("horizon", horizon, 0, "actions")
-        if not (is_number(cutoff) and 0 < cutoff < math.inf):
+        if not (is_nonnegative(cutoff) and 0 < cutoff < math.inf):
             raise ParameterError(f"cutoff: {brief(cutoff)}; expected a positive number of rewards, such as 1e-9")
         self.environment = environment
         self.problem = problem

@@ -113,7 +113,7 @@ def test_no_bad_value_of_any_option_is_answered_with_a_name_out_of_python(folder
         (["score", "points.csv", "tree.csv", "--shuffles=9999999"], "--shuffles is 9999999; give a whole number"),
         (["score", "points.csv", "tree.csv", "--similarity=precomputed"], "must have shape (4, 4)"),
         (["compare", "points.csv", "tree.csv", "tree.csv", "--confidence=2"], "--confidence is 2.0; expected a"),
-        (["validate", "walk.pomdp", "--max-histories=0"], "--depth=4, --max-histories=0: expected at least 1 each"),
+        (["validate", "walk.pomdp", "--max-histories=0"], "--max-histories is 0; give a whole number of at least 1"),
         (["validate", "walk.pomdp", "--tolerance=-1"], "--tolerance: -1.0; expected a number"),
         (["solve", "walk.pomdp", "--time=-1"], "argument --time: -1: give 0 or more"),
         (["solve", "walk.pomdp", "--memory=nan"], "argument --memory: nan: give 0 or more"),

@@ -1,9 +1,12 @@
 """Every public door of planning and simulation: mappings do for beliefs, and what is none has an own error."""
 
+from fractions import Fraction
 from types import MappingProxyType
 
+import numpy as np
 import pytest
 
+from pomdp_hier.beliefs import BayesUpdater, compare_updaters
 from pomdp_hier.errors import ParameterError, PomdpHierError
 from pomdp_hier.planning import (
     RTBSS,
@@ -174,6 +177,49 @@ def test_counts_are_whole_numbers(make, name, allowed):
         else:
             with pytest.raises(PomdpHierError, match=f"^{name}: .*; expected a whole number of"):
                 make(value)
+
+
+UPDATERS = (BayesUpdater(tiger()), BayesUpdater(tiger()), tiger())
+FIRST = FirstAction()
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "allowed"),
+    [
+        (lambda v: solve(tiger(), horizon=1, precision=v), "precision", [0]),
+        (lambda v: solve(tiger(), horizon=1, time_limit=v), "time_limit", [0, None]),
+        (lambda v: solve(tiger(), horizon=1, memory_limit=v), "memory_limit", [0, None]),
+        (lambda v: solve(tiger(), horizon=1, max_trials=v), "max_trials", [0, None]),
+        (lambda v: RTBSS(1, tie_tolerance=v), "tie_tolerance", [0]),
+        (lambda v: RTBSS(1, merge_tolerance=v), "merge_tolerance", [0, None]),
+        (lambda v: RTBSS(1, budget=v), "budget", [None]),
+        (lambda v: POUCT(exploration=v), "exploration", [0, None]),
+        (lambda v: value_iteration(tiger(), 1, tolerance=v), "tolerance", [0]),
+        (lambda v: compare_updaters(*UPDATERS, depth=1, tolerance=v), "tolerance", [0]),
+        (lambda v: compare_updaters(*UPDATERS, depth=v), "depth", []),
+        (lambda v: compare_updaters(*UPDATERS, depth=1, max_histories=v), "max_histories", []),
+        (lambda v: simulate(FIRST, tiger(), n_episodes=2, horizon=1, half_width=v), "half_width", [None]),
+        (lambda v: policy_value(FIRST, tiger(discount=0.5), cutoff=v), "cutoff", []),
+        (lambda v: simulate(FIRST, tiger(), n_episodes=2, horizon=1, confidence=v), "confidence", []),
+        (lambda v: compare_policies([FIRST], tiger(), horizon=1, clairvoyant=v), "clairvoyant", [0, -1, None]),
+        (lambda v: compare_policies([FIRST], tiger(), horizon=1, trace=v), "trace", [0]),
+        (lambda v: compare_policies([FIRST], tiger(), horizon=1, against=v), "against", [None]),
+    ],
+)
+def test_what_is_no_number_or_too_small_is_refused(make, name, allowed):
+    for value in (0, -1, "2", 1j, [1], None, float("nan")):
+        if value in allowed:
+            make(value)
+        elif name != "clairvoyant" or value == value:
+            with pytest.raises(PomdpHierError, match=f"^{name}"):
+                make(value)
+
+
+def test_a_clairvoyant_value_of_any_kind_of_number_is_taken():
+    for number in (Fraction(3, 2), np.float32(1.5), np.int64(1)):
+        table = compare_policies([FIRST], tiger(), horizon=1, clairvoyant=number)
+        assert table.clairvoyant == number
+        assert table["FirstAction()"].regret == number + 1
 
 
 def test_more_steps_than_a_solution_holds_and_unknown_observations_are_named():

@@ -20,6 +20,7 @@ from pomdp_hier.planning.point_based.live import LiveModel, live_model
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.solution import Progress, Solution
 from pomdp_hier.pomdp import POMDP
+from pomdp_hier.pomdp.numeric import brief, is_nonnegative
 from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["solve"]
@@ -110,20 +111,22 @@ def solve(
     )
 
 
-def _check(horizon: Any, precision: float, time_limit: Any, memory_limit: Any, max_trials: Any, engine: str) -> None:
+def _check(horizon: Any, precision: Any, time_limit: Any, memory_limit: Any, max_trials: Any, engine: str) -> None:
     """Refuse arguments that are out of range."""
     if horizon is not None and not (is_whole(horizon) and horizon >= 1):
         raise ParameterError(
             Argument("horizon"), f": {horizon!r}; expected a whole number of actions, 1 or more, or None"
         )
-    if not precision >= 0:
+    if not is_nonnegative(precision):
         raise ParameterError(
-            Argument("precision"), f": {precision!r}; expected a gap of at least 0, in the unit of rewards"
+            Argument("precision"), f": {brief(precision)}; expected a gap of at least 0, in the unit of rewards"
         )
     limits = {"time_limit": time_limit, "memory_limit": memory_limit, "max_trials": max_trials}
     for name, value in limits.items():
-        if value is not None and not value >= 0:
-            raise ParameterError(Argument(name), f": {value!r}; expected a number of at least 0, or None for no limit")
+        if value is not None and not is_nonnegative(value):
+            raise ParameterError(
+                Argument(name), f": {brief(value)}; expected a number of at least 0, or None for no limit"
+            )
     if engine not in ("auto", "numpy", "numba"):
         raise ParameterError(f"engine: {engine!r} is not one of 'auto', 'numpy', 'numba'")
 

@@ -12,8 +12,6 @@ from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, Literal
 
-import numpy as np
-
 from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, as_updater
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.agent_planner import AgentPlanner
@@ -29,7 +27,7 @@ from pomdp_hier.planning.rtbss.pruning import Pruning
 from pomdp_hier.planning.terminal import where_to_decide
 from pomdp_hier.planning.ties import best_and_tied
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import Number, brief, is_number
+from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative
 
 __all__ = ["RTBSS"]
 
@@ -119,8 +117,8 @@ class RTBSS(AgentPlanner):
         problem: POMDP | None = None,
     ) -> None:
         require_count("depth", depth, 1, "actions to look ahead")
-        if budget is not None and (not isinstance(budget, (int, float, np.integer)) or budget < 1):
-            raise ParameterError(f"budget: {budget!r}; expected at least one node, or None")
+        if budget is not None and not (is_nonnegative(budget) and budget >= 1):
+            raise ParameterError(f"budget: {brief(budget)}; expected at least one node, or None")
         if fallback is not None and budget is None:
             raise ParameterError("fallback: it decides where a budget runs out, and there is none; give budget as well")
         for name, value, allowed in (("tie", tie, ("first", "all")), ("engine", engine, ("auto", "plain", "arrays"))):
@@ -128,9 +126,10 @@ class RTBSS(AgentPlanner):
                 raise ParameterError(f"{name}: {value!r} is not one of {', '.join(map(repr, allowed))}")
         if not callable(upper_bound) and upper_bound not in _BOUNDS:
             raise ParameterError(f"upper_bound: {upper_bound!r} is not one of 'fib', 'qmdp', 'range', or a callable")
-        for name, tolerance in (("tie_tolerance", tie_tolerance), ("merge_tolerance", merge_tolerance)):
-            if tolerance is not None and not (is_number(tolerance) and 0 <= tolerance < math.inf):
-                raise ParameterError(f"{name}: {tolerance!r}; expected a number of at least 0")
+        merging = 0.0 if merge_tolerance is None else merge_tolerance
+        for name, tolerance in (("tie_tolerance", tie_tolerance), ("merge_tolerance", merging)):
+            if not (is_nonnegative(tolerance) and tolerance < math.inf):
+                raise ParameterError(f"{name}: {brief(tolerance)}; expected a number of at least 0")
         if merge_tolerance and merge_tolerance < _FINEST_MERGING:
             raise ParameterError(f"merge_tolerance: {merge_tolerance!r}; expected 0, or at least {_FINEST_MERGING}")
         lower_bound = getattr(lower_bound, "leaf", lower_bound)
