@@ -208,6 +208,8 @@ def names_of(edit: Edit, called: Sequence[str]) -> tuple[str, str, str]:
     Example:
         >>> names_of(Edit("split", (0, 1), 3, 5, 2, 0.1), ["ant", "bee", "cat", "insects", "all"])
         ('ant, bee', 'insects', 'a new cluster')
+        >>> names_of(Edit("move", (5,), 6, 3, 2, 0.1), ["ant", "bee", "cat", "insects", "all"])
+        ('a new cluster', 'a new cluster', 'insects')
     """
     names = [called[node] if node < len(called) else "a new cluster" for node in (*edit.nodes[:_MOST_NAMED],)]
     more = [f"and {len(edit.nodes) - _MOST_NAMED} more"] if len(edit.nodes) > _MOST_NAMED else []

@@ -9,7 +9,7 @@ import pytest
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from pomdp_hier import Hierarchy, evaluate
-from pomdp_hier.appraisal import best_cut, compare, levels_advice
+from pomdp_hier.appraisal import BestCut, best_cut, compare, levels_advice
 from pomdp_hier.appraisal.levels import _cut, _fronts, _splits, without_levels
 from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.features.similarity import Cosine
@@ -108,6 +108,10 @@ def test_names_stay():
     X = features(n=6)
     tree = dendrogram(X, labels=[f"item {k}" for k in range(6)])
     assert best_cut(X, tree, delta=0.1).tree.item_labels == tuple(f"item {k}" for k in range(6))
+    named = Hierarchy(tree.parent, 6, labels=[f"node {k}" for k in range(11)])
+    front = list(_fronts(named, _splits(named, 3)))[-1]
+    inner = [(k, node) for k, node in enumerate([*front, named.root], start=6) if node >= 6]
+    assert [_cut(named, [front]).labels[k] for k, _ in inner] == [named.labels[node] for _, node in inner]
 
 
 def test_a_single_item_has_one_cut():
@@ -236,3 +240,17 @@ def test_the_figure_has_each_score_and_marks_the_best():
     assert draw_levels(cut).texts[0].get_text() == str(cut.n_clusters[-1])
     with pytest.raises(ParameterError, match="found: got a list"):
         draw_levels([1])
+
+
+def test_of_equal_flat_cuts_the_summary_has_the_fewest_clusters():
+    curve = np.linspace(0.1, 0.2, 40)
+    curve[[7, 8]] = 0.5
+    found = BestCut(dendrogram(features(n=6)), 0.5, (8,), curve)
+    shown = [int(line.split()[0]) for line in found.summary().splitlines()[1:-1]]
+    assert 8 in shown
+    assert 9 not in shown
+
+
+def test_clusters_are_split_by_number_only_where_every_parent_has_a_higher_one():
+    tree = Hierarchy.from_children([[6, 3], [0, 1], [5, 2]], 4, singletons=True)
+    assert _splits(tree, 4) == [4, 6, 5]

@@ -252,3 +252,17 @@ def test_what_posteriors_add_up_to_may_be_off_by_the_tolerance_of_each_and_of_th
     assert agreement.agrees is not parts
     if parts:
         assert "by their evidence, miss the prediction of 'tiger-left' by 0.0035" in str(agreement)
+
+
+def test_the_cap_of_random_runs_counts_what_they_met_and_left_out():
+    listening = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda t, a: {"left": Fraction(1, 4), "right": Fraction(3, 4)},
+        reward=lambda s, a: 0,
+        initial_belief={"here": 1},
+        legal_actions=["listen"],
+    )
+    updater = BayesUpdater(listening)
+    found = compare_updaters(updater, updater, listening, depth=2, mode="random", rng=0, max_histories=2)
+    # the two histories of one step; left out are the two after one of them, and at least one after the other
+    assert (found.n_compared, found.n_skipped) == (2, 3)

@@ -240,6 +240,8 @@ def test_text_with_header_ids_and_other_delimiters(tmp_path):
     (tmp_path / "x.tsv").write_text('a\tname\n1\t"Tom, Dick"\n', encoding="utf-8")
     features = load_features(tmp_path / "x.tsv", id_column="name")
     assert (features.matrix.tolist(), features.ids) == ([[1.0]], ("Tom, Dick",))
+    (tmp_path / "years.csv").write_text("id,2020,2021\na,1,2\n", encoding="utf-8")
+    assert load_features(tmp_path / "years.csv").matrix.tolist() == [[1, 2]]
     (tmp_path / "semicolon.csv").write_text("a;b\r\n1;2\r\n", encoding="utf-8")
     assert load_features(tmp_path / "semicolon.csv").matrix.tolist() == [[1, 2]]
 

@@ -185,6 +185,10 @@ def test_options_go_together(seed):
     settings = {"delta": 0.1, "policy": given["policy"], "nu": given["nu"]}
     assert found.after.score == pytest.approx(hqs_score(X, found.tree, **settings), abs=1e-12)
     assert found.gain == pytest.approx(sum(edit.gain for edit in found.edits), abs=1e-12)
+    if len(found.edits) == 1:
+        rises = found.after.values - found.before.values
+        edit = found.edits[0]
+        assert (edit.helped, edit.hurt) == ((rises > 1e-12).sum(), (rises < -1e-12).sum())
     assert all(edit.gain > 0 and edit.kind in kinds for edit in found.edits)
     assert len(found.edits) <= (99 if given["max_edits"] is None else given["max_edits"])
     if given["max_loss"] is not None:

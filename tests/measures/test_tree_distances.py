@@ -7,11 +7,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import pearsonr, spearmanr
+from scipy.stats import binomtest, pearsonr, spearmanr
 
 from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.measures import bakers_gamma, robinson_foulds, tree_cophenetic_correlation, triplet_distance
+from pomdp_hier.measures import (
+    TripletDistance,
+    bakers_gamma,
+    robinson_foulds,
+    tree_cophenetic_correlation,
+    triplet_distance,
+)
+from pomdp_hier.measures.meetings import cost_of_sharing
 from pomdp_hier.measures.tree_distances import common_clusters
 from tests.hierarchy_oracle import samples
 from tests.measure_oracle import meeting
@@ -199,3 +206,15 @@ def test_other_items_are_refused(measure):
 def test_heights_that_do_not_fit_are_refused(heights):
     with pytest.raises(ParameterError, match="heights"):
         bakers_gamma(TWO_HALVES, COMB, heights=heights)
+
+
+def test_a_draw_has_wilsons_interval_and_is_made_only_beyond_the_limit():
+    one, other = (Hierarchy.from_children(kids, 4) for kids in ([[0, 1], [4, 2], [5, 3]], [[0, 1], [2, 3], [4, 5]]))
+    drawn = triplet_distance(one, other, limit=0, n_samples=200, seed=1)
+    interval = binomtest(round(200 * drawn.distance), 200).proportion_ci(0.95, method="wilson")
+    assert (drawn.low, drawn.high) == pytest.approx(tuple(interval), abs=1e-8)
+    cost = cost_of_sharing(one, other)
+    assert triplet_distance(one, other, limit=cost).n_drawn == 0
+    assert triplet_distance(one, other, limit=cost - 1, n_samples=10).n_drawn == 10
+    pair = Hierarchy.from_children([[0, 1]], 2)
+    assert triplet_distance(pair, pair) == TripletDistance(0.0, 0.0, 0.0, 0)

@@ -14,6 +14,7 @@ from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPol
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import clairvoyant_value, compare_policies, compare_values, policy_value, simulate
+from pomdp_hier.simulation.comparison import _verdict
 from pomdp_hier.simulation.intervals import mean_interval
 from pomdp_hier.visible import visible
 from tests.nasty import NASTY, acts
@@ -264,6 +265,18 @@ def test_a_regret_to_the_optimum_allows_for_what_was_cut_off():
     value = table["listen"].value
     assert low == pytest.approx(solution.lower - value - table.error, abs=1e-9)
     assert high == pytest.approx(solution.upper - value + table.error, abs=1e-9)
+
+
+def test_a_verdict_needs_an_interval_beyond_0():
+    for interval, verdict in (
+        ((0.0, 2.0), "not distinguishable"),
+        ((0.1, 2.0), "better"),
+        ((-2.0, 0.0), "not distinguishable"),
+        ((-2.0, -0.1), "worse"),
+    ):
+        assert _verdict(np.array([1.0, 0.5]), interval, 0.0) == verdict
+    assert _verdict(np.array([1.0]), None, 0.5) == "not distinguishable"
+    assert _verdict(np.array([1.0]), None, 0.4) == "better"
 
 
 def test_two_pairs_have_an_interval_and_one_has_none():

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.stats import sem
 
 from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError, PlanningError, SimulationWarning
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
@@ -292,3 +293,8 @@ def test_the_span_is_over_the_states_that_runs_start_in():
         states=["a", "b", "never", "end"],
     )
     assert return_span(problem, None) == pytest.approx(4)
+
+
+def test_the_standard_error_is_scipys():
+    found = simulate(RandomPolicy(0), sensor(0.75), n_episodes=30, horizon=2, seed=0)
+    assert found.standard_error == pytest.approx(sem(found.values))

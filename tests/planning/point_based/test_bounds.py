@@ -238,3 +238,20 @@ def test_two_thousand_problems_are_never_crossed(block):
         exact = float(exact_value(problem, horizon=3))
         solution = solve(problem, horizon=3, precision=1e-9, max_trials=20)
         assert solution.lower - 1e-8 <= exact <= solution.upper + 1e-8, seed
+
+
+def test_bounds_grow_with_the_mass_of_the_weights():
+    stage = solve(tiger(), max_trials=5).search.stages[-1]
+    index, weight = np.array([0, 1]), np.array([0.25, 0.75])
+    whole, half = stage.bounds(index, weight), stage.bounds(index, weight / 2)
+    assert half == pytest.approx((whole[0] / 2, whole[1] / 2))
+
+
+def test_vectors_of_actions_that_are_not_legal_in_a_state_are_minus_infinity_there():
+    problem = small_problem(0, kind="legal by state", discount=0.5)
+    solution = solve(problem, max_trials=3)
+    legal = np.array([[a in problem.actions({s: 1}) for s in problem.states] for a in solution.alpha_actions])
+    vectors = solution.alpha_vectors
+    assert np.isfinite(vectors[:, [problem.states.index(s) for s in problem.initial_belief.support]]).any()
+    assert (np.isfinite(vectors) | (vectors == -np.inf)).all()
+    assert (np.isfinite(vectors) <= legal).all()

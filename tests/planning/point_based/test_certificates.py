@@ -12,6 +12,7 @@ import pytest
 from pomdp_hier.errors import CertificateError, ModelError
 from pomdp_hier.planning import exact_value, solve, verify
 from pomdp_hier.planning.certificates import exact_model
+from pomdp_hier.planning.certificates.verify import _least_ratio
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.pomdp_file import read_pomdp
 from pomdp_hier.problems import cheese_maze, corridor, crying_baby, maze_4x3, rock_sample, tiger
@@ -343,3 +344,12 @@ def test_changed_certificates_claim_nothing_false_and_end_in_our_own_error():
 def test_ten_thousand_changed_certificates(block):
     for i, (problem, certificate, low, high) in enumerate(cases()):
         attack(problem, certificate, low, high, 250, 100 + 10 * block + i)
+
+
+def test_the_least_ratio_is_that_of_fractions_and_none_where_a_state_has_no_weight():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        weights, belief = ({s: int(rng.integers(1, 9)) for s in range(4)} for _ in range(2))
+        top, bottom = _least_ratio(weights, [*belief.items()])
+        assert Fraction(top, bottom) == min(Fraction(weights[s], belief[s]) for s in belief)
+        assert _least_ratio({s: weights[s] for s in range(3)}, [*belief.items()]) is None
