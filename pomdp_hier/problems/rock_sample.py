@@ -70,14 +70,7 @@ def rock_sample(
     References:
         Smith and Simmons (2004).
     """
-    if n < 1 or not 0 <= k <= n * n:
-        raise ParameterError(f"rock_sample: n={n}, k={k}; expected n >= 1 and k rocks that fit on the field")
-    if rocks is None:
-        drawn = np.random.default_rng(seed).choice(n * n, size=k, replace=False)
-        rocks = [(int(place) % n, int(place) // n) for place in drawn]
-    rocks = [(x, y) for x, y in rocks]
-    if len(rocks) != k or len(set(rocks)) != k or not all(0 <= x < n and 0 <= y < n for x, y in rocks):
-        raise ParameterError(f"rock_sample: rocks={rocks}; expected {k} different places on a field of {n} by {n}")
+    rocks = _places(n, k, rocks, seed)
     at = {place: i for i, place in enumerate(rocks)}
     gone = RoverState(None, ())
 
@@ -131,3 +124,16 @@ def rock_sample(
         states=(*(RoverState((x, y), good) for x in range(n) for y in range(n) for good in grades), gone),
         observations=("nothing", "good", "bad") if k else ("nothing",),
     )
+
+
+def _places(n: int, k: int, rocks: Sequence[tuple[int, int]] | None, seed: int) -> list[tuple[int, int]]:
+    """Return where the rocks are: as given, or drawn."""
+    if n < 1 or not 0 <= k <= n * n:
+        raise ParameterError(f"rock_sample: n={n}, k={k}; expected n >= 1 and k rocks that fit on the field")
+    if rocks is None:
+        drawn = np.random.default_rng(seed).choice(n * n, size=k, replace=False)
+        rocks = [(int(place) % n, int(place) // n) for place in drawn]
+    places = [(x, y) for x, y in rocks]
+    if len(places) != k or len(set(places)) != k or not all(0 <= x < n and 0 <= y < n for x, y in places):
+        raise ParameterError(f"rock_sample: rocks={places}; expected {k} different places on a field of {n} by {n}")
+    return places
