@@ -272,3 +272,26 @@ def test_what_could_not_be_read_again_is_refused_with_the_reason():
     new = changed(tree, lambda draft: draft.moved(tree.node(("Food", "Milk")), tree.root))
     with pytest.raises(HierarchyError, match="could not be read: the columns 'l1' and 'l2' hold the same names"):
         write(new, text, "paths")
+
+
+@pytest.mark.filterwarnings("ignore::pomdp_hier.errors.HierarchyWarning")
+def test_further_parents_stay_until_they_are_gone():
+    text = "parent,child\nall,tea\nall,milk\nmilk,salt\ntea,mint\nmilk,oat\ntea,oat\n"
+    first = partial(Hierarchy.from_edges, on_multiple_parents="first")
+    tree = first(text)
+    expected = text.replace("milk,salt", "tea,salt")
+    assert written_like(moved(tree, "salt", "tea"), text, "edges", first) == expected
+    without = changed(tree, lambda draft: draft.without([node(tree, "tea")]))
+    expected = "parent,child\nall,milk\nmilk,salt\nall,mint\nmilk,oat\n"
+    assert written_like(without, text, "edges", first) == expected
+
+
+@pytest.mark.filterwarnings("ignore::pomdp_hier.errors.HierarchyWarning")
+def test_a_name_that_stands_twice_in_a_list_stays_so():
+    text = '{"A": {"x": ["a", "a", "b"], "y": null}, "B": ["c"]}'
+    assert write(read(text, "json"), text, "json") == text
+
+
+def test_a_cell_in_quotes_stays_in_quotes():
+    text = TREE_TEXTS["quoted"][0]
+    assert write(moved(read(text, "parents"), "oat", "tea"), text, "parents") == text.replace('oat,"milk"', 'oat,"tea"')
