@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+from tqdm import tqdm
 
 from pomdp_hier._arguments import check_whole, same_arguments
 from pomdp_hier.beliefs.updater import FullUpdater, as_updater
@@ -19,6 +20,7 @@ from pomdp_hier.errors import Argument, ModelError, ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_exact, is_nonnegative, is_symbolic, simplified
 from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.pomdp.slow_work import slow_work
 
 __all__ = ["Agreement", "assert_updaters_agree", "compare_updaters"]
 
@@ -107,6 +109,8 @@ def compare_updaters(
 ) -> Agreement:
     """Compare two updaters on the histories that are reachable from the problem's initial belief.
 
+    What takes more than two seconds shows a bar on a terminal.
+
     Args:
         reference: The updater that is right; `BayesUpdater`, as a rule.
         candidate: The updater in question, or a plain function ``(belief, action, observation)``.
@@ -141,10 +145,11 @@ def compare_updaters(
         raise ParameterError(f"mode: {mode!r} is neither 'all' nor 'random'")
     comparison = _Comparison(reference, candidate, problem, depth, tolerance, max_histories)
     comparison.check_numbers(problem.initial_belief.values())
-    if mode == "all":
-        comparison.walk()
-    else:
-        comparison.draw(np.random.default_rng(rng))
+    with slow_work("comparing updaters", "histories") as comparison.bar:
+        if mode == "all":
+            comparison.walk()
+        else:
+            comparison.draw(np.random.default_rng(rng))
     return comparison.result()
 
 
@@ -198,6 +203,7 @@ class _Comparison:
         answers = candidate if callable(candidate) else self.candidate.update
         self.function = getattr(candidate, "update", answers)
         self.depth, self.tolerance, self.max_histories = depth, tolerance, max_histories
+        self.bar: tqdm[Any]
         self.n_compared = self.n_skipped = 0
         self.max_difference = self.max_evidence_difference = self.max_total_difference = 0.0
         self.first_history: History | None = None
@@ -271,6 +277,7 @@ class _Comparison:
     def _step(self, node: _Node, action: Any) -> list[_Node]:
         """Compare the histories that go on from a node by one action, as far as the cap allows."""
         branches = list(self.reference.branches(node.reference, action))
+        self.bar.update(len(branches))
         room = max(0, self.max_histories - self.n_compared)
         self.n_skipped += max(0, len(branches) - room)
         nodes: list[_Node] = []

@@ -1,4 +1,6 @@
+import io
 import math
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -13,7 +15,7 @@ from pomdp_hier.beliefs import (
     compare_updaters,
 )
 from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError
-from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp import POMDP, Belief, slow_work
 from pomdp_hier.problems import tiger
 from tests.random_problems import exact_arrays, random_arrays
 
@@ -158,6 +160,19 @@ def test_differences_of_expressions_are_simplified():
     assert sympy.sympify(exact).equals(sympy.sympify("p**2 / (p**2 + (1 - p)**2)"))
     assert sympy.sympify(difference).is_Mul
     assert set(sympy.solve(sympy.sympify(difference), sympy.Symbol("p"))) == {0, 1, sympy.Rational(1, 2)}
+
+
+def test_a_comparison_that_takes_a_while_shows_a_bar_on_a_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(slow_work, "PATIENCE", 0)
+    for mode in ("all", "random"):
+        monkeypatch.setattr(sys, "stderr", Terminal())
+        right = BayesUpdater(tiger(discount=1))
+        compare_updaters(right, right, tiger(discount=1), depth=1, tolerance=1e-9, mode=mode, rng=0)
+        assert "comparing updaters: " in sys.stderr.getvalue()
 
 
 def test_a_difference_of_numbers_among_expressions_is_a_number():

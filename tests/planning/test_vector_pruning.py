@@ -76,11 +76,24 @@ def tangents(n, lift):
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_many_vectors_that_are_best_close_by_one_another(order):
-    n = 24
+    n = 16
     for lift, kept in ((-1e-3, n + 1), (0, n + 1), (1e-3, 2 * n + 1)):
         vectors = tangents(n, lift)[::order]
         expected = sorted(np.arange(len(vectors))[::order][:kept])
         assert prune(vectors, TOLERANCE, Points(2)).tolist() == expected
+
+
+@pytest.mark.parametrize("lift", [1e-3, -1e-3])
+def test_a_vector_is_held_against_more_rivals_until_one_of_them_or_a_belief_is_proof(lift, monkeypatch):
+    """The first two rivals are far off, since the beliefs that should tell which are close are in disorder."""
+    monkeypatch.setattr(vector_pruning, "_NEAR", 1)
+    n = 16
+    vectors, kept, waiting = tangents(n, lift), np.arange(n + 1), np.arange(n + 1, 2 * n + 1)
+    beliefs = np.column_stack([1 - kept / n, kept / n])[::-1]
+    asked, found, margins = vector_pruning._asked(vectors, waiting, kept, beliefs, 1.0, TOLERANCE)
+    assert asked.tolist() == waiting.tolist()
+    assert margins == pytest.approx(np.full(n, lift))
+    assert (vectors[asked] * found).sum(axis=1) - (found @ vectors[kept].T).max(axis=1) == pytest.approx(margins)
 
 
 def test_what_is_left_out_is_no_better_than_the_tolerance():
@@ -124,6 +137,8 @@ def test_a_plan_whose_action_is_legal_more_often_stays_beside_a_better_one():
     assert prune(vectors, TOLERANCE, Points(2), np.array([often, seldom, seldom])).tolist() == [0, 1, 2]
     assert prune(vectors, TOLERANCE, Points(2), np.array([seldom, often, often])).tolist() == [1, 2]
     assert prune(vectors, TOLERANCE, Points(2), np.array([often, often, seldom])).tolist() == [1, 2]
+    nowhere = np.array([[1.0, 1.0], [-np.inf, -np.inf]])
+    assert prune(nowhere, TOLERANCE, Points(2), np.array([seldom, often])).tolist() == [0]
 
 
 def test_points_are_remembered_once_and_normalised_over_the_states_in_question():
