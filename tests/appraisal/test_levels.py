@@ -254,3 +254,14 @@ def test_of_equal_flat_cuts_the_summary_has_the_fewest_clusters():
 def test_clusters_are_split_by_number_only_where_every_parent_has_a_higher_one():
     tree = Hierarchy.from_children([[6, 3], [0, 1], [5, 2]], 4, singletons=True)
     assert _splits(tree, 4) == [4, 6, 5]
+
+
+def test_what_is_said_of_levels_and_cuts_stands_in_its_column():
+    found = levels_advice(features(), dendrogram(features()), most=4, delta=0.1)
+    head, _, *lines = found.summary().splitlines()
+    assert head.split() == ["levels", "clusters", "hqs", "gain", "95", "%", "interval"]
+    for row, line in zip(found.to_rows()[1:], lines, strict=False):
+        told = [float(word) for word in line.replace(" to ", " ").split()]
+        kept = [row[name] for name in ("levels", "clusters", "hqs", "gain", "low", "high")]
+        assert told == pytest.approx(kept, abs=6e-5)
+    assert best_cut(features(), dendrogram(features())).summary().splitlines()[0].split() == ["clusters", "hqs"]

@@ -174,6 +174,7 @@ def test_refusals_say_what_to_do(case, folder, tmp_path):
     refused = [
         (FeatureError, r"NaN or infinite values in 2 row\(s\): 5, 1100", da.from_array(bad, chunks=400), {}),
         (FeatureError, "the features have 1199 rows, but the hierarchy has 1200", da.from_array(X[1:], chunks=400), {}),
+        (FeatureError, r"Dask array has shape \(1200,\) and dtype float32; expected", da.from_array(X[:, 0]), {}),
         (FeatureError, "features are a ndarray; expected a Dask array", X, {}),
         (FeatureError, "expected a .parquet or .npy file", folder / "nothing.csv", {}),
         (FeatureError, "whose square overflows", da.from_array(huge, chunks=400), {"similarity": SIMILARITIES[1]}),
@@ -190,9 +191,21 @@ def test_refusals_say_what_to_do(case, folder, tmp_path):
             evaluate_distributed(features, tree, **options)
     broken = tmp_path / "broken.parquet"
     broken.write_text("hello")
-    with pytest.raises(FeatureError, match="no readable Parquet file"):
+    with pytest.raises(FeatureError, match=r"broken\.parquet: no readable Parquet file \(.+\); write it again"):
         evaluate_distributed(broken, tree)
     broken.unlink()
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "broken.npy").write_text("hello")
+    np.save(other / "cube.npy", np.zeros((2, 3, 4)))
+    np.save(other / "words.npy", np.array([["a"]]))
+    for name, words in {
+        "broken": r"broken\.npy: cannot be read as a \.npy array \(.+\); write it",
+        "cube": r"cube\.npy: expected a matrix, found an array of shape \(2, 3, 4\)",
+        "words": r"words\.npy: expected real numbers, found <U1; convert",
+    }.items():
+        with pytest.raises(FeatureError, match=words):
+            evaluate_distributed(other / f"{name}.npy", tree)
     np.save(folder / "part-9.npy", X[:3, :4])
     with pytest.raises(FeatureError, match=r"part-9.npy: another number of columns"):
         evaluate_distributed(folder, tree)

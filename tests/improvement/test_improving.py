@@ -56,6 +56,17 @@ def test_each_gain_is_exact_given_the_edits_before_and_they_add_up():
         assert edit.hurt >= len(losses)
         assert edit.helped >= len(edit.most_helped)
     assert score == better.after.score
+    said = better.summary(most=99).splitlines()
+    assert said[0] == f"score {better.before.score:.4f} -> {score:.4f}, {better.gain:+.4f} by {len(better.edits)} edits"
+    low, high = better.held_out.interval
+    assert said[1].endswith(f"choosing them: {better.held_out.gain:+.4f} ({low:+.4f} to {high:+.4f})")
+    sure = better.numbered(confirmed=True)
+    assert [line for line in said if line.startswith("  ") and ". " in line] == [
+        f"{at:>3}. {edit.gain:+.4f} {edit}" for at, edit in sure
+    ]
+    assert any(line.endswith(f": {better.ceilings['any']:.4f}") for line in said)
+    doubtful = len(better.edits) - len(sure)
+    assert doubtful == sum(int(line.split()[1]) for line in said if line.endswith("do not confirm"))
     assert better.gain == pytest.approx(sum(edit.gain for edit in better.edits), abs=1e-12)
     assert better.tree.item_labels == broken.item_labels
     assert set(better.tree.labels) <= set(broken.labels)
@@ -203,3 +214,16 @@ def test_options_go_together(seed):
     assert (found.held_out.items == tree.n_items) == bool(given["folds"] and found.edits)
     assert len(found.to_rows()) == len(found.edits)
     assert found.summary().startswith("score ")
+
+
+@pytest.mark.parametrize(
+    ("edit", "said"),
+    [
+        (Edit("move", (1,), 5, 6, 1, 0.1, names=("1", "5", "6")), "move 1 from 5 to 6"),
+        (Edit("merge", (5,), 7, 6, 2, 0.1, names=("5", "7", "6")), "merge 5 into 6"),
+        (Edit("split", (1,), 5, 9, 2, 0.1, names=("1", "5", "new")), "split 5: 1 become a cluster of their own"),
+        (Edit("take out", (5,), 5, 7, 2, 0.1, names=("5", "5", "7")), "take out 5"),
+    ],
+)
+def test_an_edit_says_what_goes_where(edit, said):
+    assert str(edit) == said
