@@ -28,6 +28,7 @@ __all__ = ["Fault", "check_problem"]
 
 _N_SAMPLES = 200  # for each of the first rows of models that draw on their own, and fewer for the others
 _MOST_ROWS = 1_000
+_MOST_COMPARED = 200  # states that are compared with each other
 _FEWER_SAMPLES = 50
 _FOREIGN = (ForeignTransition, ForeignObservation)
 _FOREIGN_REMEDY = "mend sample() or probability(), or take the draws for right (draws=1000)"
@@ -129,6 +130,7 @@ class _Checker:
         self._outcomes: dict[tuple[Any, Any], list[tuple[Any, tuple[Any, ...]]]] = {}
         self._legal: dict[Any, tuple[Any, ...]] = {}
         self._rows_drawn = 0
+        self._first_states: list[Any] = []
         self.bar = slow_work("checking", "states", None if states is None else len(states))
 
     def add(self, kind: str, place: _Place | str, value: Any, remedy: str) -> None:
@@ -326,9 +328,20 @@ class _Checker:
         remedy = "compare by fields: a frozen dataclass on pomdp_hier's State does"
         if self.ask(place, lambda: state == state) is not True or hash(state) != hash(state):
             self.add("badly compared", place, "it is not equal to itself, or its hash changes", remedy)
+        if isinstance(state, (str, int, float, tuple)):
+            return
         stranger = object()
-        if not isinstance(state, (str, int, float, tuple)) and self.ask(place, lambda: state != stranger) is not True:
+        if self.ask(place, lambda: state != stranger) is not True:
             self.add("badly compared", place, "it is neither equal nor unequal to an object of another type", remedy)
+        if len(self._first_states) < _MOST_COMPARED:
+            twin = self.ask(place, self._twin, state)
+            if twin is not None and twin is not _FAILED:
+                self.add("badly compared", place, f"it equals {brief(twin)}, whose hash is another", remedy)
+            self._first_states.append(state)
+
+    def _twin(self, state: Any) -> Any:
+        """Return one of the first states that equals this one and has another hash; there should be none."""
+        return next((s for s in self._first_states if s == state and hash(s) != hash(state)), None)
 
     def _again(self, place: _Place, flow: Mapping[Any, Number], state: Any, action: Any) -> None:
         """Require that a model asked twice names the same states, or no two visits to one state would ever meet."""

@@ -130,6 +130,32 @@ def test_draws_that_contradict_probabilities_are_faults() -> None:
     assert check_problem(POMDP.from_agent(walker(transition_model=Optimist()), draws=50)) == []
 
 
+def test_states_that_are_equal_without_an_equal_hash_are_faults() -> None:
+    class Loaded(pomdp_py.State):  # as load_unload's, which compares ``self.loaded`` with itself
+        def __init__(self, x: int, loaded: bool) -> None:
+            self.x, self.loaded = x, loaded
+
+        def __hash__(self) -> int:
+            return hash((self.x, self.loaded))
+
+        def __eq__(self, other: object) -> bool:
+            return isinstance(other, Loaded) and self.x == other.x
+
+        def __repr__(self) -> str:
+            return f"Loaded({self.x}, {self.loaded})"
+
+    problem = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: s.x,
+        reward=lambda s, a: 0,
+        initial_belief={Loaded(1, True): 0.5, Loaded(1, False): 0.25, Loaded(2, True): 0.25},
+        legal_actions=["stay"],
+    )
+    (fault,) = check_problem(problem)
+    assert (fault.kind, fault.place) == ("badly compared", "state Loaded(1, False)")
+    assert fault.value == "it equals Loaded(1, True), whose hash is another"
+
+
 def broken(base: type, method: str) -> Any:
     def raises(self: Any, *_: Any, **__: Any) -> Any:
         raise TypeError("Population must be a sequence")
