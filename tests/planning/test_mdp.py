@@ -114,3 +114,32 @@ def test_values_beyond_settling_are_named_and_solved_ones_settle():
         mdp_values(loop(1, 1.0), max_iterations=30)
     assert mdp_values(loop(1, 0.0))[1] == 1
     assert mdp_values(loop(1, 1.0), horizon=70)[0].tolist() == [[70.0]]
+
+
+def test_what_is_legal_after_no_observation_is_left_out_and_ends_are_worth_nothing():
+    problem = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: s,
+        reward=lambda s, a: {"a": 1.0, "b": 2.0, "never": 9.0}[a],
+        initial_belief={"x": 0.5, "y": 0.5},
+        discount=0.5,
+        legal_actions=lambda o: ["a"] if o == "x" else ["a", "b"],
+        legal_by="observation",
+        states=["x", "y"],
+        actions=["a", "b", "never"],
+        observations=["x", "y"],
+    )
+    assert mdp_values(problem.compiled)[0] == pytest.approx(np.array([[3.0] * 2, [4.0] * 2, [-np.inf] * 2]))
+    way_out = POMDP(
+        transition=lambda s, a: "out",
+        observation=lambda s, a: s,
+        reward=lambda s, a: 5.0,
+        initial_belief={"in": 1},
+        terminal=["out"],
+        legal_actions=lambda o: ["leave"],
+        legal_by="observation",
+        states=["in", "out"],
+        actions=["leave", "never"],
+        observations=["in", "out"],
+    )
+    assert mdp_values(way_out.compiled)[0].tolist() == [[5.0, 0.0], [-np.inf, 0.0]]
