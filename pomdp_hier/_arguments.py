@@ -10,7 +10,17 @@ import numpy as np
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import Argument, ParameterError
 
-__all__ = ["check_flag", "check_kind", "check_level", "check_whole", "is_real", "is_whole", "same_arguments"]
+__all__ = [
+    "check_flag",
+    "check_kind",
+    "check_level",
+    "check_whole",
+    "entropy",
+    "generator",
+    "is_real",
+    "is_whole",
+    "same_arguments",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,6 +55,43 @@ def check_whole(name: str, value: object, least: int = 0, most: int | None = Non
     if not (is_whole(value) and value >= least and (most is None or value <= most)):
         upper = "" if most is None else f" and at most {most:,}"
         raise ParameterError(Argument(name), f" is {brief(value)}; give a whole number of at least {least}{upper}")
+
+
+def generator(name: str, seed: Any) -> np.random.Generator:
+    """Return the numpy generator of a seed, or the one that was given.
+
+    Raises:
+        ParameterError: Numpy has none for it.
+
+    Example:
+        >>> generator("seed", -1)
+        Traceback (most recent call last):
+        pomdp_hier.errors.ParameterError: seed is -1 (expected non-negative integer); expected a number of at ...
+    """
+    try:
+        return np.random.default_rng(seed)
+    except (ValueError, TypeError) as error:
+        raise ParameterError(
+            Argument(name), f" is {brief(seed)} ({error}); expected a number of at least 0, a numpy Generator, or None"
+        ) from error
+
+
+def entropy(name: str, seed: Any) -> Any:
+    """Return what numpy's seed sequence of a seed starts from.
+
+    Raises:
+        ParameterError: Numpy has none for it.
+
+    Example:
+        >>> entropy("seed", 7)
+        7
+    """
+    try:
+        return np.random.SeedSequence(seed).entropy
+    except (ValueError, TypeError) as error:
+        raise ParameterError(
+            Argument(name), f" is {brief(seed)} ({error}); expected a number of at least 0, or None"
+        ) from error
 
 
 def check_level(name: str, value: object) -> None:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from tqdm import tqdm
 
-from pomdp_hier._arguments import check_whole, same_arguments
+from pomdp_hier._arguments import check_whole, generator, same_arguments
 from pomdp_hier.beliefs.updater import FullUpdater, as_updater
 from pomdp_hier.errors import Argument, ModelError, ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
@@ -149,7 +149,7 @@ def compare_updaters(
         if mode == "all":
             comparison.walk()
         else:
-            comparison.draw(np.random.default_rng(rng))
+            comparison.draw(generator("rng", rng))
     return comparison.result()
 
 

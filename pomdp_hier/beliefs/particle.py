@@ -5,13 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier.errors import ParameterError
+from pomdp_hier._arguments import check_whole, generator
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.bayes_rule import impossible
 from pomdp_hier.pomdp.core import Given
 from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["ParticleUpdater"]
+
+_MOST_PARTICLES = 100_000_000
 
 
 class ParticleUpdater:
@@ -27,7 +29,7 @@ class ParticleUpdater:
         seed: A seed or a `numpy.random.Generator`; the same seed and the same calls give the same beliefs.
 
     Raises:
-        ParameterError: There is less than one particle.
+        ParameterError: There is less than one particle, or more than 100 million; or the seed is none.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -40,12 +42,11 @@ class ParticleUpdater:
     """
 
     def __init__(self, problem: POMDP, n_particles: int = 1000, seed: int | np.random.Generator | None = None) -> None:
-        if n_particles < 1:
-            raise ParameterError(f"n_particles: {n_particles}; expected at least 1")
+        check_whole("n_particles", n_particles, 1, _MOST_PARTICLES)
         require_problem(problem, "ParticleUpdater")
         self.problem = problem
         self.n_particles = n_particles
-        self.rng = np.random.default_rng(seed)
+        self.rng = generator("seed", seed)
 
     def predict(self, belief: Given, action: Any) -> Belief:
         """Return the moved particles, before the observation: each state's share of them."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
+from pomdp_hier._arguments import generator
 from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features.members import ranges
@@ -214,4 +215,4 @@ def _sampled(tree: Hierarchy, max_entries: int, random_state: int) -> Any:
     if entries <= max_entries:
         return np.arange(tree.n_items)
     n_chosen = max(1, int(tree.n_items * max_entries / entries))
-    return np.sort(np.random.default_rng(random_state).choice(tree.n_items, n_chosen, replace=False))
+    return np.sort(generator("random_state", random_state).choice(tree.n_items, n_chosen, replace=False))

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
-from pomdp_hier._arguments import check_level, is_real, is_whole
+from pomdp_hier._arguments import check_level, generator, is_real, is_whole
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -189,7 +189,7 @@ class Sampling:
             raise ParameterError(
                 Argument("sample_size"), f" is {shown(size)}; expected a number of items, or a fraction of them"
             )
-        _generator(self.random_state)
+        generator("random_state", self.random_state)
 
     @property
     def asked(self) -> bool:
@@ -214,7 +214,7 @@ class Sampling:
             return dict(score(np.arange(n_items)))
         seed: Any = np.random.SeedSequence().entropy if self.random_state is None else self.random_state
         size = min(_FIRST, n_items) if self.sample_size is None else _number(self.sample_size, n_items)
-        ranks = _generator(seed).permutation(n_items)
+        ranks = generator("random_state", seed).permutation(n_items)
         known = np.empty(0, dtype=np.int64)
         columns: dict[Name, dict[str, npt.NDArray[Any]]] = {}
         results: dict[Name, HQSResult] = {}
@@ -291,13 +291,3 @@ def _number(sample_size: float, n_items: int) -> int:
         f" is {sample_size!r}; expected a whole number of items from 1 to {n_items}, or a fraction of them "
         "as a float above 0 and up to 1.0",
     )
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    try:
-        return np.random.default_rng(random_state)
-    except (ValueError, TypeError) as error:
-        raise ParameterError(
-            Argument("random_state"),
-            f" is {shown(random_state)} ({error}); expected a number of at least 0, a numpy Generator, or None",
-        ) from error

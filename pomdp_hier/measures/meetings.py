@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pomdp_hier._arguments import generator
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import HierarchyError
 from pomdp_hier.features.members import membership
@@ -138,7 +139,7 @@ def met(one: Hierarchy, other: Hierarchy, pairs: Shared) -> Meetings:
 
 def drawn(one: Hierarchy, other: Hierarchy, n_samples: int, seed: int) -> Meetings:
     """Return where pairs of items meet that are drawn at random, each pair alike."""
-    rng = np.random.default_rng(seed)
+    rng = generator("seed", seed)
     i = rng.integers(one.n_items, size=n_samples)
     j = (i + rng.integers(1, one.n_items, size=n_samples)) % one.n_items
     u, v = meeting(one, i, j), meeting(other, i, j)

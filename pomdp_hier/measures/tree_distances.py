@@ -7,6 +7,7 @@ from math import comb, sqrt
 import numpy as np
 import numpy.typing as npt
 
+from pomdp_hier._arguments import check_whole, generator
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.hierarchy.arrays import min_below
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -28,6 +29,7 @@ __all__ = ["TripletDistance", "bakers_gamma", "robinson_foulds", "tree_copheneti
 Heights = str | npt.ArrayLike
 
 EXACT_LIMIT = 20_000_000  # pairs of nodes that share items; some seconds and 2 GB
+_MOST_SAMPLES = 100_000_000
 _95 = 1.959964
 
 
@@ -159,11 +161,12 @@ def triplet_distance(
         between trees of arbitrary degree.
     """
     check_same_items(one, other, "the triplet distance")
+    check_whole("n_samples", n_samples, 1, _MOST_SAMPLES)
     n = one.n_items
     if n < 3:
         return TripletDistance(0.0, 0.0, 0.0, 0)
     if cost_of_sharing(one, other) > limit or n > 1_000_000:
-        rng = np.random.default_rng(seed)
+        rng = generator("seed", seed)
         i, j, k = _triples(n, n_samples, rng)
         share = float((_said(one, i, j, k) != _said(other, i, j, k)).mean())
         # Wilson's interval, which is one at shares of 0 and 1 as well
@@ -321,6 +324,7 @@ def _correlation(
     one: Hierarchy, other: Hierarchy, x: Floats, y: Floats, limit: int, n_samples: int, seed: int
 ) -> float:
     """Return the correlation, over all pairs of items, of a number of where they meet in either tree."""
+    check_whole("n_samples", n_samples, 1, _MOST_SAMPLES)
     n = one.n_items
     if n < 3:
         return float("nan")

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pomdp_hier._arguments import generator
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision, Policy
@@ -126,7 +127,7 @@ class RandomPolicy:
     """
 
     def __init__(self, seed: Seed = None) -> None:
-        self._rng = np.random.default_rng(seed)
+        self._rng = generator("seed", seed)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the decision under the belief; each call draws anew."""

@@ -11,9 +11,9 @@ from itertools import accumulate
 from random import random
 from typing import Any, ClassVar
 
-import numpy as np
 import pomdp_py
 
+from pomdp_hier._arguments import generator
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
@@ -76,7 +76,7 @@ class POUCT:
         self.simulations = simulations
         self.exploration = exploration
         self.tree: pomdp_py.VNode | None = None
-        self._rng = np.random.default_rng(seed)
+        self._rng = generator("seed", seed)
 
     def seeded(self, seed: Seed) -> "POUCT":
         """Return the same planner on other random numbers."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pomdp_py
 
+from pomdp_hier._arguments import generator
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp import bayes_rule
@@ -331,7 +332,7 @@ def to_environment(
         >>> environment.execute("listen")
         ('hear-left', -1)
     """
-    rng = np.random.default_rng(seed)
+    rng = generator("seed", seed)
     if state is None:
         state = problem.initial_belief.sample(rng)
     return ProblemEnvironment(problem, unwrapped(state), rng)

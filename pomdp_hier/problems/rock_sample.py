@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import numpy as np
-
+from pomdp_hier._arguments import generator
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp import POMDP, Belief, State
 
@@ -131,7 +130,7 @@ def _places(n: int, k: int, rocks: Sequence[tuple[int, int]] | None, seed: int) 
     if n < 1 or not 0 <= k <= n * n:
         raise ParameterError(f"rock_sample: n={n}, k={k}; expected n >= 1 and k rocks that fit on the field")
     if rocks is None:
-        drawn = np.random.default_rng(seed).choice(n * n, size=k, replace=False)
+        drawn = generator("seed", seed).choice(n * n, size=k, replace=False)
         rocks = [(int(place) % n, int(place) // n) for place in drawn]
     places = [(x, y) for x, y in rocks]
     if len(places) != k or len(set(places)) != k or not all(0 <= x < n and 0 <= y < n for x, y in places):

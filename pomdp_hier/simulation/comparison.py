@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from pomdp_hier._arguments import check_kind, is_real
+from pomdp_hier._arguments import check_kind, check_whole, is_real
 from pomdp_hier._jobs import check_jobs
 from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.planning.controllers.controller import Controller
@@ -428,6 +428,8 @@ def compare_policies(
     check_jobs(n_jobs)
     runs: dict[str, _Run] = {}
     failed: dict[str, Exception] = {}
+    if not isinstance(trace, bool):
+        check_whole("trace", trace)
     keep = 10 if trace is True else int(trace)
 
     def run(policy: Any, bar: tqdm) -> _Run:

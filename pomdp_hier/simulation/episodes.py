@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from tqdm import tqdm
 
+from pomdp_hier._arguments import entropy
 from pomdp_hier._jobs import OnceAProcess, check_jobs, in_processes, n_workers
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.planning.counts import require_count
@@ -154,7 +155,7 @@ class EpisodeRuns:
     ) -> None:
         check_jobs(n_jobs)
         self._runner = build()
-        self._entropy = np.random.SeedSequence(seed).entropy
+        self._entropy = entropy("seed", seed)
         self._work = _Work(OnceAProcess(build), self._entropy)
         self._sent, self._n_jobs = sent, n_jobs
         self._bar = bar

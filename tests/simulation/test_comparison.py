@@ -39,6 +39,14 @@ POLICIES = {
 }
 
 
+@pytest.mark.parametrize(
+    ("given", "said"), [({"against": "best"}, "against: got a str"), ({"trace": "x"}, "trace is 'x'")]
+)
+def test_what_is_no_solution_and_no_number_of_traces_is_refused(given, said):
+    with pytest.raises(ParameterError, match=said):
+        compare_policies({"first": FirstAction()}, tiger(), horizon=1, **given)
+
+
 def test_exact_comparison():
     table = compare_policies(POLICIES, sensor(0.8), horizon=30, baseline="guess")
     assert [row.name for row in table] == list(POLICIES)

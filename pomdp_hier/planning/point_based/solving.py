@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from pomdp_hier._arguments import is_whole
 from pomdp_hier.errors import Argument, MissingExtraError, ParameterError, PlanningError
+from pomdp_hier.files.memory import memory_available
 from pomdp_hier.planning.point_based import on_numpy
 from pomdp_hier.planning.point_based.live import LiveModel, live_model
 from pomdp_hier.planning.point_based.search import Search
@@ -27,6 +28,7 @@ __all__ = ["solve"]
 
 Engine = Literal["auto", "numpy", "numba"]
 
+_STAGE_BYTES = 8_000  # of a stage of the smallest problem
 _SMALL = 20_000  # outcomes (entries of T times Z) up to which numba would take longer to load than to help
 
 
@@ -95,6 +97,8 @@ def solve(
         raise PlanningError("solve: the process is over under the belief to start from; its value is 0")
     if horizon is None:
         _ = model.slack  # refuses a problem whose values may grow without end
+    else:
+        _refuse_many_stages(horizon, model)
     most_bytes = np.inf if memory_limit is None else memory_limit
     search = Search(model, _kernels(engine, model), weights, horizon, most_bytes)
     limits = _Limits(precision, time_limit, memory_limit, max_trials, began)
@@ -129,6 +133,15 @@ def _check(horizon: Any, precision: Any, time_limit: Any, memory_limit: Any, max
             )
     if engine not in ("auto", "numpy", "numba"):
         raise ParameterError(f"engine: {engine!r} is not one of 'auto', 'numpy', 'numba'")
+
+
+def _refuse_many_stages(horizon: int, model: LiveModel) -> None:
+    """Refuse a horizon whose stages, one an action, find no memory: they are made before the search begins."""
+    most = memory_available() // (_STAGE_BYTES + 3 * model.reward.nbytes)
+    if horizon > most:
+        raise ParameterError(
+            Argument("horizon"), f": {brief(horizon)}; there is memory for {most:,} actions, each with its bounds"
+        )
 
 
 def _kernels(engine: str, model: LiveModel) -> ModuleType:
