@@ -159,7 +159,7 @@ def _check_numbers(
 ) -> None:
     if max_edits is not None:
         check_whole("max_edits", max_edits)
-    check_whole("folds", folds)
+    check_whole("folds", folds, most=1_000_000)
     if folds == 1:
         raise ParameterError(
             "folds is 1, which leaves no items to choose by; give 2 or more, or 0 for no held-out gains"

@@ -26,8 +26,9 @@ class RunLength:
     Args:
         environment: What generates the rewards.
         problem: The agent's model, by which a run may end as well.
-        horizon: The most actions in a run; ``None`` for no limit.
-        cutoff: Without a horizon, the error that a cut may make, in rewards.
+        horizon: The most actions in a run; ``None`` for no limit. One of more than 100,000 actions does not keep runs
+            from being cut off before, where rewards and a discount bound what can still come.
+        cutoff: Without a horizon of less, the error that a cut may make, in rewards.
 
     Attributes:
         error: What the cuts that were made can have left out of a run's return, 0 if none was made but the horizon's.
@@ -60,15 +61,17 @@ class RunLength:
         Raises:
             PlanningError: Nothing bounds what can still come, and either nothing ends a run or this one is very long.
         """
-        if self.horizon is not None:
-            return step >= self.horizon
-        if step < _SHORT:
+        if self.horizon is not None and step >= self.horizon:
+            return True
+        if step < _SHORT or (self.horizon is not None and self.horizon <= _LONGEST):
             return False
         if self._last is None:
             self._last, self._error = self._bound()
         if step < self._last:
             return False
         if math.isinf(self._error):
+            if self.horizon is not None:
+                return False
             raise PlanningError(
                 f"horizon: a run is still going on after {step:,} actions, and nothing bounds what can still come "
                 f"({self._why}); give a horizon"
@@ -84,7 +87,7 @@ class RunLength:
             return _LONGEST, math.inf
         if gamma == 1:
             self._why = "the discount is 1"
-            if not (_can_end(self.environment) or _can_end(self.problem)):
+            if self.horizon is None and not (_can_end(self.environment) or _can_end(self.problem)):
                 raise PlanningError("horizon: with a discount of 1 and no state that ends the process, give a horizon")
             return _LONGEST, math.inf
         try:

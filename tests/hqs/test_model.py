@@ -223,8 +223,9 @@ def test_a_path_that_is_none_is_refused(path):
 
 def test_settings_are_checked():
     tree = SHOP.hierarchies["A"]
-    with pytest.raises(ParameterError, match="item is 12; expected 0 to 11"):
-        search_problem(SHOP.similarity, tree, 12, similarity="precomputed")
+    for wrong in (12, True):
+        with pytest.raises(ParameterError, match=f"item is {wrong}; expected 0 to 11"):
+            search_problem(SHOP.similarity, tree, wrong, similarity="precomputed")
     with pytest.raises(ParameterError, match="delta"):
         search_problem(SHOP.similarity, tree, 0, similarity="precomputed", delta=0)
 

@@ -130,6 +130,7 @@ def test_an_interrupt_returns_the_best_so_far(monkeypatch):
         ({"max_edits": -1}, "max_edits is -1; give a whole number"),
         ({"max_loss": -0.5}, "max_loss is -0.5; give a number of at least 0"),
         ({"time_limit": "soon"}, "time_limit is 'soon'"),
+        ({"folds": 10**20}, "folds is 100000000000000000000; give a whole number of at least 0 and at most 1,000,000"),
         ({"folds": 1}, "folds is 1, which leaves no items to choose by"),
         ({"confidence": 2}, "confidence is 2"),
         ({"policy": "optimal"}, "policy optimal looks further than one step.*policy='one-step'"),

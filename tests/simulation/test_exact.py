@@ -257,6 +257,8 @@ def test_endless_problems_are_cut_where_little_can_still_come():
     assert coarse.n_steps < value.n_steps
     assert -2 <= coarse.value <= -2 + coarse.error <= -2 + 1e-7
     assert policy_value(lambda belief: "listen", problem, horizon=3).error == 0
+    assert policy_value(lambda belief: "listen", problem, horizon=10**20).value == value.value
+    assert policy_value(lambda belief: "listen", tiger(discount=1), horizon=30).value == -30
     with pytest.raises(PlanningError, match="horizon: with a discount of 1"):
         policy_value(lambda belief: "listen", tiger(discount=1))
 
