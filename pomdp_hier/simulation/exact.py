@@ -139,7 +139,8 @@ def policy_value(
         updater: How the agent updates its belief; Bayes' rule in its own model by default.
         horizon: The most actions in a run; ``None`` for no limit but that of the cut-off.
         cutoff: Without a horizon, or with one of more than 100,000 actions, runs that have not ended are cut off where
-            what can still come is worth less than this, in rewards; `PolicyValue.error` says what was. With a discount of 1 every run must come to an end.
+            what can still come is worth less than this, in rewards; `PolicyValue.error` says what was. With a discount
+            of 1 every run must come to an end.
         trace: Keep every visit.
         max_beliefs: How many beliefs may be decided at before giving up.
         n_jobs: How many processes decide at the beliefs of a step, -1 for one a CPU, with the same numbers for any;

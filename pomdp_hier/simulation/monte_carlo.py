@@ -115,8 +115,8 @@ def simulate(
         horizon: The most actions in an episode; ``None`` for no limit but that of the cut-off.
         updater: How the agent updates its belief; Bayes' rule in its own model by default.
         cutoff: Without a horizon, or with one of more than 100,000 actions, episodes are cut off where what can still
-            come is worth less than this, in rewards;
-            `SimulationResult.error` says what was. With a discount of 1 every episode must come to an end.
+            come is worth less than this, in rewards; `SimulationResult.error` says what was. With a
+            discount of 1 every episode must come to an end.
         half_width: Stop once half the interval is no wider than this, in rewards; looked at after every ``batch``.
         min_episodes: How many episodes to run before ``half_width`` can end them.
         confidence: The level of the interval, in (0, 1).
