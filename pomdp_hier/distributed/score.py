@@ -7,6 +7,7 @@ own items. Nothing else moves, and whatever a lost worker held is computed again
 
 import logging
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -17,6 +18,7 @@ from tqdm import tqdm
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._extras import from_extra
+from pomdp_hier._messages import brief
 from pomdp_hier.distributed import work
 from pomdp_hier.distributed.source import Chunk, Source, as_source
 from pomdp_hier.distributed.tree import Cut, TreePart
@@ -85,7 +87,7 @@ def evaluate_distributed(
     Raises:
         FeatureError: For features that cannot be used.
         ParameterError: For a setting that cannot, or that needs everything in one place; for workers that run out of
-            memory or die, one after another, over one partition.
+            memory or die, one after another, over one partition; for a scheduler that is lost.
         MissingExtraError: For an address or a Parquet file without what reads it.
 
     Example:
@@ -332,16 +334,20 @@ def _distributed() -> Any:
 
 
 @contextmanager
-def _workers_lost(killed: type[Exception]) -> Iterator[None]:
-    """Say what to do where workers have no memory left, or end one after another with the same task."""
+def _cluster_lost(distributed: Any) -> Iterator[None]:
+    """Say what to do where workers have no memory left or end one after another with the same task, or all is lost."""
     try:
         yield
-    except (MemoryError, killed) as error:
-        what = "died, one after another," if isinstance(error, killed) else "ran out of memory"
+    except (MemoryError, distributed.KilledWorker) as error:
+        what = "died, one after another," if isinstance(error, distributed.KilledWorker) else "ran out of memory"
         raise ParameterError(
             f"the workers {what} over one partition ({error or type(error).__name__}); give smaller partitions with ",
             Setting("partition_items"),
             ", or workers more memory",
+        ) from error
+    except (CancelledError, distributed.comm.CommClosedError) as error:
+        raise ParameterError(
+            f"client: its scheduler was lost before the end ({brief(str(error))}); start one again, and run this again"
         ) from error
 
 
@@ -363,10 +369,10 @@ def _runner(client: Any) -> Iterator[_Runner]:
                 raise ParameterError(
                     f"client: no scheduler answers at {client!r} ({error}); give an address such as tcp://host:8786"
                 ) from error
-            with connected, _workers_lost(distributed.KilledWorker):
+            with connected, _cluster_lost(distributed):
                 yield _OnDask(connected)
         elif isinstance(client, distributed.Client):
-            with _workers_lost(distributed.KilledWorker):
+            with _cluster_lost(distributed):
                 yield _OnDask(client)
         else:
             raise ParameterError(f"client is {client!r}; expected a distributed.Client, an address, or None")

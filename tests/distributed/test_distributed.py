@@ -268,6 +268,20 @@ def test_parts_follow_one_another_by_their_numbers(case, tmp_path):
     same(result.values, evaluate(X, tree, delta=0.1).values)
 
 
+def test_a_scheduler_that_is_lost_is_told_of(case, cluster, monkeypatch):
+    import dask.array as da
+    from distributed.client import FutureCancelledError
+
+    def lost(_):
+        raise FutureCancelledError("score-1", "scheduler-connection-lost")
+
+    X, tree = case
+    with cluster.get_client() as client:
+        monkeypatch.setattr(client, "gather", lost)
+        with pytest.raises(ParameterError, match=r"its scheduler was lost.*start one again"):
+            evaluate_distributed(da.from_array(X), tree, client=client, delta=0.1)
+
+
 @pytest.mark.slow
 def test_partitions_of_one_item_and_of_all_and_workers_without_memory(cluster):
     import dask.array as da
