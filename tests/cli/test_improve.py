@@ -4,9 +4,7 @@ import csv
 import json
 import os
 import signal
-import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ import pytest
 from pomdp_hier import Hierarchy, improve
 from pomdp_hier.cli import main
 from tests.planted import clean_case, swapped
+from tests.terminals import stopped_when_shown
 
 
 @pytest.fixture
@@ -100,14 +99,12 @@ def test_stopped_in_the_middle_what_is_written_is_whole(tmp_path, number):
     (tmp_path / "tree.json").write_text(tree.to_json(), encoding="utf-8")
     out = tmp_path / "better.json"
     command = [sys.executable, "-m", "pomdp_hier", "improve", "x.npy", "tree.json", "-o", "better.json"]
-    process = subprocess.Popen([*command, "--delta", "0.05"], cwd=tmp_path, stdout=subprocess.PIPE, env={**os.environ})
-    time.sleep(4)
-    process.send_signal(number)
-    said = process.communicate(timeout=60)[0]
+    trials = r"improve: [1-9]\d*trial"
+    code, said, _ = stopped_when_shown([*command, "--delta", "0.05"], trials, number, tmp_path)
     if number == signal.SIGKILL:
         assert list(tmp_path.glob("*.json")) == [tmp_path / "tree.json"]
         assert list(tmp_path.glob(".*")) == []
     else:
-        assert process.returncode == 130
+        assert code == 130
         assert b"the search ended when told to" in said
         assert Hierarchy.from_json(json.loads(out.read_text(encoding="utf-8"))).n_items == 4_000

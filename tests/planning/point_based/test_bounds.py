@@ -2,11 +2,8 @@
 
 import json
 import math
-import os
 import pickle
-import re
 import signal
-import subprocess
 import sys
 
 import numpy as np
@@ -23,6 +20,7 @@ from pomdp_hier.pomdp.pomdp_file import write_pomdp
 from pomdp_hier.problems import cheese_maze, maze_4x3, rock_sample, tiger
 from pomdp_hier.simulation import policy_value
 from tests.small_problems import KINDS, small_problem
+from tests.terminals import stopped_when_shown
 
 
 def rewards(problem):
@@ -167,9 +165,6 @@ def test_an_interrupt_returns_the_bounds_there_are(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a pseudo-terminal")
 def test_an_interrupt_of_the_command_prints_the_bounds_that_its_progress_bar_shows(tmp_path):
-    import pty
-    import termios
-
     rng = np.random.default_rng(0)
     problem = POMDP.from_arrays(
         T=rng.dirichlet(np.full(20, 0.3), (3, 20)),
@@ -178,18 +173,11 @@ def test_an_interrupt_of_the_command_prints_the_bounds_that_its_progress_bar_sho
         discount=0.95,
     )
     write_pomdp(problem, tmp_path / "random.pomdp")
-    ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (24, 100))
-    command = [sys.executable, "-m", "pomdp_hier", "solve", str(tmp_path / "random.pomdp"), "--precision=0", "--json"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, text=True)
-    os.close(theirs)
-    shown = ""
-    while not (found := re.search(r"\[(-?[\d.]+), (-?[\d.]+)\]", shown)):
-        shown += os.read(ours, 4096).decode()
-    process.send_signal(signal.SIGINT)
-    said = json.loads(process.communicate(timeout=60)[0])
-    os.close(ours)
-    assert (process.returncode, said["status"]) == (0, "interrupted")
+    command = [sys.executable, "-m", "pomdp_hier", "solve", "random.pomdp", "--precision=0", "--json"]
+    bounds = r"\[(-?[\d.]+), (-?[\d.]+)\]"
+    code, printed, found = stopped_when_shown(command, bounds, signal.SIGINT, tmp_path)
+    said = json.loads(printed)
+    assert (code, said["status"]) == (0, "interrupted")
     assert float(found[1]) <= said["lower"] + 1e-4 < said["upper"] <= float(found[2]) + 1e-4
 
 
