@@ -106,10 +106,7 @@ def test_what_is_not_legal_at_the_start_is_worth_nothing(kind):
 def test_a_solution_is_a_leaf_and_a_bound_for_looking_ahead(seed):
     problem = small_problem(seed, kind="plain", discount=0.8)
     rough, fine = solve(problem, max_trials=1, precision=0), solve(problem, precision=1e-5, max_trials=100)
-    values = [
-        RTBSS(depth, lower_bound=rough.leaf, upper_bound=rough.action_bound).decide(problem).value
-        for depth in (1, 2, 3)
-    ]
+    values = [RTBSS(depth, lower_bound=rough, upper_bound=rough).decide(problem).value for depth in (1, 2, 3)]
     plain = RTBSS(2, lower_bound=lambda _, belief: rough.bounds(belief)[0]).decide(problem).value
     assert values[1] == pytest.approx(plain)
     assert all(rough.lower - 1e-9 <= value <= fine.upper + 1e-9 for value in values)

@@ -203,7 +203,7 @@ class Solution:
             >>> from pomdp_hier.planning import RTBSS, solve
             >>> from pomdp_hier.problems import tiger
             >>> solution = solve(tiger(), precision=1.0)
-            >>> online = RTBSS(2, lower_bound=solution, upper_bound=solution.action_bound)
+            >>> online = RTBSS(2, lower_bound=solution, upper_bound=solution)
             >>> solution.lower <= online.decide(tiger()).value <= solution.upper
             True
         """

@@ -57,8 +57,8 @@ class RTBSS(AgentPlanner):
               or with an upper bound of its own.
 
             Endless values need a discount below 1, or an end; with a horizon, take those of `value_iteration`.
-        upper_bound: What orders and prunes: ``"fib"``, ``"qmdp"``, ``"range"`` (see `pomdp_hier.planning.bounds`), or a
-            callable ``(problem, belief, action, depth) -> number``.
+        upper_bound: What orders and prunes: ``"fib"``, ``"qmdp"``, ``"range"`` (see `pomdp_hier.planning.bounds`), a
+            solution of `pomdp_hier.planning.solve`, or a callable ``(problem, belief, action, depth) -> number``.
         tie: ``"first"`` prunes an inner action that could at best equal another; ``"all"`` expands it as well. At the
             root all tied actions are found either way, and the first in the problem's order is taken.
         prune: ``False`` expands everything.
@@ -124,8 +124,11 @@ class RTBSS(AgentPlanner):
         for name, value, allowed in (("tie", tie, ("first", "all")), ("engine", engine, ("auto", "plain", "arrays"))):
             if value not in allowed:
                 raise ParameterError(f"{name}: {value!r} is not one of {', '.join(map(repr, allowed))}")
+        upper_bound = getattr(upper_bound, "action_bound", upper_bound)
         if not callable(upper_bound) and upper_bound not in _BOUNDS:
-            raise ParameterError(f"upper_bound: {upper_bound!r} is not one of 'fib', 'qmdp', 'range', or a callable")
+            raise ParameterError(
+                f"upper_bound: {upper_bound!r} is not one of 'fib', 'qmdp', 'range', a solution, or a callable"
+            )
         merging = 0.0 if merge_tolerance is None else merge_tolerance
         for name, tolerance in (("tie_tolerance", tie_tolerance), ("merge_tolerance", merging)):
             if not (is_nonnegative(tolerance) and tolerance < math.inf):
