@@ -68,12 +68,7 @@ def generator(name: str, seed: Any) -> np.random.Generator:
         Traceback (most recent call last):
         pomdp_hier.errors.ParameterError: seed is -1 (expected non-negative integer); expected a number of at ...
     """
-    try:
-        return np.random.default_rng(seed)
-    except (ValueError, TypeError) as error:
-        raise ParameterError(
-            Argument(name), f" is {brief(seed)} ({error}); expected a number of at least 0, a numpy Generator, or None"
-        ) from error
+    return _seeded(np.random.default_rng, name, seed, "a number of at least 0, a numpy Generator, or None")
 
 
 def entropy(name: str, seed: Any) -> Any:
@@ -86,12 +81,14 @@ def entropy(name: str, seed: Any) -> Any:
         >>> entropy("seed", 7)
         7
     """
+    return _seeded(np.random.SeedSequence, name, seed, "a number of at least 0, or None").entropy
+
+
+def _seeded(make: Callable[[Any], R], name: str, seed: Any, expected: str) -> R:
     try:
-        return np.random.SeedSequence(seed).entropy
+        return make(seed)
     except (ValueError, TypeError) as error:
-        raise ParameterError(
-            Argument(name), f" is {brief(seed)} ({error}); expected a number of at least 0, or None"
-        ) from error
+        raise ParameterError(Argument(name), f" is {brief(seed)} ({error}); expected {expected}") from error
 
 
 def check_level(name: str, value: object) -> None:

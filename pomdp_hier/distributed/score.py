@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from tqdm import tqdm
 
+from pomdp_hier._arguments import is_whole
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._extras import from_extra
 from pomdp_hier._messages import brief
@@ -104,7 +105,7 @@ def evaluate_distributed(
     if isinstance(settings.delta, str):
         raise ParameterError(f"delta is {settings.delta!r}, which takes all in one place; use calibrate_delta() first")
     require_hierarchy(hierarchy)
-    if not isinstance(partition_items, int | np.integer) or partition_items < 1:
+    if not is_whole(partition_items) or partition_items < 1:
         raise ParameterError(
             f"partition_items is {partition_items!r}; expected a whole number of at least 1, such as 100000"
         )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import brentq
 
-from pomdp_hier._arguments import generator
+from pomdp_hier._arguments import check_whole, generator
 from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features.members import ranges
@@ -122,8 +122,7 @@ def calibrate_delta(
         raise ParameterError(
             f"bounds are {shown(bounds)}; give two positive numbers, the smaller first, such as {_BOUNDS}"
         )
-    if not (isinstance(max_entries, int | np.integer) and max_entries >= 1):
-        raise ParameterError(f"max_entries is {shown(max_entries)}; give a whole number of at least 1")
+    check_whole("max_entries", max_entries, 1)
     settings = Settings(similarity=similarity, nu=nu, enter_own_singleton=enter_own_singleton)
     trees = as_trees(hierarchy)
     prepared = prepare(X, next(iter(trees.values())), settings)

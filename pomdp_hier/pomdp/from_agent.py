@@ -9,6 +9,7 @@ from typing import Any
 
 import pomdp_py
 
+from pomdp_hier._arguments import is_whole
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import Belief
@@ -97,7 +98,7 @@ def _models_of(agent: pomdp_py.Agent) -> tuple[Any, Any, Any]:
 def _require_use(how: Mapping[str, Any], exact: bool) -> None:
     """Raise where a setting would do nothing, or makes no sense."""
     draws = how["draws"]
-    if draws is not None and not (isinstance(draws, int) and not isinstance(draws, bool) and draws >= 1):
+    if draws is not None and not (is_whole(draws) and draws >= 1):
         raise ModelError(f"draws: {brief(draws)}; expected how many draws make a row, at least 1, or None")
     for name in ("normalize", "draws"):
         if exact and how[name]:

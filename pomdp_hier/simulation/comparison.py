@@ -14,7 +14,6 @@ from pomdp_hier._arguments import check_kind, check_whole, is_real
 from pomdp_hier._jobs import check_jobs
 from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.planning.controllers.controller import Controller
-from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.mdp import mdp_values
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.policies import as_policy
@@ -424,12 +423,10 @@ def compare_policies(
     if not isinstance(clairvoyant, bool | None):
         clairvoyant = _ceiling(clairvoyant)
     if not isinstance(trace, bool):
-        require_count("trace", trace, 0, "episodes to keep, or True or False")
+        check_whole("trace", trace)
     check_jobs(n_jobs)
     runs: dict[str, _Run] = {}
     failed: dict[str, Exception] = {}
-    if not isinstance(trace, bool):
-        check_whole("trace", trace)
     keep = 10 if trace is True else int(trace)
 
     def run(policy: Any, bar: tqdm) -> _Run:
