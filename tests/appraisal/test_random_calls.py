@@ -1,25 +1,22 @@
 """Random calls of the public functions, valid and not: an answer that is paired rightly, or an error of ours."""
 
 import os
-import warnings
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import Bundle, consumes, initialize, rule
 
 from pomdp_hier import Hierarchy, hqs
 from pomdp_hier import appraisal as ask
 from pomdp_hier.beliefs import TabularUpdater
-from pomdp_hier.errors import PomdpHierError, PomdpHierWarning
 from pomdp_hier.features.table import FeatureTable
 from pomdp_hier.planning import RTBSS
+from tests.random_calls import CALLS, MOSTLY_VALID, RandomCalls, run
 
 N = 6
 NAMES = ["ant", "bee", "cat", "dog", "elk", "fox"]
-CALLS = {"made": 0, "answered": 0}
 
 VALUES = {
     "similarity": ["cosine", "negative_euclidean", "inverse_sqeuclidean", "precomputed", "cosinus", None, 3],
@@ -55,10 +52,10 @@ VALUES = {
     "random_state": [None, 0, 3, -1, "now"],
     "target_error": [None, 0.5, 0.01, 0.0, "x"],
 }
-MOSTLY_VALID = st.one_of(st.integers(0, 2), st.integers(0, 2), st.integers(0, 11))  # the valid ones stand first
 KEYWORDS = st.dictionaries(st.sampled_from(sorted(VALUES)), MOSTLY_VALID, max_size=4).map(
     lambda drawn: {name: VALUES[name][at % len(VALUES[name])] for name, at in drawn.items()}
 )
+
 NUMBERS = st.sampled_from([0, 1, 2, 5, -1, 1.5, "two", None, N, 99])
 
 
@@ -116,9 +113,7 @@ ANY_TREE = st.sampled_from(sorted(TREES))
 ANY_FEATURES = st.one_of(st.sampled_from(USABLE), st.sampled_from(USABLE), st.sampled_from(sorted(FEATURES)))
 
 
-class Calls(RuleBasedStateMachine):
-    """Calls, one after the other; what earlier ones returned is handed to later ones, and to the wrong ones too."""
-
+class Calls(RandomCalls):
     results = Bundle("results")
     diagnoses = Bundle("diagnoses")
 
@@ -131,18 +126,9 @@ class Calls(RuleBasedStateMachine):
         return None
 
     def call(self, function, *arguments, **keywords):
-        """The answer, None for an error of ours; anything else that is raised fails the test."""
-        CALLS["made"] += 1
         if keywords.get("checkpoint") == "PATH":
             keywords["checkpoint"] = os.devnull + "/none"
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PomdpHierWarning)
-            try:
-                answer = function(*arguments, **keywords)
-            except PomdpHierError:
-                return None
-        CALLS["answered"] += 1
-        return answer
+        return super().call(function, *arguments, **keywords)
 
     @rule(target=results, tree=ANY_TREE, X=ANY_FEATURES, given=KEYWORDS, swap=st.integers(0, 9))
     def evaluate(self, tree, X, given, swap):
@@ -270,27 +256,12 @@ def named(diagnosis, move):
     return move.target if tree.labels is None else tree.labels[move.target]
 
 
-def run(examples, steps, **options):
-    CALLS.update(made=0, answered=0)
-    run_state_machine_as_test(
-        Calls,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            database=None,
-            **options,
-        ),
-    )
-
-
 def test_random_calls_end_in_answers_or_errors_of_ours():
-    run(12, 25, derandomize=True)
+    run(Calls, 12, 25, derandomize=True)
 
 
 @pytest.mark.slow
 def test_thousands_of_random_calls():
-    run(90, 40)
+    run(Calls, 90, 40)
     print(f"{CALLS['made']:,} calls, {CALLS['answered']:,} answered")
     assert CALLS["made"] > 3_000

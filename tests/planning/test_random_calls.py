@@ -4,16 +4,13 @@ import copy
 import json
 import os
 import tempfile
-import warnings
 from fractions import Fraction
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, multiple, rule, run_state_machine_as_test
+from hypothesis.stateful import Bundle, initialize, multiple, rule
 
-from pomdp_hier.errors import PomdpHierError, PomdpHierWarning
 from pomdp_hier.planning import (
     RTBSS,
     FIBPolicy,
@@ -29,9 +26,9 @@ from pomdp_hier.planning import controllers as files
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import compare_policies, policy_value
 from tests.pomdp_models import random_fractions, three_node, tiger
+from tests.random_calls import MOSTLY_VALID, RandomCalls, run
 from tests.small_problems import small_problem
 
-CALLS = {"made": 0, "answered": 0}
 PROBLEMS = {
     "tiger": tiger(discount=0.5),
     "fractions": tiger(discount=Fraction(1, 2), accuracy=Fraction(3, 4)),
@@ -42,7 +39,6 @@ PROBLEMS = {
 }
 HORIZONS = [1, 2, 3, None, 0, -1, 1.5, "two"]
 NAMES = st.sampled_from([*PROBLEMS, *PROBLEMS, "nothing"])
-MOSTLY_VALID = st.one_of(st.integers(0, 2), st.integers(0, 2), st.integers(0, 11))  # the valid ones stand first
 
 
 def one_of(*values):
@@ -67,9 +63,7 @@ def slack(problem):
     return 1e-7 * (1 + abs(float(compiled.reward.max(initial=0))) + abs(float(compiled.reward.min(initial=0))))
 
 
-class Calls(RuleBasedStateMachine):
-    """Calls, one after the other; what earlier ones returned is handed to later ones, and to the wrong ones too."""
-
+class Calls(RandomCalls):
     solutions = Bundle("solutions")
     made = Bundle("made")
     certificates = Bundle("certificates")
@@ -85,18 +79,6 @@ class Calls(RuleBasedStateMachine):
     @initialize(target=certificates)
     def no_certificate(self):
         return None
-
-    def call(self, function, *arguments, **keywords):
-        """The answer, None for an error of ours; anything else that is raised fails the test."""
-        CALLS["made"] += 1
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", PomdpHierWarning)
-            try:
-                answer = function(*arguments, **keywords)
-            except PomdpHierError:
-                return None
-        CALLS["answered"] += 1
-        return answer
 
     def belief(self, problem, kind):
         known = start(problem)
@@ -325,20 +307,5 @@ def break_one(document, rng):
         return
 
 
-def run(examples, steps, **options):
-    CALLS.update(made=0, answered=0)
-    run_state_machine_as_test(
-        Calls,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            deadline=None,
-            suppress_health_check=list(HealthCheck),
-            database=None,
-            **options,
-        ),
-    )
-
-
 def test_random_calls_end_in_answers_that_agree_or_errors_of_ours():
-    run(4, 12, derandomize=True)
+    run(Calls, 4, 12, derandomize=True)
