@@ -85,6 +85,8 @@ def draw_bounds(solution: Solution, *, ax: "Axes | None" = None) -> "Axes":
     """
     check_kind("solution", solution, Solution, "what solve returns")
     ax = new_axes(ax, width=6.4, height=3.6)
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter  # after a missing one was told
+
     seconds = [max(entry.seconds, 1e-3) for entry in solution.history]
     lower = [entry.lower for entry in solution.history]
     upper = [entry.upper for entry in solution.history]
@@ -92,6 +94,9 @@ def draw_bounds(solution: Solution, *, ax: "Axes | None" = None) -> "Axes":
     ax.step(seconds, lower, where="post", color=BLUE, label="lower bound")
     ax.fill_between(seconds, lower, upper, step="post", color=GREY, alpha=0.15)
     ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.xaxis.set_minor_formatter(NullFormatter())
     ax.set_xlabel("CPU seconds")
     ax.set_ylabel("value at the start")
     ax.legend(frameon=False)
