@@ -112,7 +112,7 @@ def inputs(reader: Reader, places: int) -> Iterator[tuple[str, Made]]:
             continue
         for _ in range(places):
             at = rng.randrange(len(seed) + 1)
-            piece = seed[at : at + rng.randint(1, 30)]
+            piece = seed[at : at + rng.randint(1, 30)] or seed  # all of it, where nothing follows
             for run in (*(text.encode() for text in (*RUNS, *reader.words)), piece):
                 yield (
                     f"{run!r} in seed {number} at byte {at}",

@@ -158,13 +158,13 @@ def run_here(
     met: Callable[[int], None] = lambda number: None,
     seconds: float | None = None,
 ) -> Tally:
-    """Return the tally of the inputs that are read in this very process, in so many seconds at most."""
+    """Return the tally of the inputs that are read in this very process, in so many seconds after the seeds at most."""
     tally = Tally()
-    until = time.monotonic() + (math.inf if seconds is None else seconds)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for seed in reader.corpus:  # what is imported at the first use is no input's memory
             attempt(reader, seed, folder)
+        until = time.monotonic() + (math.inf if seconds is None else seconds)
         for number in numbers:
             if time.monotonic() > until:
                 break
