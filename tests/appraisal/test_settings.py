@@ -116,8 +116,8 @@ def test_the_tables_are_whole():
                 assert parameter.default == usual[name].default
 
 
-# Each of these plans every item's POMDP once more; `updater` and `checkpoint` stand for them in the default run.
-_PLANNED_AGAIN = {"seed", "n_jobs", "policy_version"}
+# Each of these plans every item's POMDP once more; `updater` stands for them in the default run.
+_PLANNED_AGAIN = {"seed", "n_jobs", "policy_version", "checkpoint"}
 
 
 @pytest.mark.parametrize(

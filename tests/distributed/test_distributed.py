@@ -62,6 +62,7 @@ def folder(case, tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_partitions_score_as_the_whole(data):

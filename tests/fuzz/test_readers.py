@@ -17,7 +17,11 @@ from tests.fuzz.readers import READERS
 FAILED = sorted(path for path in (Path(__file__).parent / "failed").glob("*/*") if path.parent.name in READERS)
 
 
-@pytest.fixture(params=sorted(READERS))
+# These read what others read too; they wait for the slow tests, as does the minute.
+_LATER = {"show", "pomdp-file-exact", *(name for name in READERS if name.endswith("-written-back"))}
+
+
+@pytest.fixture(params=[pytest.param(name, marks=[pytest.mark.slow] * (name in _LATER)) for name in sorted(READERS)])
 def reader(request: pytest.FixtureRequest) -> Reader:
     found: Reader = READERS[request.param]
     for package in found.needs:

@@ -236,7 +236,7 @@ def check_path_probabilities(tree, X, kind, delta, items, tolerances):
 
 
 @pytest.mark.parametrize("leave_out", [True, False])
-@pytest.mark.parametrize("shape", ["caterpillar", "ladder", "wide"])
+@pytest.mark.parametrize("shape", [pytest.param("caterpillar", marks=pytest.mark.slow), "ladder", "wide"])
 def test_products_that_follow_from_those_above_stay_exact_on_deep_trees(shape, leave_out):
     """A child's dot product as what its siblings leave of the parent's: the error must not pile up on the way down."""
     n_items = 1_500
@@ -264,7 +264,9 @@ def nested_features(tree, ratio, rng):
     ids=["cosine", "inverse", "negative"],
 )
 @pytest.mark.parametrize("data", ["noise", "nested", "far"])
-@pytest.mark.parametrize("shape", ["caterpillar", "chain", "balanced", "wide"])
+@pytest.mark.parametrize(
+    "shape", ["caterpillar", *(pytest.param(shape, marks=pytest.mark.slow) for shape in ("chain", "balanced", "wide"))]
+)
 def test_what_follows_from_above_stays_exact(shape, data, kind):
     """The larger child's product or distance is what the smaller one leaves of the parent's, unless that is little."""
     n_items, rng = 256, np.random.default_rng(0)

@@ -276,6 +276,7 @@ def test_long_runs_that_end_are_not_cut():
     assert (result.value, result.error, result.unfinished, result.n_steps) == (100, 0, 0, 100)
 
 
+@pytest.mark.slow
 def test_rounding_makes_no_new_beliefs_after_many_steps():
     result = policy_value(lambda belief: "listen", tiger(), horizon=40)
     before = policy_value(lambda belief: "listen", tiger(), horizon=17).n_beliefs

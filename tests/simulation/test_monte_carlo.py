@@ -39,6 +39,7 @@ def test_the_interval_covers_the_exact_value(environment):
     assert result.value == pytest.approx((low + high) / 2)
 
 
+@pytest.mark.slow
 def test_intervals_cover_as_often_as_they_say():
     problem = sensor(0.8)
     exact = float(policy_value(CAREFUL, problem, horizon=30))

@@ -19,6 +19,7 @@ VALUES = st.recursive(
 PIECES = st.sampled_from([*'[]{},:"-0123.eE \n\\u', "true", "null", "NaN", '"a"', "[]", "{}"])
 
 
+@pytest.mark.slow
 @settings(max_examples=50, deadline=None)
 @given(VALUES, st.sampled_from([None, 1]))
 def test_values_come_out_as_the_standard_library_has_them(value: Any, indent: int | None) -> None:

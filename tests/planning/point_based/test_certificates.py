@@ -43,7 +43,9 @@ def test_certificates_of_random_problems_are_accepted_and_hold_the_exact_value(s
     assert float(proved.upper - proved.lower) <= endless.gap + 1e-6 / (1 - problem.discount) ** 2
 
 
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "rock sample")) for name in BUNDLED]
+)
 def test_certificates_of_the_bundled_problems_are_accepted(name):
     problem = BUNDLED[name]()
     solution = solve(problem, precision=1e-2, max_trials=40)
