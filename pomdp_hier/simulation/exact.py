@@ -120,7 +120,7 @@ def policy_value(
     horizon: int | None = None,
     cutoff: float = 1e-9,
     trace: bool = False,
-    max_beliefs: int = 1_000_000,
+    max_beliefs: int = 100_000,
     n_jobs: int = 1,
     progress: bool | tqdm = False,
 ) -> PolicyValue:
@@ -265,11 +265,6 @@ class _Evaluation:
         discount: Number = 1
         while pairs and not length.is_reached(step):
             count += len(pairs)
-            if count > self.max_beliefs:
-                raise PlanningError(
-                    f"policy_value: more than {self.max_beliefs} beliefs were reached by step {step}; "
-                    "give a horizon, raise max_beliefs, or simulate instead"
-                )
             going_on = [pair for pair in pairs if not self.problem.is_over(pair.belief)]
             choices = self.deciders.choices(step, [(pair.belief, pair.observation) for pair in going_on])
             merged: dict[Hashable, _Pair] = {}
@@ -283,6 +278,12 @@ class _Evaluation:
                     if probability != 0:
                         terms.append(discount * probability * self._reward(pair.weights, action))
                         self._advance(visit, action, probability, merged, rounded=step >= _MANY)
+                if count + len(merged) > self.max_beliefs:
+                    raise PlanningError(
+                        f"policy_value: more than {self.max_beliefs} beliefs were reached by step {step + 1}; give a "
+                        "horizon, raise max_beliefs, simulate instead (method='monte-carlo' in compare_policies), or "
+                        "give a controller, whose value needs no beliefs"
+                    )
             pairs = list(merged.values())
             discount = discount * self.environment.discount
             step += 1

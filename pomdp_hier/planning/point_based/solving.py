@@ -29,7 +29,7 @@ __all__ = ["solve"]
 Engine = Literal["auto", "numpy", "numba"]
 
 _STAGE_BYTES = 8_000  # of a stage of the smallest problem
-_SMALL = 20_000  # outcomes (entries of T times Z) up to which numba would take longer to load than to help
+_SMALL = 5_000  # outcomes (entries of T times Z) up to which numba would take longer to load than to help
 
 
 def solve(
