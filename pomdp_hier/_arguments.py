@@ -1,6 +1,6 @@
 """Arguments as they come in: whether a value is of the kind that is wanted, told in one place for every room."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from inspect import signature
 from numbers import Real
 from typing import Any, ParamSpec, TypeGuard, TypeVar
@@ -19,11 +19,13 @@ __all__ = [
     "generator",
     "is_real",
     "is_whole",
+    "numbered",
     "same_arguments",
 ]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 
 def is_whole(value: object) -> TypeGuard[int]:
@@ -55,6 +57,24 @@ def check_whole(name: str, value: object, least: int = 0, most: int | None = Non
     if not (is_whole(value) and value >= least and (most is None or value <= most)):
         upper = "" if most is None else f" and at most {most:,}"
         raise ParameterError(Argument(name), f" is {brief(value)}; give a whole number of at least {least}{upper}")
+
+
+def numbered(named: Iterable[tuple[object, T]]) -> dict[str, T]:
+    """Return values by their names as text; a text that comes again gets a number, so that none takes another's place.
+
+    Example:
+        >>> numbered([("a", 0.5), (1, 0.25), ("1", 0.125)])
+        {'a': 0.5, '1': 0.25, '1 (2)': 0.125}
+    """
+    known: dict[str, T] = {}
+    for given, value in named:
+        name = text = str(given)
+        count = 1
+        while name in known:
+            count += 1
+            name = f"{text} ({count})"
+        known[name] = value
+    return known
 
 
 def generator(name: str, seed: Any) -> np.random.Generator:

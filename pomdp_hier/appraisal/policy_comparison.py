@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from pomdp_hier._arguments import numbered
 from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -93,10 +94,10 @@ def compare_search_policies(
 def _by_name(policies: Any) -> dict[str, Any]:
     """Return the policies by the names to show."""
     if isinstance(policies, Mapping):
-        return {str(name): policy for name, policy in policies.items()}
+        return numbered(policies.items())
     if isinstance(policies, str) or not isinstance(policies, Sequence):
         raise ParameterError(
             f"policies is {shown(policies)}; give a list of names such as {list(ENGINE_POLICIES[:2])}, or a mapping of "
             "names to policies"
         )
-    return {name if isinstance(name, str) else repr(name): name for name in policies}
+    return numbered((policy if isinstance(policy, str) else repr(policy), policy) for policy in policies)

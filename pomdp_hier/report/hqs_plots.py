@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_whole
+from pomdp_hier._arguments import check_whole, numbered
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hierarchy.flat import require_hierarchy
@@ -47,7 +47,7 @@ def draw_value_density(
         if len(names) != len(values):
             raise ParameterError(f"names: {len(names)} for {len(values)} arrays of values; give one each")
         named = zip(names, values, strict=True)
-    series = {str(name): finite_numbers("values", array) for name, array in named}
+    series = numbered((name, finite_numbers("values", array)) for name, array in named)
     if not series:
         raise ParameterError("values: there are none; expected the values of one item or more")
     ax = new_axes(ax, width=6.0, height=3.4)

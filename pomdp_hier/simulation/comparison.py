@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from pomdp_hier._arguments import check_kind, check_whole, is_real
+from pomdp_hier._arguments import check_kind, check_whole, is_real, numbered
 from pomdp_hier._jobs import check_jobs
 from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.planning.controllers.controller import Controller
@@ -529,18 +529,10 @@ def _held_against(table: PolicyComparison, optimum: tuple[float, float]) -> Poli
 
 
 def _named(policies: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
-    """Policies by name; a name that comes again gets a number."""
+    """Return policies by name."""
     if isinstance(policies, Mapping):
-        return {str(name): as_policy(policy) for name, policy in policies.items()}
+        return numbered((name, as_policy(policy)) for name, policy in policies.items())
     if isinstance(policies, str) or not isinstance(policies, Iterable):
         hint = "; the policies come before the problem" if isinstance(policies, POMDP) else ""
         raise ParameterError(f"policies: {brief(policies)} is neither a list nor a dict of policies{hint}")
-    named: dict[str, Any] = {}
-    for policy in map(as_policy, policies):
-        name = base = str(getattr(policy, "name", None) or policy)
-        count = 1
-        while name in named:
-            count += 1
-            name = f"{base} ({count})"
-        named[name] = policy
-    return named
+    return numbered((getattr(policy, "name", None) or policy, policy) for policy in map(as_policy, policies))

@@ -51,6 +51,15 @@ def test_generic_policies_stand_beside_the_engines():
     assert table["level 1"].seconds_per_decision > 0
 
 
+def test_names_that_read_the_same_are_all_kept():
+    X, tree = np.eye(2), Hierarchy.from_linkage([[0, 1, 1.0, 2]])
+    assert [row.name for row in compare_search_policies(X, tree, policies=["one-step"] * 2)] == [
+        "one-step",
+        "one-step (2)",
+    ]
+    assert len(compare_search_policies(X, tree, policies={1: "one-step", "1": "descend"})) == 2
+
+
 def test_policy_is_not_a_setting_here():
     with pytest.raises(ParameterError, match="name the policies in policies="):
         compare_search_policies(SHOP.similarity, SHOP.hierarchies["A"], policy="optimal", **SETTINGS)

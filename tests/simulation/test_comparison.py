@@ -141,6 +141,12 @@ def test_names_of_a_sequence():
     assert [row.name for row in table] == ["FirstAction()", "FirstAction() (2)", "careful"]
 
 
+def test_names_that_read_the_same_are_all_kept():
+    table = compare_policies({1: FirstAction(), "1": RandomPolicy(0)}, sensor(0.8), horizon=1)
+    assert [row.name for row in table] == ["1", "1 (2)"]
+    assert table["1"].value != table["1 (2)"].value
+
+
 def test_forms_of_the_table():
     table = compare_policies({"<b>": FirstAction(), "x": RandomPolicy(0)}, sensor(0.8), horizon=1)
     assert "&lt;b&gt;" in table._repr_html_()
