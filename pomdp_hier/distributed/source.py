@@ -14,6 +14,7 @@ import numpy as np
 from pomdp_hier._extras import from_extra
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features import _delimited
+from pomdp_hier.features._archives import read_npy
 
 __all__ = ["Source", "as_source"]
 
@@ -163,17 +164,18 @@ class _NpySource(_Files):
         return cls(tuple(str(path.resolve()) for path in paths), tuple(starts.tolist()), shapes[0][1], dtype)
 
     def ranges(self, cuts: Sequence[int]) -> list[Chunk]:
-        return self._chunks(cuts, _read_npy)
+        return self._chunks(cuts, _npy_rows)
 
 
 def _mapped(path: str) -> Any:
     try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        raise FeatureError(f"{path}: cannot be read as a .npy array ({error}); write it with numpy.save") from error
+        with open(path, "rb") as stream:
+            return read_npy(stream, path, 0)
+    except OSError as error:
+        raise FeatureError(f"{path}: cannot be read ({error}); check the path") from error
 
 
-def _read_npy(path: str, low: int, high: int) -> Any:
+def _npy_rows(path: str, low: int, high: int) -> Any:
     return _mapped(path)[low:high]
 
 

@@ -4,8 +4,10 @@ import io
 import math
 import os
 import tokenize
+import warnings
 import zipfile
 import zlib
+from functools import partial
 from typing import IO, Any
 
 import numpy as np
@@ -22,6 +24,7 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Runti
 _SPARSE_PARTS = ("format", "shape", "data", "indices", "indptr", "row", "col", "coords")
 _AGAIN = "copy or write the file again"
 _MOST_DIMENSIONS = 32  # of any numpy
+_old_headers = partial(warnings.catch_warnings, action="ignore", category=UserWarning)  # Python 2's, with lengths "3L"
 
 
 def read_npy(stream: IO[bytes], name: str, limit: int) -> Any:
@@ -90,7 +93,8 @@ def _read_array(stream: IO[bytes], length: int, what: str, limit: int) -> Any:
     _check_length(shape, dtype, length - stream.tell(), what)
     stream.seek(0)
     try:
-        return npy.read_array(stream, allow_pickle=False)
+        with _old_headers():
+            return npy.read_array(stream, allow_pickle=False)
     except ValueError as error:
         raise FeatureError(f"{what}: cut off ({error}); {_AGAIN}") from error
 
@@ -110,7 +114,8 @@ def _read_header(stream: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, n
     try:
         version = npy.read_magic(stream)
         reader = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
-        shape, fortran_order, dtype = reader(stream)
+        with _old_headers():
+            shape, fortran_order, dtype = reader(stream)
     except (ValueError, TypeError, KeyError, IndexError, SyntaxError, tokenize.TokenError, RecursionError) as error:
         reason = str(error).partition("\n")[0]
         raise FeatureError(f"{what}: not a .npy array of numbers ({reason}); {_AGAIN} with numpy.save") from error

@@ -201,7 +201,7 @@ def test_refusals_say_what_to_do(case, folder, tmp_path):
     np.save(other / "cube.npy", np.zeros((2, 3, 4)))
     np.save(other / "words.npy", np.array([["a"]]))
     for name, words in {
-        "broken": r"broken\.npy: cannot be read as a \.npy array \(.+\); write it",
+        "broken": r"broken\.npy: not a \.npy array of numbers \(.+\); copy or write",
         "cube": r"cube\.npy: expected a matrix, found an array of shape \(2, 3, 4\)",
         "words": r"words\.npy: expected real numbers, found <U1; convert",
     }.items():

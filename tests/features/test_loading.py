@@ -202,6 +202,15 @@ def test_a_header_that_claims_what_cannot_be(tmp_path, shape, descr, memory):
     refusal(npz_of(tmp_path / "x.npz", {"X.npy": content}), memory=memory)
 
 
+@pytest.mark.parametrize("memory", [None, 100])
+def test_python_2_wrote_lengths_with_an_l(tmp_path, memory):
+    content = npy_header("(2L, 3L)", "<f8") + np.arange(6.0).tobytes()
+    (tmp_path / "x.npy").write_bytes(content)
+    read = load_features(tmp_path / "x.npy", memory=memory).matrix
+    assert read.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert isinstance(read, np.memmap) == (memory is not None)
+
+
 def test_a_damaged_byte_is_an_error_or_another_number(tmp_path):
     np.savez_compressed(tmp_path / "whole.npz", X=X)
     content = bytearray((tmp_path / "whole.npz").read_bytes())
