@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -67,7 +68,8 @@ def as_source(features: Any, id_column: str | None = None) -> Source:
         raise FeatureError(
             f"{path}: expected a .parquet or .npy file, or a folder of such files; write the features as one of them"
         )
-    if hasattr(features, "dask") and hasattr(features, "rechunk"):
+    dask_array = sys.modules.get("dask.array")  # whoever holds a Dask array has it
+    if dask_array is not None and isinstance(features, dask_array.Array):
         if features.ndim != 2 or features.dtype.kind not in "fiub":
             raise FeatureError(
                 f"the Dask array has shape {features.shape} and dtype {features.dtype}; expected real numbers, [N, D]"

@@ -145,12 +145,9 @@ class Cut:
         whole = tree.starts + tree.sizes <= bounds[partition + 1]
         in_top = ~whole
         known = np.append(in_top, False)  # no parent is -1, which is never known
-        for _ in range(reach):
-            grown = known[:-1] | known[tree.parent]
-            if (grown == known[:-1]).all():
-                break
-            known[:-1] = grown
-        shared = known[:-1] & (tree.is_cluster | in_top)
+        for _ in range(min(reach, int(tree.height))):
+            known[:-1] |= known[tree.parent]
+        shared = known[:-1] & tree.is_cluster
         fringe = np.flatnonzero(whole & np.append(in_top, False)[tree.parent])
         n_partitions = len(bounds) - 1
         partition[in_top] = n_partitions

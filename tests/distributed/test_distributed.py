@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import linkage
 
+from pomdp_hier.distributed import work
 from pomdp_hier.distributed.score import evaluate_distributed, local_cluster
 from pomdp_hier.distributed.tree import Cut, cut_bounds
 from pomdp_hier.errors import DataWarning, FeatureError, ParameterError
+from pomdp_hier.features import validation
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs import Clairvoyant, LookAhead
 from pomdp_hier.hqs.score import evaluate
@@ -108,6 +110,12 @@ def test_partitions_are_whole_subtrees_and_share_only_the_top_and_its_children(s
     assert ((up == owner[held]) | (up == -1)).all()
     children = np.flatnonzero(np.isin(tree.parent, cut.top))
     np.testing.assert_array_equal(cut.shared, np.union1d(cut.top, children))
+    assert len(cut.offsets) == len(cut.bounds)
+    below = children[tree.is_cluster[children]]
+    two = np.union1d(cut.shared, np.flatnonzero(np.isin(tree.parent, below) & tree.is_cluster))
+    np.testing.assert_array_equal(Cut.of(tree, size, 2).shared, two)
+    every = np.flatnonzero(tree.is_cluster) if len(cut.top) else []
+    np.testing.assert_array_equal(Cut.of(tree, size, 10**6).shared, every)
 
 
 def test_a_leaf_cluster_is_never_cut():
@@ -130,6 +138,9 @@ def test_files_score_as_arrays_do(case, folder, similarity):
     expected = evaluate(X, tree, similarity=similarity, delta=0.1)
     result = evaluate_distributed(folder, tree, similarity=similarity, delta=0.1, partition_items=200)
     same(result.values, expected.values)
+    further = {"similarity": similarity, "delta": 0.5, "policy": LookAhead(3)}
+    far = evaluate_distributed(folder, tree, partition_items=500, **further)
+    same(far.values, evaluate(X, tree, **further).values)
     assert result.config["engine"] == expected.config["engine"]
     single = folder / "all.npy"
     np.save(single, X)
@@ -153,6 +164,51 @@ def test_parquet_rows_are_joined_to_items_by_id(case, tmp_path):
         evaluate_distributed(tmp_path, tree, id_column="key")
 
 
+def test_rows_are_read_a_few_at_a_time_wherever_they_lie(tmp_path, monkeypatch):
+    """Many pieces, single items beside clusters in the top, and inner nodes that are numbered from the root down."""
+    import dask.array as da
+
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr(validation, "PIECE_BYTES", 8 * 3 * 4)  # of evaluate too: 4 rows are summed at a time
+    rng = np.random.default_rng(11)
+    # the root 60 has two clusters and an item; each of those has five lists and an item
+    parent = np.concatenate([rng.permutation(np.repeat(np.arange(63, 73), 6))[:57], [61, 62, 60]])
+    tree = Hierarchy([*parent, -1, 60, 60, *[61] * 5, *[62] * 5], 60)
+    X = rng.normal(size=(60, 3)) * [1, 10, 100]
+    for number, rows in enumerate(np.split(X, [7, 8, 40])):
+        np.save(tmp_path / f"part-{number}.npy", rows)
+    table = pa.table({f"x{column}": X[:, column] for column in range(3)})
+    tables = tmp_path / "tables"
+    tables.mkdir()
+    pq.write_table(table.slice(0, 31), tables / "a.pq", row_group_size=5)
+    pq.write_table(table.slice(31), tables / "b.pq", row_group_size=9)
+    (tmp_path / "one").mkdir()
+    pq.write_table(table, tmp_path / "one" / "all.parquet", row_group_size=7)
+    lengths = []
+
+    def inspected(rows, *given):
+        lengths.append(len(rows))
+        return inspect(rows, *given)
+
+    inspect = work.inspect
+    monkeypatch.setattr(work, "inspect", inspected)
+    for engine in INSTALLED_ENGINES:
+        settings = {"similarity": SIMILARITIES[2], "delta": 9.0, "policy": "descend", "engine": engine}
+        whole = evaluate(X, tree, **settings)
+        for features in (tmp_path, tables, tmp_path / "one" / "all.parquet", da.from_array(X, chunks=(13, 2))):
+            lengths.clear()
+            result = evaluate_distributed(features, tree, partition_items=3, **settings)
+            np.testing.assert_array_equal(result.stop_nodes, whole.stop_nodes)
+            same(result.values, whole.values)
+            if engine == "numba":
+                np.testing.assert_array_equal(result.values, whole.values)
+            assert sum(lengths) == 60
+            assert max(lengths) == 4
+    X[33, 1] = 1e160
+    with pytest.raises(FeatureError, match="whose square overflows"):
+        evaluate_distributed(da.from_array(X), tree, partition_items=3, **settings)
+
+
 def test_rows_of_zeros_are_told_of_once(case):
     import dask.array as da
 
@@ -166,9 +222,11 @@ def test_rows_of_zeros_are_told_of_once(case):
 
 
 def test_refusals_say_what_to_do(case, folder, tmp_path):
+    import dask
     import dask.array as da
 
     X, tree = case
+    some = da.from_array(X)
     bad = X.copy()
     bad[[5, 1100], 2] = np.nan
     huge = X.astype(np.float64) * 1e160
@@ -177,6 +235,8 @@ def test_refusals_say_what_to_do(case, folder, tmp_path):
         (FeatureError, "the features have 1199 rows, but the hierarchy has 1200", da.from_array(X[1:], chunks=400), {}),
         (FeatureError, r"Dask array has shape \(1200,\) and dtype float32; expected", da.from_array(X[:, 0]), {}),
         (FeatureError, "features are a ndarray; expected a Dask array", X, {}),
+        (FeatureError, "features are a DelayedLeaf; expected a Dask array", dask.delayed(X), {}),
+        (FeatureError, "does not know its lengths; call compute_chunk", some[some[:, 0] > 0], {}),
         (FeatureError, "expected a .parquet or .npy file", folder / "nothing.csv", {}),
         (FeatureError, "whose square overflows", da.from_array(huge, chunks=400), {"similarity": SIMILARITIES[1]}),
         (ParameterError, "which may have to see all of the tree", folder, {"policy": "optimal"}),
@@ -207,6 +267,16 @@ def test_refusals_say_what_to_do(case, folder, tmp_path):
     }.items():
         with pytest.raises(FeatureError, match=words):
             evaluate_distributed(other / f"{name}.npy", tree)
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for name, cell in (("0", 1.0), ("words", "a"), ("marks", {"x": 1})):
+        pq.write_table(pa.table({name: [cell]}), other / f"{name}.parquet")
+    for path, words in {
+        other: r"marks\.parquet: other columns than .*0\.parquet; write both",
+        other / "words.parquet": r"words\.parquet, column 'words': expected real numbers, found object",
+        other / "marks.parquet": r"marks\.parquet, column 'marks': struct<x: int64> is not a number; leave it out",
+    }.items():
+        with pytest.raises(FeatureError, match=words):
+            evaluate_distributed(path, tree)
     np.save(folder / "part-9.npy", X[:3, :4])
     with pytest.raises(FeatureError, match=r"part-9.npy: another number of columns"):
         evaluate_distributed(folder, tree)
