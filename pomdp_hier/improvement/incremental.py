@@ -497,7 +497,7 @@ class _Edit:
 
     def changes_items(self, node: int) -> bool:
         """Whether the node holds other items after the edit."""
-        return node in self._out or node in self._into or node >= len(self._draft.parent)
+        return node in self._out or node in self._into
 
     def below(self, node: int) -> list[int]:
         """Return what hangs directly under the node after the edit."""

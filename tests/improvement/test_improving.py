@@ -25,6 +25,7 @@ def test_planted_faults_are_undone_and_that_of_clusters_holds_on_the_rest():
         better = improve(X, broken, folds=3, **DELTA)
         assert better.tree == tree
         assert better.stopped == "nothing gains"
+        assert [edit.items for edit in better.edits] == [broken.sizes[edit.nodes[0]] for edit in better.edits]
         found.append(better)
     assert found[0].held_out.holds
     assert all(edit.holds for edit in found[0].edits)

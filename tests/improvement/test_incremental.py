@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import ParameterError, PomdpHierError
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.prepared import prepare
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.hqs.settings import Settings
+from pomdp_hier.improvement import incremental
 from pomdp_hier.improvement.incremental import ScoredDraft
 from tests.scorer_oracle import trees
 
@@ -53,7 +54,7 @@ def features(name, n_items, rng):
 
     X = rng.normal(size=(n_items, 3))
     if name == "precomputed":
-        X = X @ X.T
+        X = X @ rng.normal(size=(3, 3)) @ X.T  # not the same both ways
         X[np.arange(n_items), np.arange(n_items)] = np.nan
     sparse = np.hstack([np.where(X > 0, X, 0.0), np.ones((n_items, 1))])
     return sp.csr_matrix(sparse) if name.startswith("sparse") else X
@@ -105,6 +106,33 @@ def test_after_some_edits_the_values_are_those_of_the_changed_tree(name):
     rng = np.random.default_rng(list(SETTINGS).index(name))
     tree = some_tree(rng)
     check(tree, features(name, tree.n_items, rng), SETTINGS[name], rng, 4)
+
+
+@pytest.mark.parametrize("name", ["plain", "cosine with itself", "precomputed", "sparse", "sparse distance"])
+def test_a_single_item_that_moves_takes_its_similarities_along(name):
+    rng = np.random.default_rng(4)
+    tree = some_tree(rng)
+    X, given = features(name, tree.n_items, rng), {"policy": "descend", **SETTINGS[name]}
+    scored = ScoredDraft(prepare(X, tree, Settings(delta=0.3, **given), warn=False))
+    before = scored.values
+    for item, target in zip(range(9), rng.choice(np.arange(9, tree.n_nodes), 9), strict=True):
+        if tree.parent[item] != target:
+            trial, draft = scored.trial(scored.draft.moved(item, int(target))), scored.draft.copy()
+            draft.apply(trial.changes)
+            after = before.copy()
+            after[trial.items] += trial.rise
+            assert after == pytest.approx(evaluate(X, draft.tree(), delta=0.3, engine="numpy", **given).values)
+
+
+def test_a_tree_that_needs_more_memory_than_there_is_is_refused(monkeypatch):
+    tree = Hierarchy.from_children([[0, 1, 2], [3, 4], [5, 6]], 5, singletons=True)
+    prepared = prepare(np.eye(5), tree, Settings())
+    needed = 3 * 8 * (3 * 3 + 2 * 2 + 5 * 2)  # three numbers of 8 bytes for each item and child along its path
+    monkeypatch.setattr(incremental, "memory_available", lambda: needed)
+    ScoredDraft(prepared)
+    monkeypatch.setattr(incremental, "memory_available", lambda: needed - 1)
+    with pytest.raises(PomdpHierError, match="a tree of this shape to improve claims to take 552 bytes"):
+        ScoredDraft(prepared)
 
 
 @pytest.mark.parametrize("policy", ["descend", "one-step", Bold()])

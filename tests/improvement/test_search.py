@@ -1,5 +1,6 @@
 """The search against brute force: all collapses of small trees, and all moves of an item or a cluster."""
 
+import contextlib
 import itertools
 
 import numpy as np
@@ -11,11 +12,13 @@ from pomdp_hier import Hierarchy, hqs_score, improve
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.hqs.prepared import prepare
+from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.improvement.collapse import best_collapse
 from pomdp_hier.improvement.incremental import ScoredDraft
 from pomdp_hier.improvement.search import Limits, Search
 from tests.improvement.test_incremental import some_tree
+from tests.planted import clean_case, misplaced, swapped
 from tests.scorer_oracle import trees
 
 
@@ -104,6 +107,82 @@ def all_moves(X, tree, **given):
                 continue
             best = max(best, float(trial.rise.sum()) / tree.n_items)
     return best
+
+
+def edits_of(kind, draft):
+    """All single edits of a kind that a draft takes."""
+    inner = sorted(draft.below)
+    tries = {
+        "take out": [lambda v=v: draft.without([v]) for v in inner],
+        "collapse": [lambda v=v: draft.collapsed(v) for v in inner],
+        "merge": [
+            lambda v=v, u=u: draft.merged([v], u)
+            for v, u in itertools.permutations(inner, 2)
+            if draft.parent[v] == draft.parent[u] >= 0
+        ],
+    }
+    for attempt in tries[kind]:
+        with contextlib.suppress(ParameterError):
+            yield attempt()
+
+
+def messy_case(seed, singletons):
+    """Groups that are hard to tell apart, two of them exchanged and an item misfiled; the root has the first number."""
+    X, tree = clean_case(top=2, middle=2, items=4, seed=seed)
+    X += np.random.default_rng(seed).normal(size=X.shape) / 2
+    parent = misplaced(swapped(tree)[0], 3, 3)[0].parent
+    n_items, last = tree.n_items, tree.n_items + tree.n_nodes - 1
+    turned = [last - v if v >= n_items else v for v in parent]
+    return X, Hierarchy([*turned[:n_items], *turned[: n_items - 1 : -1]], n_items, singletons=singletons)
+
+
+@pytest.mark.parametrize("kind", ["take out", "merge", "collapse"])
+@pytest.mark.parametrize(("seed", "singletons"), [(3, False), (4, True)])
+def test_the_first_edit_of_a_kind_is_the_best_of_all(kind, seed, singletons):
+    X, tree = messy_case(seed, singletons)
+    scored = ScoredDraft(prepare(X, tree, Settings(delta=0.15)))
+    best = max(float(scored.trial(changes).rise.sum()) / tree.n_items for changes in edits_of(kind, scored.draft))
+    found = improve(X, tree, kinds=[kind], max_edits=1, folds=0, delta=0.15)
+    assert best > 0.01
+    assert found.gain == pytest.approx(best, abs=1e-12)
+    assert [edit.kind for edit in found.edits] == [kind]
+
+
+@pytest.mark.parametrize("voters", [None, np.arange(16) % 3 > 0])
+@pytest.mark.parametrize("singletons", [False, True])
+def test_what_is_worth_collapsing_comes_in_the_order_of_what_it_gains(singletons, voters):
+    X, tree = messy_case(4, singletons)
+    given = {"delta": 0.3, "policy": "descend"}
+    prepared = prepare(X, tree, Settings(**given))
+    found = Search(ScoredDraft(prepared), prepared, Limits(), voters=voters)._collapsible()
+    before, gains = evaluate(X, tree, **given).values, {}
+    for node in range(tree.n_items, tree.n_nodes):
+        draft = Draft(tree)
+        draft.apply(draft.collapsed(node))
+        rise = evaluate(X, draft.tree(), **given).values - before
+        gains[node] = rise[voters if voters is not None else slice(None)].sum()
+    assert found == sorted((node for node in gains if gains[node] > 1e-10), key=gains.get, reverse=True)
+    assert len(found) > 1
+
+
+def test_lists_are_split_in_the_order_of_what_smaller_ones_would_be_worth():
+    sizes = [3, 4, 5, 9, 12]  # three are too few to be split
+    tree = Hierarchy([*np.repeat(np.arange(33, 38), sizes), *[38] * 5, -1], 33)
+    halves = np.arange(33)[:, None] % 2 - [[0.5, 0.5]]  # each list has two clear ones
+    X = np.hstack([2 * np.eye(5)[np.repeat(np.arange(5), sizes)], halves])
+    X += 0.3 * np.random.default_rng(0).normal(size=X.shape)
+
+    def reward(size, n):
+        return (size <= 5) / 2 + (1 - size / n) / 2
+
+    given = {"delta": 0.2, "policy": "descend", "reward": reward}
+    result, prepared = evaluate(X, tree, **given), prepare(X, tree, Settings(**given))
+    arriving = np.bincount(result.stop_nodes, weights=result.path_probabilities, minlength=38)[33:]
+    rise = {m: reward((m + 1) // 2, 33) - reward(m, 33) for m in sizes}
+    room = {33 + at: arriving[at] * rise[m] for at, m in enumerate(sizes) if m > 3}
+    proposed = list(Search(ScoredDraft(prepared), prepared, Limits())._splits())
+    assert [one.source for one in proposed] == sorted(room, key=room.get, reverse=True)
+    assert all(0 < len(one.nodes) < tree.sizes[one.source] for one in proposed)
 
 
 def noisy_case(rng):
