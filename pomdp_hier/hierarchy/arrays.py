@@ -7,17 +7,15 @@ chain of a million nodes costs twenty passes and a balanced tree five: no recurs
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import HierarchyError
 from pomdp_hier.hierarchy.wording import counted, listed
 
-__all__ = ["IntArray", "cycle_error", "cycle_through", "min_below", "sum_below", "sum_to_root"]
-
-IntArray = NDArray[np.int64]
+__all__ = ["cycle_error", "cycle_through", "min_below", "sum_below", "sum_to_root"]
 
 
-def _jumps(parent: IntArray) -> Iterator[IntArray]:
+def _jumps(parent: Ints) -> Iterator[Ints]:
     """Yield the ancestors 1, 2, 4, ... steps up; the sentinel ``n`` stands above every root.
 
     Raises `HierarchyError` with no text when the jumps never end, which only a cycle can do.
@@ -32,7 +30,7 @@ def _jumps(parent: IntArray) -> Iterator[IntArray]:
     raise HierarchyError
 
 
-def sum_to_root(parent: IntArray, values: IntArray) -> IntArray:
+def sum_to_root(parent: Ints, values: Ints) -> Ints:
     """Return the sum of ``values`` over the path from each node to its root, both included.
 
     Example:
@@ -45,7 +43,7 @@ def sum_to_root(parent: IntArray, values: IntArray) -> IntArray:
     return total[:-1]
 
 
-def sum_below(parent: IntArray, values: IntArray) -> IntArray:
+def sum_below(parent: Ints, values: Ints) -> Ints:
     """Return the sum of ``values`` over each node's subtree, the node included.
 
     Example:
@@ -59,7 +57,7 @@ def sum_below(parent: IntArray, values: IntArray) -> IntArray:
     return total[:-1].astype(np.int64)
 
 
-def min_below(parent: IntArray, values: IntArray) -> IntArray:
+def min_below(parent: Ints, values: Ints) -> Ints:
     """Return the least of ``values`` over each node's subtree, the node included.
 
     Example:
@@ -80,7 +78,7 @@ def cycle_error(names: Sequence[object]) -> HierarchyError:
     )
 
 
-def cycle_through(parent: IntArray) -> list[int]:
+def cycle_through(parent: Ints) -> list[int]:
     """Return the nodes of one cycle, each followed by its parent; empty if every node reaches a root.
 
     Example:

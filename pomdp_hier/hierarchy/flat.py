@@ -10,12 +10,13 @@ from functools import cached_property
 from typing import Any, NoReturn, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pomdp_hier._arguments import is_whole
+from pomdp_hier._arrays import Bools, Ints
 from pomdp_hier.errors import HierarchyError, ParameterError, Setting
 from pomdp_hier.hierarchy.arguments import as_ids, as_number, check_flag, dense
-from pomdp_hier.hierarchy.arrays import IntArray, cycle_error, cycle_through, min_below, sum_below, sum_to_root
+from pomdp_hier.hierarchy.arrays import cycle_error, cycle_through, min_below, sum_below, sum_to_root
 from pomdp_hier.hierarchy.wording import counted, listed, shown, warn_user
 
 __all__ = ["FlatTree", "require_hierarchy"]
@@ -56,16 +57,16 @@ class FlatTree:
     n_items: int
     n_nodes: int
     root: int
-    parent: IntArray
-    is_cluster: NDArray[np.bool_]
-    is_leaf: NDArray[np.bool_]
-    child_offsets: IntArray
-    child_nodes: IntArray
-    sizes: IntArray
-    levels: IntArray
-    item_order: IntArray
-    starts: IntArray
-    topological_order: IntArray
+    parent: Ints
+    is_cluster: Bools
+    is_leaf: Bools
+    child_offsets: Ints
+    child_nodes: Ints
+    sizes: Ints
+    levels: Ints
+    item_order: Ints
+    starts: Ints
+    topological_order: Ints
     height: int
     labels: tuple[Hashable, ...] | None
     singletons: bool
@@ -118,10 +119,10 @@ class FlatTree:
 
     def _fill(
         self,
-        parent: IntArray,
+        parent: Ints,
         n_items: int,
-        sizes: IntArray,
-        rank: IntArray,
+        sizes: Ints,
+        rank: Ints,
         singletons: bool,
         labels: tuple[Hashable, ...] | None,
     ) -> None:
@@ -185,7 +186,7 @@ class FlatTree:
             raise ParameterError(_missing("node", node, self.n_nodes))
         return int(node)
 
-    def children(self, node: int) -> IntArray:
+    def children(self, node: int) -> Ints:
         """Return the cluster children of a node, in their order; empty for a leaf cluster.
 
         Example:
@@ -195,7 +196,7 @@ class FlatTree:
         node = self._node(node)
         return self.child_nodes[self.child_offsets[node] : self.child_offsets[node + 1]]
 
-    def items(self, node: int) -> IntArray:
+    def items(self, node: int) -> Ints:
         """Return the items below a node, ``[sizes[node]]``.
 
         Example:
@@ -205,7 +206,7 @@ class FlatTree:
         start = self.starts[self._node(node)]
         return self.item_order[start : start + self.sizes[node]]
 
-    def path(self, item: int) -> IntArray:
+    def path(self, item: int) -> Ints:
         """Return the clusters from the root down to the item's leaf cluster, both included.
 
         Example:
@@ -222,7 +223,7 @@ class FlatTree:
         return path
 
     @cached_property
-    def leaf_of_item(self) -> IntArray:
+    def leaf_of_item(self) -> Ints:
         """The leaf cluster of every item ``[N]``: the item itself where it is a cluster, else its parent."""
         leaf = np.where(self.is_cluster[: self.n_items], np.arange(self.n_items), self.parent[: self.n_items])
         leaf.flags.writeable = False
@@ -258,7 +259,7 @@ class FlatTree:
             raise HierarchyError(f"label {shown(label)} is not unique: nodes {listed(nodes)} have it; use the number")
         raise HierarchyError(f"no node has the label {shown(label)}; labels are such as {listed(self.item_labels[:3])}")
 
-    def rows(self, ids: Sequence[Hashable]) -> IntArray:
+    def rows(self, ids: Sequence[Hashable]) -> Ints:
         """Return the row of ``ids`` with each item ``[N]``: ``X[hierarchy.rows(ids)]`` is in the hierarchy's order.
 
         Args:
@@ -373,7 +374,7 @@ class FlatTree:
         labels = _names_kept(self.labels, keep, self.root)
         return self._rebuilt(number[jump[self.parent[keep]]], number[order[~gone[order]]], labels, self.singletons)
 
-    def _chained(self) -> NDArray[np.bool_]:
+    def _chained(self) -> Bools:
         """Whether each node has one child only, which is an inner node ``[N + K]``."""
         n_children = np.bincount(self.parent[self.parent >= 0], minlength=self.n_nodes)
         chained = np.zeros(self.n_nodes + 1, dtype=bool)
@@ -381,19 +382,17 @@ class FlatTree:
         chained[:-1] &= n_children == 1
         return chained[:-1]
 
-    def _reading_order(self) -> IntArray:
+    def _reading_order(self) -> Ints:
         """All nodes so that siblings stand in their order, parents before children."""
         return np.lexsort((self.levels, self.starts))
 
-    def _rebuilt(
-        self, parent: IntArray, order: IntArray, labels: tuple[Hashable, ...] | None, singletons: bool
-    ) -> Self:
+    def _rebuilt(self, parent: Ints, order: Ints, labels: tuple[Hashable, ...] | None, singletons: bool) -> Self:
         return type(self)(parent, self.n_items, order=order, singletons=singletons, labels=labels)
 
     # ---- the same tree, compared and copied
 
     @cached_property
-    def _canonical_parent(self) -> IntArray:
+    def _canonical_parent(self) -> Ints:
         """The parents after numbering inner nodes by (least item below, level): two trees are the same iff these are.
 
         Nodes that share their least item lie on one path, so their levels differ and the key is unique.
@@ -472,7 +471,7 @@ def _missing(what: str, number: object, count: int) -> str:
     return f"{what} {shown(number)} does not exist: the {what}s are 0..{count - 1}{hint}"
 
 
-def _whole_numbers(values: ArrayLike, what: str) -> IntArray:
+def _whole_numbers(values: ArrayLike, what: str) -> Ints:
     """Return the values as a row of integers, or an error that says which is none."""
     try:
         numbers = np.asarray(dense(what, values))
@@ -503,7 +502,7 @@ def _checked_labels(labels: Sequence[Hashable] | None, n_items: int, n_nodes: in
     return names
 
 
-def _names_kept(names: tuple[Hashable, ...] | None, keep: IntArray, root: int) -> tuple[Hashable, ...] | None:
+def _names_kept(names: tuple[Hashable, ...] | None, keep: Ints, root: int) -> tuple[Hashable, ...] | None:
     """Return the names of the nodes that are kept; one that had none has its old number, where that is another now."""
     if np.array_equal(keep, np.arange(keep.size)):
         return None if names is None else names[: keep.size]
@@ -514,7 +513,7 @@ def _names_kept(names: tuple[Hashable, ...] | None, keep: IntArray, root: int) -
     )
 
 
-def _check_parents(parent: IntArray, n_items: int, labels: tuple[Hashable, ...] | None) -> None:
+def _check_parents(parent: Ints, n_items: int, labels: tuple[Hashable, ...] | None) -> None:
     """Raise for what is not a rooted tree over the items; nodes are named as their source names them."""
 
     def named(nodes: Sequence[int]) -> str:

@@ -4,12 +4,12 @@ from pomdp_hier.planning.and_or.tree import AndOrTree
 from pomdp_hier.planning.certificates.verify import CertifiedBounds, verify
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.exact import AlphaVectors, exact_value, value_iteration
-from pomdp_hier.planning.fib_policy import FIBPolicy
 from pomdp_hier.planning.fringe import ConvexFringe, StopValue
 from pomdp_hier.planning.point_based.planner import PointBased
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.point_based.solving import solve
 from pomdp_hier.planning.policies import (
+    FIBPolicy,
     FirstAction,
     FunctionPolicy,
     OptimalPolicy,

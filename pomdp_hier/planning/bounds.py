@@ -10,16 +10,14 @@ only: one of the infinite horizon does not bound a search whose rewards are nega
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from pomdp_hier._arrays import Bools, Floats
 from pomdp_hier.planning.fringe import FringeVectors
 from pomdp_hier.planning.outcomes import OutcomeRows, outcome_rows
 from pomdp_hier.pomdp import TabularPOMDP
 
 __all__ = ["blind_bound", "fib_bound", "qmdp_bound", "range_bound", "reward_range"]
-
-Floats = NDArray[np.float64]
 
 
 def _zero(compiled: TabularPOMDP) -> FringeVectors:
@@ -27,7 +25,7 @@ def _zero(compiled: TabularPOMDP) -> FringeVectors:
     return FringeVectors(np.zeros(shape), np.ones(shape, dtype=bool))
 
 
-def _at_states(vectors: Floats, legal: NDArray[np.bool_]) -> Floats:
+def _at_states(vectors: Floats, legal: Bools) -> Floats:
     """``[S]``, the best of the legal vectors in each state; ``inf`` where none is legal, which bounds any value."""
     best: Floats = np.where(legal, vectors, -np.inf).max(axis=0)
     return np.where(legal.any(axis=0), best, np.inf)
@@ -87,7 +85,7 @@ def qmdp_bound(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None 
     """
     fringe = _zero(compiled) if fringe is None else fringe
     ahead = _at_states(fringe.vectors, fringe.legal)
-    legal: NDArray[np.bool_] = compiled.legal
+    legal: Bools = compiled.legal
     if compiled.legal_after is not None:  # the last observation is not known here: any action that some of them allows
         legal = legal & np.any(compiled.legal_after, axis=0, keepdims=True).T
     table = np.empty((depth, compiled.n_actions, compiled.n_states))
@@ -153,9 +151,7 @@ def _infinite_where(outcomes: OutcomeRows, vectors: Floats, values: Floats) -> F
     return np.where(outcomes.matrix @ unbounded.T.astype(np.float64) > 0, np.inf, values)
 
 
-def _usable(
-    outcomes: OutcomeRows, legal: NDArray[np.bool_], legal_after: NDArray[np.bool_] | None
-) -> NDArray[np.bool_]:
+def _usable(outcomes: OutcomeRows, legal: Bools, legal_after: Bools | None) -> Bools:
     """``[M, K]``: the vector is legal in every state that the outcome leads to, and after its observation."""
     if legal.all():
         usable = np.ones((outcomes.matrix.shape[0], len(legal)), dtype=bool)
@@ -189,7 +185,7 @@ def blind_bound(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None
         k = np.lexsort((fringe.vectors.sum(axis=1), fringe.legal.sum(axis=1)))[-1:]
         vectors, after = vectors[k], None if after is None else after[:, k]
     ahead = np.broadcast_to(vectors, shape).copy()
-    repeatable: NDArray[np.bool_] = compiled.legal
+    repeatable: Bools = compiled.legal
     if compiled.legal_after is not None:
         repeatable = repeatable & np.all(compiled.legal_after, axis=0, keepdims=True).T
     if after is not None:

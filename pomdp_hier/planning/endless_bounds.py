@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.planning.mdp import mdp_values
 from pomdp_hier.planning.point_based.live import ILLEGAL, live_model
 from pomdp_hier.planning.point_based.starting import blind_plans, blind_stage, informed_bound, outcome_groups
@@ -18,8 +18,6 @@ from pomdp_hier.planning.point_based.tighter import tighter_informed_bound
 from pomdp_hier.pomdp import TabularPOMDP
 
 __all__ = ["EndlessTable", "endless_blind", "endless_fib", "endless_qmdp", "endless_table", "endless_tib"]
-
-Floats = NDArray[np.float64]
 
 
 def endless_qmdp(compiled: TabularPOMDP) -> Floats:
@@ -110,7 +108,7 @@ class EndlessTable:
     """
 
     tables: Floats = field(repr=False)
-    kind_after: NDArray[np.int64] = field(repr=False)
+    kind_after: Ints = field(repr=False)
 
     @property
     def at_start(self) -> Floats:

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
@@ -21,10 +21,6 @@ from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative, listed, tota
 from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["AlphaVectors", "exact_value", "value_iteration"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Bools, Floats
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.endless_bounds import endless_qmdp, endless_table
 from pomdp_hier.planning.ties import largest
@@ -82,16 +82,14 @@ class FringeVectors:
         name: What messages call it.
     """
 
-    vectors: NDArray[np.float64] = field(repr=False)
-    legal: NDArray[np.bool_] = field(repr=False)
-    legal_after: NDArray[np.bool_] | None = field(default=None, repr=False)
+    vectors: Floats = field(repr=False)
+    legal: Bools = field(repr=False)
+    legal_after: Bools | None = field(default=None, repr=False)
     exact: bool = True
     name: str = "the fringe"
 
     @classmethod
-    def of(
-        cls, table: NDArray[np.float64], legal_after: NDArray[np.bool_] | None = None, name: str = "the fringe"
-    ) -> "FringeVectors":
+    def of(cls, table: Floats, legal_after: Bools | None = None, name: str = "the fringe") -> "FringeVectors":
         """Return the fringe of vectors ``[K, S]`` that are -inf where they may not be used.
 
         Example:

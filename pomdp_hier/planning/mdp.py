@@ -1,10 +1,10 @@
 """The values of a problem whose state is seen: value iteration, helped on by exact values of the best policy so far."""
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.terminal import TERMINAL_VALUE
@@ -22,7 +22,7 @@ def mdp_values(
     horizon: int | None = None,
     tolerance: float = 1e-12,
     max_iterations: int = 100_000,
-) -> tuple[NDArray[np.float64], int]:
+) -> tuple[Floats, int]:
     """Return ``[A, S]``, the Q values of the problem whose state is seen, and how many backups they took.
 
     ``Q(s, a) = R(s, a) + gamma sum_s' T(s, a, s') max_a' Q(s', a')``, -inf where the action is not legal, 0 in terminal
@@ -79,11 +79,11 @@ def mdp_values(
     )
 
 
-def _value_of(compiled: TabularPOMDP, choice: NDArray[np.int64]) -> NDArray[np.float64]:
+def _value_of(compiled: TabularPOMDP, choice: Ints) -> Floats:
     """``[S]``, the value of taking an action by state: ``v = (I - gamma T)^-1 R``, 0 in terminal states."""
     rows = sparse.vstack([*compiled.transition], format="csr")[choice * compiled.n_states + np.arange(len(choice))]
     running = np.where(compiled.terminal, 0.0, 1.0)
     kept = sparse.dia_array((compiled.discount * running[None, :], [0]), shape=rows.shape) @ rows
     reward = running * compiled.reward[choice, np.arange(len(choice))]
-    solved: NDArray[np.float64] = splu(sparse.csc_array(sparse.eye_array(len(choice)) - kept)).solve(reward)
+    solved: Floats = splu(sparse.csc_array(sparse.eye_array(len(choice)) - kept)).solve(reward)
     return solved

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from pomdp_hier._arrays import Ints
 from pomdp_hier.pomdp import TabularPOMDP
 
 __all__ = ["OutcomeRows", "outcome_matrix", "outcome_rows"]
@@ -45,8 +45,8 @@ class OutcomeRows:
     """
 
     matrix: sparse.csr_array
-    state: NDArray[np.int64]
-    observation: NDArray[np.int64]
+    state: Ints
+    observation: Ints
 
 
 def outcome_rows(compiled: TabularPOMDP, action: int) -> OutcomeRows:

@@ -1,4 +1,4 @@
-"""Policies for any problem: first action, random, threshold on belief, QMDP, plain functions, finite-horizon optimal.
+"""Policies for any problem: first action, random, threshold, QMDP, FIB, plain functions, finite-horizon optimal.
 
 A policy has one method, `Policy.decide`. Three optional ones tell an evaluator more:
 
@@ -14,12 +14,13 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pomdp_hier._arguments import generator
+from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision, Policy
+from pomdp_hier.planning.endless_bounds import endless_fib
 from pomdp_hier.planning.exact import AlphaVectors, value_iteration
 from pomdp_hier.planning.mdp import mdp_values
 from pomdp_hier.planning.terminal import where_to_decide
@@ -29,6 +30,7 @@ from pomdp_hier.pomdp.numeric import Number, brief, listed, total
 from pomdp_hier.visible import visible
 
 __all__ = [
+    "FIBPolicy",
     "FirstAction",
     "FunctionPolicy",
     "OptimalPolicy",
@@ -234,7 +236,7 @@ class QMDPPolicy:
     def __init__(self, *, horizon: int | None = None, tolerance: float = 1e-12) -> None:
         self.horizon = horizon
         self.tolerance = tolerance
-        self._solved: tuple[POMDP, NDArray[np.float64], int] | None = None
+        self._solved: tuple[POMDP, Floats, int] | None = None
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the decision under the belief, with the Q value of every legal action.
@@ -254,7 +256,7 @@ class QMDPPolicy:
         best, ties = best_and_tied(q_values)
         return Decision(ties[0], value=best, q_values=q_values, ties=ties, stats={"backups": backups})
 
-    def _solve(self, compiled: TabularPOMDP) -> tuple[NDArray[np.float64], int]:
+    def _solve(self, compiled: TabularPOMDP) -> tuple[Floats, int]:
         """Return the table ``[A, S]`` that is read at beliefs, and how many backups it took."""
         return mdp_values(compiled, horizon=self.horizon, tolerance=self.tolerance)
 
@@ -264,6 +266,33 @@ class QMDPPolicy:
 
     def __repr__(self) -> str:
         return f"QMDPPolicy(horizon={self.horizon})"
+
+
+class FIBPolicy(QMDPPolicy):
+    """Takes the action that would be best if the state were told one step late.
+
+    ``a = argmax_a sum_s b(s) Q_FIB(s, a)``, with the table of `pomdp_hier.planning.endless_bounds.endless_fib`. Unlike
+    `QMDPPolicy` it knows that observations matter; like it, it takes them to be better than they are. For endless,
+    discounted runs.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> decision = FIBPolicy().decide(tiger())
+        >>> decision.action, round(decision.value, 3)
+        ('listen', 87.179)
+
+    References:
+        Hauskrecht (2000), section 4.3.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+
+    def _solve(self, compiled: TabularPOMDP) -> tuple[Floats, int]:
+        return endless_fib(compiled), 0
+
+    def __repr__(self) -> str:
+        return "FIBPolicy()"
 
 
 class OptimalPolicy:

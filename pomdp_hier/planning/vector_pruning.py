@@ -3,17 +3,14 @@
 from collections import deque
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog
 
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.errors import PlanningError
 
 __all__ = ["Points", "prune"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _POINTS = 1_000  # how many beliefs are remembered where some vector was best
 _ENTRIES = 10_000_000  # of the table of vectors' values at such beliefs (80 MB)

@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import sparse
 
-from pomdp_hier._arrays import Bools, Floats
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
 from pomdp_hier.pomdp.numeric import Number, brief
@@ -203,7 +203,7 @@ class TabularPOMDP:
                 posterior[matrix.indices[span]] = weights[span] / evidence
                 yield o, evidence, posterior
 
-    def legal_actions(self, belief: Floats, observation: int | None = None) -> NDArray[np.int64]:
+    def legal_actions(self, belief: Floats, observation: int | None = None) -> Ints:
         """Return positions of the legal actions under the belief; empty once every state of the support is terminal.
 
         Raises:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._messages import counted
 from pomdp_hier.appraisal.diagnosis import Diagnosis
 from pomdp_hier.features.members import item_sums
@@ -40,9 +40,9 @@ def icicle_payload(
     diagnosis: Diagnosis,
     names: Sequence[str],
     ids: Sequence[str] | None = None,
-    gain: NDArray[np.float64] | None = None,
+    gain: Floats | None = None,
     gain_note: str = "",
-) -> tuple[dict[str, Any], NDArray[np.int64]]:
+) -> tuple[dict[str, Any], Ints]:
     """Return the JSON-ready arrays of the icicle, and the position in them of each node ``[n_nodes]`` (-1: left out).
 
     Of a tree with more than 100,000 clusters only the largest are kept; the items' row is left out above 200,000 items.
@@ -90,9 +90,7 @@ def _measure(
     return {"key": key, "name": name, "low": low, "high": high, "percent": percent, "items": items, "note": note}
 
 
-def tree_arrays(
-    tree: Hierarchy, names: Sequence[str], ids: Sequence[str] | None
-) -> tuple[dict[str, Any], NDArray[np.int64], NDArray[np.int64]]:
+def tree_arrays(tree: Hierarchy, names: Sequence[str], ids: Sequence[str] | None) -> tuple[dict[str, Any], Ints, Ints]:
     """Return a tree's shape and names, JSON-ready and without measures; the nodes kept; and each node's position."""
     nodes = _kept(tree)
     nodes = nodes[np.lexsort((tree.starts[nodes], tree.levels[nodes]))]
@@ -129,7 +127,7 @@ def _left_out(n_clusters: int, show_items: bool) -> list[str]:
     return sentences if show_items else [*sentences, "Single items are not drawn."]
 
 
-def _kept(tree: Hierarchy) -> NDArray[np.int64]:
+def _kept(tree: Hierarchy) -> Ints:
     """Return the clusters, or the largest of them: an ancestor is never smaller, so that no parent is missing."""
     clusters = np.flatnonzero(tree.is_cluster)
     if len(clusters) <= MOST_NODES:
@@ -139,6 +137,6 @@ def _kept(tree: Hierarchy) -> NDArray[np.int64]:
     return clusters[order[:MOST_NODES]]
 
 
-def _short(values: NDArray[np.float64], digits: int = 4) -> list[float | None]:
+def _short(values: Floats, digits: int = 4) -> list[float | None]:
     """Return rounded for the page, NaN as null, and no negative zero."""
     return [None if value != value else value for value in (np.round(values, digits) + 0.0).tolist()]

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.features.members import item_sums
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures import entanglement
@@ -77,14 +76,14 @@ def moved(one: Hierarchy, other: Hierarchy, n: int) -> list[Moved]:
     return sorted(found, key=lambda change: -change.apart)[:n]
 
 
-def _half_in(tree: Hierarchy, nodes: Ints, other: Hierarchy, others: Ints, most: int = 31) -> npt.NDArray[np.bool_]:
+def _half_in(tree: Hierarchy, nodes: Ints, other: Hierarchy, others: Ints, most: int = 31) -> Bools:
     """Return whether at least half of the items of each node, or of so many of them, are below the other tree's."""
     sizes = tree.sizes[nodes, None]
     looked = np.minimum(sizes, most)
     at = np.minimum(np.arange(most) * sizes // looked, sizes - 1)
     places = np.argsort(other.item_order)[tree.item_order[tree.starts[nodes, None] + at]] - other.starts[others, None]
     inside = (places >= 0) & (places < other.sizes[others, None]) & (np.arange(most) < looked)
-    half: npt.NDArray[np.bool_] = 2 * inside.sum(axis=1) >= looked[:, 0]
+    half: Bools = 2 * inside.sum(axis=1) >= looked[:, 0]
     return half
 
 

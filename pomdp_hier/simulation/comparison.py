@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
 from pomdp_hier._arguments import check_kind, check_whole, is_real, numbered
+from pomdp_hier._arrays import Floats
 from pomdp_hier._jobs import check_jobs
 from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.planning.controllers.controller import Controller
@@ -39,10 +39,10 @@ ROUNDING = 1e-12
 class Drawn(Protocol):
     """A sample that knows what its values say about all."""
 
-    def estimate(self, values: NDArray[np.float64]) -> float:
+    def estimate(self, values: Floats) -> float:
         """Return the estimated mean over all."""
 
-    def half_width(self, values: NDArray[np.float64], level: float = 0.95) -> float:
+    def half_width(self, values: Floats, level: float = 0.95) -> float:
         """Return half the width of the interval of that mean."""
 
 
@@ -84,7 +84,7 @@ class ComparisonRow:
 class _Run:
     """What one policy earned: its values, the time of a decision, its records, and how far the values can be off."""
 
-    values: NDArray[np.float64]
+    values: Floats
     seconds: float
     traces: Sequence[Visit | Episode] | None = None
     error: float = 0.0
@@ -263,7 +263,7 @@ def clairvoyant_value(environment: POMDP, *, horizon: int | None = None, toleran
 
 
 def compare_values(
-    values: Mapping[str, NDArray[np.float64]],
+    values: Mapping[str, Floats],
     *,
     baseline: str | None = None,
     clairvoyant: float | None = None,
@@ -317,10 +317,10 @@ def compare_values(
     arrays = {name: np.asarray(array) for name, array in values.items()}
     reference = arrays[baseline]
 
-    def mean_of(array: NDArray[np.float64]) -> float:
+    def mean_of(array: Floats) -> float:
         return math.fsum(array) / n if sample is None else sample.estimate(array)
 
-    def interval_of(array: NDArray[np.float64]) -> tuple[float, float] | None:
+    def interval_of(array: Floats) -> tuple[float, float] | None:
         if sample is None:
             return mean_interval(array, confidence, missed) if n > 1 else None
         middle, reach = sample.estimate(array), sample.half_width(array, confidence)
@@ -347,7 +347,7 @@ def compare_values(
     )
 
 
-def _verdict(difference: NDArray[np.float64], interval: tuple[float, float] | None, error: float) -> str:
+def _verdict(difference: Floats, interval: tuple[float, float] | None, error: float) -> str:
     if np.abs(difference).max() <= ROUNDING:
         return "same"
     low, high = (difference[0] - 2 * error, difference[0] + 2 * error) if interval is None else interval

@@ -301,7 +301,7 @@ class _Evaluation:
         self, visit: Visit, action: Any, probability: Number, merged: dict[Hashable, _Pair], *, rounded: bool
     ) -> None:
         """Add what follows the action to the pairs of the next step."""
-        for observation, row in joint(self.environment, visit.weights, action).items():
+        for observation, row in self.environment.joint(visit.weights, action).items():
             weights = self._alive(row)
             if not weights:
                 continue
@@ -318,11 +318,6 @@ class _Evaluation:
 def _cells(belief: Belief) -> Hashable:
     """Return what beliefs have in common that differ by rounding alone; exact numbers stay as they are."""
     return frozenset((state, round(p / _ROUNDING) if isinstance(p, float) else p) for state, p in belief.items())
-
-
-def joint(environment: POMDP, weights: Mapping[Any, Number], action: Any) -> dict[Any, dict[Any, Number]]:
-    """``{o: {s': mass}}`` after the action from unnormalised weights over states."""
-    return environment.joint(weights, action)
 
 
 def conflict(history: Sequence[tuple[Any, Any]]) -> str:

@@ -4,9 +4,9 @@ import math
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.mdp import mdp_values
 from pomdp_hier.pomdp import POMDP, TabularPOMDP
@@ -14,7 +14,6 @@ from pomdp_hier.pomdp.numeric import brief, is_nonnegative
 
 __all__ = ["check_confidence", "mean_interval", "return_span", "unseen"]
 
-Floats = NDArray[np.float64]
 
 _SETTLING = 2_000  # backups after which a return counts as unbounded
 

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from tqdm import tqdm
 
+from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import SimulationWarning
 from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.pomdp import POMDP
@@ -49,7 +49,7 @@ class SimulationResult:
         (10, 10, -1.95)
     """
 
-    values: NDArray[np.float64] = field(repr=False)
+    values: Floats = field(repr=False)
     confidence: float
     seconds_per_decision: float
     unfinished: int
@@ -187,6 +187,6 @@ def simulate(
     )
 
 
-def _span(span: float, seen: NDArray[np.float64]) -> float:
+def _span(span: float, seen: Floats) -> float:
     """Return how far returns can be apart: as far as was seen where the environment cannot say it."""
     return float(np.ptp(seen)) if math.isnan(span) else span

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import HierarchyError, ReaderError, Setting
 from pomdp_hier.hierarchy.arguments import dense, is_row
-from pomdp_hier.hierarchy.arrays import IntArray
 from pomdp_hier.hierarchy.readers.hdbscan import read_hdbscan
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import is_missing
@@ -196,7 +196,7 @@ def read_labels(assigned: Any, labels: Sequence[Hashable] | None = None) -> Tree
     return TreeArrays(parent, n, labels=names, singletons=False)
 
 
-def _integer_ids(lists: Iterable[Sequence[object]], what: str) -> tuple[IntArray, IntArray]:
+def _integer_ids(lists: Iterable[Sequence[object]], what: str) -> tuple[Ints, Ints]:
     """All ids of the lists in one array, and the length of each list.
 
     Raises:
@@ -217,7 +217,7 @@ def _integer_ids(lists: Iterable[Sequence[object]], what: str) -> tuple[IntArray
     return np.array(flat, dtype=np.int64), lengths
 
 
-def _missing(flat: IntArray, n_items: int) -> Iterator[int]:
+def _missing(flat: Ints, n_items: int) -> Iterator[int]:
     """Return the items that stand in no list, in order, without building an array as long as a wrong ``n_items``."""
     present = set(flat.tolist())
     return (item for item in range(n_items) if item not in present)

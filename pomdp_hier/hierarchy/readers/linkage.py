@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import ReaderError
 from pomdp_hier.hierarchy.arguments import dense, is_row
-from pomdp_hier.hierarchy.arrays import IntArray
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
@@ -79,7 +79,7 @@ def _as_float(cell: Any) -> float:
     return float(cell)
 
 
-def _merged_nodes(pairs: np.ndarray[tuple[int, ...], np.dtype[np.float64]], n_items: int) -> IntArray:
+def _merged_nodes(pairs: np.ndarray[tuple[int, ...], np.dtype[np.float64]], n_items: int) -> Ints:
     """Return the two columns as integers: each an earlier node, each used once."""
     bad = np.flatnonzero((pairs != np.floor(pairs)).any(axis=1) | np.isinf(pairs).any(axis=1))
     if bad.size:
@@ -107,7 +107,7 @@ def _merged_nodes(pairs: np.ndarray[tuple[int, ...], np.dtype[np.float64]], n_it
 
 
 def _height_notes(
-    heights: np.ndarray[tuple[int, ...], np.dtype[np.float64]], merged: IntArray, n_items: int, precision: float
+    heights: np.ndarray[tuple[int, ...], np.dtype[np.float64]], merged: Ints, n_items: int, precision: float
 ) -> list[str]:
     """Return what to say of negative heights and inversions beyond rounding: the tree is read all the same.
 
@@ -132,7 +132,7 @@ def _height_notes(
     return notes
 
 
-def _check_counts(counts: np.ndarray[tuple[int, ...], np.dtype[np.float64]], merged: IntArray, n_items: int) -> None:
+def _check_counts(counts: np.ndarray[tuple[int, ...], np.dtype[np.float64]], merged: Ints, n_items: int) -> None:
     """Raise where column 4 is not the number of items merged so far."""
     with np.errstate(over="ignore", invalid="ignore"):  # of wrong counts, and the first row that is wrong is told
         below = np.where(merged >= n_items, counts[np.maximum(merged - n_items, 0)], 1).sum(axis=1)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pomdp_hier._arguments import is_whole
+from pomdp_hier._arrays import Bools, Ints
 from pomdp_hier.errors import Argument, HierarchyError, Setting
 from pomdp_hier.hierarchy.arguments import as_ids, as_number, as_text, check_choice
-from pomdp_hier.hierarchy.arrays import IntArray, cycle_error
+from pomdp_hier.hierarchy.arrays import cycle_error
 from pomdp_hier.hierarchy.readers.tree_arrays import ItemsAtInner, OnMultipleParents, TreeArrays
 from pomdp_hier.hierarchy.wording import counted, listed, shown
 
@@ -28,8 +28,8 @@ class LinkedNodes:
     """
 
     ids: list[Hashable]
-    parents: IntArray | list[int]
-    children: IntArray | list[int]
+    parents: Ints | list[int]
+    children: Ints | list[int]
     where: str = "edge"
     rows: Sequence[int] | None = None
 
@@ -108,7 +108,7 @@ def tree_of_links(nodes: LinkedNodes, join: Join) -> TreeArrays:
     return _numbered(ids, parent, below, is_inner, join, notes)
 
 
-def _single_links(nodes: LinkedNodes, notes: list[str]) -> tuple[IntArray, IntArray]:
+def _single_links(nodes: LinkedNodes, notes: list[str]) -> tuple[Ints, Ints]:
     """Return the links without the doubled ones, self-loops refused."""
     above, below = np.asarray(nodes.parents, dtype=np.int64), np.asarray(nodes.children, dtype=np.int64)
     own = np.flatnonzero(above == below)
@@ -125,7 +125,7 @@ def _single_links(nodes: LinkedNodes, notes: list[str]) -> tuple[IntArray, IntAr
     return above[first], below[first]
 
 
-def _check_several(several: list[int], ids: list[Hashable], above: IntArray, below: IntArray, choice: str) -> None:
+def _check_several(several: list[int], ids: list[Hashable], above: Ints, below: Ints, choice: str) -> None:
     """Raise for a cycle, and for several parents unless the caller opted in."""
     parents: list[list[int]] = [[] for _ in ids]
     children: list[list[int]] = [[] for _ in ids]
@@ -165,7 +165,7 @@ def _check_several(several: list[int], ids: list[Hashable], above: IntArray, bel
         )
 
 
-def _unfolded(ids: list[Hashable], above: IntArray, below: IntArray) -> tuple[list[Hashable], IntArray, IntArray]:
+def _unfolded(ids: list[Hashable], above: Ints, below: Ints) -> tuple[list[Hashable], Ints, Ints]:
     """Return the tree in which a node stands once below each of its parents, parents first: ids, and links as given."""
     children: list[list[int]] = [[] for _ in ids]
     for up, down in zip(above.tolist(), below.tolist(), strict=True):
@@ -183,7 +183,7 @@ def _unfolded(ids: list[Hashable], above: IntArray, below: IntArray) -> tuple[li
     return new_ids, new_parent[new_below], new_below
 
 
-def _others(count: int, taken: IntArray) -> IntArray:
+def _others(count: int, taken: Ints) -> Ints:
     """Return the numbers below ``count`` that are not taken, in order."""
     free = np.ones(count, dtype=bool)
     free[taken] = False
@@ -192,9 +192,9 @@ def _others(count: int, taken: IntArray) -> IntArray:
 
 def _numbered(
     ids: list[Hashable],
-    parent: IntArray,
-    order: IntArray,
-    was_inner: NDArray[np.bool_],
+    parent: Ints,
+    order: Ints,
+    was_inner: Bools,
     join: Join,
     notes: list[str],
 ) -> TreeArrays:
@@ -260,7 +260,7 @@ def number_of(name: Hashable) -> int | None:
     return int(name) if is_whole(name) else None
 
 
-def _item_nodes(ids: list[Hashable], has_child: NDArray[np.bool_], join: Join) -> list[int]:
+def _item_nodes(ids: list[Hashable], has_child: Bools, join: Join) -> list[int]:
     """Return the nodes that are items in row order; copies of an item come after all first ones."""
     if join.items is not None:
         if join.n_items is not None and join.n_items != len(join.items):
@@ -283,7 +283,7 @@ def _item_nodes(ids: list[Hashable], has_child: NDArray[np.bool_], join: Join) -
     return _joined(ids, has_child, list(map(name, range(join.n_items))), join)
 
 
-def _joined(ids: list[Hashable], has_child: NDArray[np.bool_], wanted: list[Hashable], join: Join) -> list[int]:
+def _joined(ids: list[Hashable], has_child: Bools, wanted: list[Hashable], join: Join) -> list[int]:
     """Return the node of each id wanted, copies last; lists what is missing, surplus or doubled.
 
     A node with nodes below is meant only where no leaf has the id: formats that identify nodes by position may give a

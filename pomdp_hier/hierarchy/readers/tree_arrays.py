@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from pomdp_hier.hierarchy.arrays import IntArray
+from pomdp_hier._arrays import Ints
 
 __all__ = ["ItemsAtInner", "OnMultipleParents", "TreeArrays", "with_added_root"]
 
@@ -28,9 +28,9 @@ class TreeArrays:
         one_child_notes: Whether a node with one child is worth a warning, as in formats that people write.
     """
 
-    parent: IntArray
+    parent: Ints
     n_items: int
-    order: IntArray | None = None
+    order: Ints | None = None
     labels: Sequence[Hashable] | None = None
     notes: list[str] = field(default_factory=list)
     singletons: bool | None = None

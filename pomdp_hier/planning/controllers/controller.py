@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import ModelError, PlanningError
 from pomdp_hier.planning.controllers.vectors import VectorPolicy
 from pomdp_hier.planning.decision import Decision
@@ -23,8 +23,6 @@ from pomdp_hier.pomdp import POMDP, Belief
 
 __all__ = ["Controller"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _MOST_FRACTIONS = 3_000
 

@@ -15,8 +15,8 @@ from typing import Any
 from xml.parsers import expat
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import PolicyFileError
 from pomdp_hier.files.writing import write_file
 from pomdp_hier.planning.controllers.controller import Controller
@@ -171,7 +171,7 @@ class _PolicyReader:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.vectors: list[NDArray[np.float64]] = []
+        self.vectors: list[Floats] = []
         self.actions: list[int] = []
         self._length = 0
         self._open: list[str] = []
@@ -246,7 +246,7 @@ class _PolicyReader:
             self._take(vector)
         self._text.clear()
 
-    def _take(self, vector: NDArray[np.float64]) -> None:
+    def _take(self, vector: Floats) -> None:
         if len(vector) != self._length or not len(vector):
             raise PolicyFileError(f"{self._where}: {len(vector)} values; vectorLength says {self._length}")
         self.vectors.append(vector)

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import ModelError
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.terminal import where_to_decide
@@ -30,8 +30,8 @@ class VectorPolicy:
         ('listen', 'open-left')
     """
 
-    vectors: NDArray[np.float64] = field(repr=False)
-    actions: NDArray[np.int64] = field(repr=False)
+    vectors: Floats = field(repr=False)
+    actions: Ints = field(repr=False)
 
     def __post_init__(self) -> None:
         if self.vectors.ndim != 2 or self.actions.shape != (len(self.vectors),) or not len(self.vectors):

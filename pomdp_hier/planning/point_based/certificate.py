@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.stage import Stage
@@ -19,7 +19,6 @@ from pomdp_hier.planning.point_based.tighter import OutcomeBeliefs
 
 __all__ = ["write_certificate"]
 
-Floats = NDArray[np.float64]
 
 _ROUNDING = 2.0**-36
 """What rounding may take off a backup, relative to the values: weights count as equal when they agree to 2 ** -40."""
@@ -103,7 +102,7 @@ class _Writer:
                         fresh = self._need_all(self.points, i, reason[1])
                         nodes += fresh if stage.next is stage else []
 
-    def _need_all(self, numbers: list[dict[int, int]], i: int, which: NDArray[np.int64]) -> list[int]:
+    def _need_all(self, numbers: list[dict[int, int]], i: int, which: Ints) -> list[int]:
         """Give vectors or points of the stage below the i-th their places; return those that are new."""
         return [then for then in which.tolist() if self._need(numbers, self._below(i), then)]
 
@@ -146,7 +145,7 @@ class _Writer:
                 values[place] = write(value + more)
         return values
 
-    def _belief(self, index: NDArray[np.int64], weight: Floats) -> list[list[int]]:
+    def _belief(self, index: Ints, weight: Floats) -> list[list[int]]:
         pairs = zip(index.tolist(), weight.tolist(), strict=True)
         return [[self.place[s], math.floor(math.ldexp(w, self.weight_bits))] for s, w in pairs]
 

@@ -5,16 +5,13 @@ With action ``a_k`` at node k and node ``k'(o)`` after observation o,
 """
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
 
 __all__ = ["controller_values"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _SMALL_SYSTEM = 4_000
 _MOST_STEPS = 300

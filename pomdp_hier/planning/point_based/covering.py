@@ -5,8 +5,8 @@ that are still possible. These sets are the nodes of a finite controller, which 
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.planning.point_based.controller_values import controller_values
 from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
@@ -14,8 +14,6 @@ from pomdp_hier.planning.point_based.stage import Stage
 
 __all__ = ["cover"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Support = tuple[int, ...]
 
 _MOST_SETS = 20_000

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.errors import ModelError
 from pomdp_hier.planning.outcomes import outcome_matrix
 from pomdp_hier.pomdp import Belief, TabularPOMDP
@@ -21,8 +21,6 @@ from pomdp_hier.pomdp.numeric import brief
 
 __all__ = ["ILLEGAL", "LiveModel", "live_model"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 ILLEGAL = -1e100
 """What a plan is worth where one of its actions is not legal: a number, as an infinity times 0 would be none."""
@@ -52,7 +50,7 @@ class LiveModel:
     kind: Ints = field(repr=False)
     kind_after: Ints = field(repr=False)
     reward: Floats = field(repr=False)
-    legal: NDArray[np.bool_] = field(repr=False)
+    legal: Bools = field(repr=False)
     indptr: Ints = field(repr=False)
     column: Ints = field(repr=False)
     probability: Floats = field(repr=False)
@@ -230,7 +228,7 @@ def _pairs(compiled: TabularPOMDP, outcomes: list[Any], kind_after: Ints, start:
 
 
 def _flatten(
-    compiled: TabularPOMDP, outcomes: list[Any], kind_after: Ints, pairs: Ints, legal: NDArray[np.bool_]
+    compiled: TabularPOMDP, outcomes: list[Any], kind_after: Ints, pairs: Ints, legal: Bools
 ) -> tuple[Ints, Ints, Floats]:
     """Return the outcomes of every action and live state as one CSR matrix; unusable rows are empty."""
     size, n = compiled.n_states, len(pairs)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._machine_code import machine_code
-from pomdp_hier.planning.point_based.on_numpy import KEPT_BITS, Floats, Ints
+from pomdp_hier.planning.point_based.on_numpy import KEPT_BITS
 
 __all__ = ["backup", "expand", "expectations", "greatest", "improve_lower", "improve_upper"]
 

@@ -5,10 +5,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Beliefs", "Points", "Rows"]
+from pomdp_hier._arrays import Floats, Ints
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+__all__ = ["Beliefs", "Points", "Rows"]
 
 
 class Rows:

@@ -13,8 +13,8 @@ point-based policy iteration.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.planning.point_based.controller_values import controller_values
 from pomdp_hier.planning.point_based.covering import cover
 from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
@@ -30,8 +30,6 @@ from pomdp_hier.planning.point_based.tighter import tighter_informed_bound
 
 __all__ = ["Search"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _TARGETS = (0.5, 0.9)
 """What part of the root's gap a trial leaves alone, in turns: a small one helps the bound below, a large one above."""

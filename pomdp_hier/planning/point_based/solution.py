@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.controllers.controller import Controller
 from pomdp_hier.planning.counts import require_count
@@ -22,8 +22,6 @@ from pomdp_hier.planning.terminal import where_to_decide
 from pomdp_hier.pomdp import POMDP, Belief
 
 __all__ = ["BeliefPoints", "Progress", "Solution", "SolutionPolicy"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
 from pomdp_hier.planning.point_based.rows import Beliefs, Points
 from pomdp_hier.planning.point_based.tighter import OutcomeBeliefs
 
 __all__ = ["Children", "Kernels", "Stage"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 DROP = 1e-10
 """The least share of a belief's mass that a state must have to be kept; what is left out is bounded and added."""

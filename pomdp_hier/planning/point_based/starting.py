@@ -7,9 +7,9 @@ policy iteration takes a few. What rounding may have taken off is found from the
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.planning.point_based.controller_values import controller_values
 from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
 
@@ -23,9 +23,6 @@ __all__ = [
     "outcome_groups",
 ]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _LARGEST_SYSTEM = 30_000
 _SWEEPS = 1_000

@@ -14,17 +14,15 @@ Source: Krale, Koops, Junges, Simão and Jansen (2025), Tighter value-function a
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
 from pomdp_hier.planning.point_based.on_numpy import rounded_bits
 from pomdp_hier.planning.point_based.starting import Groups, best_usable
 
 __all__ = ["OutcomeBeliefs", "tighter_informed_bound"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _MOST_TERMS = 15_000_000  # products a sweep for each action, in some hundreds of megabytes
 _MOST_WORK = 1_000_000_000  # products in all, some seconds
@@ -120,7 +118,7 @@ def _beliefs(groups: Groups) -> tuple[sparse.csr_array, Floats, Ints]:
 
 def _step(
     model: LiveModel, groups: Groups, belief: sparse.csr_array, mass: Floats, row: Ints
-) -> tuple[sparse.csr_array, Ints, NDArray[np.bool_]]:
+) -> tuple[sparse.csr_array, Ints, Bools]:
     """Return ``[M, B]``, ``beta(s) Pr(o | s, a)`` at ``beta(s, a, o)`` for each belief, action and observation.
 
     Returns:

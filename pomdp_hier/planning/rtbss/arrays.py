@@ -9,9 +9,9 @@ of linear functions, the value of the last one or two steps is such a maximum to
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.planning.fringe import FringeVectors, illegal_at_fringe
 from pomdp_hier.planning.outcomes import outcome_matrix
 from pomdp_hier.planning.rtbss.plain import BudgetExhausted
@@ -22,8 +22,6 @@ from pomdp_hier.pomdp import TabularPOMDP
 
 __all__ = ["ArraySearch"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 _DENSE = 4_000_000  # entries of all outcome matrices (32 MB) up to which dense products are faster than sparse ones
 _CHUNK = 8_000_000  # entries of one product (64 MB); larger layers are worked off in pieces
@@ -44,7 +42,7 @@ class _Layer:
 
     q: Floats
     upper: Floats | None
-    over: NDArray[np.bool_]
+    over: Bools
     cell: Ints
     weight: Floats
     child: Ints
@@ -192,13 +190,13 @@ class ArraySearch:
 
     # --- legality ------------------------------------------------------------------------------------------------
 
-    def _over(self, beliefs: Rows) -> NDArray[np.bool_]:
+    def _over(self, beliefs: Rows) -> Bools:
         terminal = self.compiled.terminal
         if not terminal.any():
             return np.zeros(beliefs.shape[0], dtype=bool)
         return ~touches(beliefs, ~terminal[None, :])[:, 0]
 
-    def _usable(self, beliefs: Rows, seen: Ints, vectors: FringeVectors) -> NDArray[np.bool_]:
+    def _usable(self, beliefs: Rows, seen: Ints, vectors: FringeVectors) -> Bools:
         """``[n, K]``: the vector (or action) may be used under the belief."""
         if vectors.legal.all():
             usable = np.ones((beliefs.shape[0], len(vectors.vectors)), dtype=bool)
@@ -206,7 +204,7 @@ class ArraySearch:
             usable = ~touches(beliefs, ~vectors.legal)
         return usable if vectors.legal_after is None else usable & vectors.legal_after[seen]
 
-    def _refuse_dead_ends(self, beliefs: Rows, seen: Ints, usable: NDArray[np.bool_], over: NDArray[np.bool_]) -> None:
+    def _refuse_dead_ends(self, beliefs: Rows, seen: Ints, usable: Bools, over: Bools) -> None:
         """Raise the error that `TabularPOMDP.legal_actions` has for a belief under which nothing is legal."""
         for row in np.flatnonzero(~usable.any(axis=1) & ~over)[:1]:
             belief = beliefs[[row]].toarray()[0] if sparse.issparse(beliefs) else beliefs[row]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ModelError, PlanningError
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_exact, is_number, total
@@ -36,7 +36,7 @@ class Pruning:
     """
 
     upper: Upper | None = None
-    table: NDArray[np.float64] | None = field(default=None, repr=False)
+    table: Floats | None = field(default=None, repr=False)
     keep_ties: bool = False
     tie_tolerance: float = 0.0
     slack: float = 0.0
@@ -46,7 +46,7 @@ class Pruning:
     def by_table(
         cls,
         problem: POMDP,
-        table: NDArray[np.float64],
+        table: Floats,
         *,
         merge_tolerance: float,
         keep_ties: bool,
@@ -102,7 +102,7 @@ def check_bound(value: Number, upper: Number | None, action: Any, depth: int, sl
         )
 
 
-def table_bound(problem: POMDP, table: NDArray[np.float64]) -> Upper:
+def table_bound(problem: POMDP, table: Floats) -> Upper:
     """Return a table ``[d - 1, a, s]`` of `pomdp_hier.planning.bounds` as a function of belief, action and depth."""
     states, actions = problem.compiled.state_index, problem.compiled.action_index
 

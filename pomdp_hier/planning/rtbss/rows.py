@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from pomdp_hier._arrays import Bools, Floats, Ints
+
 __all__ = ["Children", "Rows", "expand", "merge", "products", "stack", "touches"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Rows = Any  # [n, S]: an ndarray, or a CSR array where states are many and supports small
 
 
@@ -75,7 +75,7 @@ def products(beliefs: Rows, table: Floats) -> Floats:
     return result
 
 
-def touches(beliefs: Rows, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def touches(beliefs: Rows, marked: Bools) -> Bools:
     """``[n, K]``: whether the belief gives a marked state (``[K, S]``) positive probability."""
     support = beliefs.astype(bool).astype(np.float64) if sparse.issparse(beliefs) else (beliefs > 0).astype(np.float64)
     return np.asarray(support @ marked.T.astype(np.float64)) > 0

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pomdp_hier._arrays import Ints
 from pomdp_hier.pomdp.array_models import Rows
 from pomdp_hier.pomdp.numeric import Number
 
@@ -98,7 +99,7 @@ class ProbabilityTable:
                 log.columns.extend([column] * n_rows)
                 log.values.extend([value] * n_rows)
 
-    def set_row(self, action: int, row: int, columns: NDArray[np.int64], values: NDArray[Any] | Number) -> None:
+    def set_row(self, action: int, row: int, columns: Ints, values: NDArray[Any] | Number) -> None:
         """Assign a whole row, zero outside the columns given; the action and the row may be `ALL`."""
         filled = np.broadcast_to(np.asarray(values), columns.shape)
         if row == ALL:
@@ -113,9 +114,7 @@ class ProbabilityTable:
             log.cleared[row] = len(log.rows)
             _extend(log, np.full(len(columns), row), columns, filled)
 
-    def set_matrix(
-        self, action: int, rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[Any]
-    ) -> None:
+    def set_matrix(self, action: int, rows: Ints, columns: Ints, values: NDArray[Any]) -> None:
         """Assign a whole matrix, zero outside the entries given; the action may be `ALL`."""
         fresh = _Log(self._exact)
         _extend(fresh, rows, columns, values)
@@ -154,7 +153,7 @@ def _check_room(log: _Log, n_more: int) -> None:
         raise TooLargeError(len(log.rows) + n_more)
 
 
-def _extend(log: _Log, rows: NDArray[np.int64], columns: NDArray[np.int64], values: NDArray[Any]) -> None:
+def _extend(log: _Log, rows: Ints, columns: Ints, values: NDArray[Any]) -> None:
     _check_room(log, len(rows))
     log.rows.extend(array("q", rows.astype(np.int64).tobytes()))
     log.columns.extend(array("q", columns.astype(np.int64).tobytes()))
@@ -175,7 +174,7 @@ class _Pattern:
     named: tuple[int, ...]
     spanned: tuple[int, ...]
     entries: dict[tuple[int, ...], tuple[int, Any]]
-    index: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]] | None = None
+    index: tuple[Ints, Ints, NDArray[Any]] | None = None
 
 
 class RewardTable:
@@ -230,7 +229,7 @@ class RewardTable:
     def _tells_apart(self, place: int) -> bool:
         return any(place in pattern.named or place in pattern.spanned for pattern in self._patterns.values())
 
-    def at(self, places: tuple[NDArray[np.int64], ...]) -> NDArray[Any]:
+    def at(self, places: tuple[Ints, ...]) -> NDArray[Any]:
         """Return the rewards of many steps at once.
 
         Args:
@@ -246,9 +245,7 @@ class RewardTable:
             rewards[where[newer]] = values[newer]
         return rewards
 
-    def _hits(
-        self, pattern: _Pattern, places: tuple[NDArray[np.int64], ...]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
+    def _hits(self, pattern: _Pattern, places: tuple[Ints, ...]) -> tuple[Ints, Ints, NDArray[Any]]:
         """Return the steps that a pattern's assignments speak of, with the time and the value of each."""
         dims = [self._sizes[i] for i in pattern.named]
         if pattern.index is None:
@@ -268,7 +265,7 @@ class RewardTable:
         return where, clocks[entry], values[(entry, *(places[i][where] for i in pattern.spanned))]
 
 
-def _keys(columns: list[NDArray[np.int64]], dims: list[int], n: int) -> NDArray[np.int64]:
+def _keys(columns: list[Ints], dims: list[int], n: int) -> Ints:
     """One integer for each tuple of indices."""
     keys = np.zeros(n, dtype=np.int64)
     for column, size in zip(columns, dims, strict=True):
