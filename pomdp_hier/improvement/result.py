@@ -164,13 +164,12 @@ class Improvement:
         return lines
 
     def summary(self, most: int = 10) -> str:
-        """Return a few lines of text: the scores, and the first edits that the other items do not put in doubt."""
-        sure = self.numbered(confirmed=True)
-        lines = [*self.sentences(), *(f"{at:>3}. {edit.gain:+z.4f} {edit}" for at, edit in sure[:most])]
-        if len(sure) > most:
-            lines.append(f"     and {len(sure) - most:,} more")
-        if doubtful := len(self.edits) - len(sure):
-            lines.append(f"     and {counted(doubtful, 'edit')} that the other items do not confirm")
+        """Return a few lines of text: the scores, and the first edits, those that other items do not confirm last."""
+        sure, doubtful = self.numbered(confirmed=True), self.numbered(confirmed=False)
+        lines = [*self.sentences(), *_lines(sure, most)]
+        if doubtful:
+            lines.append(f"made as well, though the other items do not confirm them: {counted(len(doubtful), 'edit')}")
+            lines += _lines(doubtful, max(most - len(sure), 0))
         return "\n".join(lines)
 
     def to_rows(self) -> list[dict[str, Any]]:
@@ -178,6 +177,11 @@ class Improvement:
         ids = self.hierarchy.labels
         called = [*map(label_text, range(self.hierarchy.n_nodes) if ids is None else ids)]
         return [dict(zip(COLUMNS, _row(at, edit, called), strict=True)) for at, edit in enumerate(self.edits, start=1)]
+
+
+def _lines(edits: Sequence[tuple[int, Edit]], most: int) -> list[str]:
+    shown = [f"{at:>3}. {edit.gain:+z.4f} {edit}" for at, edit in edits[:most]]
+    return shown if len(edits) <= most else [*shown, f"     and {len(edits) - most:,} more"]
 
 
 COLUMNS = (
