@@ -31,7 +31,7 @@ def brief(value: object, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
-def listed(values: Iterable[object], count: int | None = None, limit: int = 5) -> str:
+def listed(values: Iterable[object], *, count: int | None = None, limit: int = 5) -> str:
     """Return the first few values in brief, and how many there are if that is more.
 
     Args:

@@ -160,7 +160,7 @@ def warn_degenerate_rows(
 
 def _listed(rows: npt.NDArray[np.intp], ids: Sequence[Hashable] | None = None) -> str:
     """Return the first few rows as text, by their ids if they have any, and how many there are."""
-    return listed((row if ids is None else ids[row] for row in rows.tolist()), len(rows))
+    return listed((row if ids is None else ids[row] for row in rows.tolist()), count=len(rows))
 
 
 def check_compressed(indptr: Any, indices: Any, n_values: int, shape: tuple[int, int]) -> None:

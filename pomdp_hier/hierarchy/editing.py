@@ -117,7 +117,7 @@ class Draft(Generic[Tree]):
         part = dict.fromkeys(nodes, len(self.parent))
         if not part or not part.keys() < set(self.below[node]):
             raise ParameterError(
-                f"{listed(list(part), len(part))} is no part of what hangs directly under node {node}; give some of it"
+                f"{listed(list(part))} is no part of what hangs directly under node {node}; give some of it"
             )
         return {**part, len(self.parent): self.parent[node]}
 

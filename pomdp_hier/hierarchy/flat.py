@@ -108,7 +108,7 @@ class FlatTree:
         if dropped:
             some = dropped[:5] if names is None else [names[node] for node in dropped[:5]]
             notes.append(
-                f"{counted(len(dropped), 'empty cluster')} dropped, no item below: {listed(some, len(dropped))}"
+                f"{counted(len(dropped), 'empty cluster')} dropped, no item below: {listed(some, count=len(dropped))}"
             )
             number = np.full(parents.size + 1, -1)
             number[keep] = np.arange(keep.size)

@@ -44,6 +44,7 @@ __all__ = [
 
 Seed = int | np.random.SeedSequence | None
 
+_DECIDE = "decide(problem, belief=None, *, observation=None)"
 _RULE = (
     "a stopping rule of a hierarchy is an object with the method descend(eta, sizes, rewards, level), which "
     "pomdp_hier.evaluate takes as its policy"
@@ -92,7 +93,7 @@ def decided(policy: Policy, problem: POMDP, belief: Belief, observation: Hashabl
 def _require_legal(action: Any, legal: tuple[Any, ...], name: str) -> None:
     if action not in legal:
         raise PlanningError(
-            f"policy: {visible(name)} chose {brief(action)}, which is not legal here; legal are {listed(legal, 8)}"
+            f"policy: {visible(name)} chose {brief(action)}, which is not legal here; legal are {listed(legal, limit=8)}"
         )
 
 
@@ -400,7 +401,7 @@ def as_policy(policy: Any) -> Policy:
     """Return the policy that a policy or a plain function stands for.
 
     Raises:
-        ParameterError: It is neither.
+        ParameterError: It is neither, or its ``decide`` takes other arguments than a `Policy`'s.
 
     Example:
         >>> as_policy(FirstAction()), as_policy(lambda belief: "wait")
@@ -409,10 +410,25 @@ def as_policy(policy: Any) -> Policy:
     if isinstance(policy, type):
         raise ParameterError(f"policy: {policy.__name__} is a class; pass an instance, {policy.__name__}(...)")
     if isinstance(policy, Policy):
+        _require_arguments(policy)
         return policy
     if callable(policy):
         return FunctionPolicy(policy)
     hint = "; the policy comes before the problem" if isinstance(policy, POMDP) else ""
     if hasattr(policy, "descend"):
         hint = f"; {_RULE}"
-    raise ParameterError(f"policy: {brief(policy)} has no decide(problem, belief) and is not a function{hint}")
+    raise ParameterError(f"policy: {brief(policy)} has no {_DECIDE} and is not a function{hint}")
+
+
+def _require_arguments(policy: Policy) -> None:
+    """Raise unless ``decide`` can be called as every evaluator calls it."""
+    try:
+        signature = inspect.signature(policy.decide)
+    except (TypeError, ValueError):  # a compiled method does not tell
+        return
+    try:
+        signature.bind(None, None, observation=None)
+    except TypeError as error:
+        raise ParameterError(
+            f"policy: {brief(policy)} has decide{signature}; expected {_DECIDE}, where observation is the last one made"
+        ) from error

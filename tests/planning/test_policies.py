@@ -191,10 +191,20 @@ def test_what_is_no_policy_is_refused():
         as_policy("one-step")
     with pytest.raises(ParameterError, match="takes 0 arguments"):
         FunctionPolicy(lambda: "listen")
-    with pytest.raises(PlanningError, match="chose 'sleep', which is not legal"):
+    with pytest.raises(PlanningError, match="chose 'sleep', which is not legal here; legal are 'listen', 'left', 'right'$"):
         as_policy(lambda belief: "sleep").decide(tiger())
     with pytest.raises(PlanningError, match="the process is over"):
         FirstAction().decide(corridor(), Belief.certain("out"))
+
+
+def test_a_decide_without_the_observation_is_refused_before_it_is_called():
+    class Short:
+        def decide(self, problem, belief=None):
+            return Decision("listen")
+
+    said = r"has decide\(problem, belief=None\); expected decide\(problem, belief=None, \*, observation=None\)"
+    with pytest.raises(ParameterError, match=said):
+        as_policy(Short())
 
 
 def test_rules_that_are_no_triples_and_a_problem_in_the_place_of_a_policy_are_refused():

@@ -53,7 +53,7 @@ def read_children(
     if n_items > flat.size + lengths.size + 1 and not add_root:
         raise HierarchyError(
             f"{n_items} items, but the lists name {np.unique(flat).size} nodes: "
-            f"items {listed(islice(_missing(flat, n_items), 5), n_items - flat.size)} are in none of them"
+            f"items {listed(islice(_missing(flat, n_items), 5), count=n_items - flat.size)} are in none of them"
         )
     n_nodes = n_items + lengths.size
     above = np.repeat(np.arange(n_items, n_nodes), lengths)
@@ -81,7 +81,7 @@ def read_children(
             return arrays
         where = above[flat == twice[0]] - n_items
         raise HierarchyError(
-            f"{counted(twice.size, 'node')} with several parents: {listed(twice[:5].tolist(), twice.size)}; node "
+            f"{counted(twice.size, 'node')} with several parents: {listed(twice[:5].tolist(), count=twice.size)}; node "
             f"{twice[0]} stands in lists {listed(where.tolist())}; a node has one parent: remove it from the others, "
             "or pass ",
             Setting("on_multiple_parents", "first", "duplicate"),

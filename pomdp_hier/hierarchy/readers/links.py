@@ -88,7 +88,7 @@ def tree_of_links(nodes: LinkedNodes, join: Join) -> TreeArrays:
     several = np.flatnonzero(np.bincount(below, minlength=len(ids)) > 1).tolist()
     if several:
         _check_several(several, ids, above, below, join.on_multiple_parents)
-        names = listed([ids[node] for node in several[:5]], len(several))
+        names = listed([ids[node] for node in several[:5]], count=len(several))
         if join.on_multiple_parents == "first":
             notes.append(f"{counted(len(several), 'node')} had several parents, the first was kept: {names}")
             first = np.sort(np.unique(below, return_index=True)[1])
