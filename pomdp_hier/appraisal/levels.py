@@ -99,9 +99,9 @@ class LevelsAdvice:
         if self.best == 0:
             lines.append("No level should go: the whole tree has the best score.")
         elif found.distinguishable:
-            where = "deepest" if self.side == "bottom" else "topmost"
-            gone = counted(self.kept[0] - self.kept[self.best], "level")
-            lines.append(f"Keep {best} of {self.kept[0]}: without the {where} {gone} the tree is better.")
+            where, gone = "deepest" if self.side == "bottom" else "topmost", self.kept[0] - self.kept[self.best]
+            which = f"{where} level" if gone == 1 else f"{gone} {where} levels"
+            lines.append(f"Keep {best} of {self.kept[0]}: without the {which} the tree is better.")
         else:
             lines.append(f"With {best} the score is best, but cannot be told from the whole tree's with these items.")
         return "\n".join(lines)

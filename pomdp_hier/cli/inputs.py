@@ -98,10 +98,18 @@ def add_setting_options(parser: argparse.ArgumentParser, *, calibrated: bool = F
         help="the temperature of the guidance: near 0 the most alike child is always taken, at large values any "
         "(default: 0.01, for cosines" + ("; calibrated finds one for these features)" if calibrated else ")"),
     )
-    add("--nu", type=float, default=1.0, metavar="X", help="its growth a level (default: 1)")
-    add("--tie", choices=("descend", "search"), default="descend", help="what a tie does (default: descend)")
+    add(
+        "--nu",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="each level down, the temperature is X times as high (default: 1)",
+    )
+    tie = "what to do where searching and descending are worth the same (default: descend)"
+    add("--tie", choices=("descend", "search"), default="descend", help=tie)
     if calibrated:
-        add("--policy", default="one-step", metavar="NAME", help="the searcher's policy (default: one-step)")
+        names = "one-step, optimal, search-root, descend or clairvoyant"
+        add("--policy", default="one-step", metavar="NAME", help=f"how searchers decide: {names} (default: one-step)")
 
 
 def add_count(parser: argparse.ArgumentParser, option: str, what: str, default: int | None = None) -> None:

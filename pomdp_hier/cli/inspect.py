@@ -123,12 +123,12 @@ def _named(plain: Any, names: Sequence[str]) -> Any:
 
 def _structure_lines(report: "StructureReport", names: "_Names") -> Iterable[str]:
     yield (
-        f"{report.n_items:,} items in {report.n_clusters:,} clusters, {report.n_leaves:,} without clusters below, "
+        f"{counted(report.n_items, 'item')} in {counted(report.n_clusters, 'cluster')}, {report.n_leaves:,} without clusters below, "
         f"height {report.height}"
     )
     yield (
         f"  items at level {report.mean_level:z.1f} on average; {report.mean_children:z.1f} children a node, "
-        f"{report.max_children:,} at most; {report.largest_leaf:,} items in the largest leaf cluster"
+        f"{report.max_children:,} at most; {counted(report.largest_leaf, 'item')} in the largest leaf cluster"
     )
     for sentence in report.sentences():
         yield f"  {sentence}"

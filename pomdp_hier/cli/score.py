@@ -27,9 +27,9 @@ EXAMPLES = (
 )
 
 _COUNTED = {
-    "easier": "items found more easily than by searching the root",
-    "harder": "items that the tree makes harder to find",
-    "at_root": "searches that stop at the root",
+    "easier": "found more easily than by searching the root",
+    "harder": "harder to find than without the tree",
+    "at_root": "where the search stops at the root",
 }
 _CHEAP, _SHUFFLES = 5_000, 8
 

@@ -89,7 +89,7 @@ def _add_column_options(add: Callable[..., object]) -> None:
         metavar="NAMES",
         help="the table's columns of levels, with commas between: --levels l1,l2,l3",
     )
-    add("--sep", metavar="TEXT", help="what parts the categories of a path (default: > or | or /)")
+    add("--sep", metavar="TEXT", help="the text between the categories of a path (default: > or | or /)")
     add(
         "--blank-levels",
         choices=("error", "skip"),

@@ -3,6 +3,7 @@
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from pomdp_hier._messages import counted
 from pomdp_hier.cli import console, inputs, trees
 from pomdp_hier.cli.console import ExitCode
 from pomdp_hier.errors import ParameterError
@@ -58,8 +59,9 @@ def _file(options: argparse.Namespace) -> int:
 
     problem = read_pomdp(options.problem)
     print(
-        f"{console.printable(options.problem)}: {len(problem.states):,} states, {len(problem.all_actions):,} actions, "
-        f"{len(problem.all_observations):,} observations, discount {problem.discount}"
+        f"{console.printable(options.problem)}: {counted(len(problem.states), 'state')}, "
+        f"{counted(len(problem.all_actions), 'action')}, {counted(len(problem.all_observations), 'observation')}, "
+        f"discount {problem.discount}"
     )
     sound = _print_faults(problem)
     agreement = _compare(BayesUpdater(problem), TabularUpdater(problem), problem, options.depth or 4, options)

@@ -8,7 +8,7 @@ import numpy as np
 
 from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import FeatureError
-from pomdp_hier.hierarchy.wording import listed
+from pomdp_hier.hierarchy.wording import counted, listed
 
 __all__ = ["IdMatch", "are_row_numbers", "join_rows", "match_ids", "rows_by_id"]
 
@@ -38,12 +38,12 @@ class IdMatch:
             surplus: Whether feature rows without an item are a fault.
         """
         kinds = [
-            (self.missing, "items without a feature row"),
-            (self.surplus if surplus else (), "feature rows without an item"),
-            (self.doubled_rows, "ids on several feature rows"),
-            (self.doubled_items, "ids of several items"),
+            (self.missing, "item", "without a feature row"),
+            (self.surplus if surplus else (), "feature row", "without an item"),
+            (self.doubled_rows, "id", "on several feature rows"),
+            (self.doubled_items, "id", "of several items"),
         ]
-        return [f"{len(ids)} {what} ({listed(ids, limit=5)})" for ids, what in kinds if ids]
+        return [f"{counted(len(ids), noun)} {fault} ({listed(ids)})" for ids, noun, fault in kinds if ids]
 
 
 def match_ids(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable]) -> IdMatch:

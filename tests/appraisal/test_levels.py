@@ -173,7 +173,7 @@ def test_a_level_that_tells_nothing_is_advised_away():
     assert len(mixed) == 2
     found = levels_advice(X, tree, side="top", delta=0.05)
     assert found.kept[found.best] == 1
-    assert found.summary().endswith("Keep 1 level of 2: without the topmost 1 level the tree is better.")
+    assert found.summary().endswith("Keep 1 level of 2: without the topmost level the tree is better.")
     kept = levels_advice(X, tree, side="bottom", delta=0.05)
     assert kept.best == int(np.argmax(kept.scores))
     for short, best in ((1e-14, 1), (1e-10, 0)):  # of scores that are equal to rounding that with the fewest levels

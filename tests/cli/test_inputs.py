@@ -75,11 +75,11 @@ def test_what_does_not_match_is_listed(files, capsys):
     assert "4 items without a feature row ('ant', 'bee', 'cod', 'eel')" in said
     assert "4 feature rows without an item ('p', 'q', 'r', 's')" in said
     said = refused(capsys, files / "partly.csv", files / "plain.json")
-    assert "1 items without a feature row ('0')" in said
+    assert "1 item without a feature row ('0')" in said
     assert scored(capsys, files / "partly.csv", files / "plain.json", "--join", "position")[1] == "position"
     text = (files / "ids.csv").read_text(encoding="utf-8").replace("eel", "cod")
     (files / "twice.csv").write_text(text, encoding="utf-8")
-    assert "1 ids on several feature rows ('cod')" in refused(capsys, files / "twice.csv", files / "named.nwk")
+    assert "1 id on several feature rows ('cod')" in refused(capsys, files / "twice.csv", files / "named.nwk")
     assert "no column of ids" in refused(capsys, files / "x.npy", files / "plain.json", "--join", "id")
     assert "No such file" in refused(capsys, files / "x.npy", files / "nowhere.nwk")
 

@@ -61,8 +61,8 @@ def test_rows_are_joined_to_items_by_id(shelf, capsys):
     text = (shelf / "x.csv").read_text(encoding="utf-8").replace("Dunkirk", "Dunquerque")
     (shelf / "x.csv").write_text(text, encoding="utf-8")
     said = refusal(capsys, 1, shelf / "x.csv", shelf / "named.json")
-    assert "1 items without a feature row ('Dunkirk')" in said
-    assert "1 feature rows without an item ('Dunquerque')" in said
+    assert "1 item without a feature row ('Dunkirk')" in said
+    assert "1 feature row without an item ('Dunquerque')" in said
 
 
 def test_settings_reach_the_score(shelf, capsys):

@@ -69,7 +69,7 @@ def test_ids_of_another_type_match_as_text(ids, tree_ids):
 def test_ids_that_fit_in_part_are_refused_with_their_types():
     wrong = [*SHUFFLED[:-1], "gloves"]
     for rows in (pd.DataFrame(X[OTHER], index=wrong), FeatureTable(X[OTHER], tuple(wrong))):
-        with pytest.raises(FeatureError, match=r"1 items without a feature row \('parka'\)"):
+        with pytest.raises(FeatureError, match=r"1 item without a feature row \('parka'\)"):
             item_features(rows, TREE)
     for at in (0, 5):  # a single id that fits
         index = [NAMES[0] if row == at else f"other {row}" for row in range(6)]

@@ -25,7 +25,7 @@ def test_everything_that_does_not_match_is_listed():
     assert (match.doubled_rows, match.doubled_items) == (("a",), ("b",))
     with pytest.raises(FeatureError) as caught:
         join_rows(["a", "b", "a", "x"], ["a", "b", "c", "b"])
-    for part in ("1 items without a feature row ('c')", "('x')", "('a')", "('b')"):
+    for part in ("1 item without a feature row ('c')", "('x')", "('a')", "('b')"):
         assert part in str(caught.value)
 
 

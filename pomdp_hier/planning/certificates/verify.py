@@ -40,6 +40,7 @@ from math import ceil, floor, lcm
 from operator import mul
 from typing import Any
 
+from pomdp_hier._messages import counted
 from pomdp_hier.errors import CertificateError
 from pomdp_hier.planning.certificates.exact_model import ExactModel, Outcomes, as_fraction, exact_model
 from pomdp_hier.planning.certificates.reading import (
@@ -87,7 +88,7 @@ class CertifiedBounds:
         lower, upper = floor(self.lower * 10**9), ceil(self.upper * 10**9)  # never beyond what is proved
         return (
             f"proved: the optimal value{end} is at least {_billionths(lower)} and at most {_billionths(upper)}\n"
-            f"{self.n_vectors:,} alpha vectors and {self.n_points:,} belief points hold"
+            f"{counted(self.n_vectors, 'alpha vector')} and {counted(self.n_points, 'belief point')} hold"
         )
 
 
