@@ -123,8 +123,8 @@ def _named(plain: Any, names: Sequence[str]) -> Any:
 
 def _structure_lines(report: "StructureReport", names: "_Names") -> Iterable[str]:
     yield (
-        f"{counted(report.n_items, 'item')} in {counted(report.n_clusters, 'cluster')}, {report.n_leaves:,} without clusters below, "
-        f"height {report.height}"
+        f"{counted(report.n_items, 'item')} in {counted(report.n_clusters, 'cluster')}, "
+        f"{report.n_leaves:,} without clusters below, height {report.height}"
     )
     yield (
         f"  items at level {report.mean_level:z.1f} on average; {report.mean_children:z.1f} children a node, "

@@ -93,7 +93,8 @@ def decided(policy: Policy, problem: POMDP, belief: Belief, observation: Hashabl
 def _require_legal(action: Any, legal: tuple[Any, ...], name: str) -> None:
     if action not in legal:
         raise PlanningError(
-            f"policy: {visible(name)} chose {brief(action)}, which is not legal here; legal are {listed(legal, limit=8)}"
+            f"policy: {visible(name)} chose {brief(action)}, which is not legal here; "
+            f"legal are {listed(legal, limit=8)}"
         )
 
 

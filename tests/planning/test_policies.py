@@ -191,7 +191,7 @@ def test_what_is_no_policy_is_refused():
         as_policy("one-step")
     with pytest.raises(ParameterError, match="takes 0 arguments"):
         FunctionPolicy(lambda: "listen")
-    with pytest.raises(PlanningError, match="chose 'sleep', which is not legal here; legal are 'listen', 'left', 'right'$"):
+    with pytest.raises(PlanningError, match=r"chose 'sleep', .* not legal here; legal are 'listen', 'left', 'right'$"):
         as_policy(lambda belief: "sleep").decide(tiger())
     with pytest.raises(PlanningError, match="the process is over"):
         FirstAction().decide(corridor(), Belief.certain("out"))
