@@ -1,11 +1,14 @@
-"""Every Python example of the README runs, and prints what the README says."""
+"""Every example of the README runs, in Python and on the command line, and prints what the README says."""
 
 import contextlib
 import io
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+
+from pomdp_hier.cli import main
 
 README = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", README, re.DOTALL)
@@ -22,6 +25,22 @@ def test_example_prints_what_the_readme_says(code, output):
         exec(compile(code, "README.md", "exec"), {"__name__": "__main__"})
     lines = [line.rstrip() for line in printed.getvalue().rstrip().splitlines()]
     assert lines == output.rstrip().splitlines()
+
+
+def test_commands_run_one_after_another_as_they_stand(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+    commands = [line for block in blocks for line in block.splitlines() if not line.startswith("pip ")]
+    assert sum(line.startswith("pomdp-hier ") for line in commands) == 4
+    for line in commands:
+        name, *arguments = shlex.split(line)
+        if name == "printf":
+            text, _, path = arguments
+            Path(path).write_text(text.replace("\\n", "\n"))
+        else:
+            assert main(arguments) == 0, line
+    assert "raincoat,coats" in Path("better.csv").read_text()
+    assert "move raincoat from shoes to coats" in capsys.readouterr().out
 
 
 def test_links_lead_somewhere():
