@@ -53,7 +53,7 @@ def _(draw_action_regions, draw_alpha_vectors, mo, plan, problem, steps):
         [
             draw_alpha_vectors(now.vectors, actions=now.actions, states=problem.states).figure,
             draw_action_regions(now, problem).figure,
-            mo.plain_text(f"{len(now.vectors)} vectors; under the uniform belief: {now.action(start)}, worth {now.value(start):.3f}"),
+            mo.md(f"{len(now.vectors)} vectors; under the uniform belief: {now.action(start)}, worth {now.value(start):.3f}"),
         ]
     )
     return
