@@ -43,7 +43,7 @@ def test_a_short_value_is_shown_whole():
 
 def test_a_list_says_how_many_there_are():
     assert listed("abcdef", limit=2) == "'a', 'b', ... (6 in all)"
-    assert listed(iter(range(10**9)), 10**9, limit=1) == "0, ... (1,000,000,000 in all)"
+    assert listed(iter(range(10**9)), count=10**9, limit=1) == "0, ... (1,000,000,000 in all)"
     assert listed([1, 2]) == "1, 2"
 
 
