@@ -115,9 +115,11 @@ class _Writer:
         return True
 
     def _scale(self, i: int) -> float:
+        """Return the greatest value that is written, of good actions and bad ones: rounding is as large as that."""
         stage = self.search.stages[i]
-        vectors = stage.archive[list(self.vectors[i])]
-        return max(stage.scale, float(np.abs(vectors[vectors > ILLEGAL / 1e20]).max(initial=0.0)))
+        tables = [stage.archive[list(self.vectors[i])], stage.informed]
+        tables += [] if stage.rests_on is None else [stage.rests_on.value]
+        return max(stage.scale, *(float(np.abs(t[t > ILLEGAL / 1e20]).max(initial=0.0)) for t in tables))
 
     def _least_weight(self) -> float:
         """Return the least weight of a belief that is written."""

@@ -54,6 +54,23 @@ def test_certificates_of_the_bundled_problems_are_accepted(name):
     assert float(bounds.upper) >= solution.upper
 
 
+@pytest.mark.parametrize("horizon", [None, 2])
+def test_the_rounding_of_bad_actions_is_allowed_for_where_the_best_is_worth_nothing(horizon):
+    sevenths = {"s": Fraction(3, 7), "t": Fraction(3, 7), "end": Fraction(1, 7)}
+    problem = POMDP(
+        transition=lambda s, a: "end" if a == "wait" else sevenths,
+        observation=lambda s, a: "same",
+        reward=lambda s, a: 0 if a == "wait" else -Fraction(3, 2) if s == "s" else -Fraction(13, 3),
+        initial_belief={"t": 1},
+        discount=Fraction(1, 2),
+        states=["s", "t", "end"],
+        terminal=["end"],
+        legal_actions=["work", "wait"],
+    )
+    bounds = verify(solve(problem, horizon=horizon).certificate(), problem)
+    assert -1e-9 < bounds.lower <= 0 <= bounds.upper < 1e-9
+
+
 @pytest.mark.parametrize("horizon", [None, 1, 3])
 def test_a_process_that_surely_ends_has_a_certificate_without_a_discount(horizon):
     def walk(state, action):
