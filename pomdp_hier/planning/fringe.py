@@ -80,6 +80,7 @@ class FringeVectors:
         legal_after: ``[O + 1, K]``, bool, where legality is by the last observation; else ``None``.
         exact: Whether ``L(b)`` equals the maximum (a `ConvexFringe` only lies below it).
         name: What messages call it.
+        below_optimum: Whether it is known to be at most the optimal value of the endless horizon.
     """
 
     vectors: Floats = field(repr=False)
@@ -87,9 +88,17 @@ class FringeVectors:
     legal_after: Bools | None = field(default=None, repr=False)
     exact: bool = True
     name: str = "the fringe"
+    below_optimum: bool = False
 
     @classmethod
-    def of(cls, table: Floats, legal_after: Bools | None = None, name: str = "the fringe") -> "FringeVectors":
+    def of(
+        cls,
+        table: Floats,
+        legal_after: Bools | None = None,
+        name: str = "the fringe",
+        *,
+        below_optimum: bool = False,
+    ) -> "FringeVectors":
         """Return the fringe of vectors ``[K, S]`` that are -inf where they may not be used.
 
         Example:
@@ -97,7 +106,7 @@ class FringeVectors:
             array([[ True, False]])
         """
         legal = np.isfinite(table)
-        return cls(np.where(legal, table, 0.0), legal, legal_after, name=name)
+        return cls(np.where(legal, table, 0.0), legal, legal_after, name=name, below_optimum=below_optimum)
 
     def value(self, compiled: TabularPOMDP, belief: Belief, observation: Hashable = None) -> float:
         """Return ``L(b)`` after an observation.

@@ -381,6 +381,9 @@ def compare_policies(
     A policy that raises an error has no row, and the others keep theirs; ``failed`` and the caption say which it was
     and what it raised. Where all fail, or the baseline that was asked for does, the error is raised.
 
+    A controller of the problem that never stops has its own value, by a linear system. Simulated, traced, or with a
+    horizon, it is run by the vectors of its nodes, which earns as much or more.
+
     Args:
         policies: A mapping from names, or a sequence whose members are named by their ``name`` or ``repr``.
         problem: The agent's own model.
@@ -516,7 +519,7 @@ def _is_controller_of(
 ) -> bool:
     """Return whether a policy's value is that of a linear system: a controller, run for ever in its own problem."""
     alone = horizon is None and updater is None and environment in (None, problem)
-    return alone and isinstance(policy, Controller) and policy.problem is problem
+    return alone and isinstance(policy, Controller) and policy.problem is problem and not policy.stops
 
 
 def _held_against(table: PolicyComparison, optimum: tuple[float, float]) -> PolicyComparison:

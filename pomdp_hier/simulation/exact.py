@@ -282,7 +282,7 @@ class _Evaluation:
                     raise PlanningError(
                         f"policy_value: more than {self.max_beliefs} beliefs were reached by step {step + 1}; give a "
                         "horizon, raise max_beliefs, simulate instead (method='monte-carlo' in compare_policies), or "
-                        "give a controller, whose value needs no beliefs"
+                        "compare_policies a controller that never stops, whose value needs no beliefs"
                     )
             pairs = list(merged.values())
             discount = discount * self.environment.discount

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.errors import ModelError, PlanningError
 from pomdp_hier.planning.controllers.vectors import VectorPolicy
-from pomdp_hier.planning.decision import Decision
+from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.fringe import FringeVectors
 from pomdp_hier.planning.outcomes import outcome_matrix
 from pomdp_hier.pomdp import POMDP, Belief
@@ -77,15 +77,32 @@ class Controller:
 
     # --- values --------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def values(self) -> Floats:
-        """``[N, S]``, the value of each node in each state; -inf where one of its actions is not legal, NaN never.
+        """``[N, S]``, the value of each node in each state.
 
-        Raises:
-            PlanningError: The controller may run for ever without a discount.
+        It is -inf where one of its actions is not legal, or where it may run for ever without a discount; NaN never.
         """
+        return self._solved[0]
+
+    @cached_property
+    def _solved(self) -> tuple[Floats, Bools]:
+        """The values, and ``[N, S]``, where there is none, as the controller may run for ever without a discount."""
         from scipy.sparse.linalg import spsolve
 
+        step, reward, lost = self._system()
+        compiled, shape = self.problem.compiled, reward.shape
+        gone = _spread(step, lost.ravel())
+        step = _without(step, gone)
+        endless = _spread(step, _repeats(step)) if compiled.discount == 1 else np.zeros_like(gone)
+        gone |= endless
+        step = _without(step, gone)
+        system = sparse.csc_array(sparse.eye_array(len(gone), format="csc") - compiled.discount * step)
+        values = np.asarray(spsolve(system, np.where(gone, 0.0, reward.ravel()))).reshape(shape)
+        return np.where(gone.reshape(shape), -np.inf, values), endless.reshape(shape)
+
+    def _system(self) -> tuple[sparse.csc_array, Floats, Bools]:
+        """``[N S, N S]``, the chances to go on from node and state to node and state; rewards; what is not legal."""
         compiled, n, size = self.problem.compiled, len(self), self.problem.compiled.n_states
         rows, columns, data = [], [], []
         lost = np.zeros((n, size), dtype=bool)
@@ -98,28 +115,34 @@ class Controller:
             for k in np.flatnonzero(self.actions == a).tolist():
                 then = self.after[k, observation[here]]
                 on = here[then >= 0]
+                lost[k] = alive & ~compiled.legal[a]
+                if compiled.legal_after is not None:
+                    legal = compiled.legal_after[observation[on], self.actions[then[then >= 0]]]
+                    lost[k, matrix.row[on[~legal]]] = True
                 rows.append(k * size + matrix.row[on])
                 columns.append(then[then >= 0] * size + state[on])
                 data.append(matrix.data[on])
-                lost[k] = alive & ~compiled.legal[a]
                 reward[k] = np.where(alive, compiled.reward[a], 0.0)
-        row, column = np.concatenate(rows), np.concatenate(columns)
-        gone = lost.ravel()
-        before = -1
-        while int(gone.sum()) != before:  # whoever can come to what is not legal is lost as well
-            before = int(gone.sum())
-            gone[row[gone[column]]] = True
-        kept = ~gone[row]
-        step = sparse.csc_array((np.concatenate(data)[kept], (row[kept], column[kept])), shape=(n * size, n * size))
-        system = sparse.csc_array(sparse.eye_array(n * size, format="csc") - compiled.discount * step)
-        if compiled.discount == 1 and not _ends(step):
-            raise PlanningError("controller: it may run for ever without a discount, so that it has no value")
-        values = np.asarray(spsolve(system, reward.ravel())).reshape(n, size)
-        return np.where(gone.reshape(n, size), -np.inf, values)
+        entries = np.concatenate(data), (np.concatenate(rows), np.concatenate(columns))
+        return sparse.csc_array(entries, shape=(n * size, n * size)), reward, lost
+
+    @cached_property
+    def stops(self) -> bool:
+        """Whether there may be no next node though the process goes on, as in a plan of so many actions."""
+        compiled, size = self.problem.compiled, self.problem.compiled.n_states
+        for a in np.unique(self.actions).tolist():
+            matrix = outcome_matrix(compiled, a).tocoo()
+            live = (
+                ~compiled.terminal[matrix.row] & ~compiled.terminal[matrix.col % size] & compiled.legal[a, matrix.row]
+            )
+            seen = np.unique(matrix.col[live] // size)
+            if (self.after[np.ix_(self.actions == a, seen)] < 0).any():
+                return True
+        return False
 
     @cached_property
     def exact_values(self) -> list[list[Fraction | None]]:
-        """``[N][S]``, the values in fractions, of the model's numbers as decimals; ``None`` where not legal.
+        """``[N][S]``, the values in fractions, of the model's numbers as decimals; ``None`` where there is none.
 
         Raises:
             PlanningError: There are more than 3,000 unknowns.
@@ -131,8 +154,8 @@ class Controller:
                 f"controller: {len(self)} nodes times {len(self.problem.states)} states are more than "
                 f"{_MOST_FRACTIONS:,} unknowns for fractions; minimise it, or take the values in floats"
             )
-        _ = self.values  # refuses what has no value
-        return solve_in_fractions(self.problem, self.actions.tolist(), self.after.tolist())
+        endless = np.flatnonzero(self._solved[1]).tolist()
+        return solve_in_fractions(self.problem, self.actions.tolist(), self.after.tolist(), endless)
 
     def value(self, belief: Any = None, *, exact: bool = False) -> Any:
         """Return the value from the start node.
@@ -140,11 +163,16 @@ class Controller:
         Args:
             belief: What holds at the start; the problem's initial belief by default.
             exact: Whether to compute in fractions.
+
+        Raises:
+            PlanningError: The controller may run for ever without a discount.
         """
         belief = self.problem.initial_belief if belief is None else self.problem.as_belief(belief)
+        weights = self.problem.compiled.vector(belief)
+        support = np.flatnonzero(weights)
+        if self._solved[1][self.start, support].any():
+            raise PlanningError("controller: it may run for ever without a discount, so that it has no value")
         if not exact:
-            weights = self.problem.compiled.vector(belief)
-            support = np.flatnonzero(weights)
             return float(self.values[self.start, support] @ weights[support])
         from pomdp_hier.planning.certificates.exact_model import as_fraction
 
@@ -162,16 +190,56 @@ class Controller:
 
     @cached_property
     def vectors(self) -> VectorPolicy:
-        """The values of the nodes as a policy of alpha vectors, which is at least as good from every belief."""
+        """The values of the nodes as a policy of alpha vectors: at least as good, if the controller never stops."""
         return VectorPolicy(self.values, self.actions)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the action of the node that is best at the belief: what the controller earns, or more."""
-        return self.vectors.decide(problem, belief, observation=observation)
+        """Return the action of the node that is best at the belief: what the controller earns, or more.
+
+        Of a controller that stops after some actions, all of them are to go; see `at_step`.
+        """
+        policy = self.at_step(0) if self.stops else self.vectors
+        return policy.decide(problem, belief, observation=observation)
+
+    def at_step(self, step: int) -> Policy:
+        """Return the policy after so many actions: of a controller that stops, its nodes there; on the last it stays.
+
+        Nodes with fewer actions to go have other values, and are no choice: where rewards are costs, all would stop.
+
+        Example:
+            >>> from pomdp_hier.planning import solve
+            >>> from pomdp_hier.problems import tiger
+            >>> two = solve(tiger(), horizon=2).controller()
+            >>> [two.at_step(step).decide(tiger()).value for step in range(4)]
+            [-1.95, -1.0, -1.0, -1.0]
+        """
+        if not self.stops:
+            return self
+        while len(self._at) <= step:
+            then = self.after[self._at[-1]][self._made[self.actions[self._at[-1]]]]
+            nodes = np.unique(then[then >= 0])
+            self._at.append(nodes if len(nodes) else self._at[-1])
+        return VectorPolicy(self.values[self._at[step]], self.actions[self._at[step]])
+
+    @cached_property
+    def _at(self) -> list[Ints]:
+        """The nodes where the controller can be after so many actions, as far as they were asked for."""
+        return [np.array([self.start])]
+
+    @cached_property
+    def _made(self) -> Bools:
+        """``[A, O]``, which observations can be made after an action."""
+        compiled = self.problem.compiled
+        made = np.zeros((compiled.n_actions, compiled.n_observations), dtype=bool)
+        for a in range(compiled.n_actions):
+            made[a, outcome_matrix(compiled, a).tocoo().col // compiled.n_states] = True
+        return made
 
     @property
     def leaf(self) -> FringeVectors:
         """The values of the nodes as what `RTBSS` looks ahead to: ``RTBSS(d, lower_bound=controller)``.
+
+        Of a controller that stops after n actions, that of its start: the search is then ``d + n`` actions long.
 
         Example:
             >>> from pomdp_hier.planning import RTBSS
@@ -180,8 +248,9 @@ class Controller:
             >>> round(RTBSS(3, lower_bound=listening).decide(tiger()).value, 6) >= round(listening.value(), 6)
             True
         """
-        after = self.problem.compiled.legal_after
-        return FringeVectors.of(self.values, None if after is None else after[:, self.actions])
+        after, nodes = self.problem.compiled.legal_after, [self.start] if self.stops else list(range(len(self)))
+        usable = None if after is None else after[:, self.actions[nodes]]
+        return FringeVectors.of(self.values[nodes], usable, "the controller", below_optimum=not self.stops)
 
     # --- other controllers ---------------------------------------------------------------------------------------
 
@@ -196,11 +265,7 @@ class Controller:
             >>> len(twice.minimised())
             1
         """
-        compiled = self.problem.compiled
-        made = np.zeros((compiled.n_actions, compiled.n_observations), dtype=bool)
-        for a in range(compiled.n_actions):
-            made[a, outcome_matrix(compiled, a).tocoo().col // compiled.n_states] = True
-        after = np.where(made[self.actions], self.after, -1)
+        after = np.where(self._made[self.actions], self.after, -1)
         block, n_blocks = self.actions.copy(), 0
         while True:
             seen = np.column_stack([block, np.where(after >= 0, block[after], -1)])
@@ -248,9 +313,27 @@ def _rounded(states: Sequence[Any], belief: Floats) -> Belief:
     return Belief.normalized({states[i]: float(belief[i]) for i in positions.tolist()})
 
 
-def _ends(step: sparse.csc_array) -> bool:
-    """Return whether no state of a chain can be met twice."""
+def _spread(step: sparse.csc_array, marked: Bools) -> Bools:
+    """Return what is marked, and whatever can come there."""
+    row, column = step.tocoo().coords
+    marked, before = marked.copy(), -1
+    while int(marked.sum()) != before:
+        before = int(marked.sum())
+        marked[row[marked[column]]] = True
+    return marked
+
+
+def _without(step: sparse.csc_array, gone: Bools) -> sparse.csc_array:
+    """Return the chances to go on from what is not gone."""
+    left = sparse.csc_array(sparse.diags_array((~gone).astype(np.float64)) @ step)
+    left.eliminate_zeros()
+    return left
+
+
+def _repeats(step: sparse.csc_array) -> Bools:
+    """Return which states of a chain can be met twice."""
     from scipy.sparse.csgraph import connected_components
 
-    count, _ = connected_components(step, directed=True, connection="strong")
-    return bool(count == step.shape[0] and not step.diagonal().any())
+    _, label = connected_components(step, directed=True, connection="strong")
+    again: Bools = (np.bincount(label)[label] > 1) | (step.diagonal() != 0)
+    return again

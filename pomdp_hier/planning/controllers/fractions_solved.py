@@ -1,5 +1,6 @@
 """The values of a controller in fractions, by elimination on sparse rows."""
 
+from collections.abc import Iterable
 from fractions import Fraction
 
 from pomdp_hier.planning.certificates.exact_model import exact_model
@@ -10,20 +11,23 @@ __all__ = ["solve_in_fractions"]
 Row = dict[int, Fraction]
 
 
-def solve_in_fractions(problem: POMDP, actions: list[int], after: list[list[int]]) -> list[list[Fraction | None]]:
-    """Return ``[N][S]``, the value of each node in each state; ``None`` where one of its actions is not legal.
+def solve_in_fractions(
+    problem: POMDP, actions: list[int], after: list[list[int]], without: Iterable[int] = ()
+) -> list[list[Fraction | None]]:
+    """Return ``[N][S]``, the value of each node in each state; ``None`` where there is none, as an action is not legal.
 
     Args:
         problem: The problem.
         actions: ``[N]``, positions.
         after: ``[N][O]``, the next node, -1 for none.
+        without: Nodes and states ``k S + s`` without a value.
     """
     model = exact_model(problem)
     size = model.sizes[0]
     gamma = Fraction(*model.discount)
     rows: dict[int, Row] = {}
     rewards: dict[int, Fraction] = {}
-    lost: set[int] = set()
+    lost = set(without)
     for k, a in enumerate(actions):
         for s in range(size):
             legal, at = model.legal[s], k * size + s
@@ -36,6 +40,8 @@ def solve_in_fractions(problem: POMDP, actions: list[int], after: list[list[int]
             for o, entries in model.outcomes[a][s]:
                 if after[k][o] >= 0:
                     for place, p in entries:
+                        if actions[after[k][o]] not in (model.legal[place] or ()):
+                            lost.add(at)
                         then = after[k][o] * size + place % size
                         row[then] = row.get(then, Fraction(0)) - gamma * Fraction(p, model.chance)
             rows[at], rewards[at] = row, Fraction(model.reward[a][s], model.money)

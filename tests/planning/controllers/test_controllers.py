@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError, PolicyFileError
-from pomdp_hier.planning import solve
+from pomdp_hier.planning import RTBSS, exact_value, solve
 from pomdp_hier.planning.controllers import (
     Controller,
     PolicyGraph,
@@ -20,7 +20,7 @@ from pomdp_hier.planning.controllers import (
 )
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.problems import cheese_maze, maze_4x3, tiger
-from pomdp_hier.simulation import policy_value
+from pomdp_hier.simulation import compare_policies, policy_value
 from tests.pomdp_models import three_node
 from tests.small_problems import small_problem
 
@@ -97,7 +97,7 @@ def test_floats_and_fractions_agree_at_every_node_and_state(kind):
         exact = np.array([[-np.inf if v is None else float(v) for v in row] for row in controller.exact_values])
         assert controller.values == pytest.approx(exact, abs=1e-9)
         lost += int((exact == -np.inf).sum())
-    assert (lost > 0) == (kind == "legal by state")
+    assert (lost > 0) == kind.startswith("legal")
 
 
 def test_a_value_by_hand():
@@ -267,6 +267,80 @@ def test_without_a_discount_a_controller_has_a_value_if_it_surely_ends():
     controller = Controller(walk, np.array([0]), np.zeros((1, 2), dtype=int))
     assert controller.value() == controller.value(exact=True) == 3
     assert PolicyGraph(controller).to_text().splitlines()[0] == "* 0 go  V 3  a 1"
+
+
+def test_a_state_that_is_never_met_takes_no_value_from_the_others():
+    """Without a discount one that stays where it is for ever has none; it cannot be met from the start."""
+    after = {"a": {"b": Fraction(1, 2), "end": Fraction(1, 2)}, "b": {"end": 1}, "lost": {"lost": 1}}
+    walk = POMDP(
+        transition=lambda s, a: after[s],
+        observation=lambda s, a: "same",
+        reward=lambda s, a: {"a": 1, "b": 2, "lost": 1}[s],
+        initial_belief={"a": 1},
+        states=["a", "b", "lost", "end"],
+        terminal=["end"],
+        legal_actions=["go"],
+    )
+    controller = solve(walk).controller()
+    assert controller.value() == controller.value(exact=True) == 2
+    assert controller.values.tolist() == [[2, 2, -np.inf, 0]]
+    assert controller.exact_values == [[2, 2, None, 0]]
+    assert RTBSS(2, controller).decide(walk).value == 2
+    for exact in (False, True):
+        with pytest.raises(PlanningError, match="for ever"):
+            controller.value({"lost": 1}, exact=exact)
+
+
+def test_an_action_that_is_not_legal_after_the_observation_has_no_value():
+    problem = POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: "shut",
+        reward=lambda s, a: 1,
+        initial_belief={"here": 1},
+        discount=0.5,
+        actions=["push", "wait"],
+        observations=["shut"],
+        legal_actions=lambda o: ["push", "wait"] if o is None else ["wait"],
+        legal_by="observation",
+    )
+    pushes, waits = (Controller(problem, np.array([0, a]), np.ones((2, 1), dtype=int)) for a in (0, 1))
+    assert (pushes.value(), waits.value(), waits.value(exact=True)) == (-np.inf, 2, 2)
+    with pytest.raises(PlanningError, match="not legal"):
+        pushes.value(exact=True)
+
+
+# --- controllers that stop -------------------------------------------------------------------------------------------
+
+
+def check_a_controller_that_stops(seed, kind):
+    problem = small_problem(seed, kind=kind, discount=0.8)
+    solution = solve(problem, horizon=3, precision=1e-9)
+    controller, best = solution.controller(), float(exact_value(problem, horizon=3))
+    assert controller.value() == pytest.approx(best, abs=1e-7)
+    # Run by the beliefs, with fewer nodes at each step: no node of another step takes its place.
+    assert policy_value(controller, problem, horizon=3).value == pytest.approx(best, abs=1e-7)
+    assert controller.decide(problem).value == pytest.approx(best, abs=1e-7)
+    assert controller.at_step(9).decide(problem).value == pytest.approx(controller.at_step(2).decide(problem).value)
+    table = compare_policies({"c": controller, "p": solution.policy}, problem, horizon=3, against=solution)
+    assert [row.optimum_regret[0] for row in table] == pytest.approx([0, 0], abs=1e-7)
+    return problem, controller
+
+
+@pytest.mark.parametrize(("seed", "kind"), [(1, "plain"), (4, "ends")])
+def test_a_controller_that_stops_earns_what_it_says(seed, kind):
+    problem, controller = check_a_controller_that_stops(seed, kind)
+    looked = RTBSS(2, controller).decide(problem).value
+    assert looked <= float(exact_value(problem, horizon=5)) + 1e-9
+    # Without an end it is run for ever, and no value of three actions is held against the optimum of that.
+    endless = compare_policies([controller], problem, cutoff=1e-2, clairvoyant=False)
+    assert endless.rows[0].value <= solve(problem, precision=0.1).upper + 1e-2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["plain", "ends", "legal by state", "legal by observation"])
+@pytest.mark.parametrize("seed", range(4, 8))
+def test_controllers_that_stop_earn_what_they_say(seed, kind):
+    check_a_controller_that_stops(seed, kind)
 
 
 # --- drawing ---------------------------------------------------------------------------------------------------------
