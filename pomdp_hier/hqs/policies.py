@@ -19,7 +19,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.model import Descend, Search, SearchState
 from pomdp_hier.planning import RTBSS, StopValue
 from pomdp_hier.planning.decision import Decision, Policy
-from pomdp_hier.planning.policies import as_policy
+from pomdp_hier.planning.policies import HoldsPolicy, as_policy
 from pomdp_hier.planning.terminal import where_to_decide
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_exact, total
@@ -312,7 +312,7 @@ class ClairvoyantSearch:
         return f"ClairvoyantSearch(tie={self.tie!r})"
 
 
-class PlansInEnvironment:
+class PlansInEnvironment(HoldsPolicy):
     """A planner that is told how the world really moves, and plans in it from the agent's belief.
 
     Args:
@@ -327,14 +327,11 @@ class PlansInEnvironment:
         search
     """
 
+    holds = "policy"
+
     def __init__(self, policy: Any, environment: POMDP | None = None) -> None:
         self.policy = as_policy(policy)
         self.environment = environment
-        if hasattr(self.policy, "seeded"):
-            self.seeded = self._seeded
-
-    def _seeded(self, seed: Any) -> "PlansInEnvironment":
-        return PlansInEnvironment(self.policy.seeded(seed), self.environment)  # type: ignore[attr-defined]
 
     def for_environment(self, environment: POMDP) -> "PlansInEnvironment":
         """Return the policy for one item."""

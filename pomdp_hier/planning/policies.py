@@ -11,7 +11,8 @@ A policy has one method, `Policy.decide`. Three optional ones tell an evaluator 
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -33,6 +34,7 @@ __all__ = [
     "FIBPolicy",
     "FirstAction",
     "FunctionPolicy",
+    "HoldsPolicy",
     "OptimalPolicy",
     "QMDPPolicy",
     "RandomPolicy",
@@ -96,6 +98,38 @@ def _require_legal(action: Any, legal: tuple[Any, ...], name: str) -> None:
             f"policy: {visible(name)} chose {brief(action)}, which is not legal here; "
             f"legal are {listed(legal, limit=8)}"
         )
+
+
+class HoldsPolicy:
+    """A base of policies that ask another one: ``at_step`` and ``seeded``, where the other has them, reach it.
+
+    Attributes:
+        holds: The name of the attribute where the other policy is.
+
+    Example:
+        >>> class Same(HoldsPolicy):
+        ...     holds = "inner"
+        ...     def __init__(self, inner):
+        ...         self.inner = inner
+        >>> hasattr(Same(RandomPolicy(0)), "seeded"), hasattr(Same(FirstAction()), "seeded")
+        (True, False)
+    """
+
+    holds: ClassVar[str]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name in ("at_step", "seeded") and hasattr(self.__dict__.get(self.holds), name):
+                return partial(self._passed_on, name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    def _passed_on(self, name: str, argument: Any) -> Any:
+        """Return the same policy with the other one at a step, or on other random numbers."""
+        other = type(self).__new__(type(self))
+        held = getattr(self.__dict__[self.holds], name)(argument)
+        other.__dict__.update({**self.__dict__, self.holds: held})
+        return other
 
 
 class FirstAction:

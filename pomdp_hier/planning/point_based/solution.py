@@ -185,17 +185,19 @@ class Solution:
     @property
     def leaf(self) -> FringeVectors:
         """The lower bound as what `RTBSS` looks ahead to: ``RTBSS(d, lower_bound=solution)``."""
-        model = self.search.model
+        model, endless = self.search.model, self.horizon is None
         if model.compiled.legal_after is None:
-            return FringeVectors.of(self.alpha_vectors, name="the solution")
+            return FringeVectors.of(self.alpha_vectors, name="the solution", below_optimum=endless)
         kinds = range(int(model.kind_after.max()) + 1)
         usable = np.repeat(model.kind_after[:, None] == np.array(kinds), self.search.stages[-1].in_use, axis=1)
-        return FringeVectors.of(np.concatenate([self._vectors(kind) for kind in kinds]), usable, name="the solution")
+        vectors = np.concatenate([self._vectors(kind) for kind in kinds])
+        return FringeVectors.of(vectors, usable, name="the solution", below_optimum=endless)
 
     def action_bound(self, problem: POMDP, belief: Belief, action: Any, depth: int) -> float:
         """Return ``R(b, a) + gamma sum_o Pr(o | b, a) U(tau)``, which bounds `RTBSS` with `leaf` at any depth.
 
-        A search that looks ``d`` actions ahead to the lower bound is worth at most the optimum.
+        A search that looks ``d`` actions ahead to the lower bound is worth at most the optimum. With a horizon, U is
+        that of ``depth - 1`` actions to go, which bounds a search to leaves of 0.
 
         Example:
             >>> from pomdp_hier.planning import RTBSS, solve
@@ -208,10 +210,11 @@ class Solution:
         compiled = problem.compiled
         weights, position = compiled.vector(belief), compiled.action_index[action]
         total = float(compiled.reward[position] @ weights)
+        to_go = None if self.horizon is None else depth - 1
         for o, probability, posterior in compiled.branches(weights, position):
             then = compiled.belief(posterior)
             observation = compiled.observations[o] if problem.legal_by == "observation" else None
-            total += compiled.discount * probability * self.bounds(then, observation=observation)[1]
+            total += compiled.discount * probability * self.bounds(then, observation=observation, to_go=to_go)[1]
         return total
 
     def controller(self) -> Controller:

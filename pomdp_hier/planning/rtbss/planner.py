@@ -8,18 +8,26 @@ bound, and those that cannot win are pruned: a pruned action never competes.
 import copy
 import math
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, as_updater
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.agent_planner import AgentPlanner
-from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound
+from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound, reward_range
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
-from pomdp_hier.planning.fringe import ConvexFringe, fringe_function, fringe_vectors, has_vectors
-from pomdp_hier.planning.policies import as_policy, decided
+from pomdp_hier.planning.fringe import (
+    ConvexFringe,
+    FringeVectors,
+    StopValue,
+    fringe_function,
+    fringe_vectors,
+    has_vectors,
+)
+from pomdp_hier.planning.point_based.solution import Solution
+from pomdp_hier.planning.policies import HoldsPolicy, action_probabilities, as_policy, decided
 from pomdp_hier.planning.rtbss.arrays import ArraySearch
 from pomdp_hier.planning.rtbss.dispatch import has_exact_numbers, has_symbols
 from pomdp_hier.planning.rtbss.plain import BudgetExhausted, PlainSearch
@@ -36,7 +44,7 @@ _DEEPEST_RECURSION = 250  # each level takes two or three of Python's 1,000 fram
 _FINEST_MERGING = 1e-15  # below it, probabilities near 1 are told apart by their rounding alone
 
 
-class RTBSS(AgentPlanner):
+class RTBSS(HoldsPolicy, AgentPlanner):
     """A planner that looks a fixed number of actions ahead, exactly, from the belief it is asked about.
 
     Args:
@@ -52,13 +60,16 @@ class RTBSS(AgentPlanner):
             - ``"qmdp"``, ``"fib"``, what could be earned if states were seen later on
               (`pomdp_hier.planning.endless_bounds`): upper bounds. The value at the root is one too, and no lower one;
               it falls with the depth; nothing is said of what the planner earns, which is often more.
-            - What `value_iteration` returns for n actions: the value of ``depth + n`` actions.
+            - What `value_iteration` returns for n actions: the value of ``depth + n`` actions. A solution with a horizon of
+              n, or a controller that stops after n: at most that.
             - A callable ``(problem, belief) -> number``, which switches pruning off unless it comes as a `ConvexFringe`
               or with an upper bound of its own.
 
             Endless values need a discount below 1, or an end; with a horizon, take those of `value_iteration`.
         upper_bound: What orders and prunes: ``"fib"``, ``"qmdp"``, ``"range"`` (see `pomdp_hier.planning.bounds`), a
-            solution of `pomdp_hier.planning.solve`, or a callable ``(problem, belief, action, depth) -> number``.
+            solution of `pomdp_hier.planning.solve`, or a callable ``(problem, belief, action, depth) -> number``. A
+            solution prunes where leaves are known to be at most the optimum: the lower bounds above, or leaves of
+            rewards that are never below 0; one with a horizon of at least ``depth`` where they are ``"zero"``.
         tie: ``"first"`` prunes an inner action that could at best equal another; ``"all"`` expands it as well. At the
             root all tied actions are found either way, and the first in the problem's order is taken.
         prune: ``False`` expands everything.
@@ -69,7 +80,8 @@ class RTBSS(AgentPlanner):
             the root that are finished; ``stats["complete"]`` is then ``False``, and the others have the status
             ``"bound"``.
         fallback: The policy that decides where the budget is not enough for a single action: an anytime planner, with
-            ``stats["fallback"]`` True and without a value. An error is raised there when left out.
+            ``stats["fallback"]`` True and without a value; one that knows the time, or draws, does so as by itself. An
+            error is raised there when left out.
         engine: ``"plain"``, a recursion with the problem's own numbers; ``"arrays"``, float64 on the compiled problem,
             all beliefs of one depth together; ``"auto"``: arrays for looking two or more actions ahead where all
             numbers are floats and no callable is involved. Arrays and named bounds list every state; where there are
@@ -99,6 +111,8 @@ class RTBSS(AgentPlanner):
     References:
         Paquet, Tobin and Chaib-draa (2005); Ross et al. (2008), Algorithm 3.2.
     """
+
+    holds = "fallback"
 
     def __init__(
         self,
@@ -225,6 +239,20 @@ class RTBSS(AgentPlanner):
         }
         return Decision(ties[0], value=best, q_values={a: q_values[a] for a in actions}, ties=ties, stats=stats)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "action_probabilities" and hasattr(self.__dict__.get("fallback"), name):
+                return self._chances
+            return super().__getattr__(name)
+
+    def _chances(self, problem: POMDP, belief: Belief, *, observation: Hashable = None) -> Mapping[Any, Number]:
+        """Return ``{action: probability}``, where the fallback draws its action."""
+        decision = self.decide(problem, belief, observation=observation)
+        if self.fallback is not None and "fallback" in decision.stats:
+            return action_probabilities(self.fallback, problem, belief, observation)[0]
+        return {decision.action: 1}
+
     @staticmethod
     def _larger(best: Number, value: Number) -> Number:
         try:
@@ -288,7 +316,11 @@ class RTBSS(AgentPlanner):
         if not self.prune or self.depth == 1:  # for one step a bound costs as much as the value
             return Pruning()
         keep_ties = self.tie == "all"
+        by_bayes = self.updater is None or isinstance(self.updater, (BayesUpdater, TabularUpdater))
         if callable(self.upper_bound):
+            solution = getattr(self.upper_bound, "__self__", None)
+            if isinstance(solution, Solution) and not (by_bayes and self._is_below(solution, problem)):
+                return Pruning()
             bound, check_slack = self.upper_bound, math.inf if self.merge_tolerance else 0.0
             return Pruning(
                 lambda belief, action, depth: bound(problem, belief, action, depth),
@@ -296,7 +328,6 @@ class RTBSS(AgentPlanner):
                 tie_tolerance=self.tie_tolerance,
                 check_slack=check_slack,
             )
-        by_bayes = self.updater is None or isinstance(self.updater, (BayesUpdater, TabularUpdater))
         convex = has_vectors(self.lower_bound) or isinstance(self.lower_bound, ConvexFringe)
         if not (by_bayes and convex) or problem.legal_by == "belief":  # the named bounds hold for no others
             return Pruning()
@@ -313,3 +344,13 @@ class RTBSS(AgentPlanner):
                     tie_tolerance=self.tie_tolerance,
                 )
         return prunings[self.depth]
+
+    def _is_below(self, solution: Solution, problem: POMDP) -> bool:
+        """Return whether a solution bounds the search: the leaf is at most what is optimal with so much to go."""
+        leaf = self.lower_bound
+        if solution.horizon is not None:
+            return isinstance(leaf, str) and leaf == "zero" and self.depth <= solution.horizon
+        if isinstance(leaf, FringeVectors):
+            return leaf.below_optimum
+        named = isinstance(leaf, (str, StopValue)) and leaf not in ("blind", "fib", "qmdp")
+        return leaf == "blind" or (named and reward_range(problem.compiled)[0] >= 0)  # what comes later is no loss

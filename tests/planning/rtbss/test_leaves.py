@@ -31,6 +31,33 @@ def read(problem, table):
     )
 
 
+def check_a_solution_above_any_leaf(problem, prunes_at_0):
+    """What a solution says from above holds for leaves below the optimum alone; for others nothing is pruned."""
+    endless, three = solve(problem, precision=0.5, max_trials=5), solve(problem, horizon=3)
+    short = value_iteration(problem, 2)
+    leaves = ("zero", "immediate", *NAMES, endless, three, endless.controller(), three.controller(), short)
+    leaves += (lambda p, b: 3.0,)
+    below = {"blind", endless}
+    for leaf, depth in itertools.product(leaves, (2, 3, 4)):
+        truth = RTBSS(depth, leaf, prune=False, engine="plain").decide(problem).value
+        for bound, tie in itertools.product((endless, three), ("first", "all")):
+            decision = RTBSS(depth, leaf, bound, tie=tie).decide(problem)
+            assert decision.value == pytest.approx(truth, abs=1e-9)
+            if bound is three:
+                assert decision.stats["pruning"] == (leaf == "zero" and depth <= 3)
+            elif leaf in ("zero", "immediate"):
+                assert decision.stats["pruning"] == prunes_at_0
+            else:
+                assert decision.stats["pruning"] == (leaf in below or leaf is leaves[7])
+    other = RTBSS(2, endless, endless, updater=lambda belief, action, observation: belief).decide(problem)
+    assert not other.stats["pruning"]
+
+
+@pytest.mark.parametrize(("seed", "gains"), [(9, False), pytest.param(6, True, marks=pytest.mark.slow)])
+def test_a_solution_above_any_leaf(seed, gains):
+    check_a_solution_above_any_leaf(small_problem(seed, kind="plain", discount=0.8), gains)
+
+
 @pytest.mark.parametrize("kind", MOST_SLOW)
 def test_every_leaf_with_every_option(kind):
     problem = small_problem(SEEDS[kind], kind=kind, discount=0.8)

@@ -9,12 +9,12 @@ import pytest
 
 from pomdp_hier.beliefs import BayesUpdater, as_updater
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
-from pomdp_hier.planning import RTBSS, AndOrTree, ConvexFringe, StopValue
+from pomdp_hier.planning import RTBSS, AndOrTree, ConvexFringe, PointBased, StopValue, solve
 from pomdp_hier.planning.exact import exact_value, value_iteration
-from pomdp_hier.planning.policies import FirstAction
+from pomdp_hier.planning.policies import FirstAction, OptimalPolicy, RandomPolicy
 from pomdp_hier.planning.rtbss.planner import _DEEPEST_RECURSION, _FINEST_MERGING
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.simulation import policy_value
+from pomdp_hier.simulation import policy_value, simulate
 from tests.pomdp_models import random_fractions, random_problem, search_tree, three_node, tiger
 
 GOLDEN = [-1, -1.95, 2.3098, 1.795544, 2.763096, 4.428531, 4.584266]
@@ -466,6 +466,23 @@ def test_a_fallback_decides_where_the_budget_is_not_enough_for_one_action(engine
         policy_value(planner, problem, horizon=2).value
         == policy_value(lambda b: "open-right", problem, horizon=2).value
     )
+
+
+@pytest.mark.parametrize(
+    "fallback",
+    [OptimalPolicy(3), solve(tiger(), horizon=3).policy, PointBased(horizon=3), RandomPolicy(0), FirstAction()],
+    ids=["optimal", "solution", "point-based", "random", "first"],
+)
+def test_a_fallback_that_always_decides_earns_what_it_earns_by_itself(fallback):
+    """It knows the time, and draws anew, as it does by itself."""
+    problem, names = tiger(), ("at_step", "seeded", "action_probabilities")
+    planner = RTBSS(3, budget=1, fallback=fallback)
+    assert [hasattr(planner, name) for name in names] == [hasattr(fallback, name) for name in names]
+    assert policy_value(planner, problem, horizon=3).value == policy_value(fallback, problem, horizon=3).value
+    runs = [simulate(p, problem, horizon=3, n_episodes=20).values.tolist() for p in (planner, fallback)]
+    assert runs[0] == runs[1]
+    enough = RTBSS(3, budget=10**6, fallback=fallback)
+    assert policy_value(enough, problem, horizon=1).value == -1
 
 
 def test_a_fallback_without_a_budget_is_refused():
