@@ -60,8 +60,8 @@ class RTBSS(HoldsPolicy, AgentPlanner):
             - ``"qmdp"``, ``"fib"``, what could be earned if states were seen later on
               (`pomdp_hier.planning.endless_bounds`): upper bounds. The value at the root is one too, and no lower one;
               it falls with the depth; nothing is said of what the planner earns, which is often more.
-            - What `value_iteration` returns for n actions: the value of ``depth + n`` actions. A solution with a horizon of
-              n, or a controller that stops after n: at most that.
+            - What `value_iteration` returns for n actions: the value of ``depth + n`` actions. A solution of a horizon
+              of n, or a controller that stops after n: at most that.
             - A callable ``(problem, belief) -> number``, which switches pruning off unless it comes as a `ConvexFringe`
               or with an upper bound of its own.
 
