@@ -1,4 +1,4 @@
-"""Small POMDPs that several tests of planning share: tiger, the three-node search, random models."""
+"""Small POMDPs that several tests share: tiger, a sensor, a wide tree, the three-node search, random models."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -34,6 +34,32 @@ def tiger(discount: Any = 0.95, accuracy: Any = 0.85) -> POMDP:
         initial_belief={"left": half, "right": half},
         discount=discount,
         legal_actions=["listen", "open-left", "open-right"],
+    )
+
+
+def sensor(accuracy: Any, prior: Any = None, *, discount: Any = 1) -> POMDP:
+    """A hidden bit that stays; `look` costs 1 and is right so often, a guess (10 or -20) ends the run."""
+    if prior is None:
+        prior = Fraction(1, 2) if isinstance(accuracy, Fraction) else 0.5
+    return POMDP(
+        transition=lambda s, a: s if a == "look" else "end",
+        observation=lambda s, a: {s: accuracy, 1 - s: 1 - accuracy} if a == "look" else "done",
+        reward=lambda s, a: -1 if a == "look" else (10 if a == s else -20),
+        initial_belief={1: prior, 0: 1 - prior},
+        terminal=["end"],
+        discount=discount,
+        legal_actions=["look", 0, 1],
+    )
+
+
+def grid(actions: int, observations: int) -> POMDP:
+    """One state, many actions and observations, no two actions worth the same."""
+    return POMDP(
+        transition=lambda s, a: s,
+        observation=lambda next_state, a: {o: (1 + o) / sum(range(1, observations + 1)) for o in range(observations)},
+        reward=lambda s, a: float(a),
+        initial_belief={"here": 1},
+        legal_actions=range(actions),
     )
 
 

@@ -17,27 +17,7 @@ from pomdp_hier.planning.policies import (
     as_policy,
 )
 from pomdp_hier.pomdp import POMDP, Belief
-
-
-def tiger(discount: float = 0.95) -> POMDP:
-    """The tiger problem, written out once more so that these tests need no other room."""
-    states = ["left", "right"]
-
-    def hear(next_state: str, action: str) -> dict[str, float]:
-        other = "right" if next_state == "left" else "left"
-        return {next_state: 0.85, other: 0.15} if action == "listen" else {"left": 0.5, "right": 0.5}
-
-    def earn(state: str, action: str) -> float:
-        return -1.0 if action == "listen" else (-100.0 if action == state else 10.0)
-
-    return POMDP(
-        transition=lambda s, a: {s: 1} if a == "listen" else dict.fromkeys(states, 0.5),
-        observation=hear,
-        reward=earn,
-        initial_belief=dict.fromkeys(states, 0.5),
-        discount=discount,
-        legal_actions=["listen", "left", "right"],
-    )
+from tests.pomdp_models import tiger
 
 
 def corridor() -> POMDP:
@@ -84,10 +64,11 @@ def test_a_decided_policy_has_one_action():
 
 
 @pytest.mark.parametrize(
-    ("left", "action"), [(0.5, "listen"), (0.9, "right"), (0.90001, "right"), (0.89999, "listen"), (0.05, "left")]
+    ("left", "action"),
+    [(0.5, "listen"), (0.9, "open-right"), (0.90001, "open-right"), (0.89999, "listen"), (0.05, "open-left")],
 )
 def test_threshold_is_reached_at_equality(left, action):
-    policy = ThresholdPolicy([("left", 0.9, "right"), ({"right"}, 0.9, "left")], otherwise="listen")
+    policy = ThresholdPolicy([("left", 0.9, "open-right"), ({"right"}, 0.9, "open-left")], otherwise="listen")
     assert policy.decide(tiger(), Belief({"left": left, "right": 1 - left})).action == action
 
 
@@ -134,10 +115,10 @@ def test_mdp_values_that_never_settle_are_refused():
 def test_qmdp_never_listens_for_the_sake_of_knowing():
     decision = QMDPPolicy().decide(tiger(), Belief({"left": 0.6, "right": 0.4}))
     assert decision.q_values["listen"] == pytest.approx(-1 + 0.95 * 200)
-    assert decision.q_values["right"] == pytest.approx(0.6 * 200 + 0.4 * (-100 + 0.95 * 200))
+    assert decision.q_values["open-right"] == pytest.approx(0.6 * 200 + 0.4 * (-100 + 0.95 * 200))
     assert decision.action == "listen"  # only since a wrong door costs more than a step
     cheap = QMDPPolicy().decide(tiger(), Belief({"left": 0.95, "right": 0.05}))
-    assert cheap.action == "right"
+    assert cheap.action == "open-right"
 
 
 def test_qmdp_keeps_ties_and_serves_two_problems_in_turn():
@@ -178,10 +159,10 @@ def test_functions_of_one_two_and_three_arguments():
     for function in (
         lambda belief: "listen",
         lambda problem, belief: problem.all_actions[0],
-        lambda problem, belief, observation: "listen" if observation is None else "left",
+        lambda problem, belief, observation: "listen" if observation is None else "open-left",
     ):
         assert as_policy(function).decide(problem).action == "listen"
-    assert as_policy(lambda belief: Decision("left", value=2)).decide(problem).value == 2
+    assert as_policy(lambda belief: Decision("open-left", value=2)).decide(problem).value == 2
 
 
 def test_what_is_no_policy_is_refused():

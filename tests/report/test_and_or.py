@@ -8,20 +8,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.planning import AndOrTree
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.report.and_or import draw_and_or
 from pomdp_hier.report.canvas import ORANGE
-from tests.pomdp_models import three_node, tiger
-
-
-def grid(actions, observations):
-    return POMDP(
-        transition=lambda s, a: s,
-        observation=lambda next_state, a: dict.fromkeys(range(observations), 1 / observations),
-        reward=lambda s, a: float(a),
-        initial_belief={"here": 1},
-        legal_actions=range(actions),
-    )
+from tests.pomdp_models import grid, three_node, tiger
 
 
 def words_of(ax):

@@ -11,26 +11,13 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning import solve
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import clairvoyant_value, compare_policies, compare_values, policy_value, simulate
 from pomdp_hier.simulation.comparison import _verdict
 from pomdp_hier.simulation.intervals import mean_interval
 from pomdp_hier.visible import visible
 from tests.nasty import NASTY, acts
-
-
-def sensor(accuracy: float) -> POMDP:
-    """A hidden bit that stays; `look` costs 1 and is right so often, a guess (10 or -20) ends the run."""
-    return POMDP(
-        transition=lambda s, a: s if a == "look" else "end",
-        observation=lambda s, a: {s: accuracy, 1 - s: 1 - accuracy} if a == "look" else "done",
-        reward=lambda s, a: -1 if a == "look" else (10 if a == s else -20),
-        initial_belief={1: 0.5, 0: 0.5},
-        terminal=["end"],
-        legal_actions=["look", 0, 1],
-    )
-
+from tests.pomdp_models import sensor
 
 POLICIES = {
     "guess": lambda belief: 1,

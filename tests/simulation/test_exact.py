@@ -14,31 +14,12 @@ from pomdp_hier.planning.policies import FirstAction, OptimalPolicy, RandomPolic
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import policy_value, simulate, simulate_in_pomdp_py
 from pomdp_hier.simulation.exact import conflict
-from tests.pomdp_models import tiger
+from tests.pomdp_models import sensor, tiger
 
 F = Fraction
 
 
 HALF = F(1, 2)
-
-
-def sensor(accuracy, prior=HALF, *, discount=1):
-    """A hidden bit that stays; `look` costs 1 and is right so often, a guess (10 or -20) ends the run."""
-
-    def see(next_state, action):
-        if action != "look":
-            return {"done": 1}
-        return {next_state: accuracy, 1 - next_state: 1 - accuracy}
-
-    return POMDP(
-        transition=lambda s, a: s if a == "look" else "end",
-        observation=see,
-        reward=lambda s, a: -1 if a == "look" else (10 if a == s else -20),
-        initial_belief={1: prior, 0: 1 - prior},
-        terminal=["end"],
-        discount=discount,
-        legal_actions=["look", 0, 1],
-    )
 
 
 def look_once(problem, belief, observation):
@@ -212,12 +193,12 @@ def test_symbols_pass_through():
 def test_beliefs_of_floats_and_fractions_agree():
     policy = ThresholdPolicy([(1, 0.9, 1), (0, 0.9, 0)], otherwise="look")
     exact = policy_value(policy, sensor(F(4, 5)), sensor(F(7, 10)), horizon=12)
-    rough = policy_value(policy, sensor(0.8, 0.5), sensor(0.7, 0.5), horizon=12)
+    rough = policy_value(policy, sensor(0.8), sensor(0.7), horizon=12)
     assert float(rough) == pytest.approx(float(exact), abs=1e-12)
 
 
 def test_the_optimal_policy_is_worth_what_it_says():
-    problem = sensor(0.8, 0.5)
+    problem = sensor(0.8)
     for horizon in (1, 2, 4):
         policy = OptimalPolicy(horizon)
         assert float(policy_value(policy, problem, horizon=horizon)) == pytest.approx(

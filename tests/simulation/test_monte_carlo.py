@@ -11,21 +11,9 @@ from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPol
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import policy_value, run_length, simulate, simulate_in_pomdp_py
 from pomdp_hier.simulation.intervals import mean_interval, return_span
+from tests.pomdp_models import sensor
 
 CAREFUL = ThresholdPolicy([(1, 0.9, 1), (0, 0.9, 0)], otherwise="look")
-
-
-def sensor(accuracy: float, discount: float = 1.0) -> POMDP:
-    """A hidden bit that stays; `look` costs 1 and is right so often, a guess (10 or -20) ends the run."""
-    return POMDP(
-        transition=lambda s, a: s if a == "look" else "end",
-        observation=lambda s, a: {s: accuracy, 1 - s: 1 - accuracy} if a == "look" else "done",
-        reward=lambda s, a: -1 if a == "look" else (10 if a == s else -20),
-        initial_belief={1: 0.5, 0: 0.5},
-        terminal=["end"],
-        discount=discount,
-        legal_actions=["look", 0, 1],
-    )
 
 
 @pytest.mark.parametrize("environment", [None, sensor(0.7)])

@@ -5,33 +5,20 @@ import pytest
 
 from pomdp_hier.errors import ImpossibleObservationError, ParameterError
 from pomdp_hier.planning import RTBSS, RandomPolicy, ThresholdPolicy
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import policy_value, simulate_in_pomdp_py
+from tests.pomdp_models import sensor
 
 CAREFUL = ThresholdPolicy([(1, 0.9, 1), (0, 0.9, 0)], otherwise="look")
-
-
-def sensor(accuracy: float) -> POMDP:
-    """A hidden bit that stays; `look` costs 1 and is right so often, a guess (10 or -20) ends the run."""
-    return POMDP(
-        transition=lambda s, a: s if a == "look" else "end",
-        observation=lambda s, a: {s: accuracy, 1 - s: 1 - accuracy} if a == "look" else "done",
-        reward=lambda s, a: -1 if a == "look" else (10 if a == s else -20),
-        initial_belief={1: 0.5, 0: 0.5},
-        terminal=["end"],
-        discount=0.9,
-        legal_actions=["look", 0, 1],
-    )
 
 
 @pytest.mark.parametrize(
     ("policy", "problem", "environment", "horizon"),
     [
-        (CAREFUL, sensor(0.8), None, 30),
-        (CAREFUL, sensor(0.8), sensor(0.6), 30),
+        (CAREFUL, sensor(0.8, discount=0.9), None, 30),
+        (CAREFUL, sensor(0.8, discount=0.9), sensor(0.6, discount=0.9), 30),
         (RTBSS(2), tiger(), None, 4),
-        (RandomPolicy(0), sensor(0.8), None, 5),
+        (RandomPolicy(0), sensor(0.8, discount=0.9), None, 5),
     ],
 )
 def test_the_interval_covers_the_exact_value(policy, problem, environment, horizon):
@@ -49,17 +36,22 @@ def test_seeds_repeat_and_global_randomness_is_left_alone():
 
     random.seed(1)
     before = random.getstate()
-    runs = [simulate_in_pomdp_py(CAREFUL, sensor(0.8), n_episodes=20, seed=s, horizon=9).values for s in (1, 1, 2)]
+    runs = [
+        simulate_in_pomdp_py(CAREFUL, sensor(0.8, discount=0.9), n_episodes=20, seed=s, horizon=9).values
+        for s in (1, 1, 2)
+    ]
     assert random.getstate() == before
     assert np.array_equal(runs[0], runs[1])
     assert not np.array_equal(runs[0], runs[2])
 
 
 def test_the_horizon_and_what_is_refused():
-    result = simulate_in_pomdp_py(lambda belief: "look", sensor(0.8), n_episodes=3, horizon=2)
+    result = simulate_in_pomdp_py(lambda belief: "look", sensor(0.8, discount=0.9), n_episodes=3, horizon=2)
     assert result.values.tolist() == [-1.9] * 3
     assert result.unfinished == 3
     with pytest.raises(ImpossibleObservationError):
-        simulate_in_pomdp_py(lambda belief: "look", sensor(1.0), sensor(0.5), n_episodes=50, horizon=3)
+        simulate_in_pomdp_py(
+            lambda belief: "look", sensor(1.0, discount=0.9), sensor(0.5, discount=0.9), n_episodes=50, horizon=3
+        )
     with pytest.raises(ParameterError, match="n_episodes"):
-        simulate_in_pomdp_py(CAREFUL, sensor(0.8), n_episodes=0)
+        simulate_in_pomdp_py(CAREFUL, sensor(0.8, discount=0.9), n_episodes=0)

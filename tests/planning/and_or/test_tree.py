@@ -15,18 +15,7 @@ from pomdp_hier.planning import RTBSS, AndOrTree, StopValue, exact_value
 from pomdp_hier.planning.and_or.markup import latex_number
 from pomdp_hier.planning.and_or.symbols import tidy_sum
 from pomdp_hier.pomdp import POMDP, Belief
-from tests.pomdp_models import random_fractions, random_problem, three_node, tiger
-
-
-def grid(actions: int, observations: int) -> POMDP:
-    """One state, many actions and observations, no two actions worth the same."""
-    return POMDP(
-        transition=lambda s, a: s,
-        observation=lambda next_state, a: {o: (1 + o) / sum(range(1, observations + 1)) for o in range(observations)},
-        reward=lambda s, a: float(a),
-        initial_belief={"here": 1},
-        legal_actions=range(actions),
-    )
+from tests.pomdp_models import grid, random_fractions, random_problem, three_node, tiger
 
 
 def corridor() -> POMDP:
