@@ -80,7 +80,7 @@ def test_threshold_takes_events_as_functions_and_passes_over_illegal_actions():
 
 def test_threshold_refuses_what_cannot_be():
     with pytest.raises(ParameterError, match=r"threshold 1\.5 of 'left'"):
-        ThresholdPolicy([("left", 1.5, "right")], otherwise="listen")
+        ThresholdPolicy([("left", 1.5, "open-right")], otherwise="listen")
     with pytest.raises(PlanningError, match="'wait' is not legal here; legal are 'listen'"):
         ThresholdPolicy([], otherwise="wait").decide(tiger())
 
@@ -172,7 +172,9 @@ def test_what_is_no_policy_is_refused():
         as_policy("one-step")
     with pytest.raises(ParameterError, match="takes 0 arguments"):
         FunctionPolicy(lambda: "listen")
-    with pytest.raises(PlanningError, match=r"chose 'sleep', .* not legal here; legal are 'listen', 'left', 'right'$"):
+    with pytest.raises(
+        PlanningError, match=r"chose 'sleep', .* not legal here; legal are 'listen', 'open-left', 'open-right'$"
+    ):
         as_policy(lambda belief: "sleep").decide(tiger())
     with pytest.raises(PlanningError, match="the process is over"):
         FirstAction().decide(corridor(), Belief.certain("out"))
