@@ -85,6 +85,25 @@ def test_every_leaf_with_every_option(kind):
             assert values[0].value == pytest.approx(exact_value(problem, horizon=depth, final_value=leaf_value))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_solution_is_asked_for_what_is_legal_after_each_observation(kind):
+    for seed in range(6):
+        problem = small_problem(seed, kind=kind, discount=0.8)
+        solution = solve(problem, precision=0.1, max_trials=4, engine="numpy")
+        belief, compiled = problem.initial_belief, problem.compiled
+        ahead = []
+        for action in problem.actions(belief):
+            a = compiled.action_index[action]
+            bounds = float(compiled.reward[a] @ compiled.initial) * np.ones(2)
+            for o, probability, posterior in compiled.branches(compiled.initial, a):
+                seen = compiled.observations[o] if kind == "legal by observation" else None
+                then = solution.bounds(compiled.belief(posterior), observation=seen)
+                bounds += compiled.discount * probability * np.array(then)
+            assert solution.action_bound(problem, belief, action, 1) == pytest.approx(bounds[1])
+            ahead.append(bounds[0])
+        assert RTBSS(1, solution).decide(problem).value == pytest.approx(max(ahead))
+
+
 @pytest.mark.parametrize("kind", MOST_SLOW)
 def test_on_which_side_of_the_optimum_they_are_and_that_looking_further_helps(kind):
     problem = small_problem(SEEDS[kind], kind=kind, discount=0.8)
