@@ -30,8 +30,8 @@ class HeldOut:
         items: How many items were measured.
 
     Example:
-        >>> HeldOut(0.01, (0.004, 0.016), 100).holds, HeldOut().holds
-        (True, False)
+        >>> HeldOut(0.01, (0.004, 0.016), 100).holds, HeldOut(0.01, (0.0, 0.02), 100).holds, HeldOut().holds
+        (True, False, False)
     """
 
     gain: float = math.nan

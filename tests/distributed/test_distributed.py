@@ -121,6 +121,8 @@ def test_partitions_are_whole_subtrees_and_share_only_the_top_and_its_children(s
 def test_a_leaf_cluster_is_never_cut():
     tree = Hierarchy.from_children([list(range(50)), list(range(50, 53)), [53, 54]], 53)
     assert cut_bounds(tree, 10).tolist() == [0, 50, 53]
+    fits = Hierarchy.from_children([[0, 1], [2, 3], [4, 5], [7, 8], [6, 9]], 6)
+    assert cut_bounds(fits, 4).tolist() == [0, 2, 6]  # the node of four items is cut nowhere
 
 
 def test_the_top_is_small():
@@ -175,8 +177,9 @@ def test_rows_are_read_a_few_at_a_time_wherever_they_lie(tmp_path, monkeypatch):
     parent = np.concatenate([rng.permutation(np.repeat(np.arange(63, 73), 6))[:57], [61, 62, 60]])
     tree = Hierarchy([*parent, -1, 60, 60, *[61] * 5, *[62] * 5], 60)
     X = rng.normal(size=(60, 3)) * [1, 10, 100]
-    for number, rows in enumerate(np.split(X, [7, 8, 40])):
-        np.save(tmp_path / f"part-{number}.npy", rows)
+    X[7] = X[7].astype(np.float32)
+    for number, rows in enumerate(np.split(X, [7, 8, 40])):  # one of which is of another type
+        np.save(tmp_path / f"part-{number}.npy", rows.astype(np.float32 if number == 1 else np.float64))
     table = pa.table({f"x{column}": X[:, column] for column in range(3)})
     tables = tmp_path / "tables"
     tables.mkdir()
@@ -238,6 +241,7 @@ def test_refusals_say_what_to_do(case, folder, tmp_path):
         (FeatureError, "features are a DelayedLeaf; expected a Dask array", dask.delayed(X), {}),
         (FeatureError, "does not know its lengths; call compute_chunk", some[some[:, 0] > 0], {}),
         (FeatureError, "expected a .parquet or .npy file", folder / "nothing.csv", {}),
+        (FeatureError, r"none\.npy: cannot be read \(.+\); check the path", folder / "none.npy", {}),
         (FeatureError, "whose square overflows", da.from_array(huge, chunks=400), {"similarity": SIMILARITIES[1]}),
         (ParameterError, "which may have to see all of the tree", folder, {"policy": "optimal"}),
         (ParameterError, "needs all members of a cluster in one place", folder, {"similarity": "precomputed"}),
@@ -278,7 +282,7 @@ def test_refusals_say_what_to_do(case, folder, tmp_path):
         with pytest.raises(FeatureError, match=words):
             evaluate_distributed(path, tree)
     np.save(folder / "part-9.npy", X[:3, :4])
-    with pytest.raises(FeatureError, match=r"part-9.npy: another number of columns"):
+    with pytest.raises(FeatureError, match=r"part-9\.npy: another number of columns than .*part-0\.npy has, 8"):
         evaluate_distributed(folder, tree)
 
 
@@ -295,6 +299,7 @@ def test_two_workers_give_the_values_of_one_process(case, folder, cluster):
     X, tree = case
     expected = evaluate(X, tree, delta=0.1)
     with cluster.get_client() as client:
+        assert list(client.nthreads().values()) == [1, 1]
         for features in (folder, da.from_array(X, chunks=(350, 3))):
             result = evaluate_distributed(features, tree, client=client, delta=0.1, partition_items=100)
             same(result.values, expected.values)

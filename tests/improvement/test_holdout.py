@@ -32,7 +32,9 @@ def test_only_the_items_of_a_fold_are_counted_in_it():
 def test_the_same_split_is_known_again_whatever_number_its_cluster_has():
     rest = Rest(0.95)
     rest.add(np.array([0, 1]), np.array([0.5, 0.1]), [made(Proposal("split", (0, 1), 8, 12), {0: 0.5, 1: 0.1})])
-    assert rest.of(Proposal("split", (0, 1), 8, 14)).gain == pytest.approx(0.3)
+    held = rest.of(Proposal("split", (0, 1), 8, 14))
+    assert held.gain == pytest.approx(0.3)
+    assert held.interval == pytest.approx(mean_interval(np.array([0.5, 0.1]), 0.95))
 
 
 def test_every_item_is_in_one_fold_and_neighbours_in_different_ones():

@@ -1,13 +1,14 @@
 """`improve`: planted faults are undone, gains are exact and hold on other items, limits are kept, slips are told."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from pomdp_hier import Hierarchy, hqs_score, improve
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.improvement import Edit, apply_edits
+from pomdp_hier.improvement import Edit, HeldOut, apply_edits
 from tests.planted import clean_case, misplaced, swapped
 
 DELTA = {"delta": 0.02}
@@ -65,6 +66,7 @@ def test_each_gain_is_exact_given_the_edits_before_and_they_add_up():
     assert [line for line in said if line.startswith("  ") and ". " in line] == [
         f"{at:>3}. {edit.gain:+.4f} {edit}" for at, edit in sure + better.numbered(confirmed=False)
     ]
+    assert replace(better, held_out=HeldOut(0.1, items=1)).numbered(confirmed=True) == sure
     assert any(line.endswith(f": {better.ceilings['any']:.4f}") for line in said)
     doubtful = len(better.edits) - len(sure)
     assert doubtful == sum(int(line.split()[-2]) for line in said if line.startswith("made as well"))

@@ -111,7 +111,7 @@ def all_moves(X, tree, **given):
 
 def edits_of(kind, draft):
     """All single edits of a kind that a draft takes."""
-    inner = sorted(draft.below)
+    tree, inner = draft.tree(), sorted(draft.below)
     tries = {
         "take out": [lambda v=v: draft.without([v]) for v in inner],
         "collapse": [lambda v=v: draft.collapsed(v) for v in inner],
@@ -119,6 +119,13 @@ def edits_of(kind, draft):
             lambda v=v, u=u: draft.merged([v], u)
             for v, u in itertools.permutations(inner, 2)
             if draft.parent[v] == draft.parent[u] >= 0
+        ],
+        "take out level": [
+            lambda k=k: draft.without([v for v in inner if tree.levels[v] == k]) for k in range(1, tree.height + 1)
+        ],
+        "collapse below": [
+            lambda m=m: draft.without([v for v in inner if draft.parent[v] >= 0 and tree.sizes[v] < m])
+            for m in (2, 3, 5, 10, 20)
         ],
     }
     for attempt in tries[kind]:
@@ -130,13 +137,14 @@ def messy_case(seed, singletons):
     """Groups that are hard to tell apart, two of them exchanged and an item misfiled; the root has the first number."""
     X, tree = clean_case(top=2, middle=2, items=4, seed=seed)
     X += np.random.default_rng(seed).normal(size=X.shape) / 2
-    parent = misplaced(swapped(tree)[0], 3, 3)[0].parent
+    parent = misplaced(swapped(tree)[0], 3, 3)[0].parent.copy()
+    parent[5] = parent[parent[5]]  # beside clusters
     n_items, last = tree.n_items, tree.n_items + tree.n_nodes - 1
     turned = [last - v if v >= n_items else v for v in parent]
     return X, Hierarchy([*turned[:n_items], *turned[: n_items - 1 : -1]], n_items, singletons=singletons)
 
 
-@pytest.mark.parametrize("kind", ["take out", "merge", "collapse"])
+@pytest.mark.parametrize("kind", ["take out", "merge", "collapse", "take out level", "collapse below"])
 @pytest.mark.parametrize(("seed", "singletons"), [(3, False), (4, True)])
 def test_the_first_edit_of_a_kind_is_the_best_of_all(kind, seed, singletons):
     X, tree = messy_case(seed, singletons)
@@ -183,6 +191,15 @@ def test_lists_are_split_in_the_order_of_what_smaller_ones_would_be_worth():
     proposed = list(Search(ScoredDraft(prepared), prepared, Limits())._splits())
     assert [one.source for one in proposed] == sorted(room, key=room.get, reverse=True)
     assert all(0 < len(one.nodes) < tree.sizes[one.source] for one in proposed)
+
+
+def test_a_list_of_two_kinds_is_split_and_its_new_cluster_has_the_next_number():
+    X, tree = clean_case()
+    parent = np.where(tree.parent == 46, 45, tree.parent)[np.arange(tree.n_nodes) != 46]
+    one = Hierarchy(np.where(parent > 46, parent - 1, parent), 45)
+    found = improve(X, one, kinds=["split"], folds=0, delta=0.02)
+    assert hqs_score(X, found.tree, delta=0.02) == pytest.approx(hqs_score(X, tree, delta=0.02), abs=1e-12)
+    assert [(row["source"], row["target"], row["items"]) for row in found.to_rows()] == [("45", "new 57", 5)]
 
 
 def noisy_case(rng):
