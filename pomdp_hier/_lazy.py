@@ -32,7 +32,7 @@ def attach(
     def __getattr__(name: str) -> Any:  # noqa: N807  # the name that PEP 562 asks for
         if name not in home:
             raise AttributeError(
-                f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules.get(package)
+                f"module '{package}' has no attribute '{name}'", name=name, obj=sys.modules.get(package)
             )
         namespace[name] = value = getattr(import_module(home[name]), name)
         return value

@@ -19,6 +19,10 @@ class _Short(reprlib.Repr):
     def repr_int(self, x: int, level: int) -> str:
         return repr(x) if x.bit_length() < 200 else f"<an integer of {x.bit_length()} bits>"
 
+    def repr_instance(self, x: object, level: int) -> str:
+        plain = type(x).__repr__ is object.__repr__  # long, and another address each time
+        return f"<{type(x).__name__} object>" if plain else super().repr_instance(x, level)
+
 
 def brief(value: object, limit: int = 60) -> str:
     """Return the value's ``repr`` in at most ``limit`` characters; the middle of a long text is left out.

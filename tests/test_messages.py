@@ -61,3 +61,20 @@ def test_what_rounds_to_zero_has_no_minus_sign():
     for path in Path(pomdp_hier.__file__).parent.rglob("*.py"):
         signed = [(line, spec) for line, spec in rounded_fields(path.read_text()) if "z" not in spec]
         assert not signed, f"{path}: write z after the sign, as in :+z.4f, for a rounded number has no negative zero"
+
+
+def whole_values(source):
+    """Where an error or a warning shows a value by its repr, which may be long, too deep, or raise itself."""
+    tree = ast.parse(source)
+    own = {id(part) for node in ast.walk(tree) if getattr(node, "name", None) == "__repr__" for part in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FormattedValue) and node.conversion == ord("r") and id(node) not in own:
+            yield node.lineno
+
+
+def test_values_in_messages_are_in_brief():
+    assert list(whole_values("f'{a!r}'")) == [1]
+    package = Path(pomdp_hier.__file__).parent
+    for path in package.rglob("*.py"):
+        lines = list(whole_values(path.read_text()))
+        assert not lines, f"{path.relative_to(package)}, lines {lines}: write brief(value) for value!r"

@@ -15,6 +15,7 @@ import numpy as np
 
 from pomdp_hier._arguments import check_kind, check_whole
 from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._messages import brief
 from pomdp_hier.appraisal.interchangeable import Copies, row_keys
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -182,7 +183,8 @@ def check_result(result: HQSResult, prepared: Prepared) -> None:
         plain = isinstance(getattr(prepared.settings, name), str | int | float | None)
         if plain and given != value:
             raise ParameterError(
-                f"the result was scored with {name}={value!r}, but here {name} is {given!r}; give the same settings"
+                f"the result was scored with {name}={brief(value)}, but here {name} is {brief(given)}; give the "
+                "same settings"
             )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from pomdp_hier._arguments import check_whole
 from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._messages import brief
 from pomdp_hier.appraisal.diagnosis import ALL_ITEMS
 from pomdp_hier.appraisal.tree_comparison import PairedDifference, compare, paired_difference
 from pomdp_hier.errors import ParameterError
@@ -139,7 +140,7 @@ def levels_advice(
     require_hierarchy(tree)
     check_whole("most", most, 2)
     if side not in ("bottom", "top"):
-        raise ParameterError(f"side is {side!r}; expected 'bottom' or 'top'")
+        raise ParameterError(f"side is {brief(side)}; expected 'bottom' or 'top'")
     deepest = int(tree.levels[tree.n_items :].max())
     steps = np.unique(np.linspace(0, deepest, min(most, deepest + 1)).round().astype(int))[::-1].tolist()
     trees = [without_levels(tree, kept, side) for kept in steps]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pomdp_hier._arguments import check_whole
+from pomdp_hier._messages import brief
 from pomdp_hier.appraisal.diagnosis import Diagnosis, require_diagnosis
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import require_hierarchy
@@ -138,7 +139,7 @@ def check_structure(
     require_hierarchy(hierarchy)
     check_whole("wide", wide, 1)
     if not (isinstance(lopsided, int | float) and 0 < lopsided <= 1):
-        raise ParameterError(f"lopsided is {lopsided!r}; give a share above 0 and up to 1, such as 0.9")
+        raise ParameterError(f"lopsided is {brief(lopsided)}; give a share above 0 and up to 1, such as 0.9")
     if diagnosis is not None:
         require_diagnosis(diagnosis)
     if diagnosis is not None and diagnosis.hierarchy is not hierarchy and diagnosis.hierarchy != hierarchy:

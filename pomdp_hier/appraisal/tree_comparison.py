@@ -11,6 +11,7 @@ from scipy.stats import t as student_t
 
 from pomdp_hier._arguments import check_level, check_whole
 from pomdp_hier._arrays import Ints
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import counted
@@ -125,7 +126,9 @@ class Comparison:
         """
         for name in (one, other):
             if name not in self.results:
-                raise ParameterError(f"no tree is called {name!r}; the trees are {', '.join(map(repr, self.results))}")
+                raise ParameterError(
+                    f"no tree is called {brief(name)}; the trees are {', '.join(map(repr, self.results))}"
+                )
         gain, items = self.results[one].values - self.results[other].values, self.results[one].sampled_items
         order = np.argsort(-gain, kind="stable")[: max(n, 0)]
         return [(int(items[at]), float(gain[at])) for at in order.tolist() if gain[at] > _SAME]
@@ -203,7 +206,7 @@ def compare(
     named = as_trees(trees)
     first = next(iter(named)) if reference is None else reference
     if first not in named:
-        raise ParameterError(f"reference is {first!r}; the trees are {', '.join(map(repr, named))}")
+        raise ParameterError(f"reference is {brief(first)}; the trees are {', '.join(map(repr, named))}")
     check_level("confidence", confidence)
     check_whole("quadratic_limit", quadratic_limit)
     along = next(iter(named.values()))

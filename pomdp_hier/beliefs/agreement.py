@@ -142,7 +142,7 @@ def compare_updaters(
         )
     require_problem(problem, "compare_updaters, third argument")
     if mode not in ("all", "random"):
-        raise ParameterError(f"mode: {mode!r} is neither 'all' nor 'random'")
+        raise ParameterError(f"mode: {brief(mode)} is neither 'all' nor 'random'")
     comparison = _Comparison(reference, candidate, problem, depth, tolerance, max_histories)
     comparison.check_numbers(problem.initial_belief.values())
     with slow_work("comparing updaters", "histories") as comparison.bar:

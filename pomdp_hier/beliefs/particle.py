@@ -9,6 +9,7 @@ from pomdp_hier._arguments import check_whole, generator
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.bayes_rule import impossible
 from pomdp_hier.pomdp.core import Given
+from pomdp_hier.pomdp.known_actions import require_observation
 from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["ParticleUpdater"]
@@ -57,6 +58,7 @@ class ParticleUpdater:
 
     def evidence(self, belief: Given, action: Any, observation: Any) -> float:
         """Return an unbiased estimate of ``Pr(o | b, a)``: the mean likelihood of the particles."""
+        require_observation(observation)
         return sum(self._weights(belief, action).get(observation, {}).values())
 
     def update(self, belief: Given, action: Any, observation: Any) -> Belief:
@@ -65,6 +67,7 @@ class ParticleUpdater:
         Raises:
             ImpossibleObservationError: No particle can make the observation.
         """
+        require_observation(observation)
         belief = self.problem.as_belief(belief)
         weights = self._weights(belief, action).get(observation)
         if not weights:

@@ -9,7 +9,7 @@ from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
 from pomdp_hier.pomdp.bayes_rule import impossible
-from pomdp_hier.pomdp.known_actions import require_action
+from pomdp_hier.pomdp.known_actions import require_action, require_observation
 from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["TabularUpdater"]
@@ -48,7 +48,7 @@ class TabularUpdater:
 
     def evidence(self, belief: Belief | Floats, action: Any, observation: Any) -> float:
         """Return the normaliser ``Pr(o | b, a)``, 0 where the observation is impossible."""
-        position = self.compiled.observation_index.get(observation)
+        position = self._position(observation)
         if position is None:
             return 0.0
         return float(self.compiled.outcome(self._vector(belief), self._action(action), position).sum())
@@ -59,7 +59,7 @@ class TabularUpdater:
         Raises:
             ImpossibleObservationError: ``Pr(o | b, a)`` is 0.
         """
-        position = self.compiled.observation_index.get(observation)
+        position = self._position(observation)
         vector = self._vector(belief)
         mass = None if position is None else self.compiled.outcome(vector, self._action(action), position)
         evidence = 0.0 if mass is None else mass.sum()
@@ -76,6 +76,10 @@ class TabularUpdater:
     def _action(self, action: Any) -> int:
         require_action(action, self.compiled.action_index)
         return self.compiled.action_index[action]
+
+    def _position(self, observation: Any) -> int | None:
+        require_observation(observation)
+        return self.compiled.observation_index.get(observation)
 
     def _vector(self, belief: Belief | Floats) -> Floats:
         if not isinstance(belief, np.ndarray):

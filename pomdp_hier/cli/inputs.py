@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pomdp_hier._messages import brief
 from pomdp_hier.cli import tables, trees
 from pomdp_hier.errors import DataWarning, FeatureError, HierarchyError, ParameterError, PomdpHierError
 
@@ -128,7 +129,7 @@ def count(text: str) -> int:
     try:
         number = int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number") from None
+        raise argparse.ArgumentTypeError(f"{brief(text)} is no whole number") from None
     if number < 0:
         raise argparse.ArgumentTypeError(f"{number}: give 0 or more")
     return number
@@ -144,7 +145,7 @@ def amount(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number") from None
+        raise argparse.ArgumentTypeError(f"{brief(text)} is no number") from None
     if not number >= 0:
         raise argparse.ArgumentTypeError(f"{text}: give 0 or more")
     return number
@@ -196,7 +197,7 @@ def _temperature(text: str) -> float | str:
     try:
         return float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor 'calibrated'") from None
+        raise argparse.ArgumentTypeError(f"{brief(text)} is neither a number nor 'calibrated'") from None
 
 
 @dataclass(frozen=True, eq=False)

@@ -201,7 +201,7 @@ def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> It
     """Yield what is printed about a result."""
     result, tree = said.result, said.tree
     if options.quiet:
-        yield f"{result.score!r}"
+        yield f"{result.score}"
         return
     items = result.sampled_items.tolist()
     values = result.values.tolist()

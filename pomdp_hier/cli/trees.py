@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import FeatureError, HierarchyError, ParameterError, ReaderError, Setting
 from pomdp_hier.files.csv_text import open_csv
 from pomdp_hier.files.kinds import check_kind, file_ending, kind_of, text_of, unpacked
@@ -208,7 +209,9 @@ def _name_columns(header: Sequence[str], path: str, columns: Sequence[str] | Non
             raise ParameterError(f"--name-columns: got {', '.join(columns)}; give two columns, ID,NAME")
         for name in columns:
             if header.count(name) != 1:
-                raise ReaderError(f"{path}: no single column {name!r} in its first line, which has {', '.join(header)}")
+                raise ReaderError(
+                    f"{path}: no single column {brief(name)} in its first line, which has {', '.join(header)}"
+                )
         return header.index(columns[0]), header.index(columns[1])
     from pomdp_hier.hierarchy.readers.tables import column_name
 

@@ -103,23 +103,25 @@ def evaluate_distributed(
     settings = Settings(similarity, delta, nu, tie, policy, reward, enter_own_singleton)
     settings.check_tie()
     if isinstance(settings.delta, str):
-        raise ParameterError(f"delta is {settings.delta!r}, which takes all in one place; use calibrate_delta() first")
+        raise ParameterError(
+            f"delta is {brief(settings.delta)}, which takes all in one place; use calibrate_delta() first"
+        )
     require_hierarchy(hierarchy)
     if not is_whole(partition_items) or partition_items < 1:
         raise ParameterError(
-            f"partition_items is {partition_items!r}; expected a whole number of at least 1, such as 100000"
+            f"partition_items is {brief(partition_items)}; expected a whole number of at least 1, such as 100000"
         )
     kind = as_similarity(similarity)
     if not isinstance(kind, Cosine | InverseSquaredEuclidean | NegativeEuclidean):
         raise ParameterError(
-            f"similarity is {similarity!r}, which needs all members of a cluster in one place; use a built-in "
+            f"similarity is {brief(similarity)}, which needs all members of a cluster in one place; use a built-in "
             "similarity over features, or evaluate()"
         )
     rule = settings.rule
     if rule is None or (isinstance(rule, LookAhead) and rule.depth is None):
         raise ParameterError(
-            f"policy is {policy!r}, which may have to see all of the tree; use 'one-step', LookAhead(depth) or another "
-            "stopping rule, or evaluate()"
+            f"policy is {brief(policy)}, which may have to see all of the tree; use 'one-step', "
+            "LookAhead(depth) or another stopping rule, or evaluate()"
         )
     source = as_source(features, id_column)
     rows_of_items = _rows_of_items(source, hierarchy)
@@ -368,7 +370,7 @@ def _runner(client: Any) -> Iterator[_Runner]:
                 connected = distributed.Client(client, set_as_default=False)
             except (OSError, ValueError) as error:
                 raise ParameterError(
-                    f"client: no scheduler answers at {client!r} ({error}); give an address such as tcp://host:8786"
+                    f"client: no scheduler answers at {brief(client)} ({error}); give an address such as tcp://host:8786"
                 ) from error
             with connected, _cluster_lost(distributed):
                 yield _OnDask(connected)
@@ -376,4 +378,4 @@ def _runner(client: Any) -> Iterator[_Runner]:
             with _cluster_lost(distributed):
                 yield _OnDask(client)
         else:
-            raise ParameterError(f"client is {client!r}; expected a distributed.Client, an address, or None")
+            raise ParameterError(f"client is {brief(client)}; expected a distributed.Client, an address, or None")

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pomdp_hier._extras import from_extra
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features import _delimited
 from pomdp_hier.features._archives import read_npy
@@ -62,7 +63,7 @@ def as_source(features: Any, id_column: str | None = None) -> Source:
         if arrays := [file for file in files if file.suffix.lower() == ".npy"]:
             if id_column is not None:
                 raise FeatureError(
-                    f"id_column is {id_column!r}, but {path} holds no named columns; leave id_column out"
+                    f"id_column is {brief(id_column)}, but {path} holds no named columns; leave id_column out"
                 )
             return _NpySource.of(arrays)
         raise FeatureError(
@@ -204,9 +205,9 @@ class _ParquetSource(_Files):
         for name in columns:
             kind = schema.field(name).type
             try:
-                types.append(common_type([np.dtype(kind.to_pandas_dtype())], f"{paths[0]}, column {name!r}"))
+                types.append(common_type([np.dtype(kind.to_pandas_dtype())], f"{paths[0]}, column {brief(name)}"))
             except (NotImplementedError, TypeError) as error:
-                raise FeatureError(f"{paths[0]}, column {name!r}: {kind} is not a number; leave it out") from error
+                raise FeatureError(f"{paths[0]}, column {brief(name)}: {kind} is not a number; leave it out") from error
         starts = [0]
         for path, metadata in zip(paths, told, strict=True):
             if metadata.schema.to_arrow_schema().names != names:

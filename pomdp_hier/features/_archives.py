@@ -14,6 +14,7 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy.sparse import coo_array, csc_array, csr_array
 
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import FeatureError, Setting
 from pomdp_hier.features.validation import check_compressed
 from pomdp_hier.files.memory import require_memory
@@ -82,7 +83,7 @@ def _chosen(names: list[str], name: str, key: str | None) -> str:
     if key in names:
         return key
     listed = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-    message = f"{name}: no array {key!r} in the archive, which holds {listed or 'nothing'}; name the one to use: "
+    message = f"{name}: no array {brief(key)} in the archive, which holds {listed or 'nothing'}; name the one to use: "
     raise FeatureError(message, Setting("key"))
 
 
@@ -160,7 +161,9 @@ def _sparse(arrays: dict[str, Any], name: str, limit: int) -> csr_array:
             places = arrays["coords"] if "coords" in arrays else (arrays["row"], arrays["col"])
             matrix = coo_array((data, tuple(places)), shape=shape)
         else:
-            raise FeatureError(f"sparse layout {layout!r} is not read; write scipy.sparse.save_npz(path, X.tocsr())")
+            raise FeatureError(
+                f"sparse layout {brief(layout)} is not read; write scipy.sparse.save_npz(path, X.tocsr())"
+            )
         matrix = matrix.tocsr()
     except FeatureError as error:
         raise FeatureError(f"{name}: {error}") from error

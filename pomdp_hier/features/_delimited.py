@@ -6,6 +6,7 @@ from typing import IO
 import numpy as np
 
 from pomdp_hier._arrays import Floats
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import FeatureError, Setting
 from pomdp_hier.files.csv_text import open_csv
 
@@ -63,7 +64,7 @@ def column_position(columns: list[str], name: str, column: str) -> int:
         return columns.index(column)
     listed = ", ".join(columns[:10]) + (" and more" if len(columns) > 10 else "")
     how_many = "no column" if column not in columns else f"{columns.count(column)} columns"
-    raise FeatureError(f"{name}: {how_many} {column!r}; the columns are {listed}")
+    raise FeatureError(f"{name}: {how_many} {brief(column)}; the columns are {listed}")
 
 
 def _number(cell: str) -> float:
@@ -85,7 +86,9 @@ def _bad_cell(name: str, line: int, cells: list[str], columns: list[str], positi
     names = [column for index, column in enumerate(columns) if index != position]
     column, cell = next((column, cell) for column, cell in zip(names, cells, strict=True) if not _is_number(cell))
     shown = "an empty cell" if not cell.strip() else repr(cell[:40])
-    message = f"{name}, line {line}: {shown} in column {column!r} is not a number; write a number with a decimal point"
+    message = (
+        f"{name}, line {line}: {shown} in column {brief(column)} is not a number; write a number with a decimal point"
+    )
     if position is None and column == columns[0]:
         return FeatureError(message, ", or name the column of ids: ", Setting("id_column", column))
     return FeatureError(message)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier._extras import from_extra
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import FeatureError, Setting
 from pomdp_hier.features import _delimited
 from pomdp_hier.files.memory import require_memory
@@ -61,7 +62,7 @@ def refuse_doubled(columns: Sequence[str], name: str) -> None:
     """
     for column, count in Counter(columns).items():
         if count > 1:
-            raise FeatureError(f"{name}: {count} columns are called {column!r}; give each another name")
+            raise FeatureError(f"{name}: {count} columns are called {brief(column)}; give each another name")
 
 
 def id_cells(column: Any, name: str, label: str) -> tuple[Hashable, ...]:
@@ -77,8 +78,8 @@ def id_cells(column: Any, name: str, label: str) -> tuple[Hashable, ...]:
         hash(ids)
     except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
         raise FeatureError(
-            f"{name}: column {label!r} is {column.type} and holds what is no id ({error}); write the ids as text or "
-            "whole numbers"
+            f"{name}: column {brief(label)} is {column.type} and holds what is no id ({error}); write the ids "
+            "as text or whole numbers"
         ) from error
     return ids
 
@@ -105,8 +106,8 @@ def _common_type(table: Any, name: str) -> np.dtype[Any]:
     for field, column in zip(table.schema, table.columns, strict=True):
         if not (kinds.is_integer(field.type) or kinds.is_floating(field.type) or kinds.is_boolean(field.type)):
             raise FeatureError(
-                f"{name}: column {field.name!r} is {field.type}, not a number; leave it out, or name it as the column "
-                "of ids, ",
+                f"{name}: column {brief(field.name)} is {field.type}, not a number; leave it out, or name it as "
+                "the column of ids, ",
                 Setting("id_column", field.name),
                 ", of text, ",
                 Setting("text"),
@@ -115,6 +116,6 @@ def _common_type(table: Any, name: str) -> np.dtype[Any]:
             )
         if column.null_count:
             row = column.is_null().to_pylist().index(True)
-            raise FeatureError(f"{name}: no value in row {row} of column {field.name!r}; fill it or drop the row")
+            raise FeatureError(f"{name}: no value in row {row} of column {brief(field.name)}; fill it or drop the row")
     single = all(kinds.is_float32(field.type) for field in table.schema)
     return np.dtype(np.float32 if single and table.num_columns else np.float64)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier._extras import from_extra
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import FeatureError, ParameterError
 from pomdp_hier.features import _delimited, _parquet
 from pomdp_hier.features.table import FeatureTable
@@ -155,7 +156,7 @@ def _joined(columns: Sequence[Sequence[Any]], name: str, names: Sequence[str]) -
     for column, cells in zip(names, columns, strict=True):
         wrong = next((row for row, cell in enumerate(cells) if cell is not None and not isinstance(cell, str)), None)
         if wrong is not None:
-            raise FeatureError(f"{name}: row {wrong} of column {column!r} is {cells[wrong]!r}, expected text")
+            raise FeatureError(f"{name}: row {wrong} of column {brief(column)} is {brief(cells[wrong])}, expected text")
     return [" ".join(cell for cell in row if cell is not None) for row in zip(*columns, strict=True)]
 
 
@@ -166,26 +167,26 @@ def _embeddings(column: Any, name: str, label: str, limit: int) -> NDArray[np.fl
 
     kind = column.type
     if not (kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind)):
-        raise FeatureError(f"{name}: column {label!r} is {kind}, expected lists of numbers, one vector an item")
+        raise FeatureError(f"{name}: column {brief(label)} is {kind}, expected lists of numbers, one vector an item")
     inner = kind.value_type
     if not (kinds.is_floating(inner) or kinds.is_integer(inner)):
-        raise FeatureError(f"{name}: column {label!r} holds lists of {inner}, expected lists of numbers")
+        raise FeatureError(f"{name}: column {brief(label)} holds lists of {inner}, expected lists of numbers")
     if column.null_count:
         row = column.is_null().to_pylist().index(True)
-        raise FeatureError(f"{name}: no vector in row {row} of column {label!r}; fill it or drop the row")
+        raise FeatureError(f"{name}: no vector in row {row} of column {brief(label)}; fill it or drop the row")
     lengths = pc.list_value_length(column).to_numpy()
     odd = np.flatnonzero(lengths != lengths[:1])
     if odd.size:
         raise FeatureError(
-            f"{name}: the vector in row {odd[0]} of column {label!r} has {lengths[odd[0]]} numbers, that in row 0 has "
-            f"{lengths[0]}; all must be as long"
+            f"{name}: the vector in row {odd[0]} of column {brief(label)} has {lengths[odd[0]]} numbers, that "
+            f"in row 0 has {lengths[0]}; all must be as long"
         )
     single = kinds.is_float32(inner) or kinds.is_float16(inner)
-    require_memory((4 if single else 8) * int(lengths.sum()), limit, f"{name}, column {label!r}")
+    require_memory((4 if single else 8) * int(lengths.sum()), limit, f"{name}, column {brief(label)}")
     flat = pc.list_flatten(column)
     if flat.null_count:
-        raise FeatureError(f"{name}: a vector in column {label!r} has a gap; fill it or drop the row")
+        raise FeatureError(f"{name}: a vector in column {brief(label)} has a gap; fill it or drop the row")
     matrix: NDArray[np.floating[Any]] = flat.to_numpy().astype(np.float32 if single else np.float64, copy=False)
     if not matrix.size:
-        raise FeatureError(f"{name}: column {label!r} has no numbers; give at least one row and one number a row")
+        raise FeatureError(f"{name}: column {brief(label)} has no numbers; give at least one row and one number a row")
     return matrix.reshape(len(lengths), -1)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pomdp_hier._arrays import Ints
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import DataWarning, FeatureError, ParameterError
 from pomdp_hier.features._delimited import id_position
 from pomdp_hier.features.join import join_rows, match_ids, rows_by_id
@@ -80,7 +81,9 @@ def _joined(X: Any, hierarchy: FlatTree) -> tuple[Any, Ints | None, Ints | None]
     position = id_position(list(map(str, names)), "the frame", None)
     if position is not None:
         if names.count(names[position]) > 1:
-            raise FeatureError(f"the frame has several columns {names[position]!r}; keep the one that holds the ids")
+            raise FeatureError(
+                f"the frame has several columns {brief(names[position])}; keep the one that holds the ids"
+            )
         rows = rows_by_id(list(X[names[position]]), hierarchy.item_labels)
         return X[[name for at, name in enumerate(names) if at != position]], rows, None
     if hierarchy.labels is None or not hasattr(X, "index"):

@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 from scipy.sparse import issparse
 
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import Argument, FeatureError, ParameterError, Setting
 from pomdp_hier.features import _archives, _delimited, _parquet
 from pomdp_hier.features.table import FeatureTable
@@ -106,6 +107,11 @@ def load_features(
 def _opened(path: str | Path | IO[bytes]) -> IO[bytes]:
     """Return the file as a seekable stream of bytes; standard input and open files are read to their end first."""
     if not isinstance(path, (str, Path)):
+        if not callable(getattr(path, "read", None)):
+            raise FeatureError(
+                f"features to load: {brief(path)} is neither a path nor an open file; what lies in memory already is "
+                "taken as it is, without loading"
+            )
         return io.BytesIO(path.read())
     if str(path) == "-":
         if sys.stdin is None:

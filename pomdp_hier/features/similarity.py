@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 
 __all__ = [
@@ -162,7 +163,7 @@ class ClusterView:
 
 def _check_own_singleton(value: Any) -> None:
     if value is not None and not (isinstance(value, int | float | np.number) and np.isfinite(value)):
-        raise ParameterError(f"own_singleton is {value!r}; expected a finite number, such as 1.0")
+        raise ParameterError(f"own_singleton is {brief(value)}; expected a finite number, such as 1.0")
 
 
 CustomSimilarity: TypeAlias = Callable[[Any, ClusterView], npt.ArrayLike]
@@ -200,6 +201,6 @@ def as_similarity(similarity: Similarity) -> BuiltIn | CustomSimilarity:
         return similarity
     names = ", ".join(repr(name) for name in _ALIASES)
     raise ParameterError(
-        f"similarity is {similarity!r}; expected {names}, one of their records such as Cosine(leave_out=False), or a "
-        "function of the items' rows and a cluster"
+        f"similarity is {brief(similarity)}; expected {names}, one of their records such as "
+        "Cosine(leave_out=False), or a function of the items' rows and a cluster"
     )

@@ -7,6 +7,7 @@ from scipy.sparse import csr_array
 
 from pomdp_hier._arguments import is_whole
 from pomdp_hier._extras import from_extra
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import Argument, FeatureError, ParameterError
 from pomdp_hier.features.table import FeatureTable
 
@@ -54,13 +55,13 @@ def text_features(
     """
     for option, value in (("min_df", min_df), ("ngrams", ngrams)):
         if not (is_whole(value) and value >= 1):
-            raise ParameterError(Argument(option), f" is {value!r}; give a whole number, 1 or more")
+            raise ParameterError(Argument(option), f" is {brief(value)}; give a whole number, 1 or more")
     if isinstance(stop_words, str) and stop_words != "english":
-        raise ParameterError(f'stop_words is {stop_words!r}; give "english" or a list of words')
+        raise ParameterError(f'stop_words is {brief(stop_words)}; give "english" or a list of words')
     rows = list(texts)
     missing = next((row for row, text in enumerate(rows) if not isinstance(text, str)), None)
     if missing is not None:
-        raise FeatureError(f"{name}: row {missing} is {rows[missing]!r}, not text; fill it in or drop the row")
+        raise FeatureError(f"{name}: row {missing} is {brief(rows[missing])}, not text; fill it in or drop the row")
     sklearn_text = from_extra("text", "sklearn.feature_extraction.text", "features out of text need scikit-learn")
     vectorizer = sklearn_text.TfidfVectorizer(
         min_df=int(min_df),

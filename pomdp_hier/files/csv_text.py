@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import IO, Any
 
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError, PomdpHierError
 
 __all__ = ["CsvTable", "open_csv"]
@@ -64,7 +65,7 @@ def open_csv(
         (['id', 'name'], [(2, ['1', 'Tom, Dick']), (4, ['2', 'Harry'])])
     """
     if delimiter is not None and (len(delimiter) != 1 or delimiter in '\r\n"'):
-        raise ParameterError(f"delimiter={delimiter!r}, expected one character")
+        raise ParameterError(f"delimiter={brief(delimiter)}, expected one character")
     lines = _lines(source, name, error)
     skipped = 0
     for first in lines:
@@ -118,6 +119,6 @@ def _of_one_length(
         if len(row) != len(header):
             raise error(
                 f"{name}, line {line}: {len(row)} cells where the header has {len(header)}; give every line as many "
-                f"cells as the header, and quote a cell that contains {delimiter!r}"
+                f"cells as the header, and quote a cell that contains {brief(delimiter)}"
             )
         yield line, row

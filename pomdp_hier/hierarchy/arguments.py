@@ -85,7 +85,7 @@ def as_text(where: str, value: object) -> str:
     """Return an id or a name as text.
 
     Raises:
-        ParameterError: It cannot be shown, as an integer of more digits than Python writes.
+        ParameterError: It cannot be shown, as an integer of more digits than Python writes, or lists a thousand deep.
 
     Example:
         >>> as_text("items", 3)
@@ -93,7 +93,7 @@ def as_text(where: str, value: object) -> str:
     """
     try:
         return str(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ParameterError(f"{where}: got {shown(value)}, expected text or a number of fewer digits") from None
 
 

@@ -136,8 +136,8 @@ def calibrated(prepared: Prepared, trees: Mapping[str, Hierarchy]) -> Prepared:
     """
     found = _calibration(prepared, trees, _BOUNDS, _ENTRIES, 0)
     notes = [
-        f"the calibrated temperature of {name!r} stands at the {tree.at_bound} bound, {tree.delta:g}: beyond it the "
-        "guidance would fit still better; give delta as a number"
+        f"the calibrated temperature of {shown(name)} stands at the {tree.at_bound} bound, {tree.delta:g}: "
+        "beyond it the guidance would fit still better; give delta as a number"
         for name, tree in found.trees.items()
         if tree.at_bound
     ]

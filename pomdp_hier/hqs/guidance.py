@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier._arrays import Floats
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import Argument, ParameterError
 
 __all__ = ["check_temperature", "guidance", "temperatures"]
@@ -24,11 +25,11 @@ def check_temperature(delta: float, nu: float) -> None:
     """
     if not (_is_finite(delta) and delta > 0):
         raise ParameterError(
-            Argument("delta"), f" is {delta!r}; the temperature must be a positive number, such as 0.01"
+            Argument("delta"), f" is {brief(delta)}; the temperature must be a positive number, such as 0.01"
         )
     if not (_is_finite(nu) and nu >= 1):
         raise ParameterError(
-            Argument("nu"), f" is {nu!r}; the temperature's growth per level must be a number of at least 1"
+            Argument("nu"), f" is {brief(nu)}; the temperature's growth per level must be a number of at least 1"
         )
 
 

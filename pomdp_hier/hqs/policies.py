@@ -436,7 +436,7 @@ def search_policy(policy: Any, tie: Tie = "descend", hierarchy: Hierarchy | None
         return _Always(isinstance(rule, rules.AlwaysDescend))
     if rule is not None:
         if hierarchy is None:
-            raise ParameterError(f"hierarchy: the rule {rule!r} needs the tree; pass hierarchy=")
+            raise ParameterError(f"hierarchy: the rule {brief(rule)} needs the tree; pass hierarchy=")
         return RuleSearch(rule, hierarchy)
     return as_policy(policy)
 

@@ -182,7 +182,8 @@ def as_trees(hierarchy: Hierarchy | Mapping[str, Hierarchy]) -> dict[str, Hierar
         at = next((at for at, (one, other) in enumerate(zip(first, labels, strict=True)) if one != other), None)
         if at is not None and not set(first).isdisjoint(labels):
             raise ParameterError(
-                f"item {at} is {shown(first[at])} in tree {labelled[0][0]!r}, and {shown(labels[at])} in {name!r}; "
+                f"item {at} is {shown(first[at])} in tree {shown(labelled[0][0])}, and {shown(labels[at])} in "
+                f"{shown(name)}; "
                 "give trees over the same items in the same order: "
                 "other.permuted(other.rows(first.item_labels), with_labels=True)"
             )

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from pomdp_hier._arguments import check_level
 from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import MissingExtraError
 from pomdp_hier.hqs.sampling import Sample
 
@@ -164,7 +165,7 @@ class HQSResult:
             return nw.from_dict(columns, backend=backend).to_native()
         except ImportError as error:
             raise MissingExtraError(
-                f"to_frame({backend!r}) needs narwhals and {backend}; "
+                f"to_frame({brief(backend)}) needs narwhals and {backend}; "
                 "install them with: pip install 'pomdp-hier[frames]'"
             ) from error
 

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -84,7 +85,7 @@ class SizeRewards:
         if reward is None:
             return
         if not callable(reward):
-            raise ParameterError(f"reward is {reward!r}; expected a function, reward(size, n_items), or None")
+            raise ParameterError(f"reward is {brief(reward)}; expected a function, reward(size, n_items), or None")
         self._values = np.array([float(reward(int(size), n_items)) for size in sizes])
         _check_decreasing(sizes, self._values)
 

@@ -288,6 +288,6 @@ def _number(sample_size: float, n_items: int) -> int:
         return min(n_items, max(2, round(sample_size * n_items)))  # one item would say nothing about the error
     raise ParameterError(
         Argument("sample_size"),
-        f" is {sample_size!r}; expected a whole number of items from 1 to {n_items}, or a fraction of them "
+        f" is {shown(sample_size)}; expected a whole number of items from 1 to {n_items}, or a fraction of them "
         "as a float above 0 and up to 1.0",
     )

@@ -50,7 +50,9 @@ class Settings:
     def __post_init__(self) -> None:
         as_similarity(self.similarity)
         if isinstance(self.delta, str) and self.delta != CALIBRATED:
-            raise ParameterError(Argument("delta"), f" is {self.delta!r}; expected a positive number or {CALIBRATED!r}")
+            raise ParameterError(
+                Argument("delta"), f" is {shown(self.delta)}; expected a positive number or {shown(CALIBRATED)}"
+            )
         check_temperature(1.0 if isinstance(self.delta, str) else self.delta, self.nu)
         as_rule(self.policy, self.tie)
         if self.reward is not None and not callable(self.reward):
@@ -74,8 +76,8 @@ class Settings:
             return
         if getattr(self.policy, "tie", None) != self.tie:
             raise ParameterError(
-                f"tie is {self.tie!r}, which policy {named(self.policy)} does not use: it settles ties itself; leave "
-                "tie out, or name a policy, such as policy='one-step'"
+                f"tie is {shown(self.tie)}, which policy {named(self.policy)} does not use: it settles ties "
+                "itself; leave tie out, or name a policy, such as policy='one-step'"
             )
 
     def record(self) -> dict[str, Any]:
@@ -144,7 +146,7 @@ class Run:
         generic = self.engine == "generic" or settings.rule is None
         if generic and self.engine not in ("auto", "generic"):
             raise ParameterError(
-                f"engine is {self.engine!r}; policy {named(settings.policy)} is no stopping rule: use 'generic'"
+                f"engine is {shown(self.engine)}; policy {named(settings.policy)} is no stopping rule: use 'generic'"
             )
         return generic
 

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier._arrays import Floats
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -80,7 +81,7 @@ def inner_heights(hierarchy: Hierarchy, heights: str | npt.ArrayLike) -> Floats:
             return hierarchy.sizes[n_items:].astype(np.float64)
         if heights == "levels":
             return (hierarchy.height - hierarchy.levels[n_items:]).astype(np.float64)
-        raise ParameterError(f"heights is {heights!r}; expected 'sizes', 'levels' or an array of heights")
+        raise ParameterError(f"heights is {brief(heights)}; expected 'sizes', 'levels' or an array of heights")
     array = np.asarray(heights, dtype=np.float64)
     n_inner = hierarchy.n_nodes - n_items
     if array.shape not in ((n_inner,), (hierarchy.n_nodes,)) or not np.isfinite(array[-n_inner:]).all():

@@ -5,6 +5,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pomdp_hier._arrays import Floats
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.members import item_sums
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -58,7 +59,7 @@ def tree_sampling_divergence(
         graph clustering, IJCAI.
     """
     if weights not in ("degree", "uniform"):
-        raise ParameterError(f"weights is {weights!r}; expected 'degree' or 'uniform'")
+        raise ParameterError(f"weights is {brief(weights)}; expected 'degree' or 'uniform'")
     pairs = PairSums(X, hierarchy, similarity)
     n_items = hierarchy.n_items
     degrees = pairs.degrees()

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pomdp_hier._arrays import Floats
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.affinity import PrecomputedAffinity, affinity
 from pomdp_hier.features.dense import DenseAffinity
@@ -92,8 +93,8 @@ class PairSums:
         kind = as_similarity(similarity)  # type: ignore[arg-type]
         if not isinstance(kind, Cosine | Precomputed):
             raise ParameterError(
-                f"similarity is {similarity!r}; pairs of items are compared by 'cosine' or by a matrix, 'precomputed' "
-                "(for a distance, give a matrix of similarities made from it)"
+                f"similarity is {brief(similarity)}; pairs of items are compared by 'cosine' or by a matrix, "
+                "'precomputed' (for a distance, give a matrix of similarities made from it)"
             )
         self.hierarchy = hierarchy
         self._of: Any = affinity(X, hierarchy, kind)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from pomdp_hier._arguments import is_real
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.members import item_sums
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -37,7 +38,7 @@ def entanglement(one: Hierarchy, other: Hierarchy, *, power: float = 1.5) -> flo
     """
     check_same_items(one, other, "entanglement")
     if not (is_real(power) and 0 < power < np.inf):
-        raise ParameterError(f"power is {power!r}; expected a positive number, such as 1.5")
+        raise ParameterError(f"power is {brief(power)}; expected a positive number, such as 1.5")
     places = np.arange(one.n_items)
     worst = float((np.abs(places - places[::-1]) ** float(power)).sum())
     apart = np.argsort(one.item_order) - np.argsort(other.item_order)

@@ -144,7 +144,7 @@ def fringe_function(lower_bound: Any) -> Fringe:
     if isinstance(lower_bound, str):
         if lower_bound not in (*_NAMED, *_ENDLESS):
             names = ", ".join(map(repr, (*_NAMED, *_ENDLESS)))
-            raise ParameterError(f"lower_bound: {lower_bound!r} is not one of {names}, or a callable")
+            raise ParameterError(f"lower_bound: {brief(lower_bound)} is not one of {names}, or a callable")
         return _NAMED.get(lower_bound) or _VectorFringe(lower_bound)
     if isinstance(lower_bound, FringeVectors):
         return _VectorFringe(lower_bound)
@@ -265,7 +265,7 @@ def _linear(compiled: TabularPOMDP, lower_bound: str | FringeVectors) -> FringeV
         table = endless_table(compiled, "fib" if lower_bound == "fib" else "blind")
     except (ModelError, PlanningError) as error:
         raise PlanningError(
-            f"lower_bound: {lower_bound!r} is a value of the endless horizon, and there is none: {error}; or take "
+            f"lower_bound: {brief(lower_bound)} is a value of the endless horizon, and there is none: {error}; or take "
             "value_iteration(problem, n) of so many actions as the lower bound"
         ) from error
     sets = np.arange(len(table.tables))

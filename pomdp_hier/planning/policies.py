@@ -374,7 +374,7 @@ class OptimalPolicy:
         def decide(problem: POMDP, belief: Belief, observation: Hashable) -> Decision:
             return self.solution(problem).at_step(step).decide(problem, belief, observation=observation)
 
-        return FunctionPolicy(decide, f"{self!r} at step {step}")
+        return FunctionPolicy(decide, f"{self} at step {step}")
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the settings; what was solved is solved again where it is needed."""

@@ -15,6 +15,7 @@ from pomdp_hier._messages import brief, listed
 from pomdp_hier.errors import ImpossibleObservationError
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.core import CorePOMDP
+from pomdp_hier.pomdp.known_actions import require_observation
 from pomdp_hier.pomdp.numeric import Number, total
 
 __all__ = ["Simplify", "branches", "evidence", "impossible", "mass", "posterior"]
@@ -25,6 +26,7 @@ Simplify = Callable[[Number], Number]
 
 def mass(problem: CorePOMDP, belief: Belief, action: Any, observation: Any) -> dict[Any, Number]:
     """``{s': p(s', o | b, a)}``: the numerator of the rule for the one observation, exact zeros left out."""
+    require_observation(observation)
     row: dict[Any, Number] = {}
     for state, next_state, flow in problem.flows(belief, action):
         likelihood = problem.observation_distribution(next_state, action, state).get(observation, 0)

@@ -55,7 +55,9 @@ class CorePOMDP:
         self.discount = discount
         for name, given in (("terminal", terminal or ()), ("legal_actions", legal_actions)):
             if isinstance(given, str) or not (callable(given) or isinstance(given, Iterable)):
-                raise ModelError(f"{name}: {given!r} is neither a list nor a function; give a list, [{given!r}]")
+                raise ModelError(
+                    f"{name}: {brief(given)} is neither a list nor a function; give a list, [{brief(given)}]"
+                )
         if isinstance(legal_actions, Mapping):  # its keys, states most likely, would be taken for actions
             raise ModelError(
                 f"legal_actions: {brief(legal_actions)} is a dict; give a list, or a function of the state"
@@ -63,7 +65,7 @@ class CorePOMDP:
         ends = () if callable(terminal) else held("terminal", terminal or (), ModelError)
         self._is_terminal = terminal if callable(terminal) else frozenset(ends).__contains__
         if legal_by not in ("state", "observation", "belief"):
-            raise ModelError(f"legal_by: {legal_by!r} is not one of 'state', 'observation', 'belief'")
+            raise ModelError(f"legal_by: {brief(legal_by)} is not one of 'state', 'observation', 'belief'")
         self.legal_by = legal_by
         if callable(legal_actions):
             self._legal: Callable[[Any], Collection[Any]] | None = legal_actions

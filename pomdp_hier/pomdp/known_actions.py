@@ -1,4 +1,4 @@
-"""Whether an action is one of the problem's: asked here, for every function that takes an action."""
+"""Whether an action or an observation can be one of the problem's: asked here, by every function that takes one."""
 
 from collections.abc import Collection
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from pomdp_hier._messages import brief, listed
 from pomdp_hier.errors import ModelError
 
-__all__ = ["require_action"]
+__all__ = ["require_action", "require_observation"]
 
 
 def require_action(action: Any, known: Collection[Any]) -> None:
@@ -31,3 +31,23 @@ def require_action(action: Any, known: Collection[Any]) -> None:
     except TypeError:  # a value that cannot be hashed is no action
         pass
     raise ModelError(f"action: {brief(action)} is not one of the problem's {len(known)} actions, {listed(known)}")
+
+
+def require_observation(observation: Any) -> None:
+    """Raise unless the value can be looked up among observations; one that is never made only has probability 0.
+
+    Raises:
+        ModelError: It cannot be hashed.
+
+    Example:
+        >>> require_observation(["hear-left"])
+        Traceback (most recent call last):
+        ...
+        pomdp_hier.errors.ModelError: observation: ['hear-left'] is not hashable; give a string, a number or a tuple
+    """
+    try:
+        hash(observation)
+    except TypeError:
+        raise ModelError(
+            f"observation: {brief(observation)} is not hashable; give a string, a number or a tuple"
+        ) from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pomdp_hier._arguments import check_whole
-from pomdp_hier._messages import counted
+from pomdp_hier._messages import brief, counted
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.belief import as_belief
@@ -109,7 +109,7 @@ def draw_belief_simplex(
         )
     stray = next((s for b in beliefs for s in b if s not in corners), None)
     if stray is not None:
-        raise ParameterError(f"beliefs: {stray!r} is not one of the states {corners}")
+        raise ParameterError(f"beliefs: {brief(stray)} is not one of the states {corners}")
     ax = new_axes(ax, width=5.6, height=1.9 if len(corners) == 2 else 4.8)
     if len(corners) == 2:
         frame = TRIANGLE[:2]

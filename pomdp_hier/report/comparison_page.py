@@ -9,7 +9,7 @@ import numpy as np
 
 from pomdp_hier._arguments import check_whole
 from pomdp_hier._arrays import Floats
-from pomdp_hier._messages import counted
+from pomdp_hier._messages import brief, counted
 from pomdp_hier.appraisal.diagnosis import Diagnosis, require_diagnosis
 from pomdp_hier.appraisal.tree_comparison import Comparison
 from pomdp_hier.errors import ParameterError
@@ -139,7 +139,7 @@ def _check_given(comparison: object, diagnoses: Mapping[str, Diagnosis]) -> None
         require_diagnosis(diagnosis)
         if not np.array_equal(diagnosis.result.values, comparison.results[name].values):
             raise ParameterError(
-                f"diagnoses: {name!r} is of another score; give diagnose(X, tree) of the same settings"
+                f"diagnoses: {brief(name)} is of another score; give diagnose(X, tree) of the same settings"
             )
 
 

@@ -5,6 +5,7 @@ import importlib.util
 import numpy as np
 
 from pomdp_hier._arrays import Ints
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import MissingExtraError, ParameterError, Setting
 from pomdp_hier.features.dense import DenseAffinity
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -42,7 +43,7 @@ def choose_engine(task: Task, engine: str, work: float | None = None) -> str:
         MissingExtraError: If numba is asked for and not installed.
     """
     if engine not in ("auto", "numpy", "numba"):
-        raise ParameterError(f"engine is {engine!r}; expected 'auto', 'numpy', 'numba' or 'generic'")
+        raise ParameterError(f"engine is {brief(engine)}; expected 'auto', 'numpy', 'numba' or 'generic'")
     if engine == "numpy":
         return engine
     affinity, known = task.affinity, isinstance(task.rule, LookAhead | AlwaysDescend | SearchRoot | Clairvoyant)

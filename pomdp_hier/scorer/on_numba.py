@@ -15,6 +15,7 @@ import numpy as np
 
 from pomdp_hier._arrays import Ints
 from pomdp_hier._machine_code import machine_code
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.dense import DenseAffinity
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean
@@ -535,7 +536,9 @@ def _kernel(task: Task) -> Callable[[Ints, Any, Any], None]:
     """
     rule, affinity, enter = task.rule, task.affinity, task.enter_own_singleton
     if not isinstance(affinity, DenseAffinity) or not isinstance(rule, LookAhead | AlwaysDescend | Clairvoyant):
-        raise ParameterError(f"policy {rule!r} over {type(affinity).__name__} is not for numba; use engine='numpy'")
+        raise ParameterError(
+            f"policy {brief(rule)} over {type(affinity).__name__} is not for numba; use engine='numpy'"
+        )
     tree, of = _tree_arrays(task), _likeness(affinity)
     counts, height, n_columns = np.diff(task.hierarchy.child_offsets), int(task.hierarchy.height), affinity.centre.size
     if isinstance(rule, LookAhead) and rule.depth != 1:

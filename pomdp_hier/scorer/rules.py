@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 
 from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.scorer.ties import Tie, check_tie
 
@@ -160,7 +161,7 @@ def as_rule(policy: Any, tie: Tie) -> Rule | None:
     if isinstance(policy, str):
         if policy not in names:
             expected = ", ".join(repr(name) for name in names)
-            raise ParameterError(f"policy is {policy!r}; expected {expected}, a StoppingRule or a Policy")
+            raise ParameterError(f"policy is {brief(policy)}; expected {expected}, a StoppingRule or a Policy")
         return names[policy]
     if isinstance(policy, LookAhead | AlwaysDescend | SearchRoot | Clairvoyant | StoppingRule):
         return policy
@@ -201,7 +202,8 @@ def ask(
         checked = np.asarray(None)
     if checked.dtype != np.bool_ or checked.shape != (len(eta),):
         raise ParameterError(
-            f"policy {rule!r} answered with {checked.dtype} of shape {checked.shape} at level {level}, for {len(eta)} "
+            f"policy {brief(rule)} answered with {checked.dtype} of shape {checked.shape} at level {level}, for "
+            f"{len(eta)} "
             f"item(s); descend() has to return an array of bool, one an item, such as eta.max(axis=1) > 0.6"
         )
     return checked

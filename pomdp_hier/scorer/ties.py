@@ -3,6 +3,7 @@
 from typing import Literal, TypeAlias
 
 from pomdp_hier._arrays import Bools, Floats
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 
 __all__ = ["Tie", "check_tie", "descends"]
@@ -30,4 +31,4 @@ def check_tie(tie: str) -> None:
         ParameterError: It is another.
     """
     if tie not in ("descend", "search"):
-        raise ParameterError(f"tie is {tie!r}; expected 'descend' or 'search'")
+        raise ParameterError(f"tie is {brief(tie)}; expected 'descend' or 'search'")

@@ -128,7 +128,7 @@ class PolicyComparison:
         for row in self.rows:
             if row.name == name:
                 return row
-        raise KeyError(f"{name!r}; there are {listed([row.name for row in self.rows])}")
+        raise KeyError(f"{brief(name)}; there are {listed([row.name for row in self.rows])}")
 
     def __iter__(self) -> Iterator[ComparisonRow]:
         return iter(self.rows)
@@ -307,7 +307,7 @@ def compare_values(
         raise ParameterError("values: no policy was given; expected at least one")
     baseline = next(iter(values)) if baseline is None else baseline
     if baseline not in values:
-        raise ParameterError(f"baseline: {baseline!r} is not among {listed(list(values))}")
+        raise ParameterError(f"baseline: {brief(baseline)} is not among {listed(list(values))}")
     check_confidence(confidence)
     clairvoyant = None if clairvoyant is None else _ceiling(clairvoyant)
     lengths = {len(array) for array in values.values()}
@@ -422,7 +422,7 @@ def compare_policies(
     if against is not None:
         _check_solution(against, problem if environment is None else environment, horizon)
     if method not in ("exact", "monte-carlo"):
-        raise ParameterError(f"method: {method!r} is neither 'exact' nor 'monte-carlo'")
+        raise ParameterError(f"method: {brief(method)} is neither 'exact' nor 'monte-carlo'")
     if not isinstance(clairvoyant, bool | None):
         clairvoyant = _ceiling(clairvoyant)
     if not isinstance(trace, bool):
@@ -472,7 +472,7 @@ def compare_policies(
             try:
                 runs[name] = run(policy, bar)
             except Exception as error:  # noqa: BLE001 - a policy is anyone's code, whose errors must not cost the others
-                error.add_note(f"raised while the policy {name!r} was evaluated")
+                error.add_note(f"raised while the policy {brief(name)} was evaluated")
                 failed[name] = error
     if failed and (not runs or baseline in failed):
         raise failed[baseline if baseline in failed else next(iter(failed))]

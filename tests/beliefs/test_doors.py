@@ -107,6 +107,13 @@ def test_an_impossible_observation_is_told_of_a_dict_too() -> None:
             updater.update(HALF, "listen", "growl")
 
 
+@pytest.mark.parametrize("method", ["update", "evidence"])
+def test_an_observation_in_a_list_is_told_of(method: str) -> None:
+    for updater in updaters()[:3]:
+        with pytest.raises(ModelError, match=r"observation: \['left'\] is not hashable; give a string"):
+            getattr(updater, method)(HALF, "listen", ["left"])
+
+
 def test_no_function_that_takes_a_belief_is_forgotten() -> None:
     owners = [POMDP, TabularPOMDP, *(getattr(beliefs, name) for name in beliefs.__all__)]
     found = {

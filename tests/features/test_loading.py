@@ -289,6 +289,11 @@ def test_files_that_cannot_be_read(tmp_path):
     assert "no column 'z'" in refusal(tmp_path / "y.csv", id_column="z")
 
 
+def test_what_is_no_file_is_told_of():
+    with pytest.raises(FeatureError, match=r"features to load: \[1, 2\] is neither a path nor an open file"):
+        load_features([1, 2])
+
+
 def test_standard_input_is_read_by_its_content(monkeypatch):
     for content in (npy_bytes(X), b"a,b,c\n.5,0,-3\n0,1e-300,7.25\n"):
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))

@@ -7,12 +7,12 @@ input.
 """
 
 import argparse
-import pickle
 import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
 
+from pomdp_hier._messages import brief
 from tests.fuzz.growth import MOST_POWER, Growth, growths
 from tests.fuzz.harness import Reader, fuzz
 from tests.fuzz.readers import READERS
@@ -82,7 +82,7 @@ def _save(name: str, number: int) -> None:
         content = given if isinstance(given, bytes) else given.encode("utf-8", "surrogateescape")
         (place / f"{number}{READERS[name].suffix}").write_bytes(content)
     else:
-        print(f"    a Python value, {len(pickle.dumps(given))} bytes; write a test with: {given!r:.300}")
+        print(f"    a Python value; write a test with: {brief(given, 300)}")
 
 
 if __name__ == "__main__":

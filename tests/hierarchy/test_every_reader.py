@@ -4,6 +4,7 @@ import contextlib
 import itertools
 import json
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import networkx as nx
@@ -187,6 +188,7 @@ def test_no_reader_raises_anything_but_ours_on_values(reader: Callable[[Any], Hi
         (Hierarchy.from_paths, [["a", "b"], range(10**13)]),
         (Hierarchy.from_paths, [["a", 10**5_000]]),
         (Hierarchy.from_paths, [{"id": np.zeros(0), "path": "a"}]),
+        (Hierarchy.from_paths, [{"": "r", "id": reduce(lambda inside, _: [inside], range(5_000), [])}]),
     ],
 )
 def test_values_that_cannot_be_listed_or_told_are_refused(read: Callable[[Any], Hierarchy], value: Any) -> None:

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import ReaderError
 from pomdp_hier.hierarchy.arguments import check_choice
 from pomdp_hier.hierarchy.readers.edges import read_edges
@@ -93,5 +94,7 @@ def _fields(source: Any) -> dict[str, Any]:
 def _integers(column: Any, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
     numbers = np.asarray(column)
     if numbers.dtype.kind not in "iu" and not (numbers.dtype.kind == "f" and (numbers == np.floor(numbers)).all()):
-        raise ReaderError(f"the column {name!r} of the condensed tree holds {numbers.dtype}, expected node numbers")
+        raise ReaderError(
+            f"the column {brief(name)} of the condensed tree holds {numbers.dtype}, expected node numbers"
+        )
     return numbers.astype(np.int64)

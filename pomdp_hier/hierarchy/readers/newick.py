@@ -136,7 +136,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
             if position == len(text):
                 return
         if text[position] != "[":
-            what = "a quote that is never closed" if text[position] in "'\"" else f"a stray {text[position]!r}"
+            what = "a quote that is never closed" if text[position] in "'\"" else f"a stray {shown(text[position])}"
             raise _failure(text, what, position)
 
 

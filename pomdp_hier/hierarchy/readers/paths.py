@@ -329,14 +329,15 @@ def _doubts(texts: Sequence[str], paths: Sequence[Path], sep: str) -> list[str]:
     """Return what speaks against the guessed separator in what came out of it."""
     if len(paths) > 2 and len({path[0] for path in paths}) == len(paths) and any(len(path) > 1 for path in paths):
         return [
-            f"no two of the {len(paths):,} paths share a top category (such as {shown(paths[0][0])}): is {sep!r} the "
+            f"no two of the {len(paths):,} paths share a top category (such as {shown(paths[0][0])}): is "
+            f"{shown(sep)} the "
             f"separator, and does no id stand before each path? {Setting('sep')} says what parts the segments"
         ]
     if all(len(path) == 1 for path in paths):
         unread = next((mark for mark in _UNREAD if _groups(texts, mark)), None)
         if unread is not None:
             return [
-                f"no path has a separator ('>', '|', '/'), so that each is one category; if {unread!r} is the "
+                f"no path has a separator ('>', '|', '/'), so that each is one category; if {shown(unread)} is the "
                 f"separator, say {Setting('sep', unread)}"
             ]
     return []
@@ -416,7 +417,7 @@ def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
         pairs = [pair for pair in zip(cells[one], cells[other], strict=True) if all(pair)]
         if nx.is_directed_acyclic_graph(nx.DiGraph(pairs)):
             raise ReaderError(
-                f"the columns {table.columns[one]!r} and {table.columns[other]!r} hold the same names, "
+                f"the columns {shown(table.columns[one])} and {shown(table.columns[other])} hold the same names, "
                 f"{listed(sorted(shared))}, as links from parents to children do: read them as parents or edges, with ",
                 Setting("parent"),
                 "; if they are levels of paths all the same, say so with ",
@@ -429,8 +430,8 @@ def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
         and any(len(held[at]) < sum(map(bool, cells[at])) for at in columns[1:])
     ):
         raise ReaderError(
-            f"the column {table.columns[first]!r} has another value in each row, as ids do, and no category: say which "
-            "are the ids with ",
+            f"the column {shown(table.columns[first])} has another value in each row, as ids do, and no "
+            "category: say which are the ids with ",
             Setting("item"),
             ", or which are levels with ",
             Setting("levels"),

@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import ReaderError, Setting
 from pomdp_hier.hierarchy.readers.tables import Table, column_name, is_missing
 from pomdp_hier.hierarchy.wording import listed
@@ -112,7 +113,7 @@ def marks_of_no_parent(table: Table, id_at: int, parent_at: int) -> dict[Hashabl
 
 def _unknown(table: Table, first: str, second: str) -> ReaderError:
     return ReaderError(
-        f"the table has the columns {listed(table.columns, limit=10)}, expected {first!r} and {second!r}: "
+        f"the table has the columns {listed(table.columns, limit=10)}, expected {brief(first)} and {brief(second)}: "
         "say which they are with ",
         Setting(first),
         " and ",

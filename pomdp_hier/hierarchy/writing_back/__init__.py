@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import HierarchyError, HierarchyWarning, ReaderError
 from pomdp_hier.hierarchy.readers.paths import PathFormat
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -54,7 +55,7 @@ def written_like(tree: Hierarchy, source: str, form: str, read: Callable[[str], 
         oat,tea,4
     """
     if form not in FORMATS:
-        raise ReaderError(f"form is {form!r}; a tree can be written back as {', '.join(FORMATS)}")
+        raise ReaderError(f"form is {brief(form)}; a tree can be written back as {', '.join(FORMATS)}")
     text = source.removeprefix(_MARK)
     mark = source[: len(source) - len(text)]
     is_json = form in ("json", "children", "nested") or (form == "edges" and text.lstrip().startswith(("[", "{")))

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import guidance
@@ -182,7 +183,7 @@ def reproduce(preset: Literal["table", "text"] = "table") -> Reproduction:
         Huang, Piao, Moreno, Hurley: POMDP Modelling for Assessing Hierarchies, section 5.1.
     """
     if preset not in _PRESETS:
-        raise ParameterError(f"preset={preset!r} is unknown; choose 'table' or 'text'")
+        raise ParameterError(f"preset={brief(preset)} is unknown; choose 'table' or 'text'")
     settings = _PRESETS[preset]
     shop = load_amazon12()
     results = _results(shop, settings)

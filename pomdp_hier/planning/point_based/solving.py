@@ -119,7 +119,7 @@ def _check(horizon: Any, precision: Any, time_limit: Any, memory_limit: Any, max
     """Refuse arguments that are out of range."""
     if horizon is not None and not (is_whole(horizon) and horizon >= 1):
         raise ParameterError(
-            Argument("horizon"), f": {horizon!r}; expected a whole number of actions, 1 or more, or None"
+            Argument("horizon"), f": {brief(horizon)}; expected a whole number of actions, 1 or more, or None"
         )
     if not is_nonnegative(precision):
         raise ParameterError(
@@ -132,7 +132,7 @@ def _check(horizon: Any, precision: Any, time_limit: Any, memory_limit: Any, max
                 Argument(name), f": {brief(value)}; expected a number of at least 0, or None for no limit"
             )
     if engine not in ("auto", "numpy", "numba"):
-        raise ParameterError(f"engine: {engine!r} is not one of 'auto', 'numpy', 'numba'")
+        raise ParameterError(f"engine: {brief(engine)} is not one of 'auto', 'numpy', 'numba'")
 
 
 def _refuse_many_stages(horizon: int, model: LiveModel) -> None:

@@ -137,18 +137,20 @@ class RTBSS(HoldsPolicy, AgentPlanner):
             raise ParameterError("fallback: it decides where a budget runs out, and there is none; give budget as well")
         for name, value, allowed in (("tie", tie, ("first", "all")), ("engine", engine, ("auto", "plain", "arrays"))):
             if value not in allowed:
-                raise ParameterError(f"{name}: {value!r} is not one of {', '.join(map(repr, allowed))}")
+                raise ParameterError(f"{name}: {brief(value)} is not one of {', '.join(map(repr, allowed))}")
         upper_bound = getattr(upper_bound, "action_bound", upper_bound)
         if not callable(upper_bound) and upper_bound not in _BOUNDS:
             raise ParameterError(
-                f"upper_bound: {upper_bound!r} is not one of 'fib', 'qmdp', 'range', a solution, or a callable"
+                f"upper_bound: {brief(upper_bound)} is not one of 'fib', 'qmdp', 'range', a solution, or a callable"
             )
         merging = 0.0 if merge_tolerance is None else merge_tolerance
         for name, tolerance in (("tie_tolerance", tie_tolerance), ("merge_tolerance", merging)):
             if not (is_nonnegative(tolerance) and tolerance < math.inf):
                 raise ParameterError(f"{name}: {brief(tolerance)}; expected a number of at least 0")
         if merge_tolerance and merge_tolerance < _FINEST_MERGING:
-            raise ParameterError(f"merge_tolerance: {merge_tolerance!r}; expected 0, or at least {_FINEST_MERGING}")
+            raise ParameterError(
+                f"merge_tolerance: {brief(merge_tolerance)}; expected 0, or at least {_FINEST_MERGING}"
+            )
         lower_bound = getattr(lower_bound, "leaf", lower_bound)
         self.fringe = fringe_function(lower_bound)
         if engine == "arrays":

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pomdp_hier._messages import brief
 from pomdp_hier.pomdp.array_models import Rows
 from pomdp_hier.pomdp.numeric import Number
 from pomdp_hier.pomdp.pomdp_file.assignments import ALL, ProbabilityTable, RewardTable, TooLargeError
@@ -203,7 +204,7 @@ class Reader:
                 statement,
                 0,
                 f"probabilities that sum to 1 (tolerance {self.tolerance})",
-                f"they sum to {float(mass)!r}",
+                f"they sum to {brief(float(mass))}",
             )
         return vector / mass if self.normalize else vector
 
@@ -424,7 +425,7 @@ class Reader:
                 if len(places) == 1 and len(tokens) - start > 1:  # a matrix: point at the row
                     offset = self.source.place(statement, start + row * n_columns)
                 remedy = "correct them, widen tolerance= or pass normalize=True"
-                return self.source.error(offset, expected, f"they sum to {mass!r}; {remedy}")
+                return self.source.error(offset, expected, f"they sum to {brief(mass)}; {remedy}")
         return self.source.error(len(self.source.text), expected, "no statement gives any")
 
     # --- errors --------------------------------------------------------------------------------------------------
