@@ -122,7 +122,7 @@ class HoldsPolicy:
         def __getattr__(self, name: str) -> Any:
             if name in ("at_step", "seeded") and hasattr(self.__dict__.get(self.holds), name):
                 return partial(self._passed_on, name)
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
 
     def _passed_on(self, name: str, argument: Any) -> Any:
         """Return the same policy with the other one at a step, or on other random numbers."""
