@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._messages import brief, counted, listed
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel
 from pomdp_hier.pomdp.numeric import Number
 
-__all__ = ["ArrayObservation", "ArrayReward", "ArrayTransition", "ListedReward", "Rows", "row_sums"]
+__all__ = ["ArrayObservation", "ArrayReward", "ArrayTransition", "ListedReward", "Positions", "Rows", "row_sums"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,18 @@ class Rows:
         return Rows(self.indptr, self.columns, values, self.n_columns)
 
 
+class Positions(dict[Any, int]):
+    """The position of each value in a space; a value that is not in it is an error of the package's own."""
+
+    def __init__(self, what: str, values: Sequence[Any]) -> None:
+        super().__init__((value, i) for i, value in enumerate(values))
+        self.what = what
+
+    def __missing__(self, value: Any) -> int:
+        known = f"{counted(len(self), self.what)}, {listed(self)}"
+        raise ModelError(f"{self.what}: {brief(value)} is not one of the problem's {known}")
+
+
 class ArrayTransition(TransitionModel):
     """``T[a, s, s']`` as a model over names; the matrices are ``[S, S']``, sparse or of objects."""
 
@@ -58,8 +71,8 @@ class ArrayTransition(TransitionModel):
         self.matrices = tuple(matrices)
         self.spaces = (tuple(states), tuple(actions))
         self._states = tuple(states)
-        self._state_index = {state: i for i, state in enumerate(states)}
-        self._action_index = {action: i for i, action in enumerate(actions)}
+        self._state_index = Positions("state", states)
+        self._action_index = Positions("action", actions)
 
     def distribution(self, state: Any, action: Any) -> Mapping[Any, Number]:
         return _row(self.matrices[self._action_index[action]], self._state_index[state], self._states)
@@ -80,8 +93,8 @@ class ArrayObservation(ObservationModel):
         self.matrices = tuple(matrices)
         self.spaces = (tuple(states), tuple(actions), tuple(observations))
         self._observations = tuple(observations)
-        self._state_index = {state: i for i, state in enumerate(states)}
-        self._action_index = {action: i for i, action in enumerate(actions)}
+        self._state_index = Positions("state", states)
+        self._action_index = Positions("action", actions)
 
     def distribution(self, next_state: Any, action: Any, state: Any = None) -> Mapping[Any, Number]:
         return _row(self.matrices[self._action_index[action]], self._state_index[next_state], self._observations)
@@ -105,9 +118,9 @@ class ArrayReward(ListedReward):
     ) -> None:
         self.array = array
         self.spaces = (tuple(states), tuple(actions), tuple(observations))
-        self._state_index = {state: i for i, state in enumerate(states)}
-        self._action_index = {action: i for i, action in enumerate(actions)}
-        self._observation_index = {observation: i for i, observation in enumerate(observations)}
+        self._state_index = Positions("state", states)
+        self._action_index = Positions("action", actions)
+        self._observation_index = Positions("observation", observations)
 
     @property
     def uses_next_state(self) -> bool:

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pomdp_hier.beliefs import BayesUpdater
 from pomdp_hier.errors import ModelError, PomdpFileError
 from pomdp_hier.pomdp import POMDP, Belief, check_problem
 from pomdp_hier.pomdp.models import ObservationModel, TransitionModel
@@ -61,6 +62,32 @@ def test_arrays():
         POMDP.from_arrays(T=T, Z=[[[1], [1]]] * 2, R=[[0, 0]] * 2)
     with pytest.raises(ModelError, match=re.escape("belief: an array of shape (3,); expected (2,), one entry a state")):
         tiger().compiled.belief(np.ones(3))
+
+
+WALK = (
+    "discount: 1\nstates: here there\nactions: go\nobservations: o\nT: go uniform\nO: go uniform\nR: go : * : * : o 1"
+)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        POMDP.from_arrays(T=[[[1, 0], [0, 1]]], Z=[[[1], [1]]], R=[[0, 0]], states=["here", "there"]),
+        read_pomdp(io.StringIO(WALK)),
+    ],
+    ids=["arrays", "file"],
+)
+def test_states_and_observations_that_are_not_there(problem):
+    (go,) = problem.all_actions
+    said = re.escape("state: 'hree' is not one of the problem's 2 states, 'here', 'there'")
+    for ask in (
+        lambda: BayesUpdater(problem).predict({"hree": 1}, go),
+        lambda: problem.reward({"hree": 1}, go),
+        lambda: problem.transition.distribution("hree", go),
+        lambda: problem.observation.distribution("hree", go),
+    ):
+        with pytest.raises(ModelError, match=said):
+            ask()
 
 
 def test_a_belief():

@@ -15,7 +15,7 @@ from pomdp_hier._arrays import Floats
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError, PomdpFileError
 from pomdp_hier.files.kinds import kind_of, unpacked
-from pomdp_hier.pomdp.array_models import ArrayObservation, ArrayTransition, ListedReward
+from pomdp_hier.pomdp.array_models import ArrayObservation, ArrayTransition, ListedReward, Positions
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
 from pomdp_hier.pomdp.numeric import Number
 from pomdp_hier.pomdp.pomdp_file.assignments import RewardTable
@@ -138,9 +138,9 @@ class _FileReward(ListedReward):
         self.spaces = (content.states, content.actions, content.observations)
         self.uses_next_state = self.table.uses_next_state
         self.uses_observation = self.table.uses_observation
-        self._actions = {name: i for i, name in enumerate(content.actions)}
-        self._states = {name: i for i, name in enumerate(content.states)}
-        self._observations = {name: i for i, name in enumerate(content.observations)}
+        self._actions = Positions("action", content.actions)
+        self._states = Positions("state", content.states)
+        self._observations = Positions("observation", content.observations)
 
     def reward(self, state: Any, action: Any, next_state: Any = None, observation: Any = None) -> Number:
         t = self._states[next_state] if self.uses_next_state else 0
