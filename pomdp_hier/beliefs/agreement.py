@@ -157,6 +157,9 @@ def compare_updaters(
 def assert_updaters_agree(*given: Any, **settings: Any) -> Agreement:
     """Return the result of `compare_updaters`; for tests.
 
+    Args:
+        reference, candidate, problem, settings: As for `compare_updaters`.
+
     Raises:
         AssertionError: The two part; the message names the first history.
 

@@ -369,7 +369,13 @@ def search_problem(*given: Any, **settings: Any) -> POMDP:
 
 @same_arguments(_search)
 def search_environment(*given: Any, **settings: Any) -> POMDP:
-    """Return the environment of the search for an item, the underlying MDP; arguments as for `search_problem`.
+    """Return the environment of the search for an item, the underlying MDP.
+
+    Args:
+        X, hierarchy, item, settings: As for `search_problem`, whose agent acts in this environment.
+
+    Raises:
+        FeatureError, ParameterError: As `search_problem`.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)

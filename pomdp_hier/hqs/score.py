@@ -166,7 +166,13 @@ def as_result(stops: Stops, hierarchy: Hierarchy, rewards: NodeRewards, config: 
 def hqs_score(*given: Any, **settings: Any) -> float:
     """Return the HQS of a tree over items: the mean of :func:`hqs_samples`, exactly summed, in -1 to 1.
 
-    Takes the settings of :func:`evaluate`, and raises what it raises.
+    Args:
+        X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
+        hierarchy: The tree over the N items, in the order of the rows.
+        settings: As for :func:`evaluate`, all by keyword.
+
+    Raises:
+        FeatureError, ParameterError, MissingExtraError: As :func:`evaluate`.
 
     Example:
         >>> from pomdp_hier.hqs.paper.examples import load_amazon12
@@ -182,7 +188,13 @@ def hqs_score(*given: Any, **settings: Any) -> float:
 def hqs_samples(*given: Any, **settings: Any) -> Floats:
     """Return each item's oracle value ``V_x`` ``[N]``, in -1 to 1: what the search for it is worth.
 
-    Takes the settings of :func:`evaluate`, and raises what it raises.
+    Args:
+        X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
+        hierarchy: The tree over the N items, in the order of the rows.
+        settings: As for :func:`evaluate`, all by keyword.
+
+    Raises:
+        FeatureError, ParameterError, MissingExtraError: As :func:`evaluate`.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)

@@ -113,6 +113,14 @@ class Improvement:
             to lists, exactly (not known for a clairvoyant policy, or where lists of single items grow too long), and
             ``"any"`` what no tree over the items can pass, the reward of an item found by itself.
         stopped: Why the search ended: ``"nothing gains"``, ``"edits"``, ``"time"`` or ``"interrupted"``.
+
+    Example:
+        >>> from pomdp_hier import improve
+        >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
+        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
+        >>> better = improve(X, tree, folds=0, delta=0.1)
+        >>> [str(edit) for edit in better.edits], better.stopped
+        (['move item 5 from node 6 to node 7'], 'nothing gains')
     """
 
     hierarchy: Hierarchy

@@ -241,6 +241,11 @@ def _plain(value: Any) -> Any:
 def clairvoyant_value(environment: POMDP, *, horizon: int | None = None, tolerance: float = 1e-12) -> float:
     """Return the value of the best policy that sees the state, ``sum_s b(s) V_MDP(s)``: no policy's is higher.
 
+    Args:
+        environment: The problem whose state is seen.
+        horizon: The number of actions; ``None`` for no end.
+        tolerance: Without a horizon, the largest change of a value at which to stop, as for `mdp_values`.
+
     Raises:
         PlanningError: Without a horizon, the values do not settle.
 

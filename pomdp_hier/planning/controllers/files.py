@@ -48,6 +48,15 @@ def read_alpha(path: PathLike, problem: POMDP | None = None) -> VectorPolicy:
     Raises:
         PolicyFileError: The file has another form, or is for a problem of another size; the message names the line.
         OSError: The file cannot be read.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from pomdp_hier.problems import tiger
+        >>> policy = VectorPolicy(np.array([[-1.0, -1.0], [-100.0, 10.0]]), np.array([0, 1]))
+        >>> with TemporaryDirectory() as folder:
+        ...     write_alpha(policy, f"{folder}/tiger.alpha")
+        ...     print(read_alpha(f"{folder}/tiger.alpha", tiger()).vectors.tolist())
+        [[-1.0, -1.0], [-100.0, 10.0]]
     """
     name, lines = _lines(path)
     filled = [(i, line.split()) for i, line in enumerate(lines, start=1) if line.strip()]
@@ -67,8 +76,15 @@ def read_alpha(path: PathLike, problem: POMDP | None = None) -> VectorPolicy:
 def write_alpha(policy: VectorPolicy, path: PathLike) -> None:
     """Write the vectors as a ``.alpha`` file, with numbers that read as the same floats.
 
+    Args:
+        policy: Vectors ``[K, S]`` and the positions of their actions.
+        path: The file; one that is there is replaced.
+
     Raises:
         PolicyFileError: A vector is not for every state, which the format cannot say.
+
+    Example:
+        See `read_alpha`.
     """
     _refuse_infinite(policy)
     lines = []
@@ -88,6 +104,15 @@ def read_policy_graph(path: PathLike, problem: POMDP, *, start: int = 0) -> Cont
     Raises:
         PolicyFileError: The file has another form, or is for a problem of another size; the message names the line.
         OSError: The file cannot be read.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from pomdp_hier.problems import tiger
+        >>> listening = Controller(tiger(), np.array([0]), np.array([[0, 0]]))
+        >>> with TemporaryDirectory() as folder:
+        ...     write_policy_graph(listening, f"{folder}/tiger.pg")
+        ...     print(round(read_policy_graph(f"{folder}/tiger.pg", tiger()).value(), 6))
+        -20.0
     """
     name, lines = _lines(path)
     compiled = problem.compiled
@@ -118,7 +143,18 @@ def read_policy_graph(path: PathLike, problem: POMDP, *, start: int = 0) -> Cont
 
 
 def write_policy_graph(controller: Controller, path: PathLike) -> None:
-    """Write the controller as a ``.pg`` file; its start node is the first."""
+    """Write the controller as a ``.pg`` file; its start node is the first.
+
+    Args:
+        controller: The controller.
+        path: The file; one that is there is replaced.
+
+    Raises:
+        PomdpHierError: The file cannot be written.
+
+    Example:
+        See `read_policy_graph`.
+    """
     order = [controller.start, *(k for k in range(len(controller)) if k != controller.start)]
     place = {k: i for i, k in enumerate(order)}
     lines = []
@@ -139,6 +175,15 @@ def read_policy_xml(path: PathLike, problem: POMDP | None = None) -> VectorPolic
         PolicyFileError: The file has another form, has a document type or entities, is about a state that is partly
             observed, or is for a problem of another size.
         OSError: The file cannot be read.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from pomdp_hier.problems import tiger
+        >>> policy = VectorPolicy(np.array([[-1.0, -1.0], [-100.0, 10.0]]), np.array([0, 1]))
+        >>> with TemporaryDirectory() as folder:
+        ...     write_policy_xml(policy, f"{folder}/tiger.policy")
+        ...     print(read_policy_xml(f"{folder}/tiger.policy", tiger()).vectors.tolist())
+        [[-1.0, -1.0], [-100.0, 10.0]]
     """
     name = os.fspath(path)
     reader = _PolicyReader(name)
@@ -151,8 +196,15 @@ def read_policy_xml(path: PathLike, problem: POMDP | None = None) -> VectorPolic
 def write_policy_xml(policy: VectorPolicy, path: PathLike) -> None:
     """Write the vectors as SARSOP's policy XML.
 
+    Args:
+        policy: Vectors ``[K, S]`` and the positions of their actions.
+        path: The file; one that is there is replaced.
+
     Raises:
         PolicyFileError: A vector is not for every state, which the format cannot say.
+
+    Example:
+        See `read_policy_xml`.
     """
     _refuse_infinite(policy)
     n, size = policy.vectors.shape
