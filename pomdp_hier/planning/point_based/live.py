@@ -34,7 +34,8 @@ class LiveModel:
         compiled: The problem.
         state: ``[n]``, the position of each live state in the problem.
         kind: ``[n]``, which of the sets of legal actions holds there, 0 where legality is not by observation.
-        kind_after: ``[O + 1]``, the set that holds after each observation, and at the start.
+        kind_after: ``[O + 1]``, the set that holds after each observation, and after none.
+        at_start: The set that holds at the start.
         reward: ``[A, n]``, ``R(s, a)``.
         legal: ``[A, n]``, bool.
         indptr, column, probability: A CSR matrix whose row ``a n + s`` has ``p(s', o | s, a)`` at column ``o n + s'``.
@@ -49,6 +50,7 @@ class LiveModel:
     state: Ints = field(repr=False)
     kind: Ints = field(repr=False)
     kind_after: Ints = field(repr=False)
+    at_start: int
     reward: Floats = field(repr=False)
     legal: Bools = field(repr=False)
     indptr: Ints = field(repr=False)
@@ -139,10 +141,7 @@ class LiveModel:
         Raises:
             ModelError: A state or the observation is not one of the problem's, or cannot be met from the start.
         """
-        compiled = self.compiled
-        if observation is not None and observation not in compiled.observation_index:
-            raise ModelError(f"observation: {brief(observation)} is not one of the problem's {compiled.n_observations}")
-        kind = int(self.kind_after[-1 if observation is None else compiled.observation_index[observation]])
+        compiled, kind = self.compiled, _kind(self.compiled, self.kind_after, observation)
         full = compiled.vector(belief)
         weights = np.zeros(self.size)
         for s in np.flatnonzero(full).tolist():
@@ -165,13 +164,28 @@ class LiveModel:
         )
 
 
-def live_model(compiled: TabularPOMDP, start: Floats | None = None) -> LiveModel:
+def _kind(compiled: TabularPOMDP, kind_after: Ints, observation: Hashable) -> int:
+    """Return which set of legal actions holds after an observation, ``None`` for the start.
+
+    Raises:
+        ModelError: The observation is not one of the problem's.
+    """
+    if observation is not None and observation not in compiled.observation_index:
+        raise ModelError(f"observation: {brief(observation)} is not one of the problem's {compiled.n_observations}")
+    return int(kind_after[-1 if observation is None else compiled.observation_index[observation]])
+
+
+def live_model(compiled: TabularPOMDP, start: Floats | None = None, observation: Hashable = None) -> LiveModel:
     """Return the layout of a problem.
 
     Args:
         compiled: The problem.
         start: ``[S]``, the belief to start from, which decides what pairs of state and legal set there are; the
             initial one by default.
+        observation: The last observation before the start, which decides what is legal there.
+
+    Raises:
+        ModelError: The observation is not one of the problem's.
 
     Example:
         >>> from pomdp_hier.pomdp import POMDP
@@ -185,7 +199,8 @@ def live_model(compiled: TabularPOMDP, start: Floats | None = None) -> LiveModel
     if compiled.legal_after is not None:
         _, kind_after = np.unique(compiled.legal_after, axis=0, return_inverse=True)
         kind_after = kind_after.ravel().astype(np.int64)
-    pairs = _pairs(compiled, outcomes, kind_after, compiled.initial if start is None else start)
+    at_start = _kind(compiled, kind_after, observation)
+    pairs = _pairs(compiled, outcomes, kind_after, compiled.initial if start is None else start, at_start)
     state, kind = pairs[:, 0].copy(), pairs[:, 1].copy()
     legal = compiled.legal[:, state]
     if compiled.legal_after is not None:
@@ -198,6 +213,7 @@ def live_model(compiled: TabularPOMDP, start: Floats | None = None) -> LiveModel
         state=state,
         kind=kind,
         kind_after=kind_after,
+        at_start=at_start,
         reward=np.where(legal, compiled.reward[:, state], 0.0),
         legal=legal,
         indptr=indptr,
@@ -206,7 +222,7 @@ def live_model(compiled: TabularPOMDP, start: Floats | None = None) -> LiveModel
     )
 
 
-def _pairs(compiled: TabularPOMDP, outcomes: list[Any], kind_after: Ints, start: Floats) -> Ints:
+def _pairs(compiled: TabularPOMDP, outcomes: list[Any], kind_after: Ints, start: Floats, at_start: int) -> Ints:
     """Return ``[n, 2]``, the live pairs of state and kind: all, or where it matters those that can be met."""
     live = np.flatnonzero(~compiled.terminal)
     if compiled.legal_after is None and compiled.discount < 1:
@@ -217,7 +233,7 @@ def _pairs(compiled: TabularPOMDP, outcomes: list[Any], kind_after: Ints, start:
         observation, next_state = np.divmod(matrix.col.astype(np.int64), size)
         for s, t, c in zip(matrix.row.tolist(), next_state.tolist(), kind_after[observation].tolist(), strict=True):
             edges[s].add((t, c))
-    met = dict.fromkeys((s, int(kind_after[-1])) for s in live.tolist() if start[s] > 0)
+    met = dict.fromkeys((s, at_start) for s in live.tolist() if start[s] > 0)
     queue = list(met)
     for s, _ in queue:  # grows while it is walked
         for pair in sorted(edges[s]):

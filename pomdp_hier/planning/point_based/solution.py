@@ -105,7 +105,7 @@ class Solution:
 
         Where legal actions depend on the last observation, they are those for what is legal at the start.
         """
-        return self._vectors(int(self.search.model.kind_after[-1]))
+        return self._vectors(self.search.model.at_start)
 
     def _vectors(self, kind: int) -> Floats:
         """Return the vectors of the lower bound where a set of actions is legal."""

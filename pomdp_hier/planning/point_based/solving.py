@@ -91,7 +91,7 @@ def solve(
     began = time.process_time()
     start = problem.initial_belief if belief is None else problem.as_belief(belief)
     compiled = problem.compiled
-    model = live_model(compiled, compiled.vector(start))
+    model = live_model(compiled, compiled.vector(start), observation)
     weights = model.weights(start, observation)
     if not weights.any():
         raise PlanningError("solve: the process is over under the belief to start from; its value is 0")

@@ -12,7 +12,7 @@ import pytest
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs import search_problem
-from pomdp_hier.planning import OptimalPolicy, PointBased, exact_value, solve, value_iteration
+from pomdp_hier.planning import OptimalPolicy, PointBased, exact_value, solve, value_iteration, verify
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.bridge import to_agent
@@ -243,3 +243,30 @@ def test_vectors_of_actions_that_are_not_legal_in_a_state_are_minus_infinity_the
     assert np.isfinite(vectors[:, [problem.states.index(s) for s in problem.initial_belief.support]]).any()
     assert (np.isfinite(vectors) | (vectors == -np.inf)).all()
     assert (np.isfinite(vectors) <= legal).all()
+
+
+@pytest.mark.parametrize(("seen", "endless", "two"), [(None, 2, 1.5), ("open", 4, 3.5), ("shut", 2, 1.5)])
+def test_the_observation_before_the_start_says_what_is_legal_there(seen, endless, two):
+    """From x after "open" one goes for 3; x is never met again, nor is "open" ever seen."""
+    door = POMDP(
+        transition=lambda s, a: "y",
+        observation=lambda s, a: "shut",
+        reward=lambda s, a: 3 if a == "go" else 1,
+        initial_belief={"x": 1},
+        discount=0.5,
+        states=["x", "y"],
+        observations=["open", "shut"],
+        actions=["go", "wait"],
+        legal_actions=lambda o: ["go", "wait"] if o == "open" else ["wait"],
+        legal_by="observation",
+    )
+    for horizon, value in ((None, endless), (2, two)):
+        solution = solve(door, belief={"x": 1}, observation=seen, horizon=horizon, precision=1e-9)
+        assert (solution.lower, solution.upper) == pytest.approx((value, value), abs=1e-8)
+        proved = verify(solution.certificate(), door)
+        assert proved.lower <= value <= proved.upper
+        assert solution.controller().value({"x": 1}) == pytest.approx(value, abs=1e-8)
+        assert ("go" in solution.policy.decide(door, {"x": 1}, observation=seen).action) == (seen == "open")
+        finite = np.isfinite(solution.alpha_vectors[:, 0])
+        assert finite.any()
+        assert solution.alpha_vectors[finite, 0].max() == pytest.approx(value, abs=1e-8)
