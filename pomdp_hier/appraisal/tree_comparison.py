@@ -288,20 +288,17 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -
 
 def _in_words(found: Comparison) -> Iterator[str]:
     for pair in found.differences:
-        better, worse = (pair.one, pair.other) if pair.difference >= 0 else (pair.other, pair.one)
-        low, high = sorted((abs(pair.low), abs(pair.high))) if pair.distinguishable else (pair.low, pair.high)
-        by = better if pair.distinguishable else pair.one
-        gain, lose = (pair.gained, pair.lost) if by == pair.one else (pair.lost, pair.gained)
-        result = found.results[by]
+        better, worse, low, high, gain, lose = (
+            (pair.one, pair.other, pair.low, pair.high, pair.gained, pair.lost)
+            if pair.difference >= 0
+            else (pair.other, pair.one, -pair.high, -pair.low, pair.lost, pair.gained)
+        )
+        result = found.results[better]
         sampled = "" if result.sample is None else f" of {result.n_sampled:,} in the sample"
-        counts = f"{counted(gain, 'item')} {'gains' if gain == 1 else 'gain'} by {by} and {lose:,} lose{sampled}"
-        if pair.distinguishable:
-            yield (
-                f"{better} is better than {worse} by {abs(pair.difference):z.4f} "
-                f"({found.confidence:z.0%} interval {low:z.4f} to {high:z.4f}); {counts}."
-            )
-        else:
-            yield (
-                f"{pair.one} and {pair.other} are not distinguishable: difference {pair.difference:z.4f} "
-                f"({found.confidence:z.0%} interval {low:z.4f} to {high:z.4f}); {counts}."
-            )
+        counts = f"{counted(gain, 'item')} {'gains' if gain == 1 else 'gain'} by {better} and {lose:,} lose{sampled}"
+        said = (
+            f"{better} is better than {worse} by {abs(pair.difference):z.4f}"
+            if pair.distinguishable
+            else f"{better} and {worse} are not distinguishable: difference {abs(pair.difference):z.4f}"
+        )
+        yield f"{said} ({found.confidence:z.0%} interval {low:z.4f} to {high:z.4f}); {counts}."

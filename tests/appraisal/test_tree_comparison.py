@@ -84,7 +84,10 @@ def test_who_gains_and_what_is_said():
     assert dict(listed) == pytest.approx({k: gains[k] for k in np.flatnonzero(gains > 1e-9)})
     assert [gain for _, gain in listed] == sorted((gain for _, gain in listed), reverse=True)
     assert found.measures["clean"]["hai"] == 1
-    assert "broken and clean are not distinguishable" in found.summary()
+    low, high = found.differences[0].low, found.differences[0].high  # of broken - clean, which is negative
+    (said,) = found.sentences()
+    assert said.startswith(f"clean and broken are not distinguishable: difference {gains.mean():.4f} ")
+    assert f"(95% interval {-high:.4f} to {-low:.4f}); {sum(gains > 1e-9)} items gain by clean and " in said
     apart = compare(X, {"swapped": swapped(tree)[0], "clean": tree}, delta=0.02)
     assert apart.sentences()[0].startswith("clean is better than swapped by 0.")
     with pytest.raises(ParameterError, match="no tree is called 'other'"):
