@@ -32,6 +32,11 @@ def ends_search(number: int) -> bool:
     """Whether this signal is one that ends a search that runs now.
 
     Example:
+        >>> for _ in range(2):
+        ...     with may_end_search():
+        ...         print(ends_search(signal.SIGINT))
+        True
+        True
         >>> ends_search(signal.SIGINT)
         False
     """

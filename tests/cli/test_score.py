@@ -84,12 +84,15 @@ def test_the_summary(shelf, capsys):
     assert captured.err == ""
     assert captured.out.startswith("HQS ")
     assert captured.out.count("stops at level") == 4
-    assert main(["score", str(shelf / "x.npy"), str(shelf / "named.json"), "--top", "1", "--json"]) == 0
+    assert main(["score", str(shelf / "x.npy"), str(shelf / "named.json"), "--top", "2", "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
     assert summary["n_items"] == 10
     result = evaluate(load_dvd().features, load_dvd().hierarchy)
     assert (summary["easier"], summary["harder"]) == ((result.values > 0).sum(), (result.values < 0).sum())
-    assert summary["worst"][0]["name"] in load_dvd().names
+    assert summary["at_root"] == (result.stop_nodes == load_dvd().hierarchy.root).sum()
+    for name, items in (("worst", np.argsort(result.values)[:2]), ("best", np.argsort(-result.values)[:2])):
+        assert [one["value"] for one in summary[name]] == pytest.approx(result.values[items])
+        assert {one["name"] for one in summary[name]} <= set(load_dvd().names)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json", "parquet", "-"])

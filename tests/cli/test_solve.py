@@ -1,6 +1,7 @@
 """The commands solve and verify, on a file, and on certificates that prove nothing."""
 
 import json
+import re
 
 import pytest
 
@@ -19,7 +20,9 @@ def model(tmp_path):
 def test_solve_and_verify(model, tmp_path, capsys):
     proof = tmp_path / "proof.json"
     assert main(["solve", str(model), "--precision", "0.001", "--certificate", str(proof), "--quiet"]) == 0
-    assert "first action listen" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "first action listen" in said
+    assert re.search(r"\n\d[\d,]* backups, [\d.e-]+ s, 0\.\d+ MB\n", said)
     assert main(["verify", str(proof), str(model)]) == 0
     assert "at least 19.37" in capsys.readouterr().out
     assert main(["verify", str(proof), str(model), "--json"]) == 0
@@ -57,7 +60,8 @@ def test_policies_are_written(model, tmp_path, capsys, suffix):
 @pytest.mark.parametrize("option", ["--certificate", "--policy"])
 def test_what_cannot_be_written_is_refused_before_anything_is_solved(model, tmp_path, capsys, option):
     assert main(["solve", str(model), option, str(tmp_path / "none" / "p.pg"), "--quiet"]) == 1
-    assert "the folder" in capsys.readouterr().err
+    said = f"{tmp_path / 'none' / 'p.pg'}: the folder {tmp_path / 'none'} does not exist; create it first"
+    assert said in capsys.readouterr().err
     assert main(["solve", str(model), option, str(model), "--force", "--quiet"]) == 2
     assert f"{option} {model}: " in capsys.readouterr().err
 

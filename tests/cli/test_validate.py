@@ -43,6 +43,10 @@ def test_a_sound_file(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "2 states, 3 actions, 2 observations, discount 0.95\nno faults\n" in out
     assert "agree on 258 histories of up to 3 steps" in out
+    assert main(["validate", str(path), "--depth", "3", "--tolerance", "0"]) == 3
+    out = capsys.readouterr().out
+    assert "no faults\n" in out
+    assert "The updaters DISAGREE" in out  # by rounding
 
 
 def test_a_file_that_breaks_its_grammar_cannot_be_done(tmp_path, capsys):

@@ -104,7 +104,7 @@ def test_text_in_parquet_reads_no_other_column(tmp_path):
 def test_what_is_refused():
     with pytest.raises(FeatureError, match="collect a lazy one"):
         read_frame(pl.LazyFrame(COLUMNS))
-    with pytest.raises(FeatureError, match="one name"):
+    with pytest.raises(FeatureError, match=r"the data frame: two columns have one name \(.*'x'.*\); give each"):
         read_frame(pd.DataFrame([[1.0, 2.0]], columns=["x", "x"]))
     with pytest.raises(FeatureError, match="one name"):
         read_frame(pa.table([pa.array([1.0]), pa.array([2.0])], names=["x", "x"]))

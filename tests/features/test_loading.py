@@ -146,6 +146,20 @@ def test_a_claim_beyond_the_memory_is_refused_before_anything_is_unpacked(tmp_pa
     assert "claims to take 7.63 MiB" in refusal(bomb, memory=1 << 20)
 
 
+def test_refusals_of_archives_name_what_is_where(tmp_path):
+    path = tmp_path / "x.npz"
+    for count, listed in ((10, "which holds a0, a1, a2, a3, a4, a5, a6, a7, a8, a9;"), (11, "a8, a9 and 1 more;")):
+        np.savez(path, **{f"a{k}": X for k in range(count)})
+        assert listed in refusal(path, key="b")
+    npz_of(path, {"X.npy": npy_header("(1, 2)", "<O")})
+    assert refusal(path).startswith(f"{path}, array X: holds Python objects")
+    parts = {"indices": np.zeros(1, int), "indptr": np.array([0, 1]), "shape": np.array([1, 3]), "format": "csr"}
+    np.savez(path, **parts, data=np.ones((1, 1)))
+    assert refusal(path).startswith(f"{path}: the values have shape (1, 1), expected a list of numbers; copy or write")
+    np.savez(path, **{**parts, "format": "coo"}, data=np.ones(1))
+    assert refusal(path).startswith(f"{path}: a damaged sparse matrix ('row")
+
+
 def test_a_sparse_shape_beyond_the_memory_is_refused(tmp_path):
     parts = {"data": np.ones(1), "row": np.zeros(1, int), "col": np.zeros(1, int)}
     np.savez(tmp_path / "x.npz", shape=np.array([1 << 50, 3]), format=np.array("coo"), **parts)
@@ -336,4 +350,4 @@ def test_parquet_with_ids_and_its_faults(tmp_path):
     content = written(a=np.arange(1000.0)).read_bytes()
     for length in range(5, len(content), 97):
         (tmp_path / "cut.parquet").write_bytes(content[:length])
-        assert "damaged Parquet" in refusal(tmp_path / "cut.parquet")
+        assert refusal(cut := tmp_path / "cut.parquet").startswith(f"{cut}: a damaged Parquet file (")

@@ -132,7 +132,7 @@ def test_what_is_no_table_of_numbers_is_refused_with_a_remedy(given, message):
         ("indptr", [0, 2**31 - 1, -(2**31), -1, 6], "indptr falls from 2147483647"),
         ("indptr", [0, 2, 3, 5, 600], "not from 0 to 6"),
         ("indptr", [1, 2, 3, 5, 6], "not from 0 to 6"),
-        ("indptr", [0, 2, 3, 6], "4 entries for 4 rows"),
+        ("indptr", [0, 2, 6], "indptr has 3 entries for 4 rows"),
     ],
 )
 @pytest.mark.parametrize("form", [sp.csr_matrix, sp.csc_array])
