@@ -116,7 +116,7 @@ class _Layout:
                 x += _FAN + max(_text_width(arcs[i], 0.92) for i in members) + 3 * _GAP + _SYMBOL
             columns.append(x)
             x += _SYMBOL + _GAP + max(widths[i] for i in members) + _GAP
-        self.width = max(x + _MARGIN, 300.0)
+        self.width = max(x + _MARGIN, _MARGIN + sum(_key_width(*entry) for entry in _key(self)), 300.0)
         self.height = _HEAD + _SLOT * shown.leaves + _FOOT
         self.places = []
         self.elbows = [0.0] * levels
@@ -256,7 +256,6 @@ def _draw_frame(ax: "Axes", layout: _Layout, title: str | None, scale: float) ->
     for marker, colour, text in _key(layout):
         if marker == "-":
             ax.plot([x - _SYMBOL, x + 2 * _SYMBOL], [y, y], color=colour, linewidth=2.6 * scale)
-            x += _SYMBOL
         else:
             if marker == "x":
                 ax.plot([x], [y], marker="x", markersize=_SYMBOL * scale, color=colour, zorder=3)
@@ -265,8 +264,14 @@ def _draw_frame(ax: "Axes", layout: _Layout, title: str | None, scale: float) ->
                 [x], [y], marker=marker, markersize=2 * _SYMBOL * scale, markerfacecolor="white", linestyle="none",
                 markeredgecolor=colour, markeredgewidth=scale,
             )  # fmt: skip
-        ax.text(x + _SYMBOL + _GAP, y, text, fontsize=_FONT * 0.92 * scale, color=INK, va="center_baseline", zorder=4)
-        x += _SYMBOL + _GAP + _text_width(text, 0.92) + 4 * _GAP
+        start = x + _SYMBOL + _GAP + (_SYMBOL if marker == "-" else 0)
+        ax.text(start, y, text, fontsize=_FONT * 0.92 * scale, color=INK, va="center_baseline", zorder=4)
+        x += _key_width(marker, colour, text)
+
+
+def _key_width(marker: str, colour: str, text: str) -> float:
+    """Return how far the next entry of the key stands from this one."""
+    return (2 if marker == "-" else 1) * _SYMBOL + _GAP + _text_width(text, 0.92) + 4 * _GAP
 
 
 def _key(layout: _Layout) -> list[tuple[str, str, str]]:

@@ -3,11 +3,13 @@
 import sys
 from collections import Counter
 
+import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.planning import AndOrTree
+from pomdp_hier.pomdp import POMDP
 from pomdp_hier.report.and_or import draw_and_or
 from pomdp_hier.report.canvas import ORANGE
 from tests.pomdp_models import grid, three_node, tiger
@@ -38,8 +40,12 @@ def assert_apart(ax):
         AndOrTree.build(three_node(0.7, 0.1, 0.5, 0.6, 0.9), depth=2, illegal=True),
         AndOrTree.build(tiger(), depth=3, prune=True),
         AndOrTree.build(grid(5, 5), depth=2),
+        AndOrTree.build(
+            POMDP.from_arrays(T=[np.eye(3)], Z=[np.eye(3)], R=[[1, 0, 0]], states=["as good as new", "worn", "broken"]),
+            depth=1,
+        ),
     ],
-    ids=["three-node", "pruned", "collapsed"],
+    ids=["three-node", "pruned", "collapsed", "key wider than the tree"],
 )
 def test_texts_stand_apart(tree):
     assert_apart(draw_and_or(tree))
