@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pomdp_hier import Hierarchy, hqs_score, improve
+from pomdp_hier import Hierarchy, evaluate, hqs_score, improve
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.improvement import Edit, HeldOut, apply_edits
 from tests.planted import clean_case, misplaced, swapped
@@ -48,9 +48,11 @@ def test_each_gain_is_exact_given_the_edits_before_and_they_add_up():
     broken = named(tree.with_parents(parent))
     better = improve(X, broken, folds=2, **DELTA)
     assert len(better.edits) > 2
-    score = hqs_score(X, broken, **DELTA)
+    score, values = hqs_score(X, broken, **DELTA), better.before.values
     for count, edit in enumerate(better.edits, start=1):
         changed = apply_edits(broken, better.edits[:count])
+        rises, values = evaluate(X, changed, **DELTA).values - values, evaluate(X, changed, **DELTA).values
+        assert [rise for _, rise in edit.most_helped] == pytest.approx([r for r in -np.sort(-rises)[:5] if r > 1e-9])
         assert hqs_score(X, changed, **DELTA) - score == pytest.approx(edit.gain, abs=1e-12)
         score = hqs_score(X, changed, **DELTA)
         losses = [loss for _, loss in edit.most_hurt]
@@ -66,6 +68,8 @@ def test_each_gain_is_exact_given_the_edits_before_and_they_add_up():
     assert [line for line in said if line.startswith("  ") and ". " in line] == [
         f"{at:>3}. {edit.gain:+.4f} {edit}" for at, edit in sure + better.numbered(confirmed=False)
     ]
+    for most in range(len(better.edits)):
+        assert sum(line.startswith("  ") and ". " in line for line in better.summary(most).splitlines()) == most
     assert replace(better, held_out=HeldOut(0.1, items=1)).numbered(confirmed=True) == sure
     assert any(line.endswith(f": {better.ceilings['any']:.4f}") for line in said)
     doubtful = len(better.edits) - len(sure)
