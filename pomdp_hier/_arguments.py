@@ -17,6 +17,7 @@ __all__ = [
     "check_whole",
     "entropy",
     "generator",
+    "is_one_of",
     "is_real",
     "is_whole",
     "numbered",
@@ -39,13 +40,29 @@ def is_whole(value: object) -> TypeGuard[int]:
 
 
 def is_real(value: object) -> TypeGuard[float]:
-    """Whether the value is a real number, of Python, numpy or fractions; True and False are none.
+    """Whether the value is a real number that a float can hold, of Python, numpy or fractions; True and False are none.
 
     Example:
-        >>> is_real(0.5), is_real(np.float32(0.5)), is_real("0.5"), is_real(1j), is_real(True)
-        (True, True, False, False, False)
+        >>> is_real(0.5), is_real(np.float32(0.5)), is_real("0.5"), is_real(1j), is_real(True), is_real(10**400)
+        (True, True, False, False, False, False)
     """
-    return isinstance(value, Real) and not isinstance(value, bool)
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
+
+
+def is_one_of(value: object, *words: object) -> bool:
+    """Whether the value is one of these words, asked without comparing what cannot be compared, as arrays.
+
+    Example:
+        >>> is_one_of("first", "first", "all"), is_one_of(np.array(["first"]), "first", "all")
+        (True, False)
+    """
+    return any(value is word or (isinstance(value, str) and value == word) for word in words)
 
 
 def check_whole(name: str, value: object, least: int = 0, most: int | None = None) -> None:
@@ -106,9 +123,12 @@ def entropy(name: str, seed: Any) -> Any:
 
 def _seeded(make: Callable[[Any], R], name: str, seed: Any, expected: str) -> R:
     try:
-        return make(seed)
+        if not isinstance(seed, range):  # which may be longer than any list of numbers
+            return make(seed)
+        reason = "a range"
     except (ValueError, TypeError) as error:
-        raise ParameterError(Argument(name), f" is {brief(seed)} ({error}); expected {expected}") from error
+        reason = str(error)
+    raise ParameterError(Argument(name), f" is {brief(seed)} ({reason}); expected {expected}")
 
 
 def check_level(name: str, value: object) -> None:

@@ -16,6 +16,8 @@ from pomdp_hier.errors import Argument, ParameterError
 
 __all__ = ["OnceAProcess", "check_jobs", "in_processes", "n_workers"]
 
+_MOST_JOBS = 10_000
+
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 
@@ -31,7 +33,7 @@ def check_jobs(n_jobs: object) -> None:
         Traceback (most recent call last):
         pomdp_hier.errors.ParameterError: n_jobs is 0; expected a number of processes, or -1 for one a CPU
     """
-    if not is_whole(n_jobs) or not (n_jobs >= 1 or n_jobs == -1):
+    if not is_whole(n_jobs) or not (1 <= n_jobs <= _MOST_JOBS or n_jobs == -1):
         raise ParameterError(
             Argument("n_jobs"), f" is {brief(n_jobs)}; expected a number of processes, or -1 for one a CPU"
         )

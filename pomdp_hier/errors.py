@@ -9,6 +9,8 @@ the command line ``--n-items``.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pomdp_hier._messages import brief
+
 __all__ = [
     "Argument",
     "CertificateError",
@@ -49,7 +51,7 @@ class Setting:
         object.__setattr__(self, "values", values)
 
     def __str__(self) -> str:
-        values = (f'"{value}"' if isinstance(value, str) else str(value) for value in self.values)
+        values = (f'"{value}"' if isinstance(value, str) else brief(value) for value in self.values)
         return f"{self.argument}=" + " or ".join(values)
 
 

@@ -11,6 +11,7 @@ from pomdp_hier._arrays import Bools, Ints
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.affinity import Affinity
 from pomdp_hier.features.items import ItemFeatures
+from pomdp_hier.hierarchy.arguments import as_ids
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 __all__ = ["Copies", "row_keys"]
@@ -23,6 +24,7 @@ class Copies:
         self._tree, n_items = hierarchy, hierarchy.n_items
         self._group = np.arange(n_items)
         if keys is not None:
+            keys = as_ids("interchangeable", keys)
             if len(keys) != n_items:
                 raise ParameterError(f"interchangeable has {len(keys)} keys for {n_items} items; give one an item")
             number: dict[Hashable, int] = {}

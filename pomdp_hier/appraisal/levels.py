@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pomdp_hier._arguments import check_whole
+from pomdp_hier._arguments import check_whole, is_one_of
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._messages import brief
 from pomdp_hier.appraisal.diagnosis import ALL_ITEMS
@@ -139,7 +139,7 @@ def levels_advice(
     """
     require_hierarchy(tree)
     check_whole("most", most, 2)
-    if side not in ("bottom", "top"):
+    if not is_one_of(side, "bottom", "top"):
         raise ParameterError(f"side is {brief(side)}; expected 'bottom' or 'top'")
     deepest = int(tree.levels[tree.n_items :].max())
     steps = np.unique(np.linspace(0, deepest, min(most, deepest + 1)).round().astype(int))[::-1].tolist()

@@ -7,12 +7,13 @@ from typing import Any
 from pomdp_hier._arguments import numbered
 from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.files.memory import held
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
 from pomdp_hier.hqs.prepared import prepare
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import score_items
-from pomdp_hier.hqs.settings import Run, read_settings
+from pomdp_hier.hqs.settings import Run, named, read_settings
 from pomdp_hier.simulation import PolicyComparison, compare_values
 
 __all__ = ["ENGINE_POLICIES", "compare_search_policies"]
@@ -63,12 +64,12 @@ def compare_search_policies(
         policy="it is what is being compared; name the policies in policies=",
         checkpoint="a checkpoint is of one run; evaluate each policy with its own",
     )
-    named = _by_name(policies)
+    searched = _by_name(policies)
     run, prepared = request.run, prepare(X, hierarchy, request.settings)
-    searches = {name: prepared.under(policy=policy) for name, policy in named.items()}
+    searches = {name: prepared.under(policy=policy) for name, policy in searched.items()}
     run.check_used(*(search.settings for search in searches.values()))
     ceiling = prepared.under(policy="clairvoyant")
-    seconds, decisions = dict.fromkeys(named, 0.0), dict.fromkeys(named, 0)
+    seconds, decisions = dict.fromkeys(searched, 0.0), dict.fromkeys(searched, 0)
 
     def score_all(items: Ints) -> Iterator[tuple[str | None, HQSResult]]:
         yield None, score_items(ceiling, Run(), items)
@@ -81,12 +82,12 @@ def compare_search_policies(
 
     results = request.sampling.run(hierarchy, lambda items: dict(score_all(items)))
     return compare_values(
-        {name: results[name].values for name in named},
+        {name: results[name].values for name in searched},
         baseline=baseline,
         clairvoyant=results[None].score,
         confidence=confidence,
         method="exact per item",
-        seconds={name: seconds[name] / decisions[name] for name in named},
+        seconds={name: seconds[name] / decisions[name] for name in searched},
         sample=results[None].sample,
     )
 
@@ -100,4 +101,4 @@ def _by_name(policies: Any) -> dict[str, Any]:
             f"policies is {shown(policies)}; give a list of names such as {list(ENGINE_POLICIES[:2])}, or a mapping of "
             "names to policies"
         )
-    return numbered((policy if isinstance(policy, str) else repr(policy), policy) for policy in policies)
+    return numbered((named(policy), policy) for policy in held("policies", policies))

@@ -10,6 +10,7 @@ import numpy as np
 from pomdp_hier._arrays import Floats
 from pomdp_hier.appraisal.baselines import appraised
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.files.memory import held
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
 from pomdp_hier.hqs.prepared import as_trees, opened
@@ -166,7 +167,7 @@ def _temperatures(deltas: Sequence[float] | None) -> list[float]:
     if deltas is None:
         return [float(delta) for delta in np.geomspace(1e-3, 1.0, 13)]
     try:
-        chosen = sorted(map(float, deltas))
+        chosen = sorted(map(float, held("deltas", deltas)))
     except (TypeError, ValueError) as error:
         raise ParameterError(f"deltas are {shown(deltas)}; give a list of positive numbers") from error
     if not chosen or len(set(chosen)) < len(chosen):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student_t
 
-from pomdp_hier._arguments import check_level, check_whole
+from pomdp_hier._arguments import check_level, check_whole, is_one_of
 from pomdp_hier._arrays import Ints
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
@@ -205,7 +205,7 @@ def compare(
     """
     named = as_trees(trees)
     first = next(iter(named)) if reference is None else reference
-    if first not in named:
+    if not is_one_of(first, *named):
         raise ParameterError(f"reference is {brief(first)}; the trees are {', '.join(map(repr, named))}")
     check_level("confidence", confidence)
     check_whole("quadratic_limit", quadratic_limit)
@@ -262,7 +262,7 @@ def paired_difference(one: str, other: str, results: Mapping[str, HQSResult], co
         error, reach = sample.standard_error(gain), sample.half_width(gain, confidence)
     else:
         error = float(np.std(gain, ddof=1)) / math.sqrt(n_items) if n_items > 1 else float("nan")
-        reach = float(student_t.ppf((1 + confidence) / 2, n_items - 1)) * error if n_items > 1 else float("inf")
+        reach = float(student_t.ppf((1 + float(confidence)) / 2, n_items - 1)) * error if n_items > 1 else float("inf")
     return PairedDifference(
         one=one,
         other=other,

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from tqdm import tqdm
 
-from pomdp_hier._arguments import check_whole, generator, same_arguments
+from pomdp_hier._arguments import check_whole, generator, is_one_of, same_arguments
 from pomdp_hier.beliefs.updater import FullUpdater, as_updater
 from pomdp_hier.errors import Argument, ModelError, ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
@@ -141,7 +141,7 @@ def compare_updaters(
             Argument("tolerance"), f": {brief(tolerance)}; expected a number of at least 0, such as 1e-12, or None"
         )
     require_problem(problem, "compare_updaters, third argument")
-    if mode not in ("all", "random"):
+    if not is_one_of(mode, "all", "random"):
         raise ParameterError(f"mode: {brief(mode)} is neither 'all' nor 'random'")
     comparison = _Comparison(reference, candidate, problem, depth, tolerance, max_histories)
     comparison.check_numbers(problem.initial_belief.values())

@@ -151,7 +151,7 @@ def as_updater(updater: Any, problem: POMDP, *, simplify: Callable[[Number], Num
         return updater
     branches = getattr(updater, "branches", None)
     function = getattr(updater, "update", _choice_of(branches) if branches else updater)
-    if not callable(function):
+    if not callable(function) or isinstance(updater, Mapping):  # which has an update() of its own
         raise ParameterError(
             f"updater: {brief(updater)} has no update(belief, action, observation) and no branches(belief, action), "
             "and is no function"

@@ -72,6 +72,8 @@ def load_features(
     """
     if text is not None and embedding is not None:
         raise ParameterError("text and embedding are given; features come from one of them")
+    if tfidf is not None and not isinstance(tfidf, Mapping):
+        raise ParameterError(Argument("tfidf"), f" is {brief(tfidf)}; give its options as a dict")
     if tfidf and text is None:
         raise ParameterError(Argument(next(iter(tfidf))), " is for text; say which column that is: ", Setting("text"))
     if isinstance(path, (str, Path)):

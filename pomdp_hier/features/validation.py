@@ -218,6 +218,8 @@ def _as_dense(X: Any) -> Features:
     _refuse_masked(X)
     if isinstance(X, np.ma.MaskedArray):
         X = X.data
+    if isinstance(X, range):  # which may be longer than any array
+        raise FeatureError("features must be a table with one row per item, but are a range; give a row an item")
     try:
         table = X if isinstance(X, np.ndarray) and type(X) is not np.matrix else np.asarray(X)
     except ValueError as error:

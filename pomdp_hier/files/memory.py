@@ -107,7 +107,8 @@ def held(what: str, values: Any, error: type[PomdpHierError] = ParameterError) -
         >>> held("edges", iter([1, 2])), held("edges", (1, 2)), held("edges", 3)
         ([1, 2], (1, 2), 3)
     """
-    if not isinstance(values, Iterable) or hasattr(values, "__len__") or hasattr(values, "read"):
+    known = hasattr(values, "__len__") and not isinstance(values, range)  # a range may be longer than any list
+    if not isinstance(values, Iterable) or known or hasattr(values, "read"):
         return values
     kind = type(values).__name__
     return gathered(

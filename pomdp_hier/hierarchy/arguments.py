@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import is_whole
+from pomdp_hier._arguments import is_one_of, is_whole
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.files.memory import held
 from pomdp_hier.hierarchy.wording import listed, shown
@@ -21,7 +21,7 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
     Example:
         >>> check_choice("form", "lines", ("auto", "lines", "table"))
     """
-    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+    if not is_one_of(value, *choices):
         raise ParameterError(Argument(name), f"={shown(value)} is unknown: choose one of {listed(choices)}")
 
 

@@ -1,12 +1,12 @@
 """Guidance: how probably the searcher steps to each child, a softmax of similarities with a temperature per level."""
 
 import math
-from numbers import Real
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from pomdp_hier._arguments import is_real
 from pomdp_hier._arrays import Floats
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import Argument, ParameterError
@@ -34,7 +34,7 @@ def check_temperature(delta: float, nu: float) -> None:
 
 
 def _is_finite(value: object) -> bool:
-    return isinstance(value, Real) and math.isfinite(value)
+    return is_real(value) and math.isfinite(value)
 
 
 def temperatures(levels: npt.ArrayLike, delta: float, nu: float = 1.0) -> Any:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri, stdtrit
 
-from pomdp_hier._arguments import check_level, generator, is_real, is_whole
+from pomdp_hier._arguments import check_level, generator, is_one_of, is_real, is_whole
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -163,7 +163,7 @@ class Sampling:
     target_error: float | None = None
 
     def __post_init__(self) -> None:
-        if self.sampling not in ("simple", "stratified"):
+        if not is_one_of(self.sampling, "simple", "stratified"):
             raise ParameterError(f"sampling is {shown(self.sampling)}; expected 'simple' or 'stratified'")
         target, size = self.target_error, self.sample_size
         if not self.asked:

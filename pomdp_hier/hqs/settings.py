@@ -222,4 +222,4 @@ def named(setting: Any) -> str:
     """Return the name of a setting, or how it writes itself."""
     if isinstance(setting, str):
         return setting
-    return getattr(setting, "__name__", None) or repr(setting)
+    return getattr(setting, "__name__", None) or shown(setting, 1000)

@@ -90,7 +90,7 @@ def measured(total: float, squares: float, n: int, confidence: float) -> HeldOut
     if n < 2:
         return HeldOut(mean, (-math.inf, math.inf), n)
     variance = max(0.0, (squares - total * mean) / (n - 1))
-    half = float(stdtrit(n - 1, (1 + confidence) / 2)) * math.sqrt(variance / n)
+    half = float(stdtrit(n - 1, (1 + float(confidence)) / 2)) * math.sqrt(variance / n)
     return HeldOut(mean, (mean - half, mean + half), n)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.files.memory import held
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
@@ -115,7 +116,9 @@ def one_label_an_item(hierarchy: Hierarchy, labels: Any, read: Callable[[Any], A
     """
     require_hierarchy(hierarchy)
     try:
-        names = [read(label) for label in (labels.tolist() if isinstance(labels, np.ndarray) else labels)]
+        names = [
+            read(label) for label in (labels.tolist() if isinstance(labels, np.ndarray) else held("labels", labels))
+        ]
     except TypeError:
         raise ParameterError(f"labels: {shown(labels)} is no list; give one label an item, in item order") from None
     if len(names) != hierarchy.n_items:

@@ -82,7 +82,12 @@ def inner_heights(hierarchy: Hierarchy, heights: str | npt.ArrayLike) -> Floats:
         if heights == "levels":
             return (hierarchy.height - hierarchy.levels[n_items:]).astype(np.float64)
         raise ParameterError(f"heights is {brief(heights)}; expected 'sizes', 'levels' or an array of heights")
-    array = np.asarray(heights, dtype=np.float64)
+    try:
+        array = np.asarray(heights, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError, MemoryError):
+        raise ParameterError(
+            f"heights is {brief(heights)}; expected 'sizes', 'levels' or an array of heights"
+        ) from None
     n_inner = hierarchy.n_nodes - n_items
     if array.shape not in ((n_inner,), (hierarchy.n_nodes,)) or not np.isfinite(array[-n_inner:]).all():
         raise ParameterError(
@@ -90,3 +95,7 @@ def inner_heights(hierarchy: Hierarchy, heights: str | npt.ArrayLike) -> Floats:
             f"{hierarchy.n_nodes} nodes"
         )
     return array[len(array) - n_inner :]
+
+
+def _no_heights(heights: Any) -> ParameterError:
+    return ParameterError(f"heights is {brief(heights)}; expected 'sizes', 'levels' or an array of heights")

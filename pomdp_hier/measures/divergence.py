@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pomdp_hier._arguments import is_one_of
 from pomdp_hier._arrays import Floats
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
@@ -58,7 +59,7 @@ def tree_sampling_divergence(
         Charpentier, Bonald (2019), Tree sampling divergence: an information-theoretic metric for hierarchical
         graph clustering, IJCAI.
     """
-    if weights not in ("degree", "uniform"):
+    if not is_one_of(weights, "degree", "uniform"):
         raise ParameterError(f"weights is {brief(weights)}; expected 'degree' or 'uniform'")
     pairs = PairSums(X, hierarchy, similarity)
     n_items = hierarchy.n_items

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pomdp_hier._arguments import is_real
+from pomdp_hier._arguments import check_whole, is_real
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.members import item_sums
@@ -70,6 +70,7 @@ def untangle(one: Hierarchy, other: Hierarchy, *, rounds: int = 20) -> tuple[Hie
         barycentre rule).
     """
     check_same_items(one, other, "untangling")
+    check_whole("rounds", rounds)
     best = one, other
     least = entanglement(one, other)
     for _ in range(rounds):

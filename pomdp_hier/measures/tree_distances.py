@@ -162,6 +162,7 @@ def triplet_distance(
     """
     check_same_items(one, other, "the triplet distance")
     check_whole("n_samples", n_samples, 1, _MOST_SAMPLES)
+    check_whole("limit", limit)
     n = one.n_items
     if n < 3:
         return TripletDistance(0.0, 0.0, 0.0, 0)
@@ -325,6 +326,7 @@ def _correlation(
 ) -> float:
     """Return the correlation, over all pairs of items, of a number of where they meet in either tree."""
     check_whole("n_samples", n_samples, 1, _MOST_SAMPLES)
+    check_whole("limit", limit)
     n = one.n_items
     if n < 3:
         return float("nan")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from pomdp_hier._arguments import check_whole, is_real
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.counts import require_count
@@ -17,7 +18,7 @@ from pomdp_hier.planning.terminal import TERMINAL_VALUE, where_to_decide
 from pomdp_hier.planning.ties import best_and_tied, largest
 from pomdp_hier.planning.vector_pruning import Points, prune
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
-from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative, listed, total
+from pomdp_hier.pomdp.numeric import Number, brief, listed, total
 from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["AlphaVectors", "exact_value", "value_iteration"]
@@ -172,7 +173,8 @@ def value_iteration(
     """
     require_problem(problem, "value_iteration")
     require_count("horizon", horizon, 0, "steps")
-    if not is_nonnegative(tolerance):
+    check_whole("max_vectors", max_vectors, 1)
+    if not (is_real(tolerance) and tolerance >= 0):
         raise ParameterError(f"tolerance: {brief(tolerance)}; expected a number of at least 0")
     compiled = problem.compiled
     size, count = compiled.n_states, compiled.n_observations

@@ -66,6 +66,8 @@ def mdp_values(
         values = best
         if horizon is None and change <= tolerance * max(1.0, float(np.abs(values).max(initial=0.0))):
             return q, iteration
+        if horizon is not None and change == 0:  # and for any number of actions more
+            return q, iteration
         if not np.isfinite(values).all():
             break
         if horizon is None and compiled.discount < 1 and iteration % _SWEEPS == 0 and len(values) <= _SOLVED:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pomdp_py
 
+from pomdp_hier._arguments import is_real
+from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.foreign import ForeignObservation, ForeignTransition
 from pomdp_hier.pomdp.models import MODEL_ERRORS, ObservationModel, TransitionModel
@@ -98,6 +100,8 @@ def check_problem(problem: POMDP, tolerance: float | None = None) -> list[Fault]
         row sum: transition from 'b' under 'go': 0.9; make the row sum to 1
     """
     require_problem(problem, "check_problem")
+    if tolerance is not None and not (is_real(tolerance) and tolerance >= 0):
+        raise ParameterError(f"tolerance: {brief(tolerance)}; expected a number of at least 0, such as 1e-9")
     checker = _Checker(problem, problem.tolerance if tolerance is None else tolerance)
     state = random.getstate()
     try:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
+from pomdp_hier._arguments import is_one_of
 from pomdp_hier.errors import ModelError
 from pomdp_hier.files.memory import held
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
@@ -64,7 +65,7 @@ class CorePOMDP:
             )
         ends = () if callable(terminal) else held("terminal", terminal or (), ModelError)
         self._is_terminal = terminal if callable(terminal) else frozenset(ends).__contains__
-        if legal_by not in ("state", "observation", "belief"):
+        if not is_one_of(legal_by, "state", "observation", "belief"):
             raise ModelError(f"legal_by: {brief(legal_by)} is not one of 'state', 'observation', 'belief'")
         self.legal_by = legal_by
         if callable(legal_actions):

@@ -4,6 +4,7 @@ import importlib.util
 
 import numpy as np
 
+from pomdp_hier._arguments import is_one_of
 from pomdp_hier._arrays import Ints
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import MissingExtraError, ParameterError, Setting
@@ -42,7 +43,7 @@ def choose_engine(task: Task, engine: str, work: float | None = None) -> str:
         ParameterError: For an unknown engine, or a task that numba cannot run.
         MissingExtraError: If numba is asked for and not installed.
     """
-    if engine not in ("auto", "numpy", "numba"):
+    if not is_one_of(engine, "auto", "numpy", "numba"):
         raise ParameterError(f"engine is {brief(engine)}; expected 'auto', 'numpy', 'numba' or 'generic'")
     if engine == "numpy":
         return engine

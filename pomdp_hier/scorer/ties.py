@@ -2,6 +2,7 @@
 
 from typing import Literal, TypeAlias
 
+from pomdp_hier._arguments import is_one_of
 from pomdp_hier._arrays import Bools, Floats
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
@@ -30,5 +31,5 @@ def check_tie(tie: str) -> None:
     Raises:
         ParameterError: It is another.
     """
-    if tie not in ("descend", "search"):
+    if not is_one_of(tie, "descend", "search"):
         raise ParameterError(f"tie is {brief(tie)}; expected 'descend' or 'search'")

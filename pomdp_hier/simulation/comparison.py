@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from tqdm import tqdm
 
-from pomdp_hier._arguments import check_kind, check_whole, is_real, numbered
+from pomdp_hier._arguments import check_kind, check_whole, is_one_of, is_real, numbered
 from pomdp_hier._arrays import Floats
 from pomdp_hier._jobs import check_jobs
 from pomdp_hier.errors import MissingExtraError, ParameterError
+from pomdp_hier.files.memory import held
 from pomdp_hier.planning.controllers.controller import Controller
 from pomdp_hier.planning.mdp import mdp_values
 from pomdp_hier.planning.point_based.solution import Solution
@@ -311,7 +312,7 @@ def compare_values(
     if not values:
         raise ParameterError("values: no policy was given; expected at least one")
     baseline = next(iter(values)) if baseline is None else baseline
-    if baseline not in values:
+    if not is_one_of(baseline, *values):
         raise ParameterError(f"baseline: {brief(baseline)} is not among {listed(list(values))}")
     check_confidence(confidence)
     clairvoyant = None if clairvoyant is None else _ceiling(clairvoyant)
@@ -426,7 +427,7 @@ def compare_policies(
     named = _named(policies)
     if against is not None:
         _check_solution(against, problem if environment is None else environment, horizon)
-    if method not in ("exact", "monte-carlo"):
+    if not is_one_of(method, "exact", "monte-carlo"):
         raise ParameterError(f"method: {brief(method)} is neither 'exact' nor 'monte-carlo'")
     if not isinstance(clairvoyant, bool | None):
         clairvoyant = _ceiling(clairvoyant)
@@ -543,4 +544,5 @@ def _named(policies: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
     if isinstance(policies, str) or not isinstance(policies, Iterable):
         hint = "; the policies come before the problem" if isinstance(policies, POMDP) else ""
         raise ParameterError(f"policies: {brief(policies)} is neither a list nor a dict of policies{hint}")
-    return numbered((getattr(policy, "name", None) or policy, policy) for policy in map(as_policy, policies))
+    named = map(as_policy, held("policies", policies))
+    return numbered((getattr(policy, "name", None) or policy, policy) for policy in named)

@@ -37,7 +37,8 @@ def mean_interval(values: Floats, confidence: float, missed: float = 0.0) -> tup
     if n < 2:
         return math.nan, math.nan
     mean = float(np.mean(values))
-    half = float(stats.t.ppf((1 + confidence) / 2, n - 1)) * float(np.std(values, ddof=1)) / math.sqrt(n) + missed
+    error = float(np.std(values, ddof=1)) / math.sqrt(n)
+    half = float(stats.t.ppf((1 + float(confidence)) / 2, n - 1)) * error + missed
     return mean - half, mean + half
 
 

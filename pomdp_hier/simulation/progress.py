@@ -5,6 +5,8 @@ from contextlib import contextmanager
 
 from tqdm import tqdm
 
+from pomdp_hier._arguments import check_flag
+
 __all__ = ["shown_progress"]
 
 
@@ -20,5 +22,6 @@ def shown_progress(progress: bool | tqdm, what: str, unit: str, total: int | Non
     if isinstance(progress, tqdm):
         yield progress
         return
+    check_flag("progress", progress)
     with tqdm(desc=what, unit=unit, total=total, disable=not progress) as bar:
         yield bar

@@ -17,6 +17,7 @@ from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.errors import ModelError
 from pomdp_hier.planning.outcomes import outcome_matrix
 from pomdp_hier.pomdp import Belief, TabularPOMDP
+from pomdp_hier.pomdp.known_actions import require_observation
 from pomdp_hier.pomdp.numeric import brief
 
 __all__ = ["ILLEGAL", "LiveModel", "live_model"]
@@ -170,6 +171,7 @@ def _kind(compiled: TabularPOMDP, kind_after: Ints, observation: Hashable) -> in
     Raises:
         ModelError: The observation is not one of the problem's.
     """
+    require_observation(observation)
     if observation is not None and observation not in compiled.observation_index:
         raise ModelError(f"observation: {brief(observation)} is not one of the problem's {compiled.n_observations}")
     return int(kind_after[-1 if observation is None else compiled.observation_index[observation]])

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from tqdm import tqdm
 
-from pomdp_hier._arguments import is_whole
+from pomdp_hier._arguments import check_flag, is_one_of, is_whole
 from pomdp_hier.errors import Argument, MissingExtraError, ParameterError, PlanningError
 from pomdp_hier.files.memory import memory_available
 from pomdp_hier.planning.point_based import on_numpy
@@ -87,7 +87,7 @@ def solve(
         above.
     """
     require_problem(problem, "solve")
-    _check(horizon, precision, time_limit, memory_limit, max_trials, engine)
+    _check(horizon, precision, time_limit, memory_limit, max_trials, engine, progress)
     began = time.process_time()
     start = problem.initial_belief if belief is None else problem.as_belief(belief)
     compiled = problem.compiled
@@ -115,7 +115,9 @@ def solve(
     )
 
 
-def _check(horizon: Any, precision: Any, time_limit: Any, memory_limit: Any, max_trials: Any, engine: str) -> None:
+def _check(
+    horizon: Any, precision: Any, time_limit: Any, memory_limit: Any, max_trials: Any, engine: str, progress: Any
+) -> None:
     """Refuse arguments that are out of range."""
     if horizon is not None and not (is_whole(horizon) and horizon >= 1):
         raise ParameterError(
@@ -131,7 +133,8 @@ def _check(horizon: Any, precision: Any, time_limit: Any, memory_limit: Any, max
             raise ParameterError(
                 Argument(name), f": {brief(value)}; expected a number of at least 0, or None for no limit"
             )
-    if engine not in ("auto", "numpy", "numba"):
+    check_flag("progress", progress)
+    if not is_one_of(engine, "auto", "numpy", "numba"):
         raise ParameterError(f"engine: {brief(engine)} is not one of 'auto', 'numpy', 'numba'")
 
 

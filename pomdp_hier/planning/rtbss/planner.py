@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from pomdp_hier._arguments import is_one_of
 from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, as_updater
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.agent_planner import AgentPlanner
@@ -136,10 +137,10 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         if fallback is not None and budget is None:
             raise ParameterError("fallback: it decides where a budget runs out, and there is none; give budget as well")
         for name, value, allowed in (("tie", tie, ("first", "all")), ("engine", engine, ("auto", "plain", "arrays"))):
-            if value not in allowed:
+            if not is_one_of(value, *allowed):
                 raise ParameterError(f"{name}: {brief(value)} is not one of {', '.join(map(repr, allowed))}")
         upper_bound = getattr(upper_bound, "action_bound", upper_bound)
-        if not callable(upper_bound) and upper_bound not in _BOUNDS:
+        if not callable(upper_bound) and not is_one_of(upper_bound, *_BOUNDS):
             raise ParameterError(
                 f"upper_bound: {brief(upper_bound)} is not one of 'fib', 'qmdp', 'range', a solution, or a callable"
             )
