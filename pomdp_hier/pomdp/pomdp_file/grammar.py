@@ -222,11 +222,14 @@ class Reader:
                 raise self._error(statement, 0, "at least one state that is not excluded")
         return self._indicator(sorted(chosen))
 
+    def _all(self, size: int, value: Number) -> NDArray[Any]:
+        return np.full(size, value, dtype=object if self.exact else np.float64)
+
     def _uniform(self, size: int) -> NDArray[Any]:
-        return np.full(size, self.one / size, dtype=object if self.exact else np.float64)
+        return self._all(size, self.one / size)
 
     def _indicator(self, chosen: list[int]) -> NDArray[Any]:
-        vector = self._uniform(self.states.size) * 0
+        vector = self._all(self.states.size, 0 * self.one)
         vector[chosen] = self.one / len(chosen)
         return vector
 
@@ -238,7 +241,7 @@ class Reader:
         self.O = ProbabilityTable(n_actions, (n_states, n_observations), exact=self.exact)
         self.R = RewardTable((n_actions, n_states, n_states, n_observations), exact=self.exact)
         if not self.observed:
-            self.O.set_matrix(ALL, np.arange(n_states), np.arange(n_states), self._uniform(n_states) * n_states)
+            self.O.set_matrix(ALL, np.arange(n_states), np.arange(n_states), self._all(n_states, self.one))
         for position, statement in enumerate(self._tables):
             if statement.word == "O" and not self.observed:
                 raise self.source.error(statement.offset, "a section 'observations:' first", "the file has none")
@@ -348,7 +351,7 @@ class Reader:
                 raise self._error(
                     statement, start, "'uniform' or probabilities", "'identity' is for a whole square matrix"
                 )
-            table.set_matrix(places[0], np.arange(n_rows), np.arange(n_rows), self._uniform(n_rows) * 0 + self.one)
+            table.set_matrix(places[0], np.arange(n_rows), np.arange(n_rows), self._all(n_rows, self.one))
 
     def _read_reward(self, statement: Statement, tokens: list[str], places: list[int], start: int) -> None:
         """One statement of R: a number, or an array over the places that it leaves out."""
