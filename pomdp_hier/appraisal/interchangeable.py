@@ -24,7 +24,7 @@ class Copies:
         self._tree, n_items = hierarchy, hierarchy.n_items
         self._group = np.arange(n_items)
         if keys is not None:
-            keys = as_ids("interchangeable", keys)
+            keys = as_ids("interchangeable", list(keys) if isinstance(keys, str) else keys)
             if len(keys) != n_items:
                 raise ParameterError(f"interchangeable has {len(keys)} keys for {n_items} items; give one an item")
             number: dict[Hashable, int] = {}

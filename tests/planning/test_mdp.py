@@ -84,7 +84,15 @@ def test_values_are_those_of_the_best_policy_and_of_so_many_actions(kind):
         for horizon in (1, 3):
             table, backups = mdp_values(problem.compiled, horizon=horizon)
             held_against(problem, table, ahead(problem, horizon))
-            assert backups == horizon
+            assert backups <= horizon
+
+
+def test_a_horizon_beyond_the_fixed_point_takes_no_more_backups():
+    problem = small_problem(1, kind="plain", discount=0.5)
+    table, backups = mdp_values(problem.compiled, horizon=10**18)
+    held_against(problem, table, best_of_all_policies(problem))
+    assert 3 < backups <= 200
+    assert mdp_values(problem.compiled, horizon=3)[1] == 3
 
 
 def loop(discount, reward):
