@@ -65,6 +65,8 @@ def test_what_rounds_to_zero_has_no_minus_sign():
 
 def whole_values(source):
     """Where an error or a warning shows a value by its repr, which may be long, too deep, or raise itself."""
+    if "!r" not in source:
+        return
     tree = ast.parse(source)
     own = {id(part) for node in ast.walk(tree) if getattr(node, "name", None) == "__repr__" for part in ast.walk(node)}
     for node in ast.walk(tree):

@@ -25,6 +25,7 @@ datasets = optional("sklearn.datasets")
 
 @settings(max_examples=40, deadline=None)
 @given(oracle.trees(), st.integers(0, 99), st.booleans())
+@pytest.mark.slow
 def test_every_figure_by_another_route(tree, seed, enter):
     X = np.random.default_rng(seed).normal(size=(tree.n_items, 3))
     options = {"delta": 0.3, "enter_own_singleton": enter, "engine": "numpy"}

@@ -71,6 +71,7 @@ def plain(tree, X, options, result):
 
 @settings(max_examples=60, deadline=None)
 @given(cases())
+@pytest.mark.slow
 def test_every_sum_by_loops(case):
     tree, X, options = case
     with warnings.catch_warnings():
@@ -93,6 +94,7 @@ def test_every_sum_by_loops(case):
 
 @settings(max_examples=60, deadline=None)
 @given(cases(), st.integers(0, 99))
+@pytest.mark.slow
 def test_who_is_lost_by_a_walk_along_the_best_child(case, seed):
     tree, _, options = case
     X = np.random.default_rng(seed).normal(size=(tree.n_items, 3))  # no two children equally alike

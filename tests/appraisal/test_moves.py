@@ -44,6 +44,7 @@ def test_nothing_to_move_in_a_clean_tree():
 
 @settings(max_examples=40, deadline=None)
 @given(oracle.trees(), st.integers(0, 99), st.sampled_from(["one-step", "descend"]))
+@pytest.mark.slow
 def test_gains_are_those_of_the_changed_tree(tree, seed, policy):
     X = np.random.default_rng(seed).normal(size=(tree.n_items, 3))
     options = {"delta": 0.2, "policy": policy, "engine": "numpy"}

@@ -99,6 +99,7 @@ def test_what_ends_a_command_is_one_line(monkeypatch, capsys, error, code, said)
 
 
 @pytest.mark.skipif(not ON_POSIX, reason="POSIX pipes and descriptors")
+@pytest.mark.slow
 def test_output_that_goes_nowhere_is_no_traceback():
     reader, writer = os.pipe()
     os.close(reader)

@@ -39,6 +39,7 @@ def test_the_table(files, capsys):
     assert lines[-1] == "exact per item, n = 12, clairvoyant 0.2834"
 
 
+@pytest.mark.slow
 def test_json_and_planned_policies(files, capsys):
     chosen = ["one-step", "expand", "max-0", "level-1", "look-ahead-2", "pouct"]
     arguments = [word for name in chosen for word in ("--policy", name)]

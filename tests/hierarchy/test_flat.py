@@ -146,6 +146,7 @@ def test_a_chain_of_a_million_nodes_does_everything(chain: Hierarchy) -> None:
     assert chain.path(1).size == MILLION
 
 
+@pytest.mark.slow
 def test_a_comb_of_half_a_million_items_has_its_levels() -> None:
     n = MILLION // 2
     Z = np.column_stack(

@@ -181,6 +181,7 @@ def test_several_roots_stay_a_list():
     assert written_like(moved(tree, "salt", "tea"), text, "json", with_root) == expected
 
 
+@pytest.mark.slow
 def test_a_deep_tree_is_written_without_recursion():
     n = 2_000
     for text, form in (

@@ -210,6 +210,7 @@ def test_fingerprints_tell_values_apart(tmp_path):
     assert fingerprint("1", value=Rule(1)) != fingerprint("2", value=Rule(1)) != fingerprint(value=Rule(1))
 
 
+@pytest.mark.slow
 def test_fingerprints_do_not_depend_on_the_process():
     code = (
         "import numpy as np; from pomdp_hier.hqs.checkpoint import fingerprint; "

@@ -57,6 +57,7 @@ def with_only_children(tree: Hierarchy, nodes: list[int]) -> Hierarchy:
 
 @settings(max_examples=25, deadline=None)
 @given(oracle.trees(), SEEDS, POLICIES)
+@pytest.mark.slow
 def test_numbers_names_and_the_order_of_children(tree, seed, policy):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(tree.n_items, 3))
@@ -83,6 +84,7 @@ def test_the_order_of_items(tree, seed, policy):
 
 @settings(max_examples=30, deadline=None)
 @given(oracle.trees(), SEEDS, st.sampled_from(["one-step", "optimal"]), st.data())
+@pytest.mark.slow
 def test_an_only_child_more_changes_nothing(tree, seed, policy, data):
     X = np.random.default_rng(seed).normal(size=(tree.n_items, 3))
     inner = np.flatnonzero(np.arange(tree.n_nodes) >= tree.n_items)

@@ -228,6 +228,7 @@ def test_something_else_than_a_problem_is_refused():
         policy_value(FirstAction(), {"here": 1}, horizon=1)
 
 
+@pytest.mark.slow
 def test_endless_problems_are_cut_where_little_can_still_come():
     problem = tiger(discount=0.5)
     value = policy_value(lambda belief: "listen", problem)

@@ -170,6 +170,7 @@ def rare(p: float = 0.005, loss: float = 1000.0) -> POMDP:
     )
 
 
+@pytest.mark.slow
 def test_a_rare_loss_is_allowed_for_before_it_is_met():
     exact = 1 - 0.005 * 1001
     for seed in range(12):

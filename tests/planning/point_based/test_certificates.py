@@ -129,6 +129,7 @@ def test_rows_that_sum_to_1_only_nearly_mean_the_same_to_both(rewards):
     assert float(bounds.lower) == pytest.approx(solution.lower, rel=1e-7)
 
 
+@pytest.mark.slow
 def test_the_verifier_shares_no_code_with_the_solver():
     code = (
         "import sys, types\n"

@@ -133,6 +133,7 @@ def test_a_solution_is_worth_as_a_leaf_what_its_lower_bound_is(kind):
     assert compared
 
 
+@pytest.mark.slow
 def test_a_leaf_from_below_is_what_the_policy_earns_at_least():
     earns_less = 0
     for seed, leaf in itertools.product(range(3), NAMES):
