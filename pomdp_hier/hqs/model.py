@@ -476,7 +476,7 @@ def _check_tree(eta: Guidance, rewards: Mapping[Any, Number], root: Hashable, to
         raise ModelError(f"eta: {len(parent) + 1 - len(nodes)} nodes cannot be reached from the root {brief(roots[0])}")
     for node in nodes:
         if node == END:
-            raise ModelError(f"eta: a node cannot be called {brief(END)}, the place of the terminal states")
+            raise ModelError(f"eta: a node cannot be called '{END}', the place of the terminal states")
         if node not in rewards:
             raise ModelError(f"rewards: none for node {brief(node)}; every node needs one")
     return nodes

@@ -183,8 +183,7 @@ def as_trees(hierarchy: Hierarchy | Mapping[str, Hierarchy]) -> dict[str, Hierar
         if at is not None and not set(first).isdisjoint(labels):
             raise ParameterError(
                 f"item {at} is {shown(first[at])} in tree {shown(labelled[0][0])}, and {shown(labels[at])} in "
-                f"{shown(name)}; "
-                "give trees over the same items in the same order: "
+                f"{shown(name)}; give trees over the same items in the same order: "
                 "other.permuted(other.rows(first.item_labels), with_labels=True)"
             )
     return trees

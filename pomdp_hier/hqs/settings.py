@@ -51,7 +51,7 @@ class Settings:
         as_similarity(self.similarity)
         if isinstance(self.delta, str) and self.delta != CALIBRATED:
             raise ParameterError(
-                Argument("delta"), f" is {shown(self.delta)}; expected a positive number or {shown(CALIBRATED)}"
+                Argument("delta"), f" is {shown(self.delta)}; expected a positive number or '{CALIBRATED}'"
             )
         check_temperature(1.0 if isinstance(self.delta, str) else self.delta, self.nu)
         as_rule(self.policy, self.tie)

@@ -116,9 +116,8 @@ def one_label_an_item(hierarchy: Hierarchy, labels: Any, read: Callable[[Any], A
     """
     require_hierarchy(hierarchy)
     try:
-        names = [
-            read(label) for label in (labels.tolist() if isinstance(labels, np.ndarray) else held("labels", labels))
-        ]
+        given = labels.tolist() if isinstance(labels, np.ndarray) else held("labels", labels)
+        names = [read(label) for label in given]
     except TypeError:
         raise ParameterError(f"labels: {shown(labels)} is no list; give one label an item, in item order") from None
     if len(names) != hierarchy.n_items:

@@ -81,13 +81,11 @@ def inner_heights(hierarchy: Hierarchy, heights: str | npt.ArrayLike) -> Floats:
             return hierarchy.sizes[n_items:].astype(np.float64)
         if heights == "levels":
             return (hierarchy.height - hierarchy.levels[n_items:]).astype(np.float64)
-        raise ParameterError(f"heights is {brief(heights)}; expected 'sizes', 'levels' or an array of heights")
+        raise _no_heights(heights)
     try:
         array = np.asarray(heights, dtype=np.float64)
     except (TypeError, ValueError, OverflowError, MemoryError):
-        raise ParameterError(
-            f"heights is {brief(heights)}; expected 'sizes', 'levels' or an array of heights"
-        ) from None
+        raise _no_heights(heights) from None
     n_inner = hierarchy.n_nodes - n_items
     if array.shape not in ((n_inner,), (hierarchy.n_nodes,)) or not np.isfinite(array[-n_inner:]).all():
         raise ParameterError(

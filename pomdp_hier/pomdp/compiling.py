@@ -290,7 +290,7 @@ class _Builder:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise ModelError(
-                f"{place(row)}: the probabilities sum to {brief(float(masses[row]))}, not to 1 (tolerance "
+                f"{place(row)}: the probabilities sum to {float(masses[row])}, not to 1 (tolerance "
                 f"{self.tolerance}); check_problem lists every such row"
             )
         offsets = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=len(counts)))))

@@ -56,7 +56,7 @@ def _check_rows(matrices: list[Any], name: str, tolerance: float) -> None:
             wrong = np.flatnonzero(np.abs(sums - 1) > tolerance)
             if len(wrong):
                 raise ModelError(
-                    f"{name}[{a}, {wrong[0]}]: the row sums to {brief(float(sums[wrong[0]]))}, not to 1 "
+                    f"{name}[{a}, {wrong[0]}]: the row sums to {float(sums[wrong[0]])}, not to 1 "
                     f"(tolerance {tolerance}); {len(wrong)} such rows in this matrix; divide each by its sum"
                 )
             continue

@@ -203,7 +203,6 @@ def ask(
     if checked.dtype != np.bool_ or checked.shape != (len(eta),):
         raise ParameterError(
             f"policy {brief(rule)} answered with {checked.dtype} of shape {checked.shape} at level {level}, for "
-            f"{len(eta)} "
-            f"item(s); descend() has to return an array of bool, one an item, such as eta.max(axis=1) > 0.6"
+            f"{len(eta)} item(s); descend() has to return an array of bool, one an item, such as eta.max(axis=1) > 0.6"
         )
     return checked

@@ -330,8 +330,8 @@ def _doubts(texts: Sequence[str], paths: Sequence[Path], sep: str) -> list[str]:
     if len(paths) > 2 and len({path[0] for path in paths}) == len(paths) and any(len(path) > 1 for path in paths):
         return [
             f"no two of the {len(paths):,} paths share a top category (such as {shown(paths[0][0])}): is "
-            f"{shown(sep)} the "
-            f"separator, and does no id stand before each path? {Setting('sep')} says what parts the segments"
+            f"{shown(sep)} the separator, and does no id stand before each path? {Setting('sep')} says what parts the "
+            "segments"
         ]
     if all(len(path) == 1 for path in paths):
         unread = next((mark for mark in _UNREAD if _groups(texts, mark)), None)

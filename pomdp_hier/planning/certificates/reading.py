@@ -112,7 +112,7 @@ class _Reader:
         top = self._object(certificate, "certificate")
         if top.get("format") != FORMAT or top.get("version") != VERSION:
             raise CertificateError(
-                f"format: {shown(top.get('format'))}, version {shown(top.get('version'))}; expected {brief(FORMAT)}, "
+                f"format: {shown(top.get('format'))}, version {shown(top.get('version'))}; expected '{FORMAT}', "
                 f"version {VERSION}"
             )
         sizes = self._list(top, "sizes", 3, "")

@@ -204,7 +204,7 @@ class Reader:
                 statement,
                 0,
                 f"probabilities that sum to 1 (tolerance {self.tolerance})",
-                f"they sum to {brief(float(mass))}",
+                f"they sum to {float(mass)}",
             )
         return vector / mass if self.normalize else vector
 
