@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student_t
 
-from pomdp_hier._arguments import check_level, check_whole, is_one_of
+from pomdp_hier._arguments import check_flag, check_level, check_whole, is_one_of
 from pomdp_hier._arrays import Ints
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
@@ -208,6 +208,7 @@ def compare(
     if not is_one_of(first, *named):
         raise ParameterError(f"reference is {brief(first)}; the trees are {', '.join(map(repr, named))}")
     check_level("confidence", confidence)
+    check_flag("measures", measures)
     check_whole("quadratic_limit", quadratic_limit)
     along = next(iter(named.values()))
     refused = {"checkpoint": "a checkpoint is of one run; evaluate each tree with its own"}

@@ -9,7 +9,7 @@ from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
 from pomdp_hier.pomdp.bayes_rule import impossible
-from pomdp_hier.pomdp.known_actions import require_action, require_observation
+from pomdp_hier.pomdp.known_names import require_action, require_observation
 from pomdp_hier.pomdp.problem import require_problem
 
 __all__ = ["TabularUpdater"]

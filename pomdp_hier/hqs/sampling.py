@@ -169,7 +169,7 @@ class Sampling:
         if not self.asked:
             for name, default in (("sampling", "stratified"), ("random_state", None)):
                 value = getattr(self, name)
-                if value != default:
+                if value is not default and not is_one_of(value, default):
                     raise ParameterError(
                         f"{name} is {shown(value)}, which only a sample uses; give sample_size or target_error, or "
                         "leave it out"

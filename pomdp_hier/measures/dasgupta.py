@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from pomdp_hier._arguments import check_flag
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.measures.pairs import PairSums, at_ancestor
@@ -43,6 +44,7 @@ def dasgupta_cost(X: Any, hierarchy: Hierarchy, *, similarity: object = "cosine"
     References:
         Dasgupta (2016), A cost function for similarity-based hierarchical clustering, STOC.
     """
+    check_flag("normalized", normalized)
     cost, scale = _cost(X, hierarchy, similarity)
     if not normalized:
         return cost
@@ -78,6 +80,7 @@ def moseley_wang_revenue(
         Moseley, Wang (2017), Approximation bounds for hierarchical clustering: average linkage, bisecting
         k-means, and local search, NeurIPS.
     """
+    check_flag("normalized", normalized)
     cost, scale = _cost(X, hierarchy, similarity)
     if not normalized:
         return scale - cost

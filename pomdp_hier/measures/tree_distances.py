@@ -7,7 +7,7 @@ from math import comb, sqrt
 import numpy as np
 import numpy.typing as npt
 
-from pomdp_hier._arguments import check_whole, generator
+from pomdp_hier._arguments import check_flag, check_whole, generator
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.hierarchy.arrays import min_below
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -33,7 +33,7 @@ _MOST_SAMPLES = 100_000_000
 _95 = 1.959964
 
 
-def robinson_foulds(one: Hierarchy, other: Hierarchy, *, normalised: bool = True) -> float:
+def robinson_foulds(one: Hierarchy, other: Hierarchy, *, normalized: bool = True) -> float:
     """Return the share of clusters that only one of two rooted trees has, or their number; 0 for equal trees.
 
     A cluster is the set of the items below a node. Single items and the set of all, which every tree has, do not
@@ -44,7 +44,7 @@ def robinson_foulds(one: Hierarchy, other: Hierarchy, *, normalised: bool = True
     Args:
         one: A hierarchy.
         other: Another one over the same items, by number.
-        normalised: Divide by ``|A| + |B|``; 0 where neither tree has a cluster.
+        normalized: Divide by ``|A| + |B|``; 0 where neither tree has a cluster.
 
     Raises:
         HierarchyError: The two do not have the same number of items.
@@ -52,7 +52,7 @@ def robinson_foulds(one: Hierarchy, other: Hierarchy, *, normalised: bool = True
     Example:
         >>> two_halves = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
         >>> comb = Hierarchy.from_children([[0, 1], [4, 2], [5, 3]], 4)
-        >>> robinson_foulds(two_halves, comb), robinson_foulds(two_halves, comb, normalised=False)
+        >>> robinson_foulds(two_halves, comb), robinson_foulds(two_halves, comb, normalized=False)
         (0.5, 2.0)
 
     References:
@@ -60,12 +60,13 @@ def robinson_foulds(one: Hierarchy, other: Hierarchy, *, normalised: bool = True
         with labeled leaves.
     """
     check_same_items(one, other, "the Robinson-Foulds distance")
+    check_flag("normalized", normalized)
     same = common_clusters(one, other)
     sizes = one.sizes[np.unique(same[same >= 0])]
     common = int(((sizes > 1) & (sizes < one.n_items)).sum())
     count = _n_clusters(one) + _n_clusters(other)
     distance = float(count - 2 * common)
-    return distance if not normalised else (distance / count if count else 0.0)
+    return distance if not normalized else (distance / count if count else 0.0)
 
 
 def common_clusters(one: Hierarchy, other: Hierarchy) -> Ints:

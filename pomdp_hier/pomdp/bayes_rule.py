@@ -15,7 +15,7 @@ from pomdp_hier._messages import brief, listed
 from pomdp_hier.errors import ImpossibleObservationError
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.core import CorePOMDP
-from pomdp_hier.pomdp.known_actions import require_observation
+from pomdp_hier.pomdp.known_names import require_observation
 from pomdp_hier.pomdp.numeric import Number, total
 
 __all__ = ["Simplify", "branches", "evidence", "impossible", "mass", "posterior"]

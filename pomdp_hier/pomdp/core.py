@@ -11,7 +11,7 @@ from pomdp_hier._arguments import is_one_of
 from pomdp_hier.errors import ModelError
 from pomdp_hier.files.memory import held
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
-from pomdp_hier.pomdp.known_actions import require_action
+from pomdp_hier.pomdp.known_names import require_action
 from pomdp_hier.pomdp.models import as_observation, as_reward, as_transition
 from pomdp_hier.pomdp.numeric import Number, brief, is_number, is_symbolic, total
 from pomdp_hier.pomdp.slow_work import slow_work

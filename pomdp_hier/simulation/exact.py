@@ -13,6 +13,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from pomdp_hier._arguments import check_flag
 from pomdp_hier._jobs import OnceAProcess, check_jobs, in_processes, n_workers
 from pomdp_hier.beliefs import as_updater
 from pomdp_hier.errors import Argument, ImpossibleObservationError, ParameterError, PlanningError
@@ -170,6 +171,7 @@ def policy_value(
     for model in (problem,) if environment is None else (problem, environment):
         require_problem(model, "policy_value, after the policy")
     require_count("max_beliefs", max_beliefs, 1, "beliefs")
+    check_flag("trace", trace)
     environment = problem if environment is None else environment
     length = RunLength(environment, problem, horizon, cutoff)
     with shown_progress(progress, "policy_value", " beliefs") as bar:

@@ -63,7 +63,7 @@ def two_trees(draw):
 @settings(max_examples=20, deadline=None)
 def test_robinson_foulds_counts_the_clusters_that_one_tree_has(trees):
     one, other = map(clusters, trees)
-    assert robinson_foulds(*trees, normalised=False) == len(one ^ other)
+    assert robinson_foulds(*trees, normalized=False) == len(one ^ other)
     count = len(one) + len(other)
     assert robinson_foulds(*trees) == (len(one ^ other) / count if count else 0.0)
 
@@ -151,7 +151,7 @@ def test_one_child_more_changes_no_cluster_and_no_triplet():
 
 def test_values_by_hand():
     # Two halves: {0,1} {2,3}; the comb: {0,1} {0,1,2}. One of each is not shared.
-    assert robinson_foulds(TWO_HALVES, COMB, normalised=False) == 2
+    assert robinson_foulds(TWO_HALVES, COMB, normalized=False) == 2
     # Of 012 013 023 123 both say 01|2 and 01|3; the halves say 23|0 and 23|1, the comb 02|3 and 12|3.
     assert float(triplet_distance(TWO_HALVES, COMB)) == 0.5
     # A flat tree says nothing of the four triples that the halves resolve.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pomdp_hier._arguments import check_flag
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.and_or.as_json import read_json, write_json
 from pomdp_hier.planning.and_or.build import Grower
@@ -119,6 +120,7 @@ class AndOrTree(Nodes):
         """
         require_problem(problem, "AndOrTree")
         require_count("max_nodes", max_nodes, 1, "nodes")
+        check_flag("illegal", illegal)
         grower = Grower(planner, problem, illegal, max_nodes)
         grower.grow(problem.initial_belief if belief is None else problem.as_belief(belief), observation)
         return cls(grower.or_nodes, grower.and_nodes, discount=problem.discount, tie_tolerance=planner.tie_tolerance)

@@ -17,7 +17,7 @@ from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.errors import ModelError
 from pomdp_hier.planning.outcomes import outcome_matrix
 from pomdp_hier.pomdp import Belief, TabularPOMDP
-from pomdp_hier.pomdp.known_actions import require_observation
+from pomdp_hier.pomdp.known_names import require_observation
 from pomdp_hier.pomdp.numeric import brief
 
 __all__ = ["ILLEGAL", "LiveModel", "live_model"]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from pomdp_hier._arguments import is_one_of
+from pomdp_hier._arguments import check_flag, is_one_of
 from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, as_updater
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.agent_planner import AgentPlanner
@@ -160,6 +160,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
         self.tie = tie
+        check_flag("prune", prune)
         self.prune = prune
         self.updater = updater
         self.budget = budget
