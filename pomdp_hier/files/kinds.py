@@ -121,7 +121,7 @@ def kind_of(content: bytes) -> Kind:
 
 
 def check_kind(kind: Kind, name: str, error: type[PomdpHierError], wanted: Sequence[str]) -> None:
-    """Refuse a file of a kind that is not wanted, and text in a file whose name says that it is something else.
+    """Refuse a file of a kind that is not wanted, and one that is none of these under the name of one.
 
     Raises:
         PomdpHierError: As ``error``; the message says what the file is and what to do.
@@ -131,8 +131,8 @@ def check_kind(kind: Kind, name: str, error: type[PomdpHierError], wanted: Seque
     ending = file_ending(name)
     if kind.name == "text" and ending in _WRITERS:
         raise error(
-            f"{name} is text and no {ending} file; write it again with {_WRITERS[ending]}, or give it the name of what "
-            "it is"
+            f"{name} is no {ending} file, by its first bytes; write it again with {_WRITERS[ending]}, or give it the "
+            "name of what it is"
         )
 
 
