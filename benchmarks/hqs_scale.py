@@ -23,15 +23,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from pomdp_hier._engines.dispatch import choose_engine, run_engine
+from pomdp_hier._engines.rules import AlwaysDescend, OneStep, Rule
+from pomdp_hier._engines.task import Task
 from pomdp_hier.features.affinity import Affinity, affinity
 from pomdp_hier.features.similarity import InverseSquaredEuclidean
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import temperatures
 from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.scorer.dispatch import choose_engine, run_engine
-from pomdp_hier.scorer.rules import AlwaysDescend, OneStep, Rule
-from pomdp_hier.scorer.task import Task
 
 SHAPES = ("balanced", "dendrogram", "caterpillar", "wide", "taxonomy")
 SIZES = (1_000, 10_000, 37_826, 100_000, 1_000_000)

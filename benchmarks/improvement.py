@@ -24,7 +24,7 @@ from pomdp_hier.appraisal.diagnosis import diagnose
 from pomdp_hier.appraisal.moves import apply_moves, suggest_moves
 from pomdp_hier.features.loading import load_features
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.prepared import prepare
+from pomdp_hier.hqs.inputs import prepare
 from pomdp_hier.hqs.score import evaluate, hqs_score
 from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.improvement import improve

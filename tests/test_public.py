@@ -25,7 +25,7 @@ ROOMS = [
     "simulation",
 ]
 # modules that the code imports only where their extra is installed
-WITH_EXTRAS = {"pomdp_hier.planning.point_based.on_numba", "pomdp_hier.scorer.on_numba"}
+WITH_EXTRAS = {"pomdp_hier.planning.point_based.on_numba", "pomdp_hier._engines.on_numba"}
 
 
 def modules():

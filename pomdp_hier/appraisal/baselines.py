@@ -9,18 +9,18 @@ import numpy as np
 
 from pomdp_hier._arguments import check_whole
 from pomdp_hier._arrays import Floats
+from pomdp_hier._engines.task import Task
+from pomdp_hier._engines.true_path import first_choice, own_steps
 from pomdp_hier.appraisal.interchangeable import Copies, row_keys
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
 from pomdp_hier.hqs.calibration import Calibration
-from pomdp_hier.hqs.prepared import Prepared, opened
+from pomdp_hier.hqs.inputs import Prepared, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
 from pomdp_hier.hqs.settings import Run
-from pomdp_hier.scorer.own_path import first_choice, own_steps
-from pomdp_hier.scorer.task import Task
 
 __all__ = ["Appraisal", "adjusted_score", "appraise", "appraised", "first_branch", "shuffled_scores"]
 

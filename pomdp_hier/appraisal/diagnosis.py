@@ -15,15 +15,15 @@ import numpy as np
 
 from pomdp_hier._arguments import check_kind, check_whole
 from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._engines.task import Task
+from pomdp_hier._engines.true_path import Step, first_choice, greedy_trail, own_steps
 from pomdp_hier._messages import brief
 from pomdp_hier.appraisal.interchangeable import Copies, row_keys
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.prepared import Prepared, opened
+from pomdp_hier.hqs.inputs import Prepared, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import score
-from pomdp_hier.scorer.own_path import Step, first_choice, greedy_trail, own_steps
-from pomdp_hier.scorer.task import Task
 
 __all__ = [
     "ALL_ITEMS",

@@ -8,6 +8,7 @@ import numpy as np
 
 from pomdp_hier._arguments import check_whole, is_one_of
 from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._engines.rules import descends
 from pomdp_hier._messages import brief
 from pomdp_hier.appraisal.diagnosis import ALL_ITEMS
 from pomdp_hier.appraisal.tree_comparison import PairedDifference, compare, paired_difference
@@ -16,12 +17,11 @@ from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import counted
-from pomdp_hier.hqs.prepared import Prepared, opened
+from pomdp_hier.hqs.inputs import Prepared, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import oracle_value, score
 from pomdp_hier.hqs.settings import Run
-from pomdp_hier.scorer.ties import descends
 
 __all__ = ["BestCut", "LevelsAdvice", "best_cut", "levels_advice", "without_levels"]
 
@@ -314,7 +314,7 @@ def _block_totals(prepared: Prepared, items: Ints, order: Sequence[int], most: i
     For each item and each group of clusters, ``top`` is the largest similarity; of all its clusters but that one,
     ``rest`` and ``squares`` are the sums of ``w`` and ``w**2`` with ``w = exp((sim - top) / delta)``; and ``rise`` is
     the sum of ``w**2 (r' - r)`` over all. From the groups come these sums of all clusters, with the mass
-    ``M = sum w = 1 + rest``, and by the margin of `scorer.margin`, times M**2, in which small differences stay exact,
+    ``M = sum w = 1 + rest``, and by the margin of `look_ahead.weigh`, times M**2, where small differences stay exact,
 
         descends if  sum w**2 (r' - r) > (1 + r) sum w (M - w) = (1 + r) (2 rest + rest**2 - squares) ,
         value = (r_own + 1) w_own / M - 1 .

@@ -8,6 +8,7 @@ import numpy as np
 
 from pomdp_hier._arguments import check_whole
 from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._engines.true_path import Trail, greedy_trail
 from pomdp_hier.appraisal.diagnosis import ALL_ITEMS, Diagnosis, check_result, require_diagnosis
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.members import item_sums
@@ -15,11 +16,10 @@ from pomdp_hier.hierarchy.editing import Draft
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import NodeNames, shown
-from pomdp_hier.hqs.prepared import Prepared, opened
+from pomdp_hier.hqs.inputs import Prepared, opened
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
 from pomdp_hier.hqs.settings import Run
-from pomdp_hier.scorer.own_path import Trail, greedy_trail
 
 __all__ = ["Move", "apply_move", "apply_moves", "candidate_moves", "suggest_moves"]
 

@@ -13,7 +13,7 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.files.memory import held
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
-from pomdp_hier.hqs.prepared import as_trees, opened
+from pomdp_hier.hqs.inputs import as_trees, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import score
 

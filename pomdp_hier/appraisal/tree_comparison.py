@@ -16,7 +16,7 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import counted
 from pomdp_hier.hqs.calibration import Calibration
-from pomdp_hier.hqs.prepared import as_trees, opened
+from pomdp_hier.hqs.inputs import as_trees, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import score_items
 from pomdp_hier.measures import (

@@ -75,8 +75,8 @@ def _policy(name: str, tie: Any) -> Any:
         return name
     kind, _, number = name.rpartition("-")
     if kind in ("level", "look-ahead") and number.isdecimal():
+        from pomdp_hier._engines.rules import LookAhead
         from pomdp_hier.hqs.policies import FixedLevel
-        from pomdp_hier.scorer.rules import LookAhead
 
         return FixedLevel(int(number)) if kind == "level" else LookAhead(int(number), tie)
     if name in ("expand", "max-0"):

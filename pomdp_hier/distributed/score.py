@@ -18,6 +18,9 @@ from tqdm import tqdm
 
 from pomdp_hier._arguments import is_whole
 from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._engines.dispatch import choose_engine, work_of
+from pomdp_hier._engines.rules import LookAhead, Tie
+from pomdp_hier._engines.task import NodeRewards, Stops, Task
 from pomdp_hier._extras import from_extra
 from pomdp_hier._messages import brief
 from pomdp_hier.distributed import work
@@ -42,9 +45,6 @@ from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import Reward, node_rewards
 from pomdp_hier.hqs.score import as_result
 from pomdp_hier.hqs.settings import Settings
-from pomdp_hier.scorer.dispatch import choose_engine, work_of
-from pomdp_hier.scorer.rules import LookAhead, Tie
-from pomdp_hier.scorer.task import NodeRewards, Stops, Task
 
 __all__ = ["evaluate_distributed", "local_cluster"]
 

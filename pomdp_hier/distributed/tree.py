@@ -11,8 +11,8 @@ from typing import Self
 import numpy as np
 
 from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._engines.task import NodeRewards
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.scorer.task import NodeRewards
 
 __all__ = ["Cut", "TreePart", "cut_bounds"]
 

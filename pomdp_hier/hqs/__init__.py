@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pomdp_hier._lazy import attach
 
 if TYPE_CHECKING:
+    from pomdp_hier._engines.rules import Clairvoyant, LookAhead, OneStep, SearchRoot, StoppingRule
     from pomdp_hier.hqs.belief import ClosedFormUpdater
     from pomdp_hier.hqs.calibration import calibrate_delta
     from pomdp_hier.hqs.generic import evaluate_generic
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from pomdp_hier.hqs.reward import node_rewards, paper_reward
     from pomdp_hier.hqs.sampling import Sample
     from pomdp_hier.hqs.score import evaluate, hqs_samples, hqs_score, oracle_value
-    from pomdp_hier.scorer.rules import Clairvoyant, LookAhead, OneStep, SearchRoot, StoppingRule
 
 __all__ = [
     "PAPER_TABLE",
@@ -105,7 +105,7 @@ _HOMES = {
     "pomdp_hier.hqs.sampling": "Sample",
     "pomdp_hier.hqs.score": "evaluate hqs_samples hqs_score oracle_value",
     "pomdp_hier.hqs.guidance": "temperatures",
-    "pomdp_hier.scorer.rules": "Clairvoyant LookAhead OneStep SearchRoot StoppingRule",
+    "pomdp_hier._engines.rules": "Clairvoyant LookAhead OneStep SearchRoot StoppingRule",
 }
 
 __getattr__, __dir__ = attach(__name__, _HOMES, globals())

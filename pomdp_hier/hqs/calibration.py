@@ -9,13 +9,13 @@ from scipy.optimize import brentq
 
 from pomdp_hier._arguments import check_whole, generator
 from pomdp_hier._arrays import Floats
+from pomdp_hier._engines.true_path import own_steps
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features.members import ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown, warn_user
-from pomdp_hier.hqs.prepared import Prepared, as_trees, prepare
+from pomdp_hier.hqs.inputs import Prepared, as_trees, prepare
 from pomdp_hier.hqs.settings import Settings
-from pomdp_hier.scorer.own_path import own_steps
 
 __all__ = ["Calibration", "TreeCalibration", "calibrate_delta", "calibrated"]
 

@@ -19,9 +19,9 @@ from pomdp_hier.features.items import ItemFeatures
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
 from pomdp_hier.hqs.checkpoint import Checkpoint, Row, fingerprint
+from pomdp_hier.hqs.inputs import Prepared, opened
 from pomdp_hier.hqs.model import END, SearchState, search_models
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, reward_at, search_policy
-from pomdp_hier.hqs.prepared import Prepared, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import score, score_items
 from pomdp_hier.hqs.settings import Run

@@ -26,7 +26,7 @@ from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import guidance
-from pomdp_hier.hqs.prepared import Prepared, prepare
+from pomdp_hier.hqs.inputs import Prepared, prepare
 from pomdp_hier.hqs.reward import Reward, paper_reward
 from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.pomdp import POMDP, Action, Observation, ObservationModel, RewardModel, State, TransitionModel

@@ -1,6 +1,6 @@
 """Policies for the search of one item: the engine's stopping rules as policies that decide on beliefs, and others.
 
-The engine (`pomdp_hier.scorer`) knows its policies as rules on what is seen at a node; here the same policies
+The engine (`pomdp_hier._engines`) knows its policies as rules on what is seen at a node; here the same policies
 decide from a belief over states, by planning in the POMDP of the item. They are two programs for one thing, and each
 tests the other. `search_policy` finds the policy that belongs to a rule or a name.
 
@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from pomdp_hier._engines import rules
+from pomdp_hier._engines.rules import Tie
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.model import Descend, Search, SearchState
@@ -23,8 +25,6 @@ from pomdp_hier.planning.policies import HoldsPolicy, as_policy
 from pomdp_hier.planning.terminal import where_to_decide
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_exact, total
-from pomdp_hier.scorer import rules
-from pomdp_hier.scorer.rules import Tie
 
 __all__ = [
     "AlgorithmOne",

@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._engines.task import NodeRewards
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.scorer.task import NodeRewards
 
 __all__ = ["Reward", "SizeRewards", "node_rewards", "paper_reward"]
 

@@ -11,16 +11,16 @@ from tqdm import tqdm
 
 from pomdp_hier._arguments import same_arguments
 from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._engines.dispatch import choose_engine, run_engine
+from pomdp_hier._engines.rules import Tie
+from pomdp_hier._engines.task import NodeRewards, Stops
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.prepared import Prepared, prepare
+from pomdp_hier.hqs.inputs import Prepared, prepare
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import Reward
 from pomdp_hier.hqs.sampling import Method, Sampling
 from pomdp_hier.hqs.settings import CALIBRATED, Request, Run, Settings
-from pomdp_hier.scorer.dispatch import choose_engine, run_engine
-from pomdp_hier.scorer.rules import Tie
-from pomdp_hier.scorer.task import NodeRewards, Stops
 
 if TYPE_CHECKING:
     from pomdp_hier.pomdp import POMDP

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from pomdp_hier._arguments import check_flag, check_whole, is_whole
+from pomdp_hier._engines.rules import Rule, Tie, as_rule
 from pomdp_hier._jobs import check_jobs
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.features.similarity import Similarity, as_similarity
@@ -16,7 +17,6 @@ from pomdp_hier.hierarchy.wording import shown
 from pomdp_hier.hqs.guidance import check_temperature
 from pomdp_hier.hqs.reward import Reward
 from pomdp_hier.hqs.sampling import Sampling
-from pomdp_hier.scorer.rules import Rule, Tie, as_rule
 
 if TYPE_CHECKING:
     from pomdp_hier.pomdp import POMDP

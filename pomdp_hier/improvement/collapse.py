@@ -40,7 +40,7 @@ def best_collapse(scored: ScoredDraft) -> Collapse | None:
 
     Example:
         >>> from pomdp_hier import Hierarchy
-        >>> from pomdp_hier.hqs.prepared import prepare
+        >>> from pomdp_hier.hqs.inputs import prepare
         >>> from pomdp_hier.hqs.settings import Settings
         >>> tree = Hierarchy.from_children([[0, 2], [1, 3], [4, 5], [6, 7], [8, 9]], 6)  # a split that helps nobody
         >>> X = [[1, 0], [1, 0], [1, 0], [1, 0], [0, 1], [0, 1]]

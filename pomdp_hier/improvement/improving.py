@@ -15,7 +15,7 @@ from pomdp_hier.errors import Argument, HierarchyError, ParameterError
 from pomdp_hier.hierarchy.arguments import as_ids
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import NodeNames, listed, shown
-from pomdp_hier.hqs.prepared import opened
+from pomdp_hier.hqs.inputs import opened
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
 from pomdp_hier.improvement.collapse import best_collapse

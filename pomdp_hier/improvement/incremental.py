@@ -20,19 +20,18 @@ from typing import cast
 import numpy as np
 
 from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._engines.dispatch import work_of
+from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead, Rule, SearchRoot, ask, descends
+from pomdp_hier._engines.true_path import own_steps
 from pomdp_hier.errors import ParameterError, PomdpHierError
 from pomdp_hier.files.memory import memory_available, require_memory
 from pomdp_hier.hierarchy.editing import Draft, Parents
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import temperatures
-from pomdp_hier.hqs.prepared import Prepared
+from pomdp_hier.hqs.inputs import Prepared
 from pomdp_hier.hqs.reward import SizeRewards
 from pomdp_hier.hqs.settings import Run, named
 from pomdp_hier.improvement.likeness import Cluster, likeness
-from pomdp_hier.scorer.dispatch import work_of
-from pomdp_hier.scorer.own_path import own_steps
-from pomdp_hier.scorer.rules import AlwaysDescend, Clairvoyant, LookAhead, Rule, SearchRoot, ask
-from pomdp_hier.scorer.ties import descends
 
 __all__ = ["ScoredDraft", "Trial", "check_policy"]
 
@@ -115,7 +114,7 @@ class ScoredDraft:
         PomdpHierError: There is too little memory for one number an item and child along its path.
 
     Example:
-        >>> from pomdp_hier.hqs.prepared import prepare
+        >>> from pomdp_hier.hqs.inputs import prepare
         >>> from pomdp_hier.hqs.settings import Settings
         >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
         >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
@@ -390,7 +389,7 @@ class ScoredDraft:
         return _Seen(members, children, own, table, share, goes, below, worth, value)
 
     def _weigh(self, table: Floats, own: Ints, sizes: Ints, worth: float, level: int) -> tuple[Floats, Bools]:
-        """Return the guidance to the own child, and whether to go on ``[m]``; see `scorer.margin` for the equations."""
+        """Return the guidance to the own child, and whether to descend ``[m]``; equations: `look_ahead.weigh`."""
         m = table.shape[1]
         with np.errstate(over="ignore"):
             eta = table - table.max(axis=0)

@@ -15,7 +15,7 @@ from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.appraisal.diagnosis import Diagnosis, confusions, diagnose, worst_nodes
 from pomdp_hier.appraisal.moves import candidate_moves
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.hqs.prepared import Prepared
+from pomdp_hier.hqs.inputs import Prepared
 from pomdp_hier.improvement.edits import KINDS, changes_of
 from pomdp_hier.improvement.incremental import ScoredDraft, Trial
 

@@ -8,11 +8,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pomdp_hier._engines.rules import LookAhead
 from pomdp_hier.appraisal.diagnosis import confusions, diagnose, lost_items, worst_nodes
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.scorer.rules import LookAhead
 from tests import scorer_oracle as oracle
 from tests.planted import clean_case, misplaced, swapped
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pomdp_hier._engines.rules import LookAhead
 from pomdp_hier.beliefs import BayesUpdater, TabularUpdater
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -27,7 +28,6 @@ from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.score import evaluate, hqs_score
 from pomdp_hier.planning import RTBSS, RandomPolicy, StopValue
 from pomdp_hier.planning.pomdp_py_planners import POUCT
-from pomdp_hier.scorer.rules import LookAhead
 from pomdp_hier.simulation import policy_value, simulate_in_pomdp_py
 from tests.scorer_oracle import Oracle, features, trees
 from tests.scorer_oracle import cosine as oracle_cosine

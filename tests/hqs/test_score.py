@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from pomdp_hier._engines import dispatch as engine
+from pomdp_hier._engines.rules import LookAhead, OneStep, StoppingRule
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean, Precomputed
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -18,8 +20,6 @@ from pomdp_hier.hqs.paper.examples import load_amazon12
 from pomdp_hier.hqs.paper.presets import PAPER_TABLE, PAPER_TEXT
 from pomdp_hier.hqs.reward import paper_reward
 from pomdp_hier.hqs.score import evaluate, hqs_samples, hqs_score, oracle_value
-from pomdp_hier.scorer import dispatch as engine
-from pomdp_hier.scorer.rules import LookAhead, OneStep, StoppingRule
 from tests.extras import ENGINES
 
 SHOP = load_amazon12()
@@ -111,7 +111,7 @@ def test_engines_agree_on_many_blocks(similarity, policy):
 @pytest.mark.parametrize("policy", ["one-step", "optimal", "clairvoyant"])
 def test_the_same_bits_for_any_number_of_threads(policy, monkeypatch):
     pytest.importorskip("numba")
-    monkeypatch.setattr("pomdp_hier.scorer.on_numba.PIECE_ITEMS", 100)
+    monkeypatch.setattr("pomdp_hier._engines.on_numba.PIECE_ITEMS", 100)
     tree, X = dendrogram(1500)
     results = [evaluate(X, tree, delta=0.2, engine="numba", threads=n, policy=policy) for n in (1, 2, 5)]
     for other in results[1:]:

@@ -13,10 +13,10 @@ from pomdp_hier.errors import CheckpointError, DataWarning, MissingExtraError, M
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.calibration import Calibration, TreeCalibration, calibrate_delta
 from pomdp_hier.hqs.checkpoint import Checkpoint, Row
+from pomdp_hier.hqs.inputs import as_trees
 from pomdp_hier.hqs.model import search_environment_from_guidance, search_problem_from_guidance
 from pomdp_hier.hqs.paper.examples import load_amazon12, load_dvd
 from pomdp_hier.hqs.policies import OptimalSearch
-from pomdp_hier.hqs.prepared import as_trees
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.sampling import Sample
 from pomdp_hier.hqs.score import evaluate

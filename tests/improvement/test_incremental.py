@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pomdp_hier.errors import ParameterError, PomdpHierError
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hqs.prepared import prepare
+from pomdp_hier.hqs.inputs import prepare
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.improvement import incremental

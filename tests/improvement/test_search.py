@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pomdp_hier import Hierarchy, hqs_score, improve
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.editing import Draft
-from pomdp_hier.hqs.prepared import prepare
+from pomdp_hier.hqs.inputs import prepare
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.improvement.collapse import best_collapse

@@ -14,6 +14,8 @@ import numba
 import numpy as np
 
 from pomdp_hier._arrays import Ints
+from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead
+from pomdp_hier._engines.task import Advance, Stops, Task
 from pomdp_hier._machine_code import machine_code
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
@@ -21,8 +23,6 @@ from pomdp_hier.features.dense import DenseAffinity
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean
 from pomdp_hier.features.validation import require_whole
 from pomdp_hier.hierarchy.arrays import sum_to_root
-from pomdp_hier.scorer.rules import AlwaysDescend, Clairvoyant, LookAhead
-from pomdp_hier.scorer.task import Advance, Stops, Task
 
 __all__ = ["run"]
 
@@ -211,7 +211,7 @@ def weigh(
     eta: Any,
     at: Any,
 ) -> tuple[Any, Any, Any, Any]:
-    """Write the guidance to the children of a node to ``eta[at:]``. See `scorer.margin`.
+    """Write the guidance to the children of a node to ``eta[at:]``. See `_engines.look_ahead`.
 
     ``eta = softmax of sim / delta_t``; ``margin = sum of eta (eta (r' - r) - (1 + r) (1 - eta))``.
 
@@ -432,7 +432,7 @@ def _plans_to_descend(
     """Whether planning ``depth`` steps makes descending from ``start`` worth it, decided between bounds.
 
     The guidance at ``start`` and its margin are given. The gain ``G(c) = max(0, margin + sum of eta**2 G(c'))`` lies
-    between 0 and the node's potential; see `scorer.look_ahead`. Depth-first with a stack of frames (node, first child's
+    between 0 and the node's potential; see `look_ahead`. Depth-first with a stack of frames (node, first child's
     place, child being looked at) and their bounds (low, high, and the window that matters above): a node is left as
     soon as its gain lies outside the window.
     """

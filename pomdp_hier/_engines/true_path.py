@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._engines.on_numpy import Step, Walk, batches
+from pomdp_hier._engines.rules import Clairvoyant, OneStep
+from pomdp_hier._engines.task import Task
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.scorer.on_numpy import Step, Walk, batches
-from pomdp_hier.scorer.rules import Clairvoyant, OneStep
-from pomdp_hier.scorer.task import Task
 
 __all__ = [
     "Step",

@@ -6,13 +6,13 @@ import numpy as np
 
 from pomdp_hier._arguments import is_one_of
 from pomdp_hier._arrays import Ints
+from pomdp_hier._engines import on_numpy
+from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead, SearchRoot
+from pomdp_hier._engines.task import Advance, Stops, Task
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import MissingExtraError, ParameterError, Setting
 from pomdp_hier.features.dense import DenseAffinity
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.scorer import on_numpy
-from pomdp_hier.scorer.rules import AlwaysDescend, Clairvoyant, LookAhead, SearchRoot
-from pomdp_hier.scorer.task import Advance, Stops, Task
 
 __all__ = ["choose_engine", "run_engine", "work_of"]
 
@@ -74,7 +74,7 @@ def run_engine(task: Task, items: Ints, engine: str, advance: Advance) -> Stops:
         advance(len(items))
         return Stops(np.full(len(items), task.hierarchy.root), np.ones(len(items)))
     if engine == "numba":
-        from pomdp_hier.scorer import on_numba
+        from pomdp_hier._engines import on_numba
 
         return on_numba.run(task, items, advance)
     return on_numpy.run(task, items, advance)

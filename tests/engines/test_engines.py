@@ -9,6 +9,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pomdp_hier._engines import dispatch, on_numpy
+from pomdp_hier._engines.dispatch import run_engine
+from pomdp_hier._engines.look_ahead import weigh
+from pomdp_hier._engines.rules import AlwaysDescend, LookAhead
+from pomdp_hier._engines.task import Task
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features import dense
 from pomdp_hier.features.affinity import affinity
@@ -18,11 +23,6 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import temperatures
 from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.scorer import dispatch, on_numpy
-from pomdp_hier.scorer.dispatch import run_engine
-from pomdp_hier.scorer.margin import weigh
-from pomdp_hier.scorer.rules import AlwaysDescend, LookAhead
-from pomdp_hier.scorer.task import Task
 from tests import scorer_oracle as oracle
 from tests.extras import ENGINES, INSTALLED_ENGINES
 
@@ -321,7 +321,7 @@ def test_what_one_item_leaves_of_a_hundred_thousand_is_not_derived():
 
 
 def test_the_same_bits_for_any_number_of_threads(monkeypatch):
-    from pomdp_hier.scorer import on_numba
+    from pomdp_hier._engines import on_numba
 
     monkeypatch.setattr(on_numba, "PIECE_ITEMS", 37)
     n_items = 1_000

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._engines.look_ahead import Planner, weigh
+from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead, SearchRoot, ask, descends
+from pomdp_hier._engines.task import Advance, Stops, Task
 from pomdp_hier.features.members import child_counts, children_of, own_ranks, pieces, ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.scorer.look_ahead import Planner
-from pomdp_hier.scorer.margin import weigh
-from pomdp_hier.scorer.rules import AlwaysDescend, Clairvoyant, LookAhead, SearchRoot, ask
-from pomdp_hier.scorer.task import Advance, Stops, Task
-from pomdp_hier.scorer.ties import descends
 
 __all__ = ["Step", "Walk", "batches", "run"]
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pomdp_hier._engines.rules import OneStep
+from pomdp_hier._engines.task import NodeRewards, Task
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.affinity import Affinity, affinity, warn_about
 from pomdp_hier.features.items import ItemFeatures, item_features
@@ -17,8 +19,6 @@ from pomdp_hier.hqs.guidance import temperatures
 from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.settings import Run, Settings, read_settings
-from pomdp_hier.scorer.rules import OneStep
-from pomdp_hier.scorer.task import NodeRewards, Task
 
 if TYPE_CHECKING:
     from pomdp_hier.hqs.calibration import Calibration

@@ -7,10 +7,10 @@ from functools import cached_property
 import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._engines.rules import Rule
 from pomdp_hier.features.affinity import Affinity
 from pomdp_hier.hierarchy.arrays import min_below
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.scorer.rules import Rule
 
 __all__ = ["Advance", "NodeRewards", "Stops", "Task"]
 

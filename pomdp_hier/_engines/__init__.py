@@ -1,0 +1,1 @@
+"""Vectorised engines that compute where the search for each item stops. Independent of the POMDP framework."""
