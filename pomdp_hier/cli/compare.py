@@ -110,14 +110,17 @@ def _names(paths: Sequence[str]) -> list[str]:
 
 
 def _aligned(options: argparse.Namespace, ids: Sequence[Hashable], first: "Hierarchy") -> "Iterable[Hierarchy]":
-    """Yield the other trees with their items in the order of the first, joined by id where both files have ids."""
-    from pomdp_hier.features.join import join_rows
+    """Yield the other trees with their items in the order of the first: by id where both have ids, or by position."""
+    from pomdp_hier.measures.alignment import item_numbers
 
     for path in options.others:
         tree = trees.read_tree(argparse.Namespace(**{**vars(options), "tree": path}))
-        if options.join != "position" and tree.labels is not None and first.labels is not None:
-            tree = tree.permuted(join_rows(ids, tree.item_labels), with_labels=True)
-        yield tree
+        if options.join == "position" and tree.labels is not None and len(ids) == tree.n_items:
+            names = [*ids, *tree.labels[tree.n_items :]]
+            tree = type(tree).from_children(tree.to_children(), len(ids), singletons=tree.singletons, labels=names)
+        called = trees.source_name(options.tree), trees.source_name(path)
+        numbers = item_numbers(first, tree, "compare", names=called, by_number="--join position")
+        yield tree if numbers is None else tree.permuted(numbers, with_labels=True)
 
 
 def _item_table(found: "Comparison", ids: Sequence[Hashable]) -> Mapping[str, Sequence[Any]]:

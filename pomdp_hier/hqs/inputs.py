@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from pomdp_hier.hqs.guidance import temperatures
 from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.settings import Run, Settings, read_settings
+from pomdp_hier.measures.alignment import item_numbers
 
 if TYPE_CHECKING:
     from pomdp_hier.hqs.calibration import Calibration
@@ -173,17 +175,14 @@ def as_trees(hierarchy: Hierarchy | Mapping[str, Hierarchy]) -> dict[str, Hierar
         require_hierarchy(tree)
         if not isinstance(name, str):
             raise ParameterError(f"a tree is called {shown(name)}; give trees by names that are text")
-    counts = {name: tree.n_items for name, tree in trees.items()}
-    if len(set(counts.values())) > 1:
-        raise ParameterError(f"the trees have different numbers of items, {counts}; give trees over the same items")
-    labelled = [(name, tree.item_labels) for name, tree in trees.items() if tree.labels is not None]
-    for name, labels in labelled[1:]:
-        first = labelled[0][1]
-        at = next((at for at, (one, other) in enumerate(zip(first, labels, strict=True)) if one != other), None)
-        if at is not None and not set(first).isdisjoint(labels):
+    for (first, one), (name, other) in combinations(trees.items(), 2):
+        called = f"tree {shown(first)}", f"tree {shown(name)}"
+        numbers = item_numbers(one, other, "the comparison", names=called, error=ParameterError)
+        if numbers is not None:
+            at = int(np.flatnonzero(numbers != np.arange(len(numbers)))[0])
             raise ParameterError(
-                f"item {at} is {shown(first[at])} in tree {shown(labelled[0][0])}, and {shown(labels[at])} in "
-                f"{shown(name)}; give trees over the same items in the same order: "
-                "other.permuted(other.rows(first.item_labels), with_labels=True)"
+                f"trees: got {shown(one.item_labels[at])} as item {at} of {called[0]}, and "
+                f"{shown(other.item_labels[at])} of {called[1]}; expected the items in the order of the feature rows. "
+                "Number them alike: other.permuted(other.rows(first.item_labels), with_labels=True)"
             )
     return trees

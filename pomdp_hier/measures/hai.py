@@ -4,8 +4,8 @@ import numpy as np
 
 from pomdp_hier._arrays import Ints
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.measures.alignment import aligned
 from pomdp_hier.measures.ancestors import neighbour_ancestors
-from pomdp_hier.measures.meetings import check_same_items
 
 __all__ = ["hai"]
 
@@ -18,9 +18,9 @@ def hai(hierarchy: Hierarchy, reference: Hierarchy) -> float:
 
         HAI = 1 - sum over i, j of |d(i, j, hierarchy) - d(i, j, reference)| / N**2 .
 
-    Items are compared by their number. Which nodes are leaf clusters matters: in a tree whose every item is
-    a cluster of its own (``singletons=True``) no two items share a leaf cluster, and the index is another
-    one. The paper's figures are those of the leaf clusters as drawn (``singletons=False``).
+    Items are compared by name, or by number where a tree does not name them. The leaf clusters matter: in a tree
+    with ``singletons=True`` no two items share a leaf cluster, and the index is another one. The paper's figures are
+    those of the leaf clusters as drawn (``singletons=False``).
 
     Time is proportional to N**2 and memory to N; the sum is taken in integers, so that it is exact.
 
@@ -29,7 +29,7 @@ def hai(hierarchy: Hierarchy, reference: Hierarchy) -> float:
         reference: The hierarchy to judge it by. The index is symmetric in the two.
 
     Raises:
-        HierarchyError: The two do not have the same number of items.
+        HierarchyError: The two are not over the same items.
 
     Example:
         >>> two_halves = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -41,7 +41,7 @@ def hai(hierarchy: Hierarchy, reference: Hierarchy) -> float:
         Johnson, Xiong, Gao, Corso (2013), Comprehensive cross-hierarchy cluster agreement evaluation; in
         the form of Huang, Piao, Moreno, Hurley, POMDP Modelling for Assessing Hierarchies.
     """
-    check_same_items(hierarchy, reference, "HAI")
+    reference = aligned(hierarchy, reference, "HAI")
     n = hierarchy.n_items
     gaps, other_gaps = _gaps(hierarchy), _gaps(reference)
     partners = np.argsort(reference.item_order)[hierarchy.item_order]

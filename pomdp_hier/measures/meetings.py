@@ -17,28 +17,11 @@ import numpy as np
 
 from pomdp_hier._arguments import generator
 from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier.errors import HierarchyError
 from pomdp_hier.features.members import membership
-from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.measures.ancestors import range_ancestors
 
-__all__ = ["Meetings", "Shared", "check_same_items", "cost_of_sharing", "drawn", "met", "shared"]
-
-
-def check_same_items(one: Hierarchy, other: Hierarchy, what: str) -> None:
-    """Raise unless both are hierarchies of the same number of items.
-
-    Raises:
-        HierarchyError: They are not.
-    """
-    require_hierarchy(one)
-    require_hierarchy(other)
-    if one.n_items != other.n_items:
-        raise HierarchyError(
-            f"the hierarchies have {one.n_items} and {other.n_items} items, but {what} compares two hierarchies over "
-            "the same items; build both from the same list of items"
-        )
+__all__ = ["Meetings", "Shared", "cost_of_sharing", "drawn", "met", "shared"]
 
 
 def cost_of_sharing(one: Hierarchy, other: Hierarchy) -> int:

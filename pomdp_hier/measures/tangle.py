@@ -7,7 +7,7 @@ from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.members import item_sums
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.measures.meetings import check_same_items
+from pomdp_hier.measures.alignment import aligned, item_numbers
 
 __all__ = ["entanglement", "untangle"]
 
@@ -19,11 +19,11 @@ def entanglement(one: Hierarchy, other: Hierarchy, *, power: float = 1.5) -> flo
 
     Args:
         one: A hierarchy.
-        other: Another one over the same items, by number.
+        other: Another one over the same items, by name; by number where a tree does not name its items.
         power: 1 counts all shifts alike, 2 the long ones most.
 
     Raises:
-        HierarchyError: The two do not have the same number of items.
+        HierarchyError: The two are not over the same items.
         ParameterError: The power is no positive number.
 
     Example:
@@ -36,7 +36,7 @@ def entanglement(one: Hierarchy, other: Hierarchy, *, power: float = 1.5) -> flo
         Galili (2015), dendextend: an R package for visualizing, adjusting and comparing trees of hierarchical
         clustering, Bioinformatics.
     """
-    check_same_items(one, other, "entanglement")
+    other = aligned(one, other, "entanglement")
     if not (is_real(power) and 0 < power < np.inf):
         raise ParameterError(f"power is {brief(power)}; expected a positive number, such as 1.5")
     places = np.arange(one.n_items)
@@ -49,15 +49,16 @@ def untangle(one: Hierarchy, other: Hierarchy, *, rounds: int = 20) -> tuple[Hie
     """Return both trees with their children in such an order that lines between the same items cross seldom.
 
     The trees take turns: the children of each node are put in the order of their items' mean place in the other tree,
-    until no turn lowers the entanglement; the best orders seen are returned. The trees' numbers and names stay.
+    until no turn lowers the entanglement; the best orders seen are returned. Each tree keeps the numbers
+    and the names of its nodes.
 
     Args:
         one: A hierarchy.
-        other: Another one over the same items, by number.
+        other: Another one over the same items, by name; by number where a tree does not name its items.
         rounds: How many turns each tree has at most.
 
     Raises:
-        HierarchyError: The two do not have the same number of items.
+        HierarchyError: The two are not over the same items.
 
     Example:
         >>> straight = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -69,18 +70,20 @@ def untangle(one: Hierarchy, other: Hierarchy, *, rounds: int = 20) -> tuple[Hie
         Sugiyama, Tagawa, Toda (1981), Methods for visual understanding of hierarchical system structures (the
         barycentre rule).
     """
-    check_same_items(one, other, "untangling")
+    numbers = item_numbers(one, other, "untangling")
     check_whole("rounds", rounds)
-    best = one, other
-    least = entanglement(one, other)
+    placed = other if numbers is None else other.permuted(numbers, with_labels=True)
+    best = one, placed
+    least = entanglement(one, placed)
     for _ in range(rounds):
-        one = _along(one, other)
-        other = _along(other, one)
-        now = entanglement(one, other)
+        one = _along(one, placed)
+        placed = _along(placed, one)
+        now = entanglement(one, placed)
         if now >= least:
             break
-        best, least = (one, other), now
-    return best
+        best, least = (one, placed), now
+    one, placed = best
+    return one, placed if numbers is None else placed.permuted(np.argsort(numbers), with_labels=True)
 
 
 def _along(tree: Hierarchy, guide: Hierarchy) -> Hierarchy:

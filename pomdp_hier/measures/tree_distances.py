@@ -1,8 +1,8 @@
 """How far two trees over the same items are apart: Robinson-Foulds, triplets, Baker's gamma, cophenetic correlation."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import comb, sqrt
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +11,11 @@ from pomdp_hier._arguments import check_flag, check_whole, generator
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.hierarchy.arrays import min_below
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.measures.alignment import aligned
 from pomdp_hier.measures.cophenetic import inner_heights
 from pomdp_hier.measures.meetings import (
     Meetings,
     Shared,
-    check_same_items,
     cost_of_sharing,
     drawn,
     meeting,
@@ -43,11 +43,11 @@ def robinson_foulds(one: Hierarchy, other: Hierarchy, *, normalized: bool = True
 
     Args:
         one: A hierarchy.
-        other: Another one over the same items, by number.
+        other: Another one over the same items, by name; by number where a tree does not name its items.
         normalized: Divide by ``|A| + |B|``; 0 where neither tree has a cluster.
 
     Raises:
-        HierarchyError: The two do not have the same number of items.
+        HierarchyError: The two are not over the same items.
 
     Example:
         >>> two_halves = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -59,7 +59,7 @@ def robinson_foulds(one: Hierarchy, other: Hierarchy, *, normalized: bool = True
         Robinson, Foulds (1981), Comparison of phylogenetic trees; Day (1985), Optimal algorithms for comparing trees
         with labeled leaves.
     """
-    check_same_items(one, other, "the Robinson-Foulds distance")
+    other = aligned(one, other, "the Robinson-Foulds distance")
     check_flag("normalized", normalized)
     same = common_clusters(one, other)
     sizes = one.sizes[np.unique(same[same >= 0])]
@@ -108,24 +108,40 @@ def _n_clusters(tree: Hierarchy) -> int:
     return int(proper.sum() - repeats.sum())
 
 
-@dataclass(frozen=True)
-class TripletDistance:
-    """The share of the triples of items that two trees resolve differently.
+class TripletDistance(float):
+    """The share of the triples of items that two trees resolve differently: a number from 0 to 1, with its interval.
 
     Attributes:
-        distance: The share, from 0 to 1.
+        distance: The share, as a plain float.
         low: Lower end of the 95 % interval; the distance itself where it is exact.
         high: Upper end.
-        n_drawn: How many triples were drawn; 0 where all were counted.
+        n_drawn: The number of sampled triples; 0 where all were counted.
+
+    Example:
+        >>> TripletDistance(0.5, 0.4, 0.6, 100), TripletDistance(0.5, 0.5, 0.5, 0) == 0.5
+        (TripletDistance(0.5, low=0.4, high=0.6, n_drawn=100), True)
     """
 
-    distance: float
+    __slots__ = ("high", "low", "n_drawn")
     low: float
     high: float
     n_drawn: int
 
-    def __float__(self) -> float:
-        return self.distance
+    def __new__(cls, distance: float, low: float, high: float, n_drawn: int) -> Self:
+        new = super().__new__(cls, distance)
+        new.low, new.high, new.n_drawn = low, high, n_drawn
+        return new
+
+    def __getnewargs__(self) -> tuple[float, float, float, int]:  # type: ignore[override]
+        return self.distance, self.low, self.high, self.n_drawn
+
+    @property
+    def distance(self) -> float:
+        """The share, as a plain float."""
+        return float(self)
+
+    def __repr__(self) -> str:
+        return f"TripletDistance({self.distance!r}, low={self.low!r}, high={self.high!r}, n_drawn={self.n_drawn})"
 
 
 def triplet_distance(
@@ -141,14 +157,14 @@ def triplet_distance(
 
     Args:
         one: A hierarchy.
-        other: Another one over the same items, by number.
+        other: Another one over the same items, by name; by number where a tree does not name its items.
         limit: How many pairs of nodes to count exactly: about ``N log(N)**2`` for balanced trees, up to ``N**3``
             for chains.
         n_samples: How many triples to draw beyond.
         seed: For the draws.
 
     Raises:
-        HierarchyError: The two do not have the same number of items.
+        HierarchyError: The two are not over the same items.
 
     Example:
         >>> two_halves = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -161,7 +177,7 @@ def triplet_distance(
         Fagerberg, Mailund, Pedersen, Sand (2013), Efficient algorithms for computing the triplet and quartet distance
         between trees of arbitrary degree.
     """
-    check_same_items(one, other, "the triplet distance")
+    other = aligned(one, other, "the triplet distance")
     check_whole("n_samples", n_samples, 1, _MOST_SAMPLES)
     check_whole("limit", limit)
     n = one.n_items
@@ -244,7 +260,7 @@ def bakers_gamma(
 
     Args:
         one: A hierarchy.
-        other: Another one over the same items, by number.
+        other: Another one over the same items, by name; by number where a tree does not name its items.
         heights: Of the one's inner nodes: ``"sizes"``, ``"levels"`` or an array, as for `cophenetic_correlation`.
         other_heights: Of the other's; as ``heights``, if that is a word.
         limit: How many pairs of nodes to count exactly, as for `triplet_distance`.
@@ -255,7 +271,7 @@ def bakers_gamma(
         The correlation; NaN where all pairs meet equally high in a tree.
 
     Raises:
-        HierarchyError: The two do not have the same number of items.
+        HierarchyError: The two are not over the same items.
         ParameterError: Heights that do not fit.
 
     Example:
@@ -267,7 +283,7 @@ def bakers_gamma(
     References:
         Baker (1974), Stability of two hierarchical grouping techniques; as the R package dendextend has it.
     """
-    check_same_items(one, other, "Baker's gamma")
+    other = aligned(one, other, "Baker's gamma")
     first, second = _both_heights(one, other, heights, other_heights)
     return _correlation(one, other, _ranks(one, first), _ranks(other, second), limit, n_samples, seed)
 
@@ -290,7 +306,7 @@ def tree_cophenetic_correlation(
         The correlation; NaN where all pairs meet equally high in a tree.
 
     Raises:
-        HierarchyError: The two do not have the same number of items.
+        HierarchyError: The two are not over the same items.
         ParameterError: Heights that do not fit.
 
     Example:
@@ -302,7 +318,7 @@ def tree_cophenetic_correlation(
     References:
         Sokal, Rohlf (1962), The comparison of dendrograms by objective methods, Taxon.
     """
-    check_same_items(one, other, "the cophenetic correlation")
+    other = aligned(one, other, "the cophenetic correlation")
     first, second = _both_heights(one, other, heights, other_heights)
     return _correlation(one, other, first, second, limit, n_samples, seed)
 

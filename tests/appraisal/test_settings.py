@@ -230,7 +230,7 @@ def test_trees_whose_items_stand_in_another_order_are_refused():
     one = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4, labels=names)
     other = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4, labels=names[::-1])
     rows = np.eye(4)
-    with pytest.raises(ParameterError, match=r"item 0 is 'item 0' in tree 'one', and 'item 3' in 'other'"):
+    with pytest.raises(ParameterError, match=r"'item 0' .*'one'.* 'item 3' .*'other'"):
         appraisal.compare(rows, {"one": one, "other": other})
     aligned = other.permuted(other.rows(one.item_labels), with_labels=True)
     assert appraisal.compare(rows, {"one": one, "other": aligned}, measures=False).differences[0].difference == 0

@@ -84,7 +84,13 @@ def test_items_are_joined_by_id(tmp_path, capsys):
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [row["one"] for row in rows] == pytest.approx([row["same"] for row in rows])
     assert main(["compare", *(str(tmp_path / name) for name in ("x.csv", "one.json", "other.json"))]) == 1
-    assert "'d'" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "'d' in " in err
+    assert "'e' in " in err
+    assert "--join position" in err
+    by_position = [tmp_path / name for name in ("x.csv", "one.json", "other.json")]
+    report = json.loads(run(capsys, *by_position, "--join", "position", "--json"))
+    assert report["trees"][1]["robinson_foulds"] == 0
 
 
 def test_trees_of_one_name_are_told_apart(files, capsys):

@@ -65,7 +65,7 @@ def test_large_and_deep_in_little_memory():
 
 
 def test_another_number_of_items_is_refused():
-    with pytest.raises(HierarchyError, match="2 and 3 items"):
+    with pytest.raises(HierarchyError, match=r"2 .* 3 "):
         hai(Hierarchy.from_children([[0, 1]], 2), Hierarchy.from_children([[0, 1, 2]], 3))
 
 

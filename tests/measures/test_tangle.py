@@ -65,9 +65,9 @@ def test_untangling_comes_near_the_best_of_all_orders():
 
 
 def test_what_cannot_be_compared_is_refused():
-    with pytest.raises(HierarchyError, match="4 and 2 items"):
+    with pytest.raises(HierarchyError, match=r"4 .* 2 "):
         entanglement(STRAIGHT, Hierarchy.from_children([[0, 1]], 2))
-    with pytest.raises(HierarchyError, match="4 and 2 items, but untangling"):
+    with pytest.raises(HierarchyError, match=r"4 .* 2 .* untangling"):
         untangle(STRAIGHT, Hierarchy.from_children([[0, 1]], 2))
     for power in (0, -1, float("nan"), float("inf"), True, "long"):
         with pytest.raises(ParameterError, match="power"):

