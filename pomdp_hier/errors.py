@@ -28,6 +28,7 @@ __all__ = [
     "PomdpFileError",
     "PomdpHierError",
     "PomdpHierWarning",
+    "PythonAdvice",
     "ReaderError",
     "Setting",
     "SimulationWarning",
@@ -67,28 +68,46 @@ class Argument(Setting):
         return self.argument
 
 
-class PomdpHierError(Exception):
-    """The base of every error that pomdp_hier raises on purpose.
-
-    Args:
-        parts: The message: text, and among it the arguments that are wrong, and the settings that would mend it.
+class PythonAdvice(Setting):
+    """Advice that only Python code can follow, as a part of a message; the command line leaves it out.
 
     Example:
-        >>> error = PomdpHierError("2 roots; join them (", Setting("add_root", True), ")")
-        >>> str(error), error.worded(lambda setting: f"--{setting.argument}")
-        ('2 roots; join them (add_root=True)', '2 roots; join them (--add_root)')
+        >>> str(HierarchyWarning("1 node with one child.", PythonAdvice(" collapse_unary() removes it.")))
+        '1 node with one child. collapse_unary() removes it.'
     """
 
-    def __init__(self, *parts: "str | Setting") -> None:
-        super().__init__(*parts)
-        self.parts = parts
+    def __str__(self) -> str:
+        return self.argument
+
+
+class _Worded:
+    """A message in parts, ``args``: text, and among it the settings, which each front end writes in its own words."""
+
+    args: "tuple[str | Setting, ...]"
+
+    @property
+    def parts(self) -> "tuple[str | Setting, ...]":
+        """The message's text, and the arguments that are wrong or correct it."""
+        return self.args
 
     def __str__(self) -> str:
         return self.worded(str)
 
     def worded(self, words: "Callable[[Setting], str]") -> str:
         """Return the message with each setting in these words."""
-        return "".join(words(part) if isinstance(part, Setting) else str(part) for part in self.parts)
+        return "".join(words(part) if isinstance(part, Setting) else str(part) for part in self.args)
+
+
+class PomdpHierError(_Worded, Exception):
+    """The base of every error that pomdp_hier raises on purpose.
+
+    Its arguments are the message: text, and among it the arguments that are wrong, and the settings that correct them.
+
+    Example:
+        >>> error = PomdpHierError("2 roots; join them (", Setting("add_root", True), ")")
+        >>> str(error), error.worded(lambda setting: f"--{setting.argument}")
+        ('2 roots; join them (add_root=True)', '2 roots; join them (--add_root)')
+    """
 
 
 class ParameterError(PomdpHierError, ValueError):
@@ -139,8 +158,8 @@ class MissingExtraError(PomdpHierError, ImportError):
     """An optional dependency is not installed; the message names the extra that brings it."""
 
 
-class PomdpHierWarning(UserWarning):
-    """The base of every warning that pomdp_hier gives."""
+class PomdpHierWarning(_Worded, UserWarning):
+    """The base of every warning that pomdp_hier gives; worded like `PomdpHierError`."""
 
 
 class HierarchyWarning(PomdpHierWarning):

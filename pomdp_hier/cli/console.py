@@ -8,7 +8,7 @@ import warnings
 from enum import IntEnum
 from typing import Any, TextIO
 
-from pomdp_hier.errors import PomdpHierError, PomdpHierWarning, Setting
+from pomdp_hier.errors import PomdpHierError, PomdpHierWarning, PythonAdvice, Setting
 from pomdp_hier.visible import visible
 
 __all__ = [
@@ -84,6 +84,8 @@ def as_option(setting: Setting) -> str:
         >>> as_option(Setting("on_multiple_parents", "first", "duplicate")), as_option(Setting("replace", True))
         ('--on-multiple-parents first or duplicate', '--force')
     """
+    if isinstance(setting, PythonAdvice):
+        return ""
     option = f"--{_OPTIONS.get(setting.argument, setting.argument).replace('_', '-')}"
     values = " or ".join(shlex.quote(str(value)) for value in setting.values if value is not True)
     return f"{option} {values}".rstrip()
@@ -92,7 +94,7 @@ def as_option(setting: Setting) -> str:
 def show_warning(message: Warning | str, category: type[Warning], *where: Any, **to: Any) -> None:
     """Show a warning of the package as one line; any other as Python shows it."""
     if issubclass(category, PomdpHierWarning):
-        say(f"warning: {message}")
+        say(f"warning: {message.worded(as_option) if isinstance(message, PomdpHierWarning) else message}")
     else:
         _show_other_warning(message, category, *where, **to)
 

@@ -7,10 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from pomdp_hier._arrays import Ints
-from pomdp_hier.errors import FeatureError
+from pomdp_hier.errors import FeatureError, PythonAdvice
 from pomdp_hier.hierarchy.wording import counted, listed
 
 __all__ = ["IdMatch", "are_row_numbers", "join_rows", "match_ids", "rows_by_id"]
+
+_EMPTY = (
+    ". A leaf of the tree is an item: remove a category without items from the tree",
+    PythonAdvice(", or read the tree with items="),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +37,9 @@ class IdMatch:
     doubled_items: tuple[Hashable, ...]
 
     def faults(self, *, surplus: bool = True) -> list[str]:
-        """Return what does not match, one phrase a kind; empty if every item has exactly one row.
+        """Return what does not match, one phrase per kind; empty if every item has exactly one row.
+
+        Items of one id, such as the copies of an item with several parents, share its row.
 
         Args:
             surplus: Whether feature rows without an item are a fault.
@@ -41,7 +48,6 @@ class IdMatch:
             (self.missing, "item", "without a feature row"),
             (self.surplus if surplus else (), "feature row", "without an item"),
             (self.doubled_rows, "id", "on several feature rows"),
-            (self.doubled_items, "id", "of several items"),
         ]
         return [f"{counted(len(ids), noun)} {fault} ({listed(ids)})" for ids, noun, fault in kinds if ids]
 
@@ -87,7 +93,7 @@ def join_rows(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], *, surp
         surplus: ``"error"``, or ``"drop"`` to leave out feature rows without an item.
 
     Raises:
-        FeatureError: Ids are missing, surplus or doubled; the message lists them.
+        FeatureError: Ids are missing, surplus or on several rows; the message lists them.
 
     Example:
         >>> join_rows(["b", "a"], ["a", "b"]).tolist()
@@ -100,7 +106,8 @@ def join_rows(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], *, surp
         apart = "" if types[0] == types[1] else f" (the rows' ids are {types[0]}, the items' {types[1]})"
         raise FeatureError(
             f"feature rows and items do not match by id{apart}: {'; '.join(faults)}. Give each item exactly one row, "
-            "under the id that the hierarchy uses for it"
+            "under the id that the hierarchy uses for it",
+            *(_EMPTY if match.missing else ()),
         )
     return match.rows
 

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 import networkx as nx
 from numpy.typing import ArrayLike
 
+from pomdp_hier.errors import PythonAdvice
 from pomdp_hier.hierarchy.arguments import check_flag
 from pomdp_hier.hierarchy.export import ExportedTree
 from pomdp_hier.hierarchy.readers.bertopic import read_bertopic
@@ -65,8 +66,10 @@ class Hierarchy(ExportedTree):
             chained[tree.root] &= not (isinstance(top, tuple) and not top)  # a root that nobody wrote down
             if n_chained := int(chained.sum()):
                 notes.append(
-                    f"{counted(n_chained, 'node')} with one child only: no choice is made there; "
-                    "collapse_unary() takes them out"
+                    (
+                        f"{counted(n_chained, 'node')} with one child only: no choice is made there",
+                        PythonAdvice(". Remove them with collapse_unary()"),
+                    )
                 )
         warn_user(notes)
         return tree

@@ -3,16 +3,16 @@
 import sys
 import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pomdp_hier._messages import brief as shown
 from pomdp_hier._messages import counted, listed
-from pomdp_hier.errors import HierarchyWarning, ParameterError
+from pomdp_hier.errors import HierarchyWarning, ParameterError, PomdpHierWarning, Setting
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.flat import FlatTree
 
-__all__ = ["NodeNames", "counted", "label_text", "listed", "shown", "warn_user"]
+__all__ = ["NodeNames", "Note", "counted", "label_text", "listed", "shown", "warn_user"]
 
 
 def label_text(label: Hashable) -> str:
@@ -105,12 +105,16 @@ class NodeNames(Sequence[str]):
         return f"{what if self._in_words else ''}{node}"
 
 
-def warn_user(notes: Iterable[str], category: type[Warning] = HierarchyWarning) -> None:
+Note: TypeAlias = str | tuple[str | Setting, ...]
+"""A sentence of a warning, or its parts with the settings among them."""
+
+
+def warn_user(notes: Iterable[Note], category: type[PomdpHierWarning] = HierarchyWarning) -> None:
     """Give the notes, if any, as one warning at the line of the caller's own code, outside the package."""
-    text = "; ".join(notes)
-    if not text:
+    parts = [part for note in notes for part in ("; ", *((note,) if isinstance(note, str) else note))][1:]
+    if not parts:
         return
     level, frame = 1, sys._getframe(0)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("pomdp_hier."):
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, category, stacklevel=level)
+    warnings.warn(category(*parts), stacklevel=level)

@@ -12,7 +12,7 @@ from pomdp_hier.hierarchy.arguments import as_ids
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import Table, is_missing, read_table
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
-from pomdp_hier.hierarchy.wording import counted, listed, shown
+from pomdp_hier.hierarchy.wording import Note, counted, listed, shown
 
 __all__ = ["read_bertopic"]
 
@@ -50,7 +50,7 @@ def read_bertopic(table: Any, topics: Sequence[int] | None = None) -> TreeArrays
     return replace(arrays, notes=notes + arrays.notes, one_child_notes=False)
 
 
-def _held_against_topics(table: Table, links: list[tuple[int, int]]) -> list[str]:
+def _held_against_topics(table: Table, links: list[tuple[int, int]]) -> list[Note]:
     """Hang topics that the column Topics names and no child reaches below their row's node; return what to say of it.
 
     BERTopic leaves such topics out where several merge at one distance.
@@ -95,7 +95,7 @@ def _topic_list(cell: Any, row: int) -> set[int] | None:
 
 def _with_documents(links: list[tuple[int, int]], position: dict[int, int], topics: list[int]) -> TreeArrays:
     """Return the tree with the documents below their topics; outliers, topic -1, are a cluster below the root."""
-    n_documents, notes = len(topics), []
+    n_documents, notes = len(topics), list[Note]()
     below = {low for _, low in links}
     roots = [topic for topic in position if topic not in below]
     if -1 in topics and -1 not in position:

@@ -10,7 +10,7 @@ from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import ReaderError
 from pomdp_hier.hierarchy.arguments import dense, is_row
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
-from pomdp_hier.hierarchy.wording import counted, listed, shown
+from pomdp_hier.hierarchy.wording import Note, counted, listed, shown
 
 __all__ = ["read_linkage"]
 
@@ -38,7 +38,7 @@ def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> T
         raise ReaderError(f"the linkage has NaN in row {np.flatnonzero(np.isnan(rows).any(axis=1))[0]}")
     n_items = rows.shape[0] + 1
     merged = _merged_nodes(rows[:, :2], n_items)
-    notes = []
+    notes = list[Note]()
     parent = np.full(n_items + rows.shape[0], -1, dtype=np.int64)
     parent[merged.ravel()] = np.repeat(np.arange(n_items, parent.size), 2)
     if rows.shape[1] > 2:
@@ -108,14 +108,14 @@ def _merged_nodes(pairs: np.ndarray[tuple[int, ...], np.dtype[np.float64]], n_it
 
 def _height_notes(
     heights: np.ndarray[tuple[int, ...], np.dtype[np.float64]], merged: Ints, n_items: int, precision: float
-) -> list[str]:
+) -> list[Note]:
     """Return what to say of negative heights and inversions beyond rounding: the tree is read all the same.
 
     Heights that are rounded differ by no more than the precision of their type times the largest of them.
     """
     finite = np.abs(heights[np.isfinite(heights)])
     rounding = precision * float(finite.max(initial=0.0))
-    notes = []
+    notes = list[Note]()
     below = np.where(merged >= n_items, heights[np.maximum(merged - n_items, 0)], -np.inf).max(axis=1)
     inverted = np.flatnonzero(heights < below - rounding)
     if inverted.size:

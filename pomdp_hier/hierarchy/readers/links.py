@@ -9,11 +9,11 @@ import numpy as np
 
 from pomdp_hier._arguments import is_whole
 from pomdp_hier._arrays import Bools, Ints
-from pomdp_hier.errors import Argument, HierarchyError, Setting
+from pomdp_hier.errors import Argument, HierarchyError, PythonAdvice, Setting
 from pomdp_hier.hierarchy.arguments import as_ids, as_number, as_text, check_choice
 from pomdp_hier.hierarchy.arrays import cycle_error
 from pomdp_hier.hierarchy.readers.tree_arrays import ItemsAtInner, OnMultipleParents, TreeArrays
-from pomdp_hier.hierarchy.wording import counted, listed, shown
+from pomdp_hier.hierarchy.wording import Note, counted, listed, shown
 
 __all__ = ["Join", "LinkedNodes", "in_number_order", "number_of", "text_ids", "tree_of_links"]
 
@@ -80,7 +80,7 @@ def tree_of_links(nodes: LinkedNodes, join: Join) -> TreeArrays:
         HierarchyError: For a self-loop, several parents (unless opted in), an item that is missing, surplus or listed
             twice, an item with nodes below it (under ``items_at_inner="error"``), a cycle among several parents.
     """
-    notes: list[str] = []
+    notes: list[Note] = []
     ids = nodes.ids
     above, below = _single_links(nodes, notes)
     is_inner = np.zeros(len(ids), dtype=bool)
@@ -99,16 +99,18 @@ def tree_of_links(nodes: LinkedNodes, join: Join) -> TreeArrays:
             is_inner = np.zeros(len(ids), dtype=bool)
             is_inner[above] = True
             notes.append(
-                f"{counted(len(several), 'node')} had several parents, "
-                f"{counted(len(ids) - n_nodes, 'copy', 'copies')} made: {names}; a copied item is an item more: "
-                "X[hierarchy.rows(ids)] repeats its feature row"
+                (
+                    f"{counted(len(several), 'node')} had several parents, "
+                    f"{counted(len(ids) - n_nodes, 'copy', 'copies')} made: {names}; each copy of an item is an item",
+                    PythonAdvice(". X[hierarchy.rows(ids)] repeats its feature row"),
+                )
             )
     parent = np.full(len(ids), -1, dtype=np.int64)
     parent[below] = above
     return _numbered(ids, parent, below, is_inner, join, notes)
 
 
-def _single_links(nodes: LinkedNodes, notes: list[str]) -> tuple[Ints, Ints]:
+def _single_links(nodes: LinkedNodes, notes: list[Note]) -> tuple[Ints, Ints]:
     """Return the links without the doubled ones, self-loops refused."""
     above, below = np.asarray(nodes.parents, dtype=np.int64), np.asarray(nodes.children, dtype=np.int64)
     own = np.flatnonzero(above == below)
@@ -196,7 +198,7 @@ def _numbered(
     order: Ints,
     was_inner: Bools,
     join: Join,
-    notes: list[str],
+    notes: list[Note],
 ) -> TreeArrays:
     """Return same tree with items first: their rows joined, items at inner nodes hung below as a leaf of their own."""
     has_child = np.zeros(len(ids) + 1, dtype=bool)

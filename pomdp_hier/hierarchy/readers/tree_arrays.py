@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from pomdp_hier._arrays import Ints
+from pomdp_hier.hierarchy.wording import Note
 
 __all__ = ["ItemsAtInner", "OnMultipleParents", "TreeArrays", "with_added_root"]
 
@@ -32,7 +33,7 @@ class TreeArrays:
     n_items: int
     order: Ints | None = None
     labels: Sequence[Hashable] | None = None
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
     singletons: bool | None = None
     one_child_notes: bool = False
 
