@@ -8,6 +8,7 @@ from typing import Any
 from pomdp_hier.cli import console
 from pomdp_hier.cli.console import ExitCode
 from pomdp_hier.errors import CertificateError
+from pomdp_hier.files.decoding import decoding
 
 NAME = "verify"
 SUMMARY = "check that a certificate proves its bounds on a problem's optimal value"
@@ -49,7 +50,6 @@ def _read(path: str) -> Any:
     Raises:
         CertificateError: It is no JSON.
     """
-    try:
-        return json.loads(Path(path).read_bytes())
-    except (ValueError, RecursionError) as error:  # not JSON, not text, a number of too many digits, nested too deeply
-        raise CertificateError(f"{path}: it cannot be read as JSON ({str(error)[:80]})") from error
+    content = Path(path).read_bytes()
+    with decoding(path, CertificateError, "the JSON of a certificate", "Write it again with pomdp-hier solve"):
+        return json.loads(content)

@@ -17,6 +17,7 @@ from pomdp_hier._messages import brief
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features import _delimited
 from pomdp_hier.features._archives import read_npy
+from pomdp_hier.files.decoding import decoding
 
 __all__ = ["Source", "as_source"]
 
@@ -192,10 +193,8 @@ class _ParquetSource(_Files):
         parquet = _pyarrow_parquet()
         told = []
         for path in paths:
-            try:
+            with decoding(str(path), FeatureError, "a whole Parquet file"):
                 told.append(parquet.read_metadata(path))
-            except (OSError, ValueError) as error:  # pyarrow's own errors are both
-                raise FeatureError(f"{path}: no readable Parquet file ({error}); write it again") from error
         schema = told[0].schema.to_arrow_schema()
         names = list(schema.names)
         position = _delimited.id_position(names, str(paths[0]), id_column)
@@ -220,7 +219,11 @@ class _ParquetSource(_Files):
         if self.id_name is None:
             return None
         parquet = _pyarrow_parquet()
-        return [name for path in self.paths for name in parquet.read_table(path, columns=[self.id_name])[0].to_pylist()]
+        ids: list[Hashable] = []
+        for path in self.paths:
+            with decoding(path, FeatureError, "a whole Parquet file"):
+                ids += parquet.read_table(path, columns=[self.id_name])[0].to_pylist()
+        return ids
 
     def ranges(self, cuts: Sequence[int]) -> list[Chunk]:
         return self._chunks(cuts, partial(_read_parquet, self.columns))
@@ -228,7 +231,8 @@ class _ParquetSource(_Files):
 
 def _read_parquet(columns: Sequence[str], path: str, low: int, high: int) -> Any:
     """Return rows of the named columns, from the row groups in which they lie."""
-    with _pyarrow_parquet().ParquetFile(path) as file:
+    whole = decoding(path, FeatureError, "a whole Parquet file")
+    with whole, _pyarrow_parquet().ParquetFile(path) as file:
         lengths = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         groups = np.flatnonzero((starts[:-1] < high) & (starts[1:] > low)).tolist()

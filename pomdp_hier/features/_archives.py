@@ -3,10 +3,8 @@
 import io
 import math
 import os
-import tokenize
 import warnings
 import zipfile
-import zlib
 from functools import partial
 from typing import IO, Any
 
@@ -17,15 +15,16 @@ from scipy.sparse import coo_array, csc_array, csr_array
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import FeatureError, Setting
 from pomdp_hier.features.validation import check_compressed
+from pomdp_hier.files.decoding import decoding
 from pomdp_hier.files.memory import require_memory
 
 __all__ = ["read_npy", "read_npz"]
 
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, OSError, ValueError)
 _SPARSE_PARTS = ("format", "shape", "data", "indices", "indptr", "row", "col", "coords")
 _AGAIN = "copy or write the file again"
+_WHOLE = "a whole .npy array of numbers"
 _MOST_DIMENSIONS = 32  # of any numpy
-_old_headers = partial(warnings.catch_warnings, action="ignore", category=UserWarning)  # Python 2's, with lengths "3L"
+_quietly = partial(warnings.catch_warnings, action="ignore")  # headers of Python 2, or with odd escape sequences, warn
 
 
 def read_npy(stream: IO[bytes], name: str, limit: int) -> Any:
@@ -39,10 +38,8 @@ def read_npy(stream: IO[bytes], name: str, limit: int) -> Any:
     if isinstance(stream, io.BufferedReader) and length > limit // 2:
         shape, fortran_order, dtype = _read_header(stream, name)
         _check_length(shape, dtype, length - stream.tell(), name)
-        try:
+        with decoding(name, FeatureError, _WHOLE):
             return np.memmap(stream, dtype, "r", stream.tell(), shape, "F" if fortran_order else "C")
-        except (ValueError, OverflowError) as error:
-            raise FeatureError(f"{name}: cannot be mapped ({error}); {_AGAIN}") from error
     return _read_array(stream, length, name, limit)
 
 
@@ -53,13 +50,8 @@ def read_npz(stream: IO[bytes], name: str, key: str | None, limit: int) -> Any:
         FeatureError: The archive is damaged, does not say which array to take, or claims more than
             ``limit`` bytes.
     """
-    try:
-        with zipfile.ZipFile(stream) as archive:
-            return _matrix(archive, name, key, limit)
-    except FeatureError:
-        raise
-    except _DAMAGED as error:
-        raise FeatureError(f"{name}: a damaged or cut-off .npz archive ({error}); {_AGAIN}") from error
+    with decoding(name, FeatureError, "a whole .npz archive"), zipfile.ZipFile(stream) as archive:
+        return _matrix(archive, name, key, limit)
 
 
 def _matrix(archive: zipfile.ZipFile, name: str, key: str | None, limit: int) -> Any:
@@ -93,11 +85,8 @@ def _read_array(stream: IO[bytes], length: int, what: str, limit: int) -> Any:
     require_memory(math.prod(shape) * dtype.itemsize, limit, what)
     _check_length(shape, dtype, length - stream.tell(), what)
     stream.seek(0)
-    try:
-        with _old_headers():
-            return npy.read_array(stream, allow_pickle=False)
-    except ValueError as error:
-        raise FeatureError(f"{what}: cut off ({error}); {_AGAIN}") from error
+    with decoding(what, FeatureError, _WHOLE), _quietly():
+        return npy.read_array(stream, allow_pickle=False)
 
 
 def _check_length(shape: tuple[int, ...], dtype: np.dtype[Any], length: int, what: str) -> None:
@@ -112,14 +101,10 @@ def _check_length(shape: tuple[int, ...], dtype: np.dtype[Any], length: int, wha
 
 def _read_header(stream: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Return shape, whether in Fortran order, and type that a header of version 1 or 2 claims, if these can be."""
-    try:
+    with decoding(what, FeatureError, _WHOLE, "Write it again with numpy.save"), _quietly():
         version = npy.read_magic(stream)
         reader = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
-        with _old_headers():
-            shape, fortran_order, dtype = reader(stream)
-    except (ValueError, TypeError, KeyError, IndexError, SyntaxError, tokenize.TokenError, RecursionError) as error:
-        reason = str(error).partition("\n")[0]
-        raise FeatureError(f"{what}: not a .npy array of numbers ({reason}); {_AGAIN} with numpy.save") from error
+        shape, fortran_order, dtype = reader(stream)
     if dtype.hasobject:
         raise FeatureError(
             f"{what}: holds Python objects, which are not loaded since that could run code; "
@@ -152,6 +137,9 @@ def _sparse(arrays: dict[str, Any], name: str, limit: int) -> csr_array:
         data = arrays["data"]
         if data.ndim != 1 and layout in {"csr", "csc", "coo"}:
             raise FeatureError(f"the values have shape {data.shape}, expected a list of numbers; {_AGAIN}")
+        missing = [part for part in _parts_of(layout, arrays) if part not in arrays]
+        if missing:
+            raise FeatureError(f"{layout}: no array {brief(missing[0])}; write scipy.sparse.save_npz(path, X)")
         if layout in {"csr", "csc"}:
             compressed = csr_array if layout == "csr" else csc_array
             parts = arrays["data"], arrays["indices"], arrays["indptr"]
@@ -165,9 +153,14 @@ def _sparse(arrays: dict[str, Any], name: str, limit: int) -> csr_array:
                 f"sparse layout {brief(layout)} is not read; write scipy.sparse.save_npz(path, X.tocsr())"
             )
         matrix = matrix.tocsr()
+        matrix.sum_duplicates()
     except FeatureError as error:
         raise FeatureError(f"{name}: {error}") from error
-    except (ValueError, TypeError, KeyError, OverflowError, RuntimeError) as error:
-        raise FeatureError(f"{name}: a damaged sparse matrix ({error}); {_AGAIN}") from error
-    matrix.sum_duplicates()
     return matrix
+
+
+def _parts_of(layout: Any, arrays: dict[str, Any]) -> tuple[str, ...]:
+    """Return which arrays a layout has besides the values."""
+    if layout == "coo":
+        return ("coords",) if "coords" in arrays else ("row", "col")
+    return ("indices", "indptr") if layout in ("csr", "csc") else ()

@@ -11,6 +11,7 @@ from pomdp_hier._extras import from_extra
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import FeatureError, Setting
 from pomdp_hier.features import _delimited
+from pomdp_hier.files.decoding import decoding
 from pomdp_hier.files.memory import require_memory
 
 __all__ = ["from_table", "id_cells", "open_table", "read", "refuse_doubled"]
@@ -37,9 +38,7 @@ def open_table(stream: IO[bytes], name: str, id_column: str | None, limit: int, 
         MissingExtraError: Pyarrow is not installed.
     """
     pq = from_extra("frames", "pyarrow.parquet", f"{name} is a Parquet file, which needs pyarrow")
-    import pyarrow as pa
-
-    try:
+    with decoding(name, FeatureError, "a whole Parquet file"):
         file = pq.ParquetFile(stream)
         columns = list(file.schema_arrow.names)
         refuse_doubled(columns, name)
@@ -48,10 +47,6 @@ def open_table(stream: IO[bytes], name: str, id_column: str | None, limit: int, 
             columns = [column for at, column in enumerate(columns) if at == position or column in wanted]
         require_memory(8 * file.metadata.num_rows * max(1, len(columns)), limit, name)
         return file.read(columns=columns)
-    except FeatureError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, OverflowError) as error:
-        raise FeatureError(f"{name}: a damaged Parquet file ({error}); write it again") from error
 
 
 def refuse_doubled(columns: Sequence[str], name: str) -> None:
@@ -71,16 +66,10 @@ def id_cells(column: Any, name: str, label: str) -> tuple[Hashable, ...]:
     Raises:
         FeatureError: They are lists or records, or dates that Python has no value for.
     """
-    import pyarrow as pa
-
-    try:
+    what, expected = f"{name}, column {brief(label)} of {column.type}", "ids"
+    with decoding(what, FeatureError, expected, "Write the ids as text or integers"):
         ids = tuple(column.to_pylist())
         hash(ids)
-    except (pa.ArrowException, ValueError, OverflowError, TypeError) as error:
-        raise FeatureError(
-            f"{name}: column {brief(label)} is {column.type} and holds what is no id ({error}); write the ids "
-            "as text or whole numbers"
-        ) from error
     return ids
 
 

@@ -2,12 +2,12 @@
 
 import gzip
 import io
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from pomdp_hier.errors import PomdpHierError
+from pomdp_hier.files.decoding import decoding
 from pomdp_hier.files.memory import memory_available, require_memory
 
 __all__ = ["Kind", "check_kind", "file_ending", "kind_of", "text_of", "unpacked"]
@@ -152,13 +152,10 @@ def unpacked(content: bytes, name: str, error: type[PomdpHierError], limit: int 
         return content
     limit = memory_available() if limit is None else limit
     found = bytearray()
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
-            while block := stream.read(_BLOCK):
-                found += block
-                require_memory(len(found), limit, f"{name}, unpacked,", error)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as wrong:
-        raise error(f"{name}: a damaged or cut-off gzip file ({wrong}); copy or write it again") from wrong
+    with decoding(name, error, "a whole gzip file"), gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+        while block := stream.read(_BLOCK):
+            found += block
+            require_memory(len(found), limit, f"{name}, unpacked,", error)
     return bytes(found)
 
 

@@ -119,7 +119,7 @@ def test_gzip_is_unpacked_up_to_a_limit_and_its_damage_is_named():
     with pytest.raises(FeatureError, match=r"x\.gz, unpacked, claims to take .*more than the"):
         unpacked(packed, "x.gz", FeatureError, limit=9_999)
     for damaged in (packed[:-9], packed[:5], packed + b"more", packed[:30] + b"\xff\xff" + packed[32:]):
-        with pytest.raises(ReaderError, match=r"x\.gz: a damaged or cut-off gzip file"):
+        with pytest.raises(ReaderError, match=r"x\.gz: cannot be decoded"):
             unpacked(damaged, "x.gz", ReaderError)
 
 

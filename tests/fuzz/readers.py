@@ -162,6 +162,30 @@ def _arrays() -> list[bytes]:
     return [*dense, *sparse, saved(np.savez_compressed, X), gzip.compress(saved(np.save, X), mtime=0)]
 
 
+def _archives() -> list[bytes]:
+    """Archives whose members are packed in each of the four ways that zipfile knows, dense and sparse, also in gzip."""
+    import gzip
+    import io
+    import zipfile
+
+    import numpy as np
+    import scipy.sparse as sp
+
+    X = np.random.default_rng(0).random((8, 3)).round(1)
+    plain = [io.BytesIO(), io.BytesIO()]
+    np.savez(plain[0], X=X)
+    sp.save_npz(plain[1], sp.csr_array(X), compressed=False)
+    packed = []
+    for way in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA):
+        for source in plain:
+            content = io.BytesIO()
+            with zipfile.ZipFile(source) as members, zipfile.ZipFile(content, "w", way) as archive:
+                for name in members.namelist():
+                    archive.writestr(name, members.read(name))
+            packed.append(content.getvalue())
+    return [*packed, gzip.compress(packed[-1], mtime=0)]
+
+
 def _tables() -> list[bytes]:
     import gzip
 
@@ -175,9 +199,11 @@ def _parquet() -> list[bytes]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    content = io.BytesIO()
-    pq.write_table(pa.table({"id": ["a", "b"], "x": [1.0, 2.0], "n": [1, 2]}), content, compression="none")
-    return [content.getvalue()]
+    table = pa.table({"id": ["a", "b"], "x": [1.0, 2.0], "n": [1, 2]})
+    contents = {codec: io.BytesIO() for codec in ("none", "snappy", "gzip", "brotli", "zstd", "lz4")}
+    for codec, content in contents.items():
+        pq.write_table(table, content, compression=codec)
+    return [content.getvalue() for content in contents.values()]
 
 
 def _read_features(path: Path) -> None:
@@ -342,6 +368,7 @@ def _tree_value_readers() -> Iterator[Reader]:
 
 _ALL = (
     Reader("features-arrays", _arrays, _read_features, "", _NPY_WORDS),
+    Reader("features-archives", _archives, _read_features, "", _NPY_WORDS),
     Reader("features-csv", _tables, _read_features, ".csv", ("id", "x", '"', "1e400", "0x1")),
     Reader("features-parquet", _parquet, _read_features, ".parquet", needs=("pyarrow",)),
     Reader(
