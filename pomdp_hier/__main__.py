@@ -33,7 +33,7 @@ def _end_on_signals() -> None:
 def _wait(reader: int) -> None:
     """End the process on the first signal, with nothing half-written."""
     number = 0
-    while number not in (signal.SIGINT, signal.SIGTERM) or _ends_search(number):
+    while number not in (signal.SIGINT, signal.SIGTERM) or _is_spared(number):
         number = os.read(reader, 1)[0]
     try:
         # Nothing is there, and no draft either, while that module is not loaded, or only half of it.
@@ -47,10 +47,10 @@ def _wait(reader: int) -> None:
         os._exit(128 + number)
 
 
-def _ends_search(number: int) -> bool:
+def _is_spared(number: int) -> bool:
     """Whether a command that searches for something better takes this signal for the end of the search."""
-    ends_search = getattr(sys.modules.get("pomdp_hier.cli.signals"), "ends_search", None)
-    return ends_search is not None and ends_search(number)
+    spares_process = getattr(sys.modules.get("pomdp_hier.cli.signals"), "spares_process", None)
+    return spares_process is not None and spares_process(number)
 
 
 if __name__ == "__main__":

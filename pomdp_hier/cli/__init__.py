@@ -17,11 +17,13 @@ from pomdp_hier.cli import (
     improve,
     inspect,
     levels,
+    paths,
     policies,
     report,
     reproduce,
     score,
     show,
+    signals,
     solve,
     validate,
     verify,
@@ -94,6 +96,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     try:
+        paths.check_apart(options, options.files)
         code: int = options.run(options)
         console.finish()
     except ParameterError as error:
@@ -111,7 +114,7 @@ def _run(options: argparse.Namespace) -> int:
         message = f"{error.filename or 'writing the output'}: {error.strerror or error}"
         return console.fail(message, ExitCode.CANNOT_BE_DONE)
     except KeyboardInterrupt:
-        return console.fail("interrupted", ExitCode.INTERRUPTED)
+        return console.fail(signals.said_to_end(), signals.exit_code("interrupted"))
     return code
 
 
@@ -138,5 +141,6 @@ def build_parser() -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         command.configure(subparser)
-        subparser.set_defaults(run=command.run, default=subparser.get_default)
+        files = paths.file_arguments(subparser)
+        subparser.set_defaults(run=command.run, default=subparser.get_default, files=files)
     return parser

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.cli import console, inputs, tables, trees
+from pomdp_hier.cli import console, inputs, paths, tables, trees
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -28,27 +28,29 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     inputs.add_input_options(parser)
     add = parser.add_argument
-    add("others", metavar="TREE", nargs="+", help="the trees to compare it with, over the same items")
+    others = "the trees to compare it with, over the same items"
+    add("others", type=paths.input_file, metavar="TREE", nargs="+", help=others)
     inputs.add_setting_options(parser, calibrated=True)
-    add("--labels", metavar="CSV", help="a table with the columns id and name: the class of each item")
+    classes = "a table with the columns id and name: the class of each item"
+    add("--labels", type=paths.input_file, metavar="CSV", help=classes)
     add("--no-measures", action="store_true", help="leave the other measures of a hierarchy out")
     add("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (default: 0.95)")
     inputs.add_count(parser, "--top", "list N items that gain and N that lose most", 5)
     written = "write each item's values to .csv, .parquet or .json (- is CSV on stdout), or a page on two to .html"
-    add("-o", "--out", metavar="PATH", help=written)
+    add("-o", "--out", type=paths.output_file, metavar="PATH", help=written)
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the comparison as JSON")
 
 
 def run(options: argparse.Namespace) -> int:
     """Compare the trees."""
-    paths = [options.tree, *options.others]
-    _check_usage(options, paths)
+    given = [options.tree, *options.others]
+    _check_usage(options, given)
     from pomdp_hier.appraisal.tree_comparison import compare
 
     read = inputs.read_inputs(options)
     ids = read.ids
-    named = dict(zip(_names(paths), [read.tree, *_aligned(options, ids, read.tree)], strict=True))
+    named = dict(zip(_names(given), [read.tree, *_aligned(options, ids, read.tree)], strict=True))
     by_id = trees.read_names(options.names, options.name_columns)
     classes = trees.read_names(options.labels)
     found = compare(
@@ -78,9 +80,9 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_usage(options: argparse.Namespace, paths: Sequence[str]) -> None:
+def _check_usage(options: argparse.Namespace, given: Sequence[str]) -> None:
     """Raise for options that contradict each other, before anything is read."""
-    if [options.features, *paths].count("-") > 1:
+    if [options.features, *given].count("-") > 1:
         raise ParameterError("- can stand for one input only; give the others as files")
     if options.out == "-" and options.json:
         raise ParameterError("--out - prints the items alone; leave out --json")
@@ -88,13 +90,9 @@ def _check_usage(options: argparse.Namespace, paths: Sequence[str]) -> None:
         inputs.refuse_unused(options, ("labels",), "with --no-measures")
     if options.out == "-":
         inputs.refuse_unused(options, ("top",), "with --out -")
-    inputs.check_out(
-        options,
-        (options.features, *paths, options.names, options.labels),
-        **({"endings": _PAGES} if _is_page(options) else {}),
-    )
-    if _is_page(options) and len(paths) != 2:
-        raise ParameterError(f"--out {options.out}: a page is about two trees, and {len(paths)} are given")
+    inputs.check_out(options, **({"endings": _PAGES} if _is_page(options) else {}))
+    if _is_page(options) and len(given) != 2:
+        raise ParameterError(f"--out {options.out}: a page is about two trees, and {len(given)} are given")
 
 
 def _is_page(options: argparse.Namespace) -> bool:
@@ -102,10 +100,10 @@ def _is_page(options: argparse.Namespace) -> bool:
     return options.out is not None and Path(options.out).suffix.lower() in _PAGES
 
 
-def _names(paths: Sequence[str]) -> list[str]:
+def _names(given: Sequence[str]) -> list[str]:
     """Return what the trees are called: their files' names, or whole paths where these are the same."""
-    stems = [Path(path).stem if path != "-" else "stdin" for path in paths]
-    names = [stem if stems.count(stem) == 1 else path for stem, path in zip(stems, paths, strict=True)]
+    stems = [Path(path).stem if path != "-" else "stdin" for path in given]
+    names = [stem if stems.count(stem) == 1 else path for stem, path in zip(stems, given, strict=True)]
     return [name if names.count(name) == 1 else f"{name} ({at})" for at, name in enumerate(names, start=1)]
 
 

@@ -3,6 +3,7 @@
 import argparse
 
 from pomdp_hier._extras import from_extra
+from pomdp_hier.cli import paths
 
 NAME = "completion"
 SUMMARY = "print the completion of commands and options for a shell"
@@ -11,8 +12,6 @@ EXAMPLES = (
     "pomdp-hier completion zsh > _pomdp-hier        # into a folder of $fpath",
     "pomdp-hier completion fish > pomdp-hier.fish   # into ~/.config/fish/completions",
 )
-
-_FILES = {"FEATURES", "TREE", "FILE", "PATH", "CSV", "HTML"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -28,8 +27,7 @@ def run(options: argparse.Namespace) -> int:
     parser = build_parser()
     commands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     for command in commands.choices.values():
-        for action in command._actions:
-            if not _FILES.isdisjoint([action.metavar] if isinstance(action.metavar, str) else action.metavar or ()):
-                action.complete = shtab.FILE
+        for action in paths.file_arguments(command):
+            action.complete = shtab.FILE  # type: ignore[attr-defined]
     print(shtab.complete(parser, shell=options.shell, root_prefix="pomdp_hier"))
     return 0

@@ -56,7 +56,7 @@ def say(text: str) -> None:
 def fail(error: PomdpHierError | str, code: int) -> int:
     """Return the exit code, after one line that says what is wrong and what to do."""
     text = error.worded(as_option) if isinstance(error, PomdpHierError) else error
-    say(f"pomdp-hier: {text}" if code == ExitCode.INTERRUPTED else f"error: {text}")
+    say(f"pomdp-hier: {text}" if code in (ExitCode.INTERRUPTED, ExitCode.TOLD_TO_END) else f"error: {text}")
     return code
 
 

@@ -4,8 +4,7 @@ import argparse
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from pomdp_hier.cli import console, inputs, signals, tables, trees
-from pomdp_hier.cli.console import ExitCode
+from pomdp_hier.cli import console, inputs, paths, signals, tables, trees
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.files.writing import write_file
 
@@ -26,8 +25,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_setting_options(parser, calibrated=True)
     add = parser.add_argument
     better = "write the better tree here: with the ending of TREE in its format, ids and columns, or as .json; .gz too"
-    add("-o", "--out", metavar="PATH", help=better)
-    add("--moves", metavar="PATH", help="write the edits, one a row, to .csv, .parquet or .json; - is CSV on stdout")
+    add("-o", "--out", type=paths.output_file, metavar="PATH", help=better)
+    edits = "write the edits, one per row, to .csv, .parquet or .json; - is CSV on stdout"
+    add("--moves", type=paths.output_file, metavar="PATH", help=edits)
     add("--force", action="store_true", help="replace the files if they exist")
     add(
         "--kinds",
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--max-loss", type=inputs.amount, metavar="X", help=loss)
     folds = "choose edits N times without a part of the items, to measure their gain on these; 0 not to"
     inputs.add_count(parser, "--folds", folds, 5)
-    then = "stop then, with the best so far; Ctrl-C does so at once"
+    then = f"stop then, with the best so far; {signals.HELP}"
     add("--time-limit", type=inputs.amount, metavar="SECONDS", help=then)
     inputs.add_count(parser, "--seed", "by which the parts are drawn", 0)
     inputs.add_count(parser, "--top", "print N edits", 10)
@@ -53,11 +53,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Improve the tree."""
-    sources = (options.features, options.tree, options.names)
     if options.out is not None:
-        tables.check_target(options.out, options.force, sources, endings=trees.written_endings(options))
+        tables.check_target(options.out, options.force, endings=trees.written_endings(options))
     if options.moves is not None:
-        tables.check_target(options.moves, options.force, sources, option="--moves")
+        tables.check_target(options.moves, options.force, option="--moves")
     if options.out is None and options.moves is None:
         inputs.refuse_unused(options, ("force",), "without --out or --moves")
     if options.folds == 0:
@@ -92,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
             print(console.printable(line))
     if options.out is not None:  # last, for a format may turn out not to hold the tree
         write_file(options.out, trees.written_like_source(better, options, options.out), replace=options.force)
-    return ExitCode.INTERRUPTED if found.stopped == "interrupted" else ExitCode.DONE
+    return signals.exit_code(found.stopped)
 
 
 def _label(tree: "Hierarchy", text: str) -> Hashable:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._messages import brief
-from pomdp_hier.cli import tables, trees
+from pomdp_hier.cli import paths, tables, trees
 from pomdp_hier.errors import DataWarning, FeatureError, HierarchyError, ParameterError, PomdpHierError
 
 if TYPE_CHECKING:
@@ -42,12 +42,14 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add(
         "features",
+        type=paths.input_file,
         metavar="FEATURES",
-        help="one row an item: .npz (sparse or dense), .npy, delimited text with a header, .parquet, or - for "
+        help="one row per item: .npz (sparse or dense), .npy, delimited text with a header, .parquet, or - for "
         "standard input",
     )
     add(
         "tree",
+        type=paths.input_file,
         metavar="TREE",
         help="the hierarchy: JSON, Newick, a table of parents, edges or paths, lines of paths, a linkage matrix, or -",
     )
@@ -172,17 +174,17 @@ def refuse_unused(options: argparse.Namespace, names: Sequence[str], why: str) -
             raise ParameterError(f"--{name.replace('_', '-')} has no effect {why}; leave it out")
 
 
-def check_out(options: argparse.Namespace, sources: Sequence[str | None], **endings: Any) -> None:
+def check_out(options: argparse.Namespace, **endings: Any) -> None:
     """Refuse an ``--out`` that cannot be written, or ``--force`` without it; see `tables.check_target`.
 
     Raises:
-        ParameterError: It is no name for what is written or one of the files read, or there is none to replace.
+        ParameterError: Its ending is unknown, or there is nothing to replace.
         PomdpHierError: It exists and may not be replaced, or its folder does not exist.
     """
     if options.out is None:
         refuse_unused(options, ("force",), "without --out")
     else:
-        tables.check_target(options.out, options.force, sources, **endings)
+        tables.check_target(options.out, options.force, **endings)
 
 
 def _temperature(text: str) -> float | str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pomdp_hier._messages import counted
-from pomdp_hier.cli import console, inputs, trees
+from pomdp_hier.cli import console, inputs, paths, trees
 
 if TYPE_CHECKING:
     from pomdp_hier.appraisal.structure import StructureReport
@@ -25,8 +25,10 @@ EXAMPLES = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add = parser.add_argument
-    add("tree", metavar="TREE", help="the hierarchy: JSON, Newick, a table, paths, a linkage matrix, or -")
-    add("features", metavar="FEATURES", nargs="?", help="one row an item: .npz, .npy, delimited text, .parquet, or -")
+    tree = "the hierarchy: JSON, Newick, a table, paths, a linkage matrix, or -"
+    add("tree", type=paths.input_file, metavar="TREE", help=tree)
+    features = "one row per item: .npz, .npy, delimited text, .parquet, or -"
+    add("features", type=paths.input_file, metavar="FEATURES", nargs="?", help=features)
     inputs.add_reading_options(parser)
     inputs.add_setting_options(parser, calibrated=True)
     inputs.add_count(parser, "--shuffles", "shuffled trees to score as a baseline", 8)

@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from pomdp_hier.cli import console, inputs, trees
+from pomdp_hier.cli import console, inputs, paths, trees
 from pomdp_hier.files.writing import write_file
 
 NAME = "levels"
@@ -23,7 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_count(parser, "--most", "score N trees at most", 40)
     inputs.add_count(parser, "--cut", "instead, find the best cut of a dendrogram, of N levels at most")
     inputs.add_count(parser, "--max-clusters", "with --cut: the largest flat cut to look at", 1000)
-    add("-o", "--out", metavar="PATH", help="write the tree with the best score here: as TREE is, or as .json")
+    best = "write the tree with the best score here: as TREE is, or as .json"
+    add("-o", "--out", type=paths.output_file, metavar="PATH", help=best)
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the figures as JSON")
 
@@ -34,7 +35,7 @@ def run(options: argparse.Namespace) -> int:
         inputs.refuse_unused(options, ("max_clusters",), "without --cut")
     else:
         inputs.refuse_unused(options, ("side", "most", "policy"), "with --cut")
-    inputs.check_out(options, (options.features, options.tree), endings=trees.written_endings(options))
+    inputs.check_out(options, endings=trees.written_endings(options))
     from pomdp_hier.appraisal.levels import best_cut, levels_advice
 
     read = inputs.read_inputs(options)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pomdp_hier.cli import console, inputs, tables, trees
+from pomdp_hier.cli import console, inputs, paths, tables, trees
 from pomdp_hier.files.writing import write_file
 
 NAME = "report"
@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_input_options(parser)
     inputs.add_setting_options(parser, calibrated=True)
     add = parser.add_argument
-    add("-o", "--out", required=True, metavar="HTML", help="the file to write, .html")
+    add("-o", "--out", type=paths.output_file, required=True, metavar="HTML", help="the file to write, .html")
     add("--force", action="store_true", help="replace the file if it exists")
     add("--title", metavar="TEXT", help="the heading (default: the names of the two files)")
     few = f"{_SHUFFLES[0]}; {_SHUFFLES[1]} above {_LARGE:,} items"
@@ -38,9 +38,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the report."""
-    tables.check_target(
-        options.out, options.force, (options.features, options.tree, options.names), endings=(".html", ".htm")
-    )
+    tables.check_target(options.out, options.force, endings=(".html", ".htm"))
     if options.improve is not None:
         inputs.refuse_unused(options, ("moves",), "with --improve")
     from pomdp_hier.appraisal.baselines import appraise

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.cli import console, inputs, tables, trees
+from pomdp_hier.cli import console, inputs, paths, tables, trees
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     beside = "hold the score against N trees with shuffled items, the best stops in hindsight and no tree at all"
     none = f"0 for none of this (default: {_SHUFFLES}, or 0 above {_CHEAP:,} items)"
     inputs.add_count(parser, "--shuffles", f"{beside}; {none}")
-    add("--out", metavar="PATH", help="write a row an item to .csv, .parquet or .json; - is CSV on standard output")
+    rows = "write one row per item to .csv, .parquet or .json; - is CSV on standard output"
+    add("--out", type=paths.output_file, metavar="PATH", help=rows)
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the result as JSON")
     add("--quiet", action="store_true", help="print nothing but the score, and no progress")
@@ -174,7 +175,7 @@ def _check_usage(options: argparse.Namespace) -> None:
         inputs.refuse_unused(options, ("top", "shuffles"), why)
     if options.out == "-" and (options.json or options.quiet):
         raise ParameterError("--out - prints the items alone; leave out --json and --quiet")
-    inputs.check_out(options, (options.features, options.tree, options.names))
+    inputs.check_out(options)
 
 
 def _item_table(said: _Said, names: Sequence[str] | None) -> Mapping[str, Sequence[Any]]:

@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from pomdp_hier.cli import console, inputs, trees
+from pomdp_hier.cli import console, inputs, paths, trees
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,6 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     parser.add_argument(
         "tree",
+        type=paths.input_file,
         metavar="TREE",
         help="A to E (the paper's hierarchies), dvd (the shelf of its first figure), a tree file, or - for "
         "standard input",

@@ -1,43 +1,85 @@
-"""What Ctrl-C does while a command searches for something better: it ends the search, not the process."""
+"""Signals while a command searches for something better: Ctrl-C and SIGTERM end the search, not the process.
+
+The command then writes and prints what the search has found, and ends with the code of the signal.
+"""
 
 import signal
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
-__all__ = ["ends_search", "may_end_search"]
+from pomdp_hier.cli.console import ExitCode
+
+__all__ = ["HELP", "exit_code", "may_end_search", "said_to_end", "spares_process"]
+
+HELP = "Ctrl-C and SIGTERM do so at once, and what was found is written"
 
 _searches = 0
+_told: list[int] = []  # SIGTERM, once it has ended a search
 
 
 @contextmanager
 def may_end_search() -> Iterator[None]:
-    """Let SIGINT raise KeyboardInterrupt in what runs inside, also under ``pomdp-hier``, where it ends the process."""
+    """Let SIGINT and the first SIGTERM end what runs inside, as KeyboardInterrupt or as its own handler of SIGINT does.
+
+    Later ones of SIGTERM change nothing: ``timeout`` and service managers send several, and what was found is still
+    to be written. A second SIGINT is a person who will not wait.
+    """
     global _searches
+    _told.clear()
     if threading.current_thread() is not threading.main_thread():  # where no signal arrives
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _as_interrupt)
     _searches += 1
     try:
         yield
     finally:
         time.sleep(0.01)  # the thread that waits for signals may not yet have asked about one that came just now
         _searches -= 1
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-def ends_search(number: int) -> bool:
-    """Whether this signal is one that ends a search that runs now.
+def _as_interrupt(number: int, frame: FrameType | None) -> None:
+    """Do once what SIGINT does at this moment."""
+    if _told:
+        return
+    _told.append(number)
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler):
+        handler(signal.SIGINT, frame)
+
+
+def spares_process(number: int) -> bool:
+    """Whether this signal ends a search that runs now, or comes again after it has.
 
     Example:
-        >>> for _ in range(2):
-        ...     with may_end_search():
-        ...         print(ends_search(signal.SIGINT))
-        True
-        True
-        >>> ends_search(signal.SIGINT)
-        False
+        >>> with may_end_search():
+        ...     print(spares_process(signal.SIGINT), spares_process(signal.SIGTERM))
+        True True
+        >>> spares_process(signal.SIGINT), spares_process(signal.SIGTERM)
+        (False, False)
     """
-    return number == signal.SIGINT and _searches > 0
+    return _searches > 0 or number in _told
+
+
+def exit_code(status: str) -> ExitCode:
+    """Return the code of a command whose search ended so.
+
+    Example:
+        >>> exit_code("interrupted"), exit_code("time")
+        (<ExitCode.INTERRUPTED: 130>, <ExitCode.DONE: 0>)
+    """
+    if status != "interrupted":
+        return ExitCode.DONE
+    return ExitCode.TOLD_TO_END if _told else ExitCode.INTERRUPTED
+
+
+def said_to_end() -> str:
+    """Return what is said of a command that a signal has ended before anything was found."""
+    return "told to end" if _told else "interrupted"

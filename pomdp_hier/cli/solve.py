@@ -5,8 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.cli import console, inputs, signals, tables
-from pomdp_hier.cli.console import ExitCode
+from pomdp_hier.cli import console, inputs, paths, signals, tables
 
 if TYPE_CHECKING:
     from pomdp_hier.planning import Solution
@@ -25,13 +24,16 @@ EXAMPLES = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add = parser.add_argument
-    add("problem", metavar="MODEL", help="a .pomdp file")
+    add("problem", type=paths.input_file, metavar="MODEL", help="a .pomdp file")
     add("--precision", type=float, default=1e-2, metavar="X", help="the gap at which to stop (default: 0.01)")
-    add("--time", type=inputs.amount, metavar="SECONDS", help="CPU seconds to stop after (default: no limit)")
+    seconds = f"CPU seconds to stop after (default: no limit); {signals.HELP}"
+    add("--time", type=inputs.amount, metavar="SECONDS", help=seconds)
     add("--memory", type=inputs.amount, metavar="MB", help="megabytes to stop at (default: no limit)")
     add("--horizon", type=int, metavar="N", help="the number of actions (default: no end)")
-    add("--certificate", metavar="FILE", help="write the proof of the bounds as JSON, for pomdp-hier verify")
-    add("--policy", metavar="FILE", help="write the policy: .alpha, .pg, .dot, or .policy for SARSOP's XML")
+    proof = "write the proof of the bounds as JSON, for pomdp-hier verify"
+    add("--certificate", type=paths.output_file, metavar="FILE", help=proof)
+    policy = "write the policy: .alpha, .pg, .dot, or .policy for SARSOP's XML"
+    add("--policy", type=paths.output_file, metavar="FILE", help=policy)
     add("--force", action="store_true", help="replace files that exist")
     add("--quiet", action="store_true", help="show no progress bar")
     add("--json", action="store_true", help="print bounds and their history as JSON")
@@ -44,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
         ("--policy", options.policy, (".alpha", ".pg", ".dot", ".policy")),
     ):
         if path is not None:
-            tables.check_target(path, options.force, (options.problem,), endings=endings, option=option)
+            tables.check_target(path, options.force, endings=endings, option=option)
     from pomdp_hier.files.writing import write_file
     from pomdp_hier.planning import solve
     from pomdp_hier.pomdp.pomdp_file import read_pomdp
@@ -64,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     if options.policy is not None:
         _write_policy(solution, options)
     print(json.dumps(_plain(solution)) if options.json else _lines(solution, problem))
-    return ExitCode.DONE
+    return signals.exit_code(solution.status)
 
 
 def _plain(solution: "Solution") -> dict[str, Any]:

@@ -23,7 +23,6 @@ _FORMULA_STARTS = tuple("=+-@\t\r＝＋－＠")  # full-width signs, too: Excel 
 def check_target(
     path: str,
     force: bool,
-    inputs: Sequence[str | None] = (),
     *,
     endings: Sequence[str] | None = _SUFFIXES,
     option: str = "--out",
@@ -33,12 +32,11 @@ def check_target(
     Args:
         path: What was given.
         force: Whether a file that is there may be replaced.
-        inputs: The files that are read, which may not.
         endings: Those that the target may have; None for any.
         option: By which the target was given.
 
     Raises:
-        ParameterError: Its ending is unknown, or it is one of the inputs.
+        ParameterError: Its ending is unknown.
         PomdpHierError: It exists and may not be replaced, or its folder does not exist.
     """
     tabular = endings is _SUFFIXES
@@ -52,9 +50,6 @@ def check_target(
         raise PomdpHierError(f"{path}: the folder {target.parent} does not exist; create it first")
     if target.is_dir():
         raise PomdpHierError(f"{path}: is a folder; give the path of a file")
-    for source in inputs:
-        if source is not None and source != "-" and target.exists() and os.path.samefile(source, target):
-            raise ParameterError(f"{option} {path}: would replace an input; choose another path")
     if os.path.lexists(target) and not force:
         raise PomdpHierError(f"{path}: exists already; choose another path, or replace it: ", Setting("replace", True))
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pomdp_hier._messages import brief
+from pomdp_hier.cli.paths import input_file
 from pomdp_hier.errors import FeatureError, HierarchyError, ParameterError, ReaderError, Setting
 from pomdp_hier.files.csv_text import open_csv
 from pomdp_hier.files.kinds import check_kind, file_ending, kind_of, text_of, unpacked
@@ -69,7 +70,8 @@ def add_tree_options(parser: argparse.ArgumentParser) -> None:
     )
     _add_column_options(add)
     _add_shape_options(add)
-    add("--names", metavar="CSV", help="a table with a column of ids and one of names, to show names instead of ids")
+    names = "a table with a column of ids and one of names, to show names instead of ids"
+    add("--names", type=input_file, metavar="CSV", help=names)
     add(
         "--name-columns",
         type=lambda text: [name.strip() for name in text.split(",")],

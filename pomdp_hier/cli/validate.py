@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._messages import counted
-from pomdp_hier.cli import console, inputs, trees
+from pomdp_hier.cli import console, inputs, paths, trees
 from pomdp_hier.cli.console import ExitCode
 from pomdp_hier.errors import ParameterError
 
@@ -26,10 +26,12 @@ EXAMPLES = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add = parser.add_argument
-    add("problem", metavar="FILE", nargs="?", help="a .pomdp file: the updates on its arrays are held against Bayes")
+    model = "a .pomdp file: the updates on its arrays are compared with Bayes' rule"
+    add("problem", type=paths.input_file, metavar="FILE", nargs="?", help=model)
     add(
         "--hierarchy",
         nargs=2,
+        type=paths.input_file,
         metavar=("FEATURES", "TREE"),
         help="the search in a hierarchy: the closed form of its belief is held against Bayes, item by item",
     )

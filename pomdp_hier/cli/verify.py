@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pomdp_hier.cli import console
+from pomdp_hier.cli import console, paths
 from pomdp_hier.cli.console import ExitCode
 from pomdp_hier.errors import CertificateError
 from pomdp_hier.files.decoding import decoding
@@ -23,8 +23,9 @@ EXAMPLES = (
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments."""
     add = parser.add_argument
-    add("certificate", metavar="CERTIFICATE", help="the JSON file that pomdp-hier solve --certificate wrote")
-    add("problem", metavar="MODEL", help="the .pomdp file that it is about")
+    proof = "the JSON file that pomdp-hier solve --certificate wrote"
+    add("certificate", type=paths.input_file, metavar="CERTIFICATE", help=proof)
+    add("problem", type=paths.input_file, metavar="MODEL", help="the .pomdp file that it is about")
     add("--json", action="store_true", help="print the bounds as JSON, as fractions")
 
 

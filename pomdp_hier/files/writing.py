@@ -12,6 +12,7 @@ from pomdp_hier.errors import PomdpHierError, Setting
 __all__ = ["remove_drafts", "write_file"]
 
 _drafts: set[str] = set()
+_STREAMS = ("/dev", "/dev/fd")  # where links lead to open files, which must not be replaced
 
 
 def write_file(path: str | os.PathLike[str], content: str | bytes, *, replace: bool = True) -> None:
@@ -44,7 +45,7 @@ def write_file(path: str | os.PathLike[str], content: str | bytes, *, replace: b
         if target.suffix.lower() == ".gz":
             content = gzip.compress(content, mtime=0)
     try:
-        if target.exists() and not target.is_file():
+        if target.exists() and (not target.is_file() or str(target.parent) in _STREAMS):
             target.write_bytes(content)
         else:
             _put_in_place(target, content, replace)

@@ -134,7 +134,7 @@ def test_wrong_usage(shelf, capsys):
     assert "policy" in refusal(capsys, 2, *files, "--policy", "wrong")
     assert "unknown ending" in refusal(capsys, 2, *files, "--out", shelf / "items.xlsx")
     assert "--out -" in refusal(capsys, 2, *files, "--out", "-", "--json")
-    assert "replace an input" in refusal(
+    assert "the same file as the input FEATURES" in refusal(
         capsys, 2, shelf / "x.csv", shelf / "tree.json", "--out", shelf / "x.csv", "--force"
     )
 
@@ -162,7 +162,7 @@ def test_bad_features(shelf, capsys):
     assert "9 rows" in refusal(capsys, 1, shelf / "short.npy", tree)
     assert "could run code" in refusal(capsys, 1, shelf / "objects.npy", tree)
     assert "is empty" in refusal(capsys, 1, shelf / "empty.npy", tree)
-    assert "cut-off .npz" in refusal(capsys, 1, shelf / "cut.npz", tree)
+    assert "cut.npz: cannot be decoded" in refusal(capsys, 1, shelf / "cut.npz", tree)
     assert "directory" in refusal(capsys, 1, shelf, tree)
     assert "No such file" in refusal(capsys, 1, shelf / "nowhere.npy", tree)
     assert "give them the other way round" in refusal(capsys, 2, tree, shelf / "x.npy")

@@ -79,3 +79,59 @@ def test_a_command_in_another_program_leaves_its_signals_alone():
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     assert main(["show", "A"]) == 0
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+MODEL = "discount: 0.9\nstates: 2\nactions: 2\nobservations: 2\nT: * uniform\nO: * identity\nR: 1 : 0 : * : * 1\n"
+
+
+def told_at(trial, times):
+    """A trial of a search that gets SIGTERM so many times when it ends."""
+
+    def made(*given):
+        trial(*given)
+        for _ in range(times):
+            signal.raise_signal(signal.SIGTERM)
+
+    return made
+
+
+@pytest.mark.parametrize("times", [1, 2])  # the second by `timeout`, which tells the process and then its group
+def test_what_a_search_has_found_is_written_when_it_is_told_to_end(tmp_path, monkeypatch, capsys, times):
+    from pomdp_hier.cli import main
+    from pomdp_hier.planning.point_based.search import Search
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Search, "trial", told_at(Search.trial, times))
+    Path("m.pomdp").write_text(MODEL)
+    before = signal.getsignal(signal.SIGTERM)
+    command = ["solve", "m.pomdp", "--precision", "0", "--certificate", "c.json", "--policy", "p.alpha", "--quiet"]
+    assert main(command) == 143
+    assert "(interrupted)" in capsys.readouterr().out
+    assert main(["verify", "c.json", "m.pomdp"]) == 0
+    assert Path("p.alpha").stat().st_size
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_the_better_tree_so_far_is_written_when_the_search_is_told_to_end(tmp_path, monkeypatch, capsys):
+    from pomdp_hier.cli import main
+    from pomdp_hier.improvement.search import Search
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(Search, "_make", told_at(Search._make, 1))
+    Path("x.csv").write_text("x,y\n1,0\n9,1\n0,1\n1,9\n0,8\n8,0\n")
+    Path("t.json").write_text("[[0,1,2],[3,4,5],[6,7]]")
+    assert main(["improve", "x.csv", "t.json", "-o", "b.json", "--moves", "m.csv", "--folds", "0", "--quiet"]) == 143
+    assert capsys.readouterr().err == ""
+    assert Path("b.json").read_text().startswith("[[")
+    assert len(Path("m.csv").read_text().splitlines()) == 2
+
+
+def test_a_search_that_has_found_nothing_says_that_it_was_told_to_end(tmp_path, monkeypatch, capsys):
+    from pomdp_hier.cli import main
+
+    monkeypatch.setattr("pomdp_hier.planning.point_based.solving._check", told_at(lambda *_: None, 1))
+    monkeypatch.chdir(tmp_path)
+    Path("m.pomdp").write_text(MODEL)
+    assert main(["solve", "m.pomdp", "--certificate", "c.json"]) == 143
+    assert capsys.readouterr().err == "pomdp-hier: told to end\n"
+    assert not Path("c.json").exists()

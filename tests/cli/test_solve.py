@@ -63,7 +63,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_solved(model, tmp_
     said = f"{tmp_path / 'none' / 'p.pg'}: the folder {tmp_path / 'none'} does not exist; create it first"
     assert said in capsys.readouterr().err
     assert main(["solve", str(model), option, str(model), "--force", "--quiet"]) == 2
-    assert f"{option} {model}: " in capsys.readouterr().err
+    assert f"{option}: got {model}, the same file" in capsys.readouterr().err
 
 
 def test_wrong_usage(model, capsys):

@@ -201,7 +201,7 @@ def test_what_untidy_files_give(tmp_path, capsys):
         ("t.nex", b"#NEXUS\nbegin trees;", "export the tree as Newick"),
         ("t.csv", b"\xff\xfea,b", "UTF-8"),
         ("t.csv", b'item,path\na,"x', "quote"),
-        ("t.npy", b"\x93NUMPY\x01", "t.npy: not a .npy array"),
+        ("t.npy", b"\x93NUMPY\x01", "t.npy: cannot be decoded"),
         ("t.npz", b"PK\x03\x04junk", ".npz"),
         ("t.parquet", b"PAR1\x15junk", "Parquet"),
         ("t.json", b"((A,B),C);", "not JSON"),

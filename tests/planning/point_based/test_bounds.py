@@ -177,7 +177,7 @@ def test_an_interrupt_of_the_command_prints_the_bounds_that_its_progress_bar_sho
     bounds = r"\[(-?[\d.]+), (-?[\d.]+)\]"
     code, printed, found = stopped_when_shown(command, bounds, signal.SIGINT, tmp_path)
     said = json.loads(printed)
-    assert (code, said["status"]) == (0, "interrupted")
+    assert (code, said["status"]) == (130, "interrupted")
     assert float(found[1]) <= said["lower"] + 1e-4 < said["upper"] <= float(found[2]) + 1e-4
 
 
