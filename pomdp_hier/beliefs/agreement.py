@@ -15,7 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from pomdp_hier._arguments import check_whole, generator, is_one_of, same_arguments
-from pomdp_hier.beliefs.updater import FullUpdater, as_updater
+from pomdp_hier.beliefs.updater import FullUpdater, FunctionUpdater, as_updater
 from pomdp_hier.errors import Argument, ModelError, ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_exact, is_nonnegative, is_symbolic, simplified
@@ -203,8 +203,7 @@ class _Comparison:
         self.candidate: FullUpdater = as_updater(candidate, problem)
         self.is_function = candidate is not None and not hasattr(candidate, "evidence")
         # what the candidate itself answers: no distribution is a difference, where its wrapper would raise
-        answers = candidate if callable(candidate) else self.candidate.update
-        self.function = getattr(candidate, "update", answers)
+        self.function = self.candidate.call if isinstance(self.candidate, FunctionUpdater) else self.candidate.update
         self.depth, self.tolerance, self.max_histories = depth, tolerance, max_histories
         self.bar: tqdm[Any]
         self.n_compared = self.n_skipped = 0

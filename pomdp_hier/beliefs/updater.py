@@ -9,10 +9,12 @@ from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.bayes_rule import Simplify, impossible
 from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.core import Given
-from pomdp_hier.pomdp.models import check_function
 from pomdp_hier.pomdp.numeric import Number, brief
+from pomdp_hier.pomdp.signatures import SIGNATURES, Signature, bind, required_order
 
 __all__ = ["BeliefUpdater", "FullUpdater", "FunctionUpdater", "as_updater"]
+
+_OF_ACTION = Signature(("belief", "action"), (("belief", "action"),))
 
 
 @runtime_checkable
@@ -63,6 +65,8 @@ class FullUpdater(BeliefUpdater, Protocol):
 class FunctionUpdater:
     """An updater that asks a plain function ``(belief, action, observation) -> Belief | mapping``.
 
+    Each function gets what the names of its parameters say.
+
     Args:
         function: Gives the posterior; a mapping from state to probability will do.
         problem: Its models answer, by Bayes' rule, whatever is not given below.
@@ -91,7 +95,10 @@ class FunctionUpdater:
     ) -> None:
         self.problem = problem
         self._bayes = BayesUpdater(problem, simplify=simplify)
-        self._function, self._evidence, self._predict, self._branches = function, evidence, predict, branches
+        self.call = bind("updater", function).call
+        self._evidence = evidence and bind("evidence", evidence, SIGNATURES["updater"]).call
+        self._predict = predict and bind("predict", predict, _OF_ACTION).call
+        self._branches = branches and bind("branches", branches, _OF_ACTION).call
 
     def update(self, belief: Given, action: Any, observation: Any) -> Belief:
         """Return the function's answer, as a `Belief`.
@@ -100,7 +107,7 @@ class FunctionUpdater:
             ModelError: The answer is no distribution.
         """
         self.problem.require_action(action)
-        return as_belief(self._function(self.problem.as_belief(belief), action, observation))
+        return as_belief(self.call(self.problem.as_belief(belief), action, observation))
 
     def evidence(self, belief: Given, action: Any, observation: Any) -> Number:
         """``Pr(o | b, a)``."""
@@ -148,6 +155,7 @@ def as_updater(updater: Any, problem: POMDP, *, simplify: Callable[[Number], Num
     if isinstance(updater, type):
         raise ParameterError(f"updater: {updater.__name__} is a class; pass an instance, {updater.__name__}(problem)")
     if isinstance(updater, FullUpdater):
+        required_order("updater", updater.update)
         return updater
     branches = getattr(updater, "branches", None)
     function = getattr(updater, "update", _choice_of(branches) if branches else updater)
@@ -156,7 +164,6 @@ def as_updater(updater: Any, problem: POMDP, *, simplify: Callable[[Number], Num
             f"updater: {brief(updater)} has no update(belief, action, observation) and no branches(belief, action), "
             "and is no function"
         )
-    check_function("updater", function, "belief", "action", "observation", least=3)
     others = {name: getattr(updater, name, None) for name in ("evidence", "predict")}
     return FunctionUpdater(function, problem, branches=branches, simplify=simplify, **others)
 

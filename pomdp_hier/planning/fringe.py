@@ -18,6 +18,7 @@ from pomdp_hier.planning.endless_bounds import endless_qmdp, endless_table
 from pomdp_hier.planning.ties import largest
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_number
+from pomdp_hier.pomdp.signatures import SIGNATURES, bind
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 __all__ = [
@@ -156,7 +157,7 @@ def fringe_function(lower_bound: Any) -> Fringe:
             f"lower_bound: {brief(lower_bound)} is neither a name, a StopValue, a solution with a leaf, nor a callable "
             "(problem, belief) -> number"
         )
-    return _CallableFringe(function)
+    return _CallableFringe(bind("lower_bound", function, SIGNATURES["leaf"]).call)
 
 
 def has_vectors(lower_bound: Any) -> bool:

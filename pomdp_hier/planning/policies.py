@@ -28,6 +28,7 @@ from pomdp_hier.planning.terminal import where_to_decide
 from pomdp_hier.planning.ties import best_and_tied
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
 from pomdp_hier.pomdp.numeric import Number, brief, listed, total
+from pomdp_hier.pomdp.signatures import SIGNATURES, bind
 from pomdp_hier.visible import visible
 
 __all__ = [
@@ -218,6 +219,8 @@ class ThresholdPolicy:
                 raise ParameterError(
                     f"rules: the threshold {threshold} of {brief(event)} for {brief(action)} is outside [0, 1]"
                 )
+            if callable(event):
+                bind("rules", event, SIGNATURES["event"])
         self.rules = tuple(rules)
         self.otherwise = otherwise
 
@@ -388,8 +391,8 @@ class FunctionPolicy:
     """A plain function as a policy.
 
     Args:
-        function: Takes ``(belief)``, ``(problem, belief)`` or ``(problem, belief, observation)`` and returns an action,
-            or a whole `Decision`.
+        function: Takes ``(belief)``, ``(problem, belief)`` or ``(problem, belief, observation)``, by these names in any
+            order, and returns an action, or a whole `Decision`.
         name: How tables call it; the function's own name by default.
 
     Example:
@@ -402,18 +405,10 @@ class FunctionPolicy:
     def __init__(self, function: Callable[..., Any], name: str | None = None) -> None:
         self.function = function
         self.name = name or getattr(function, "__name__", type(function).__name__)
-        positional = [
-            p
-            for p in inspect.signature(function).parameters.values()
-            if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) and p.default is p.empty
-        ]
-        if not 1 <= len(positional) <= 3:
-            raise ParameterError(
-                f"policy: the function {self.name} takes {len(positional)} arguments; "
-                "expected (belief), (problem, belief) or (problem, belief, observation)"
-                + (f"; {_RULE}" if len(positional) == 4 else "")
-            )
-        self._arity = len(positional)
+        try:
+            self._bound = bind("policy", function)
+        except ParameterError as error:
+            raise ParameterError(f"{error} Note: {_RULE}.") from None
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the decision under the belief.
@@ -422,8 +417,7 @@ class FunctionPolicy:
             PlanningError: The function returns an action that is not legal.
         """
         belief, legal = where_to_decide(problem, belief, observation)
-        arguments = {1: (belief,), 2: (problem, belief), 3: (problem, belief, observation)}[self._arity]
-        outcome = self.function(*arguments)
+        outcome = self._bound.call(*(problem, belief, observation)[: self._bound.count])
         decision = outcome if isinstance(outcome, Decision) else Decision(outcome)
         _require_legal(decision.action, legal, str(self.name))
         return decision
@@ -467,3 +461,7 @@ def _require_arguments(policy: Policy) -> None:
         raise ParameterError(
             f"policy: {brief(policy)} has decide{signature}; expected {_DECIDE}, where observation is the last one made"
         ) from error
+    if bind("policy", policy.decide).roles[:2] != ("problem", "belief"):
+        raise ParameterError(
+            f"policy: {brief(policy)} has decide{signature}; expected {_DECIDE}. Write the parameters in this order."
+        )

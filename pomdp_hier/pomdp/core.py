@@ -7,13 +7,14 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from pomdp_hier._arguments import is_one_of
+from pomdp_hier._arguments import is_one_of, is_real, is_whole
 from pomdp_hier.errors import ModelError
 from pomdp_hier.files.memory import held
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
 from pomdp_hier.pomdp.known_names import require_action
 from pomdp_hier.pomdp.models import as_observation, as_reward, as_transition
 from pomdp_hier.pomdp.numeric import Number, brief, is_number, is_symbolic, total
+from pomdp_hier.pomdp.signatures import Signature, bind
 from pomdp_hier.pomdp.slow_work import slow_work
 
 __all__ = ["CorePOMDP", "Given"]
@@ -45,7 +46,11 @@ class CorePOMDP:
         self.transition = as_transition(transition)
         self.observation = as_observation(observation)
         self.reward_model = as_reward(reward)
+        if not (is_real(tolerance) and 0 <= tolerance < 1):
+            raise ModelError(f"tolerance: got {brief(tolerance)}; expected a number in [0, 1). Use 1e-9, for example.")
         self.tolerance = tolerance
+        if not (is_whole(max_states) and max_states >= 1):
+            raise ModelError(f"max_states: got {brief(max_states)}; expected an integer of at least 1.")
         if not isinstance(initial_belief, Belief):
             initial_belief = Belief(initial_belief, tolerance=tolerance)
         self.initial_belief = initial_belief
@@ -54,25 +59,29 @@ class CorePOMDP:
         if not is_symbolic(discount) and not 0 <= discount <= 1:
             raise ModelError(f"discount: {discount} is outside [0, 1]; write 95 % as 0.95")
         self.discount = discount
-        for name, given in (("terminal", terminal or ()), ("legal_actions", legal_actions)):
-            if isinstance(given, str) or not (callable(given) or isinstance(given, Iterable)):
-                raise ModelError(
-                    f"{name}: {brief(given)} is neither a list nor a function; give a list, [{brief(given)}]"
-                )
-        if isinstance(legal_actions, Mapping):  # its keys, states most likely, would be taken for actions
-            raise ModelError(
-                f"legal_actions: {brief(legal_actions)} is a dict; give a list, or a function of the state"
-            )
-        ends = () if callable(terminal) else held("terminal", terminal or (), ModelError)
-        self._is_terminal = terminal if callable(terminal) else frozenset(ends).__contains__
         if not is_one_of(legal_by, "state", "observation", "belief"):
             raise ModelError(f"legal_by: {brief(legal_by)} is not one of 'state', 'observation', 'belief'")
         self.legal_by = legal_by
+        self.listed_terminal: tuple[Any, ...] | None = None
+        if callable(terminal):
+            self._is_terminal = bind("terminal", terminal).call
+        else:
+            if terminal is not None:
+                self.listed_terminal = _listed("terminal", terminal, "a list of states, or a function of the state")
+            self._is_terminal = frozenset(self.listed_terminal or ()).__contains__
         if callable(legal_actions):
-            self._legal: Callable[[Any], Collection[Any]] | None = legal_actions
+            signature = Signature((legal_by,), ((legal_by,),))
+            self._legal: Callable[[Any], Collection[Any]] | None = bind("legal_actions", legal_actions, signature).call
             self._everywhere: tuple[Any, ...] = ()
         else:
-            self._legal, self._everywhere = None, _distinct("legal_actions", legal_actions)
+            if isinstance(legal_actions, Mapping):  # its keys, states most likely, would be taken for actions
+                raise ModelError(
+                    f"legal_actions: {brief(legal_actions)} is a dict; give a list, or a function of the state"
+                )
+            self._legal = None
+            self._everywhere = _distinct(
+                "legal_actions", legal_actions, f"a list of actions, or a function of the {legal_by}"
+            )
             if not self._everywhere:
                 raise ModelError("legal_actions: no action was given; a problem needs at least one")
             actions = self._everywhere if actions is None else actions
@@ -380,20 +389,30 @@ class CorePOMDP:
         return f"<{type(self).__name__}: {sizes}, discount {self.discount}>"
 
 
-def _distinct(name: str, values: Collection[Any]) -> tuple[Any, ...]:
-    """Return the values as a tuple, refused when one stands there twice or cannot be hashed."""
-    seen: set[Any] = set()
+def _listed(name: str, values: Any, expected: str) -> tuple[Any, ...]:
+    """Return the values as a tuple of what can be hashed."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        alone = "" if values is None else f" Write [{brief(values)}] for this one alone."
+        raise ModelError(f"{name}: got {brief(values)}; expected {expected}.{alone}")
     if isinstance(values, set | frozenset):  # the order of a set of strings changes from run to run
         values = sorted(values, key=repr)
-    values = held(name, values, ModelError)
-    for value in values:
+    listed = tuple(held(name, values, ModelError))
+    for value in listed:
         try:
-            doubled = value in seen
-            seen.add(value)
+            hash(value)
         except TypeError as error:
             raise ModelError(
                 f"{name}: {brief(value)} is not hashable; use a string, a tuple or a frozen dataclass"
             ) from error
-        if doubled:
-            raise ModelError(f"{name}: {brief(value)} stands there twice")
-    return tuple(values)
+    return listed
+
+
+def _distinct(name: str, values: Any, expected: str = "a list of names") -> tuple[Any, ...]:
+    """Return the values as a tuple, rejected when one is listed twice or cannot be hashed."""
+    listed = _listed(name, values, expected)
+    seen: set[Any] = set()
+    for value in listed:
+        if value in seen:
+            raise ModelError(f"{name}: {brief(value)} is listed twice; expected each name once. Remove one of the two.")
+        seen.add(value)
+    return listed

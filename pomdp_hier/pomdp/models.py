@@ -7,19 +7,21 @@ A subclass writes down one method with everything that has positive probability:
 - `RewardModel.reward`: the number earned for ``(state, action, next_state[, observation])``
 
 An override that leaves the last parameter out says that it does not depend on it, and is asked less often. Instead of a
-subclass, a plain function or a dict will do (`as_transition`, `as_observation`, `as_reward`).
+subclass, a plain function or a dict will do (`as_transition`, `as_observation`, `as_reward`). A function gets what the
+names of its parameters say (`signatures`).
 """
 
-import inspect
 import random
 from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache, partial
+from types import MethodType
 from typing import Any
 
 import pomdp_py
 
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.numeric import Number, brief, draw
+from pomdp_hier.pomdp.signatures import Bound, bind, required_order
 
 __all__ = [
     "MODEL_ERRORS",
@@ -44,8 +46,6 @@ MODEL_ERRORS = (
 )
 
 _MODELS = (pomdp_py.TransitionModel, pomdp_py.ObservationModel, pomdp_py.RewardModel)
-_ACTIONS = frozenset({"a", "action"})
-_OUT_OF_PLACE = frozenset({"o", "obs", "observation"})  # no model is asked with the observation first
 
 
 class TransitionModel(pomdp_py.TransitionModel):
@@ -106,7 +106,7 @@ class ObservationModel(pomdp_py.ObservationModel):
     @property
     def uses_state(self) -> bool:
         """Whether the distribution also depends on the state that was left."""
-        return takes_argument(self.distribution, 2)
+        return _count("observation", self.distribution) > 2
 
 
 class RewardModel(pomdp_py.RewardModel):
@@ -140,74 +140,36 @@ class RewardModel(pomdp_py.RewardModel):
 
     def of_step(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
         """Return the reward of the step, whatever of its four parts the model looks at."""
-        if self.uses_observation:
-            return self.reward(state, action, next_state, observation)
-        if takes_argument(self.reward, 2):
-            return self.reward(state, action, next_state)
-        return self.reward(state, action)  # type: ignore[call-arg]  # an override may leave the last two out
+        return self.reward(*(state, action, next_state, observation)[: _count("reward", self.reward)])
 
     @property
     def uses_observation(self) -> bool:
         """Whether the reward also depends on the observation."""
-        return takes_argument(self.reward, 3)
+        return _count("reward", self.reward) > 3
 
     @property
     def uses_next_state(self) -> bool:
         """Whether the reward depends on the next state."""
-        return takes_argument(self.reward, 2)
+        return _count("reward", self.reward) > 2
 
 
-def takes_argument(function: Callable[..., Any], position: int) -> bool:
-    """Whether a call may pass a positional argument at ``position``, counted from 0 and without ``self``.
-
-    Example:
-        >>> takes_argument(lambda state, action: None, 2), takes_argument(lambda s, a, *rest: None, 2)
-        (False, True)
-    """
-    bound = getattr(function, "__func__", None)
-    return _takes_argument(function, position) if bound is None else _takes_argument(bound, position + 1)
+def _count(what: str, method: Callable[..., Any]) -> int:
+    """Return how many values an overriding method is called with, in the order of the method that it overrides."""
+    function = getattr(method, "__func__", None)
+    return required_order(what, method) if function is None else _count_of_class(what, function)
 
 
 @lru_cache(maxsize=1024)
-def _takes_argument(function: Callable[..., Any], position: int) -> bool:
-    parameters = inspect.signature(function).parameters.values()
-    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
-        return True
-    return sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters) > position
+def _count_of_class(what: str, function: Callable[..., Any]) -> int:
+    return required_order(what, MethodType(function, object()))
 
 
-def check_function(what: str, function: Callable[..., Any], *names: str, least: int = 2) -> None:
-    """Raise unless the function can be called with at least ``least`` of the arguments named, in that order.
-
-    Raises:
-        ModelError: It is a class of models, takes another number of arguments, or names them in another order.
-
-    Example:
-        >>> check_function("transition", lambda a, s: s, "state", "action")
-        Traceback (most recent call last):
-        ...
-        pomdp_hier.errors.ModelError: transition: <lambda> takes (a, s), but is called with (state, action)
-    """
+def _bound(what: str, function: Callable[..., Any]) -> Bound:
     if isinstance(function, type) and issubclass(function, _MODELS):
-        raise ModelError(f"{what}: {function.__name__} is a class; pass an instance, {function.__name__}(...)")
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):  # some builtins do not tell
-        return
-    given = [p.name.lower() for p in signature.parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    wrong = len(given) > 1 and (given[0] in _OUT_OF_PLACE or (given[0] in _ACTIONS and given[1] not in _ACTIONS))
-    if wrong or not any(_binds(signature, count) for count in range(least, len(names) + 1)):
-        name = getattr(function, "__name__", type(function).__name__)
-        optional = "".join(f"[, {more}" for more in names[least:]) + "]" * (len(names) - least)
-        raise ModelError(f"{what}: {name} takes {signature}, but is called with ({', '.join(names[:least])}{optional})")
-
-
-def _binds(signature: inspect.Signature, count: int) -> bool:
-    try:
-        signature.bind(*range(count))
-    except TypeError:
-        return False
-    return True
+        raise ModelError(
+            f"{what}: got the class {function.__name__}; expected an instance. Call {function.__name__}()."
+        )
+    return bind(what, function)
 
 
 def _most_probable(distribution: Mapping[Any, Number]) -> Any:
@@ -245,16 +207,18 @@ def _look_up(table: Mapping[Any, Any], what: str, *keys: tuple[Hashable, ...] | 
 
 class _FunctionTransition(TransitionModel):
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
-        self._function = function
+        self.function = function
+        self._call = _bound("transition", function).call
 
     def distribution(self, state: Any, action: Any) -> Mapping[Any, Number]:
-        return _as_distribution(self._function(state, action))
+        return _as_distribution(self._call(state, action))
 
 
 class _FunctionObservation(ObservationModel):
     def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-        self._uses_state = takes_argument(function, 2)
+        self.function = function
+        bound = _bound("observation", function)
+        self._call, self._uses_state = bound.call, bound.count > 2
 
     @property
     def uses_state(self) -> bool:
@@ -262,14 +226,14 @@ class _FunctionObservation(ObservationModel):
 
     def distribution(self, next_state: Any, action: Any, state: Any = None) -> Mapping[Any, Number]:
         arguments = (next_state, action, state) if self._uses_state else (next_state, action)
-        return _as_distribution(self._function(*arguments))
+        return _as_distribution(self._call(*arguments))
 
 
 class _FunctionReward(RewardModel):
     def __init__(self, function: Callable[..., Number]) -> None:
-        self._function = function
-        self._uses_next_state = takes_argument(function, 2)
-        self._uses_observation = takes_argument(function, 3)
+        self.function = function
+        bound = _bound("reward", function)
+        self._call, self._uses_next_state, self._uses_observation = bound.call, bound.count > 2, bound.count > 3
 
     @property
     def uses_observation(self) -> bool:
@@ -279,10 +243,13 @@ class _FunctionReward(RewardModel):
     def uses_next_state(self) -> bool:
         return self._uses_next_state
 
+    def of_step(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
+        return self.reward(state, action, next_state, observation)
+
     def reward(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
         if self._uses_observation:
-            return self._function(state, action, next_state, observation)
-        return self._function(state, action, next_state) if self._uses_next_state else self._function(state, action)
+            return self._call(state, action, next_state, observation)
+        return self._call(state, action, next_state) if self._uses_next_state else self._call(state, action)
 
 
 # A dict is asked by a function with the dict as its first argument, at the top of the module so that it can be pickled.
@@ -315,11 +282,11 @@ def as_transition(model: Any) -> TransitionModel:
         {2: 1}
     """
     if isinstance(model, TransitionModel):
+        _count("transition", model.distribution)
         return model
     if isinstance(model, Mapping):
         return _FunctionTransition(partial(_transition_entry, dict(model)))
     if callable(model):
-        check_function("transition", model, "state", "action")
         return _FunctionTransition(model)
     raise ModelError(f"transition: {brief(model)} is not a TransitionModel, a function or a dict")
 
@@ -335,11 +302,11 @@ def as_observation(model: Any) -> ObservationModel:
         {'warm': 1}
     """
     if isinstance(model, ObservationModel):
+        _count("observation", model.distribution)
         return model
     if isinstance(model, Mapping):
         return _FunctionObservation(partial(_observation_entry, dict(model)))
     if callable(model):
-        check_function("observation", model, "next_state", "action", "state")
         return _FunctionObservation(model)
     raise ModelError(f"observation: {brief(model)} is not an ObservationModel, a function or a dict")
 
@@ -355,11 +322,11 @@ def as_reward(model: Any) -> RewardModel:
         1
     """
     if isinstance(model, RewardModel):
+        _count("reward", model.reward)
         return model
     if isinstance(model, Mapping):
         by_step = any(isinstance(key, tuple) and len(key) == 3 for key in model)
         return _FunctionReward(partial(_step_reward_entry if by_step else _reward_entry, dict(model)))
     if callable(model):
-        check_function("reward", model, "state", "action", "next_state", "observation")
         return _FunctionReward(model)
     raise ModelError(f"reward: {brief(model)} is not a RewardModel, a function or a dict")

@@ -27,6 +27,10 @@ class POMDP(CorePOMDP):
     States, actions and observations are any hashable values. They need not be listed: what can be reached from the
     initial belief is found by following the models.
 
+    A function gets what the names of its parameters say, in any order: ``s`` or ``state``, ``a`` or ``action``,
+    ``next_state``, ``sp``, ``s2`` or ``t``, ``o`` or ``obs`` (all of them: `pomdp_hier.pomdp.signatures.KNOWN_NAMES`).
+    Parameters of other names are taken in the order below, where that leaves one reading.
+
     Args:
         transition: A `TransitionModel`, a function ``(state, action) -> {next_state: p}`` (or the one next state), or a
             dict ``{(state, action): …}``.

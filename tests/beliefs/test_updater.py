@@ -128,5 +128,5 @@ def test_an_impossible_observation_names_belief_action_and_observation(make, obs
 def test_a_class_or_a_function_of_other_arguments_is_refused_at_once():
     with pytest.raises(ParameterError, match=r"BayesUpdater is a class; pass an instance, BayesUpdater\(problem\)"):
         as_updater(BayesUpdater, tiger())
-    with pytest.raises(ModelError, match=r"called with \(belief, action, observation\)"):
+    with pytest.raises(ModelError, match=r"expected \(belief, action, observation\)"):
         as_updater(lambda belief, action: belief, tiger())

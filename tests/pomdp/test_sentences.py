@@ -45,7 +45,7 @@ def model(**changes):
         ({"reward": lambda s, a: np.inf}, "reward of 'go' in 'here': inf is not finite"),
         ({"states": ["here"]}, "transition from 'here' under 'go': 'there' is not in the problem's space of 1"),
         ({"observations": ["p", "q"]}, "observation in 'here' after 'go': 'o' is not in the problem's space of 2"),
-        ({"states": ["here", "here"]}, "states: 'here' stands there twice"),
+        ({"states": ["here", "here"]}, "states: 'here' is listed twice"),
         ({"states": ["here", ["x"]]}, "states: ['x'] is not hashable; use a string"),
     ],
 )

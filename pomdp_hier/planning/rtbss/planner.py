@@ -37,6 +37,7 @@ from pomdp_hier.planning.terminal import where_to_decide
 from pomdp_hier.planning.ties import best_and_tied
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative
+from pomdp_hier.pomdp.signatures import SIGNATURES, bind
 
 __all__ = ["RTBSS"]
 
@@ -159,6 +160,8 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         self.depth = int(depth)
         self.lower_bound = lower_bound
         self.upper_bound = upper_bound
+        if callable(upper_bound):
+            self._action_bound = bind("upper_bound", upper_bound, SIGNATURES["bound"]).call
         self.tie = tie
         check_flag("prune", prune)
         self.prune = prune
@@ -325,7 +328,8 @@ class RTBSS(HoldsPolicy, AgentPlanner):
             solution = getattr(self.upper_bound, "__self__", None)
             if isinstance(solution, Solution) and not (by_bayes and self._is_below(solution, problem)):
                 return Pruning()
-            bound, check_slack = self.upper_bound, math.inf if self.merge_tolerance else 0.0
+            bound = self._action_bound
+            check_slack = math.inf if self.merge_tolerance else 0.0
             return Pruning(
                 lambda belief, action, depth: bound(problem, belief, action, depth),
                 keep_ties=keep_ties,
