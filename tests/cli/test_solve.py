@@ -6,6 +6,7 @@ import re
 import pytest
 
 from pomdp_hier.cli import main
+from pomdp_hier.planning import solve
 from pomdp_hier.pomdp.pomdp_file import write_pomdp
 from pomdp_hier.problems import tiger
 
@@ -24,9 +25,28 @@ def test_solve_and_verify(model, tmp_path, capsys):
     assert "first action listen" in said
     assert re.search(r"\n\d[\d,]* backups, [\d.e-]+ s, 0\.\d+ MB\n", said)
     assert main(["verify", str(proof), str(model)]) == 0
-    assert "at least 19.37" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert said.startswith(f"{model}: proved: the optimal value of problem ")
+    assert " from its initial belief, over an infinite horizon at discount 0.95, is at least 19.37" in said
     assert main(["verify", str(proof), str(model), "--json"]) == 0
-    assert "/" in json.loads(capsys.readouterr().out)["lower"]
+    found = json.loads(capsys.readouterr().out)
+    assert "/" in found["lower"]
+    assert found["belief"] == {"tiger-left": "1/2", "tiger-right": "1/2"}
+    assert (found["horizon"], found["discount"], len(found["problem"])) == (None, "19/20", 16)
+
+
+def test_a_certificate_from_another_belief_is_verified_from_it_alone(model, tmp_path, capsys):
+    proof, belief = tmp_path / "proof.json", '{"tiger-left": 0.97, "tiger-right": 0.03}'
+    proof.write_text(json.dumps(solve(tiger(), belief=json.loads(belief), precision=1).certificate()))
+    assert main(["verify", str(proof), str(model)]) == 3
+    assert "name it as --belief" in capsys.readouterr().err
+    assert main(["verify", str(proof), str(model), "--belief", belief]) == 0
+    assert "from belief {'tiger-left': 0.97, 'tiger-right': 0.03}, over" in capsys.readouterr().out
+    assert main(["verify", str(proof), str(model), "--belief", '{"nowhere": 1}']) == 1
+    assert "belief: got state 'nowhere'" in capsys.readouterr().err
+    for text in ("[1]", "{", "[" * 100_000):
+        assert main(["verify", str(proof), str(model), "--belief", text]) == 2
+        assert "--belief: got" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", ["{}", "", "[" * 100_000, "9" * 10_000, "\xff", '{"format": NaN}'])

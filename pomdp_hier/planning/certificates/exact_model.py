@@ -1,13 +1,14 @@
-"""A problem in whole numbers: what a certificate is checked against.
+"""A problem in exact integer arithmetic, as the verifier of certificates reads it.
 
-Every number of the model is taken as the decimal that it is written as: a float as the shortest decimal that reads as
-this float, an integer or a fraction as it is. Nothing is rescaled, so that rows need not sum to exactly 1.
+A float is read as the shortest decimal that rounds to it; integers and fractions are exact. Nothing is rescaled, and
+rows need not sum to exactly 1.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from hashlib import sha256
 from itertools import chain
 from math import lcm
 from operator import itemgetter
@@ -25,10 +26,10 @@ Outcomes = list[tuple[int, list[tuple[int, int]]]]
 
 
 def as_fraction(value: Number, where: str) -> Fraction:
-    """Return a number as a fraction; a float as the shortest decimal that reads as this float.
+    """Return a number as a fraction; a float as the shortest decimal that rounds to it.
 
     Raises:
-        ModelError: It is no finite number.
+        ModelError: It is not a finite number.
 
     Example:
         >>> as_fraction(0.1, "reward"), as_fraction(3, "reward")
@@ -39,16 +40,16 @@ def as_fraction(value: Number, where: str) -> Fraction:
             return Fraction(repr(float(value)))
         return Fraction(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ModelError(f"{where}: {brief(value)} is not a finite number, which a certificate needs") from error
+        raise ModelError(f"{where}: got {brief(value)}; expected a finite number, for an exact model") from error
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """The outcomes of an action in a place, for sums over a list by observation and place.
+    """The outcomes of an action at a state index, for sums over a flat list by observation and state index.
 
     Attributes:
-        at: ``observation * n_places + place`` of each.
-        terms: Each probability, with what picks the entries that have it out of the list.
+        at: ``observation * n_indices + state index`` of each.
+        terms: Each probability, with the getter of its entries in the list.
     """
 
     at: list[int]
@@ -57,20 +58,20 @@ class Flow:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExactModel:
-    """A problem in whole numbers.
+    """A problem in exact integer arithmetic.
 
-    A place is a state, or, where legal actions depend on the last observation, a state and the set of actions that are
-    then legal: place ``kind * n_states + s``, the kinds in the order in which the observations first give them, then
-    the start. Terminal states are no places: whatever leads there earns nothing more.
+    A state index is a state, or, where legal actions depend on the last observation, a state with a set of legal
+    actions: index ``kind * n_states + s``. The kinds are numbered as the observations first give them, the start last.
+    Outcomes leave out terminal states, whose value is 0.
 
     Attributes:
         sizes: The numbers of states, actions and observations.
-        legal: Of each place, the legal actions; ``None`` where the process is over.
+        legal: The legal actions per state index; ``None`` for terminal states.
         kind_after: The kind after each observation, and at the start.
-        outcomes: Of each action and place, ``[(observation, [(place, probability), ...]), ...]``.
-        reward: Of each action and place, the expected reward.
-        chance: What probabilities are divided by.
-        money: What rewards are divided by.
+        outcomes: Per action and state index, ``[(observation, [(state index, probability), ...]), ...]``.
+        reward: The expected reward per action and state index.
+        chance: The denominator of probabilities.
+        money: The denominator of rewards.
         discount: Numerator and denominator of gamma.
     """
 
@@ -85,7 +86,7 @@ class ExactModel:
 
     @cached_property
     def flows(self) -> list[list["Flow"]]:
-        """The outcomes of each action and place, gathered by their probabilities."""
+        """The outcomes per action and state index, grouped by probability."""
         return [[self._flow(row) for row in rows] for rows in self.outcomes]
 
     def _flow(self, row: Outcomes) -> "Flow":
@@ -97,33 +98,47 @@ class ExactModel:
         pick = [itemgetter(*at) if len(at) > 1 else itemgetter(slice(at[0], at[0] + 1)) for at in by_chance.values()]
         return Flow(list(chain.from_iterable(by_chance.values())), list(zip(by_chance, pick, strict=True)))
 
-    def is_over(self, places: set[int], steps: int) -> bool:
-        """Return whether the process is over after so many actions from any of the places, whatever is done."""
-        for _ in range(steps):
-            places = {t for s in places for t in self._after(s)}
-            if not places:
-                return True
-        return not places
+    def terminates(self, start: set[int], steps: int | None = None) -> bool:
+        """Return whether the process surely terminates from these state indices, within n steps if given."""
+        most, n = len(self.legal), 0  # a path of more steps than there are indices visits one twice
+        while start and n < (most if steps is None else min(steps, most)):
+            start, n = {t for s in start for t in self._after(s)}, n + 1
+        return not start
 
-    def reached(self, places: set[int]) -> set[int]:
-        """Return the places that can be met from these, themselves among them."""
-        met = set(places)
-        queue = list(places)
-        for s in queue:  # grows while it is walked
+    def reached(self, start: set[int]) -> set[int]:
+        """Return the state indices that can be reached from these, themselves included."""
+        met = set(start)
+        queue = list(start)
+        for s in queue:  # grows during the loop
             fresh = set(self._after(s)) - met
             met |= fresh
             queue += fresh
         return met
 
     def _after(self, s: int) -> Iterator[int]:
-        """Yield the places that can follow a place."""
+        """Yield the state indices that can follow a state index."""
         for a in self.legal[s] or ():
             for _, entries in self.outcomes[a][s]:
                 for t, _ in entries:
                     yield t
 
+    def fingerprint(self, start: dict[int, Fraction]) -> str:
+        """Return 16 hexadecimal digits of the SHA-256 of all numbers of the problem and its initial belief.
+
+        Equal problems have equal fingerprints, whether their numbers are floats or fractions. Names do not count, the
+        order of states, actions and observations does.
+        """
+        legal = [None if actions is None else sorted(actions) for actions in self.legal]
+        rows = [[[(o, sorted(entries)) for o, entries in row] for row in rows] for rows in self.outcomes]
+        numbers = (self.sizes, legal, self.kind_after, rows, self.reward, self.chance, self.money, self.discount)
+        weights = [(s, w.numerator, w.denominator) for s, w in sorted(start.items())]
+        digest = sha256()
+        for part in (*numbers, weights):
+            digest.update(repr(part).encode())
+        return digest.hexdigest()[:16]
+
     def shrinks(self) -> bool:
-        """Return whether a backup brings any two value functions closer: gamma times every row sum is below 1."""
+        """Return whether a backup is a contraction: gamma times every row sum is below 1."""
         gain, cost = self.discount
         most = max(
             (sum(p for _, entries in row for _, p in entries) for rows in self.outcomes for row in rows), default=0
@@ -132,13 +147,13 @@ class ExactModel:
 
 
 def exact_model(problem: POMDP) -> ExactModel:
-    """Return the problem in whole numbers.
+    """Return the problem in exact integer arithmetic.
 
     Args:
         problem: Any problem whose legal actions depend on the state or on the last observation.
 
     Raises:
-        ModelError: Legal actions depend on the belief, or a number is none.
+        ModelError: Legal actions depend on the belief, or a number is not finite.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -147,12 +162,14 @@ def exact_model(problem: POMDP) -> ExactModel:
         ((19, 20), -1.0)
     """
     if problem.legal_by == "belief":
-        raise ModelError("legal_actions: they depend on the belief; a certificate needs them to depend on the state")
+        raise ModelError(
+            "legal_actions: got actions by belief; expected actions by state or observation, for an exact model"
+        )
     return _Builder(problem).model()
 
 
 class _Builder:
-    """Reads the numbers of a problem through its models."""
+    """Reader of a problem's numbers through its models."""
 
     def __init__(self, problem: POMDP) -> None:
         self.problem = problem
@@ -162,9 +179,10 @@ class _Builder:
         self.uses_observation = problem.reward_model.uses_observation
 
     def number(self, value: Number, where: str) -> Fraction:
-        known = self.known.get(value)
-        if known is None or type(value) is bool:
-            known = self.known[value] = as_fraction(value, where)
+        key = type(value), value  # the integer 99999999999999991611392 equals the float 1e23, which is read as 10 ** 23
+        known = self.known.get(key)
+        if known is None:
+            known = self.known[key] = as_fraction(value, where)
         return known
 
     def model(self) -> ExactModel:
@@ -180,21 +198,21 @@ class _Builder:
         outcomes: list[list[Outcomes]] = []
         for rows in flows:
             grouped = [self._grouped(row, chance, kind_after) for row in rows]
-            outcomes.append([grouped[place % n] for place in range(n * len(kinds))])
+            outcomes.append(grouped * len(kinds))
         gamma = self.number(problem.discount, "discount")
         return ExactModel(
             sizes=(n, len(actions), len(observations)),
             legal=legal,
             kind_after=kind_after,
             outcomes=outcomes,
-            reward=[[int(row[place % n] * money) for place in range(n * len(kinds))] for row in rewards],
+            reward=[[int(r * money) for r in row] * len(kinds) for row in rewards],
             chance=chance,
             money=money,
             discount=(gamma.numerator, gamma.denominator),
         )
 
     def _kinds(self) -> tuple[list[frozenset[int] | None], list[int]]:
-        """Return the sets of legal actions (``None`` where the state says them), and which holds after what."""
+        """Return the sets of legal actions (``None``: by state), and the kind after each observation."""
         problem = self.problem
         if problem.legal_by != "observation" or all(map(problem.is_terminal, problem.states)):
             return [None], [0] * (len(problem.all_observations) + 1)
@@ -208,7 +226,7 @@ class _Builder:
         return list(found), after
 
     def _legal(self, kinds: list[frozenset[int] | None]) -> list[frozenset[int] | None]:
-        """Return the legal actions of each place."""
+        """Return the legal actions per state index."""
         problem = self.problem
         position = {a: i for i, a in enumerate(problem.all_actions)}
         legal: list[frozenset[int] | None] = []
@@ -223,14 +241,14 @@ class _Builder:
         return legal
 
     def _flow(self, a: int, s: int, legal: list[frozenset[int] | None]) -> list[tuple[int, int, Fraction, Fraction]]:
-        """``[(observation, state, probability, reward), ...]`` of an action in a state; none where it is not legal.
+        """Return ``[(observation, state, probability, reward), ...]``, empty if the action is not legal.
 
-        A reward without an observation is earned whatever is observed, in the parts in which the observations come;
-        where these do not sum to 1, the rest is earned with observation -1.
+        A reward that does not depend on the observation has the weight of the transition alone: where the observation
+        probabilities do not sum to 1, the rest stands with observation -1.
         """
         problem = self.problem
         n = len(problem.states)
-        here = [legal[place] for place in range(s, len(legal), n)]
+        here = legal[s::n]
         if not any(allowed is not None and a in allowed for allowed in here):
             return []
         state, action = problem.states[s], problem.all_actions[a]
@@ -252,17 +270,16 @@ class _Builder:
         return row
 
     def _earned(self, a: int, s: int, row: list[tuple[int, int, Fraction, Fraction]]) -> Fraction:
-        """Return the expected reward; one that depends on the state and the action alone is not weighed."""
+        """Return the expected reward; one of state and action alone is exact, even if its row does not sum to 1."""
         if row and not (self.uses_observation or self.problem.reward_model.uses_next_state):
             return row[0][3]
         return sum((p * r for _, _, p, r in row), Fraction(0))
 
     def _grouped(self, row: list[tuple[int, int, Fraction, Fraction]], chance: int, kind_after: list[int]) -> Outcomes:
-        """Return the outcomes by observation, in whole numbers, without those where the process is over."""
+        """Return the outcomes by observation, over ``chance``, without terminal states."""
         n = len(self.problem.states)
         grouped: dict[int, list[tuple[int, int]]] = {}
         for o, s, p, _ in row:
             if o >= 0 and not self.problem.is_terminal(self.problem.states[s]):
-                place = kind_after[o] * n + s
-                grouped.setdefault(o, []).append((place, p.numerator * (chance // p.denominator)))
+                grouped.setdefault(o, []).append((kind_after[o] * n + s, p.numerator * (chance // p.denominator)))
         return sorted(grouped.items())

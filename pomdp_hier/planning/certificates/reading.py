@@ -1,23 +1,62 @@
-"""Reads a certificate into lists of whole numbers, refusing whatever has another form."""
+"""The reader of certificates: integers in lists and objects; anything else is refused.
+
+The reader checks forms and ranges. No field is trusted: each is either compared with the problem, or is a bound whose
+inequality `verify` checks in the problem's own numbers, or only names what an inequality uses.
+
+| field | how it enters a claim |
+|---|---|
+| ``format``, ``version`` | equal to `FORMAT` and `VERSION` |
+| ``sizes`` | equal to the problem's numbers of states, actions and observations |
+| ``horizon`` | the number of stages; the result states it |
+| ``value_bits``, ``weight_bits`` | units, in which every inequality is checked; they cancel |
+| ``start`` | equal to the named belief to 1e-9; the bounds themselves come from the named belief |
+| ``vector``, ``hint`` | name what bounds the start; an index without a vector or point is refused |
+| ``lower``, ``upper`` | compared with the bounds that are computed at the start |
+| ``vectors[k].action`` | legal in every state that has a value |
+| ``vectors[k].values`` | at most the backup of the action and the vectors in ``after`` |
+| ``vectors[k].after`` | names vectors; one that lacks a value in a successor state is refused |
+| ``informed[a]`` | at least the backup (FIB or TIB) of the action in each state |
+| ``outcomes[j].belief`` | scaled below the outcome by the least ratio, which is computed |
+| ``outcomes[j].values`` | at least the backup of each action at the outcome's belief |
+| ``outcomes[j].after`` | names the outcomes that use it |
+| ``corners`` | at least every value of ``informed`` in the state, or the value of the point in ``corner_points`` |
+| ``corner_points`` | name points, whose belief must be the state alone |
+| ``points[i].belief`` | over states that can be reached from the named belief; the point's backup is computed from it |
+| ``points[i].value`` | at least the backup of each legal action |
+| ``points[i].actions`` | name the bound of each action, or the point of each observation |
+
+The discount, rewards, probabilities, legal actions and the start come from the problem alone.
+"""
 
 from dataclasses import dataclass
 from typing import Any
 
-from pomdp_hier.errors import CertificateError
-from pomdp_hier.pomdp.numeric import brief
+from pomdp_hier._messages import brief
+from pomdp_hier.errors import CertificateError, Setting
 
-__all__ = ["BY_CORNERS", "BY_INFORMED", "Claims", "Outcome", "Point", "StageClaims", "Vector", "Weights", "read_claims"]
+__all__ = [
+    "BY_CORNERS",
+    "BY_INFORMED",
+    "Claims",
+    "Outcome",
+    "Point",
+    "StageClaims",
+    "Vector",
+    "Weights",
+    "read_claims",
+    "refusal",
+]
 
 FORMAT, VERSION = "pomdp-hier bounds", 2
 BY_CORNERS, BY_INFORMED = -1, -2
-_MOST = 2**4_096  # any number: far beyond what bounds need, and quick to work with
+_MOST = 2**4_096  # the greatest number of any field: far beyond what bounds need, and fast
 
 Weights = list[tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """An alpha vector: its action, its value at each place (``None``: it is not for this place), what follows."""
+    """An alpha vector: action, value per state index (``None``: no value), and next vector per observation."""
 
     action: int
     values: list[int | None]
@@ -26,7 +65,7 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A belief that an action leads to from a known place, and a bound of each action's value there."""
+    """A belief after an action in a known state, and a bound on each action's value at it."""
 
     belief: Weights
     values: list[int | None]
@@ -34,10 +73,10 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A belief, a bound of its value, and for each action what bounds the action's value.
+    """A belief, a bound on its value, and the source of each action's bound.
 
-    That is ``None`` for the informed bound, or for each observation the point whose interpolation is used, or
-    `BY_CORNERS` or `BY_INFORMED`.
+    The source is ``None`` for the informed bound, or, per observation, the point of the interpolation, `BY_CORNERS` or
+    `BY_INFORMED`.
     """
 
     belief: Weights
@@ -47,10 +86,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class StageClaims:
-    """What is claimed with one number of actions to go.
-
-    The outcomes are numbered; which one is used after an action, a place and an observation is said by ``outcome_of``.
-    """
+    """The claims with one number of actions to go; ``outcome_of`` maps action, state index and observation to one."""
 
     vectors: list[Vector]
     informed: list[list[int | None]]
@@ -76,51 +112,44 @@ class Claims:
     upper: int
 
 
-def shown(value: Any) -> str:
-    """Return a value for a message; of what holds others, or has very many digits, only what it is.
+def refusal(where: str, got: str, expected: str, *advice: str | Setting) -> CertificateError:
+    """Return the error of a field: its position in the certificate, its value, and the expected value.
 
     Example:
-        >>> shown(3), shown([[]])
-        ('3', 'a list')
+        >>> str(refusal("hint", "-7", "an integer from -2 to 9"))
+        'hint: got -7; expected an integer from -2 to 9'
     """
-    if isinstance(value, list | dict):
-        return "a list" if isinstance(value, list) else "an object"
-    if isinstance(value, int) and value.bit_length() > 200:
-        return "a number of many digits"
-    return brief(value)
+    return CertificateError(f"{where}: got {got}; expected {expected}", *((". ", *advice) if advice else ()))
 
 
-def read_claims(certificate: Any, sizes: tuple[int, int, int], n_places: int) -> Claims:
-    """Return what a certificate claims about a problem.
+def read_claims(certificate: Any, sizes: tuple[int, int, int], n_indices: int) -> Claims:
+    """Return the claims of a certificate.
 
     Args:
-        certificate: What ``json.load`` made of the file.
+        certificate: The value of ``json.load``.
         sizes: The problem's numbers of states, actions and observations.
-        n_places: The number of its places.
+        n_indices: The number of state indices.
 
     Raises:
-        CertificateError: It is no certificate, or not for a problem of these sizes.
+        CertificateError: It is not a certificate, or its sizes are not the problem's.
     """
-    return _Reader(sizes, n_places).claims(certificate)
+    return _Reader(sizes, n_indices).claims(certificate)
 
 
 class _Reader:
-    def __init__(self, sizes: tuple[int, int, int], n_places: int) -> None:
-        self.sizes, self.n_places = sizes, n_places
+    def __init__(self, sizes: tuple[int, int, int], n_indices: int) -> None:
+        self.sizes, self.n_indices = sizes, n_indices
 
     def claims(self, certificate: Any) -> Claims:
         top = self._object(certificate, "certificate")
         if top.get("format") != FORMAT or top.get("version") != VERSION:
-            raise CertificateError(
-                f"format: {shown(top.get('format'))}, version {shown(top.get('version'))}; expected '{FORMAT}', "
-                f"version {VERSION}"
-            )
+            got = f"{brief(top.get('format'))}, version {brief(top.get('version'))}"
+            raise refusal("format", got, f"{FORMAT!r}, version {VERSION}")
         sizes = self._list(top, "sizes", 3, "")
         if not all(type(n) is int for n in sizes) or tuple(sizes) != self.sizes:
-            raise CertificateError(
-                f"sizes: {', '.join(map(shown, sizes))}; the problem has {self.sizes[0]} states, {self.sizes[1]} "
-                f"actions and {self.sizes[2]} observations: the certificate is about another one"
-            )
+            states, actions, observations = self.sizes
+            expected = f"{states} states, {actions} actions and {observations} observations, as the problem has"
+            raise refusal("sizes", brief(sizes), expected, "Verify the problem that was solved.")
         horizon = top.get("horizon")
         if horizon is not None:
             horizon = self._integer(horizon, 1, 1_000_000, "horizon")
@@ -144,9 +173,9 @@ class _Reader:
         pairs = self._list(stage, "corner_points", None, where)
         corner_points = {}
         for i, pair in enumerate(pairs):
-            place = f"{where}.corner_points[{i}]"
-            s, point = self._sized(pair, 2, place)
-            corner_points[self._integer(s, 0, self.n_places - 1, place)] = self._integer(point, 0, 10**12, place)
+            at = f"{where}.corner_points[{i}]"
+            s, point = self._sized(pair, 2, at)
+            corner_points[self._integer(s, 0, self.n_indices - 1, at)] = self._integer(point, 0, 10**12, at)
         vectors = self._list(stage, "vectors", None, where)
         points = self._list(stage, "points", None, where)
         outcome_of: dict[tuple[int, int, int], int] = {}
@@ -175,12 +204,10 @@ class _Reader:
 
     def _outcome(self, given: Any, i: int, outcome_of: dict[tuple[int, int, int], int], where: str) -> Outcome:
         outcome = self._object(given, where)
-        most = (self.sizes[1] - 1, self.n_places - 1, self.sizes[2] - 1)
+        most = (self.sizes[1] - 1, self.n_indices - 1, self.sizes[2] - 1)
         for j, triple in enumerate(self._list(outcome, "after", None, where)):
-            place = f"{where}.after[{j}]"
-            a, s, o = (
-                self._integer(n, 0, last, place) for n, last in zip(self._sized(triple, 3, place), most, strict=True)
-            )
+            at = f"{where}.after[{j}]"
+            a, s, o = (self._integer(n, 0, last, at) for n, last in zip(self._sized(triple, 3, at), most, strict=True))
             outcome_of[a, s, o] = i
         values = self._list(outcome, "values", self.sizes[1], where)
         return Outcome(
@@ -202,25 +229,25 @@ class _Reader:
 
     def _belief(self, given: Any, where: str) -> Weights:
         if type(given) is not list or not given:
-            raise CertificateError(f"{where}: {shown(given)} is no list of [place, weight]")
+            raise refusal(where, brief(given), "a list of [state index, weight]")
         weights = {}
         for i, pair in enumerate(given):
             s, weight = self._sized(pair, 2, f"{where}[{i}]")
-            s = self._integer(s, 0, self.n_places - 1, f"{where}[{i}]")
+            s = self._integer(s, 0, self.n_indices - 1, f"{where}[{i}]")
             if s in weights:
-                raise CertificateError(f"{where}: place {s} stands there twice")
+                raise refusal(f"{where}[{i}]", f"state index {s} twice", "each state index once")
             weights[s] = self._integer(weight, 1, _MOST, f"{where}[{i}]")
         return list(weights.items())
 
     def _values(self, given: Any, where: str) -> list[int | None]:
-        values = self._sized(given, self.n_places, where)
+        values = self._sized(given, self.n_indices, where)
         return [None if value is None else self._number(value, where) for value in values]
 
     # --- the forms of JSON ---------------------------------------------------------------------------------------
 
     def _object(self, given: Any, where: str) -> dict[str, Any]:
         if type(given) is not dict:
-            raise CertificateError(f"{where}: {shown(given)} is no object with names")
+            raise refusal(where, brief(given), "a JSON object")
         return given
 
     def _list(self, given: dict[str, Any], name: str, length: int | None, where: str) -> list[Any]:
@@ -228,14 +255,14 @@ class _Reader:
 
     def _sized(self, given: Any, length: int | None, where: str) -> list[Any]:
         if type(given) is not list:
-            raise CertificateError(f"{where}: {shown(given)} is no list")
+            raise refusal(where, brief(given), "a list")
         if length is not None and len(given) != length:
-            raise CertificateError(f"{where}: {len(given)} entries; expected {length}")
+            raise refusal(where, f"{len(given)} entries", str(length))
         return given
 
     def _integer(self, given: Any, least: int, most: int, where: str) -> int:
         if type(given) is not int or not least <= given <= most:
-            raise CertificateError(f"{where}: {shown(given)} is no whole number in the range that is meant")
+            raise refusal(where, brief(given), f"an integer from {brief(least)} to {brief(most)}")
         return given
 
     def _number(self, given: Any, where: str) -> int:

@@ -1,11 +1,11 @@
-"""Checks that bounds on a problem's optimal value are right, inequality by inequality, in whole numbers.
+"""The verifier of certificates: it checks bounds on the optimal value, one inequality at a time, in integers.
 
-With gamma, R and p from the problem, and everything else from the certificate, it is checked that
+With gamma, R, p and the belief to start from given, and everything else from the certificate, it checks that
 
-- for every alpha vector k of action a and every state s that it is for,
+- for every alpha vector k of action a and every state s in which it has a value,
   ``alpha_k(s) <= R(s, a) + gamma sum_o sum_s' p(s', o | s, a) alpha_k'(o)(s')``;
-- for every action and state, ``Q(a, s) >= R(s, a) + gamma sum_o max_a' A(a, s, o, a')``, where A, what the outcome
-  is worth if one goes on with a', is ``sum_s' p(s', o | s, a) Q(a', s')``, or less by
+- for every action and state, ``Q(a, s) >= R(s, a) + gamma sum_o max_a' A(a, s, o, a')``, where A, a bound on
+  the value of the outcome if the next action is a', is ``sum_s' p(s', o | s, a) Q(a', s')``, or less by
   ``c (Q(a') . b_j - q_j(a'))`` with an outcome belief j and c the least ``p(s', o | s, a) / b_j(s')``;
 - for every outcome belief j and action, ``q_j(a) >= R(b_j, a) + gamma sum_o max_a' sum_s b_j(s) A(a, s, o, a')``;
 - for every point (b, v) and every action a that is legal there, ``v >= Q_a . b`` or
@@ -14,25 +14,26 @@ With gamma, R and p from the problem, and everything else from the certificate, 
 
 Why that suffices. Call V* the optimal value; it is convex, and homogeneous in unnormalised weights.
 
-*Below*: let d be the least of ``V_k(s) - alpha_k(s)``, where V_k is the value of the controller that takes action a_k
-and goes on in k'(o). Then ``d >= gamma' min(d, 0)`` with ``gamma' = gamma max row sum < 1``, hence ``d >= 0``: no
-vector is above the value of a policy that can be run.
+*Lower bound*: let d be the least of ``V_k(s) - alpha_k(s)``, where V_k is the value of the controller that takes
+action a_k and continues in k'(o). Then ``d >= gamma' min(d, 0)`` with ``gamma' = gamma max row sum < 1``, and hence
+``d >= 0``: no vector is above the value of its controller.
 
-*Above*: call Q* the optimal value of a first action, convex and homogeneous too, so that what A says is at least Q*
+*Upper bound*: call Q* the optimal value of a first action, convex and homogeneous too, so that A is at least Q*
 of the outcome if all Q and q are. Let d be the greatest of ``(Q*(s, a) - Q(a, s))`` and ``(Q*(b_j, a) - q_j(a)) /
 |b_j|``. As the sum of maxima is at least the maximum of the sum, ``d <= gamma' max(d, 0)``, hence ``d <= 0``, and
 ``F(w) = max_a Q_a . w`` is at least V*. Now let d be the greatest of
 ``(V*(b) - v) / |b|`` over points and corners. For any tau, ``V*(tau) <= F(tau)``, and V* is at most the interpolation
 plus ``max(d, 0) |tau|``, as V* is convex. So ``d <= gamma' max(d, 0)``, hence ``d <= 0``: no point is below V*, nor is
 any interpolation. With a finite horizon the claims of each stage rest on those of the stage before, and gamma may be 1.
-Where the process is over at some time whatever is done, states are never met again, and the same follows by induction
-over the greatest number of actions that can come: each inequality rests on states that have less to come.
+Where the process surely terminates, no state is visited twice, and the same follows by induction over the greatest
+number of actions to go: each inequality rests on states with fewer actions to go.
 
-Places that cannot be met from the start take no part. Nothing is searched for: the certificate names the vector and the
-point of each inequality, and none of it is trusted.
-This module shares no code with any solver.
+State indices that cannot be reached from the start are not checked. The verifier searches for nothing: the certificate
+names the vector and the point of each inequality. `pomdp_hier.planning.certificates.reading` lists how each field is
+checked. This module shares no code with any solver.
 """
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -40,8 +41,8 @@ from math import ceil, floor, lcm
 from operator import mul
 from typing import Any
 
-from pomdp_hier._messages import counted
-from pomdp_hier.errors import CertificateError
+from pomdp_hier._messages import brief, counted, listed
+from pomdp_hier.errors import ModelError, Setting
 from pomdp_hier.planning.certificates.exact_model import ExactModel, Outcomes, as_fraction, exact_model
 from pomdp_hier.planning.certificates.reading import (
     BY_CORNERS,
@@ -53,62 +54,109 @@ from pomdp_hier.planning.certificates.reading import (
     Vector,
     Weights,
     read_claims,
+    refusal,
 )
-from pomdp_hier.pomdp import POMDP
+from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.known_names import require_observation
 from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.visible import visible
 
 __all__ = ["CertifiedBounds", "verify"]
 
 
 @dataclass(frozen=True)
 class CertifiedBounds:
-    """Two bounds on the optimal value, proved.
+    """Two proved bounds on the optimal value of one problem, from one belief, over one horizon, at one discount.
 
     Attributes:
-        lower: What a policy earns at least.
-        upper: What no policy exceeds.
-        horizon: The number of actions that is meant; ``None`` where the process goes on, or ends by itself before.
-        n_vectors: How many alpha vectors were checked.
-        n_points: How many belief points were checked.
+        lower: A lower bound on the optimal value.
+        upper: An upper bound on the optimal value.
+        problem: The fingerprint of the problem's numbers, its initial belief included.
+        belief: The belief to start from.
+        observation: The last observation before the start, where legal actions depend on it.
+        is_initial: Whether this is the start of the problem itself.
+        horizon: The number of actions; ``None`` for an infinite horizon, or if the process terminates before.
+        discount: The discount.
+        n_vectors: The number of alpha vectors that were checked.
+        n_points: The number of belief points that were checked.
 
     Example:
-        >>> print(CertifiedBounds(Fraction(-2, 3), Fraction(1, 3), None, 2, 0))
-        proved: the optimal value is at least -0.666666667 and at most 0.333333334
-        2 alpha vectors and 0 belief points hold
+        >>> from pomdp_hier.planning import solve
+        >>> from pomdp_hier.problems import tiger
+        >>> print(verify(solve(tiger(), horizon=2).certificate(), tiger()))
+        proved: the optimal value of problem 35b43b6b13089ceb from its initial belief, over 2 actions at discount ...
+        2 alpha vectors and 1 belief point hold
     """
 
     lower: Fraction
     upper: Fraction
+    problem: str
+    belief: Belief
+    observation: Hashable
+    is_initial: bool
     horizon: int | None
+    discount: Fraction
     n_vectors: int
     n_points: int
 
     def __str__(self) -> str:
-        end = "" if self.horizon is None else f" over {self.horizon} actions"
-        lower, upper = floor(self.lower * 10**9), ceil(self.upper * 10**9)  # never beyond what is proved
+        start = "its initial belief" if self.is_initial else f"belief {brief(dict(self.belief.items()))}"
+        start += "" if self.observation is None else f" after observation {brief(self.observation)}"
+        end = "an infinite horizon" if self.horizon is None else counted(self.horizon, "action")
         return (
-            f"proved: the optimal value{end} is at least {_billionths(lower)} and at most {_billionths(upper)}\n"
-            f"{counted(self.n_vectors, 'alpha vector')} and {counted(self.n_points, 'belief point')} hold"
+            visible(
+                f"proved: the optimal value of problem {self.problem} from {start}, over {end} at discount "
+                f"{_plain(self.discount)}, is at least {_decimal(self.lower, floor)} and at most "
+                f"{_decimal(self.upper, ceil)}"
+            )
+            + f"\n{counted(self.n_vectors, 'alpha vector')} and {counted(self.n_points, 'belief point')} hold"
         )
 
-
-def _billionths(count: int) -> str:
-    """Return so many billionths as a decimal."""
-    whole, rest = divmod(abs(count), 10**9)
-    return f"{'-' * (count < 0)}{whole}.{rest:09d}"
+    def __repr__(self) -> str:
+        lower, upper = _decimal(self.lower, floor), _decimal(self.upper, ceil)
+        return f"CertifiedBounds(lower={lower}, upper={upper}, problem={self.problem!r}, horizon={self.horizon})"
 
 
-def verify(certificate: Any, problem: POMDP) -> CertifiedBounds:
-    """Return the bounds that a certificate proves for a problem.
+def _decimal(value: Fraction, rounded: Callable[[Fraction], int]) -> str:
+    """Return a number with nine decimals, rounded down or up; of a very long one, a power of 2.
+
+    Example:
+        >>> _decimal(Fraction(-2, 3), floor), _decimal(Fraction(2, 3), ceil), _decimal(Fraction(-(2**300) - 1), floor)
+        ('-0.666666667', '0.666666667', '-2**301')
+    """
+    count = rounded(value * 10**9)
+    sign, whole = "-" * (count < 0), abs(rounded(value))
+    if whole.bit_length() > 128:
+        outward = (count < 0) == (rounded is floor)
+        return f"{sign}2**{whole.bit_length() - (not outward)}"
+    return f"{sign}{abs(count) // 10**9}.{abs(count) % 10**9:09d}"
+
+
+def _plain(value: Fraction) -> str:
+    """Return a fraction as the float that reads as it, else as a fraction.
+
+    Example:
+        >>> _plain(Fraction(19, 20)), _plain(Fraction(1, 3)), _plain(Fraction(1))
+        ('0.95', '1/3', '1')
+    """
+    text = f"{float(value):.17g}" if value.denominator == 1 else repr(float(value))
+    return text if Fraction(text) == value else str(value)
+
+
+def verify(certificate: Any, problem: POMDP, *, belief: Any = None, observation: Hashable = None) -> CertifiedBounds:
+    """Return the bounds that a certificate proves for a problem, from a given belief.
 
     Args:
-        certificate: What `Solution.certificate` made, or what ``json.load`` made of its file.
-        problem: The problem, of numbers: floats are taken as the decimals that they are written as.
+        certificate: The value of `Solution.certificate`, or of ``json.load`` of its file.
+        problem: A problem with numeric models; a float counts as the shortest decimal that rounds to it.
+        belief: The belief to start from, a `Belief` or a dict; the problem's initial belief by default.
+        observation: The last observation before the start, where legal actions depend on it.
 
     Raises:
-        CertificateError: The certificate has another form, or one of its inequalities does not hold; the first that
-            fails is named.
-        ModelError: The problem has no exact numbers, or its legal actions depend on the belief.
+        CertificateError: The certificate has another form, is for another belief, or has an inequality that does not
+            hold; the message names the first.
+        ModelError: The problem has no exact numbers, its legal actions depend on the belief, or the belief or
+            observation is not one of the problem's.
 
     Example:
         >>> from pomdp_hier.planning import solve
@@ -121,7 +169,7 @@ def verify(certificate: Any, problem: POMDP) -> CertifiedBounds:
         >>> verify(certificate, tiger())
         Traceback (most recent call last):
         ...
-        pomdp_hier.errors.CertificateError: stages[0].points[0]: its value is below that of action ...
+        pomdp_hier.errors.CertificateError: stages[0].points[0].value: got ...; expected at least the backup of action 0
 
     References:
         Smallwood and Sondik (1973); Hauskrecht (2000); Krale et al. (2025).
@@ -129,12 +177,17 @@ def verify(certificate: Any, problem: POMDP) -> CertifiedBounds:
     require_problem(problem, "verify, after the certificate")
     model = exact_model(problem)
     claims = read_claims(certificate, model.sizes, len(model.legal))
-    start = _start(model, claims, problem)
-    if claims.horizon is None and not (model.shrinks() or model.is_over(set(start), len(model.legal))):
-        raise CertificateError(
-            "horizon: none, but without a discount the process may go on for ever; a proof needs a finite horizon"
+    start = _Start.of(model, problem, belief, observation)
+    _check_start(claims, model, problem, start)
+    if claims.horizon is None and not (model.shrinks() or model.terminates(set(start.weights))):
+        raise refusal(
+            "horizon",
+            "none",
+            "a finite one, as without a discount the process may not terminate",
+            "Solve again with ",
+            Setting("horizon"),
         )
-    met = model.reached(set(start))
+    met = model.reached(set(start.weights))
     below: _Stage | None = None
     for i, stage in enumerate(claims.stages):
         checked = _Stage(model, claims, stage, f"stages[{i}]", met, below)
@@ -144,22 +197,63 @@ def verify(certificate: Any, problem: POMDP) -> CertifiedBounds:
     return _Result(model, claims, below, start).bounds()
 
 
-def _start(model: ExactModel, claims: Claims, problem: POMDP) -> dict[int, Fraction]:
-    """Return the weights of the places at the start: the problem's own, or those that the certificate names."""
+@dataclass(frozen=True, eq=False)
+class _Start:
+    """The belief to start from, as given and by state index, without terminal states."""
+
+    belief: Belief
+    observation: Hashable
+    weights: dict[int, Fraction]
+    initial: dict[int, Fraction]
+
+    @classmethod
+    def of(cls, model: ExactModel, problem: POMDP, belief: Any, observation: Hashable) -> "_Start":
+        index = {state: i for i, state in enumerate(problem.states)}
+
+        def weights(start: Belief, observation: Hashable) -> dict[int, Fraction]:
+            position = -1 if observation is None else problem.all_observations.index(observation)
+            kind = model.kind_after[position]
+            found = {kind * model.sizes[0] + index[s]: as_fraction(p, "belief") for s, p in start.items()}
+            return {s: w for s, w in found.items() if model.legal[s] is not None}
+
+        named = problem.initial_belief
+        if belief is not None:  # of a dict again, as a Belief may have another tolerance than the problem
+            named = problem.as_belief(dict(problem.as_belief(belief).items()))
+        stray = next((s for s in named if s not in index), None)
+        if stray is not None:
+            raise ModelError(f"belief: got state {brief(stray)}; expected states of the problem, {listed(index)}")
+        require_observation(observation)
+        if observation is not None and observation not in problem.all_observations:
+            known = listed(problem.all_observations)
+            raise ModelError(f"observation: got {brief(observation)}; expected one of the problem's, {known}")
+        return cls(named, observation, weights(named, observation), weights(problem.initial_belief, None))
+
+
+_NEAR = Fraction(1, 10**9)  # between a certificate's start and the named belief; bounds are computed from the latter
+
+
+def _check_start(claims: Claims, model: ExactModel, problem: POMDP, start: _Start) -> None:
+    """Raise unless the certificate starts from the named belief."""
+    stated = start.initial
     if claims.start is not None:
-        return {s: Fraction(w, 2**claims.weight_bits) for s, w in claims.start if model.legal[s] is not None}
-    kind = model.kind_after[-1]
-    weights = {}
-    index = {state: i for i, state in enumerate(problem.states)}
-    for state, p in problem.initial_belief.items():
-        place = kind * model.sizes[0] + index[state]
-        if model.legal[place] is not None:
-            weights[place] = as_fraction(p, "initial belief")
-    return weights
+        total = Fraction(sum(w for _, w in claims.start), 2**claims.weight_bits)
+        if total > 1 + _NEAR or (total < 1 - _NEAR and None not in model.legal):
+            raise refusal("start", f"weights with the sum {_decimal(total, floor)}", "the sum 1")
+        stated = {s: Fraction(w, 2**claims.weight_bits) for s, w in claims.start if model.legal[s] is not None}
+    none = Fraction(0)
+    if all(abs(stated.get(s, none) - start.weights.get(s, none)) <= _NEAR for s in {*stated, *start.weights}):
+        return
+    n, rest = model.sizes[0], 1.0 - sum(map(float, stated.values()))
+    got = brief({problem.states[s % n]: float(w) for s, w in stated.items()})
+    got += f" and {rest:.9g} on terminal states" if rest > float(_NEAR) else ""
+    advice: list[str | Setting] = ["To verify the certificate's own start, name it as ", Setting("belief")]
+    if {s // n for s in stated} != {s // n for s in start.weights}:  # other actions are legal after the observation
+        advice += [", with the last observation as ", Setting("observation")]
+    raise refusal("start", got, f"{brief(dict(start.belief.items()))}, the belief to start from", *advice)
 
 
 class _Stage:
-    """The claims about one number of actions to go, and what they say ahead of an action."""
+    """The claims with one number of actions to go, and the bounds that they give after an action."""
 
     def __init__(
         self,
@@ -180,7 +274,7 @@ class _Stage:
         self._worths: dict[tuple[int, int, int], list[int | None]] = {}
 
     def check(self) -> None:
-        """Check every inequality; those below, the informed bound, the corners, the points."""
+        """Check every inequality: vectors, informed bound, outcomes, corners, points."""
         for k, vector in enumerate(self.stage.vectors):
             self._check_vector(vector, f"{self.where}.vectors[{k}]")
         for a in range(self.model.sizes[1]):
@@ -194,7 +288,7 @@ class _Stage:
     # --- below ---------------------------------------------------------------------------------------------------
 
     def _check_vector(self, vector: Vector, where: str) -> None:
-        """``alpha(s) money cost chance <= R 2^bits cost chance + gain money sum p alpha'`` at every place."""
+        """``alpha(s) money cost chance <= R 2^bits cost chance + gain money sum p alpha'`` in every state."""
         model, ahead = self.model, self.below.stage.vectors
         gain, cost = model.discount
         flows, reward = model.flows[vector.action], model.reward[vector.action]
@@ -202,23 +296,24 @@ class _Stage:
         unit, weight = model.money * cost * model.chance, gain * model.money
         nothing: list[int | None] = [None] * len(model.legal)
         following = [ahead[k].values if 0 <= k < len(ahead) else nothing for k in vector.after]
-        flat = list(chain.from_iterable(following))  # by observation and place, as the flows are
+        flat = list(chain.from_iterable(following))  # by observation and state index, like the flows
         has_gaps = None in flat
         for s, value in enumerate(vector.values):
             if value is None or s not in self.met:
                 continue
             legal = model.legal[s]
             if legal is None or vector.action not in legal:
-                raise CertificateError(f"{where}: its action {vector.action} is not legal in place {s}")
+                raise refusal(f"{where}.action", str(vector.action), f"an action that is legal at state index {s}")
             total = 0
             if not self.ends:
                 missing = [i for i in flows[s].at if flat[i] is None] if has_gaps else []
                 if missing:
                     o, t = divmod(missing[0], len(model.legal))
-                    raise CertificateError(f"{where}: no vector for place {t} follows observation {o} in place {s}")
+                    got = f"{vector.after[o]} after observation {o} at state index {s}"
+                    raise refusal(f"{where}.after", got, f"a vector with a value at state index {t}")
                 total = sum([p * sum(pick(flat)) for p, pick in flows[s].terms])
             if value * unit > reward[s] * scale + weight * total:
-                raise CertificateError(f"{where}: its value in place {s} is above that of its action and what follows")
+                raise refusal(f"{where}.values[{s}]", brief(value), f"at most the backup of action {vector.action}")
 
     # --- above ---------------------------------------------------------------------------------------------------
 
@@ -235,10 +330,10 @@ class _Stage:
             where = f"{self.where}.informed[{a}]"
             value = row[s]
             if value is None:
-                raise CertificateError(f"{where}: no value in place {s}, where the action is legal")
+                raise refusal(f"{where}[{s}]", "null", "a value, as the action is legal there")
             total = self._worth_after([(s, 1)], a)
             if total is not None and value * unit < model.reward[a][s] * scale + weight * total:
-                raise CertificateError(f"{where}: its value in place {s} is below that of its backup")
+                raise refusal(f"{where}[{s}]", brief(value), f"at least the backup of action {a}")
 
     def _check_outcome(self, outcome: Outcome, where: str) -> None:
         """``q_j(a) >= R(b_j, a) + gamma sum_o max_a' sum_s b_j(s) A(a, s, o, a')`` for every legal action."""
@@ -250,15 +345,15 @@ class _Stage:
         for a in self._legal(belief):
             value = outcome.values[a]
             if value is None:
-                raise CertificateError(f"{where}: no value of action {a}, which is legal there")
+                raise refusal(f"{where}.values[{a}]", "null", "a value, as the action is legal there")
             total = self._worth_after(belief, a)
             earned = sum(w * model.reward[a][s] for s, w in belief) << self.claims.value_bits
             scaled = (value << self.claims.weight_bits) * model.money * unit
             if total is not None and scaled < earned * unit + gain * model.money * total:
-                raise CertificateError(f"{where}: its value of action {a} is below that of its backup")
+                raise refusal(f"{where}.values[{a}]", brief(value), f"at least the backup of action {a}")
 
     def _worth_after(self, belief: Weights, a: int) -> int | None:
-        """``sum_o max_a' sum_s b(s) A(a, s, o, a')``; ``None`` where nothing is legal: no policy comes there."""
+        """``sum_o max_a' sum_s b(s) A(a, s, o, a')``; ``None`` if an outcome has no legal action."""
         sums: dict[int, list[int | None]] = {}
         for s, w in belief:
             for o, entries in () if self.ends else self.model.outcomes[a][s]:
@@ -274,7 +369,7 @@ class _Stage:
         return total
 
     def worth(self, a: int, s: int, o: int, entries: Weights) -> list[int | None]:
-        """``A(a, s, o, a')`` for every a'; ``None`` where it is not legal after the outcome."""
+        """``A(a, s, o, a')`` for every a'; ``None`` if it is not legal after the outcome."""
         known = self._worths.get((a, s, o))
         if known is None:
             known = self._worths[a, s, o] = [None] * self.model.sizes[1]
@@ -286,21 +381,16 @@ class _Stage:
                 if outcome is not None and ratio is not None:
                     bound = outcome.values[then]
                     if bound is None:
-                        raise CertificateError(f"{self.where}.outcomes[{i}]: no value of action {then}, which is legal")
+                        where = f"{self.where}.outcomes[{i}].values[{then}]"
+                        raise refusal(where, "null", "a value, as the action is legal there")
                     gap = self._informed_value(then, outcome.belief) - (bound << self.claims.weight_bits)
                     value -= max(0, gap) * ratio[0] // ratio[1]
                 known[then] = value
         return known
 
     def informed(self, weights: Weights) -> int | None:
-        """``max_a Q_a . w`` over the actions that are legal at the weights; ``None`` where there is none."""
-        legal = self._legal(weights)
-        best: int | None = None
-        for a in legal:
-            value = self._informed_value(a, weights)
-            if best is None or value > best:
-                best = value
-        return best
+        """``max_a Q_a . w`` over the actions that are legal at the weights; ``None`` if there is none."""
+        return max((self._informed_value(a, weights) for a in self._legal(weights)), default=None)
 
     def _informed_value(self, a: int, weights: Weights) -> int:
         """``Q_a . w`` of an action that is legal at the weights."""
@@ -309,7 +399,7 @@ class _Stage:
         for s, w in weights:
             q = row[s]
             if q is None:
-                raise CertificateError(f"{self.where}.informed[{a}]: no value in place {s}, where it is legal")
+                raise refusal(f"{self.where}.informed[{a}][{s}]", "null", "a value, as the action is legal there")
             value += w * q
         return value
 
@@ -324,30 +414,31 @@ class _Stage:
         return frozenset() if legal is None else legal
 
     def _check_corners(self) -> None:
-        """Check that a corner is at least every action's informed value there, or is one of the points."""
+        """Check that each corner is at least every action's informed value, or at least the value of its point."""
         stage = self.stage
         for s, legal in enumerate(self.model.legal):
             if not legal or s not in self.met:
                 continue
-            where = f"{self.where}.corners"
+            where = f"{self.where}.corners[{s}]"
             corner = stage.corners[s]
             if corner is None:
-                raise CertificateError(f"{where}: no value in place {s}")
+                raise refusal(where, "null", "a value")
             if s in stage.corner_points:
                 point = self._point(stage.corner_points[s], f"{self.where}.corner_points")
                 if len(point.belief) != 1 or point.belief[0][0] != s:
-                    raise CertificateError(f"{where}: the point of place {s} is a belief about others")
+                    got = f"point {stage.corner_points[s]}"
+                    raise refusal(f"{self.where}.corner_points", got, f"a point of state index {s} alone")
                 if corner * point.belief[0][1] < point.value << self.claims.weight_bits:
-                    raise CertificateError(f"{where}: the value in place {s} is below that of its point")
+                    raise refusal(where, brief(corner), f"at least the value of point {stage.corner_points[s]}")
                 continue
             for a in legal:
                 q = stage.informed[a][s]
                 if q is None or corner < q:
-                    raise CertificateError(f"{where}: the value in place {s} is below that of action {a}")
+                    raise refusal(where, brief(corner), f"at least informed[{a}][{s}]")
 
     def _point(self, i: int, where: str) -> Point:
         if not 0 <= i < len(self.stage.points):
-            raise CertificateError(f"{where}: there is no point {i} among {len(self.stage.points)}")
+            raise refusal(where, f"point {i}", f"one of {counted(len(self.stage.points), 'point')}")
         return self.stage.points[i]
 
     def _check_point(self, point: Point, where: str) -> None:
@@ -355,13 +446,14 @@ class _Stage:
         model = self.model
         gain, cost = model.discount
         if any(s not in self.met for s, _ in point.belief):
-            raise CertificateError(f"{where}: its belief has a place that cannot be met from the start")
+            raise refusal(
+                f"{where}.belief", "a state index that cannot be reached", "state indices reached from the start"
+            )
         value = point.value << self.claims.weight_bits
         for a in self._legal(point.belief):
             hints = point.actions[a]
             if hints is None:
-                row = self.stage.informed[a]
-                holds = value >= sum(w * (row[s] or 0) for s, w in point.belief)
+                holds = value >= self._informed_value(a, point.belief)
             else:
                 ahead = self._ahead(point, a, hints, where)
                 if ahead is None:
@@ -370,10 +462,10 @@ class _Stage:
                 unit = model.chance * cost
                 holds = value * model.money * unit >= earned * unit + gain * model.money * ahead
             if not holds:
-                raise CertificateError(f"{where}: its value is below that of action {a} and what follows")
+                raise refusal(f"{where}.value", brief(point.value), f"at least the backup of action {a}")
 
     def _ahead(self, point: Point, a: int, hints: list[int], where: str) -> int | None:
-        """``sum_o V(tau_o)``; ``None`` where nothing is legal after some observation, so that no policy does this."""
+        """``sum_o V(tau_o)``; ``None`` if an outcome has no legal action, so that no policy takes the action."""
         total = 0
         for o, weights in () if self.ends else _successors(self.model.outcomes[a], point.belief):
             worth = self.below.interpolation(weights, hints[o], where)
@@ -408,7 +500,7 @@ class _Stage:
 
 
 def _least_ratio(dense: dict[int, int], belief: Weights) -> tuple[int, int] | None:
-    """Return the least ``w(s) / b(s)`` as numerator and denominator; ``None`` where it is 0."""
+    """Return the least ``w(s) / b(s)`` as numerator and denominator; ``None`` if it is 0."""
     top, bottom = 1, 0  # the least ratio so far; 1 / 0 before the first
     for s, b in belief:
         w = dense.get(s, 0)
@@ -420,7 +512,7 @@ def _least_ratio(dense: dict[int, int], belief: Weights) -> tuple[int, int] | No
 
 
 def _successors(outcomes: list[Outcomes], belief: Weights) -> list[tuple[int, Weights]]:
-    """``tau_o(s') = sum_s b(s) p(s', o | s, a)`` for every observation that can be made."""
+    """``tau_o(s') = sum_s b(s) p(s', o | s, a)`` for every possible observation."""
     rows: dict[int, dict[int, int]] = {}
     for s, w in belief:
         for o, entries in outcomes[s]:
@@ -439,44 +531,56 @@ class _Result:
     model: ExactModel
     claims: Claims
     stage: _Stage
-    start: dict[int, Fraction]
+    start: _Start
 
     def bounds(self) -> CertifiedBounds:
-        claims = self.claims
+        claims, start = self.claims, self.start
         unit = 2**claims.value_bits
-        lower, upper = self._lower() / unit, self._upper() / unit
-        if Fraction(claims.lower, unit) > lower:
-            raise CertificateError(f"lower: {float(Fraction(claims.lower, unit))} is above what the vector proves")
-        if Fraction(claims.upper, unit) < upper:
-            raise CertificateError(f"upper: {float(Fraction(claims.upper, unit))} is below what the points prove")
+        lower, upper = Fraction(claims.lower, unit), Fraction(claims.upper, unit)
+        least, most = self._lower() / unit, self._upper() / unit
+        if lower > least:
+            raise refusal("lower", _decimal(lower, floor), f"at most {_decimal(least, floor)}, the vector's value")
+        if upper < most:
+            raise refusal("upper", _decimal(upper, ceil), f"at least {_decimal(most, ceil)}, the value of the points")
         horizon = claims.horizon
-        if horizon is not None and self.model.is_over(set(self.start), horizon):
+        if horizon is not None and self.model.terminates(set(start.weights), horizon):
             horizon = None
-        n_vectors = sum(len(stage.vectors) for stage in claims.stages)
-        n_points = sum(len(stage.points) for stage in claims.stages)
-        return CertifiedBounds(Fraction(claims.lower, unit), Fraction(claims.upper, unit), horizon, n_vectors, n_points)
+        return CertifiedBounds(
+            lower,
+            upper,
+            problem=self.model.fingerprint(start.initial),
+            belief=start.belief,
+            observation=start.observation,
+            is_initial=start.weights == start.initial,
+            horizon=horizon,
+            discount=Fraction(*self.model.discount),
+            n_vectors=sum(len(stage.vectors) for stage in claims.stages),
+            n_points=sum(len(stage.points) for stage in claims.stages),
+        )
 
     def _lower(self) -> Fraction:
-        if not self.start:
+        """Return ``alpha . b``."""
+        if not self.start.weights:
             return Fraction(0)
-        vectors = self.stage.stage.vectors
-        if self.claims.vector >= len(vectors):
-            raise CertificateError(f"vector: there is no vector {self.claims.vector} among {len(vectors)}")
-        values = vectors[self.claims.vector].values
+        k, vectors = self.claims.vector, self.stage.stage.vectors
+        if k >= len(vectors):
+            raise refusal("vector", str(k), f"one of {counted(len(vectors), 'vector')}")
         total = Fraction(0)
-        for s, w in self.start.items():
-            value = values[s]
+        for s, w in self.start.weights.items():
+            value = vectors[k].values[s]
             if value is None:
-                raise CertificateError(f"vector: vector {self.claims.vector} is not for place {s} of the start")
+                raise refusal("vector", str(k), f"a vector with a value at state index {s} of the start")
             total += w * value
         return total
 
     def _upper(self) -> Fraction:
-        if not self.start:
+        """Return ``V(b)``."""
+        start = self.start.weights
+        if not start:
             return Fraction(0)
-        common = lcm(*(w.denominator for w in self.start.values()))
-        weights = [(s, w.numerator * (common // w.denominator)) for s, w in self.start.items()]
-        worth = self.stage.interpolation(weights, self.claims.hint, "hint")
-        if worth is None:
-            raise CertificateError("start: no action is legal there")
-        return Fraction(worth, common)
+        common = lcm(*(w.denominator for w in start.values()))
+        weights = [(s, int(w * common)) for s, w in start.items()]
+        bound = self.stage.interpolation(weights, self.claims.hint, "hint")
+        if bound is None:
+            raise refusal("start", "a belief without a legal action", "a belief with one")
+        return Fraction(bound, common)

@@ -243,7 +243,7 @@ class Solution:
 
         The bounds that are proved are a little wider, by what rounding may have taken.
         """
-        return write_certificate(self.search, at_start=self.belief is None)
+        return write_certificate(self.search, at_start=self.belief is None and self.observation is None)
 
     def __repr__(self) -> str:
         return f"Solution(lower={self.lower:.6g}, upper={self.upper:.6g}, status={self.status!r})"

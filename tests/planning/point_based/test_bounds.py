@@ -263,7 +263,7 @@ def test_the_observation_before_the_start_says_what_is_legal_there(seen, endless
     for horizon, value in ((None, endless), (2, two)):
         solution = solve(door, belief={"x": 1}, observation=seen, horizon=horizon, precision=1e-9)
         assert (solution.lower, solution.upper) == pytest.approx((value, value), abs=1e-8)
-        proved = verify(solution.certificate(), door)
+        proved = verify(solution.certificate(), door, belief={"x": 1}, observation=seen)
         assert proved.lower <= value <= proved.upper
         assert solution.controller().value({"x": 1}) == pytest.approx(value, abs=1e-8)
         assert ("go" in solution.policy.decide(door, {"x": 1}, observation=seen).action) == (seen == "open")

@@ -13,7 +13,7 @@ from pomdp_hier.errors import CertificateError, ModelError
 from pomdp_hier.planning import exact_value, solve, verify
 from pomdp_hier.planning.certificates import exact_model
 from pomdp_hier.planning.certificates.verify import _least_ratio
-from pomdp_hier.pomdp import POMDP
+from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.pomdp_file import read_pomdp
 from pomdp_hier.problems import cheese_maze, corridor, crying_baby, maze_4x3, rock_sample, tiger
 from tests.pomdp_models import three_node
@@ -104,11 +104,48 @@ def test_an_outcome_that_says_nothing_of_what_follows_changes_nothing():
     assert verify(certificate, problem) == bounds
 
 
-def test_a_certificate_about_another_belief_says_so():
-    problem = tiger()
-    solution = solve(problem, belief={"tiger-left": 0.97, "tiger-right": 0.03}, precision=1e-2)
-    bounds = verify(solution.certificate(), problem)
+def test_a_certificate_from_another_belief_needs_that_belief():
+    problem, belief = tiger(), {"tiger-left": 0.97, "tiger-right": 0.03}
+    solution = solve(problem, belief=belief, precision=1e-2)
+    bounds = verify(solution.certificate(), problem, belief=belief)
     assert float(bounds.lower) == pytest.approx(solution.lower)
+    assert (bounds.belief, bounds.is_initial) == (Belief(belief), False)
+    assert f"from belief {belief}, over an infinite horizon at discount 0.95" in str(bounds)
+    for other in (None, {"tiger-left": 1}, {"tiger-left": 0.97 - 2e-9, "tiger-right": 0.03 + 2e-9}):
+        with pytest.raises(CertificateError, match=r"^start: got {'tiger-left': 0.97, 'tiger-right': 0.03}"):
+            verify(solution.certificate(), problem, belief=other)
+    with pytest.raises(CertificateError, match=r"^start: got {'tiger-left': 0.5, 'tiger-right': 0.5}"):
+        verify(solve(problem, precision=1).certificate(), problem, belief=belief)
+    for wrong in ({"tiger": 1}, {"tiger-left": 2}, Belief({"tiger-left": 1000.0}, tolerance=1e9), 3):
+        with pytest.raises(ModelError, match=r"^belief: "):
+            verify(solution.certificate(), problem, belief=wrong)
+    with pytest.raises(ModelError, match=r"^observation: got 'hear'"):
+        verify(solution.certificate(), problem, belief=belief, observation="hear")
+
+
+def test_the_bounds_are_those_of_the_named_belief_where_the_start_is_rounded():
+    problem = tiger()
+    certificate = solve(problem, precision=1e-2).certificate()
+    vectors = [vector["values"] for vector in certificate["stages"][0]["vectors"]]
+    certificate["vector"] = next(k for k, (left, right) in enumerate(vectors) if left > right + 2**44)
+    certificate["lower"] = sum(vectors[certificate["vector"]]) // 2
+    assert verify(certificate, problem).is_initial
+    less = {"tiger-left": Fraction(1, 2) - Fraction(1, 10**10), "tiger-right": Fraction(1, 2) + Fraction(1, 10**10)}
+    with pytest.raises(CertificateError, match=r"^lower: got"):
+        verify(certificate, problem, belief=less)
+
+
+def test_a_start_on_terminal_states_is_part_of_the_distribution():
+    problem = small_problem(3, kind="ends", discount=0.5)
+    end = problem.states[-1]
+    belief = {problem.states[0]: 0.25, end: 0.75}
+    certificate = solve(problem, belief=belief, precision=1e-1).certificate()
+    assert sum(w for _, w in certificate["start"]) == 2 ** certificate["weight_bits"] // 4
+    bounds = verify(certificate, problem, belief=belief)
+    assert bounds.belief == Belief(belief)
+    certificate["start"].append([len(problem.states) - 1, 2 ** certificate["weight_bits"]])
+    with pytest.raises(CertificateError, match=r"^start: got weights with the sum 1.25"):
+        verify(certificate, problem, belief=belief)
 
 
 def test_the_model_is_read_as_decimals():
@@ -163,11 +200,11 @@ def test_claims_beyond_the_proof_are_refused():
     lowered = copy.deepcopy(certificate)
     for s in (0, 1):  # each is no more than what the outcomes prove, so that none can be less
         lowered["stages"][0]["informed"][1][s] -= 2 ** (lowered["value_bits"] - 3)
-    with pytest.raises(CertificateError, match=r"stages\[0\].informed\[1\]: its value in place 0"):
+    with pytest.raises(CertificateError, match=r"stages\[0\].informed\[1\]\[0\]: got"):
         verify(lowered, problem)
     lowered = copy.deepcopy(certificate)
     lowered["stages"][0]["outcomes"][0]["values"][0] -= 2**60
-    with pytest.raises(CertificateError, match=r"stages\[0\].outcomes\[0\]: its value of action 0"):
+    with pytest.raises(CertificateError, match=r"stages\[0\].outcomes\[0\].values\[0\]: got"):
         verify(lowered, problem)
     del lowered["stages"][0]["outcomes"][:]  # the tighter informed bound does not stand without them
     with pytest.raises(CertificateError, match=r"stages\[0\].informed"):
@@ -175,15 +212,19 @@ def test_claims_beyond_the_proof_are_refused():
 
 
 def change(*path, to):
-    """What sets one place of a certificate to something else."""
+    """A path in a certificate, and the value to set there."""
+    return path, to
 
-    def changed(certificate):
+
+def forged(certificate, changes):
+    """A copy of the certificate with the changes."""
+    certificate = copy.deepcopy(certificate)
+    for path, value in changes:
         holder = certificate
         for key in path[:-1]:
             holder = holder[key]
-        holder[path[-1]] = to
-
-    return changed
+        holder[path[-1]] = value
+    return certificate
 
 
 @pytest.fixture(scope="module")
@@ -196,78 +237,94 @@ def made():
     }
 
 
-# In the search, place 0 is the root, 1 to 4 are the leaves (where searching is action 1), 5 and 6 the ends.
-@pytest.mark.parametrize(
-    ("name", "changes", "words"),
-    [
-        ("search", [change("stages", 0, "vectors", 0, "action", to=0)],
-         "stages[0].vectors[0]: its action 0 is not legal in place 1"),
-        ("search", [change("stages", 0, "vectors", 0, "values", 2, to=None),
-                    change("stages", 1, "vectors", 0, "action", to=0),
-                    change("stages", 1, "vectors", 0, "values", to=[0, *[None] * 6])],
-         "stages[1].vectors[0]: no vector for place 2 follows observation 0 in place 0"),
-        ("search", [change("stages", 0, "vectors", 0, "values", 3, to=2**60)],
-         "stages[0].vectors[0]: its value in place 3 is above that of its action and what follows"),
-        ("search", [change("stages", 0, "informed", 1, 2, to=None)],
-         "stages[0].informed[1]: no value in place 2, where the action is legal"),
-        ("search", [change("stages", 0, "informed", 1, 3, to=0)],
-         "stages[0].informed[1]: its value in place 3 is below that of its backup"),
-        ("search", [change("stages", 1, "corners", 4, to=None)], "stages[1].corners: no value in place 4"),
-        ("search", [change("stages", 0, "corners", 3, to=0)],
-         "stages[0].corners: the value in place 3 is below that of action 1"),
-        ("search", [change("stages", 1, "vectors", 0, "values", 0, to=None)],
-         "vector: vector 0 is not for place 0 of the start"),
-        ("search", [change("vector", to=9)], "vector: there is no vector 9 among 1"),
-        ("tiger", [change("stages", 0, "corner_points", to=[[0, 99], [1, 0]])],
-         "stages[0].corner_points: there is no point 99 among "),
-        ("tiger", [change("stages", 0, "corner_points", to=[[0, 0], [1, 0]])],
-         "stages[0].corners: the point of place 0 is a belief about others"),
-        ("tiger", [change("stages", 0, "corners", 1, to=0)],
-         "stages[0].corners: the value in place 1 is below that of its point"),
-        ("tiger", [change("stages", 0, "points", 2, "belief", to=[[1, 3], [1, 5]])],
-         "stages[0].points[2].belief: place 1 stands there twice"),
-        ("tiger", [change("stages", 0, "points", 2, "belief", to=7)],
-         "stages[0].points[2].belief: 7 is no list of [place, weight]"),
-        ("tiger", [change("stages", 0, "informed", to=[[], []])], "stages[0].informed: 2 entries; expected 3"),
-        ("tiger", [change("stages", 0, "vectors", to=5)], "stages[0].vectors: 5 is no list"),
-        ("tiger", [change("stages", 0, to=5)], "stages[0]: 5 is no object with names"),
-        ("tiger", [change("stages", 0, "corner_points", 0, to=[0, -1])],
-         "stages[0].corner_points[0]: -1 is no whole number"),
-        ("tiger", [change("stages", 0, "points", 2, "actions", 1, to=[1, 2, 3])],
-         "stages[0].points[2].actions[1]: 3 entries; expected 2"),
-        ("tiger", [change("stages", 0, "vectors", 3, "after", to=[0])],
-         "stages[0].vectors[3].after: 1 entries; expected 2"),
-        ("tiger", [change("stages", 0, "informed", 1, to=[None])], "stages[0].informed[1]: 1 entries; expected 2"),
-        ("tiger", [change("stages", 0, "outcomes", 1, "after", 0, to=[0, 0])],
-         "stages[0].outcomes[1].after[0]: 2 entries; expected 3"),
-        ("tiger", [change("stages", 0, "outcomes", 1, "values", 0, to=None)],
-         "stages[0].outcomes[1]: no value of action 0, which is legal"),
-        ("tiger", [change("stages", 0, "points", 2, "belief", to=[[0, 1], [1]])],
-         "stages[0].points[2].belief[1]: 1 entries; expected 2"),
-        ("tiger", [change("stages", 0, "points", 2, "belief", to=[[0, 1], [9, 1]])],
-         "stages[0].points[2].belief[1]: 9 is no whole number"),
-        ("tiger", [change("stages", 0, "points", 2, "belief", to=[[0, 1], [1, 0]])],
-         "stages[0].points[2].belief[1]: 0 is no whole number"),
-        ("tiger", [change("format", to="bounds")], "format: 'bounds', version 2; expected 'pomdp-hier bounds'"),
-        ("tiger", [change("hint", to=-7)], "hint: -7 is no whole number in the range that is meant"),
-        ("tiger", [change("version", to=7)],
-         "format: 'pomdp-hier bounds', version 7; expected 'pomdp-hier bounds', version 2"),
-        ("tiger", [change("sizes", to=[11, 4, 7])],
-         "sizes: 11, 4, 7; the problem has 2 states, 3 actions and 2 observations: the"),
-    ],
-)  # fmt: skip
-def test_each_refusal_says_which_number_stands_where(made, name, changes, words):
+# In the search, state 0 is the root, 1 to 4 are the leaves (where searching is action 1), 5 and 6 are terminal.
+FORGERIES = [
+    ("search", [change("stages", 0, "vectors", 0, "action", to=0)], "stages[0].vectors[0].action: got 0"),
+    ("search", [change("stages", 0, "vectors", 0, "values", 2, to=None),
+                change("stages", 1, "vectors", 0, "action", to=0),
+                change("stages", 1, "vectors", 0, "values", to=[0, *[None] * 6])],
+     "stages[1].vectors[0].after: got 0 after observation 0 at state index 0"),
+    ("search", [change("stages", 0, "vectors", 0, "values", 3, to=2**60)],
+     f"stages[0].vectors[0].values[3]: got {2**60};"),
+    ("search", [change("stages", 0, "informed", 1, 2, to=None)], "stages[0].informed[1][2]: got null"),
+    ("search", [change("stages", 0, "informed", 1, 3, to=0)], "stages[0].informed[1][3]: got 0;"),
+    ("search", [change("stages", 1, "corners", 4, to=None)], "stages[1].corners[4]: got null"),
+    ("search", [change("stages", 0, "corners", 3, to=0)], "stages[0].corners[3]: got 0; expected at least informed[1]"),
+    ("search", [change("stages", 1, "vectors", 0, "values", 0, to=None)], "vector: got 0; expected a vector w"),
+    ("search", [change("vector", to=9)], "vector: got 9; expected one of 1 vector"),
+    ("search", [change("horizon", to=3)], "stages: got 2 entries; expected 3"),
+    ("search", [change("start", to=[[0, 1], [1, 1]])], "start: got {('c0', 1): 2.0"),
+    ("tiger", [change("start", to=[[0, 1], [1, 1]])], "start: got weights with the sum 0.000000000;"),
+    ("tiger", [change("start", to=[[0, 2**99]])], "start: got weights with the sum 128.000000000;"),
+    ("tiger", [change("start", to=[[0, 2**2000]])], "start: got weights with the sum 2**1908;"),
+    ("tiger", [change("start", to=[[0, 2**92]])], "start: got {'tiger-left': 1.0}; expected {'tiger-left': 0.5, "),
+    ("tiger", [change("stages", 0, "corner_points", to=[[0, 99], [1, 0]])],
+     "stages[0].corner_points: got point 99;"),
+    ("tiger", [change("stages", 0, "corner_points", to=[[0, 0], [1, 0]])],
+     "stages[0].corner_points: got point 0; expected a point of state index 0"),
+    ("tiger", [change("stages", 0, "corners", 1, to=0)], "stages[0].corners[1]: got 0; expected at least the value of"),
+    ("tiger", [change("stages", 0, "points", 2, "belief", to=[[1, 3], [1, 5]])],
+     "stages[0].points[2].belief[1]: got state index 1 twice"),
+    ("tiger", [change("stages", 0, "points", 2, "belief", to=7)], "stages[0].points[2].belief: got 7;"),
+    ("tiger", [change("stages", 0, "points", 2, "value", to=-(2**60))], f"stages[0].points[2].value: got {-(2**60)};"),
+    ("tiger", [change("stages", 0, "points", 2, "value", to=2**4096 + 1)], "stages[0].points[2].value: got <an int"),
+    ("tiger", [change("stages", 0, "informed", to=[[], []])], "stages[0].informed: got 2 entries; expected 3"),
+    ("tiger", [change("stages", 0, "vectors", to=5)], "stages[0].vectors: got 5;"),
+    ("tiger", [change("stages", 0, to=5)], "stages[0]: got 5;"),
+    ("tiger", [change("stages", 0, "corner_points", 0, to=[0, -1])], "stages[0].corner_points[0]: got -1;"),
+    ("tiger", [change("stages", 0, "points", 2, "actions", 1, to=[1, 2, 3])],
+     "stages[0].points[2].actions[1]: got 3 entries; expected 2"),
+    ("tiger", [change("stages", 0, "points", 0, "actions", 0, to=[999, 999])],
+     "stages[0].points[0]: got point 999;"),
+    ("tiger", [change("stages", 0, "vectors", 3, "after", to=[0])],
+     "stages[0].vectors[3].after: got 1 entries; expected 2"),
+    ("tiger", [change("stages", 0, "vectors", 3, "after", to=[99, 99])], "stages[0].vectors[3].after: got 99 after"),
+    ("tiger", [change("stages", 0, "informed", 1, to=[None])], "stages[0].informed[1]: got 1 entries; expected 2"),
+    ("tiger", [change("stages", 0, "outcomes", 1, "after", 0, to=[0, 0])],
+     "stages[0].outcomes[1].after[0]: got 2 entries; expected 3"),
+    ("tiger", [change("stages", 0, "outcomes", 1, "values", 0, to=None)], "stages[0].outcomes[1].values[0]: got null"),
+    ("tiger", [change("stages", 0, "outcomes", 1, "values", 0, to=-(2**60))],
+     f"stages[0].outcomes[1].values[0]: got {-(2**60)};"),
+    ("tiger", [change("stages", 0, "outcomes", 1, "belief", to=[])], "stages[0].outcomes[1].belief: got []"),
+    ("tiger", [change("stages", 0, "points", 2, "belief", to=[[0, 1], [1]])],
+     "stages[0].points[2].belief[1]: got 1 entries; expected 2"),
+    ("tiger", [change("stages", 0, "points", 2, "belief", to=[[0, 1], [9, 1]])],
+     "stages[0].points[2].belief[1]: got 9; expected an integer from 0 to 1"),
+    ("tiger", [change("stages", 0, "points", 2, "belief", to=[[0, 1], [1, 0]])],
+     "stages[0].points[2].belief[1]: got 0;"),
+    ("tiger", [change("format", to="bounds")], "format: got 'bounds', version 2; expected 'pomdp-hier bounds'"),
+    ("tiger", [change("version", to=7)], "format: got 'pomdp-hier bounds', version 7; expected"),
+    ("tiger", [change("hint", to=-7)], "hint: got -7; expected an integer from -2"),
+    ("tiger", [change("hint", to=999)], "hint: got point 999;"),
+    ("tiger", [change("sizes", to=[11, 4, 7])], "sizes: got [11, 4, 7]; expected 2 states, 3 actions and 2 obs"),
+    ("tiger", [change("sizes", to=[2.0, 3, 2])], "sizes: got [2.0, 3, 2];"),
+    ("tiger", [change("value_bits", to=2000)], "value_bits: got 2000; expected an integer from 0 to 1024"),
+    ("tiger", [change("value_bits", to=0)], "stages[0].vectors[3].values[0]: got "),
+    ("tiger", [change("weight_bits", to=True)], "weight_bits: got True;"),
+    ("tiger", [change("weight_bits", to=7)], "stages[0]."),
+    ("tiger", [change("lower", to=2**2000)], "lower: got 2**"),
+    ("tiger", [change("upper", to=-(2**2000))], "upper: got -2**"),
+    ("tiger", [change("lower", to=20.0)], "lower: got 20.0;"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "changes", "words"), FORGERIES)
+def test_each_forged_field_is_refused_by_its_name(made, name, changes, words):
     problem, certificate = made[name]
-    certificate = copy.deepcopy(certificate)
-    for changed in changes:
-        changed(certificate)
     with pytest.raises(CertificateError) as error:
-        verify(certificate, problem)
+        verify(forged(certificate, changes), problem)
     assert str(error.value).startswith(words)
 
 
+def test_every_field_is_forged_above(made):
+    fields = {key for _, certificate in made.values() for path in places(certificate) for key in path}
+    assert {f for f in fields if isinstance(f, str)} <= {
+        key for _, cs, _ in FORGERIES for path, _ in cs for key in path
+    }
+
+
 def test_a_number_that_is_not_finite_has_no_fraction():
-    with pytest.raises(ModelError, match=r"^initial belief: nan is not a finite number, which a certificate"):
+    with pytest.raises(ModelError, match=r"^initial belief: got nan;"):
         exact_model.as_fraction(float("nan"), "initial belief")
 
 
