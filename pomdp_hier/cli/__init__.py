@@ -88,7 +88,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = build_parser().parse_args(argv)
     except SystemExit as stop:  # argparse ends the process itself; a caller of main gets a code
         return stop.code if isinstance(stop.code, int) else ExitCode.WRONG_USAGE
-    with warnings.catch_warnings():
+    from pomdp_hier._progress import in_lines_off_terminal
+
+    with warnings.catch_warnings(), in_lines_off_terminal():
         warnings.simplefilter("always", PomdpHierWarning)
         warnings.showwarning = console.show_warning
         return _run(options)

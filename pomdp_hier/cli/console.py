@@ -16,7 +16,6 @@ __all__ = [
     "as_option",
     "fail",
     "finish",
-    "on_terminal",
     "prepare",
     "printable",
     "say",
@@ -107,11 +106,6 @@ def printable(text: str) -> str:
         'a b\\\\x1b[31mc'
     """
     return visible(" ".join(text.split("\n")))
-
-
-def on_terminal() -> bool:
-    """Whether someone watches standard error, so that a progress bar makes sense."""
-    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def uses_unicode(stream: TextIO | None) -> bool:

@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
             folds=options.folds,
             time_limit=options.time_limit,
             random_state=options.seed,
-            progress=console.on_terminal() and not options.quiet,
+            progress=not options.quiet,
             **inputs.settings(options),
         )
     better = found.tree

@@ -4,7 +4,7 @@ import argparse
 import json
 from typing import Any
 
-from pomdp_hier.cli import console, inputs
+from pomdp_hier.cli import inputs
 from pomdp_hier.errors import ParameterError
 
 NAME = "policies"
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         tie=options.tie,
         n_jobs=options.jobs,
         seed=options.seed,
-        progress=not options.quiet and console.on_terminal(),
+        progress=not options.quiet,
     )
     print(json.dumps(table.to_dict(), indent=1) if options.json else table)
     return 0

@@ -1,9 +1,6 @@
 """``pomdp-hier report``: everything about a hierarchy in one HTML file that needs no network."""
 
 import argparse
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from pomdp_hier.cli import console, inputs, paths, tables, trees
@@ -17,6 +14,7 @@ EXAMPLES = (
 )
 
 _LARGE = 20_000
+_STEPS = 4
 _SHUFFLES, _CANDIDATES = (8, 3), (12, 6)  # up to so many items, and above: each of them is one scoring
 
 
@@ -41,6 +39,7 @@ def run(options: argparse.Namespace) -> int:
     tables.check_target(options.out, options.force, endings=(".html", ".htm"))
     if options.improve is not None:
         inputs.refuse_unused(options, ("moves",), "with --improve")
+    from pomdp_hier._progress import shown_progress
     from pomdp_hier.appraisal.baselines import appraise
     from pomdp_hier.appraisal.diagnosis import diagnose
     from pomdp_hier.appraisal.moves import suggest_moves
@@ -53,7 +52,12 @@ def run(options: argparse.Namespace) -> int:
     large = tree.n_items > _LARGE
     shuffles = _SHUFFLES[large] if options.shuffles is None else options.shuffles
     settings = inputs.settings(options)
-    with _steps(options.quiet) as step:
+    with shown_progress(not options.quiet, "report", "step", _STEPS, leave=False) as bar:
+
+        def step(what: str) -> None:
+            bar.set_description(what)
+            bar.update()
+
         step("scoring the tree, and with shuffled items")
         appraisal = appraise(X, tree, n_shuffles=shuffles, **settings)
         settings["delta"] = appraisal.result.config["delta"]
@@ -85,20 +89,6 @@ def run(options: argparse.Namespace) -> int:
             print(f"  {sentence}")
         print(f"written to {console.printable(options.out)}, {len(page.encode()) / 1e6:z.1f} MB")
     return 0
-
-
-@contextmanager
-def _steps(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Yield what says on the terminal what is being done, each time in place of the last."""
-
-    def step(what: str, end: str = "") -> None:
-        if not quiet and console.on_terminal():
-            print(f"\r{what:<60}", end=end, file=sys.stderr, flush=True)
-
-    try:
-        yield step
-    finally:
-        step("", end="\r")
 
 
 def _title(options: argparse.Namespace) -> str:

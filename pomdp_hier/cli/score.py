@@ -92,7 +92,7 @@ class _Said:
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    progress = not options.quiet and console.on_terminal()
+    progress = not options.quiet
     return inputs.settings(options) | {"engine": options.engine, "progress": progress}
 
 

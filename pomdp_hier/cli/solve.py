@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
             time_limit=options.time,
             memory_limit=None if options.memory is None else options.memory * 1e6,
             horizon=options.horizon,
-            progress=not options.quiet and console.on_terminal(),
+            progress=not options.quiet,
         )
     if options.certificate is not None:
         write_file(options.certificate, json.dumps(solution.certificate()) + "\n")

@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
-from tqdm import tqdm
 
 from pomdp_hier._arguments import is_whole
 from pomdp_hier._arrays import Floats, Ints
@@ -23,6 +22,7 @@ from pomdp_hier._engines.rules import LookAhead, Tie
 from pomdp_hier._engines.task import NodeRewards, Stops, Task
 from pomdp_hier._extras import from_extra
 from pomdp_hier._messages import brief
+from pomdp_hier._progress import shown_progress
 from pomdp_hier.distributed import work
 from pomdp_hier.distributed.source import Chunk, Source, as_source
 from pomdp_hier.distributed.tree import Cut, TreePart
@@ -176,7 +176,7 @@ class _Run:
             runner.submit(work.score, self.plan, part, table, shared) for part, table in zip(held, rows, strict=True)
         ]
         nodes, probabilities = np.empty(tree.n_items, dtype=np.int64), np.empty(tree.n_items)
-        with tqdm(total=tree.n_items, unit="item", disable=not progress, desc="HQS") as bar:
+        with shown_progress(progress, "HQS", "item", tree.n_items) as bar:
             for number, (where, chance) in runner.each(scored):
                 items = self._items(number)
                 nodes[items], probabilities[items] = where, chance

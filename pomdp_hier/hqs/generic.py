@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from pomdp_hier._arrays import Ints
 from pomdp_hier._jobs import in_processes
+from pomdp_hier._progress import shown_progress
 from pomdp_hier._version import __version__
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.items import ItemFeatures
@@ -261,7 +261,7 @@ def _finish(job: _Job, items: Sequence[int], done: dict[int, Row], saved: Checkp
     waiting = [item for item in dict.fromkeys(items) if item not in rows]
     size = 1 if run.n_jobs == 1 else _CHUNK
     chunks = [waiting[i : i + size] for i in range(0, len(waiting), size)]
-    with tqdm(total=len(items), initial=len(rows), unit="item", disable=not run.progress, desc="HQS") as bar:
+    with shown_progress(run.progress, "HQS", "item", len(items), initial=len(rows)) as bar:
         for finished in in_processes(job.rows, chunks, run.n_jobs, job.sent):
             if saved is not None:
                 saved.append(finished)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from tqdm import tqdm
 
 from pomdp_hier._arguments import same_arguments
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.dispatch import choose_engine, run_engine
 from pomdp_hier._engines.rules import Tie
 from pomdp_hier._engines.task import NodeRewards, Stops
+from pomdp_hier._progress import shown_progress
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import Prepared, prepare
@@ -145,7 +145,7 @@ def score_items(prepared: Prepared, run: Run, items: Ints) -> HQSResult:
     task = prepared.task(run.threads)
     engine = choose_engine(task, run.engine)
     config = {**prepared.settings.record(), "engine": engine, **calibration}
-    with tqdm(total=len(items), unit="item", disable=not run.progress, desc="HQS") as bar:
+    with shown_progress(run.progress, "HQS", "item", len(items)) as bar:
         return as_result(run_engine(task, items, engine, bar.update), prepared.hierarchy, task.rewards, config)
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from pomdp_hier._arguments import check_level, check_whole, is_real, is_whole
 from pomdp_hier._arrays import Ints
+from pomdp_hier._progress import shown_progress
 from pomdp_hier.appraisal.interchangeable import row_keys
 from pomdp_hier.errors import Argument, HierarchyError, ParameterError
 from pomdp_hier.hierarchy.arguments import as_ids
@@ -97,7 +97,7 @@ def improve(
     ceilings = {} if best is None else {"collapse": best.score}
     ceilings["any"] = scored.worth(1)
     keys = row_keys(prepared.features)
-    with tqdm(unit="trial", disable=not run.progress, desc="improve") as bar:
+    with shown_progress(run.progress, "improve", "trial") as bar:
         whole = started + time_limit if time_limit is not None else float("inf")
         half = started + time_limit / (2 if folds else 1) if time_limit is not None else whole
         search = Search(scored.copy(), prepared, replace(limits, deadline=half), keys, advance=bar.update)

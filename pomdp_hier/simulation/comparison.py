@@ -12,6 +12,7 @@ from tqdm import tqdm
 from pomdp_hier._arguments import check_kind, check_whole, is_one_of, is_real, numbered
 from pomdp_hier._arrays import Floats
 from pomdp_hier._jobs import check_jobs
+from pomdp_hier._progress import shown_progress
 from pomdp_hier.errors import MissingExtraError, ParameterError
 from pomdp_hier.files.memory import held
 from pomdp_hier.planning.controllers.controller import Controller
@@ -25,7 +26,6 @@ from pomdp_hier.simulation.episodes import Episode
 from pomdp_hier.simulation.exact import Visit, policy_value
 from pomdp_hier.simulation.intervals import check_confidence, mean_interval
 from pomdp_hier.simulation.monte_carlo import simulate
-from pomdp_hier.simulation.progress import shown_progress
 from pomdp_hier.visible import visible
 
 if TYPE_CHECKING:

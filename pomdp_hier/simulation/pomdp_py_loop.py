@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from pomdp_hier._progress import shown_progress
 from pomdp_hier.planning.decision import Policy
 from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.pomdp import POMDP, Belief
@@ -18,7 +19,6 @@ from pomdp_hier.pomdp.problem import require_problem
 from pomdp_hier.simulation.deciding import Decider
 from pomdp_hier.simulation.episodes import Episode, EpisodeRuns, check_simulation
 from pomdp_hier.simulation.monte_carlo import SimulationResult
-from pomdp_hier.simulation.progress import shown_progress
 from pomdp_hier.simulation.run_length import RunLength
 
 __all__ = ["simulate_in_pomdp_py"]

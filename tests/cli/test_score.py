@@ -3,12 +3,12 @@
 import csv
 import io
 import json
+import sys
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pomdp_hier import cli
 from pomdp_hier.cli import main
 from pomdp_hier.hqs.paper.examples import load_amazon12, load_dvd
 from pomdp_hier.hqs.score import evaluate
@@ -178,7 +178,7 @@ def test_a_zero_row_is_a_warning(shelf, capsys):
 
 @pytest.mark.parametrize(("watched", "quiet", "bar"), [(True, False, True), (True, True, False), (False, False, False)])
 def test_a_progress_bar_on_a_terminal_only(shelf, capsys, monkeypatch, watched, quiet, bar):
-    monkeypatch.setattr(cli.console, "on_terminal", lambda: watched)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: watched)
     options = ["--quiet"] if quiet else []
     assert main(["score", str(shelf / "x.npy"), str(shelf / "tree.json"), *options]) == 0
     captured = capsys.readouterr()

@@ -11,9 +11,9 @@ from types import FrameType, ModuleType
 from typing import Any, Literal
 
 import numpy as np
-from tqdm import tqdm
 
 from pomdp_hier._arguments import check_flag, is_one_of, is_whole
+from pomdp_hier._progress import shown_progress
 from pomdp_hier.errors import Argument, MissingExtraError, ParameterError, PlanningError
 from pomdp_hier.files.memory import memory_available
 from pomdp_hier.planning.point_based import on_numpy
@@ -188,7 +188,7 @@ class _Limits:
 def _run(search: Search, limits: _Limits, progress: bool) -> tuple[str, list[Progress]]:
     """Search until a limit is reached, and return which, and how the bounds went."""
     history: list[Progress] = []
-    with _interruptible() as interrupted, tqdm(desc="bounds", unit=" trials", disable=not progress) as bar:
+    with _interruptible() as interrupted, shown_progress(progress, "bounds", " trials") as bar:
         search.begin()
         status = None
         while True:
