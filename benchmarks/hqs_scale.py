@@ -175,7 +175,7 @@ def run_case(case: dict[str, Any]) -> dict[str, Any]:
         if name == "forced" and case["shape"] == "caterpillar" and case["n"] > 10_000 and not case["patient"]:
             continue
         task = task_of(close, rule, case["threads"])
-        engine = choose_engine(task, "auto" if case["sparse"] else case["engine"])
+        engine = choose_engine(task, "auto" if case["sparse"] else case["engine"], everyone)
         run_engine(task, everyone[:100], engine, lambda count: None)
         clock, start = time.perf_counter(), time.process_time()
         stops = run_engine(task, everyone, engine, lambda count: None)

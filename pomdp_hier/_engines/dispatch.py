@@ -1,64 +1,150 @@
-"""Which engine runs a task, and running it."""
+"""Which engine runs a task, and running it.
 
-import importlib.util
+``engine="auto"`` takes numba where it is installed, supports the policy and the features, and pays (`_compiled.pays`).
+Numpy's time is estimated from the levels and similarities to compute, at the rates `STEP` and `_pair_seconds`. They
+hold within a factor of four: wide nodes, whose similarities are matrix products, take less.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
 
 import numpy as np
 
+from pomdp_hier import _compiled
 from pomdp_hier._arguments import is_one_of
-from pomdp_hier._arrays import Ints
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines import on_numpy
-from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead, SearchRoot
+from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead, Rule, SearchRoot
 from pomdp_hier._engines.task import Advance, Stops, Task
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import MissingExtraError, ParameterError, Setting
+from pomdp_hier.features.affinity import Affinity, Batch
 from pomdp_hier.features.dense import DenseAffinity
+from pomdp_hier.features.members import Children
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["choose_engine", "run_engine", "work_of"]
+__all__ = ["choose_engine", "numpy_seconds", "run_engine", "seconds_at_most", "similarities_of"]
 
-WORTH_LOADING = 1 << 30
-"""Multiplications from which ``engine="auto"`` takes numba: about two seconds for numpy and half a second for numba,
-which takes a second to load, and three more to compile when it is used for the first time."""
+STEP = 1.5e-4
+"""CPU seconds per level that numpy takes for a batch of items, however few."""
+
+COMPILATION = {"descend_all": 1.9, "plan_all": 3.1}
+"""CPU seconds to compile the loops of `on_numba`, with what they call."""
+
+_PLANNING = 3.0  # how much longer the same levels and similarities take where bounds are kept for each layer
+_SAMPLE = 64  # searches from which the others' length is estimated
+_NUMBA_FILE = Path(__file__).with_name("on_numba.py")
 
 
-def work_of(hierarchy: Hierarchy, n_columns: int) -> float:
-    """Return how many multiplications it takes to compare every item with all children along its own path.
+def _pair_seconds(n_columns: int) -> float:
+    """Return the CPU seconds that numpy takes for the similarity of an item to a child."""
+    return 4e-8 + 1e-9 * n_columns
+
+
+def similarities_of(hierarchy: Hierarchy) -> float:
+    """Return the number of similarities to the children along all items' own paths.
 
     Example:
-        >>> work_of(Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4), 10)
-        80.0
+        >>> similarities_of(Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4))
+        8.0
     """
-    return float(hierarchy.sizes[hierarchy.parent[hierarchy.child_nodes]].sum(dtype=np.float64)) * n_columns
+    return float(hierarchy.sizes[hierarchy.parent[hierarchy.child_nodes]].sum(dtype=np.float64))
 
 
-def choose_engine(task: Task, engine: str, work: float | None = None) -> str:
-    """Return which engine a task runs on; for ``"auto"`` numba, if it is installed, fits, and there is enough to do.
+def seconds_at_most(hierarchy: Hierarchy, n_columns: int, n_items: int, n_batches: float) -> float:
+    """Return the CPU seconds that numpy takes for searches down to the leaf clusters, of n items in n batches."""
+    share = n_items / hierarchy.n_items
+    levels = int(hierarchy.height) + 1
+    return STEP * n_batches * levels + _pair_seconds(n_columns) * share * similarities_of(hierarchy)
+
+
+def numpy_seconds(task: Task, items: Ints, enough: float) -> float:
+    """Return the CPU seconds that numpy is estimated to take for the searches for these items.
+
+    Most searches end long before the leaf, and those that plan look beyond their end. Where that can decide, the
+    estimate is from a sample of them, run until all of them together are known to take ``enough``.
+    """
+    rule, tree, affinity = task.rule, task.hierarchy, cast(DenseAffinity, task.affinity)
+    n_batches, per_pair = -(-len(items) // affinity.batch_items), _pair_seconds(affinity.n_columns)
+    per_step = STEP * n_batches
+    most = seconds_at_most(tree, affinity.n_columns, len(items), n_batches)
+    if isinstance(rule, LookAhead) and rule.depth != 1:
+        per_step, per_pair, levels = _PLANNING * per_step, _PLANNING * per_pair, int(tree.height) + 1
+        most = levels * (per_step * levels + per_pair * len(items) * tree.n_nodes)
+    if most <= enough or not isinstance(rule, LookAhead):
+        return most
+    places = np.linspace(0, len(items) - 1, min(_SAMPLE, len(items))).astype(np.int64)
+    sample = items[np.argsort(tree.starts[items], kind="stable")[places]]
+    meter = _Meter(affinity, per_step, per_pair * len(items) / len(sample), enough)
+    with suppress(_EnoughError):
+        on_numpy.run(replace(task, affinity=meter), sample, lambda done: None)
+    return min(most, meter.seconds)
+
+
+class _EnoughError(Exception):
+    """The estimate is large enough."""
+
+
+class _Meter:
+    """Similarities that add up what they cost.
+
+    Args:
+        affinity: The similarities.
+        per_step: CPU seconds per call.
+        per_pair: CPU seconds per similarity.
+        enough: Where to stop.
+    """
+
+    def __init__(self, affinity: Affinity, per_step: float, per_pair: float, enough: float) -> None:
+        self.hierarchy, self.batch_items, self.seconds = affinity.hierarchy, affinity.batch_items, 0.0
+        self._affinity, self._per_step, self._per_pair, self._enough = affinity, per_step, per_pair, enough
+        self._batch: Batch
+
+    def batch(self, items: Ints) -> Batch:
+        self._batch = self._affinity.batch(items)
+        return self
+
+    def expand(self, rows: Ints, parents: Ints, children: Children | None = None) -> Floats:
+        found = self._batch.expand(rows, parents, children)
+        self.seconds += self._per_step + self._per_pair * len(found)
+        if self.seconds > self._enough:
+            raise _EnoughError
+        return found
+
+
+def choose_engine(task: Task, engine: str, items: Sequence[int] | Ints, seconds: float | None = None) -> str:
+    """Return which engine runs the searches for these items.
 
     Args:
         task: The task.
         engine: ``"auto"``, ``"numpy"`` or ``"numba"``.
-        work: What there is to do, where the task is but a part of it; see `work_of`.
+        items: The items.
+        seconds: What numpy is estimated to take, where the task is but a part of the work.
 
     Raises:
         ParameterError: For an unknown engine, or a task that numba cannot run.
         MissingExtraError: If numba is asked for and not installed.
     """
     if not is_one_of(engine, "auto", "numpy", "numba"):
-        raise ParameterError(f"engine is {brief(engine)}; expected 'auto', 'numpy', 'numba' or 'generic'")
+        raise ParameterError(f"engine: got {brief(engine)}; expected 'auto', 'numpy', 'numba' or 'generic'.")
     if engine == "numpy":
         return engine
-    affinity, known = task.affinity, isinstance(task.rule, LookAhead | AlwaysDescend | SearchRoot | Clairvoyant)
-    installed = importlib.util.find_spec("numba") is not None
+    known = isinstance(task.affinity, DenseAffinity) and _runs_on_numba(task.rule)
     if engine == "auto":
-        if not (installed and known and isinstance(affinity, DenseAffinity)):
+        if isinstance(task.rule, SearchRoot) or not (known and _compiled.is_installed()):
             return "numpy"
-        work = work_of(task.hierarchy, affinity.centre.size) if work is None else work
-        return "numba" if work >= WORTH_LOADING else "numpy"
-    if not installed:
+        compilation = _compilation(task.rule)
+        if seconds is None:
+            seconds = numpy_seconds(task, np.asarray(items), _compiled.price(_NUMBA_FILE, compilation))
+        return "numba" if _compiled.pays(seconds, _NUMBA_FILE, compilation) else "numpy"
+    if not _compiled.is_installed():
         raise MissingExtraError(
             Setting("engine", "numba"), " needs numba; install it with: pip install 'pomdp-hier[fast]'"
         )
-    if not (known and isinstance(affinity, DenseAffinity)):
+    if not known:
         raise ParameterError(
             Setting("engine", "numba"),
             " runs the built-in policies over dense features with a built-in similarity; use ",
@@ -66,6 +152,15 @@ def choose_engine(task: Task, engine: str, work: float | None = None) -> str:
             " for CSR or precomputed input, and for functions and rules of your own",
         )
     return engine
+
+
+def _runs_on_numba(rule: Rule) -> bool:
+    return isinstance(rule, LookAhead | AlwaysDescend | SearchRoot | Clairvoyant)
+
+
+def _compilation(rule: Rule) -> dict[str, float]:
+    name = "plan_all" if isinstance(rule, LookAhead) and rule.depth != 1 else "descend_all"
+    return {name: COMPILATION[name]}
 
 
 def run_engine(task: Task, items: Ints, engine: str, advance: Advance) -> Stops:

@@ -14,9 +14,9 @@ import numba
 import numpy as np
 
 from pomdp_hier._arrays import Ints
+from pomdp_hier._compiled import compiling
 from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead
 from pomdp_hier._engines.task import Advance, Stops, Task
-from pomdp_hier._machine_code import machine_code
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.dense import DenseAffinity
@@ -101,7 +101,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _FASTMATH = {"reassoc", "contract", "nsz"}
 _njit: Any = numba.njit
 
-compiled = machine_code(fastmath=_FASTMATH, _nrt=False, no_cfunc_wrapper=True)
+compiled = compiling(fastmath=_FASTMATH, _nrt=False, no_cfunc_wrapper=True)
 """Sums may be reordered; NaN stays NaN. Arrays are the caller's: counting references to them would double the time."""
 
 

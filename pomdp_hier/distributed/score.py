@@ -17,7 +17,7 @@ import numpy as np
 
 from pomdp_hier._arguments import is_whole
 from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier._engines.dispatch import choose_engine, work_of
+from pomdp_hier._engines.dispatch import choose_engine, seconds_at_most
 from pomdp_hier._engines.rules import LookAhead, Tie
 from pomdp_hier._engines.task import NodeRewards, Stops, Task
 from pomdp_hier._extras import from_extra
@@ -133,7 +133,7 @@ def evaluate_distributed(
         engine=engine,
         n_items=hierarchy.n_items,
     )
-    plan = replace(plan, engine=_engine(plan, work_of(hierarchy, source.shape[1])))
+    plan = replace(plan, engine=_engine(plan, hierarchy, source.shape[1]))
     rewards = node_rewards(hierarchy, reward)
     reach = rule.depth if isinstance(rule, LookAhead) and rule.depth is not None else 1
     cut = Cut.of(hierarchy, partition_items, reach)
@@ -259,12 +259,15 @@ def _rows_of_items(source: Source, hierarchy: Hierarchy) -> Ints:
     return np.arange(hierarchy.n_items)
 
 
-def _engine(plan: work.Plan, amount: float) -> str:
-    """Return the engine that runs such a plan with that much to do, found with the smallest of tasks."""
+def _engine(plan: work.Plan, hierarchy: Hierarchy, n_columns: int) -> str:
+    """Return the engine that runs such a plan on the tree, found with the smallest of tasks."""
     one = Hierarchy(np.array([-1]), 1)
     affinity = work.part_affinity(plan, np.ones((1, 1)), one, np.zeros(1))
     task = Task(affinity, node_rewards(one), plan.temperatures, plan.rule, plan.enter_own_singleton)
-    return choose_engine(task, plan.engine, amount)
+    n_items = hierarchy.n_items
+    return choose_engine(
+        task, plan.engine, [0], seconds_at_most(hierarchy, n_columns, n_items, -(-n_items // affinity.batch_items))
+    )
 
 
 class _Runner(Protocol):

@@ -6,13 +6,14 @@ distance ``||x||**2 - 2 <x, S> / n + ||S / n||**2``. An item is left out of its 
 ``<u, u>``, or, for the distance, by the factor ``(n / (n - 1))**2``.
 """
 
-import importlib.util
 from collections.abc import Callable
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._compiled import pays
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.members import Children, at_children, children_of, own_ranks, pieces, ranges
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
@@ -28,7 +29,8 @@ DenseKind = Cosine | InverseSquaredEuclidean | NegativeEuclidean
 _CANCELLED = 1e-3  # of its terms, below which a squared distance is made anew; numba's paths take a tenth
 LARGEST = 1e140  # times itself, the number of columns and twice that of the items, all of which must stay finite
 PIECE_VALUES = 1 << 14  # of two buffers that stay in the cache
-MANY_VALUES = 1 << 25  # features from which compiled code saves more than loading numba takes: a second
+VALUE_SECONDS = 3e-8  # CPU seconds per feature that numpy takes to prepare the rows and add up the clusters
+COMPILATION = {"add_clusters": 0.7, "measure_rows": 0.3}  # CPU seconds, of the passes in `on_numba`
 TILE = 512  # rows of a product, so that they stay in the cache: twice as fast
 MANY = 1 << 13  # multiplications at one node from which a matrix product of its own pays
 
@@ -97,8 +99,8 @@ class DenseAffinity:
 
     def _compiles(self) -> bool:
         """Return whether to take the compiled passes, which give the same bits."""
-        much = self.features.size >= MANY_VALUES
-        return bool(self._compiled and much and importlib.util.find_spec("numba") is not None)
+        seconds = VALUE_SECONDS * self.features.size
+        return self._compiled and pays(seconds, Path(__file__).with_name("on_numba.py"), COMPILATION)
 
     def _measure_rows(self) -> None:
         features, compiles = self.features, self._compiles()

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._machine_code import machine_code
+from pomdp_hier._compiled import compiling
 
 __all__ = ["add_clusters", "measure_rows"]
 
 
-@machine_code()
+@compiling()
 def measure_rows(features: Any, largest: Any, lengths: Any) -> None:
     """Write each row's largest absolute value (1 for zeros), and its length over that."""
     n_columns = features.shape[1]
@@ -35,7 +35,7 @@ def measure_rows(features: Any, largest: Any, lengths: Any) -> None:
         largest[item], lengths[item] = most, np.sqrt(squares[0])
 
 
-@machine_code()
+@compiling()
 def add_clusters(
     features: Any,
     largest: Any,

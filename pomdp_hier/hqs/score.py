@@ -143,7 +143,7 @@ def score_items(prepared: Prepared, run: Run, items: Ints) -> HQSResult:
         result = score_generic(prepared, run, items)
         return replace(result, config={**result.config, **calibration}) if calibration else result
     task = prepared.task(run.threads)
-    engine = choose_engine(task, run.engine)
+    engine = choose_engine(task, run.engine, items)
     config = {**prepared.settings.record(), "engine": engine, **calibration}
     with shown_progress(run.progress, "HQS", "item", len(items)) as bar:
         return as_result(run_engine(task, items, engine, bar.update), prepared.hierarchy, task.rewards, config)

@@ -20,7 +20,7 @@ from typing import cast
 import numpy as np
 
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier._engines.dispatch import work_of
+from pomdp_hier._engines.dispatch import similarities_of
 from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead, Rule, SearchRoot, ask, descends
 from pomdp_hier._engines.true_path import own_steps
 from pomdp_hier.errors import ParameterError, PomdpHierError
@@ -128,7 +128,7 @@ class ScoredDraft:
         tree, settings = prepared.hierarchy, prepared.settings
         self._rule = check_policy(prepared)
         self.draft: Draft[Hierarchy] = Draft(tree)
-        needed = _COPIES * 8 * int(work_of(tree, 1))
+        needed = _COPIES * 8 * int(similarities_of(tree))
         require_memory(needed, memory_available(), "a tree of this shape to improve", PomdpHierError)
         self._n_items, self._settings, self._root = tree.n_items, settings, tree.root
         self._rewards = SizeRewards(np.arange(1, tree.n_items + 1), tree.n_items, settings.reward)

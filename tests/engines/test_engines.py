@@ -1,6 +1,8 @@
 """The engines against the plain scorer, and against each other."""
 
+import importlib.util
 import math
+import os
 import warnings
 
 import numpy as np
@@ -9,10 +11,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pomdp_hier import _compiled
 from pomdp_hier._engines import dispatch, on_numpy
 from pomdp_hier._engines.dispatch import run_engine
 from pomdp_hier._engines.look_ahead import weigh
-from pomdp_hier._engines.rules import AlwaysDescend, LookAhead
+from pomdp_hier._engines.rules import AlwaysDescend, LookAhead, OneStep, SearchRoot
 from pomdp_hier._engines.task import Task
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features import dense
@@ -338,16 +341,62 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch):
             np.testing.assert_array_equal(run.stop_nodes, runs[0].stop_nodes)
 
 
-def test_numba_is_loaded_for_what_is_worth_it(monkeypatch):
+@pytest.mark.parametrize(
+    ("rule", "n_items", "share", "cold", "cached"),
+    [
+        (OneStep(), 64, 1.0, "numpy", "numpy"),
+        (OneStep(), 10_000, 1.0, "numpy", "numpy"),  # 10,000 levels, of which searches see a few
+        (LookAhead(None), 10_000, 1.0, "numpy", "numpy"),
+        (AlwaysDescend(), 10_000, 1.0, "numba", "numba"),
+        (AlwaysDescend(), 10_000, 0.01, "numpy", "numba"),  # 1.6 s of numpy: less than to compile, more than to load
+        (SearchRoot(), 10_000, 1.0, "numpy", "numpy"),
+    ],
+)
+def test_numba_is_chosen_where_it_pays(rule, n_items, share, cold, cached, monkeypatch):
     pytest.importorskip("numba")
-    tree = Hierarchy.from_children(grouped(64, 2), 64)
-    task = task_of(np.random.default_rng(0).standard_normal((64, 3)), tree)
-    work = dispatch.work_of(tree, 3)
-    assert work == 3 * sum(int(tree.sizes[node]) * len(tree.children(node)) for node in range(64, tree.n_nodes))
-    assert dispatch.choose_engine(task, "auto") == "numpy"
-    assert dispatch.choose_engine(task, "auto", work=dispatch.WORTH_LOADING) == "numba"
-    monkeypatch.setattr(dispatch, "WORTH_LOADING", work)
-    assert dispatch.choose_engine(task, "auto") == "numba"
+    tree = Hierarchy.from_children(chain(n_items), n_items)
+    task = task_of(np.random.default_rng(0).standard_normal((n_items, 3)), tree, rule=rule)
+    items = np.arange(int(share * n_items))
+    for known, expected in ((False, cold), (True, cached)):
+        monkeypatch.setattr(_compiled, "is_cached", lambda source, name, known=known: known)
+        assert dispatch.choose_engine(task, "auto", items) == expected
+
+
+def test_numpy_time_is_estimated_from_the_searches_that_are_run(monkeypatch):
+    """Every search the same: what a sample sees is what all see, and forced searches see all along their paths."""
+    n_items = 256
+    tree = Hierarchy.from_children(grouped(n_items, 2), n_items)
+    pairs = sum(int(tree.sizes[node]) * len(tree.children(node)) for node in range(n_items, tree.n_nodes))
+    assert dispatch.similarities_of(tree) == pairs == 2 * n_items * tree.height
+    items, per_pair = np.arange(n_items), 4e-8 + 3 * 1e-9
+    forced = task_of(np.ones((n_items, 3)), tree)
+    most = dispatch.STEP * (tree.height + 1) + per_pair * pairs
+    assert dispatch.numpy_seconds(forced, items, 0.0) == pytest.approx(most)
+    stops = task_of(np.ones((n_items, 3)), tree, rule=OneStep())  # all alike: it sees the root's two children, no more
+    assert dispatch.numpy_seconds(stops, items, 1e-3) == pytest.approx(dispatch.STEP + per_pair * 2 * n_items)
+    assert dispatch.numpy_seconds(stops, items, 1.0) == pytest.approx(most)  # too little to run a sample
+
+
+@pytest.mark.parametrize("chosen", [False, True], ids=["beside-the-source", "NUMBA_CACHE_DIR"])
+def test_the_cache_is_read_as_numba_writes_it(chosen, tmp_path, monkeypatch):
+    numba = pytest.importorskip("numba")
+    folder = str(tmp_path / "cache") if chosen else ""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", folder)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", folder)
+    source = tmp_path / "loops.py"
+    source.write_text(
+        "from pomdp_hier._compiled import compiling\n@compiling(no_cfunc_wrapper=True)\ndef one(x):\n    return x\n"
+    )
+    assert not _compiled.is_cached(source, "one")
+    spec = importlib.util.spec_from_file_location("loops", source)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert not _compiled.is_cached(source, "one")
+    assert module.one(1) == 1
+    assert _compiled.is_cached(source, "one")
+    assert not _compiled.is_cached(source, "on")
+    os.utime(source, (2**31, 2**31))  # changed since
+    assert not _compiled.is_cached(source, "one")
 
 
 @pytest.mark.parametrize(
@@ -378,7 +427,7 @@ def test_a_rule_that_says_neither_yes_nor_no_is_refused_by_name(answer, said):
 
 @pytest.mark.parametrize("compiled", [False, True])
 def test_rows_of_subnormal_numbers_score_alike_on_all_engines(compiled, monkeypatch):
-    monkeypatch.setattr(dense, "MANY_VALUES", 0 if compiled else 1 << 60)
+    monkeypatch.setattr(dense, "VALUE_SECONDS", 1.0 if compiled else 0.0)
     rng, lists = np.random.default_rng(0), [[2 * k, 2 * k + 1] for k in range(7)]
     X = rng.standard_normal((8, 3)) * 10.0 ** rng.integers(-323, -300, (8, 1))
     X[0] = [0.3, -0.1, 0.2]

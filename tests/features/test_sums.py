@@ -65,7 +65,7 @@ def test_compiled_sums_and_lengths_have_the_same_bits(data, dtype, kind):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sums, "RUN", run)
         patch.setattr(dense, "RUN", run)
-        patch.setattr(dense, "MANY_VALUES", 0)
+        patch.setattr(dense, "VALUE_SECONDS", 1.0)
         ours, theirs = (dense.DenseAffinity(X, tree, kind, compiled=compiled) for compiled in (True, False))
     for name in ("largest", "lengths", "sums"):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))

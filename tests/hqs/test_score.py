@@ -251,9 +251,9 @@ def test_numba_is_chosen_by_itself_and_missed_politely(monkeypatch):
     pytest.importorskip("numba")
     tree, X = dendrogram(20)
     assert evaluate(X, tree).config["engine"] == "numpy"  # so little is done before numba is loaded
-    monkeypatch.setattr(engine, "WORTH_LOADING", 0)
+    monkeypatch.setattr(engine, "STEP", 1.0)
     assert evaluate(X, tree).config["engine"] == "numba"
-    monkeypatch.setattr(engine.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(engine._compiled, "is_installed", lambda: False)
     assert evaluate(X, tree).config["engine"] == "numpy"
     with pytest.raises(ImportError, match="pomdp-hier\\[fast\\]"):
         evaluate(X, tree, engine="numba")

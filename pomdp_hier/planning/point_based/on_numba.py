@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier._machine_code import machine_code
+from pomdp_hier._compiled import compiling
 from pomdp_hier.planning.point_based.on_numpy import KEPT_BITS
 
 __all__ = ["backup", "expand", "expectations", "greatest", "improve_lower", "improve_upper"]
@@ -19,7 +19,7 @@ _MIX_1, _MIX_2, _MIX_3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4
 _SHIFT = np.uint64(31)
 
 
-@machine_code()
+@compiling()
 def expand(model: Any, action: int, index: Ints, weight: Floats, corner: Floats, drop: float) -> Any:
     """Return the beliefs that follow an action."""
     indptr, column, probability, size = model
@@ -90,7 +90,7 @@ def expand(model: Any, action: int, index: Ints, weight: Floats, corner: Floats,
     return seen[:n_seen].copy(), offsets[: n_seen + 1].copy(), state[:kept], mass[:kept], share, keys, lost
 
 
-@machine_code()
+@compiling()
 def expectations(index: Ints, weight: Floats, vectors: Floats) -> Any:
     """Return ``[A]``, the expectation of each vector."""
     values = np.zeros(len(vectors))
@@ -102,7 +102,7 @@ def expectations(index: Ints, weight: Floats, vectors: Floats) -> Any:
     return values
 
 
-@machine_code()
+@compiling()
 def greatest(first: int, last: int, pool: Any, upper: Floats, vectors: Floats) -> None:
     """Write for each of some beliefs the greatest expectation of the vectors."""
     indptr, index, weight = pool
@@ -116,7 +116,7 @@ def greatest(first: int, last: int, pool: Any, upper: Floats, vectors: Floats) -
         upper[node] = best
 
 
-@machine_code()
+@compiling()
 def improve_upper(nodes: Ints, pool: Any, bounds: Any, points: Any, corner: Floats, least: float) -> None:
     """Lower the upper values of beliefs by the points that they have not seen yet."""
     indptr, index, weight = pool
@@ -158,7 +158,7 @@ def improve_upper(nodes: Ints, pool: Any, bounds: Any, points: Any, corner: Floa
             dense[index[j]] = 0.0
 
 
-@machine_code(fastmath={"reassoc", "contract", "nsz"})
+@compiling(fastmath={"reassoc", "contract", "nsz"})
 def improve_lower(nodes: Ints, pool: Any, bounds: Any, vectors: Any) -> None:
     """Raise the lower values of beliefs by the alpha vectors that they have not seen yet."""
     indptr, index, weight = pool
@@ -184,7 +184,7 @@ def improve_lower(nodes: Ints, pool: Any, bounds: Any, vectors: Any) -> None:
             lower[node], source[node] = values[best], number[best]
 
 
-@machine_code()
+@compiling()
 def backup(model: Any, action: int, reward: Floats, discount: float, archive: Floats, after: Ints) -> Any:
     """Return ``[n]``, the vector of an action and of what follows each observation."""
     indptr, column, probability, size = model
