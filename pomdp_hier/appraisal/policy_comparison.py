@@ -33,8 +33,9 @@ def compare_search_policies(
 ) -> PolicyComparison:
     """Return the policies' HQS on one hierarchy, paired by item, with the regret to the clairvoyant policy.
 
-    Each value is exact for these items; the intervals take the items as a sample of those that one might search for. If
-    a sample is asked for, it is drawn once for all policies, and the intervals are those of the means over all N items.
+    Each value is exact for these items. The intervals take the items as a sample of those that one might search for,
+    and do not allow for rare ones that these lack. If a sample is asked for, it is drawn once for all policies. The
+    intervals are then those of the means over all N items, and allow for rare losses that the sample lacks.
 
     Args:
         X, hierarchy: Features or similarities, and the tree over them.

@@ -7,7 +7,6 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from scipy.stats import t as student_t
 
 from pomdp_hier._arguments import check_flag, check_level, check_whole, is_one_of
 from pomdp_hier._arrays import Ints
@@ -35,6 +34,7 @@ from pomdp_hier.measures import (
     untangle,
 )
 from pomdp_hier.measures.named import APART, MEASURES
+from pomdp_hier.simulation.intervals import mean_interval, rarest
 
 __all__ = ["Comparison", "PairedDifference", "compare", "paired_difference"]
 
@@ -171,8 +171,9 @@ def compare(
     """Return how trees over the same items compare: by score, item by item, and by other measures.
 
     The difference of two scores is the mean of the items' differences d, so that its standard error is ``s_d/sqrt(N)``
-    and its interval ``mean +- t s_d/sqrt(N)``: the items stand for more of their kind. A sample is drawn once for all
-    trees, along the leaf order of the first, and the interval is then that of the difference over all N items.
+    and its interval ``mean +- t s_d/sqrt(N)``: the items stand for more of their kinds, and rare kinds that they
+    lack are not in it. A sample is drawn once for all trees, along the leaf order of the first. The interval is then
+    that of the difference over all N items, and allows for rare losses that the sample lacks.
 
     What the measures mean, and who defined them, is said at each in `pomdp_hier.measures`. They go by the cosine, or by
     the matrix if the similarity is "precomputed", and take all items.
@@ -260,17 +261,18 @@ def paired_difference(one: str, other: str, results: Mapping[str, HQSResult], co
     n_items, sample = len(gain), results[one].sample
     mean = results[one].mean(gain)
     if sample is not None:
-        error, reach = sample.standard_error(gain), sample.half_width(gain, confidence)
+        error = sample.standard_error(gain)
+        low, high = sample.interval(gain, confidence, low=-2.0, high=2.0)
     else:
         error = float(np.std(gain, ddof=1)) / math.sqrt(n_items) if n_items > 1 else float("nan")
-        reach = float(student_t.ppf((1 + float(confidence)) / 2, n_items - 1)) * error if n_items > 1 else float("inf")
+        low, high = mean_interval(gain, confidence) if n_items > 1 else (-math.inf, math.inf)
     return PairedDifference(
         one=one,
         other=other,
         difference=mean,
         standard_error=error,
-        low=mean - reach,
-        high=mean + reach,
+        low=low,
+        high=high,
         gained=int((gain > _SAME).sum()),
         lost=int((gain < -_SAME).sum()),
     )
@@ -303,3 +305,10 @@ def _in_words(found: Comparison) -> Iterator[str]:
             else f"{better} and {worse} are not distinguishable: difference {abs(pair.difference):z.4f}"
         )
         yield f"{said} ({found.confidence:z.0%} interval {low:z.4f} to {high:z.4f}); {counts}."
+    result = next(iter(found.results.values()))
+    if found.differences and result.sample is None:
+        share = rarest(result.n_items, found.confidence)
+        yield (
+            "The intervals are for more items of the same kinds; a kind of up to "
+            f"{share:.2%} of all may be absent from {counted(result.n_items, 'item')}."
+        )

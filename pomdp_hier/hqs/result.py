@@ -94,17 +94,16 @@ class HQSResult:
         return 0.0 if self.sample is None else self.sample.standard_error(self.values)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the t interval in which the score of all items lies with this confidence.
+        """Return the interval in which the score of all items lies with this confidence.
 
-        Its coverage is nominal when sampling ended by its width, ``target_error``. It has no width when every item was
-        scored, or when the sampled values do not differ, and is infinite after a single item of many.
+        It allows for rare losses that the sample did not show (`pomdp_hier.hqs.sampling.Sample.interval`), and has no
+        width where every item was scored. Its coverage is nominal where sampling ended by its width, ``target_error``.
 
         Raises:
             ParameterError: For a level outside 0 to 1.
         """
         check_level("level", level)
-        width = 0.0 if self.sample is None else self.sample.half_width(self.values, level)
-        return self.score - width, self.score + width
+        return (self.score, self.score) if self.sample is None else self.sample.interval(self.values, level)
 
     def __repr__(self) -> str:
         if self.sample is None:
@@ -142,13 +141,13 @@ class HQSResult:
     def to_json(self) -> str:
         """Return the score, the settings and the columns as one JSON object; floats read back to the same bits.
 
-        Of a sample also the standard error and the 95 % interval, null where they are not known, and the items.
+        Of a sample also the standard error, null where it is not known, the 95 % interval, and the items.
         """
         record: dict[str, Any] = {"score": self.score, "n_items": self.n_items, "config": dict(self.config)}
         if self.sample is not None:
             known = math.isfinite(self.standard_error)
             record["standard_error"] = self.standard_error if known else None
-            record["interval"] = list(self.interval()) if known else None
+            record["interval"] = list(self.interval())
             record["sampled_items"] = self.sampled_items.tolist()
         return json.dumps(record | {name: column.tolist() for name, column in self.columns().items()})
 

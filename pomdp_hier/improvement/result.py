@@ -26,7 +26,8 @@ class HeldOut:
 
     Attributes:
         gain: The mean gain of these items, in units of the score; NaN if nothing was measured.
-        interval: The t interval of that mean.
+        interval: The t interval of that mean, for more items of the same kinds: it does not allow for rare losses that
+            no item measured has.
         items: How many items were measured.
 
     Example:
@@ -159,7 +160,8 @@ class Improvement:
         ]
         if self.held_out.items:
             lines.append(
-                f"on items that had no say in choosing them: {self.held_out.gain:+z.4f} ({low:+z.4f} to {high:+z.4f})"
+                f"on items that had no say in choosing them: {self.held_out.gain:+z.4f} ({low:+z.4f} to {high:+z.4f}; "
+                f"rare losses that these {counted(self.held_out.items, 'item')} lack are not in the interval)"
             )
         lines += [f"{_CEILINGS[kind]}: {score:z.4f}" for kind, score in self.ceilings.items()]
         reasons = {

@@ -24,7 +24,7 @@ from pomdp_hier.pomdp.numeric import brief, listed
 from pomdp_hier.pomdp.problem import require_problem
 from pomdp_hier.simulation.episodes import Episode
 from pomdp_hier.simulation.exact import Visit, policy_value
-from pomdp_hier.simulation.intervals import check_confidence, mean_interval
+from pomdp_hier.simulation.intervals import check_confidence, mean_interval, rarest
 from pomdp_hier.simulation.monte_carlo import simulate
 from pomdp_hier.visible import visible
 
@@ -43,8 +43,8 @@ class Drawn(Protocol):
     def estimate(self, values: Floats) -> float:
         """Return the estimated mean over all."""
 
-    def half_width(self, values: Floats, level: float = 0.95) -> float:
-        """Return half the width of the interval of that mean."""
+    def interval(self, values: Floats, level: float, *, low: float, high: float) -> tuple[float, float]:
+        """Return the interval of that mean, of values from low to high."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,17 @@ class ComparisonRow:
     Attributes:
         name: What the policy is called.
         value: Its mean return.
-        interval: The t interval of the mean, ``None`` where the value is exact.
+        interval: The interval of the mean, with the error of runs that were cut off; ``None`` where the value is exact,
+            NaN for one simulated value.
         difference: Its value less the baseline's.
-        difference_interval: The t interval of the mean paired difference, ``None`` where the difference is exact.
+        difference_interval: The interval of the mean paired difference, ``None`` where the difference is exact.
         verdict: ``"baseline"``, ``"better"``, ``"worse"``, ``"same"`` (equal in every pair) or
             ``"not distinguishable"``.
         regret: The clairvoyant value less its value, ``None`` where there is none to compare with.
         seconds_per_decision: The mean time of one decision, ``None`` where it was not measured.
         optimum_regret: How far it is from the optimum at least and at most, where that is known to lie between two
-            bounds; proved where the value is exact, at the interval's level where it was simulated.
+            bounds: proved where the value is exact, at the interval's level where it was simulated, ``None`` where one
+            simulated value has no interval.
 
     Example:
         >>> table = compare_values({"a": [1.0, 2.0, 3.0], "b": [1.0, 1.0, 1.0]})
@@ -104,7 +106,9 @@ class PolicyComparison:
         n: How many paired values stand behind a mean, ``None`` where values are exact.
         confidence: The level of the intervals.
         traces: What each policy did (`Visit` or `Episode` records), if asked for.
-        error: How far a value can be off, because runs without a horizon were cut off.
+        error: How far a value can be off, because runs without a horizon were cut off; intervals contain it.
+        rarest: The largest probability of an event that the values may lack and the intervals do not allow for; 0 where
+            values are exact or the intervals do.
         optimum: A lower and an upper bound on the optimal value, if a solution was given.
         failed: What each policy that has no row raised.
 
@@ -124,6 +128,7 @@ class PolicyComparison:
     error: float = 0.0
     optimum: tuple[float, float] | None = None
     failed: Mapping[str, str] = field(default_factory=dict)
+    rarest: float = 0.0
 
     def __getitem__(self, name: str) -> ComparisonRow:
         for row in self.rows:
@@ -174,6 +179,8 @@ class PolicyComparison:
             parts.append(f"optimum in {_span(self.optimum)}")
         if self.error:
             parts.append(f"runs cut off where less than {self.error:.1g} can still come")
+        if self.rarest:
+            parts.append(f"intervals without events rarer than {self.rarest:.2g}")
         parts += [f"{name} failed ({what})" for name, what in self.failed.items()]
         return visible(", ".join(parts))
 
@@ -207,6 +214,7 @@ class PolicyComparison:
             "baseline": self.baseline,
             "clairvoyant": self.clairvoyant,
             "error": self.error,
+            "rarest": self.rarest,
             "optimum": _plain(self.optimum),
             "failed": dict(self.failed),
             "policies": [{key: _plain(value) for key, value in asdict(row).items()} for row in self.rows],
@@ -281,7 +289,7 @@ def compare_values(
     missed: float = 0.0,
     error: float = 0.0,
 ) -> PolicyComparison:
-    """Return the comparison of paired values, ``[n]`` a policy; a single value each counts as exact.
+    """Return the comparison of paired values, ``[n]`` per policy; a single one each is exact if the method is.
 
     Two policies are told apart when the t interval of their mean paired difference leaves 0 out. The interval is for
     one pair; several policies held against one baseline are several chances to err.
@@ -296,8 +304,9 @@ def compare_values(
         traces: Records of what each policy did.
         sample: What the values' means and intervals say of a finite whole that they were drawn from; by default each is
             a draw without end.
-        missed: What to add at either end of every interval (`SimulationResult.missed`).
-        error: How far each value can be off; exact values within twice of it are not distinguishable.
+        missed: How far each mean can be off by what the values do not show (`SimulationResult.missed`).
+        error: How far each value can be off. Intervals contain both, those of differences twice; exact values within
+            twice the error are not distinguishable.
 
     Raises:
         ParameterError: No values, values of different lengths, or a baseline that is not there.
@@ -320,17 +329,19 @@ def compare_values(
     if len(lengths) != 1 or 0 in lengths:
         raise ParameterError(f"values: lengths {sorted(lengths)}; paired values are equally many, and at least one")
     n = lengths.pop()
+    exact = n == 1 and method == "exact"
     arrays = {name: np.asarray(array) for name, array in values.items()}
     reference = arrays[baseline]
 
     def mean_of(array: Floats) -> float:
         return math.fsum(array) / n if sample is None else sample.estimate(array)
 
-    def interval_of(array: Floats) -> tuple[float, float] | None:
-        if sample is None:
-            return mean_interval(array, confidence, missed) if n > 1 else None
-        middle, reach = sample.estimate(array), sample.half_width(array, confidence)
-        return middle - reach, middle + reach
+    def interval_of(array: Floats, off: float) -> tuple[float, float] | None:
+        if exact:
+            return None
+        if sample is not None:
+            return sample.interval(array, confidence, low=-off, high=off)
+        return mean_interval(array, confidence, off * (missed + error))
 
     rows = []
     for name, array in arrays.items():
@@ -340,16 +351,24 @@ def compare_values(
             ComparisonRow(
                 name=name,
                 value=mean,
-                interval=interval_of(array),
+                interval=interval_of(array, 1.0),
                 difference=mean_of(difference),
-                difference_interval=interval_of(difference),
-                verdict="baseline" if name == baseline else _verdict(difference, interval_of(difference), error),
+                difference_interval=interval_of(difference, 2.0),
+                verdict="baseline" if name == baseline else _verdict(difference, interval_of(difference, 2.0), error),
                 regret=None if clairvoyant is None else clairvoyant - mean,
                 seconds_per_decision=(seconds or {}).get(name),
             )
         )
     return PolicyComparison(
-        tuple(rows), baseline, clairvoyant, method, n if n > 1 else None, confidence, dict(traces or {}), error
+        tuple(rows),
+        baseline,
+        clairvoyant,
+        method,
+        None if exact else n,
+        confidence,
+        dict(traces or {}),
+        error,
+        rarest=0.0 if exact or missed or sample is not None else rarest(n, confidence),
     )
 
 
@@ -533,7 +552,9 @@ def _held_against(table: PolicyComparison, optimum: tuple[float, float]) -> Poli
     rows = []
     for row in table.rows:
         low, high = (row.value - table.error, row.value + table.error) if row.interval is None else row.interval
-        rows.append(replace(row, optimum_regret=(max(0.0, optimum[0] - high), max(0.0, optimum[1] - low))))
+        known = not math.isnan(low)
+        gap = (max(0.0, optimum[0] - high), max(0.0, optimum[1] - low)) if known else None
+        rows.append(replace(row, optimum_regret=gap))
     return replace(table, rows=tuple(rows), optimum=optimum)
 
 

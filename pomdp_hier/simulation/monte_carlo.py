@@ -38,9 +38,9 @@ class SimulationResult:
         unfinished: How many episodes the horizon, or the cut-off, cut short.
         stopped_early: Whether the wanted half-width was reached.
         episodes: The records, as many as were asked for.
-        missed: What events that no episode met can change in the mean, added at either end of the interval; 0 unless a
-            half-width was asked for.
-        error: What an episode's return can have lost, because runs without a horizon were cut off.
+        missed: How far rare returns reach beyond the t interval, added at either end; 0 unless ``half_width`` is given.
+            The interval then allows for no event that n episodes lack, up to a probability of 3.7 / n at 95 %.
+        error: The largest part of a return that runs without a horizon lost where they were cut off.
 
     Example:
         >>> from pomdp_hier.planning import RTBSS
@@ -77,8 +77,8 @@ class SimulationResult:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The t interval of the mean at the given confidence, with what the episodes can have missed at either end."""
-        return mean_interval(self.values, self.confidence, self.missed)
+        """The t interval of the mean at the given confidence, wider by ``missed`` and ``error`` at either end."""
+        return mean_interval(self.values, self.confidence, self.missed + self.error)
 
 
 def simulate(
@@ -102,9 +102,8 @@ def simulate(
     """Return the mean return of a policy over simulated episodes.
 
     A sequence of episodes that stops where its interval looks narrow stops the sooner the fewer rare losses it has met.
-    With ``half_width``, the t interval is therefore widened by what so many episodes can have missed
-    (`pomdp_hier.simulation.intervals.unseen`), with returns as far apart as the environment allows, and never looked at
-    before ``min_episodes``.
+    With ``half_width``, the t interval therefore allows for rare returns (`pomdp_hier.simulation.intervals.unseen`), as
+    far apart as the environment permits, and is not used before ``min_episodes``.
 
     Args:
         policy: A `Policy` or a plain function of the belief. If it has ``seeded`` it gets its own stream an episode,
@@ -118,7 +117,7 @@ def simulate(
         cutoff: Without a horizon, or with one of more than 100,000 actions, episodes are cut off where what can still
             come is worth less than this, in rewards; `SimulationResult.error` says what was. With a
             discount of 1 every episode must come to an end.
-        half_width: Stop once half the interval is no wider than this, in rewards; looked at after every ``batch``.
+        half_width: Stop once half the interval is no wider than this, in rewards; checked after every ``batch``.
         min_episodes: How many episodes to run before ``half_width`` can end them.
         confidence: The level of the interval, in (0, 1).
         keep_episodes: How many of the first episodes to record step by step.
@@ -163,13 +162,13 @@ def simulate(
             runs.go_on(min(looks, n_episodes), keep=keep_episodes)
             if half_width is not None and min_episodes <= len(runs.values) < n_episodes:
                 seen = np.array(runs.values)
-                low, high = mean_interval(seen, confidence, unseen(len(seen), _span(span, seen), confidence))
+                low, high = mean_interval(seen, confidence, _missed(seen, confidence, span) + runs.error)
                 stopped_early = 0 < high - low <= 2 * half_width
     values = runs.values
     missed = 0.0
     if half_width is not None:
         seen = np.array(values)
-        missed = unseen(len(values), _span(span, seen), confidence)
+        missed = _missed(seen, confidence, span)
         if len(values) > 1 and not np.ptp(seen):
             warnings.warn(
                 f"half_width: all {len(values):,} episodes returned {values[0]:g}, so that nothing is known of how "
@@ -189,6 +188,9 @@ def simulate(
     )
 
 
-def _span(span: float, seen: Floats) -> float:
-    """Return how far returns can be apart: as far as was seen where the environment cannot say it."""
-    return float(np.ptp(seen)) if math.isnan(span) else span
+def _missed(seen: Floats, confidence: float, span: float) -> float:
+    """Return how far rare returns reach beyond the t interval, for returns at most a span apart, or as seen if NaN."""
+    if len(seen) < 2:
+        return 0.0
+    apart = 0.0 if math.isnan(span) else span
+    return max(unseen(seen, confidence, float(seen.max()) - apart, float(seen.min()) + apart))

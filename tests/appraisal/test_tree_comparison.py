@@ -85,7 +85,8 @@ def test_who_gains_and_what_is_said():
     assert [gain for _, gain in listed] == sorted((gain for _, gain in listed), reverse=True)
     assert found.measures["clean"]["hai"] == 1
     low, high = found.differences[0].low, found.differences[0].high  # of broken - clean, which is negative
-    (said,) = found.sentences()
+    said, unseen = found.sentences()
+    assert "7.87% of all may be absent from 45 items" in unseen
     assert said.startswith(f"clean and broken are not distinguishable: difference {gains.mean():.4f} ")
     assert f"(95% interval {-high:.4f} to {-low:.4f}); {sum(gains > 1e-9)} items gain by clean and " in said
     apart = compare(X, {"swapped": swapped(tree)[0], "clean": tree}, delta=0.02)

@@ -36,7 +36,7 @@ def test_the_table(files, capsys):
         ["search-root", "0.0000"],
         ["clairvoyant", "0.2834"],
     ]
-    assert lines[-1] == "exact per item, n = 12, clairvoyant 0.2834"
+    assert lines[-1] == "exact per item, n = 12, clairvoyant 0.2834, intervals without events rarer than 0.26"
 
 
 @pytest.mark.slow

@@ -2,10 +2,10 @@
 
 import json
 import math
-from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -40,20 +40,61 @@ def test_the_formulas_of_a_simple_sample_are_the_textbook_ones():
     assert sample.estimate(values) == pytest.approx(values.mean(), abs=1e-15)
     error = math.sqrt((1 - 5 / 20) * values.var(ddof=1) / 5)
     assert sample.standard_error(values) == pytest.approx(error, rel=1e-14)
-    deviations = [Fraction(round(10 * value)) - 3 for value in values]  # of tenths
-    squared_skewness = Fraction(sum(d**3 for d in deviations), 5) ** 2 / Fraction(sum(d**2 for d in deviations), 5) ** 3
-    for level, t, z in ((0.95, 2.7764451051977934, 1.959963984540054), (0.5, 0.7406970841126926, 0.6744897501960817)):
-        wider = 1 + float(squared_skewness) * (z**4 + 2 * z**2 - 3) / (18 * 5)  # t has 4 degrees of freedom
-        assert sample.half_width(values, level) == pytest.approx(t * wider * error, rel=1e-9)
-    even = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
-    assert sample.half_width(even) == pytest.approx(2.7764451051977934 * sample.standard_error(even), rel=1e-9)
-    assert sample.half_width(1e-80 * values) == pytest.approx(1e-80 * sample.half_width(values), rel=1e-9)
+    t = 2.7764451051977934 * error  # 4 degrees of freedom
+    low, _ = sample.interval(values)
+    # Gaffke's bound is a quantile of the mean under weights uniform on the simplex, with -1 as a sixth value.
+    weights = np.random.default_rng(0).dirichlet(np.ones(6), 200_000)
+    bound = values.mean() - np.quantile(weights @ np.append(values, -1.0), 0.025)
+    beyond = bound - t / math.sqrt(1 - 5 / 20)
+    assert values.mean() - low == pytest.approx(t + beyond * -0.25 / math.log(0.75), rel=0.01)
 
 
-def test_values_that_are_equal_but_for_rounding_have_an_interval_of_that_size():
-    sample = simple([0, 1, 2], 9)
-    for value in (0.1, 1 / 3, 0.7, -0.3):
-        assert 0.0 <= sample.half_width(np.full(3, value)) < 1e-15
+@pytest.mark.parametrize("n", [10, 30, 300])
+@pytest.mark.parametrize("lost", [0, 1, 3])
+def test_losses_are_bounded_as_by_clopper_and_pearson(n, lost):
+    values = np.append(np.full(n - lost, 0.6), np.full(lost, -1.0))
+    low, _ = simple(range(n), 10**9).interval(values)
+    assert (0.6 - low) / 1.6 == pytest.approx(binomtest(lost, n).proportion_ci(0.95, "exact").high, rel=5e-3)
+
+
+def test_the_items_that_were_not_sampled_are_the_limit():
+    values = np.array([0.5, 0.5, 0.5])
+    assert simple([0, 1, 2], 4).interval(values) == pytest.approx((0.125, 0.625))
+    assert simple([0], 2).interval(values[:1]) == pytest.approx((-0.25, 0.75))
+    assert simple([0, 1, 2], 3).interval(values) == (0.5, 0.5)
+
+
+def population(share: float, spread: bool, n_items: int = 2000) -> np.ndarray:
+    """Values of items of which a share is lost, in no order."""
+    random = np.random.default_rng(3)
+    values = random.uniform(0.1, 0.9, n_items) if spread else np.full(n_items, 0.6)
+    values[random.permutation(n_items)[: round(share * n_items)]] = -1.0
+    return values
+
+
+def covered(values: np.ndarray, size: int, method: str, draws: int) -> float:
+    """The share of the intervals of so many samples that hold the mean."""
+    random, tree = np.random.default_rng(4), Hierarchy.from_children([range(len(values))], len(values))
+    hits = 0
+    for _ in range(draws):
+        sample = draw(tree, size, method, random.permutation(len(values)))
+        low, high = sample.interval(values[sample.items])
+        hits += low <= values.mean() + 1e-12 and values.mean() - 1e-12 <= high
+    return hits / draws
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.03, 0.1])
+def test_intervals_cover_where_a_few_items_are_lost(share):
+    assert covered(population(share, spread=False), 30, "simple", 200) >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / 200)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["simple", "stratified"])
+@pytest.mark.parametrize("spread", [False, True])
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.03, 0.1])
+@pytest.mark.parametrize("size", [10, 30, 100, 300])
+def test_intervals_of_every_size_cover_where_a_few_items_are_lost(share, spread, method, size):
+    assert covered(population(share, spread), size, method, 1000) >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / 1000)
 
 
 def test_the_formulas_of_a_stratified_sample_weigh_its_strata():
@@ -76,7 +117,7 @@ def test_one_item_of_a_larger_stratum_leaves_the_error_unknown():
     sample = Sample(np.arange(3), np.array([0, 0, 1]), np.array([5, 5]), "stratified")
     values = np.array([0.1, 0.2, 0.3])
     assert math.isnan(sample.standard_error(values))
-    assert sample.half_width(values) == math.inf
+    assert sample.interval(values) == pytest.approx((-0.64, 0.76))  # seven items that may have any value
 
 
 @pytest.mark.parametrize("method", ["simple", "stratified"])
@@ -111,15 +152,16 @@ def test_95_percent_intervals_hold_the_score_of_all_items_that_often(case, full,
     rng = np.random.default_rng(7)
     truth, draws = full.score, 2000
     size = round(fraction * tree.n_items)
-    estimates, widths = np.empty(draws), np.empty(draws)
+    estimates, held, widths, t_widths = np.empty(draws), 0, np.empty(draws), np.empty(draws)
     for at in range(draws):
         sample = draw(tree, size, method, rng.permutation(tree.n_items))
         values = full.values[sample.items]
-        estimates[at], widths[at] = sample.estimate(values), sample.half_width(values)
-    # Three standard errors of a share of 95 % in 2,000 are 1.5 points. A fifth of the items fail and the others do
-    # well, so that what 20 simply drawn ones cover goes in steps of up to 4 points, from one failure to the next.
-    most = 0.99 if method == "simple" and size == 20 else 0.97
-    assert 0.93 <= np.mean(np.abs(estimates - truth) <= widths) <= most
+        low, high = sample.interval(values)
+        estimates[at], widths[at], t_widths[at] = sample.estimate(values), high - low, 4 * sample.standard_error(values)
+        held += low <= truth <= high
+    # Three standard errors of a share of 95 % in 2,000 are 1.5 points.
+    assert held / draws >= 0.935
+    assert widths.mean() <= (1.45 if size == 20 else 1.25) * t_widths.mean()
     assert abs(estimates.mean() - truth) < 4 * estimates.std() / math.sqrt(draws)
 
 
@@ -229,8 +271,10 @@ def test_a_single_item_has_an_estimate_and_no_known_error(case):
     result = evaluate(X, tree, sample_size=1, random_state=1)
     assert result.score == result.values[0]
     assert math.isnan(result.standard_error)
-    assert result.interval() == (-math.inf, math.inf)
-    assert json.loads(result.to_json())["interval"] is None
+    low, high = result.interval()
+    assert -1 < low < -0.99
+    assert 0.99 < high < 1
+    assert json.loads(result.to_json())["standard_error"] is None
 
 
 def test_without_a_sample_there_is_no_error(full):

@@ -63,7 +63,7 @@ def test_each_gain_is_exact_given_the_edits_before_and_they_add_up():
     said = better.summary(most=99).splitlines()
     assert said[0] == f"score {better.before.score:.4f} -> {score:.4f}, {better.gain:+.4f} by {len(better.edits)} edits"
     low, high = better.held_out.interval
-    assert said[1].endswith(f"choosing them: {better.held_out.gain:+.4f} ({low:+.4f} to {high:+.4f})")
+    assert f"choosing them: {better.held_out.gain:+.4f} ({low:+.4f} to {high:+.4f}; " in said[1]
     sure = better.numbered(confirmed=True)
     assert [line for line in said if line.startswith("  ") and ". " in line] == [
         f"{at:>3}. {edit.gain:+.4f} {edit}" for at, edit in sure + better.numbered(confirmed=False)

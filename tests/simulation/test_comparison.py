@@ -11,6 +11,7 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning import solve
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
+from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import clairvoyant_value, compare_policies, compare_values, policy_value, simulate
 from pomdp_hier.simulation.comparison import _verdict
@@ -88,20 +89,22 @@ def test_early_stop_pairs_over_what_all_ran():
 
 def test_values_that_cut_runs_blur_are_not_told_apart():
     exact = {"a": np.array([1.0]), "b": np.array([1.0 + 1e-6]), "c": np.array([1.0 + 1e-5])}
-    assert [row.verdict for row in compare_values(exact)] == ["baseline", "better", "better"]
+    assert [row.verdict for row in compare_values(exact, method="exact")] == ["baseline", "better", "better"]
     blurred = compare_values(exact, error=1e-6, method="exact")
     assert [row.verdict for row in blurred] == ["baseline", "not distinguishable", "better"]
     assert str(blurred).endswith("runs cut off where less than 1e-06 can still come")
     assert blurred.to_dict()["error"] == 1e-6
-    assert "cut off" not in str(compare_values(exact))
+    assert "cut off" not in str(compare_values(exact, method="exact"))
 
 
 def test_missed_events_widen_every_interval():
     values = {"a": np.arange(5.0), "b": np.arange(5.0) + 0.25}
     assert compare_values(values)["b"].verdict == "better"
-    wide = compare_values(values, missed=0.5)["b"]
-    assert wide.verdict == "not distinguishable"
-    assert wide.difference_interval == (-0.25, 0.75)
+    for off in ({"missed": 0.5}, {"error": 0.5}, {"missed": 0.25, "error": 0.25}):
+        wide = compare_values(values, **off)["b"]
+        assert wide.verdict == "not distinguishable"
+        assert wide.difference_interval == (-0.75, 1.25)
+        assert wide.interval == mean_interval(values["b"], 0.95, 0.5)
 
 
 def test_traces_on_request():
@@ -282,7 +285,48 @@ def test_a_verdict_needs_an_interval_beyond_0():
 
 def test_two_pairs_have_an_interval_and_one_has_none():
     assert compare_values({"a": np.array([1.0, 2.0])})["a"].interval == mean_interval(np.array([1.0, 2.0]), 0.95)
-    assert compare_values({"a": np.array([1.0])})["a"].interval is None
+    assert compare_values({"a": np.array([1.0])}, method="exact")["a"].interval is None
+
+
+def always_one() -> POMDP:
+    """A reward of 1 per step without end, at a discount of 0.99: every policy's value is 100, and its gap 0."""
+    return POMDP(
+        transition=lambda s, a: s,
+        observation=lambda s, a: "o",
+        reward=lambda s, a: 1.0,
+        initial_belief={"s": 1.0},
+        discount=0.99,
+        legal_actions=["go"],
+    )
+
+
+@pytest.mark.parametrize("options", [{"method": "exact"}, {"method": "monte-carlo", "n_episodes": 20}])
+@pytest.mark.parametrize("cutoff", [60.0, 1.0, 1e-3])
+@pytest.mark.filterwarnings("ignore:half_width:pomdp_hier.errors.SimulationWarning")  # all returns are the same
+def test_intervals_and_gaps_contain_the_error_of_a_cutoff(options, cutoff):
+    problem = always_one()
+    policies = {"go": FirstAction(), "same": FirstAction()}
+    table = compare_policies(policies, problem, against=solve(problem, precision=1e-6), cutoff=cutoff, **options)
+    for row in table:
+        least, most = row.optimum_regret
+        assert least <= 1e-4
+        assert most >= 0
+        assert row.interval is None or row.interval[0] <= 100 <= row.interval[1] + 1e-9
+    if options["method"] == "monte-carlo":
+        result = simulate(FirstAction(), problem, n_episodes=20, cutoff=cutoff)
+        assert result.interval == table["go"].interval
+        assert 0 < result.error <= cutoff
+        narrow = simulate(FirstAction(), problem, n_episodes=60, min_episodes=20, cutoff=cutoff, half_width=cutoff / 9)
+        assert not narrow.stopped_early
+
+
+def test_one_episode_proves_nothing():
+    problem = sensor(0.8)
+    solution = solve(problem, horizon=2)
+    table = compare_policies(POLICIES, problem, against=solution, horizon=2, method="monte-carlo", n_episodes=1)
+    assert {row.optimum_regret for row in table} == {None}
+    assert {row.verdict for row in table} <= {"baseline", "same", "not distinguishable"}
+    assert table.n == 1
 
 
 def test_a_controller_of_few_actions_is_not_worth_what_it_is_worth_for_ever():
