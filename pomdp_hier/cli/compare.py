@@ -92,7 +92,9 @@ def _check_usage(options: argparse.Namespace, given: Sequence[str]) -> None:
         inputs.refuse_unused(options, ("top",), "with --out -")
     inputs.check_out(options, **({"endings": _PAGES} if _is_page(options) else {}))
     if _is_page(options) and len(given) != 2:
-        raise ParameterError(f"--out {options.out}: a page is about two trees, and {len(given)} are given")
+        raise ParameterError(
+            f"--out: got {options.out} for {len(given)} trees; expected two for a page. Give two, or write a .csv."
+        )
 
 
 def _is_page(options: argparse.Namespace) -> bool:

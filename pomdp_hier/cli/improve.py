@@ -2,8 +2,10 @@
 
 import argparse
 from collections.abc import Hashable, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from pomdp_hier._messages import brief
 from pomdp_hier.cli import console, inputs, paths, signals, tables, trees
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.files.writing import write_file
@@ -106,9 +108,11 @@ def _label(tree: "Hierarchy", text: str) -> Hashable:
     found = [label for label in labels if label is not None and text in (label_text(label), str(label))]
     if not found and any(isinstance(label, tuple) for label in labels):
         found = [label for label in labels if isinstance(label, tuple) and label and str(label[-1]) == text]
-    if len(found) != 1:
-        few = listed([label_text(label) for label in (found or labels[-3:])])
-        raise ParameterError(
-            f"--fixed {text}: {'several nodes are' if found else 'no node is'} called so; ids are such as {few}"
-        )
+    if len(found) > 1:
+        shown = listed([label_text(label) for label in found])
+        raise ParameterError(f"--fixed: got {brief(text)}, which names {shown}; expected one. Give its whole path.")
+    if not found:
+        known = [label_text(label) for label in labels if label is not None]
+        near = listed(get_close_matches(text, known) or known[:3])
+        raise ParameterError(f"--fixed: got {brief(text)}; expected the id of a node. Nearest are {near}.")
     return found[0]

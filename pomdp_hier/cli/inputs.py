@@ -131,9 +131,9 @@ def count(text: str) -> int:
     try:
         number = int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{brief(text)} is no whole number") from None
+        raise argparse.ArgumentTypeError(f"got {brief(text)}; expected an integer of at least 0") from None
     if number < 0:
-        raise argparse.ArgumentTypeError(f"{number}: give 0 or more")
+        raise argparse.ArgumentTypeError(f"got {number}; expected an integer of at least 0")
     return number
 
 
@@ -147,9 +147,9 @@ def amount(text: str) -> float:
     try:
         number = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{brief(text)} is no number") from None
+        raise argparse.ArgumentTypeError(f"got {brief(text)}; expected a number of at least 0") from None
     if not number >= 0:
-        raise argparse.ArgumentTypeError(f"{text}: give 0 or more")
+        raise argparse.ArgumentTypeError(f"got {text}; expected a number of at least 0")
     return number
 
 
@@ -255,6 +255,7 @@ def _fit(options: argparse.Namespace) -> bool:
 def _read(options: argparse.Namespace) -> Inputs:
     from pomdp_hier.features.join import are_row_numbers
     from pomdp_hier.features.loading import load_features
+    from pomdp_hier.features.table import FeatureTable
     from pomdp_hier.hierarchy.wording import listed
 
     tfidf = {name: getattr(options, name) for name in ("min_df", "ngrams", "sublinear", "stop_words")}
@@ -272,7 +273,8 @@ def _read(options: argparse.Namespace) -> Inputs:
     ids = file.tree.item_labels
     rows = None if table.ids is None or options.join == "position" else _rows(table.ids, ids, options)
     if rows is None and options.join == "id":
-        raise FeatureError(f"{options.features}: has no column of ids; name one with --id-column, or leave --join id")
+        named = "Name the column with --id-column, or leave" if table.columns is not None else "Leave"
+        raise FeatureError(f"{options.features}: got no ids; expected some for --join id. {named} --join id out.")
     if rows is None:
         if n_rows != file.tree.n_items:
             raise FeatureError(
@@ -286,13 +288,14 @@ def _read(options: argparse.Namespace) -> Inputs:
                 DataWarning,
                 stacklevel=3,
             )
-        return Inputs(table.matrix, file.tree, ids, "position")
+        return Inputs(FeatureTable(table.matrix, source=table.source), file.tree, ids, "position")
     from pomdp_hier.features.validation import check_features, check_similarity_matrix
 
     if options.similarity == "precomputed":
-        check_similarity_matrix(table.matrix, n_rows)
+        check_similarity_matrix(table.matrix, n_rows, name=table.source, ids=table.ids)
         return Inputs(table.matrix[rows][:, rows], file.tree, ids, "id")
-    return Inputs(check_features(table.matrix, n_rows)[rows], file.tree, ids, "id")  # its errors count the file's rows
+    checked = check_features(table.matrix, n_rows, name=table.source, ids=table.ids)
+    return Inputs(checked[rows], file.tree, ids, "id")
 
 
 def _rows(row_ids: "Sequence[Hashable]", ids: "Sequence[Hashable]", options: argparse.Namespace) -> Any:

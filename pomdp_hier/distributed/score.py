@@ -26,7 +26,7 @@ from pomdp_hier._progress import shown_progress
 from pomdp_hier.distributed import work
 from pomdp_hier.distributed.source import Chunk, Source, as_source
 from pomdp_hier.distributed.tree import Cut, TreePart
-from pomdp_hier.errors import ParameterError, Setting
+from pomdp_hier.errors import Argument, ParameterError, PythonAdvice, Setting
 from pomdp_hier.features.dense import refuse_large
 from pomdp_hier.features.join import join_rows
 from pomdp_hier.features.similarity import (
@@ -104,7 +104,11 @@ def evaluate_distributed(
     settings.check_tie()
     if isinstance(settings.delta, str):
         raise ParameterError(
-            f"delta is {brief(settings.delta)}, which takes all in one place; use calibrate_delta() first"
+            Argument("delta"),
+            f": got {brief(settings.delta)}; expected a number, as workers see parts of the features only. Calibrate "
+            "on a sample of the items, in one process",
+            PythonAdvice(", with calibrate_delta(X, hierarchy)"),
+            ".",
         )
     require_hierarchy(hierarchy)
     if not is_whole(partition_items) or partition_items < 1:
@@ -114,14 +118,22 @@ def evaluate_distributed(
     kind = as_similarity(similarity)
     if not isinstance(kind, Cosine | InverseSquaredEuclidean | NegativeEuclidean):
         raise ParameterError(
-            f"similarity is {brief(similarity)}, which needs all members of a cluster in one place; use a built-in "
-            "similarity over features, or evaluate()"
+            Argument("similarity"),
+            f": got {brief(similarity)}, which needs all members of a cluster in one place; expected 'cosine', "
+            "'inverse_sqeuclidean' or 'negative_euclidean'. Take one of these, or score in one process",
+            PythonAdvice(" with evaluate(X, hierarchy)"),
+            ".",
         )
     rule = settings.rule
     if rule is None or (isinstance(rule, LookAhead) and rule.depth is None):
         raise ParameterError(
-            f"policy is {brief(policy)}, which may have to see all of the tree; use 'one-step', "
-            "LookAhead(depth) or another stopping rule, or evaluate()"
+            Argument("policy"),
+            f": got {brief(policy)}, which may need all of the tree; expected a policy that looks no further than some "
+            "steps, such as 'one-step'",
+            PythonAdvice(" or LookAhead(depth)"),
+            ". Take that, or score in one process",
+            PythonAdvice(" with evaluate(X, hierarchy)"),
+            ".",
         )
     source = as_source(features, id_column)
     rows_of_items = _rows_of_items(source, hierarchy)

@@ -14,7 +14,7 @@ import numpy as np
 
 from pomdp_hier._extras import from_extra
 from pomdp_hier._messages import brief
-from pomdp_hier.errors import FeatureError
+from pomdp_hier.errors import FeatureError, Setting
 from pomdp_hier.features import _delimited
 from pomdp_hier.features._archives import read_npy
 from pomdp_hier.files.decoding import decoding
@@ -64,7 +64,7 @@ def as_source(features: Any, id_column: str | None = None) -> Source:
         if arrays := [file for file in files if file.suffix.lower() == ".npy"]:
             if id_column is not None:
                 raise FeatureError(
-                    f"id_column is {brief(id_column)}, but {path} holds no named columns; leave id_column out"
+                    f"{path}: got .npy files; expected named columns. Leave this out: ", Setting("id_column", id_column)
                 )
             return _NpySource.of(arrays)
         raise FeatureError(

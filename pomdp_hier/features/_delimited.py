@@ -26,7 +26,7 @@ def read(stream: IO[bytes], name: str, id_column: str | None) -> tuple[Floats, t
     columns = table.columns
     if all(_is_number(cell) for cell in columns):
         raise FeatureError(
-            f"{name}: the first line is all numbers, but a header is expected; put the columns' names on top"
+            f"{name}, line {table.header_end}: got numbers only; expected a header. Put the columns' names on top."
         )
     position = id_position(columns, name, id_column)
     numbers = array("d")
@@ -85,10 +85,12 @@ def _bad_cell(name: str, line: int, cells: list[str], columns: list[str], positi
     """Return the error for the first cell of a line that is not a number."""
     names = [column for index, column in enumerate(columns) if index != position]
     column, cell = next((column, cell) for column, cell in zip(names, cells, strict=True) if not _is_number(cell))
-    shown = "an empty cell" if not cell.strip() else repr(cell[:40])
-    message = (
-        f"{name}, line {line}: {shown} in column {brief(column)} is not a number; write a number with a decimal point"
-    )
-    if position is None and column == columns[0]:
-        return FeatureError(message, ", or name the column of ids: ", Setting("id_column", column))
-    return FeatureError(message)
+    message = f"{name}, line {line}, column {brief(column)}: got "
+    if not cell.strip():
+        return FeatureError(f"{message}an empty cell; expected a number. Fill it in, or remove the line and its item.")
+    message += f"{brief(cell, 40)}; expected a number. "
+    if _is_number(cell.replace(",", ".").replace("_", "")):
+        return FeatureError(f"{message}Write it with a decimal point, without marks between thousands.")
+    ids: tuple[str | Setting, ...] = () if position is not None else (", or as the ids: ", Setting("id_column", column))
+    text = Setting("text", column)
+    return FeatureError(message, "Remove the column, or take it as text: ", text, *ids)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pomdp_hier._extras import from_extra
 from pomdp_hier._messages import brief
-from pomdp_hier.errors import FeatureError, ParameterError
+from pomdp_hier.errors import FeatureError, ParameterError, Setting
 from pomdp_hier.features import _delimited, _parquet
 from pomdp_hier.features.table import FeatureTable
 from pomdp_hier.features.text import text_features
@@ -156,7 +156,10 @@ def _joined(columns: Sequence[Sequence[Any]], name: str, names: Sequence[str]) -
     for column, cells in zip(names, columns, strict=True):
         wrong = next((row for row, cell in enumerate(cells) if cell is not None and not isinstance(cell, str)), None)
         if wrong is not None:
-            raise FeatureError(f"{name}: row {wrong} of column {brief(column)} is {brief(cells[wrong])}, expected text")
+            raise FeatureError(
+                f"{name}, row {wrong}, column {brief(column)}: got {brief(cells[wrong])}; expected text. Leave out ",
+                Setting("text", column),
+            )
     return [" ".join(cell for cell in row if cell is not None) for row in zip(*columns, strict=True)]
 
 

@@ -65,9 +65,11 @@ def item_features(X: Any, hierarchy: FlatTree, similarity: Similarity = "cosine"
         return X
     matrix, rows, columns = _joined(X, hierarchy)
     check = check_similarity_matrix if precomputed else check_features
+    name = X.source if isinstance(X, FeatureTable) else "the features"
     if rows is None:
-        return ItemFeatures(check(matrix, hierarchy.n_items), precomputed)
-    table = check(matrix, len(rows))[rows]  # errors count the rows as they were given
+        return ItemFeatures(check(matrix, hierarchy.n_items, name=name, ids=hierarchy.labels), precomputed)
+    ids = X.ids if isinstance(X, FeatureTable) else None
+    table = check(matrix, len(rows), name=name, ids=ids)[rows]  # errors name the rows as they were given
     return ItemFeatures(table[:, rows if columns is None else columns] if precomputed else table, precomputed)
 
 

@@ -103,7 +103,7 @@ def load_features(
     except OSError as error:
         reason = error.strerror or str(error)
         raise FeatureError(f"{name}: cannot be read ({reason}); give the path of a feature file") from error
-    return FeatureTable(_checked(matrix, name, limit), ids, columns)
+    return FeatureTable(_checked(matrix, name, limit), ids, columns, name)
 
 
 def _opened(path: str | Path | IO[bytes]) -> IO[bytes]:
@@ -161,7 +161,8 @@ def _read_mixed(
         return frames.from_arrow(table, name, id_column, text, embedding, tfidf, limit)
     if text is None or kind != "text":
         what = "vectors are read from" if text is None else "text is read from delimited text or"
-        raise FeatureError(f"{name}: it has no named columns of this kind: {what} Parquet; leave the option out")
+        option = Setting("embedding" if text is None else "text")
+        raise FeatureError(f"{name}: it has no named columns of this kind: {what} Parquet; leave this out: ", option)
     return frames.read_text_columns(stream, name, id_column, text, tfidf)
 
 

@@ -18,8 +18,10 @@ class FeatureTable:
         matrix: One row an item, dense or CSR, [N, D].
         ids: The id of each row if the file has an id column.
         columns: The names of the columns if the file has them.
+        source: What error texts call it.
     """
 
     matrix: "NDArray[np.generic] | csr_array"
     ids: tuple[Hashable, ...] | None = None
     columns: tuple[str, ...] | None = None
+    source: str = "the features"

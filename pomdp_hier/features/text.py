@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from pomdp_hier._arguments import is_whole
 from pomdp_hier._extras import from_extra
 from pomdp_hier._messages import brief
-from pomdp_hier.errors import Argument, FeatureError, ParameterError
+from pomdp_hier.errors import Argument, FeatureError, ParameterError, Setting
 from pomdp_hier.features.table import FeatureTable
 
 __all__ = ["text_features"]
@@ -61,7 +61,9 @@ def text_features(
     rows = list(texts)
     missing = next((row for row, text in enumerate(rows) if not isinstance(text, str)), None)
     if missing is not None:
-        raise FeatureError(f"{name}: row {missing} is {brief(rows[missing])}, not text; fill it in or drop the row")
+        raise FeatureError(
+            f"{name}, row {missing}: got {brief(rows[missing])}; expected text. Fill it in, or remove the row."
+        )
     sklearn_text = from_extra("text", "sklearn.feature_extraction.text", "features out of text need scikit-learn")
     vectorizer = sklearn_text.TfidfVectorizer(
         min_df=int(min_df),
@@ -73,10 +75,18 @@ def text_features(
         matrix = vectorizer.fit_transform(rows)
     except ValueError as error:  # no terms remain, or min_df is above the number of texts
         raise FeatureError(
-            f"{name}: no term is left of {len(rows):,} texts; lower ",
-            Argument("min_df"),
-            ", or leave fewer words out",
+            f"{name}: got no term in {len(rows):,} texts; expected some words of two letters or more. ",
+            *_advice(min_df, stop_words),
         ) from error
     return FeatureTable(
         csr_array(matrix), None if ids is None else tuple(ids), tuple(vectorizer.get_feature_names_out())
     )
+
+
+def _advice(min_df: int, stop_words: object) -> list[str | Setting]:
+    """Return what brings terms back, as far as options left them out."""
+    if min_df > 1:
+        return ["Count rarer terms as well: ", Setting("min_df", 1)]
+    if stop_words is not None:
+        return ["Leave this out: ", Setting("stop_words", stop_words)]
+    return ["Take another column of text."]

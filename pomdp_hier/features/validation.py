@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from pomdp_hier.errors import DataWarning, FeatureError
-from pomdp_hier.hierarchy.wording import listed, warn_user
+from pomdp_hier.errors import Argument, DataWarning, FeatureError, Setting
+from pomdp_hier.hierarchy.wording import counted, listed, warn_user
 
 __all__ = [
     "Features",
@@ -62,7 +62,9 @@ def require_whole(table: Features) -> None:
         )
 
 
-def check_features(X: Any, n_items: int) -> Features:
+def check_features(
+    X: Any, n_items: int, *, name: str = "the features", ids: Sequence[Hashable] | None = None
+) -> Features:
     """Return ``X`` as a float array or canonical CSR matrix of ``n_items`` rows; the caller's object is not changed.
 
     float32 and float64 are kept, integers, booleans and float16 become float64 (for arithmetic is done in float64), and
@@ -71,6 +73,8 @@ def check_features(X: Any, n_items: int) -> Features:
     Args:
         X: Features ``[N, D]``: an array, anything numpy can read as one, or a scipy sparse matrix.
         n_items: Number of items of the hierarchy, N.
+        name: What error texts call the features, such as their file.
+        ids: What the rows are called in error texts; by default their numbers.
 
     Raises:
         FeatureError: For another number of rows, no column, something else than real numbers, NaN or infinity.
@@ -82,7 +86,7 @@ def check_features(X: Any, n_items: int) -> Features:
     """
     table = _as_csr(X) if sp.issparse(X) else _as_dense(X)
     check_shape(table.shape, n_items)
-    refuse_non_finite(_non_finite_rows(table))
+    refuse_non_finite(_non_finite_rows(table), name, ids)
     return table
 
 
@@ -102,20 +106,25 @@ def check_shape(shape: tuple[int, int], n_items: int) -> None:
         raise FeatureError(f"the features have shape ({rows}, 0); at least one column is needed")
 
 
-def refuse_non_finite(rows: npt.NDArray[np.intp]) -> None:
+def refuse_non_finite(
+    rows: npt.NDArray[np.intp], name: str = "the features", ids: Sequence[Hashable] | None = None, what: str = "numbers"
+) -> None:
     """Raise if there are rows, by their numbers, that hold values which are not finite.
 
     Raises:
-        FeatureError: There are.
+        FeatureError: There are; the message names the rows.
     """
     if len(rows):
+        counting = "" if ids is not None else ", counted from 0"
         raise FeatureError(
-            f"NaN or infinite values in {len(rows)} row(s): {_listed(rows)}; drop these items from features and tree, "
-            "or fill the values in"
+            f"{name}: got NaN or infinite values in {counted(len(rows), 'row')} ({_listed(rows, ids)}{counting}); "
+            f"expected finite {what}. Fill them in, or remove these rows, and their items from the tree."
         )
 
 
-def check_similarity_matrix(matrix: Any, n_items: int) -> Features:
+def check_similarity_matrix(
+    matrix: Any, n_items: int, *, name: str = "the features", ids: Sequence[Hashable] | None = None
+) -> Features:
     """Return a precomputed similarity matrix ``[N, N]``, checked; its diagonal is never read and may hold anything.
 
     Raises:
@@ -128,12 +137,12 @@ def check_similarity_matrix(matrix: Any, n_items: int) -> Features:
     table = _as_csr(matrix) if sp.issparse(matrix) else _as_dense(matrix)
     if table.shape != (n_items, n_items):
         raise FeatureError(
-            f"a precomputed similarity must have shape ({n_items}, {n_items}), one row and one column per item, "
-            f"but has {table.shape}; give features with another similarity, or the full matrix"
+            f"{name}: got shape {table.shape}; expected the matrix of similarities, ({n_items}, {n_items}), one row "
+            "and one column per item. For features as they are, choose another ",
+            Argument("similarity"),
+            ".",
         )
-    bad = _non_finite_rows(table, skip_diagonal=True)
-    if len(bad):
-        raise FeatureError(f"NaN or infinite similarities off the diagonal in {len(bad)} row(s): {_listed(bad)}")
+    refuse_non_finite(_non_finite_rows(table, skip_diagonal=True), name, ids, "similarities off the diagonal")
     return table
 
 
@@ -148,11 +157,8 @@ def warn_degenerate_rows(
         ids: What the items are called; None to name them by their rows' numbers.
     """
     if n_columns == 1:
-        note = (
-            "the features have one column, where every cosine is 1, 0 or -1; use a distance instead, such as "
-            "similarity='negative_euclidean'"
-        )
-        warn_user([note], DataWarning)
+        note = "the features have one column, where every cosine is 1, 0 or -1; use a distance instead, such as "
+        warn_user([(note, Setting("similarity", "negative_euclidean"))], DataWarning)
     if len(zero_rows):
         named = _listed(zero_rows, ids)
         warn_user([f"{len(zero_rows)} row(s) of zeros have cosine 0 to everything: {named}"], DataWarning)
@@ -232,7 +238,7 @@ def _as_dense(X: Any) -> Features:
     if table.ndim != 2:
         raise FeatureError(
             f"features must be a table with one row per item, but have {table.ndim} dimension(s), shape {table.shape}; "
-            "reshape one column of numbers with X.reshape(-1, 1), and turn texts into numbers (--text-column does)"
+            "reshape one column of numbers with X.reshape(-1, 1), and turn texts into numbers with text_features(X)"
         )
     return table.astype(_float_type(table.dtype), copy=False)
 
@@ -265,8 +271,8 @@ def _float_type(dtype: np.dtype[Any]) -> Any:
     if dtype.kind in "biuf":
         return np.dtype(np.float64)
     raise FeatureError(
-        f"features must be real numbers, but have dtype {dtype}; leave columns of names out, and convert the others "
-        "with astype(float)"
+        f"features: got dtype {dtype}; expected real numbers. Leave columns of names out, turn texts into numbers with "
+        "text_features(X), and convert the others with astype(float)."
     )
 
 

@@ -31,9 +31,9 @@ class Kind:
     remedy: str
 
 
-_TEXT = Kind("text", "text", "give it to a reader of text")
+_TEXT = Kind("text", "text", "give a binary file, as numpy.save writes it")
 _EMPTY = Kind("empty", "empty", "give a file that has something in it")
-_NPZ = Kind("npz", "a .npz or zip archive", "read it with numpy.load")
+_NPZ = Kind("npz", "a .npz or zip archive", "unpack it, or save its table as CSV")
 _EXCEL = Kind("excel", "an Excel or OpenDocument workbook", "save the sheet as CSV")
 _TORCH = Kind("pickle", "a PyTorch file, whose pickle could run code", "save its numbers with numpy.save")
 _PICKLE = Kind(
@@ -55,8 +55,8 @@ _WRITERS = {
 _PACKED = "unpack it, or pack it as .gz"
 
 _STARTS = (
-    (b"\x93NUMPY", Kind("npy", "a NumPy array", "read it with numpy.load")),
-    (b"PAR1\x15", Kind("parquet", "a Parquet file", "read it with pandas.read_parquet")),
+    (b"\x93NUMPY", Kind("npy", "a NumPy array", "save it as CSV")),
+    (b"PAR1\x15", Kind("parquet", "a Parquet file", "save it as CSV")),
     (b"\x1f\x8b", Kind("gzip", "packed with gzip", "unpack it")),
     (b"\xd0\xcf\x11\xe0", _EXCEL),
     *((bytes([0x80, protocol]), _PICKLE) for protocol in range(2, 6)),

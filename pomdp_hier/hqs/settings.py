@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pomdp_hier._arguments import check_flag, check_whole, is_whole
 from pomdp_hier._engines.rules import Rule, Tie, as_rule
 from pomdp_hier._jobs import check_jobs
-from pomdp_hier.errors import Argument, ParameterError
+from pomdp_hier.errors import Argument, ParameterError, Setting
 from pomdp_hier.features.similarity import Similarity, as_similarity
 from pomdp_hier.hierarchy.wording import shown
 from pomdp_hier.hqs.guidance import check_temperature
@@ -76,8 +76,10 @@ class Settings:
             return
         if getattr(self.policy, "tie", None) != self.tie:
             raise ParameterError(
-                f"tie is {shown(self.tie)}, which policy {named(self.policy)} does not use: it settles ties "
-                "itself; leave tie out, or name a policy, such as policy='one-step'"
+                Argument("tie"),
+                f": got {shown(self.tie)}, which policy {named(self.policy)} does not use: it settles ties itself. "
+                "Leave it out, or choose a policy by its name: ",
+                Setting("policy", "one-step"),
             )
 
     def record(self) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._engines.dispatch import similarities_of
 from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead, Rule, SearchRoot, ask, descends
 from pomdp_hier._engines.true_path import own_steps
-from pomdp_hier.errors import ParameterError, PomdpHierError
+from pomdp_hier.errors import Argument, ParameterError, PomdpHierError, Setting
 from pomdp_hier.files.memory import memory_available, require_memory
 from pomdp_hier.hierarchy.editing import Draft, Parents
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -54,8 +54,11 @@ def check_policy(prepared: Prepared, run: Run | None = None) -> Rule:
     rule = prepared.settings.rule
     if rule is None or (isinstance(rule, LookAhead) and rule.depth != 1):
         raise ParameterError(
-            f"policy {named(prepared.settings.policy)} looks further than one step, so that an edit changes what is "
-            "decided anywhere above it; improve under policy='one-step', and score both trees with evaluate"
+            Argument("policy"),
+            f": got {named(prepared.settings.policy)}, by which an edit changes decisions anywhere above it; expected "
+            "one that looks one step ahead. Improve with ",
+            Setting("policy", "one-step"),
+            ", then score both trees.",
         )
     return rule
 

@@ -66,8 +66,8 @@ def draw_and_or(
     check_kind("tree", tree, AndOrTree, "AndOrTree.build(problem, depth=...)")
     if full and len(tree) > limit:
         raise ParameterError(
-            f"full: a drawing of all {len(tree)} nodes cannot be read; leave full out to see the best plan, or "
-            f"raise limit above {limit}"
+            f"full: got a tree of {len(tree)} nodes; expected at most {limit} for a drawing. Leave full out to see the "
+            f"best plan, or give limit={len(tree)}."
         )
     own_figure = ax is None
     ax = new_axes(ax)  # before anything is measured, so that a missing matplotlib is named

@@ -116,7 +116,7 @@ def test_a_tree_from_standard_input(files, capsys, monkeypatch):
     ("extra", "code", "text"),
     [
         (["-", "-"], 2, "one input only"),
-        (["clean.json", "--top", "-1"], 2, "--top: -1"),
+        (["clean.json", "--top", "-1"], 2, "--top: got -1"),
         (["clean.json", "--out", "-", "--json"], 2, "leave out --json"),
         (["clean.json", "--out", "y.npy"], 2, "unknown ending"),
         (["clean.json", "--out", "clean.json", "--force"], 2, "the same file as the input TREE"),
@@ -141,6 +141,6 @@ def test_a_page_about_two_trees(files, capsys):
     assert "clean is better than swapped by 0." in page
     three = [str(files / name) for name in ("x.npy", "swapped.json", "clean.json", "clean.json")]
     assert main(["compare", *three, "-o", str(files / "three.html")]) == 2
-    assert "a page is about two trees, and 3 are given" in capsys.readouterr().err
+    assert "for 3 trees; expected two" in capsys.readouterr().err
     assert main(["compare", *map(str, arguments), "-o", str(out)]) == 1
     assert "--force" in capsys.readouterr().err

@@ -80,14 +80,15 @@ def test_what_does_not_match_is_listed(files, capsys):
     text = (files / "ids.csv").read_text(encoding="utf-8").replace("eel", "cod")
     (files / "twice.csv").write_text(text, encoding="utf-8")
     assert "1 id on several feature rows ('cod')" in refused(capsys, files / "twice.csv", files / "named.nwk")
-    assert "no column of ids" in refused(capsys, files / "x.npy", files / "plain.json", "--join", "id")
+    assert "x.npy: got no ids" in refused(capsys, files / "x.npy", files / "plain.json", "--join", "id")
     assert "No such file" in refused(capsys, files / "x.npy", files / "nowhere.nwk")
 
 
 def test_a_bad_row_is_named_as_it_stands_in_the_file(files, capsys):
     text = (files / "ids.csv").read_text(encoding="utf-8").replace("eel,0.0", "eel,nan")
     (files / "holed.csv").write_text(text, encoding="utf-8")
-    assert "NaN or infinite values in 1 row(s): 0;" in refused(capsys, files / "holed.csv", files / "named.nwk")
+    said = refused(capsys, files / "holed.csv", files / "named.nwk")
+    assert "holed.csv: got NaN or infinite values in 1 row ('eel')" in said
 
 
 def test_items_that_are_paths_go_by_their_last_name_or_by_the_path(files, capsys):

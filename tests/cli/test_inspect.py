@@ -74,7 +74,7 @@ def test_the_calibrated_temperature_is_told(files, capsys):
 @pytest.mark.parametrize("option", ["--top", "--moves", "--shuffles"])
 def test_negative_counts_are_refused(files, capsys, option):
     assert main(["inspect", str(files / "clean.json"), option, "-1"]) == 2
-    assert f"{option}: -1: give 0 or more" in capsys.readouterr().err
+    assert f"{option}: got -1;" in capsys.readouterr().err
 
 
 def test_one_standard_input_for_two_files(capsys):

@@ -130,7 +130,7 @@ def test_wrong_usage(shelf, capsys):
     assert "delta is -1" in refusal(capsys, 2, *files, "--delta", -1)
     assert "nu is 0.5" in refusal(capsys, 2, *files, "--nu", 0.5)
     assert "delta is nan" in refusal(capsys, 2, *files, "--delta", "nan")
-    assert "--top: -1: give 0 or more" in refusal(capsys, 2, *files, "--top", -1)
+    assert "--top: got -1;" in refusal(capsys, 2, *files, "--top", -1)
     assert "policy" in refusal(capsys, 2, *files, "--policy", "wrong")
     assert "unknown ending" in refusal(capsys, 2, *files, "--out", shelf / "items.xlsx")
     assert "--out -" in refusal(capsys, 2, *files, "--out", "-", "--json")

@@ -234,7 +234,7 @@ def test_refusals_say_what_to_do(case, folder, tmp_path):
     bad[[5, 1100], 2] = np.nan
     huge = X.astype(np.float64) * 1e160
     refused = [
-        (FeatureError, r"NaN or infinite values in 2 row\(s\): 5, 1100", da.from_array(bad, chunks=400), {}),
+        (FeatureError, r"NaN or infinite values in 2 rows \(5, 1100", da.from_array(bad, chunks=400), {}),
         (FeatureError, "the features have 1199 rows, but the hierarchy has 1200", da.from_array(X[1:], chunks=400), {}),
         (FeatureError, r"Dask array has shape \(1200,\) and dtype float32; expected", da.from_array(X[:, 0]), {}),
         (FeatureError, "features are a ndarray; expected a Dask array", X, {}),
@@ -243,7 +243,7 @@ def test_refusals_say_what_to_do(case, folder, tmp_path):
         (FeatureError, "expected a .parquet or .npy file", folder / "nothing.csv", {}),
         (FeatureError, r"none\.npy: cannot be read \(.+\); check the path", folder / "none.npy", {}),
         (FeatureError, "whose square overflows", da.from_array(huge, chunks=400), {"similarity": SIMILARITIES[1]}),
-        (ParameterError, "which may have to see all of the tree", folder, {"policy": "optimal"}),
+        (ParameterError, "which may need all of the tree", folder, {"policy": "optimal"}),
         (ParameterError, "needs all members of a cluster in one place", folder, {"similarity": "precomputed"}),
         (ParameterError, "partition_items is 0", folder, {"partition_items": 0}),
         (ParameterError, "partition_items is '5'", folder, {"partition_items": "5"}),

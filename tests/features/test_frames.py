@@ -54,7 +54,7 @@ def test_text_and_vectors(frame):
 def test_a_gap_in_one_of_several_columns_of_text_is_no_word():
     found = read_frame(pl.DataFrame({"t": ["red", "black"], "u": [None, "boots"]}), text=["t", "u"])
     assert found.columns == ("black", "boots", "red")
-    with pytest.raises(FeatureError, match="row 0 of column 'x' is 1, expected text"):
+    with pytest.raises(FeatureError, match="row 0, column 'x': got 1;"):
         read_frame(pl.DataFrame({"x": [1]}), text="x")
 
 

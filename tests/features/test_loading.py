@@ -285,11 +285,11 @@ def test_text_with_header_ids_and_other_delimiters(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("1,2\n3,4\n", "first line is all numbers"),
+        ("1,2\n3,4\n", "line 1: got numbers only"),
         ("a,b\n1,2\n3\n", "line 3: 1 cells where the header has 2"),
-        ("a,b\n1,\n", "line 2: an empty cell in column 'b'"),
+        ("a,b\n1,\n", "line 2, column 'b': got an empty cell"),
         ("a,b\nx,1\n", 'id_column="a"'),
-        ("a,b\n1,1_000\n", "'1_000' in column 'b'"),
+        ("a,b\n1,1_000\n", "column 'b': got '1_000'"),
         ("a,b\n", "shape (0, 2)"),
         ("id\nx\n", "shape"),
         ("\na\nx\n", "line 3"),

@@ -67,7 +67,7 @@ def test_shapes_and_types_are_refused(X, said):
 def test_rows_that_are_not_finite_are_named(wrong, form):
     X = np.ones((20, 2))
     X[[3, 7, 8, 9, 11, 12, 19], 1] = wrong
-    with pytest.raises(FeatureError, match=r"7 row\(s\): 3, 7, 8, 9, 11, ... \(7 in all\)"):
+    with pytest.raises(FeatureError, match=r"7 rows \(3, 7, 8, 9, 11, ... \(7 in all\)"):
         check_features(form(X), 20)
 
 
@@ -77,9 +77,9 @@ def test_the_diagonal_of_similarities_is_never_read():
     assert check_similarity_matrix(S, 4) is S
     assert check_similarity_matrix(sp.csr_matrix(S), 4).shape == (4, 4)
     S[2, 1] = np.inf
-    with pytest.raises(FeatureError, match=r"off the diagonal in 1 row\(s\): 2"):
+    with pytest.raises(FeatureError, match=r"1 row \(2, .* off the diagonal"):
         check_similarity_matrix(S, 4)
-    with pytest.raises(FeatureError, match=r"must have shape \(4, 4\)"):
+    with pytest.raises(FeatureError, match=r"got shape \(4, 3\)"):
         check_similarity_matrix(S[:, :3], 4)
 
 
@@ -113,7 +113,7 @@ def test_pieces_cover_all_rows():
         ({"a": [1, 0], "b": [0, 1]}, r"are a dict; give the rows of a dict as list\(X.values\(\)\)"),
         ("features.npz", r"are a str; .* load_features\(path\)"),
         (["boots", "parka"], "turn texts into numbers"),
-        ([["boots", 1], ["parka", 2]], "leave columns of names out"),
+        ([["boots", 1], ["parka", 2]], "got dtype <U"),
     ],
 )
 def test_what_is_no_table_of_numbers_is_refused_with_a_remedy(given, message):
@@ -219,5 +219,5 @@ def test_the_diagonal_is_skipped_in_every_piece(monkeypatch):
     for row, column in ((8, 2), (7, 6), (9, 0), (2, 9)):
         T = S.copy()
         T[row, column] = np.nan
-        with pytest.raises(FeatureError, match=rf"off the diagonal in 1 row\(s\): {row}$"):
+        with pytest.raises(FeatureError, match=rf"1 row \({row}, "):
             check_similarity_matrix(T, 10)

@@ -154,7 +154,7 @@ def test_trees_of_other_items():
         ),
         (
             {"tie": "search", "policy": OptimalSearch()},
-            "tie is 'search', which policy OptimalSearch(tie='descend') does",
+            "tie: got 'search', which policy OptimalSearch(tie='descend') does",
         ),
         ({"threads": 2, "engine": "generic"}, "threads is 2, which only engine='numba' uses"),
         ({"seed": 3}, "seed is 3, which only engine='generic' uses"),

@@ -1,0 +1,141 @@
+"""Advice that a command gives is followed here, word for word where it is an option, and the command then works."""
+
+import re
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pomdp_hier.cli import main
+
+TREE = "id,parent\nall,\nland,all\nsea,all\nant,land\nbee,land\ncod,sea\neel,sea\n"
+FILES = {
+    "tree.csv": TREE,
+    "x.csv": "id,x,y\nant,1,0\nbee,2,1\ncod,0,1\neel,1,3\n",
+    "bare.csv": "x,y\n1,0\n2,1\n0,1\n1,3\n",
+    "code.csv": "code,x,y\nant,1,0\nbee,2,1\ncod,0,1\neel,1,3\n",
+    "text.csv": "id,title\nant,small red\nbee,small black\ncod,big wet\neel,long wet\n",
+    "many.csv": "id,title,size\nant,small red,1\nbee,small black,1\ncod,big wet,4\neel,long wet,9\n",
+    "comma.csv": 'id,x,y\nant,"1,5",0\nbee,2,1\ncod,0,1\neel,1,3\n',
+    "gap.csv": "id,x,y\nant,1,\nbee,2,1\ncod,0,1\neel,1,3\n",
+    "nan.csv": "id,x,y\nant,1,0\nbee,2,nan\ncod,0,1\neel,1,3\n",
+    "numbers.csv": "1,0\n2,1\n0,1\n1,3\n",
+    "one.csv": "id,x\nant,1\nbee,2\ncod,-1\neel,-3\n",
+    "m.pomdp": "discount: 0.9\nstates: 2\nactions: 2\nobservations: 2\nT: * uniform\nO: * identity\nR: 1 : 0 : * : * 1",
+    "there.csv": "old",
+    "there.json": "old",
+}
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    X = np.loadtxt(tmp_path / "bare.csv", delimiter=",", skiprows=1)
+    np.save("x.npy", X)
+    np.savez("two.npz", a=X, b=X)
+    np.save("objects.npy", X.astype(object))
+    return tmp_path
+
+
+def write(name, text):
+    def mend():
+        Path(name).write_text(text, encoding="utf-8")
+
+    return mend
+
+
+def astype_float():
+    np.save("objects.npy", np.load("objects.npy", allow_pickle=True).astype(float))
+
+
+def remove_line_and_item():
+    write("gap.csv", FILES["gap.csv"].replace("ant,1,\n", ""))()
+    write("tree.csv", TREE.replace("ant,land\n", ""))()
+
+
+# A command line; what it says of the argument or the file, with the value; the advice, which is also said: an option to
+# add ("--key b"), one to leave out ("-key"), another command line, or what is done to a file.
+TABLE = [
+    ("score code.csv tree.csv", "code.csv, line 2, column 'code': got 'ant'", "--id-column code"),
+    ("score text.csv tree.csv", "text.csv, line 2, column 'title': got 'small red'", "--text-column title"),
+    ("score many.csv tree.csv", "column 'title': got 'small red'", "--text-column title"),
+    ("score comma.csv tree.csv", "column 'x': got '1,5'", write("comma.csv", FILES["comma.csv"].replace("1,5", "1.5"))),
+    ("score gap.csv tree.csv", "gap.csv, line 2, column 'y': got an empty cell", write("gap.csv", FILES["x.csv"])),
+    ("score gap.csv tree.csv", "remove the line and its item", remove_line_and_item),
+    (
+        "score nan.csv tree.csv",
+        "nan.csv: got NaN or infinite values in 1 row ('bee')",
+        write("nan.csv", FILES["x.csv"]),
+    ),
+    ("score nan.csv tree.csv --join position", "nan.csv: got NaN or inf", write("nan.csv", FILES["x.csv"])),
+    ("score numbers.csv tree.csv", "numbers.csv, line 1: got numbers", write("numbers.csv", FILES["bare.csv"])),
+    ("score two.npz tree.csv", "two.npz: no array 'X' in the archive, which holds a, b", "--key b"),
+    ("score objects.npy tree.csv", "objects.npy: holds Python objects", astype_float),
+    ("score x.npy tree.csv --key X", "x.npy is no .npz", "-key X"),
+    ("score x.npy tree.csv --id-column id", "x.npy has no columns", "-id-column id"),
+    ("score x.npy tree.csv --join id", "x.npy: got no ids", "-join id"),
+    ("score bare.csv tree.csv --join id", "bare.csv: got no ids", "-join id"),
+    ("score x.npy tree.csv --text-column x", "x.npy", "-text-column x"),
+    ("score text.csv tree.csv --ngrams 2", "--ngrams is for text", "--text-column title"),
+    ("score text.csv tree.csv --text-column title --min-df 3", "text.csv: got no term in 4 texts", "--min-df 1"),
+    ("score x.csv tree.csv --similarity precomputed", "x.csv: got shape (4, 2)", "-similarity precomputed"),
+    ("score x.csv tree.csv --policy best", "best", "-policy best"),
+    ("score x.csv tree.csv --out there.csv", "there.csv: exists already", "--force"),
+    ("score x.csv tree.csv --out x.xlsx", "--out x.xlsx", "score x.csv tree.csv --out y.csv"),
+    ("score x.csv tree.csv --sampling simple", "--sampling has no effect", "-sampling simple"),
+    ("score x.csv tree.csv --out - --json", "--out -", "score x.csv tree.csv --out -"),
+    ("score x.csv tree.csv --sample-size many", "--sample-size many", "score x.csv tree.csv --sample-size 0.5"),
+    ("score tree.csv x.csv", "tree.csv is the tree and x.csv the features", "score x.csv tree.csv"),
+    ("inspect x.csv tree.csv", "tree.csv is the tree and x.csv the features", "inspect tree.csv x.csv"),
+    ("improve x.csv tree.csv --policy optimal", "--policy: got optimal", "--policy one-step"),
+    ("improve x.csv tree.csv --folds 0 --seed 3", "--seed has no effect", "-seed 3"),
+    (
+        "improve x.csv tree.csv --fixed lend",
+        "--fixed: got 'lend'",
+        "--fixed land",
+    ),
+    ("improve x.csv tree.csv --out x.csv", "--out: got x.csv", "improve x.csv tree.csv --out y.csv"),
+    ("improve x.csv tree.csv --out b.csv --moves b.csv", "b.csv", "improve x.csv tree.csv --out b.csv --moves m.csv"),
+    (
+        "compare x.csv tree.csv tree.csv tree.csv -o p.html",
+        "3 trees",
+        "compare x.csv tree.csv tree.csv --out p.html",
+    ),
+    ("levels x.csv tree.csv --max-clusters 3", "--max-clusters has no effect without --cut", "-max-clusters 3"),
+    ("policies x.csv tree.csv --policy best", "expected one of one-step", "--policy one-step"),
+    ("report x.csv tree.csv --out there.json", "--out there.json", "report x.csv tree.csv --out r.html"),
+    ("validate m.pomdp --items 2", "--items has no effect", "-items 2"),
+    ("solve m.pomdp --certificate there.json", "there.json: exists already", "--force"),
+    ("solve m.pomdp --policy p.txt", "--policy p.txt", "solve m.pomdp --policy p.alpha"),
+    ("solve m.pomdp --memory -1", "--memory: got -1", "solve m.pomdp --memory 100"),
+]
+
+
+@pytest.mark.filterwarnings("ignore::pomdp_hier.errors.DataWarning")
+@pytest.mark.parametrize(("line", "said", "advice"), TABLE, ids=[row[0] for row in TABLE])
+def test_advice_works(folder, capsys, line, said, advice):
+    assert main(shlex.split(line)) in (1, 2)
+    err = next(text for text in capsys.readouterr().err.splitlines() if text.startswith("error: "))
+    assert said in err
+    if callable(advice):
+        advice()
+    elif advice.startswith("--"):
+        assert advice.split()[0] in err
+        option = advice.split()[0]
+        line = re.sub(rf" {option} \S+", "", line) + " " + advice
+    elif advice.startswith("-"):
+        line = line.replace(f" -{advice}", "")
+    else:
+        line = advice
+    assert main([*shlex.split(line)]) == 0, capsys.readouterr().err
+
+
+def test_a_warning_speaks_of_options_and_its_advice_works(folder, capsys):
+    advice = ["--similarity", "negative_euclidean"]
+    assert main(["score", "one.csv", "tree.csv", "--quiet"]) == 0
+    assert " ".join(advice) in capsys.readouterr().err
+    assert main(["score", "one.csv", "tree.csv", "--quiet", *advice]) == 0
+    assert capsys.readouterr().err == ""
