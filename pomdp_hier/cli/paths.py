@@ -23,11 +23,17 @@ _STREAMS = ("/dev/stdin", "/dev/stdout")  # what - stands for
 
 def input_file(text: str) -> str:
     """Return the argument; as the type of one, it says that the command reads this file."""
-    return text
+    return _not_empty(text)
 
 
 def output_file(text: str) -> str:
     """Return the argument; as the type of one, it says that the command writes this file."""
+    return _not_empty(text)
+
+
+def _not_empty(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("got an empty path, as an unset variable of the shell; expected a file")
     return text
 
 

@@ -119,6 +119,8 @@ def _opened(path: str | Path | IO[bytes]) -> IO[bytes]:
         if sys.stdin is None:
             raise OSError("standard input is closed")
         return io.BytesIO(sys.stdin.buffer.read())
+    if "\0" in str(path):
+        raise OSError("a path without NUL is expected")
     return open(path, "rb")
 
 

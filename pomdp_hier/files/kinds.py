@@ -32,6 +32,7 @@ class Kind:
 
 
 _TEXT = Kind("text", "text", "give a binary file, as numpy.save writes it")
+_BINARY = Kind("binary", "binary, or text in another encoding than UTF-8", "save it as UTF-8 text, such as CSV")
 _EMPTY = Kind("empty", "empty", "give a file that has something in it")
 _NPZ = Kind("npz", "a .npz or zip archive", "unpack it, or save its table as CSV")
 _EXCEL = Kind("excel", "an Excel or OpenDocument workbook", "save the sheet as CSV")
@@ -116,7 +117,7 @@ def kind_of(content: bytes) -> Kind:
             for start, kind in starts
             if whole.startswith(start)
         ),
-        _TEXT,
+        _BINARY if b"\0" in content[:_LOOKED_AT] else _TEXT,
     )
 
 

@@ -150,7 +150,7 @@ def _cards(comparison: Comparison, best: str, other: str) -> Html:
     gained, lost = (pair.gained, pair.lost) if pair.one == best else (pair.lost, pair.gained)
     return joined(
         [
-            card(best, number(comparison.results[best].score, 4), "HQS", main=True),
+            card(best, number(comparison.results[best].score, 4), "HQS", main=pair.distinguishable),
             card(other, number(comparison.results[other].score, 4), "HQS"),
             card(
                 "difference",

@@ -186,6 +186,12 @@ def _at(value: float) -> str:
     return f"{2 + 48 * (min(1.0, max(-1.0, value)) + 1):z.2f}%"
 
 
+_MEANING = (
+    "Ceiling: searchers know where to stop, and the similarities lead them. "
+    "Perfect: they enter the right child each time, down to the leaf clusters."
+)
+
+
 def _baselines(appraisal: Appraisal) -> Html:
     """Return the score on the line from -1 to 1 beside what it is held against, and what that says."""
     marks = [
@@ -215,7 +221,12 @@ def _baselines(appraisal: Appraisal) -> Html:
     ticks = [element("line", x1=_at(t), y1=48, x2=_at(t), y2=56, class_="axis") for t in np.linspace(-1, 1, 9).tolist()]
     sentences = [element("li", sentence) for sentence in appraisal.sentences()]
     return filled(
-        "baselines.html", ticks=joined(ticks), marks=joined(drawn), key=joined(key), sentences=joined(sentences)
+        "baselines.html",
+        ticks=joined(ticks),
+        marks=joined(drawn),
+        key=joined(key),
+        meaning=_MEANING,
+        sentences=joined(sentences),
     )
 
 

@@ -248,7 +248,7 @@ def test_refusals_say_what_to_do(case, folder, tmp_path):
         (ParameterError, "partition_items is 0", folder, {"partition_items": 0}),
         (ParameterError, "partition_items is '5'", folder, {"partition_items": "5"}),
         (ParameterError, "no scheduler answers at 'x'", folder, {"client": "x"}),
-        (FeatureError, "id_column is 'key', but", folder, {"id_column": "key"}),
+        (FeatureError, 'Leave this out: id_column="key"', folder, {"id_column": "key"}),
         (ParameterError, "expected a distributed.Client, an address, or None", folder, {"client": 7}),
     ]
     for error, words, features, options in refused:
