@@ -101,6 +101,11 @@ class Diagnosis:
     pair_searchers: Floats
     pair_cost: Floats
 
+    def __repr__(self) -> str:
+        lost, n_items = int(self.lost.sum()), self.hierarchy.n_items
+        score = f"score={self.result.score:z.6f}, first_branch={self.first_branch:z.4f}"
+        return f"Diagnosis({score}, {lost:,} of {n_items:,} items lost)"
+
     @property
     def lost(self) -> Bools:
         """Which items a searcher misses who always takes the most alike child, ``[N]``."""

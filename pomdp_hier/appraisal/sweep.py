@@ -12,7 +12,7 @@ from pomdp_hier.appraisal.baselines import appraised
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.files.memory import held
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hierarchy.wording import shown
+from pomdp_hier.hierarchy.wording import counted, shown
 from pomdp_hier.hqs.inputs import as_trees, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import score
@@ -73,6 +73,11 @@ class DeltaSweep:
 
     rows: tuple[SweepRow, ...]
     flips: tuple[Flip, ...]
+
+    def __repr__(self) -> str:
+        deltas, flips = self.deltas, counted(len(self.flips), "flip")
+        trees = counted(len(self.trees), "tree")
+        return f"DeltaSweep({trees}, {len(deltas)} deltas from {deltas[0]:g} to {deltas[-1]:g}, {flips})"
 
     @property
     def deltas(self) -> tuple[float, ...]:

@@ -91,6 +91,14 @@ class Comparison:
     confidence: float
     calibration: Calibration | None
 
+    def __repr__(self) -> str:
+        scores = ", ".join(f"{brief(name)}: {self.results[name].score:z.6f}" for name in self.ranking)
+        first = [
+            f"; {brief(d.one)} - {brief(d.other)} {d.difference:+z.4f} [{d.low:z.4f}, {d.high:z.4f}]"
+            for d in self.differences
+        ]
+        return f"Comparison({scores}{''.join(first[:3])}{'; ...' if len(first) > 3 else ''})"
+
     @property
     def ranking(self) -> tuple[str, ...]:
         """The trees' names, the best score first."""

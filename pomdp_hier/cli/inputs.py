@@ -99,7 +99,9 @@ def add_setting_options(parser: argparse.ArgumentParser, *, calibrated: bool = F
         default=0.01,
         metavar="X",
         help="the temperature of the guidance: near 0 the most alike child is always taken, at large values any "
-        "(default: 0.01, for cosines" + ("; calibrated finds one for these features)" if calibrated else ")"),
+        "(default: 0.01, the paper's for cosines"
+        + ("; calibrated: what fits where the items are" if calibrated else "")
+        + "; not fitted to people)",
     )
     add(
         "--nu",

@@ -90,7 +90,7 @@ def calibrate_delta(
     similarity of an item to itself is a convention, and so are steps without a choice. For several trees, the mean over
     the trees.
 
-    It makes the guidance fit where items are; it does not maximise HQS, which may fall.
+    It fits the guidance to where the items are, not to the choices of people. It does not maximise HQS, which may fall.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.

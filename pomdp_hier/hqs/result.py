@@ -108,8 +108,8 @@ class HQSResult:
     def __repr__(self) -> str:
         if self.sample is None:
             return f"HQSResult(score={self.score:z.6f}, {len(self.values)} items)"
-        width = self.sample.half_width(self.values)
-        return f"HQSResult(score={self.score:z.6f} +- {width:.2g}, {self.n_sampled} of {self.n_items} items)"
+        low, high = self.interval()
+        return f"HQSResult(score={self.score:z.6f} [{low:z.4f}, {high:z.4f}], {self.n_sampled} of {self.n_items} items)"
 
     def summary(self) -> str:
         """Return a few lines of text: the score, the spread of the values, and where the searches stop."""

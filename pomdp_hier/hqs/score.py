@@ -80,8 +80,9 @@ def evaluate(
         hierarchy: The tree over the N items, in the order of the rows.
         similarity: ``"cosine"``, ``"inverse_sqeuclidean"``, ``"negative_euclidean"``, ``"precomputed"``, one of their
             records with options, or a function of the items' rows and a cluster.
-        delta: Temperature of the guidance at the root; smaller is surer. ``"calibrated"`` takes the one that fits where
-            the items are best (`calibrate_delta`); the result's ``config`` tells which.
+        delta: Temperature of the guidance at the root; smaller is surer. 0.01 is the paper's setting for cosines.
+            ``"calibrated"`` is the temperature that best fits where the items are (`calibrate_delta`); the result's
+            ``config`` has it. Neither was fitted to the choices of people.
         nu: Its growth per level, at least 1.
         tie: Whether to "descend" or to "search" when both are worth the same, as at a node with one child.
         policy: ``"one-step"`` (the paper's), ``"optimal"`` (of the agent's model), ``"descend"``, ``"search-root"``,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pomdp_hier._messages import counted
+from pomdp_hier._messages import brief, counted
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import NodeNames, label_text
 from pomdp_hier.hqs.result import HQSResult
@@ -132,6 +132,12 @@ class Improvement:
     held_out: HeldOut
     ceilings: Mapping[str, float]
     stopped: str
+
+    def __repr__(self) -> str:
+        low, high = self.held_out.interval
+        held = f", held out {self.held_out.gain:+z.4f} [{low:z.4f}, {high:z.4f}]" if self.held_out.items else ""
+        scores = f"{self.before.score:z.6f} -> {self.after.score:z.6f} by {counted(len(self.edits), 'edit')}"
+        return f"Improvement(score {scores}{held}, {brief(self.stopped)})"
 
     @property
     def gain(self) -> float:

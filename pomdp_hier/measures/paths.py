@@ -1,7 +1,7 @@
 """Hierarchical precision, recall and F: clusters against classes that may be nested, and paths against paths."""
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -44,7 +44,7 @@ class ClassFit(PrecisionRecall):
         (5, 1.0)
     """
 
-    best: dict[tuple[Hashable, ...], tuple[int, float]]
+    best: dict[tuple[Hashable, ...], tuple[int, float]] = field(repr=False)
 
 
 def class_fit(hierarchy: Hierarchy, labels: Sequence[Hashable | Path]) -> ClassFit:

@@ -532,10 +532,20 @@ def _ceiling(clairvoyant: Any) -> float:
 def _check_solution(solution: Any, environment: POMDP, horizon: int | None) -> None:
     """Refuse a solution that is not about what happens in the comparison."""
     check_kind("against", solution, Solution, "what solve returns for the environment")
-    if solution.problem is not environment or solution.belief is not None or solution.horizon != horizon:
+    asked = "solve(environment)" if horizon is None else f"solve(environment, horizon={horizon})"
+    if solution.problem is not environment:
         raise ParameterError(
-            f"against: a solution over {solution.horizon} actions (None: no end) of another problem, or from another "
-            f"belief; solve the environment itself from its initial belief with horizon={horizon}"
+            f"against: got a solution of another problem; expected one of the environment itself. Give {asked}"
+        )
+    if solution.belief is not None:
+        raise ParameterError(
+            f"against: got a solution from {brief(solution.belief)}; expected one from the initial belief of the "
+            f"environment, where the policies start. Give {asked}"
+        )
+    if solution.horizon != horizon:
+        raise ParameterError(
+            f"against: got a solution with horizon={solution.horizon}; expected horizon={horizon}, as in the "
+            f"comparison. Give {asked}, or compare with horizon={solution.horizon}"
         )
 
 

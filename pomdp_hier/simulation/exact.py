@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from pomdp_hier._arguments import check_flag
 from pomdp_hier._jobs import OnceAProcess, check_jobs, in_processes, n_workers
+from pomdp_hier._messages import counted
 from pomdp_hier._progress import shown_progress
 from pomdp_hier.beliefs import as_updater
 from pomdp_hier.errors import Argument, ImpossibleObservationError, ParameterError, PlanningError
@@ -107,6 +108,11 @@ class PolicyValue:
     seconds_per_decision: float = field(repr=False)
     visits: tuple[Visit, ...] = field(default=(), repr=False)
     error: float = 0.0
+
+    def __str__(self) -> str:
+        within = f"within {self.error:.2g}" if self.error else "exact"
+        over = f"{counted(self.n_beliefs, 'belief')} and {counted(self.n_steps, 'step')}"
+        return f"value {brief(self.value)}, {within}, over {over}"
 
     def __float__(self) -> float:
         return float(self.value)

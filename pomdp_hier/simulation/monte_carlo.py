@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from pomdp_hier._arguments import check_whole
 from pomdp_hier._arrays import Floats
+from pomdp_hier._messages import counted
 from pomdp_hier._progress import shown_progress
 from pomdp_hier.errors import SimulationWarning
 from pomdp_hier.planning.policies import as_policy
@@ -58,6 +59,14 @@ class SimulationResult:
     episodes: tuple[Episode, ...] = field(repr=False)
     missed: float = 0.0
     error: float = 0.0
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        interval = (
+            "no interval" if math.isnan(low) else f"{100 * self.confidence:g} % interval [{low:z.4f}, {high:z.4f}]"
+        )
+        cut = f", {self.unfinished:,} cut short" if self.unfinished else ""
+        return f"value {self.value:z.4f}, {interval}, {counted(self.n_episodes, 'episode')}{cut}"
 
     @property
     def n_episodes(self) -> int:

@@ -122,7 +122,15 @@ def test_the_paper_in_words():
     assert "searching the root at once would be worth more" in text
     assert "more than two standard deviations below what shuffled items get" in text
     assert "shuffled items" in worst.summary()
+    assert "ranks good trees, not wrecks" in text
     assert worst.to_dict()["score"] == worst.score
+
+
+def test_a_good_tree_is_not_called_a_wreck():
+    X, tree = clean_case()
+    found = appraise(X, tree, delta=0.02, n_shuffles=3)
+    assert not [line for line in found.sentences() if "wrecks" in line or "of the values are 0" in line]
+    assert "ranks good trees, not wrecks" in found.summary().splitlines()[0]
 
 
 def test_chance_is_told_of_on_the_side_where_the_score_stands():
@@ -148,5 +156,6 @@ def test_staying_at_the_root_is_no_merit():
     text = " ".join(found.sentences())
     assert found.at_root == 1
     assert "100% of the searches stop at the root" in text
+    assert "100% of the values are 0" in text
     assert "that is no merit" in text
     assert float(paper_reward(5, 45)) == pytest.approx(found.perfect)

@@ -247,8 +247,16 @@ def test_a_baseline_that_fails_is_an_error_that_names_it():
 
 
 def test_what_it_says_of_its_numbers_stands_in_its_place():
-    with pytest.raises(ParameterError, match=r"a solution over 3 actions .* initial belief with horizon=2"):
-        compare_policies([FirstAction()], tiger(), horizon=2, against=solve(tiger(), horizon=3))
+    problem = tiger()
+    for solution, horizon, words in (
+        (solve(tiger(), horizon=2), 2, "a solution of another problem; .* solve.environment, horizon=2.$"),
+        (solve(problem, belief=problem.initial_belief, horizon=2), 2, "a solution from .*, horizon=2.$"),
+        (solve(problem, horizon=3), 2, "horizon=3; expected horizon=2, .* solve.environment, horizon=2., or .*=3$"),
+        (solve(problem, horizon=3), None, "horizon=3; expected horizon=None, .* solve.environment., or .*=3$"),
+    ):
+        with pytest.raises(ParameterError, match=f"^against: got {words}".replace("got horizon", "got a .*horizon")):
+            compare_policies([FirstAction()], problem, horizon=horizon, against=solution)
+    assert compare_policies([FirstAction()], problem, horizon=3, against=solve(problem, horizon=3)).optimum
     with pytest.raises(ParameterError, match=r"policies: 'x' is neither a list nor a dict of policies$"):
         compare_policies("x", tiger())
     with pytest.raises(ParameterError, match=r"nor a dict of policies; the policies come before the problem$"):
