@@ -9,8 +9,11 @@ from pomdp_hier.pomdp import POMDP
 KINDS = ("plain", "ends", "legal by state", "legal by observation", "observes the state left")
 
 
-def small_problem(seed: int, *, kind: str | None = None, discount: float | None = None) -> POMDP:
-    """Return a problem of up to 4 states, 3 actions and 3 observations; the seed decides all that is left out."""
+def small_problem(seed: int, *, kind: str | None = None, discount: float | None = None, unit: float = 1.0) -> POMDP:
+    """Return a problem of up to 4 states, 3 actions and 3 observations; the seed decides all that is left out.
+
+    Rewards are integers times ``unit``.
+    """
     rng = np.random.default_rng(seed)
     n_states, n_actions, n_observations = (int(rng.integers(1, most + 1)) for most in (4, 3, 3))
     kind = KINDS[int(rng.integers(len(KINDS)))] if kind is None else kind
@@ -47,7 +50,7 @@ def small_problem(seed: int, *, kind: str | None = None, discount: float | None 
     return POMDP(
         transition=lambda s, a: spread(T[a, s]),
         observation=observe,
-        reward=lambda s, a, t, o: float(R[a, s, t, o]),
+        reward=lambda s, a, t, o: float(R[a, s, t, o]) * unit,
         initial_belief=spread(start),
         discount=gamma,
         terminal=terminal,

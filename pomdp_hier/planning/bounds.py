@@ -13,6 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats
+from pomdp_hier.planning.float_range import horizon_sum, require_float_range
 from pomdp_hier.planning.fringe import FringeVectors
 from pomdp_hier.planning.outcomes import OutcomeRows, outcome_rows
 from pomdp_hier.pomdp import TabularPOMDP
@@ -20,7 +21,15 @@ from pomdp_hier.pomdp import TabularPOMDP
 __all__ = ["blind_bound", "fib_bound", "qmdp_bound", "range_bound", "reward_range"]
 
 
-def _zero(compiled: TabularPOMDP) -> FringeVectors:
+def _start(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None) -> FringeVectors:
+    """Return the leaf values to start from, 0 by default.
+
+    Raises:
+        ModelError: Floats cannot hold the values.
+    """
+    require_float_range(compiled, horizon_sum(compiled.discount, depth))
+    if fringe is not None:
+        return fringe
     shape = (1, compiled.n_states)
     return FringeVectors(np.zeros(shape), np.ones(shape, dtype=bool))
 
@@ -56,7 +65,7 @@ def range_bound(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None
         <BLANKLINE>
                [[ 6.,  2.]]])
     """
-    fringe = _zero(compiled) if fringe is None else fringe
+    fringe = _start(compiled, depth, fringe)
     _, greatest = reward_range(compiled)
     ahead = float(_at_states(fringe.vectors, fringe.legal).max())
     table = np.empty((depth, compiled.n_actions, compiled.n_states))
@@ -83,7 +92,7 @@ def qmdp_bound(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None 
     References:
         Littman, Cassandra and Kaelbling (1995).
     """
-    fringe = _zero(compiled) if fringe is None else fringe
+    fringe = _start(compiled, depth, fringe)
     ahead = _at_states(fringe.vectors, fringe.legal)
     legal: Bools = compiled.legal
     if compiled.legal_after is not None:  # the last observation is not known here: any action that some of them allows
@@ -126,7 +135,7 @@ def fib_bound(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None =
     References:
         Hauskrecht (2000), section 4.3.
     """
-    fringe = _zero(compiled) if fringe is None else fringe
+    fringe = _start(compiled, depth, fringe)
     rows = [outcome_rows(compiled, a) for a in range(compiled.n_actions)]
     at_fringe = [_usable(r, fringe.legal, fringe.legal_after) for r in rows]
     inside = [_usable(r, compiled.legal, compiled.legal_after) for r in rows]
@@ -178,7 +187,7 @@ def blind_bound(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None
     References:
         Hauskrecht (1997).
     """
-    fringe = _zero(compiled) if fringe is None else fringe
+    fringe = _start(compiled, depth, fringe)
     shape = (compiled.n_actions, compiled.n_states)
     vectors, after = np.where(fringe.legal, fringe.vectors, -np.inf), fringe.legal_after
     if len(vectors) not in (1, compiled.n_actions):  # one of them: legal in most states, and the greatest of those

@@ -11,8 +11,9 @@ from typing import Literal
 import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier.planning.float_range import require_float_range
 from pomdp_hier.planning.mdp import mdp_values
-from pomdp_hier.planning.point_based.live import ILLEGAL, live_model
+from pomdp_hier.planning.point_based.live import live_model
 from pomdp_hier.planning.point_based.starting import blind_plans, blind_stage, informed_bound, outcome_groups
 from pomdp_hier.planning.point_based.tighter import tighter_informed_bound
 from pomdp_hier.pomdp import TabularPOMDP
@@ -121,7 +122,7 @@ def endless_table(compiled: TabularPOMDP, name: Literal["fib", "tib", "blind"]) 
     """Return one of the bounds for everything that may be legal.
 
     Raises:
-        ModelError: Values may grow without end.
+        ModelError: Values may grow indefinitely, or floats cannot hold them.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -129,6 +130,7 @@ def endless_table(compiled: TabularPOMDP, name: Literal["fib", "tib", "blind"]) 
         (1, 3, 2)
     """
     model = live_model(compiled)
+    require_float_range(compiled, float(model.slack.max(initial=1.0)))
     groups = outcome_groups(model)
     if name == "blind":
         table = blind_stage(model, blind_plans(model, groups), None)
@@ -137,5 +139,5 @@ def endless_table(compiled: TabularPOMDP, name: Literal["fib", "tib", "blind"]) 
         table = tighter_informed_bound(model, groups, table)[0] if name == "tib" else table
     full = np.full((int(model.kind_after.max()) + 1, compiled.n_actions, compiled.n_states), -np.inf)
     full[:, :, compiled.terminal] = 0.0
-    full[model.kind, :, model.state] = np.where(table > ILLEGAL / 1e20, table, -np.inf).T
+    full[model.kind, :, model.state] = table.T
     return EndlessTable(full, model.kind_after)

@@ -12,6 +12,7 @@ from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
+from pomdp_hier.planning.float_range import horizon_sum, require_float_range
 from pomdp_hier.planning.fringe import FringeVectors
 from pomdp_hier.planning.outcomes import outcome_matrix
 from pomdp_hier.planning.terminal import TERMINAL_VALUE, where_to_decide
@@ -160,6 +161,7 @@ def value_iteration(
 
     Raises:
         ParameterError: The horizon is negative.
+        ModelError: Floats cannot hold the values.
         PlanningError: More than ``max_vectors`` vectors would be compared at once.
 
     Example:
@@ -177,6 +179,7 @@ def value_iteration(
     if not (is_real(tolerance) and tolerance >= 0):
         raise ParameterError(f"tolerance: {brief(tolerance)}; expected a number of at least 0")
     compiled = problem.compiled
+    require_float_range(compiled, horizon_sum(compiled.discount, horizon))
     size, count = compiled.n_states, compiled.n_observations
     outcomes = [_by_observation(outcome_matrix(compiled, a), size, count) for a in range(compiled.n_actions)]
     points = Points(size)

@@ -7,6 +7,7 @@ from scipy.sparse.linalg import splu
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.planning.counts import require_count
+from pomdp_hier.planning.float_range import horizon_sum, require_float_range
 from pomdp_hier.planning.terminal import TERMINAL_VALUE
 from pomdp_hier.pomdp import TabularPOMDP
 
@@ -33,12 +34,12 @@ def mdp_values(
         horizon: How many actions remain; ``None`` goes on until no value changes by more than ``tolerance``. With a
             discount below 1, what has not settled after 50 backups goes on from the exact value of the best policy so
             far, and again after 50 more (modified policy iteration).
-        tolerance: The largest change of a value at which to stop, relative to the greatest value, or in rewards where
-            all values are below 1.
+        tolerance: The largest change of a value at which to stop, relative to the greatest value.
         max_iterations: How many backups to try.
 
     Raises:
         ParameterError: The horizon is below 1.
+        ModelError: Floats cannot hold the values.
         PlanningError: The values did not settle.
 
     Example:
@@ -53,6 +54,7 @@ def mdp_values(
     """
     if horizon is not None:
         require_count("horizon", horizon, 1, "actions")
+    require_float_range(compiled, horizon_sum(compiled.discount, horizon))
     legal = compiled.legal.copy()
     if compiled.legal_after is not None:
         legal &= np.any(compiled.legal_after, axis=0).reshape(-1, 1)
@@ -60,11 +62,12 @@ def mdp_values(
     values = np.zeros(compiled.n_states)
     for iteration in range(1, (max_iterations if horizon is None else horizon) + 1):
         ahead = np.stack([matrix @ values for matrix in compiled.transition])
-        q = np.where(legal, compiled.reward + compiled.discount * ahead, -np.inf)
+        with np.errstate(over="ignore"):  # without a discount, values may grow beyond every float
+            q = np.where(legal, compiled.reward + compiled.discount * ahead, -np.inf)
         best = np.where(compiled.terminal, TERMINAL_VALUE, q.max(axis=0))
         change = float(np.abs(best - values).max(initial=0.0))
         values = best
-        if horizon is None and change <= tolerance * max(1.0, float(np.abs(values).max(initial=0.0))):
+        if horizon is None and change <= tolerance * float(np.abs(values).max(initial=0.0)):
             return q, iteration
         if horizon is not None and change == 0:  # and for any number of actions more
             return q, iteration

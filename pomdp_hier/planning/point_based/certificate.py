@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
+from pomdp_hier.planning.float_range import LEAST
+from pomdp_hier.planning.point_based.live import LiveModel
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.stage import Stage
 from pomdp_hier.planning.point_based.tighter import OutcomeBeliefs
@@ -43,7 +44,7 @@ class _Writer:
         self.vectors: list[dict[int, int]] = [{} for _ in search.stages]
         self.points: list[dict[int, int]] = [{} for _ in search.stages]
         self._gather()
-        scale = max(1e-12, *(self._scale(i) for i in range(len(search.stages))))
+        scale = max(LEAST, *(self._scale(i) for i in range(len(search.stages))))
         self.bits = max(44, 44 - math.floor(math.log2(scale)))
         self.unit = scale * _ROUNDING + 8 * 2.0**-self.bits
         self.weight_bits = min(1_024, max(92, 54 - math.floor(math.log2(self._least_weight()))))
@@ -119,7 +120,7 @@ class _Writer:
         stage = self.search.stages[i]
         tables = [stage.archive[list(self.vectors[i])], stage.informed]
         tables += [] if stage.rests_on is None else [stage.rests_on.value]
-        return max(stage.scale, *(float(np.abs(t[t > ILLEGAL / 1e20]).max(initial=0.0)) for t in tables))
+        return max(stage.scale, *(float(np.abs(t[np.isfinite(t)]).max(initial=0.0)) for t in tables))
 
     def _least_weight(self) -> float:
         """Return the least weight of a belief that is written."""
@@ -129,27 +130,29 @@ class _Writer:
                 least = min(least, float(stage.pool.row(node)[1].min()))
             if stage.rests_on is not None:
                 least = min(least, float(stage.rests_on.belief.data.min()))
-        return min(least, float(self.search.stages[-1].pool.row(self.search.root)[1].min()) * self.search.mass)
+        root = float(self.search.stages[-1].pool.row(self.search.root)[1].min()) * self.search.mass
+        return max(min(least, root), 2.0**-1074)
 
     # --- in whole numbers ----------------------------------------------------------------------------------------
 
     def _down(self, value: float) -> int:
-        return math.floor(math.ldexp(value, self.bits))
+        return _scaled(value, self.bits)
 
     def _up(self, value: float) -> int:
-        return math.ceil(math.ldexp(value, self.bits))
+        return -_scaled(-value, self.bits)
 
     def _values(self, vector: Floats, shift: Floats, write: Callable[[float], int]) -> list[int | None]:
         """Return a vector over all places, shifted and rounded."""
         values: list[int | None] = [None] * self.n_places
         for place, value, more in zip(self.place, vector.tolist(), shift.tolist(), strict=True):
-            if value > ILLEGAL / 1e20:
+            if value != -math.inf:
                 values[place] = write(value + more)
         return values
 
     def _belief(self, index: Ints, weight: Floats) -> list[list[int]]:
         pairs = zip(index.tolist(), weight.tolist(), strict=True)
-        return [[self.place[s], math.floor(math.ldexp(w, self.weight_bits))] for s, w in pairs]
+        scaled = ((self.place[s], _scaled(w, self.weight_bits)) for s, w in pairs)
+        return [[place, w] for place, w in scaled if w]  # a weight below 2 ** -1024 is within the rounding
 
     def _start(self) -> list[list[int]]:
         index, weight = self.search.stages[-1].pool.row(self.search.root)
@@ -171,7 +174,7 @@ class _Writer:
             "vectors": vectors,
             "informed": [self._values(row, shift, self._up) for row in stage.informed],
             "outcomes": [] if stage.rests_on is None else self._outcomes(stage.rests_on, shift),
-            "corners": self._values(np.where(usable, stage.corner, ILLEGAL), 2 * shift, self._up),
+            "corners": self._values(np.where(usable, stage.corner, -np.inf), 2 * shift, self._up),
             "corner_points": [[self.place[s], self.points[i][node]] for s, node in stage.corner_node.items()],
             "points": [self._point(i, stage, node) for node in self.points[i]],
         }
@@ -187,7 +190,7 @@ class _Writer:
             span = slice(belief.indptr[i], belief.indptr[i + 1])
             index, weight = belief.indices[span], belief.data[span]
             more = float(weight @ shift[index])
-            bounds = [None if value == ILLEGAL else self._up(value + more) for value in values]
+            bounds = [None if value == -math.inf else self._up(value + more) for value in values]
             written.append({"after": after[i], "belief": self._belief(index, weight), "values": bounds})
         return written
 
@@ -207,6 +210,17 @@ class _Writer:
         index, weight = stage.pool.row(node)
         value = self._up(stage.value[node] + 2 * float(weight @ self.shifts[i][index]))
         return {"belief": self._belief(index, weight), "value": value, "actions": actions}
+
+
+def _scaled(value: float, bits: int) -> int:
+    """Return ``floor(value * 2 ** bits)``, of a product that a float need not hold.
+
+    Example:
+        >>> _scaled(-1.5, 0), _scaled(1e300, 44) == int(1e300) << 44
+        (-2, True)
+    """
+    numerator, denominator = value.as_integer_ratio()
+    return (numerator << bits) // denominator
 
 
 def _places(model: LiveModel) -> tuple[list[int], int]:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
+from pomdp_hier.planning.point_based.live import LiveModel
 
 __all__ = ["controller_values"]
 
@@ -20,7 +20,7 @@ _MOST_STEPS = 300
 def controller_values(model: LiveModel, actions: Ints, after: Ints, guess: Floats | None = None) -> tuple[Floats, int]:
     """Return ``[N, n]``, at most the values of a controller's nodes, and how many products with P that took.
 
-    A value is `ILLEGAL` where the controller comes to what is not legal.
+    A value is -inf where the controller can reach an action that is not legal.
 
     Args:
         model: The problem, whose `slack` is finite.
@@ -56,9 +56,10 @@ def controller_values(model: LiveModel, actions: Ints, after: Ints, guess: Float
         kept = ~lost[row]
         column, value, length = column[kept], value[kept], np.bincount(row[kept], minlength=len(length))
     step = sparse.csr_array((value, column, np.append(0, np.cumsum(length))), shape=(len(length),) * 2)
-    near = np.zeros_like(reward) if guess is None else np.where(lost, 0.0, guess[order].ravel())
+    near = np.zeros_like(reward) if guess is None else guess[order].ravel()
+    near = np.where(lost | ~np.isfinite(near), 0.0, near)
     solved, n_products = _below_solution(step, reward, model.discount, np.tile(model.slack, len(actions)), near)
-    return np.where(lost, ILLEGAL, solved).reshape(len(actions), size)[rank], n_products
+    return np.where(lost, -np.inf, solved).reshape(len(actions), size)[rank], n_products
 
 
 def _lost(model: LiveModel, actions: Ints, column: Ints, length: Ints) -> Bools:
@@ -104,7 +105,9 @@ def _below_solution(
         values = np.asarray(spsolve(system, reward))
     else:
         system = LinearOperator(step.shape, matvec=applied, dtype=np.float64)
-        values, _ = bicgstab(system, reward, x0=near, rtol=1e-10, atol=0.0, maxiter=_MOST_STEPS)
+        unit = float(np.abs(reward).max(initial=0.0)) or 1.0  # squares of rewards need not be floats
+        values, _ = bicgstab(system, reward / unit, x0=near / unit, rtol=1e-10, atol=0.0, maxiter=_MOST_STEPS)
+        values *= unit
         if not np.isfinite(values).all():
             values = np.zeros_like(reward)
     short = float((applied(values) - reward).max(initial=0.0))

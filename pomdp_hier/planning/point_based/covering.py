@@ -9,7 +9,7 @@ import numpy as np
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.planning.point_based.controller_values import controller_values
-from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
+from pomdp_hier.planning.point_based.live import LiveModel
 from pomdp_hier.planning.point_based.stage import Stage
 
 __all__ = ["cover"]
@@ -72,7 +72,7 @@ def _cover_finite(stage: Stage, support: Support, known: dict[tuple[int, Support
 
 
 def _only_at(support: Support, values: Floats, size: int) -> Floats:
-    vector = np.full(size, ILLEGAL)
+    vector = np.full(size, -np.inf)
     vector[list(support)] = values
     return vector
 

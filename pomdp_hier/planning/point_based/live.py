@@ -4,6 +4,9 @@ Once the process is over nothing more is earned, so terminal states are left out
 below 1, and values are homogeneous, ``V(c w) = c V(w)`` for unnormalised weights ``w``. Where legal actions depend on
 the last observation, a state is a pair of the state and the set of actions that the observation allows; from there on
 all legality is by state.
+
+In tables of values, -inf marks an action that is not legal: no sum of values is -inf, as `require_float_range` raises
+for problems whose values overflow. Weights and probabilities are positive there, because 0 times -inf is NaN.
 """
 
 from collections.abc import Hashable
@@ -20,11 +23,7 @@ from pomdp_hier.pomdp import Belief, TabularPOMDP
 from pomdp_hier.pomdp.known_names import require_observation
 from pomdp_hier.pomdp.numeric import brief
 
-__all__ = ["ILLEGAL", "LiveModel", "live_model"]
-
-
-ILLEGAL = -1e100
-"""What a plan is worth where one of its actions is not legal: a number, as an infinity times 0 would be none."""
+__all__ = ["LiveModel", "live_model"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

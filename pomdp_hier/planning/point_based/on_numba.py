@@ -35,8 +35,9 @@ def expand(model: Any, action: int, index: Ints, weight: Floats, corner: Floats,
         for at in range(indptr[row], indptr[row + 1]):
             columns[k] = column[at]
             terms[k] = weight[i] * probability[at]
-            k += 1
-    order = np.argsort(columns, kind="mergesort")
+            k += terms[k] > 0  # a product of small probabilities may round to 0
+    most = k
+    order = np.argsort(columns[:most], kind="mergesort")
     state = np.empty(most, dtype=np.int64)
     mass = np.empty(most)
     seen = np.empty(most, dtype=np.int64)
@@ -187,6 +188,8 @@ def improve_lower(nodes: Ints, pool: Any, bounds: Any, vectors: Any) -> None:
 @compiling()
 def backup(model: Any, action: int, reward: Floats, discount: float, archive: Floats, after: Ints) -> Any:
     """Return ``[n]``, the vector of an action and of what follows each observation."""
+    if discount == 0:  # what follows may be -inf
+        return reward.copy()
     indptr, column, probability, size = model
     vector = np.empty(size)
     for s in range(size):

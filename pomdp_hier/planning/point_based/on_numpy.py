@@ -45,8 +45,10 @@ def expand(
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     at = np.repeat(indptr[rows] - ends + counts, counts) + np.arange(total)
-    columns, place = np.unique(column[at], return_inverse=True)
     terms = np.repeat(weight, counts) * probability[at]
+    if not terms.all():  # a product of small probabilities may round to 0
+        at, terms = at[terms > 0], terms[terms > 0]
+    columns, place = np.unique(column[at], return_inverse=True)
     mass: Floats = np.bincount(place.ravel(), weights=terms, minlength=len(columns)).astype(np.float64)
     observation, state = np.divmod(columns, size)
     seen, owner = np.unique(observation, return_inverse=True)
@@ -102,6 +104,7 @@ def greatest(first: int, last: int, pool: tuple[Any, ...], upper: Floats, vector
     upper[first:last] = np.add.reduceat(terms, indptr[first:last] - indptr[first], axis=1).max(axis=0)
 
 
+@np.errstate(over="ignore")  # ratios of tiny weights; the least ratio is at most 1
 def improve_upper(
     nodes: Ints, pool: tuple[Any, ...], bounds: tuple[Any, ...], points: tuple[Any, ...], corner: Floats, least: float
 ) -> None:
@@ -178,6 +181,8 @@ def backup(
         archive: ``[K, n]``, all vectors.
         after: ``[O]``, the vector to go on with after each observation.
     """
+    if not discount:  # what follows may be -inf
+        return reward.copy()
     indptr, column, probability, size = model
     offsets = indptr[action * size : (action + 1) * size + 1]
     span = slice(offsets[0], offsets[-1])

@@ -17,7 +17,7 @@ import numpy as np
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.planning.point_based.controller_values import controller_values
 from pomdp_hier.planning.point_based.covering import cover
-from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
+from pomdp_hier.planning.point_based.live import LiveModel
 from pomdp_hier.planning.point_based.stage import Children, Kernels, Stage
 from pomdp_hier.planning.point_based.starting import (
     blind_plans,
@@ -36,6 +36,9 @@ _TARGETS = (0.5, 0.9)
 
 _WORK_A_BELIEF = 10_000
 """How many sums of products an evaluation may take for each belief met since the last: about a tenth of the time."""
+
+_LEAST_SHARE = 1e-300
+"""The least share of a state in a belief that stands for all states: dividing by the sum must not round to 0."""
 
 _BYTES_AN_ENTRY = 80
 """How much memory an evaluation takes for each entry of its matrix, while that is made."""
@@ -221,7 +224,7 @@ class Search:
                 reasons = list(stage.reasons[node])
                 reasons[action] = (children, source)
                 stage.reasons[node] = tuple(reasons)
-        if q[action] < pool.upper[node] - 1e-13 * stage.scale:
+        if -np.inf < q[action] < pool.upper[node] - 1e-13 * stage.scale:
             stage.add_point(node, float(q[action]), stage.reasons[node])
         return action
 
@@ -230,7 +233,7 @@ class Search:
         stage.refresh_lower(nodes)
         if cautious and not self.model.legal.all():
             for node in nodes.tolist():
-                if stage.pool.lower[node] < ILLEGAL / 1e20:
+                if stage.pool.lower[node] == -np.inf:
                     cover(stage, stage.pool.row(node)[0])
                     stage.refresh_lower(np.array([node]))
 
@@ -267,7 +270,7 @@ class Search:
             after[children.observation] = below.best[children.node]
             layout, archive = stage.layout, stage.next.archive
             vector = self.kernels.backup(layout, action, self.model.reward[action], self.model.discount, archive, after)
-        vector = np.where(self.model.legal[action] & (vector > ILLEGAL / 1e20), vector, ILLEGAL)
+        vector = np.where(self.model.legal[action], vector, -np.inf)
         stage.made_at[stage.add_vector(vector, action, after)] = node
         stage.refresh_lower(np.array([node]))
 
@@ -275,11 +278,11 @@ class Search:
         """Return what follows where nothing is known of the state, for observations that a belief rules out."""
         if action not in stage.default:
             index = np.flatnonzero(self.model.legal[action])
-            weight = np.full(len(index), 1 / max(1, len(index)))
+            weight = np.ones(len(index))
             below = stage.next
             assert below is not None
             observation, offsets, states, weights, probability, keys, lost = self.kernels.expand(
-                stage.layout, action, index, weight, below.corner, 0.0
+                stage.layout, action, index, weight, below.corner, _LEAST_SHARE
             )
             stage.default[action] = Children(
                 observation, below.admit(offsets, states, weights, keys), probability, lost

@@ -15,7 +15,6 @@ from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.fringe import FringeVectors
 from pomdp_hier.planning.point_based.certificate import write_certificate
 from pomdp_hier.planning.point_based.extraction import archived_controller, compact_controller
-from pomdp_hier.planning.point_based.live import ILLEGAL
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.stage import Stage
 from pomdp_hier.planning.terminal import where_to_decide
@@ -66,7 +65,7 @@ class Solution:
         lower: What `policy` earns at least from the start.
         upper: What no policy exceeds.
         status: Why the search ended: ``"precision"``, ``"time"``, ``"memory"``, ``"trials"``, ``"interrupted"``, or
-            ``"rounding"`` where floats allow no more.
+            ``"rounding"`` where floats hold no closer bounds, or could not hold the precision.
         history: The bounds over CPU seconds and backups.
         problem: The problem.
         horizon: The number of actions that was asked for; ``None`` for as many as there are.
@@ -113,8 +112,7 @@ class Solution:
         full = np.full((stage.in_use, model.compiled.n_states), -np.inf)
         full[:, model.compiled.terminal] = 0.0
         here = np.flatnonzero(model.kind == kind)
-        block = stage.block[here, : stage.in_use].T
-        full[:, model.state[here]] = np.where(block > ILLEGAL / 1e20, block, -np.inf)
+        full[:, model.state[here]] = stage.block[here, : stage.in_use].T
         return full
 
     @property
@@ -281,7 +279,7 @@ class SolutionPolicy:
         stage = search.stages[-1] if self.to_go is None else search.stages[min(self.to_go, len(search.stages)) - 1]
         index = np.flatnonzero(weights)
         lower, upper = stage.bounds(index, weights[index])
-        if lower < ILLEGAL / 1e20:  # no plan for these states: whatever may be done
+        if lower == -np.inf:  # no plan for these states: whatever may be done
             return Decision(legal[0], stats={"upper": upper})
         values = weights[index] @ stage.block[index, : stage.in_use]
         action = search.model.compiled.actions[stage.actions[int(stage.numbers[int(np.argmax(values))])]]

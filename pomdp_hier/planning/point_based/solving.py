@@ -1,6 +1,7 @@
 """`solve`: bring two bounds on a problem's optimal value together, as far as time and memory allow."""
 
 import importlib.util
+import math
 import signal
 import threading
 import time
@@ -16,6 +17,7 @@ from pomdp_hier._arguments import check_flag, is_one_of, is_whole
 from pomdp_hier._progress import shown_progress
 from pomdp_hier.errors import Argument, MissingExtraError, ParameterError, PlanningError
 from pomdp_hier.files.memory import memory_available
+from pomdp_hier.planning.float_range import horizon_sum, require_float_range
 from pomdp_hier.planning.point_based import on_numpy
 from pomdp_hier.planning.point_based.live import LiveModel, live_model
 from pomdp_hier.planning.point_based.search import Search
@@ -29,6 +31,7 @@ __all__ = ["solve"]
 Engine = Literal["auto", "numpy", "numba"]
 
 _STAGE_BYTES = 8_000  # of a stage of the smallest problem
+_UNREACHABLE = 1e-9  # of the values: the gap at which to stop where floats cannot hold the precision
 _SMALL = 5_000  # outcomes (entries of T times Z) up to which numba would take longer to load than to help
 
 
@@ -59,7 +62,8 @@ def solve(
         belief: The belief to start from, a `Belief` or a dict; the initial one by default.
         observation: The last observation, where legal actions depend on it.
         horizon: The number of actions; ``None`` for as many as there are.
-        precision: The gap between the bounds at which to stop, in the unit of rewards.
+        precision: The gap between the bounds at which to stop, in the unit of rewards. One below the spacing of floats
+            near the values cannot be reached; the search then stops at a gap of 1e-9 of them.
         time_limit: Seconds of this process's CPU time; it is looked at between trials, after the first bounds, which
             take some seconds where there are many states, actions and observations. A last evaluation of the
             controller may take a tenth more.
@@ -72,7 +76,7 @@ def solve(
     Raises:
         ParameterError: An argument is out of range.
         ModelError: The problem cannot be bounded: values may grow without end, legal actions depend on the belief, a
-            number is none, or no action is legal at a belief that is met.
+            number is none, floats cannot hold its values, or no action is legal at a belief that is met.
         PlanningError: The process is over at the start.
         MissingExtraError: The engine is numba, which is not installed.
 
@@ -95,10 +99,11 @@ def solve(
     weights = model.weights(start, observation)
     if not weights.any():
         raise PlanningError("solve: the process is over under the belief to start from; its value is 0")
-    if horizon is None:
-        _ = model.slack  # refuses a problem whose values may grow without end
+    if horizon is None:  # `slack` raises for a problem whose values may grow indefinitely
+        require_float_range(compiled, float(model.slack.max()))
     else:
         _refuse_many_stages(horizon, model)
+        require_float_range(compiled, horizon_sum(model.shrink, horizon))
     most_bytes = np.inf if memory_limit is None else memory_limit
     search = Search(model, _kernels(engine, model), weights, horizon, most_bytes)
     limits = _Limits(precision, time_limit, memory_limit, max_trials, began)
@@ -174,7 +179,8 @@ class _Limits:
         lower, upper = search.bounds
         if upper - lower <= self.precision:
             return "precision"
-        if search.is_stuck:
+        values = max(abs(lower), abs(upper), search.mass * search.stages[-1].scale)
+        if search.is_stuck or (0 < self.precision < math.ulp(values) and upper - lower <= _UNREACHABLE * values):
             return "rounding"
         if self.max_trials is not None and search.trials >= self.max_trials:
             return "trials"

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
+from pomdp_hier.planning.point_based.live import LiveModel
 from pomdp_hier.planning.point_based.rows import Beliefs, Points
 from pomdp_hier.planning.point_based.tighter import OutcomeBeliefs
 
@@ -55,7 +55,7 @@ class Stage:
     Args:
         model: The problem.
         kernels: The inner loops.
-        informed: ``[A, n]``, an informed bound, `ILLEGAL` where an action is not legal.
+        informed: ``[A, n]``, an informed bound, -inf where an action is not legal.
         next_stage: The stage after the next action: ``None`` where that is the last one.
         rests_on: What the informed bound rests on; ``None`` where it is the fast one, which rests on itself.
     """
@@ -70,7 +70,7 @@ class Stage:
     ) -> None:
         self.model, self.kernels, self.informed, self.rests_on = model, kernels, informed, rests_on
         self.next = next_stage
-        self.corner: Floats = np.where(model.legal.any(axis=0), informed.max(axis=0, initial=ILLEGAL), 0.0)
+        self.corner: Floats = np.where(model.legal.any(axis=0), informed.max(axis=0, initial=-np.inf), 0.0)
         self.layout = (model.indptr, model.column, model.probability, model.size)
         self.first_corner = self.corner.copy()
         self.scale = max(1e-300, float(np.abs(self.corner).max(initial=0.0)))
@@ -129,17 +129,17 @@ class Stage:
         pool = self.pool
         pool.source[rows] = -2
         pool.met[rows] = pool.seen[rows] = pool.best[rows] = -1
-        pool.lower[rows] = ILLEGAL
+        pool.lower[rows] = -np.inf
         self.kernels.greatest(rows.start, rows.stop, pool.csr, pool.upper, self.informed)
 
     def open(self, node: int) -> Floats:
-        """Return ``[A]``, the upper values of the belief's actions, `ILLEGAL` where one is not legal."""
+        """Return ``[A]``, the upper values of the belief's actions, -inf where one is not legal."""
         if node not in self.q_upper:
             index, weight = self.pool.row(node)
             legal = self.model.legal[:, index].all(axis=1)
             if not legal.any():
                 raise self.model.dead_end(index)
-            self.q_upper[node] = np.where(legal, self.kernels.expectations(index, weight, self.informed), ILLEGAL)
+            self.q_upper[node] = np.where(legal, self.kernels.expectations(index, weight, self.informed), -np.inf)
             self.immediate[node] = self.kernels.expectations(index, weight, self.model.reward)
             self.children[node] = {}
             self.reasons[node] = (None,) * self.model.n_actions
@@ -286,7 +286,7 @@ class Stage:
         alone = Beliefs()
         alone.append(np.array([0, len(index)]), index, weight / mass)
         alone.met[0] = alone.seen[0] = -1
-        alone.lower[0] = ILLEGAL
+        alone.lower[0] = -np.inf
         self.kernels.greatest(0, 1, alone.csr, alone.upper, self.informed)
         node = np.zeros(1, dtype=np.int64)
         given = (alone.upper, alone.source, alone.met)

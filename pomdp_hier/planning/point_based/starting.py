@@ -11,7 +11,7 @@ from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.planning.point_based.controller_values import controller_values
-from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
+from pomdp_hier.planning.point_based.live import LiveModel
 
 __all__ = [
     "Groups",
@@ -71,7 +71,7 @@ def outcome_groups(model: LiveModel) -> Groups:
 def informed_stage(model: LiveModel, groups: Groups, ahead: Floats | None) -> Floats:
     """Return ``[A, n]``, one backup of the fast informed bound.
 
-    ``Q(a, s) = R(s, a) + gamma sum_o max_a' sum_s' p(s', o | s, a) Q(a', s')``; `ILLEGAL` where ``a`` is not legal.
+    ``Q(a, s) = R(s, a) + gamma sum_o max_a' sum_s' p(s', o | s, a) Q(a', s')``; -inf where ``a`` is not legal.
 
     Args:
         model: The problem.
@@ -82,7 +82,7 @@ def informed_stage(model: LiveModel, groups: Groups, ahead: Floats | None) -> Fl
     if ahead is not None:
         best = best_usable(_values_after(groups, ahead), groups.usable)
         q += model.discount * np.bincount(groups.row, weights=best, minlength=q.size).reshape(q.shape)
-    return np.where(model.legal, q, ILLEGAL)
+    return np.where(model.legal, q, -np.inf)
 
 
 def best_usable(values: Floats, usable: Bools) -> Floats:
@@ -100,7 +100,7 @@ def best_usable(values: Floats, usable: Bools) -> Floats:
 
 def _values_after(groups: Groups, q: Floats) -> Floats:
     """Return ``[G, A]``, the value of each action after each outcome, -inf where it is not legal there."""
-    values: Floats = np.where(groups.usable, groups.matrix @ np.where(q > ILLEGAL / 2, q, 0.0).T, -np.inf)
+    values: Floats = np.where(groups.usable, groups.matrix @ np.where(np.isfinite(q), q, 0.0).T, -np.inf)
     return values
 
 
@@ -121,7 +121,7 @@ def informed_bound(model: LiveModel, groups: Groups) -> Floats:
     Source: Hauskrecht (2000), section 4.3.
     """
     size = model.reward.size
-    q = np.where(model.legal, float(model.reward.max(initial=0.0)) * model.slack, ILLEGAL)
+    q = np.where(model.legal, float(model.reward.max(initial=0.0)) * model.slack, -np.inf)
     if size <= _LARGEST_SYSTEM:
         chosen: Ints | None = None
         q = informed_stage(model, groups, q)
@@ -135,13 +135,13 @@ def informed_bound(model: LiveModel, groups: Groups) -> Floats:
                 if (best == chosen).all():
                     break
             chosen = best
-            q = np.where(model.legal, _solve(model, groups, best), ILLEGAL)
+            q = np.where(model.legal, _solve(model, groups, best), -np.inf)
     else:
         for _ in range(_SWEEPS):  # from above, each sweep is a bound
             q = informed_stage(model, groups, q)
-    short = np.where(model.legal, informed_stage(model, groups, q) - q, 0.0).max(initial=0.0)
-    scale = float(np.abs(np.where(model.legal, q, 0.0)).max(initial=0.0))
-    return np.where(model.legal, q + (max(0.0, float(short)) + 1e-15 * scale) * model.slack, ILLEGAL)
+    short = (informed_stage(model, groups, q)[model.legal] - q[model.legal]).max(initial=0.0)
+    scale = float(np.abs(q[model.legal]).max(initial=0.0))
+    return q + (float(short) + 1e-15 * scale) * model.slack
 
 
 def _solve(model: LiveModel, groups: Groups, chosen: Ints) -> Floats:
@@ -204,7 +204,9 @@ def blind_stage(model: LiveModel, plans: Ints, ahead: Floats | None) -> Floats:
     place = then * model.size + state
     lost = ~model.legal.ravel()
     lost[row[then < 0]] = True
-    lost[row[ahead.ravel()[place] < ILLEGAL / 2]] = True
-    values = np.bincount(row, weights=model.probability * ahead.ravel()[place], minlength=lost.size)
+    then_values = ahead.ravel()[place]
+    lost[row[then_values == -np.inf]] = True
+    then_values = np.where(np.isfinite(then_values), then_values, 0.0)
+    values = np.bincount(row, weights=model.probability * then_values, minlength=lost.size)
     flat = model.reward.ravel() + model.discount * values
-    return np.where(lost, ILLEGAL, flat).reshape(model.reward.shape)
+    return np.where(lost, -np.inf, flat).reshape(model.reward.shape)

@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier.planning.point_based.live import ILLEGAL, LiveModel
+from pomdp_hier.planning.point_based.live import LiveModel
 from pomdp_hier.planning.point_based.on_numpy import rounded_bits
 from pomdp_hier.planning.point_based.starting import Groups, best_usable
 
@@ -26,6 +26,7 @@ __all__ = ["OutcomeBeliefs", "tighter_informed_bound"]
 
 _MOST_TERMS = 15_000_000  # products a sweep for each action, in some hundreds of megabytes
 _MOST_WORK = 1_000_000_000  # products in all, some seconds
+_LEAST_WEIGHT = 1e-290  # below, floats and certificates do not hold the ratios of two beliefs' weights
 _SWEEPS = 200
 _SETTLED = 1e-4  # of the greatest value: a sweep that changes less is the last
 
@@ -36,7 +37,7 @@ class OutcomeBeliefs:
 
     Attributes:
         belief: ``[B, n]`` CSR, of mass 1, without repetition.
-        value: ``[B, A]``, `ILLEGAL` where the action is not legal.
+        value: ``[B, A]``, -inf where the action is not legal.
         row: ``[G]``, which of the beliefs each outcome of the `Groups` leads to.
         groups: The outcomes.
     """
@@ -56,7 +57,7 @@ def tighter_informed_bound(model: LiveModel, groups: Groups, informed: Floats) -
         model: The problem, whose `slack` is finite.
         groups: Its outcomes.
         informed: ``[A, n]``, the fast informed bound; it is what comes back, with ``None``, where the problem is so
-            large that a sweep would take long.
+            large that a sweep would take long, or has probabilities that are almost 0.
 
     Example:
         >>> from pomdp_hier.planning.point_based.live import live_model
@@ -71,7 +72,7 @@ def tighter_informed_bound(model: LiveModel, groups: Groups, informed: Floats) -
     """
     belief, mass, row = _beliefs(groups)
     degree = np.bincount(groups.row % model.size, minlength=model.size)
-    if not len(row) or int(degree[belief.indices].sum()) > _MOST_TERMS:
+    if not len(row) or int(degree[belief.indices].sum()) > _MOST_TERMS or belief.data.min() < _LEAST_WEIGHT:
         return informed, None
     legal = np.asarray(belief @ (~model.legal).T.astype(np.float64)) == 0
     earned = np.asarray(belief @ np.where(model.legal, model.reward, 0.0).T)
@@ -92,8 +93,8 @@ def tighter_informed_bound(model: LiveModel, groups: Groups, informed: Floats) -
     value += short * np.asarray(belief @ model.slack)[:, None]
     best = best_usable(mass[:, None] * value[row], groups.usable)
     ahead = np.bincount(groups.row, weights=best, minlength=model.reward.size).reshape(model.reward.shape)
-    table = np.where(model.legal, model.reward + model.discount * ahead, ILLEGAL)
-    return table, OutcomeBeliefs(belief, np.where(legal, value, ILLEGAL), row, groups)
+    table = np.where(model.legal, model.reward + model.discount * ahead, -np.inf)
+    return table, OutcomeBeliefs(belief, np.where(legal, value, -np.inf), row, groups)
 
 
 def _beliefs(groups: Groups) -> tuple[sparse.csr_array, Floats, Ints]:

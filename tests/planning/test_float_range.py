@@ -1,0 +1,116 @@
+"""Rewards and probabilities at the ends of the floats: right bounds, or an error that names the number."""
+
+import numpy as np
+import pytest
+
+from pomdp_hier import POMDP
+from pomdp_hier.errors import ModelError
+from pomdp_hier.planning import exact_value, solve, value_iteration, verify
+from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound
+from pomdp_hier.planning.endless_bounds import endless_blind, endless_fib, endless_qmdp
+from pomdp_hier.planning.mdp import mdp_values
+from tests.small_problems import KINDS, small_problem
+
+UNITS = [s * 2.0**k for s in (1, -1) for k in (-900, 266, 333, 900)]  # from 1e-271 to 1e270
+
+
+def coin(reward: float, discount: float = 0.5) -> POMDP:
+    """Two states that come by a fair coin, and a reward in one of them."""
+    return POMDP(
+        transition=lambda s, a: {"heads": 0.5, "tails": 0.5},
+        observation=lambda s, a: s,
+        reward=lambda s, a: reward if s == "heads" else 0.0,
+        initial_belief={"heads": 0.5, "tails": 0.5},
+        discount=discount,
+        legal_actions=["wait", "look"],
+    )
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("seed", range(5))
+def test_values_of_any_size_are_those_of_the_problem_in_another_unit(seed, unit):
+    """Powers of two scale floats exactly. A negative unit turns the problem around, so that signs are met as well."""
+    sign, size = np.sign(unit), abs(unit)
+    kind = KINDS[seed % len(KINDS)]
+    one = small_problem(seed, kind=kind, discount=0.8, unit=sign)
+    problem = small_problem(seed, kind=kind, discount=0.8, unit=unit)
+    truth = exact_value(one, horizon=3)
+    scale = 1e-9 * max(1.0, float(np.abs(one.compiled.reward).max()))
+    for horizon in (3, None):
+        solution = solve(problem, horizon=horizon, precision=1e-3 * size, max_trials=200)
+        assert solution.lower <= solution.upper + scale * size
+        if horizon:
+            assert solution.lower / size - scale <= truth <= solution.upper / size + scale
+        else:
+            reference = solve(one, precision=1e-3, max_trials=200)
+            assert solution.lower / size <= reference.upper + scale
+            assert reference.lower <= solution.upper / size + scale
+        proved = verify(solution.certificate(), problem)
+        assert proved.lower <= solution.lower + scale * size
+        assert proved.upper >= solution.upper - scale * size
+
+
+@pytest.mark.parametrize("reward", [-1e60, -1e80, -1e100, -1e101, -1e150, -1e250, 1e100, 1e150, 1e-100, -1e-250])
+def test_no_reward_stands_for_what_is_not_legal(reward):
+    for horizon, truth in ((None, reward), (2, 0.75 * reward)):
+        solution = solve(coin(reward), horizon=horizon, precision=1e-3)
+        tiny = 1e-9 * abs(reward)
+        assert solution.lower - tiny <= truth <= solution.upper + tiny
+        assert solution.gap <= max(1e-3, tiny)
+        assert verify(solution.certificate(), coin(reward))
+
+
+@pytest.mark.parametrize("reward", [1e308, -1e308, 9e307, 1e-320, -5e-324, 1e-300])
+@pytest.mark.parametrize("horizon", [None, 3])
+def test_rewards_whose_values_are_no_floats_are_named_before_any_work(reward, horizon):
+    problem = coin(reward)
+    compiled = problem.compiled
+    depth = horizon or 3
+    calls = [
+        lambda: solve(problem, horizon=horizon),
+        lambda: mdp_values(compiled, horizon=horizon),
+        lambda: value_iteration(problem, depth),
+        *(lambda bound=bound: bound(compiled, depth) for bound in (blind_bound, fib_bound, qmdp_bound, range_bound)),
+        *(lambda bound=bound: bound(compiled) for bound in (endless_blind, endless_fib, endless_qmdp)),
+    ]
+    for call in calls:
+        with pytest.raises(ModelError) as caught:
+            call()
+        assert str(caught.value).startswith(f"reward: got {reward:.6g} (state 'heads', action 'wait'); expected at ")
+
+
+def test_the_advice_to_take_another_unit_works():
+    for reward, unit in ((1e308, 1e-300), (1e-320, 1e300)):
+        assert solve(coin(reward * unit)).gap < 0.01 * max(1.0, abs(reward * unit))
+
+
+@pytest.mark.parametrize("tiny", [5e-324, 1e-320, 1e-300, 1e-200, 1e-160])
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+def test_probabilities_that_are_almost_0_count_for_nothing_but_what_is_legal(tiny, engine):
+    if engine == "numba":
+        pytest.importorskip("numba")
+
+    def problem(p: float, legal) -> POMDP:
+        return POMDP(
+            transition=lambda s, a: {0: 0.5, 1: 0.5, 2: p} if s else {0: 1.0, 2: p},
+            observation=lambda s, a: {0: 1.0, 1: p},
+            reward=lambda s, a: float(s + a),
+            initial_belief={0: 0.5, 1: 0.5, 2: p},
+            discount=0.5,
+            legal_actions=legal,
+        )
+
+    # by hand: v0 = 1 + v0 / 2, v1 = 2 + (v0 + v1) / 4; with one action less everywhere, v0 = 0, v1 = 1 + v1 / 4
+    for legal, truth in ([0, 1], 8 / 3), (lambda s: [0, 1] if s < 2 else [0], 2 / 3):
+        rare = problem(tiny, legal)
+        solution = solve(rare, precision=1e-6, max_trials=100, engine=engine)
+        assert solution.lower <= truth + 1e-6
+        assert solution.upper >= truth - 1e-6
+        assert verify(solution.certificate(), rare)
+
+
+def test_a_precision_between_two_floats_ends_the_search():
+    problem = small_problem(3, kind="plain", discount=0.99, unit=1e60)
+    solution = solve(problem, time_limit=60)
+    assert solution.status == "rounding"
+    assert solution.gap <= 1e-9 * max(abs(solution.lower), abs(solution.upper))
