@@ -1,11 +1,13 @@
 """Policies for any problem: first action, random, threshold, QMDP, FIB, plain functions, finite-horizon optimal.
 
-A policy has one method, `Policy.decide`. Three optional ones tell an evaluator more:
+A policy has one method, `Policy.decide`. Optional ones tell an evaluator more:
 
 - ``action_probabilities(problem, belief, observation=None)`` of a policy that draws its action, so that an exact
   evaluation can weigh all of them;
 - ``at_step(step)`` of a policy that depends on the time, for the policy that holds at that step (from 0);
-- ``seeded(seed)`` of a policy that draws, for the same policy on other random numbers.
+- ``seeded(seed)`` of a policy that draws, for the same policy on other random numbers;
+- ``with_memory(memory)`` of a policy with memory (``None`` at the start), for the policy that holds there, and
+  ``remember(memory, observation)`` for the memory after its action and the observation.
 """
 
 import inspect

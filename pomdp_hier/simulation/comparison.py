@@ -406,8 +406,7 @@ def compare_policies(
     A policy that raises an error has no row, and the others keep theirs; ``failed`` and the caption say which it was
     and what it raised. Where all fail, or the baseline that was asked for does, the error is raised.
 
-    A controller of the problem that never stops has its own value, by a linear system. Simulated, traced, or with a
-    horizon, it is run by the vectors of its nodes, which earns as much or more.
+    A controller is run from node to node. Without a horizon, one that never stops has its value by a linear system.
 
     Args:
         policies: A mapping from names, or a sequence whose members are named by their ``name`` or ``repr``.

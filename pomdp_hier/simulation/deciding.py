@@ -31,19 +31,25 @@ class Decider:
         self.n_decisions = 0
         self._draws = hasattr(policy, "seeded")
         self._timed = hasattr(policy, "at_step")
+        self._remembers = hasattr(policy, "remember")
+        self._memory: Any = None
         self._present: Any = policy
         self._known: dict[Any, Decision] = {}
 
     def begin(self, seed: np.random.SeedSequence) -> None:
-        """Begin an episode: a policy that draws gets random numbers of its own."""
+        """Begin an episode: a policy that draws gets random numbers of its own, one with memory begins anew."""
+        self._memory = None
         self._present = self.policy.seeded(seed) if self._draws else self.policy  # type: ignore[attr-defined]
 
     def decide(self, belief: Belief, observation: Hashable, step: int) -> Decision:
-        """Return the decision; equal beliefs at equal times are decided once, unless the policy draws."""
-        key = (belief, observation, step if self._timed else None)
+        """Return the decision; equal beliefs, times and memories are decided once, unless the policy draws."""
+        if self._remembers and step > 0:
+            self._memory = self._present.remember(self._memory, observation)
+        key = (belief, observation, step if self._timed else None, self._memory)
         decision = None if self._draws else self._known.get(key)
         if decision is None:
             policy = self._present.at_step(step) if self._timed else self._present
+            policy = policy.with_memory(self._memory) if self._remembers else policy
             began = time.perf_counter()
             decision = decided(policy, self.problem, belief, observation)
             self.seconds += time.perf_counter() - began

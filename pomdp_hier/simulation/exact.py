@@ -186,6 +186,7 @@ def policy_value(
         return run.value(length, trace)
 
 
+Place = tuple[Belief, Any, Any]  # what is believed, the last observation, and the memory of a policy that has one
 Choice = tuple[Mapping[Any, Number], Decision | None]  # the probability of each action, and the decision if it is one
 _PARTS = 4  # of a process's share of the beliefs of a step, so that a slow part holds up little
 
@@ -197,11 +198,15 @@ class _Asked:
     policy: Policy
     problem: POMDP
 
-    def __call__(self, task: tuple[int, Sequence[tuple[Belief, Any]]]) -> tuple[list[Choice], float]:
+    def __call__(self, task: tuple[int, Sequence[Place]]) -> tuple[list[Choice], float]:
         step, places = task
         began = time.perf_counter()
-        policy = self.policy.at_step(step) if hasattr(self.policy, "at_step") else self.policy
-        choices = [action_probabilities(policy, self.problem, belief, observation) for belief, observation in places]
+        policy: Any = self.policy.at_step(step) if hasattr(self.policy, "at_step") else self.policy
+        remembers = hasattr(policy, "with_memory")
+        choices = [
+            action_probabilities(policy.with_memory(memory) if remembers else policy, self.problem, belief, observation)
+            for belief, observation, memory in places
+        ]
         return choices, time.perf_counter() - began
 
 
@@ -211,7 +216,7 @@ class _Sent:
 
     asked: OnceAProcess[_Asked]
 
-    def __call__(self, task: tuple[int, Sequence[tuple[Belief, Any]]]) -> tuple[list[Choice], float]:
+    def __call__(self, task: tuple[int, Sequence[Place]]) -> tuple[list[Choice], float]:
         return self.asked()(task)
 
 
@@ -229,11 +234,12 @@ class _Deciders:
         self._here = _Asked(policy, problem)
         self._there = _Sent(OnceAProcess(partial(_Asked, policy, problem)))
         self._sent = {"policy": policy, "problem": problem}
+        self.remember = getattr(policy, "remember", None)
         self._n_jobs, self._n_workers = n_jobs, n_workers(n_jobs)
         self.seconds = 0.0
 
-    def choices(self, step: int, places: Sequence[tuple[Belief, Any]]) -> Iterator[Choice]:
-        """Yield what the policy does at each belief, after an observation."""
+    def choices(self, step: int, places: Sequence[Place]) -> Iterator[Choice]:
+        """Yield what the policy does at each belief, after an observation and with a memory."""
         here = self._n_workers == 1 or len(places) < self._n_workers
         size = 1 if here else max(1, len(places) // (_PARTS * self._n_workers))
         tasks = [(step, places[i : i + size]) for i in range(0, len(places), size)]
@@ -251,6 +257,7 @@ class _Pair:
     observation: Any
     weights: dict[Any, Number]
     previous: tuple[Visit, Any] | None
+    memory: Any = None
 
 
 class _Evaluation:
@@ -274,7 +281,7 @@ class _Evaluation:
         while pairs and not length.is_reached(step):
             count += len(pairs)
             going_on = [pair for pair in pairs if not self.problem.is_over(pair.belief)]
-            choices = self.deciders.choices(step, [(pair.belief, pair.observation) for pair in going_on])
+            choices = self.deciders.choices(step, [(pair.belief, pair.observation, pair.memory) for pair in going_on])
             merged: dict[Hashable, _Pair] = {}
             self.bar.update(len(pairs) - len(going_on))
             for pair, (actions, decision) in zip(going_on, choices, strict=True):
@@ -285,7 +292,7 @@ class _Evaluation:
                 for action, probability in visit.actions.items():
                     if probability != 0:
                         terms.append(discount * probability * self._reward(pair.weights, action))
-                        self._advance(visit, action, probability, merged, rounded=step >= _MANY)
+                        self._advance(visit, pair.memory, action, probability, merged, step >= _MANY)
                 if count + len(merged) > self.max_beliefs:
                     raise PlanningError(
                         f"policy_value: more than {self.max_beliefs} beliefs were reached by step {step + 1}; give a "
@@ -306,7 +313,13 @@ class _Evaluation:
         return total(weight * self.environment.expected_reward(state, action) for state, weight in weights.items())
 
     def _advance(
-        self, visit: Visit, action: Any, probability: Number, merged: dict[Hashable, _Pair], *, rounded: bool
+        self,
+        visit: Visit,
+        memory: Any,
+        action: Any,
+        probability: Number,
+        merged: dict[Hashable, _Pair],
+        rounded: bool,
     ) -> None:
         """Add what follows the action to the pairs of the next step."""
         for observation, row in self.environment.joint(visit.weights, action).items():
@@ -317,8 +330,9 @@ class _Evaluation:
                 belief = self.update(visit.belief, action, observation)
             except ImpossibleObservationError as error:
                 raise ImpossibleObservationError(conflict([*visit.history, (action, observation)])) from error
-            key = (_cells(belief) if rounded else belief), observation
-            pair = merged.setdefault(key, _Pair(belief, observation, {}, (visit, action)))
+            then = None if self.deciders.remember is None else self.deciders.remember(memory, observation)
+            key = (_cells(belief) if rounded else belief), observation, then
+            pair = merged.setdefault(key, _Pair(belief, observation, {}, (visit, action), then))
             for state, weight in weights.items():
                 pair.weights[state] = pair.weights.get(state, 0) + probability * weight
 

@@ -19,12 +19,18 @@ from pomdp_hier.planning.controllers.vectors import VectorPolicy
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.fringe import FringeVectors
 from pomdp_hier.planning.outcomes import outcome_matrix
+from pomdp_hier.planning.terminal import where_to_decide
 from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.numeric import brief
 
 __all__ = ["Controller"]
 
 
 _MOST_FRACTIONS = 3_000
+_NOT_LEGAL = (
+    "controller: got one that takes an action where it is not legal; expected legal actions wherever it can come. "
+    "Build it by solve(problem).controller()."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +87,10 @@ class Controller:
     def values(self) -> Floats:
         """``[N, S]``, the value of each node in each state.
 
-        It is -inf where one of its actions is not legal, or where it may run for ever without a discount; NaN never.
+        It is -inf where one of its actions is not legal, or where it may run indefinitely without a discount.
+
+        Raises:
+            PlanningError: Floats cannot hold the values.
         """
         return self._solved[0]
 
@@ -98,7 +107,13 @@ class Controller:
         gone |= endless
         step = _without(step, gone)
         system = sparse.csc_array(sparse.eye_array(len(gone), format="csc") - compiled.discount * step)
-        values = np.asarray(spsolve(system, np.where(gone, 0.0, reward.ravel()))).reshape(shape)
+        solved = np.asarray(spsolve(system, np.where(gone, 0.0, reward.ravel())))
+        if not np.isfinite(solved).all():
+            raise PlanningError(
+                f"controller: got rewards up to {np.abs(reward).max():.3g}, whose sums are beyond the floats; expected "
+                "values below 1e308. Write all rewards in a larger unit."
+            )
+        values = solved.reshape(shape)
         return np.where(gone.reshape(shape), -np.inf, values), endless.reshape(shape)
 
     def _system(self) -> tuple[sparse.csc_array, Floats, Bools]:
@@ -165,15 +180,21 @@ class Controller:
             exact: Whether to compute in fractions.
 
         Raises:
-            PlanningError: The controller may run for ever without a discount.
+            PlanningError: The controller may run indefinitely without a discount, or takes an action that is not legal.
         """
         belief = self.problem.initial_belief if belief is None else self.problem.as_belief(belief)
         weights = self.problem.compiled.vector(belief)
         support = np.flatnonzero(weights)
         if self._solved[1][self.start, support].any():
-            raise PlanningError("controller: it may run for ever without a discount, so that it has no value")
+            raise PlanningError(
+                "controller: got one that may run indefinitely at a discount of 1; expected one that surely ends. Take "
+                "policy_value with a horizon, or a discount below 1."
+            )
         if not exact:
-            return float(self.values[self.start, support] @ weights[support])
+            expected = float(self.values[self.start, support] @ weights[support])
+            if expected == -np.inf:
+                raise PlanningError(_NOT_LEGAL)
+            return expected
         from pomdp_hier.planning.certificates.exact_model import as_fraction
 
         index = self.problem.compiled.state_index
@@ -182,7 +203,7 @@ class Controller:
         for state, p in belief.items():
             value = row[index[state]]
             if value is None:
-                raise PlanningError("controller: an action that it takes is not legal under the belief")
+                raise PlanningError(_NOT_LEGAL)
             total += as_fraction(p, "belief") * value
         return total
 
@@ -190,41 +211,41 @@ class Controller:
 
     @cached_property
     def vectors(self) -> VectorPolicy:
-        """The values of the nodes as a policy of alpha vectors: at least as good, if the controller never stops."""
+        """The values of the nodes as a policy of alpha vectors: at each belief, the action of the best node.
+
+        Below a discount of 1 it is at least as good as a controller that never stops. Without a discount it may repeat
+        actions of equal value indefinitely.
+        """
         return VectorPolicy(self.values, self.actions)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the action of the node that is best at the belief: what the controller earns, or more.
+        """Return the action of the node that is best at the belief; of a controller that stops, of its start node.
 
-        Of a controller that stops after some actions, all of them are to go; see `at_step`.
+        A single decision knows no node. Simulations and exact evaluations go from node to node, by `with_memory`.
         """
-        policy = self.at_step(0) if self.stops else self.vectors
+        policy = VectorPolicy(self.values[[self.start]], self.actions[[self.start]]) if self.stops else self.vectors
         return policy.decide(problem, belief, observation=observation)
 
-    def at_step(self, step: int) -> Policy:
-        """Return the policy after so many actions: of a controller that stops, its nodes there; on the last it stays.
+    def with_memory(self, memory: int | None) -> Policy:
+        """Return the policy of one node, the start node for ``None``.
 
-        Nodes with fewer actions to go have other values, and are no choice: where rewards are costs, all would stop.
+        Raises:
+            PlanningError: (when it decides) The controller has no such node, as after its last action.
 
         Example:
             >>> from pomdp_hier.planning import solve
             >>> from pomdp_hier.problems import tiger
             >>> two = solve(tiger(), horizon=2).controller()
-            >>> [two.at_step(step).decide(tiger()).value for step in range(4)]
-            [-1.95, -1.0, -1.0, -1.0]
+            >>> two.with_memory(two.remember(None, "hear-left")).decide(tiger()).value
+            -1.0
         """
-        if not self.stops:
-            return self
-        while len(self._at) <= step:
-            then = self.after[self._at[-1]][self._made[self.actions[self._at[-1]]]]
-            nodes = np.unique(then[then >= 0])
-            self._at.append(nodes if len(nodes) else self._at[-1])
-        return VectorPolicy(self.values[self._at[step]], self.actions[self._at[step]])
+        return _Node(self, self.start if memory is None else memory)
 
-    @cached_property
-    def _at(self) -> list[Ints]:
-        """The nodes where the controller can be after so many actions, as far as they were asked for."""
-        return [np.array([self.start])]
+    def remember(self, memory: int | None, observation: Hashable) -> int:
+        """Return the node after a node's action and an observation, -1 for none."""
+        position = self.problem.compiled.observation_index.get(observation, -1)
+        node = self.start if memory is None else memory
+        return int(self.after[node, position]) if node >= 0 and position >= 0 else -1
 
     @cached_property
     def _made(self) -> Bools:
@@ -306,6 +327,27 @@ class Controller:
                     found[then] = posterior
                     queue.append(then)
         return [None if belief is None else _rounded(compiled.states, belief) for belief in found]
+
+
+@dataclass(frozen=True)
+class _Node:
+    """One node of a controller as a policy."""
+
+    controller: Controller
+    node: int
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """Return the node's action, and its value under the belief where it has one."""
+        belief, _ = where_to_decide(problem, belief, observation)
+        if self.node < 0:
+            raise PlanningError(
+                f"controller: got the observation {brief(observation)} where it has no next node; expected a run "
+                "within its steps. Set horizon to its number of actions, or solve with horizon=None."
+            )
+        weights = problem.compiled.vector(belief)
+        support = np.flatnonzero(weights)
+        value = float(self.controller.values[self.node, support] @ weights[support])
+        return Decision(self.controller.action_names[self.node], value=value if np.isfinite(value) else None)
 
 
 def _rounded(states: Sequence[Any], belief: Floats) -> Belief:

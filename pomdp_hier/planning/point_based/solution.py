@@ -1,6 +1,7 @@
 """What `solve` returns: bounds with their alpha vectors, belief points, history, policy and certificate."""
 
 from collections.abc import Hashable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from pomdp_hier._arrays import Floats
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.controllers.controller import Controller
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
@@ -232,8 +233,9 @@ class Solution:
         search, start = self.search, self.belief or self.problem.initial_belief
         small = compact_controller(self.problem, search)
         least = self.lower - 1e-9 * max(1.0, abs(self.lower))
-        if small is not None and small.value(start) >= least:
-            return small.minimised()
+        with suppress(PlanningError):  # it may repeat actions indefinitely at a discount of 1
+            if small is not None and small.value(start) >= least:
+                return small.minimised()
         return archived_controller(self.problem, search).minimised()
 
     def certificate(self) -> dict[str, Any]:

@@ -20,9 +20,9 @@ from pomdp_hier.planning.controllers import (
 )
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.problems import cheese_maze, maze_4x3, tiger
-from pomdp_hier.simulation import compare_policies, policy_value
+from pomdp_hier.simulation import compare_policies, policy_value, simulate, simulate_in_pomdp_py
 from tests.pomdp_models import three_node
-from tests.small_problems import small_problem
+from tests.small_problems import KINDS, small_problem
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def test_what_is_no_controller_is_refused():
         Controller(tiger(), np.array([0]), np.array([[0, 1]]))
     with pytest.raises(ModelError, match="controller"):
         Controller(tiger(), np.array([7]), np.array([[0, 0]]))
-    with pytest.raises(PlanningError, match="for ever"):
+    with pytest.raises(PlanningError, match="indefinitely"):
         Controller(maze_4x3(), np.array([0]), np.zeros((1, 6), dtype=int)).value()
 
 
@@ -287,7 +287,7 @@ def test_a_state_that_is_never_met_takes_no_value_from_the_others():
     assert controller.exact_values == [[2, 2, None, 0]]
     assert RTBSS(2, controller).decide(walk).value == 2
     for exact in (False, True):
-        with pytest.raises(PlanningError, match="for ever"):
+        with pytest.raises(PlanningError, match="indefinitely"):
             controller.value({"lost": 1}, exact=exact)
 
 
@@ -304,9 +304,10 @@ def test_an_action_that_is_not_legal_after_the_observation_has_no_value():
         legal_by="observation",
     )
     pushes, waits = (Controller(problem, np.array([0, a]), np.ones((2, 1), dtype=int)) for a in (0, 1))
-    assert (pushes.value(), waits.value(), waits.value(exact=True)) == (-np.inf, 2, 2)
-    with pytest.raises(PlanningError, match="not legal"):
-        pushes.value(exact=True)
+    assert (waits.value(), waits.value(exact=True)) == (2, 2)
+    for exact in (False, True):
+        with pytest.raises(PlanningError, match="not legal"):
+            pushes.value(exact=exact)
 
 
 # --- controllers that stop -------------------------------------------------------------------------------------------
@@ -317,10 +318,9 @@ def check_a_controller_that_stops(seed, kind):
     solution = solve(problem, horizon=3, precision=1e-9)
     controller, best = solution.controller(), float(exact_value(problem, horizon=3))
     assert controller.value() == pytest.approx(best, abs=1e-7)
-    # Run by the beliefs, with fewer nodes at each step: no node of another step takes its place.
+    # Run from node to node: no node of another step takes its place.
     assert policy_value(controller, problem, horizon=3).value == pytest.approx(best, abs=1e-7)
     assert controller.decide(problem).value == pytest.approx(best, abs=1e-7)
-    assert controller.at_step(9).decide(problem).value == pytest.approx(controller.at_step(2).decide(problem).value)
     table = compare_policies({"c": controller, "p": solution.policy}, problem, horizon=3, against=solution)
     assert [row.optimum_regret[0] for row in table] == pytest.approx([0, 0], abs=1e-7)
     return problem, controller
@@ -331,9 +331,9 @@ def test_a_controller_that_stops_earns_what_it_says(seed, kind):
     problem, controller = check_a_controller_that_stops(seed, kind)
     looked = RTBSS(2, controller).decide(problem).value
     assert looked <= float(exact_value(problem, horizon=5)) + 1e-9
-    # Without an end it is run for ever, and no value of three actions is held against the optimum of that.
-    endless = compare_policies([controller], problem, cutoff=1e-2, clairvoyant=False)
-    assert endless.rows[0].value <= solve(problem, precision=0.1).upper + 1e-2
+    if controller.stops:  # beyond its steps it has no action, and says so
+        with pytest.raises(PlanningError, match="expected a run within its steps"):
+            compare_policies([controller], problem, cutoff=1e-2, clairvoyant=False)
 
 
 @pytest.mark.slow
@@ -421,3 +421,110 @@ def test_long_lists_are_cut_and_counted():
         "a .2, b .2, c .2, d .2, e .2",
     )
     assert (graph.edge_text(edge), graph.edge_text(edge, 5)) == ("a, b, c, d, 1 more", "a, b, c, d, e")
+
+
+# --- run as they are valued ------------------------------------------------------------------------------------------
+
+
+def enumerated(problem, controller, horizon):
+    """The value in fractions by a walk over states and nodes, of the model's numbers as decimals."""
+
+    def exact(number):
+        return Fraction(str(number))
+
+    def value(state, node, steps):
+        if steps == 0 or node < 0 or problem.is_terminal(state):
+            return Fraction(0)
+        action = controller.action_names[node]
+        total = Fraction(0)
+        for then, p in problem.successors(state, action).items():
+            for seen, q in problem.observation_distribution(then, action, state).items():
+                node_then = int(controller.after[node, problem.compiled.observation_index[seen]])
+                reward = exact(problem.step_reward(state, action, then, seen))
+                ahead = value(then, node_then, steps - 1)
+                total += exact(p) * exact(q) * (reward + exact(problem.discount) * ahead)
+        return total
+
+    start = problem.initial_belief.items()
+    return sum((exact(p) * value(s, controller.start, horizon) for s, p in start), Fraction(0))
+
+
+def check_a_controller_runs_as_it_is_valued(seed):
+    """Of plans of n steps that may end before, tie, and have no discount; and of controllers at random."""
+    kind, discount, horizon = KINDS[seed % len(KINDS)], (1.0, 0.5, 1.0)[seed % 3], 1 + seed % 4
+    problem = small_problem(seed, kind=kind, discount=discount, unit=float(seed % 7 > 0))
+    controller = solve(problem, horizon=horizon).controller()
+    truth = float(enumerated(problem, controller, horizon))
+    near = pytest.approx(truth, abs=1e-9 * max(1.0, float(np.abs(problem.compiled.reward).max())))
+    assert controller.value() == near
+    assert float(controller.value(exact=True)) == near
+    assert policy_value(controller, problem, horizon=horizon).value == near
+    table = compare_policies({"c": controller}, problem, horizon=horizon, clairvoyant=False)
+    assert table["c"].value == near
+    rng = np.random.default_rng(seed)
+    shape = (3, problem.compiled.n_observations)
+    other = Controller(problem, np.zeros(3, dtype=int), rng.integers(0, 3, shape), int(rng.integers(3)))
+    truth = float(enumerated(problem, other, horizon))
+    near = pytest.approx(truth, abs=1e-9 * max(1.0, float(np.abs(problem.compiled.reward).max())))
+    assert policy_value(other, problem, horizon=horizon).value == near
+    return problem, controller, horizon
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_a_controller_runs_as_it_is_valued(seed):
+    problem, controller, horizon = check_a_controller_runs_as_it_is_valued(seed)
+    sampled = simulate(controller, problem, horizon=horizon, n_episodes=50, confidence=0.999999)
+    low, high = sampled.interval
+    assert low - 1e-9 <= controller.value() <= high + 1e-9 or sampled.values.std() == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", range(16))
+def test_four_hundred_controllers_run_as_they_are_valued(block):
+    for seed in range(25 * block + 24, 25 * block + 49):
+        check_a_controller_runs_as_it_is_valued(seed)
+
+
+@pytest.mark.parametrize("discount", [1, 0.95])
+def test_a_plan_that_ends_the_process_is_run_step_by_step(discount):
+    """With two actions the best is to earn 2 and then to cash 8.75, which ends the process."""
+    problem = POMDP(
+        transition=lambda s, a: "work" if a == "earn" else "done",
+        observation=lambda s, a: "o",
+        reward=lambda s, a: 2.0 if a == "earn" else 8.75,
+        initial_belief={"work": 1.0},
+        terminal=["done"],
+        discount=discount,
+        legal_actions=["earn", "cash"],
+    )
+    solution = solve(problem, horizon=2)
+    controller, best = solution.controller(), 2 + 8.75 * discount
+    for horizon in (2, 5, None):
+        row = compare_policies([controller], problem, horizon=horizon, clairvoyant=False).rows[0]
+        assert row.value == policy_value(controller, problem, horizon=horizon).value == pytest.approx(best)
+        assert simulate(controller, problem, horizon=horizon, n_episodes=3).value == pytest.approx(best)
+        looped = simulate_in_pomdp_py(controller, problem, horizon=horizon, n_episodes=3)
+        assert looped.value == pytest.approx(best)
+
+
+def test_nodes_that_tie_do_not_circle_without_a_discount():
+    """To wait costs nothing, so that to wait and to cash tie: the controller cashes after it has waited once."""
+    problem = POMDP(
+        transition=lambda s, a: "here" if a == "wait" else "done",
+        observation=lambda s, a: "o",
+        reward=lambda s, a: 0 if a == "wait" else 10,
+        initial_belief={"here": 1},
+        terminal=["done"],
+        legal_actions=["wait", "cash"],
+    )
+    controller = Controller(problem, np.array([0, 1]), np.array([[1], [-1]]))
+    assert controller.value(exact=True) == policy_value(controller, problem).value == 10
+    assert simulate(controller, problem, n_episodes=2).value == 10
+
+
+def test_memory_reaches_other_processes():
+    pytest.importorskip("joblib")
+    problem = small_problem(1, kind="plain", discount=0.8)
+    controller = solve(problem, horizon=3).controller()
+    alone = policy_value(controller, problem, horizon=3).value
+    assert policy_value(controller, problem, horizon=3, n_jobs=2).value == alone
