@@ -173,7 +173,7 @@ def refuse_unused(options: argparse.Namespace, names: Sequence[str], why: str) -
     """
     for name in names:
         if hasattr(options, name) and getattr(options, name) != options.default(name):
-            raise ParameterError(f"--{name.replace('_', '-')} has no effect {why}; leave it out")
+            raise ParameterError(f"--{name.replace('_', '-')} has no effect {why}. Leave it out.")
 
 
 def check_out(options: argparse.Namespace, **endings: Any) -> None:
@@ -229,7 +229,9 @@ def read_inputs(options: argparse.Namespace) -> Inputs:
         ParameterError: Both are standard input, or features and tree are given the other way round.
     """
     if options.features == options.tree == "-":
-        raise ParameterError("FEATURES and TREE cannot both be -; give one of them as a file")
+        raise ParameterError(
+            "FEATURES and TREE: got - for both; expected standard input for one. Give the other as a file."
+        )
     try:
         return _read(options)
     except (FeatureError, HierarchyError) as error:

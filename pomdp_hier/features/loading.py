@@ -171,12 +171,12 @@ def _read_mixed(
 def _checked(matrix: Any, name: str, limit: int) -> Any:
     """Return the matrix, if it is one of real numbers; half precision and integers become float64."""
     if matrix.ndim != 2:
-        remedy = "give one row an item; a single column is X.reshape(-1, 1)"
-        raise FeatureError(f"{name}: expected a matrix, found an array of shape {matrix.shape}; {remedy}")
+        remedy = "Save one row per item; a single column is X.reshape(-1, 1)."
+        raise FeatureError(f"{name}: got an array of shape {matrix.shape}; expected a matrix. {remedy}")
     if not all(matrix.shape):
-        raise FeatureError(f"{name}: the matrix has shape {matrix.shape}; give at least one row and one column")
+        raise FeatureError(f"{name}: got a matrix of shape {matrix.shape}; expected at least one row and one column")
     if matrix.dtype.kind not in "fiub":
-        raise FeatureError(f"{name}: expected real numbers, found {matrix.dtype}; convert with X.astype(float)")
+        raise FeatureError(f"{name}: got {matrix.dtype}; expected real numbers. Convert them with X.astype(float).")
     if matrix.dtype in (np.float32, np.float64):
         return matrix
     require_memory(8 * (matrix.nnz if issparse(matrix) else matrix.size), limit, f"{name} as float64")

@@ -99,11 +99,11 @@ def check_shape(shape: tuple[int, int], n_items: int) -> None:
     rows, columns = shape
     if rows != n_items:
         raise FeatureError(
-            f"the features have {rows} rows, but the hierarchy has {n_items} items; "
-            "give one row per item, in item order"
+            f"the features: got {counted(rows, 'row')}; expected {n_items:,}, one per item of the hierarchy. "
+            "Give them in the order of the items."
         )
     if columns == 0:
-        raise FeatureError(f"the features have shape ({rows}, 0); at least one column is needed")
+        raise FeatureError(f"the features: got shape ({rows}, 0); expected at least one column")
 
 
 def refuse_non_finite(
@@ -225,27 +225,27 @@ def _as_dense(X: Any) -> Features:
     if isinstance(X, np.ma.MaskedArray):
         X = X.data
     if isinstance(X, range):  # which may be longer than any array
-        raise FeatureError("features must be a table with one row per item, but are a range; give a row an item")
+        raise FeatureError("features: got a range; expected a table, one row per item")
     try:
         table = X if isinstance(X, np.ndarray) and type(X) is not np.matrix else np.asarray(X)
     except ValueError as error:
-        raise FeatureError("the rows of the features differ in length; give each item the same columns") from error
+        raise FeatureError("features: got rows of several lengths; expected the same columns for each item") from error
     if table.ndim == 0:
         raise FeatureError(
-            f"features must be a table with one row per item, but are a {type(X).__name__}; give the rows of a dict as "
-            "list(X.values()), and read a file with load_features(path)"
+            f"features: got a {type(X).__name__}; expected a table, one row per item. Give the rows of a dict as "
+            "list(X.values()), and read a file with load_features(path)."
         )
     if table.ndim != 2:
         raise FeatureError(
-            f"features must be a table with one row per item, but have {table.ndim} dimension(s), shape {table.shape}; "
-            "reshape one column of numbers with X.reshape(-1, 1), and turn texts into numbers with text_features(X)"
+            f"features: got an array of shape {table.shape}; expected a table, one row per item. Reshape one column of "
+            "numbers with X.reshape(-1, 1), and turn texts into numbers with text_features(X)."
         )
     return table.astype(_float_type(table.dtype), copy=False)
 
 
 def _as_csr(X: Any) -> Features:
     if X.ndim != 2:
-        raise FeatureError(f"features must be a table with one row per item, but are a sparse array of shape {X.shape}")
+        raise FeatureError(f"features: got a sparse array of shape {X.shape}; expected a table, one row per item")
     if X.format in ("csr", "csc"):
         check_compressed(X.indptr, X.indices, len(X.data), X.shape if X.format == "csr" else X.shape[::-1])
     elif X.format == "coo" and len(X.data):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pomdp_hier._arguments import check_whole
-from pomdp_hier._messages import brief, counted
+from pomdp_hier._messages import brief, counted, listed
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.belief import as_belief
@@ -103,13 +103,13 @@ def draw_belief_simplex(
     beliefs = _sequence(beliefs, labels)
     corners = list(dict.fromkeys(states if states is not None else [s for b in beliefs for s in b]))
     if len(corners) not in (2, 3):
-        raise ParameterError(
-            f"beliefs: they are over {len(corners)} states; a line needs 2 and a triangle 3. "
-            "Pass states=[...], or draw_belief_trace, which takes any number"
-        )
+        given = f"got {counted(len(corners), 'state')}; expected 2 for a line or 3 for a triangle."
+        if states is not None or len(corners) == 1:
+            raise ParameterError(f"states: {given} Give states=[...], with every state of the beliefs.")
+        raise ParameterError(f"beliefs: {given} Draw them with draw_belief_trace, which takes any number.")
     stray = next((s for b in beliefs for s in b if s not in corners), None)
     if stray is not None:
-        raise ParameterError(f"beliefs: {brief(stray)} is not one of the states {corners}")
+        raise ParameterError(f"beliefs: got the state {brief(stray)}; expected {listed(corners)}. Add it to states.")
     ax = new_axes(ax, width=5.6, height=1.9 if len(corners) == 2 else 4.8)
     if len(corners) == 2:
         frame = TRIANGLE[:2]

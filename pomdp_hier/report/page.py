@@ -140,8 +140,8 @@ def _check_given(
 ) -> None:
     """Raise for what is not of the kind or of the tree that the page is about."""
     check_kind("appraisal", appraisal, Appraisal | None, "what appraise(X, hierarchy) returns")
-    if not all(isinstance(move, Move) for move in moves):
-        raise ParameterError(f"moves: {brief(moves)}; give what suggest_moves(X, diagnosis) returns")
+    if not isinstance(moves, Sequence) or not all(isinstance(move, Move) for move in moves):
+        raise ParameterError(f"moves: got {brief(moves)}; expected what suggest_moves(X, diagnosis) returns")
     if improvement is None:
         return
     check_kind("improvement", improvement, Improvement, "what improve(X, hierarchy) returns")

@@ -84,7 +84,7 @@ TABLE = [
     ("score x.csv tree.csv --similarity precomputed", "x.csv: got shape (4, 2)", "-similarity precomputed"),
     ("score x.csv tree.csv --policy best", "best", "-policy best"),
     ("score x.csv tree.csv --out there.csv", "there.csv: exists already", "--force"),
-    ("score x.csv tree.csv --out x.xlsx", "--out x.xlsx", "score x.csv tree.csv --out y.csv"),
+    ("score x.csv tree.csv --out x.xlsx", "--out: got x.xlsx", "score x.csv tree.csv --out y.csv"),
     ("score x.csv tree.csv --sampling simple", "--sampling has no effect", "-sampling simple"),
     ("score x.csv tree.csv --out - --json", "--out -", "score x.csv tree.csv --out -"),
     ("score x.csv tree.csv --sample-size many", "--sample-size many", "score x.csv tree.csv --sample-size 0.5"),
@@ -106,10 +106,10 @@ TABLE = [
     ),
     ("levels x.csv tree.csv --max-clusters 3", "--max-clusters has no effect without --cut", "-max-clusters 3"),
     ("policies x.csv tree.csv --policy best", "expected one of one-step", "--policy one-step"),
-    ("report x.csv tree.csv --out there.json", "--out there.json", "report x.csv tree.csv --out r.html"),
+    ("report x.csv tree.csv --out there.json", "--out: got there.json", "report x.csv tree.csv --out r.html"),
     ("validate m.pomdp --items 2", "--items has no effect", "-items 2"),
     ("solve m.pomdp --certificate there.json", "there.json: exists already", "--force"),
-    ("solve m.pomdp --policy p.txt", "--policy p.txt", "solve m.pomdp --policy p.alpha"),
+    ("solve m.pomdp --policy p.txt", "--policy: got p.txt", "solve m.pomdp --policy p.alpha"),
     ("solve m.pomdp --memory -1", "--memory: got -1", "solve m.pomdp --memory 100"),
 ]
 

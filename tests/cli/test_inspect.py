@@ -79,4 +79,4 @@ def test_negative_counts_are_refused(files, capsys, option):
 
 def test_one_standard_input_for_two_files(capsys):
     assert main(["inspect", "-", "-"]) == 2
-    assert "cannot both be -" in capsys.readouterr().err
+    assert "got - for both" in capsys.readouterr().err

@@ -138,4 +138,4 @@ def test_the_better_tree_is_written_as_the_tree_came(tmp_path, capsys):
     assert after[1].endswith(",0")
     capsys.readouterr()
     assert main(["improve", *arguments, "-o", str(tmp_path / "better.nwk")]) == 2
-    assert "unknown ending; use one of .json, .csv" in capsys.readouterr().err
+    assert "a name that ends in .json or .csv" in capsys.readouterr().err

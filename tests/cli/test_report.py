@@ -99,8 +99,8 @@ def test_wrong_usage(files, capsys):
     _, _, folder = files
     paths = [str(folder / "x.npy"), str(folder / "tree.json")]
     for arguments, said in [
-        (["-o", str(folder / "out.pdf")], "use one of .html, .htm"),
-        (["-o", "-"], "unknown ending"),
+        (["-o", str(folder / "out.pdf")], "ends in .html or .htm"),
+        (["-o", "-"], "--out: got -"),
         (["-o", str(folder / "out.html"), "--moves", "-1"], "--moves: -1: give"),
         ([], "-o/--out"),
     ]:

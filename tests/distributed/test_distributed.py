@@ -235,7 +235,7 @@ def test_refusals_say_what_to_do(case, folder, tmp_path):
     huge = X.astype(np.float64) * 1e160
     refused = [
         (FeatureError, r"NaN or infinite values in 2 rows \(5, 1100", da.from_array(bad, chunks=400), {}),
-        (FeatureError, "the features have 1199 rows, but the hierarchy has 1200", da.from_array(X[1:], chunks=400), {}),
+        (FeatureError, "the features: got 1,199 rows; expected 1,200", da.from_array(X[1:], chunks=400), {}),
         (FeatureError, r"Dask array has shape \(1200,\) and dtype float32; expected", da.from_array(X[:, 0]), {}),
         (FeatureError, "features are a ndarray; expected a Dask array", X, {}),
         (FeatureError, "features are a DelayedLeaf; expected a Dask array", dask.delayed(X), {}),

@@ -27,7 +27,7 @@ SQUARE = np.corrcoef(np.random.default_rng(0).random((3, 5)))
 
 # What is given and how; what is said of it; the same with the advice taken.
 TABLE = [
-    (X[:2], {}, "the features have 2 rows, but the hierarchy has 3", X, {}),
+    (X[:2], {}, "the features: got 2 rows; expected 3", X, {}),
     (GAP, {}, "got NaN or infinite values in 1 row ('bee')", np.nan_to_num(GAP), {}),
     (np.ma.masked_invalid(GAP), {}, "1 value(s) of the features are masked", np.ma.masked_invalid(GAP).filled(0.0), {}),
     (X[:, 0], {"similarity": "negative_euclidean"}, "X.reshape(-1, 1)", X[:, 0].reshape(-1, 1), None),
@@ -37,7 +37,13 @@ TABLE = [
     (X, {"similarity": "precomputed"}, "got shape (3, 2); expected the matrix of similarities", X, {}),
     (X, {"similarity": "precomputed"}, "(3, 3), one row and one column per item", SQUARE, None),
     (X, {"similarity": "euclidean"}, "'negative_euclidean'", X, {"similarity": "negative_euclidean"}),
-    (X, {"similarity": lambda rows, cluster: rows}, "one number per item was expected, shape (3,)", X, {"similarity": lambda rows, _: rows[:, 0]}),
+    (
+        X,
+        {"similarity": lambda rows, cluster: rows},
+        "one number per item was expected, shape (3,)",
+        X,
+        {"similarity": lambda rows, _: rows[:, 0]},
+    ),
     (X.astype(str), {}, "astype(float)", X.astype(str).astype(float), {}),
     (X.astype(object), {}, "astype(float)", X.astype(object).astype(float), {}),
     (TREE, {}, "give the features first, then the tree", X, {}),

@@ -50,9 +50,9 @@ def test_csr_is_made_canonical_without_touching_the_callers():
 @pytest.mark.parametrize(
     ("X", "said"),
     [
-        (np.ones(3), "1 dimension"),
+        (np.ones(3), r"shape \(3,\)"),
         (np.ones((4, 0)), "at least one column"),
-        (np.ones((5, 2)), "5 rows.*4 items"),
+        (np.ones((5, 2)), "got 5 rows; expected 4"),
         (np.array([["a"], ["b"], ["c"], ["d"]]), "real numbers"),
         (np.ones((4, 1), dtype=complex), "real numbers"),
     ],
@@ -109,9 +109,9 @@ def test_pieces_cover_all_rows():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([[1, 0], [1]], "differ in length; give each item the same columns"),
-        ({"a": [1, 0], "b": [0, 1]}, r"are a dict; give the rows of a dict as list\(X.values\(\)\)"),
-        ("features.npz", r"are a str; .* load_features\(path\)"),
+        ([[1, 0], [1]], "rows of several lengths"),
+        ({"a": [1, 0], "b": [0, 1]}, r"got a dict; .*list\(X.values\(\)\)"),
+        ("features.npz", r"got a str; .* load_features\(path\)"),
         (["boots", "parka"], "turn texts into numbers"),
         ([["boots", 1], ["parka", 2]], "got dtype <U"),
     ],

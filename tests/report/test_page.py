@@ -429,8 +429,8 @@ def test_arguments_in_the_other_order_are_refused_with_a_remedy(tmp_path):
     found = diagnosis_of("A")
     for settings, message in [
         ({"appraisal": found}, "appraisal: got a Diagnosis; give what appraise"),
-        ({"moves": [(0, 12)]}, r"moves: \[\(0, 12\)\]; give what suggest_moves"),
-        ({"moves": "up"}, "moves: 'up'; give what suggest_moves"),
+        ({"moves": [(0, 12)]}, r"moves: got \[\(0, 12\)\]; expected what suggest_moves"),
+        ({"moves": "up"}, "moves: got 'up'; expected what suggest_moves"),
         ({"most": -1}, "most is -1; give a whole number of at least 0"),
         ({"names": "abcdefghijkl"}, "names: .* is no list"),
     ]:
