@@ -101,7 +101,7 @@ def test_wrong_usage(files, capsys):
     for arguments, said in [
         (["-o", str(folder / "out.pdf")], "ends in .html or .htm"),
         (["-o", "-"], "--out: got -"),
-        (["-o", str(folder / "out.html"), "--moves", "-1"], "--moves: -1: give"),
+        (["-o", str(folder / "out.html"), "--moves", "-1"], "--moves: got -1;"),
         ([], "-o/--out"),
     ]:
         assert main(["report", *paths, *arguments]) == 2
