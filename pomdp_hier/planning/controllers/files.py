@@ -10,6 +10,7 @@ XML is read with document types and entities refused, so that a small file canno
 
 import math
 import os
+import re
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -18,11 +19,12 @@ import numpy as np
 
 from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import PolicyFileError
+from pomdp_hier.files.memory import memory_available
 from pomdp_hier.files.writing import write_file
 from pomdp_hier.planning.controllers.controller import Controller
 from pomdp_hier.planning.controllers.vectors import VectorPolicy
 from pomdp_hier.pomdp import POMDP
-from pomdp_hier.pomdp.numeric import brief
+from pomdp_hier.pomdp.numeric import brief, listed
 
 __all__ = [
     "read_alpha",
@@ -36,6 +38,7 @@ __all__ = [
 PathLike = str | os.PathLike[str]
 
 _MOST_ENTRIES = 100_000_000  # a file may claim any length for its vectors
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")  # not all that Python takes for a number
 
 
 def read_alpha(path: PathLike, problem: POMDP | None = None) -> VectorPolicy:
@@ -61,15 +64,15 @@ def read_alpha(path: PathLike, problem: POMDP | None = None) -> VectorPolicy:
     name, lines = _lines(path)
     filled = [(i, line.split()) for i, line in enumerate(lines, start=1) if line.strip()]
     if not filled or len(filled) % 2:
-        raise PolicyFileError(f"{name}: {len(filled)} lines that are not empty; expected two for each vector")
+        raise PolicyFileError(f"{name}: got {len(filled)} lines that are not empty; expected two per vector")
     actions, vectors = [], []
     for (i, head), (j, values) in zip(filled[::2], filled[1::2], strict=True):
         if len(head) != 1:
-            raise PolicyFileError(f"{name}:{i}: {brief(' '.join(head))}; expected the number of an action alone")
+            raise PolicyFileError(f"{name}:{i}: got {brief(' '.join(head))}; expected the number of an action alone")
         actions.append(_whole(head[0], f"{name}:{i}"))
         vectors.append([_decimal(value, f"{name}:{j}") for value in values])
         if len(vectors[-1]) != len(vectors[0]):
-            raise PolicyFileError(f"{name}:{j}: {len(vectors[-1])} values; the vector before has {len(vectors[0])}")
+            raise PolicyFileError(f"{name}:{j}: got {len(vectors[-1])} values; expected {len(vectors[0])}, as before")
     return _fitting(name, vectors, actions, problem)
 
 
@@ -121,23 +124,28 @@ def read_policy_graph(path: PathLike, problem: POMDP, *, start: int = 0) -> Cont
     for i, words in rows:
         if len(words) != 2 + compiled.n_observations:
             raise PolicyFileError(
-                f"{name}:{i}: {len(words)} entries; expected a node, an action and {compiled.n_observations} next nodes"
+                f"{name}:{i}: got {len(words)} entries; expected a node, an action and {compiled.n_observations} next "
+                "nodes"
             )
         node = _whole(words[0], f"{name}:{i}")
         if node in numbers:
-            raise PolicyFileError(f"{name}:{i}: node {node} stands there twice")
+            raise PolicyFileError(f"{name}:{i}: got node {node} again; expected each node once")
         numbers[node] = len(numbers)
     if start not in numbers:
-        raise PolicyFileError(f"{name}: there is no node {start} to start in, among {len(numbers)}")
+        raise PolicyFileError(
+            f"{name}: got start={brief(start)}; expected one of its {len(numbers)} nodes: {listed(list(numbers))}"
+        )
     actions, after = [], []
     for i, words in rows:
         actions.append(_whole(words[1], f"{name}:{i}"))
         if actions[-1] >= compiled.n_actions:
-            raise PolicyFileError(f"{name}:{i}: action {actions[-1]}; the problem has {compiled.n_actions}, from 0")
+            raise PolicyFileError(
+                f"{name}:{i}: got action {actions[-1]}; expected one of the problem's {compiled.n_actions}, from 0"
+            )
         then = [-1 if word == "-" else _whole(word, f"{name}:{i}") for word in words[2:]]
         missing = [node for node in then if node >= 0 and node not in numbers]
         if missing:
-            raise PolicyFileError(f"{name}:{i}: there is no node {missing[0]}")
+            raise PolicyFileError(f"{name}:{i}: got the next node {missing[0]}; expected a node of the file, or -")
         after.append([numbers.get(node, -1) for node in then])
     return Controller(problem, np.array(actions, dtype=np.int64), np.array(after, dtype=np.int64), numbers[start])
 
@@ -186,10 +194,10 @@ def read_policy_xml(path: PathLike, problem: POMDP | None = None) -> VectorPolic
         [[-1.0, -1.0], [-100.0, 10.0]]
     """
     name = os.fspath(path)
-    reader = _PolicyReader(name)
+    reader = _PolicyReader(name, None if problem is None else problem.compiled.n_states)
     reader.read(Path(path).read_bytes())
     if not reader.vectors:
-        raise PolicyFileError(f"{name}: no Vector and no SparseVector; expected SARSOP's policy XML")
+        raise PolicyFileError(f"{name}: got no <Vector> and no <SparseVector>; expected SARSOP's policy XML")
     return _fitting(name, reader.vectors, reader.actions, problem)
 
 
@@ -218,21 +226,35 @@ def write_policy_xml(policy: VectorPolicy, path: PathLike) -> None:
     write_file(path, "\n".join([*lines, "</AlphaVector>", "</Policy>", ""]))
 
 
-class _PolicyReader:
-    """Takes vectors from the elements of the XML, as they come."""
+_CHILDREN = {
+    None: ("Policy",),
+    "Policy": ("AlphaVector",),
+    "AlphaVector": ("Vector", "SparseVector"),
+    "SparseVector": ("Entry",),
+}
 
-    def __init__(self, name: str) -> None:
+
+class _PolicyReader:
+    """Takes vectors from the elements of the XML, as they come.
+
+    Args:
+        name: What messages call the file.
+        n_states: The states of the problem that it should be for, if there is one.
+    """
+
+    def __init__(self, name: str, n_states: int | None) -> None:
         self.name = name
         self.vectors: list[Floats] = []
         self.actions: list[int] = []
+        self._expected = n_states
         self._length = 0
         self._open: list[str] = []
         self._text: list[str] = []
-        self._entries: list[tuple[int, float]] = []
+        self._entries: dict[int, float] = {}
         self._parser = expat.ParserCreate()
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
-        self._parser.CharacterDataHandler = self._text.append
+        self._parser.CharacterDataHandler = self._read_text
         self._parser.StartDoctypeDeclHandler = self._refuse
         self._parser.EntityDeclHandler = self._refuse
 
@@ -252,32 +274,50 @@ class _PolicyReader:
 
     def _refuse(self, *_: Any) -> None:
         raise PolicyFileError(
-            f"{self._where}: a document type or an entity, which no policy file has and none may have"
+            f"{self._where}: got a document type or an entity; expected elements alone. Delete the declaration."
         )
 
     def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        within = self._open[-1] if self._open else None
+        expected = _CHILDREN.get(within, ())
+        if tag not in expected:
+            place = "" if within is None else f" in <{within}>"
+            wanted = " or ".join(f"<{name}>" for name in expected) or "numbers alone"
+            raise PolicyFileError(f"{self._where}: got the element {brief(tag)}{place}; expected {wanted}")
         self._open.append(tag)
         self._text.clear()
-        if len(self._open) > 20:
-            raise PolicyFileError(f"{self._where}: elements are nested more than 20 deep")
-        if len(self._open) == 1 and tag != "Policy":
-            raise PolicyFileError(f"{self._where}: <{brief(tag)}>; expected <Policy>")
         if tag == "AlphaVector":
-            self._length = _whole(attributes.get("vectorLength", ""), self._where)
-            if self.vectors and self._length != len(self.vectors[0]):
-                raise PolicyFileError(
-                    f"{self._where}: vectorLength is {self._length}; the vectors before have {len(self.vectors[0])}"
-                )
-            if attributes.get("numObsValue", "1") != "1":
-                raise PolicyFileError(
-                    f"{self._where}: the vectors are for {brief(attributes['numObsValue'])} values of an observed "
-                    "state; expected a model whose states are all hidden, numObsValue 1"
-                )
+            self._length = self._read_length(attributes)
         if tag in ("Vector", "SparseVector"):
             self.actions.append(_whole(attributes.get("action", ""), self._where))
-            self._entries = []
+            if attributes.get("obsValue", "0") != "0":
+                self._refuse_observed(f"obsValue {brief(attributes['obsValue'])}")
+            self._entries = {}
             if (len(self.vectors) + 1) * self._length > _MOST_ENTRIES:
-                raise PolicyFileError(f"{self._where}: more than {_MOST_ENTRIES:,} numbers in all")
+                raise PolicyFileError(f"{self._where}: got more than {_MOST_ENTRIES:,} numbers; expected fewer in all")
+
+    def _read_length(self, attributes: dict[str, str]) -> int:
+        """Return the length of the vectors that follow, compared with what is known before it takes memory."""
+        length = _whole(attributes.get("vectorLength", ""), self._where)
+        known = len(self.vectors[0]) if self.vectors else self._expected
+        if known is not None and length != known:
+            source = "the vectors before" if self.vectors else "the problem's states"
+            raise PolicyFileError(f"{self._where}: got vectorLength {length}; expected {known}, as of {source}")
+        _require_room(length, self._where)
+        if attributes.get("numObsValue", "1") != "1":
+            self._refuse_observed(f"numObsValue {brief(attributes['numObsValue'])}")
+        return length
+
+    def _refuse_observed(self, got: str) -> None:
+        raise PolicyFileError(
+            f"{self._where}: got {got}; expected vectors of hidden states alone. Solve a model without observed states."
+        )
+
+    def _read_text(self, text: str) -> None:
+        if text.strip() and self._open[-1:] not in (["Vector"], ["Entry"]):
+            within = f"<{self._open[-1]}>" if self._open else "the file"
+            raise PolicyFileError(f"{self._where}: got {brief(text.strip())} in {within}; expected elements alone")
+        self._text.append(text)
 
     def _end(self, tag: str) -> None:
         self._open.pop()
@@ -286,45 +326,46 @@ class _PolicyReader:
             self._take(np.array([_decimal(word, self._where) for word in words]))
         elif tag == "Entry":
             if len(words) != 2:
-                raise PolicyFileError(f"{self._where}: <Entry> has {len(words)} words; expected a position and a value")
+                raise PolicyFileError(
+                    f"{self._where}: got an <Entry> of {len(words)} words; expected a position and a value"
+                )
             position = _whole(words[0], self._where)
-            if position >= self._length:
-                raise PolicyFileError(f"{self._where}: position {position} in a vector of {self._length}")
-            self._entries.append((position, _decimal(words[1], self._where)))
+            if position >= self._length or position in self._entries:
+                again = " again" if position in self._entries else ""
+                raise PolicyFileError(
+                    f"{self._where}: got position {position}{again}; expected each below {self._length} at most once"
+                )
+            self._entries[position] = _decimal(words[1], self._where)
         elif tag == "SparseVector":
-            vector = np.zeros(self._length)  # takes no memory before it is written to, whatever length a file claims
-            for position, value in self._entries:
-                vector[position] = value
+            vector = np.zeros(self._length)
+            vector[list(self._entries)] = list(self._entries.values())
             self._take(vector)
         self._text.clear()
 
     def _take(self, vector: Floats) -> None:
         if len(vector) != self._length or not len(vector):
-            raise PolicyFileError(f"{self._where}: {len(vector)} values; vectorLength says {self._length}")
+            raise PolicyFileError(f"{self._where}: got {len(vector)} values; expected {self._length}, the vectorLength")
         self.vectors.append(vector)
 
 
 def _lines(path: PathLike) -> tuple[str, list[str]]:
     name = os.fspath(path)
     try:
-        return name, Path(path).read_text(encoding="utf-8").splitlines()
+        return name, Path(path).read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
-        raise PolicyFileError(f"{name}: byte {error.start} is no text; expected a text file") from error
+        raise PolicyFileError(f"{name}: got a byte that is not UTF-8 at {error.start}; expected a text file") from error
 
 
 def _whole(word: str, where: str) -> int:
     if not (word.isascii() and word.isdigit() and len(word) <= 12):
-        raise PolicyFileError(f"{where}: {brief(word)} is no number of a node, action or position")
+        raise PolicyFileError(f"{where}: got {brief(word)}; expected the number of a node, action or position")
     return int(word)
 
 
 def _decimal(word: str, where: str) -> float:
-    try:
-        value = float(word)
-    except ValueError:
-        value = math.nan
+    value = float(word) if _DECIMAL.fullmatch(word) else math.nan
     if not math.isfinite(value):
-        raise PolicyFileError(f"{where}: {brief(word)} is no finite number")
+        raise PolicyFileError(f"{where}: got {brief(word)}; expected a decimal number that a float can hold")
     return value
 
 
@@ -333,14 +374,23 @@ def _fitting(name: str, vectors: list[Any], actions: list[int], problem: POMDP |
         compiled = problem.compiled
         if len(vectors[0]) != compiled.n_states or max(actions) >= compiled.n_actions:
             raise PolicyFileError(
-                f"{name}: vectors of {len(vectors[0])} states and actions up to {max(actions)}; the problem has "
-                f"{compiled.n_states} states and {compiled.n_actions} actions, from 0"
+                f"{name}: got vectors of {len(vectors[0])} states and actions up to {max(actions)}; expected those of "
+                f"the problem, {compiled.n_states} states and {compiled.n_actions} actions, from 0"
             )
+    _require_room(len(vectors) * len(vectors[0]), name)
     return VectorPolicy(np.array(vectors), np.array(actions, dtype=np.int64))
+
+
+def _require_room(count: int, where: str) -> None:
+    """Raise unless there is memory for so many values, whatever a file claims."""
+    most = memory_available() // 8
+    if count > most:
+        raise PolicyFileError(f"{where}: got vectors of {count:,} values; expected at most {most:,}, as memory allows")
 
 
 def _refuse_infinite(policy: VectorPolicy) -> None:
     if not np.isfinite(policy.vectors).all():
         raise PolicyFileError(
-            "vectors: some are not for every state, as an action is not legal; the format has no such"
+            "vectors: got -inf, where an action is not legal; expected a finite value in every state. Write the "
+            "controller as a .pg file."
         )

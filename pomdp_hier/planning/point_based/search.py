@@ -18,7 +18,7 @@ from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.planning.point_based.controller_values import controller_values
 from pomdp_hier.planning.point_based.covering import cover
 from pomdp_hier.planning.point_based.live import LiveModel
-from pomdp_hier.planning.point_based.stage import Children, Kernels, Stage
+from pomdp_hier.planning.point_based.stage import Children, HasKernels, Kernels, Stage
 from pomdp_hier.planning.point_based.starting import (
     blind_plans,
     blind_stage,
@@ -44,7 +44,7 @@ _BYTES_AN_ENTRY = 80
 """How much memory an evaluation takes for each entry of its matrix, while that is made."""
 
 
-class Search:
+class Search(HasKernels):
     """A search from one belief; `trial` brings its bounds closer.
 
     Args:

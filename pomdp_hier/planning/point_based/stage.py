@@ -3,6 +3,7 @@
 An infinite horizon has one stage, which follows itself; a finite one has a stage for each number of actions to go.
 """
 
+import importlib
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier.planning.point_based import on_numpy
 from pomdp_hier.planning.point_based.live import LiveModel
 from pomdp_hier.planning.point_based.rows import Beliefs, Points
 from pomdp_hier.planning.point_based.tighter import OutcomeBeliefs
 
-__all__ = ["Children", "Kernels", "Stage"]
+__all__ = ["Children", "HasKernels", "Kernels", "Stage"]
 
 
 DROP = 1e-10
@@ -49,7 +51,25 @@ class Children:
     lost: float
 
 
-class Stage:
+class HasKernels:
+    """A base of classes with ``kernels``, a module: pickles and copies hold its name."""
+
+    kernels: Kernels
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes, with the name of the module of the inner loops."""
+        return {**self.__dict__, "kernels": self.kernels.__name__}  # type: ignore[attr-defined]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the attributes; numpy's inner loops where numba's are not installed."""
+        try:
+            kernels = importlib.import_module(state["kernels"])
+        except ImportError:
+            kernels = on_numpy
+        self.__dict__.update(state, kernels=kernels)
+
+
+class Stage(HasKernels):
     """Beliefs, points and vectors at one number of actions to go.
 
     Args:

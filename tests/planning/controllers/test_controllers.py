@@ -192,21 +192,21 @@ BOMB = (
         ("<Policy>", "no element|unclosed|:1"),
         ("<html></html>", "expected <Policy>"),
         ("", ":1"),
-        ("<Policy></Policy>", "no Vector"),
+        ("<Policy></Policy>", "no <Vector>"),
         ('<Policy><AlphaVector vectorLength="3"><Vector action="0">1 2</Vector></AlphaVector></Policy>', "3"),
         (
             '<Policy><AlphaVector vectorLength="2"><Vector action="0">1 x</Vector></AlphaVector></Policy>',
-            "finite number",
+            "got 'x'",
         ),
         (
             '<Policy><AlphaVector vectorLength="2"><Vector action="0">1 2</Vector></AlphaVector>'
             '<AlphaVector vectorLength="3"><Vector action="0">1 2 3</Vector></AlphaVector></Policy>',
-            "vectorLength is 3; the vectors before have 2",
+            "got vectorLength 3; expected 2",
         ),
         ('<Policy><AlphaVector vectorLength="2" numObsValue="4"></AlphaVector></Policy>', "observed"),
         (
             '<Policy><AlphaVector vectorLength="999999999999"><SparseVector action="0"/></AlphaVector></Policy>',
-            "more than",
+            "got vectorLength 999999999999; expected 2",
         ),
         ('<Policy><AlphaVector vectorLength="2"><Vector action="9">1 2</Vector></AlphaVector></Policy>', "actions"),
     ],
@@ -215,6 +215,57 @@ def test_broken_xml_is_refused(tmp_path, text, match):
     (tmp_path / "p.policy").write_text(text)
     with pytest.raises(PolicyFileError, match=match):
         read_policy_xml(tmp_path / "p.policy", tiger())
+
+
+SPARSE = '<Policy><AlphaVector vectorLength="2"><SparseVector action="0">{}</SparseVector></AlphaVector></Policy>'
+DENSE = '<Policy><AlphaVector vectorLength="2"><Vector action="0">{}</Vector></AlphaVector></Policy>'
+WRONG = [
+    (SPARSE.format('<AlphaVector vectorLength="1000000000"/>'), "'AlphaVector'"),
+    (SPARSE.format('<Vector action="0">1 2</Vector>'), "'Vector'"),
+    (SPARSE.format("<Entry>0 1</Entry><Entry>0 2</Entry>"), "position 0 again"),
+    (SPARSE.format("<Entry>0 1</Entry>7"), "'7'"),
+    (SPARSE.format("<Entry>0 <Entry>1</Entry></Entry>"), "'Entry'"),
+    (SPARSE.format("<Entry>2 1</Entry>"), "position 2"),
+    (SPARSE.format("<Entry>0 1_0</Entry>"), "'1_0'"),
+    (DENSE.format("1 <b/> 2"), "'b'"),
+    (DENSE.format("1_000 2"), "'1_000'"),
+    (DENSE.format("0x10 2"), "'0x10'"),
+    (DENSE.format("\u0661 2"), "'\u0661'"),
+    (DENSE.format("inf 2"), "'inf'"),
+    (DENSE.format("1e999 2"), "'1e999'"),
+    (DENSE.format("1 2").replace('action="0"', 'action="0" obsValue="1"'), "obsValue '1'"),
+    ('<Policy>3<AlphaVector vectorLength="2"/></Policy>', "'3'"),
+    ('<Policy><Other><Vector action="0">1 2</Vector></Other></Policy>', "'Other'"),
+    ('<Policy><Vector action="0">1 2</Vector></Policy>', "'Vector'"),
+]
+
+
+@pytest.mark.parametrize(("text", "named"), WRONG)
+@pytest.mark.parametrize("problem", [None, tiger()])
+def test_no_number_of_a_policy_file_is_dropped_crossed_or_guessed(tmp_path, text, named, problem):
+    (tmp_path / "p.policy").write_text(text, encoding="utf-8")
+    with pytest.raises(PolicyFileError, match=rf"p\.policy:1: got .*{named}"):
+        read_policy_xml(tmp_path / "p.policy", problem)
+
+
+def test_a_claimed_length_takes_no_memory(tmp_path):
+    text = '<Policy><AlphaVector vectorLength="{}"><SparseVector action="0"/></AlphaVector></Policy>'
+    for length in (999_999_999_999, 99_999_999):
+        (tmp_path / "p.policy").write_text(text.format(length))
+        with pytest.raises(PolicyFileError, match=f"vectorLength {length}; expected 2"):
+            read_policy_xml(tmp_path / "p.policy", tiger())
+    (tmp_path / "p.policy").write_text(text.format(999_999_999_999))
+    with pytest.raises(PolicyFileError, match="as memory allows"):
+        read_policy_xml(tmp_path / "p.policy")
+
+
+@pytest.mark.parametrize("word", ["1_0", "nan", "infinity", "1e400", "\u0661", "0x1p3"])
+def test_numbers_of_an_alpha_file_are_decimals(tmp_path, word):
+    (tmp_path / "p.alpha").write_text(f"0\n{word} 2\n", encoding="utf-8")
+    with pytest.raises(PolicyFileError, match=r"p\.alpha:2: got "):
+        read_alpha(tmp_path / "p.alpha", tiger())
+    (tmp_path / "p.alpha").write_text("\ufeff0\r\n+1.5e-1 .5\r\n", encoding="utf-8")
+    assert read_alpha(tmp_path / "p.alpha", tiger()).vectors.tolist() == [[0.15, 0.5]]
 
 
 @pytest.mark.parametrize(
