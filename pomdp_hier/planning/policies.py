@@ -410,7 +410,8 @@ class FunctionPolicy:
         try:
             self._bound = bind("policy", function)
         except ParameterError as error:
-            raise ParameterError(f"{error} Note: {_RULE}.") from None
+            is_rule = len(inspect.signature(function).parameters) == 4
+            raise ParameterError(f"{error} Note: {_RULE}." if is_rule else str(error)) from None
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the decision under the belief.

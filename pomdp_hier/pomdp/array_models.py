@@ -11,10 +11,20 @@ from scipy import sparse
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._messages import brief, counted, listed
 from pomdp_hier.errors import ModelError
+from pomdp_hier.pomdp.known_names import nearest
 from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel
-from pomdp_hier.pomdp.numeric import Number
+from pomdp_hier.pomdp.numeric import Number, as_float
 
-__all__ = ["ArrayObservation", "ArrayReward", "ArrayTransition", "ListedReward", "Positions", "Rows", "row_sums"]
+__all__ = [
+    "ArrayObservation",
+    "ArrayReward",
+    "ArrayTransition",
+    "ListedReward",
+    "Positions",
+    "Rows",
+    "floats",
+    "row_sums",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +51,10 @@ class Rows:
         np.add.at(sums, owner, self.values)
         return sums
 
-    def floats(self) -> sparse.csr_array:
-        """Return the rows as a matrix in float64."""
+    def floats(self, where: str = "") -> sparse.csr_array:
+        """Return the rows as a matrix in float64; ``where`` begins the message of an error."""
         shape = (len(self.indptr) - 1, self.n_columns)
-        return sparse.csr_array((self.values.astype(np.float64), self.columns, self.indptr), shape=shape)
+        return sparse.csr_array((floats(self.values, where), self.columns, self.indptr), shape=shape)
 
     def scaled(self, divisors: NDArray[Any]) -> "Rows":
         """Return the rows, each divided by its divisor."""
@@ -61,7 +71,9 @@ class Positions(dict[Any, int]):
 
     def __missing__(self, value: Any) -> int:
         known = f"{counted(len(self), self.what)}, {listed(self)}"
-        raise ModelError(f"{self.what}: {brief(value)} is not one of the problem's {known}")
+        near = nearest(value, self)
+        remedy = f" Use {near}." if near else ""
+        raise ModelError(f"{self.what}: got {brief(value)}; expected one of the problem's {known}.{remedy}")
 
 
 class ArrayTransition(TransitionModel):
@@ -140,10 +152,7 @@ class ArrayReward(ListedReward):
         return value.item() if isinstance(value, np.generic) else value
 
     def expected(self, transition: Sequence[Any], observation: Sequence[Any]) -> Floats:
-        try:
-            array = self.array.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise ModelError("R: not all entries are numbers; substitute the symbols before compiling") from error
+        array = floats(self.array, "R")
         if array.ndim == 2:
             return array
         means = []
@@ -154,6 +163,17 @@ class ArrayReward(ListedReward):
                 values = row_sums(observation[a][matrix.indices].multiply(values))
             means.append(np.bincount(rows, weights=matrix.data * values, minlength=matrix.shape[0]))
         return np.array(means)
+
+
+def floats(array: NDArray[Any], where: str) -> Floats:
+    """Return the array in float64.
+
+    Raises:
+        ModelError: An entry has symbols, or is too large; the message begins with ``where``.
+    """
+    if array.dtype != object:
+        return array.astype(np.float64)
+    return np.array([as_float(value, where) for value in array.flat], dtype=np.float64).reshape(array.shape)
 
 
 def row_sums(matrix: Any) -> Floats:

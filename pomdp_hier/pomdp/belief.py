@@ -16,9 +16,11 @@ from pomdp_hier.pomdp.numeric import (
     draw,
     is_nonnegative,
     is_symbolic,
+    is_text,
     nearly_equal,
     positive_part,
     total,
+    unquoted,
 )
 
 __all__ = ["MASS_TOLERANCE", "Belief"]
@@ -34,7 +36,8 @@ class Belief(pomdp_py.GenerativeDistribution):
     States of probability exactly 0 are left out; nothing else is dropped, and nothing is rescaled.
 
     Args:
-        probabilities: A mapping or pairs of state and probability; floats, fractions or sympy expressions.
+        probabilities: A mapping or pairs of state and probability; floats, fractions or sympy expressions. Pairs of one
+            state add up.
         tolerance: How far the mass may be from 1 when the probabilities are floats; exact numbers must sum to 1.
 
     Raises:
@@ -221,6 +224,21 @@ class Belief(pomdp_py.GenerativeDistribution):
         return dict(self._probabilities)
 
 
+def histogram(distribution: pomdp_py.GenerativeDistribution) -> Mapping[Any, Number]:
+    """Return the probabilities with which a distribution of pomdp-py samples its values.
+
+    The sampler of weighted particles adds up the particles of one value; their ``get_histogram`` takes the mean.
+
+    Example:
+        >>> histogram(pomdp_py.WeightedParticles([("a", 1), ("b", 2), ("a", 1)]))
+        {'a': 0.5, 'b': 0.5}
+    """
+    if isinstance(distribution, pomdp_py.WeightedParticles) and not isinstance(distribution, pomdp_py.Particles):
+        return Belief.normalized(distribution.particles).get_histogram()
+    found: Mapping[Any, Number] = distribution.get_histogram()
+    return found
+
+
 def _restore(pairs: tuple[tuple[Any, Number], ...]) -> Belief:
     """Return the belief that was pickled, without checking its mass a second time."""
     belief = Belief.__new__(Belief)
@@ -256,7 +274,8 @@ def _nonnegative(given: Any, what: str, expected: str) -> dict[Any, Number]:
     for state, number in pairs.items():
         if not is_nonnegative(number):
             raise ModelError(
-                f"belief: the {what} of state {brief(state)} is {brief(number)}; expected a number {expected}"
+                f"belief: got {'the text ' * is_text(number)}{brief(number)} as the {what} of state {brief(state)}; "
+                f"expected a number {expected}.{unquoted(number)}"
             )
     return pairs
 
@@ -266,7 +285,12 @@ def _pairs(probabilities: Any) -> dict[Any, Number]:
     probabilities = held("belief", probabilities, ModelError)
     if not isinstance(probabilities, str):
         try:
-            return dict(probabilities)
+            pairs = dict(probabilities)
+            if not isinstance(probabilities, Mapping | Belief) and len(pairs) < len(probabilities):
+                pairs = dict.fromkeys(pairs, 0)
+                for state, number in probabilities:
+                    pairs[state] += number  # particles of one state
+            return pairs
         except (TypeError, ValueError):  # not iterable, or not of pairs, or a state that cannot be hashed
             pass
     raise ModelError(

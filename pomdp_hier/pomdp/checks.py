@@ -2,7 +2,7 @@
 
 import random
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,16 +12,19 @@ from pomdp_hier._arguments import is_real
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.foreign import ForeignObservation, ForeignTransition
+from pomdp_hier.pomdp.known_names import nearest
 from pomdp_hier.pomdp.models import MODEL_ERRORS, ObservationModel, TransitionModel
 from pomdp_hier.pomdp.numeric import (
     Number,
     brief,
+    is_finite,
     is_nonnegative,
     is_number,
     is_symbolic,
     nearly_equal,
     positive_part,
     total,
+    unquoted,
 )
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.pomdp.slow_work import slow_work
@@ -33,9 +36,14 @@ _MOST_ROWS = 1_000
 _MOST_COMPARED = 200  # states that are compared with each other
 _FEWER_SAMPLES = 50
 _FOREIGN = (ForeignTransition, ForeignObservation)
-_FOREIGN_REMEDY = "mend sample() or probability(), or take the draws for right (draws=1000)"
+_REMEDY = "expected the same. Override distribution() alone."
+_FOREIGN_REMEDY = "expected the same. Change sample() or probability(), or count samples: from_agent(draws=1000)."
 _MAX_EXPANSIONS = 200_000  # how many pairs of a state and an action are followed in search of sets of possible states
 _FAILED = object()  # the answer of a model that raised
+
+
+class _Words(str):
+    """What was found, in words; any other value is one of the model's, and shown by its ``repr``."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +54,11 @@ class Fault:
         kind: What sort of fault it is, in a few words.
         place: Where it is: the model and its arguments.
         value: The offending sum, number, state or message.
-        remedy: What to do.
+        remedy: What was expected, and what to do.
 
     Example:
-        >>> print(Fault("row sum", "transition from 'a' under 'go'", 0.9, "divide the row by its sum"))
-        row sum: transition from 'a' under 'go': 0.9; divide the row by its sum
+        >>> print(Fault("row sum", "transition from 'a' under 'go'", 0.9, "expected 1. Divide it by its sum."))
+        row sum: transition from 'a' under 'go': got 0.9; expected 1. Divide it by its sum.
     """
 
     kind: str
@@ -59,8 +67,13 @@ class Fault:
     remedy: str
 
     def __str__(self) -> str:
-        value = self.value if isinstance(self.value, str) else brief(self.value, 120)
-        return f"{self.kind}: {self.place}: {value}; {self.remedy}"
+        value = self.value if isinstance(self.value, _Words) else brief(self.value, 120)
+        return f"{self.kind}: {self.place}: got {value}; {self.remedy}"
+
+
+def _listed(what: str, name: Any, space: Collection[Any]) -> str:
+    """Return what was expected in the place of a name off the listed space."""
+    return f"expected one of {len(space)} listed names. List the {what}, or use {nearest(name, space) or 'another'}."
 
 
 class _Place:
@@ -81,7 +94,8 @@ def check_problem(problem: POMDP, tolerance: float | None = None) -> list[Fault]
     It asks the models about each state that is listed or can be reached, under each action that may be legal there, and
     finds rows that do not sum to 1, negative or NaN probabilities, states and observations off the listed spaces,
     values that cannot be hashed or compare badly, ``sample`` and ``probability`` that contradict ``distribution``,
-    terminal states that a model does not keep absorbing or lets earn, states without a legal action, legal actions that
+    terminal states that a model does not keep absorbing or lets earn, terminal states that do not exist, states without
+    an end that keep their rewards (``terminal?``), states without a legal action, legal actions that
     differ within one observation, rewards that are not finite numbers, and an initial belief off the space. What a
     model raises is a fault like any other. Legal actions are compared within each set of states that one history leaves
     possible, as far as 200,000 steps from such states lead.
@@ -96,12 +110,14 @@ def check_problem(problem: POMDP, tolerance: float | None = None) -> list[Fault]
         ...               reward=lambda s, a: 0, initial_belief={"a": 1}, legal_actions=["go"])
         >>> for fault in check_problem(leaky):
         ...     print(fault)
-        row sum: transition from 'a' under 'go': 0.9; make the row sum to 1
-        row sum: transition from 'b' under 'go': 0.9; make the row sum to 1
+        row sum: transition from 'a' under 'go': got 0.9; expected 1. Divide the row by its sum, if it has weights.
+        row sum: transition from 'b' under 'go': got 0.9; expected 1. Divide the row by its sum, if it has weights.
     """
     require_problem(problem, "check_problem")
     if tolerance is not None and not (is_real(tolerance) and tolerance >= 0):
-        raise ParameterError(f"tolerance: {brief(tolerance)}; expected a number of at least 0, such as 1e-9")
+        raise ParameterError(
+            f"tolerance: got {brief(tolerance)}; expected a number of at least 0. Use 1e-9, for example."
+        )
     checker = _Checker(problem, problem.tolerance if tolerance is None else tolerance)
     state = random.getstate()
     try:
@@ -133,6 +149,9 @@ class _Checker:
         # for each (state, action), the next states that are possible, each with what can be observed in it
         self._outcomes: dict[tuple[Any, Any], list[tuple[Any, tuple[Any, ...]]]] = {}
         self._legal: dict[Any, tuple[Any, ...]] = {}
+        self._left: set[Any] = set()  # states that some action leaves
+        self._entered: set[Any] = set()
+        self._earns: dict[Any, str] = {}  # states that an action stays in, with a reward of staying
         self._rows_drawn = 0
         self._first_states: list[Any] = []
         self.bar = slow_work("checking", "states", None if states is None else len(states))
@@ -147,11 +166,16 @@ class _Checker:
         try:
             return function(*arguments)
         except MODEL_ERRORS as error:
-            message = f"{type(error).__name__}: {error}"
+            message = _Words(f"{type(error).__name__}: {error}")
             if "hashable" in str(error):
-                self.add("not hashable", place, message, "use strings, tuples or frozen dataclasses")
+                self.add(
+                    "not hashable",
+                    place,
+                    message,
+                    "expected values that can be hashed. Use strings, tuples or frozen dataclasses.",
+                )
             else:
-                self.add("model raised", place, message, "let the model answer for everything that can be reached")
+                self.add("model raised", place, message, "expected an answer for everything that can be reached.")
             return _FAILED
 
     # --- the walk ------------------------------------------------------------------------------------------------
@@ -184,20 +208,35 @@ class _Checker:
                     "too many states",
                     "what can be reached from the initial belief",
                     len(self.states),
-                    "the problem is infinite, states compare by identity, or max_states is too small",
+                    f"expected at most {problem.max_states:,}. Compare states by fields, or pass a larger max_states.",
                 )
                 return
+        self._terminals()
         self._legal_within_one_observation()
+
+    def _terminals(self) -> None:
+        """Check that listed terminal states exist, and ask about states that act as if they were terminal."""
+        listed = self.problem.listed_terminal
+        for state in listed or ():
+            if state not in self.states:
+                near = nearest(state, self.states)
+                remedy = f"Use {near}, or remove it" if near else "Remove it, or list it among the states"
+                self.add("off the space", "terminal", state, f"expected a state that can be reached. {remedy}.")
+        if listed == ():
+            return
+        for state, earned in self._earns.items():
+            if state in self._entered and state not in self._left:
+                self.add(
+                    "terminal?",
+                    _Place("state {}", state),
+                    _Words(f"a reward of {earned} and no way out"),
+                    "expected an end, or rewards that go on. List it in terminal, or pass terminal=[] if they go on.",
+                )
 
     def _start(self) -> None:
         for state in self.problem.initial_belief:
             if self.state_space is not None and state not in self.state_space:
-                self.add(
-                    "off the space",
-                    "initial belief",
-                    state,
-                    "list the state among the states, or take it from the belief",
-                )
+                self.add("off the space", "initial belief", state, _listed("state", state, self.state_space))
         self._mass("initial belief", self.problem.initial_belief)
 
     def _actions(self, state: Any, over: bool) -> Iterable[Any]:
@@ -206,11 +245,13 @@ class _Checker:
         if actions is _FAILED:
             return ()
         if not actions and not over:
-            self.add("no legal action", place, "none", "make the state terminal, or give an action that waits")
+            self.add(
+                "no legal action", place, _Words("none"), "expected an action. Make the state terminal, or add one."
+            )
         listed = self.problem.given_spaces[1]
         for action in actions:
             if listed is not None and action not in listed:
-                self.add("off the space", place, action, "list the action among the actions")
+                self.add("off the space", place, action, _listed("action", action, listed))
         return tuple(actions)
 
     def _step(self, state: Any, action: Any) -> Iterable[Any]:
@@ -229,7 +270,12 @@ class _Checker:
             if self.legal_differs:
                 self._outcomes.setdefault((state, action), []).append((next_state, tuple(positive_part(seen))))
             for observation in seen if self.uses_observation else (None,):
-                self._reward(state, action, next_state, observation)
+                reward = self._reward(state, action, next_state, observation)
+                if reward and next_state == state:
+                    self._earns.setdefault(state, f"{brief(reward)} per {brief(action)}")
+        if reached != [state]:
+            self._left.add(state)
+            self._entered.update(reached)
         return reached
 
     # --- rows ----------------------------------------------------------------------------------------------------
@@ -242,7 +288,7 @@ class _Checker:
         if row is _FAILED:
             return {}
         if not isinstance(row, (Mapping, Belief)):
-            self.add("no distribution", place, row, "return a dict from outcome to probability")
+            self.add("no distribution", place, row, "expected a dict from outcome to probability.")
             return {}
         if (
             set(map(type, row.values())) == {float}
@@ -254,7 +300,7 @@ class _Checker:
         self._mass(place, row)
         for outcome, probability in row.items():
             if space is not None and outcome not in space and probability != 0:
-                self.add("off the space", place, outcome, "list it in the space, or mend the model")
+                self.add("off the space", place, outcome, _listed("outcome", outcome, space))
         return {outcome: p for outcome, p in row.items() if is_number(p) and (space is None or outcome in space)}
 
     def _mass(self, place: _Place | str, row: Mapping[Any, Number] | Belief) -> None:
@@ -264,12 +310,13 @@ class _Checker:
                     "no probability",
                     f"{place}, outcome {brief(outcome)}",
                     probability,
-                    "give a number in [0, 1], not NaN",
+                    "expected a number in [0, 1]." + unquoted(probability),
                 )
                 return
         mass = total(row.values())
         if not nearly_equal(mass, 1, self.tolerance):
-            self.add("row sum", place, mass, "make the row sum to 1")
+            remedy = "" if mass == 0 else " Divide the row by its sum, if it has weights."
+            self.add("row sum", place, mass, f"expected 1.{remedy}")
 
     def _observations(self, next_state: Any, action: Any, state: Any) -> Mapping[Any, Number]:
         key = (next_state, action, state if self.uses_state else None)
@@ -298,8 +345,8 @@ class _Checker:
                     self.add(
                         "probability differs",
                         f"{place}, outcome {brief(outcome)}",
-                        f"probability() says {got}, distribution() says {p}",
-                        "override distribution() alone",
+                        _Words(f"probability() says {got}, distribution() says {p}"),
+                        _REMEDY,
                     )
         if draws:
             self._frequencies(place, model, row, *arguments)
@@ -320,8 +367,8 @@ class _Checker:
                 self.add(
                     "sample differs",
                     f"{place}, outcome {brief(outcome)}",
-                    f"{share:z.3f} of {n} samples, distribution() says {p:z.3f}",
-                    _FOREIGN_REMEDY if isinstance(model, _FOREIGN) else "override distribution() alone",
+                    _Words(f"{share:z.3f} of {n} samples, distribution() says {p:z.3f}"),
+                    _FOREIGN_REMEDY if isinstance(model, _FOREIGN) else _REMEDY,
                 )
 
     # --- states --------------------------------------------------------------------------------------------------
@@ -329,18 +376,20 @@ class _Checker:
     def _compared(self, state: Any) -> None:
         """Require that a state equals itself, keeps its hash, and differs from what it does not equal."""
         place = _Place("state {}", state)
-        remedy = "compare by fields: a frozen dataclass on pomdp_hier's State does"
+        remedy = "expected states that compare by their fields. Use a frozen dataclass on pomdp_hier's State."
         if self.ask(place, lambda: state == state) is not True or hash(state) != hash(state):
-            self.add("badly compared", place, "it is not equal to itself, or its hash changes", remedy)
+            self.add("badly compared", place, _Words("it is not equal to itself, or its hash changes"), remedy)
         if isinstance(state, (str, int, float, tuple)):
             return
         stranger = object()
         if self.ask(place, lambda: state != stranger) is not True:
-            self.add("badly compared", place, "it is neither equal nor unequal to an object of another type", remedy)
+            self.add(
+                "badly compared", place, _Words("it is neither equal nor unequal to an object of another type"), remedy
+            )
         if len(self._first_states) < _MOST_COMPARED:
             twin = self.ask(place, self._twin, state)
             if twin is not None and twin is not _FAILED:
-                self.add("badly compared", place, f"it equals {brief(twin)}, whose hash is another", remedy)
+                self.add("badly compared", place, _Words(f"it equals {brief(twin)}, whose hash is another"), remedy)
             self._first_states.append(state)
 
     def _twin(self, state: Any) -> Any:
@@ -357,8 +406,10 @@ class _Checker:
                 self.add(
                     "badly compared",
                     place,
-                    f"asked twice, it gives two states {brief(other)} that are not equal, or differ in their hash",
-                    "compare by fields: a frozen dataclass on pomdp_hier's State does",
+                    _Words(
+                        f"asked twice, it gives two states {brief(other)} that are not equal, or differ in their hash"
+                    ),
+                    "expected states that compare by their fields. Use a frozen dataclass on pomdp_hier's State.",
                 )
                 return
 
@@ -373,7 +424,10 @@ class _Checker:
         left = {s: p for s, p in flow.items() if s != state and p != 0}
         if left:
             self.add(
-                "terminal not absorbing", where, f"goes to {brief(next(iter(left)))}", "let the model return {state: 1}"
+                "terminal not absorbing",
+                where,
+                next(iter(left)),
+                "expected the state itself. Let the transition model return {state: 1}.",
             )
             return
         try:
@@ -381,18 +435,26 @@ class _Checker:
         except MODEL_ERRORS:
             return
         if not is_number(earned) or earned != 0:
-            self.add("terminal earns", where, earned, "let the reward model return 0 from a terminal state")
+            self.add("terminal earns", where, earned, "expected 0. Let the reward model return 0 for it.")
 
     # --- rewards and legal actions -------------------------------------------------------------------------------
 
-    def _reward(self, state: Any, action: Any, next_state: Any, observation: Any) -> None:
+    def _reward(self, state: Any, action: Any, next_state: Any, observation: Any) -> Number:
+        """Check the reward of one step, and return it; 0 where it is not a number."""
         form = "reward of {} from {} to {}" + " seeing {}" * self.uses_observation
         place = _Place(form, action, state, next_state, observation)
         reward = self.ask(place, self.problem.reward_model.of_step, state, action, next_state, observation)
         if reward is _FAILED or is_symbolic(reward):
-            return
-        if not is_number(reward) or not abs(reward) < float("inf"):
-            self.add("reward not finite", place, reward, "give a finite number")
+            return 0
+        if not is_finite(reward):
+            self.add(
+                "reward not finite",
+                place,
+                reward,
+                "expected a finite number." + unquoted(reward),
+            )
+            return 0
+        return reward
 
     def _legal_within_one_observation(self) -> None:
         """Follows the sets of states that one history leaves possible; all in a set should allow the same actions."""
@@ -439,10 +501,11 @@ class _Checker:
         first, legal = sets[0]
         for state, other in sets[1:]:
             if other != legal and set(other) != set(legal):
+                differ = brief(sorted(map(str, set(other) ^ set(legal))))
                 self.add(
                     "legal actions differ",
                     place,
-                    f"{brief(first)} and {brief(state)} differ in {brief(sorted(map(str, set(other) ^ set(legal))))}",
-                    "let the observation tell the states apart, or give both the same legal actions",
+                    _Words(f"{brief(first)} and {brief(state)} differ in {differ}"),
+                    "expected the same legal actions. Give both the same, or distinguish them by the observation.",
                 )
                 return

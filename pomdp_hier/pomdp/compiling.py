@@ -1,6 +1,5 @@
 """From a problem to arrays: what `POMDP.compiled` does, walking the models or taking over the arrays they hold."""
 
-import math
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -9,10 +8,11 @@ from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp.array_models import ArrayObservation, ArrayTransition, ListedReward, Rows
+from pomdp_hier.pomdp.array_models import ArrayObservation, ArrayTransition, ListedReward, Rows, floats
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.core import CorePOMDP
-from pomdp_hier.pomdp.numeric import Number, brief, positive_part
+from pomdp_hier.pomdp.known_names import nearest
+from pomdp_hier.pomdp.numeric import Number, as_float, brief, positive_part
 from pomdp_hier.pomdp.slow_work import slow_work
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 
@@ -67,7 +67,7 @@ def compile_problem(problem: CorePOMDP, *, tolerance: float | None = None) -> Ta
         observation=observation,
         joint=joint,
         reward=builder.rewards(transition, observation),
-        discount=_number(problem.discount, "discount"),
+        discount=as_float(problem.discount, "discount"),
         initial=initial,
         terminal=terminal,
         legal=legal,
@@ -100,30 +100,21 @@ def _positions(index: Mapping[Any, int], values: Collection[Hashable], where: Ca
     except KeyError as error:
         strange = next(value for value in values if value not in index)
         raise ModelError(
-            f"{where()}: {brief(strange)} is not in the problem's space of {len(index)}; add it, or mend the model"
+            f"{where()}: got {brief(strange)}; expected a name of the problem's space of {len(index)}. "
+            f"Add it to the space, or use {nearest(strange, index) or 'another'}."
         ) from error
-
-
-def _number(value: Number, where: str) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ModelError(
-            f"{where}: {brief(value)} is not a number that a float can hold; substitute the symbols before compiling"
-        ) from error
-    if not math.isfinite(number):
-        raise ModelError(f"{where}: {number} is not finite")
-    return number
 
 
 def _numbers(values: Sequence[Number], where: Callable[[int], str]) -> Floats:
     """Return the values as floats; the first that is none is looked for, and named, only where there is one."""
     try:
         numbers = np.fromiter(values, np.float64, len(values))
+        if any(issubclass(kind, str | bytes) for kind in set(map(type, values))):  # which numpy reads as numbers
+            numbers[:] = np.nan
     except (TypeError, ValueError, OverflowError):
         numbers = np.full(len(values), np.nan)
     if not np.isfinite(numbers).all():
-        return np.array([_number(value, where(i)) for i, value in enumerate(values)])
+        return np.array([as_float(value, where(i)) for i, value in enumerate(values)])
     return numbers
 
 
@@ -131,10 +122,7 @@ def _floats(matrix: Any, where: str) -> sparse.csr_array:
     """Return a matrix of a model that is arrays, as CSR in float64; one that is so already is taken as it is."""
     if sparse.issparse(matrix):
         return matrix
-    try:
-        return matrix.floats() if isinstance(matrix, Rows) else sparse.csr_array(matrix.astype(np.float64))
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{where}: not all entries are numbers; substitute the symbols before compiling") from error
+    return matrix.floats(where) if isinstance(matrix, Rows) else sparse.csr_array(floats(matrix, where))
 
 
 class _Builder:

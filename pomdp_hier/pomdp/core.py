@@ -3,17 +3,16 @@
 What turns other things into problems, and problems into arrays and tables, stands on top of it (`problem`).
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from pomdp_hier._arguments import is_one_of, is_real, is_whole
 from pomdp_hier.errors import ModelError
-from pomdp_hier.files.memory import held
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
-from pomdp_hier.pomdp.known_names import require_action
+from pomdp_hier.pomdp.known_names import distinct, listed_values, require_action
 from pomdp_hier.pomdp.models import as_observation, as_reward, as_transition
-from pomdp_hier.pomdp.numeric import Number, brief, is_number, is_symbolic, total
+from pomdp_hier.pomdp.numeric import Number, brief, is_number, is_symbolic, is_text, total, unquoted
 from pomdp_hier.pomdp.signatures import Signature, bind
 from pomdp_hier.pomdp.slow_work import slow_work
 
@@ -55,9 +54,10 @@ class CorePOMDP:
             initial_belief = Belief(initial_belief, tolerance=tolerance)
         self.initial_belief = initial_belief
         if not is_number(discount):
-            raise ModelError(f"discount: {brief(discount)} is not a number; expected one in [0, 1], such as 0.95")
+            raise ModelError(f"discount: got {brief(discount)}; expected a number in [0, 1].{unquoted(discount)}")
         if not is_symbolic(discount) and not 0 <= discount <= 1:
-            raise ModelError(f"discount: {discount} is outside [0, 1]; write 95 % as 0.95")
+            remedy = f" Write {discount} % as {float(discount) / 100:g}." if 2 <= discount <= 100 else ""
+            raise ModelError(f"discount: got {discount}; expected a number in [0, 1].{remedy}")
         self.discount = discount
         if not is_one_of(legal_by, "state", "observation", "belief"):
             raise ModelError(f"legal_by: {brief(legal_by)} is not one of 'state', 'observation', 'belief'")
@@ -67,7 +67,7 @@ class CorePOMDP:
             self._is_terminal = bind("terminal", terminal).call
         else:
             if terminal is not None:
-                self.listed_terminal = _listed("terminal", terminal, "a list of states, or a function of the state")
+                self.listed_terminal = listed_values("terminal", terminal, "states, or a function of the state")
             self._is_terminal = frozenset(self.listed_terminal or ()).__contains__
         if callable(legal_actions):
             signature = Signature((legal_by,), ((legal_by,),))
@@ -79,15 +79,15 @@ class CorePOMDP:
                     f"legal_actions: {brief(legal_actions)} is a dict; give a list, or a function of the state"
                 )
             self._legal = None
-            self._everywhere = _distinct(
+            self._everywhere = distinct(
                 "legal_actions", legal_actions, f"a list of actions, or a function of the {legal_by}"
             )
             if not self._everywhere:
                 raise ModelError("legal_actions: no action was given; a problem needs at least one")
             actions = self._everywhere if actions is None else actions
-        self._given_actions = None if actions is None else _distinct("actions", actions)
-        self._given_states = None if states is None else _distinct("states", states)
-        self._given_observations = None if observations is None else _distinct("observations", observations)
+        self._given_actions = None if actions is None else distinct("actions", actions)
+        self._given_states = None if states is None else distinct("states", states)
+        self._given_observations = None if observations is None else distinct("observations", observations)
         self._known_actions = None if self._given_actions is None else dict.fromkeys(self._given_actions)
         self.max_states = max_states
         self._rewards: dict[tuple[Any, Any], Number] = {}
@@ -282,7 +282,10 @@ class CorePOMDP:
             return 0
         reward = self.reward_model.of_step(state, action, next_state, observation)
         if not is_number(reward):
-            raise ModelError(f"reward of {brief(action)} in {brief(state)}: {brief(reward)} is not a number")
+            raise ModelError(
+                f"reward of {brief(action)} in {brief(state)}: got {'the text ' * is_text(reward)}{brief(reward)}; "
+                f"expected a number.{unquoted(reward)}"
+            )
         return reward
 
     @cached_property
@@ -387,32 +390,3 @@ class CorePOMDP:
                 f"{len(self.states)} states, {len(self.all_actions)} actions, {len(self.all_observations)} observations"
             )
         return f"<{type(self).__name__}: {sizes}, discount {self.discount}>"
-
-
-def _listed(name: str, values: Any, expected: str) -> tuple[Any, ...]:
-    """Return the values as a tuple of what can be hashed."""
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        alone = "" if values is None else f" Write [{brief(values)}] for this one alone."
-        raise ModelError(f"{name}: got {brief(values)}; expected {expected}.{alone}")
-    if isinstance(values, set | frozenset):  # the order of a set of strings changes from run to run
-        values = sorted(values, key=repr)
-    listed = tuple(held(name, values, ModelError))
-    for value in listed:
-        try:
-            hash(value)
-        except TypeError as error:
-            raise ModelError(
-                f"{name}: {brief(value)} is not hashable; use a string, a tuple or a frozen dataclass"
-            ) from error
-    return listed
-
-
-def _distinct(name: str, values: Any, expected: str = "a list of names") -> tuple[Any, ...]:
-    """Return the values as a tuple, rejected when one is listed twice or cannot be hashed."""
-    listed = _listed(name, values, expected)
-    seen: set[Any] = set()
-    for value in listed:
-        if value in seen:
-            raise ModelError(f"{name}: {brief(value)} is listed twice; expected each name once. Remove one of the two.")
-        seen.add(value)
-    return listed

@@ -12,7 +12,7 @@ import pomdp_py
 from pomdp_hier._arguments import is_whole
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp.belief import Belief
+from pomdp_hier.pomdp.belief import Belief, histogram
 from pomdp_hier.pomdp.bridged import bridged_action, unwrapped
 from pomdp_hier.pomdp.core import CorePOMDP
 from pomdp_hier.pomdp.foreign import ForeignObservation, ForeignReward, ForeignTransition, asked
@@ -134,7 +134,7 @@ def _belief_of(agent: pomdp_py.Agent, tolerance: float, normalize: bool) -> Beli
     if isinstance(belief, Belief):
         return belief
     try:
-        weights = _of_objects(belief) if isinstance(belief, pomdp_py.OOBelief) else belief.get_histogram()
+        weights = _of_objects(belief) if isinstance(belief, pomdp_py.OOBelief) else histogram(belief)
     except (NotImplementedError, AttributeError) as error:
         raise ModelError(f"agent: its belief {brief(belief)} is not over finitely many states") from error
     return Belief.normalized(weights) if normalize else Belief(weights, tolerance=tolerance)
@@ -142,7 +142,7 @@ def _belief_of(agent: pomdp_py.Agent, tolerance: float, normalize: bool) -> Beli
 
 def _of_objects(belief: pomdp_py.OOBelief) -> dict[Any, Number]:
     """Return the product of independent beliefs about objects, over states of the kind that the belief draws."""
-    beliefs = {name: part.get_histogram() for name, part in belief.object_beliefs.items()}
+    beliefs = {name: histogram(part) for name, part in belief.object_beliefs.items()}
     size = math.prod(map(len, beliefs.values()))
     if size > _MOST_STATES:
         raise ModelError(

@@ -20,6 +20,8 @@ from typing import Any
 import pomdp_py
 
 from pomdp_hier.errors import ModelError
+from pomdp_hier.pomdp.belief import histogram
+from pomdp_hier.pomdp.known_names import nearest
 from pomdp_hier.pomdp.numeric import Number, brief, draw
 from pomdp_hier.pomdp.signatures import Bound, bind, required_order
 
@@ -181,8 +183,7 @@ def _as_distribution(outcome: Any) -> Mapping[Any, Number]:
     if isinstance(outcome, Mapping):
         return outcome
     if isinstance(outcome, pomdp_py.GenerativeDistribution):
-        histogram: Mapping[Any, Number] = outcome.get_histogram()
-        return histogram
+        return histogram(outcome)
     if outcome is None:
         raise ModelError(
             "distribution: the model returned None; return an outcome or a dict, {outcome: probability} "
@@ -202,7 +203,21 @@ def _look_up(table: Mapping[Any, Any], what: str, *keys: tuple[Hashable, ...] | 
     for key in keys:
         if key in table:
             return table[key]
-    raise ModelError(f"{what}: no entry for {brief(keys[0])}; give every combination, or use a function")
+    raise ModelError(
+        f"{what}: got a dict without {brief(keys[0])}; expected an entry for every combination."
+        f" Add it, or use {_near_key(table, keys[0]) or 'a function'}."
+    )
+
+
+def _near_key(table: Mapping[Any, Any], key: Hashable) -> str:
+    """Return which key of the dict is nearly the one that is missing."""
+    if not isinstance(key, tuple):
+        return nearest(key, table)
+    if key[::-1] in table:
+        return f"the other order of keys: the dict has {brief(key[::-1])}"
+    parts = zip(*(known for known in table if isinstance(known, tuple) and len(known) == len(key)), strict=True)
+    near = (nearest(part, set(known)) for part, known in zip(key, parts, strict=False) if part not in known)
+    return next(filter(None, near), "")
 
 
 class _FunctionTransition(TransitionModel):

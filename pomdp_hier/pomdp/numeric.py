@@ -7,25 +7,32 @@ is kept here: how to add many of them, when a sum counts as one, and how to draw
 import math
 from collections.abc import Hashable, Iterable, Mapping
 from decimal import Decimal
+from fractions import Fraction
 from numbers import Number as _Number
 from numbers import Rational, Real
 from typing import Any, TypeVar
 
 from pomdp_hier._messages import brief, listed
+from pomdp_hier.errors import ModelError
 
 __all__ = [
     "Number",
+    "as_float",
     "brief",
     "draw",
     "is_exact",
+    "is_finite",
     "is_nonnegative",
     "is_number",
     "is_symbolic",
+    "is_text",
     "listed",
     "nearly_equal",
     "positive_part",
+    "shown",
     "simplified",
     "total",
+    "unquoted",
 ]
 
 # A float, an int, a Fraction, a numpy scalar or a sympy expression: whatever adds, multiplies and compares with 0.
@@ -54,6 +61,29 @@ def is_number(value: object) -> bool:
     return isinstance(value, _Number) or is_symbolic(value)
 
 
+def is_text(value: object) -> bool:
+    """Whether the value is text, which may look like a number.
+
+    Example:
+        >>> is_text("0.5"), is_text(0.5)
+        (True, False)
+    """
+    return isinstance(value, str | bytes)
+
+
+def unquoted(value: object) -> str:
+    """Return what to do about text in the place of a number, if it looks like one.
+
+    Example:
+        >>> unquoted("0.5"), unquoted("half"), unquoted(0.5)
+        (' Write it without quotes.', '', '')
+    """
+    try:
+        return " Write it without quotes." if is_text(value) and math.isfinite(float(value)) else ""  # type: ignore[arg-type]
+    except ValueError:
+        return ""
+
+
 def is_nonnegative(value: Number) -> bool:
     """Whether the value is a real number of at least 0, or an expression that is not known to be negative.
 
@@ -66,6 +96,54 @@ def is_nonnegative(value: Number) -> bool:
     if is_symbolic(value):
         return value.is_negative is not True and value.is_real is not False
     return isinstance(value, (Real, Decimal)) and bool(value >= 0)  # type: ignore[operator]  # both compare with 0
+
+
+def is_finite(value: object) -> bool:
+    """Whether the value is a real number, however large, or an expression; neither infinite nor NaN.
+
+    Example:
+        >>> is_finite(10**400), is_finite(float("inf")), is_finite(1j)
+        (True, False, False)
+    """
+    return is_symbolic(value) or (isinstance(value, (Real, Decimal)) and float("-inf") < value < float("inf"))  # type: ignore[operator]
+
+
+def as_float(value: Number, where: str) -> float:
+    """Return the value as a float.
+
+    Raises:
+        ModelError: It is not a number, has symbols, or is too large; ``where`` begins the message.
+
+    Example:
+        >>> as_float("0.5", "reward")
+        Traceback (most recent call last):
+        ...
+        pomdp_hier.errors.ModelError: reward: got the text '0.5'; expected a number. Write it without quotes.
+    """
+    if is_text(value):
+        raise ModelError(f"{where}: got the text {brief(value)}; expected a number.{unquoted(value)}")
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise ModelError(f"{where}: got {brief(value)}; expected a number below 1.8e308. Use a larger unit.") from error
+    except (TypeError, ValueError) as error:
+        remedy = " Substitute numbers for its symbols." if is_symbolic(value) else ""
+        raise ModelError(f"{where}: got {brief(value)}; expected a number.{remedy}") from error
+    if not math.isfinite(number):
+        raise ModelError(f"{where}: got {number}; expected a finite number.")
+    return number
+
+
+def shown(value: Number) -> str:
+    """Return a number for a message, a fraction as it is written.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> shown(Fraction(5, 6)), shown(0.9)
+        ('5/6', '0.9')
+    """
+    short = isinstance(value, Fraction) and value.denominator.bit_length() + value.numerator.bit_length() < 100
+    return str(value) if short else brief(value)
 
 
 def is_exact(value: Number) -> bool:

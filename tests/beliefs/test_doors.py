@@ -110,7 +110,7 @@ def test_an_impossible_observation_is_told_of_a_dict_too() -> None:
 @pytest.mark.parametrize("method", ["update", "evidence"])
 def test_an_observation_in_a_list_is_told_of(method: str) -> None:
     for updater in updaters()[:3]:
-        with pytest.raises(ModelError, match=r"observation: \['left'\] is not hashable; give a string"):
+        with pytest.raises(ModelError, match=r"observation: got \['left'\]; expected .* hashed"):
             getattr(updater, method)(HALF, "listen", ["left"])
 
 
@@ -152,7 +152,7 @@ ACTION_DOORS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("door", ACTION_DOORS)
 @pytest.mark.parametrize("wrong", ["opne-left", ["listen"]])
 def test_an_action_that_is_not_the_problems_is_refused_at_every_door(door: str, wrong: Any) -> None:
-    with pytest.raises(PomdpHierError, match=r"is not one of the problem's 3 actions|not legal"):
+    with pytest.raises(PomdpHierError, match=r"expected one of the problem's 3 actions|not legal"):
         ACTION_DOORS[door](wrong)
 
 

@@ -48,7 +48,7 @@ def test_it_agrees_with_bayes_on_observations_of_the_state_left():
 
 def test_names_and_shapes_are_checked():
     updater = TabularUpdater(tiger().compiled)
-    with pytest.raises(ModelError, match="'sing' is not one of the problem's 3 actions"):
+    with pytest.raises(ModelError, match="got 'sing'; expected one of the problem's 3 actions"):
         updater.update(np.array([0.5, 0.5]), "sing", "hear-left")
     with pytest.raises(ModelError, match=r"shape \(3,\)"):
         updater.predict(np.ones(3) / 3, "listen")

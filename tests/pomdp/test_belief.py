@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp import Belief
-from pomdp_hier.pomdp.belief import as_belief
+from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import as_belief, histogram
 
 
 def test_a_belief_is_a_read_only_mapping_that_is_zero_elsewhere():
@@ -38,14 +38,14 @@ def test_the_callers_dict_is_copied():
 @pytest.mark.parametrize(
     ("probabilities", "message"),
     [
-        ({"a": -0.1, "b": 1.1}, r"state 'a' is -0\.1"),
-        ({"a": math.nan}, "state 'a' is nan"),
+        ({"a": -0.1, "b": 1.1}, r"got -0\.1 .* of state 'a'"),
+        ({"a": math.nan}, "got nan .* of state 'a'"),
         ({"a": math.inf}, "sum to inf"),
         ({"a": 0.5, "b": 0.4}, r"2 states sum to 0\.9, not to 1"),
         ({}, "0 states sum to 0"),
         ({"a": Fraction(1, 2), "b": Fraction(499, 1000)}, "999/1000"),
-        ({"a": "1"}, "state 'a' is '1'"),
-        ({"a": None}, "state 'a' is None"),
+        ({"a": "1"}, "got the text '1' .* of state 'a'"),
+        ({"a": None}, "got None .* of state 'a'"),
     ],
 )
 def test_what_is_no_distribution_is_refused(probabilities, message):
@@ -148,3 +148,30 @@ def test_a_mapping_stands_for_a_belief_and_nothing_else_does():
         as_belief([0.5, 0.5])
     with pytest.raises(ModelError, match="sum to 10"):
         as_belief({"a": 5, "b": 5})
+
+
+def test_pairs_of_one_state_add_up():
+    assert Belief([("a", 0.2), ("b", 0.6), ("a", 0.2)])["a"] == 0.4
+    assert dict(Belief.normalized(iter([("a", Fraction(1)), ("b", Fraction(1)), ("a", Fraction(1))])).items()) == {
+        "a": Fraction(2, 3),
+        "b": Fraction(1, 3),
+    }
+    with pytest.raises(ModelError, match=r"sum to 1\.2"):
+        Belief([("a", 0.6), ("a", 0.6)])
+
+
+def test_weighted_particles_are_read_as_they_are_sampled():
+    rng = np.random.default_rng(0)
+    particles = [(int(v), float(w)) for v, w in zip(rng.integers(5, size=40), rng.random(40), strict=True)]
+    expected = {v: sum(w for u, w in particles if u == v) / sum(w for _, w in particles) for v, _ in particles}
+    assert histogram(pomdp_py.WeightedParticles(particles)) == pytest.approx(expected, abs=1e-15)
+    assert histogram(pomdp_py.Particles(["a", "b", "a", "a"])) == {"a": 0.75, "b": 0.25}
+    assert histogram(pomdp_py.Histogram({"a": 0.75, "b": 0.25})) == {"a": 0.75, "b": 0.25}
+    moves = POMDP(
+        transition=lambda s, a: pomdp_py.WeightedParticles([("a", 1), ("b", 2), ("a", 1)]),
+        observation=lambda s, a: "o",
+        reward=lambda s, a: 0,
+        initial_belief={"a": 1},
+        legal_actions=["go"],
+    )
+    assert moves.successors("a", "go") == {"a": 0.5, "b": 0.5}

@@ -366,3 +366,13 @@ def test_the_current_belief_is_where_the_problem_begins() -> None:
 def test_a_problem_in_the_place_of_an_agent_is_refused():
     with pytest.raises(ModelError, match=r"is no pomdp_py.Agent; a POMDP is planned for with decide\(problem\)"):
         RTBSS(depth=1).plan(tiger())
+
+
+def test_the_belief_of_an_agent_with_weighted_particles_is_the_one_that_it_samples_from():
+    agent = to_agent(tiger())
+    left, right = agent.belief.support
+    models = (agent.policy_model, agent.transition_model, agent.observation_model, agent.reward_model)
+    plain = pomdp_py.Agent(pomdp_py.WeightedParticles([(left, 0.2), (right, 0.6), (left, 0.2)]), *models)
+    assert POMDP.from_agent(plain).initial_belief[left] == pytest.approx(0.4, abs=1e-12)
+    random.seed(0)
+    assert sum(plain.belief.random() == left for _ in range(4000)) / 4000 == pytest.approx(0.4, abs=0.03)

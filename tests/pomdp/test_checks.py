@@ -9,7 +9,7 @@ import sympy
 
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp import POMDP, Belief, ObservationModel, State, TransitionModel
-from pomdp_hier.pomdp.checks import Fault, check_problem
+from pomdp_hier.pomdp.checks import check_problem
 from pomdp_hier.problems import tiger
 from tests.random_problems import errand, exact_arrays, random_arrays
 
@@ -55,7 +55,8 @@ def test_sound_problems_have_no_faults(problem):
 
 def test_a_row_that_does_not_sum_to_one_is_named_with_its_sum():
     problem = two(transition=lambda s, a: {"a": 0.5, "b": 0.4 if s == "b" else 0.5})
-    assert the_one(problem) == Fault("row sum", "transition from 'b' under 'go'", 0.9, "make the row sum to 1")
+    fault = the_one(problem)
+    assert (fault.kind, fault.place, fault.value) == ("row sum", "transition from 'b' under 'go'", 0.9)
     assert kinds(problem, tolerance=0.2) == []
     assert kinds(two(transition=lambda s, a: {"a": 0.5, "b": 0.4}, tolerance=0.2)) == []
     exact = two(transition=lambda s, a: {"a": Fraction(1, 2), "b": Fraction(10**9, 2 * 10**9 + 1)})
@@ -114,10 +115,10 @@ class Cell(State):
 def test_states_that_compare_badly():
     careless = two(transition=lambda s, a: {Careless(1): 1.0}, initial_belief={Careless(0): 1}, max_states=5)
     assert set(kinds(careless)) == {"badly compared", "too many states"}
-    trapped = check_problem(two(transition=lambda s, a: {Trapped(1): 1.0}, initial_belief={Trapped(0): 1}))
+    trapped = check_problem(two(transition=lambda s, a: {Trapped(1): 1.0}, initial_belief={Trapped(0): 1}, terminal=[]))
     assert {f.kind for f in trapped} == {"badly compared"}
     assert "another type" in trapped[0].value
-    assert check_problem(two(transition=lambda s, a: {Cell(1): 1.0}, initial_belief={Cell(0): 1})) == []
+    assert check_problem(two(transition=lambda s, a: {Cell(1): 1.0}, initial_belief={Cell(0): 1}, terminal=[])) == []
     assert "badly compared" in kinds(two(transition=lambda s, a: s, initial_belief={float("nan"): 1}))
 
 
@@ -300,3 +301,70 @@ def test_a_missing_return_is_a_fault():
     faults = check_problem(silent)
     assert any("'go'" in str(fault) and "returned None" in str(fault) for fault in faults)
     assert not any("'listen'" in fault.place for fault in faults)
+
+
+def shop(**changes):
+    """A machine that works, may break, and ends."""
+    return two(
+        **{
+            "states": ["working", "broken", "done"],
+            "transition": lambda s, a: {"working": 0.5, "broken": 0.5} if s == "working" else {"done": 1.0},
+            "reward": lambda s, a: 0.0 if s == "done" else 1.0,
+            "initial_belief": {"working": 1},
+            "terminal": ["done"],
+        }
+        | changes
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "name", "near"),
+    [
+        ({"terminal": ["done", "borken"]}, "terminal", "borken", "broken"),
+        ({"terminal": ["done", "nowhere"]}, "terminal", "nowhere", None),
+        ({"initial_belief": {"wroking": 1}}, "initial belief", "wroking", "working"),
+        ({"actions": ["run"], "legal_actions": lambda s: ["rnu"]}, "legal_actions('working')", "rnu", "run"),
+        ({"observations": ["o", "pp"]}, "observation in 'working' after 'go'", "p", "pp"),
+    ],
+)
+def test_a_name_that_is_nothing_is_found_with_the_nearest_name(changes, place, name, near):
+    fault = next(f for f in check_problem(shop(**changes)) if f.kind == "off the space")
+    assert (fault.place, fault.value) == (place, name)
+    assert f"'{name}'" in str(fault)
+    assert (f"nearest name, '{near}'" in fault.remedy) == (near is not None)
+    assert check_problem(shop()) == []
+
+
+def test_a_state_that_is_never_left_and_goes_on_with_rewards_is_asked_about():
+    sink = {
+        "transition": lambda s, a: s if s == "done" else {"working": 0.5, "done": 0.5},
+        "states": ["working", "done"],
+    }
+    asked = shop(**sink, reward=lambda s, a: 10.0, terminal=None)
+    fault = the_one(asked)
+    assert (fault.kind, fault.place) == ("terminal?", "state 'done'")
+    assert "10.0" in fault.value
+    assert "List it in terminal" in fault.remedy
+    assert kinds(shop(**sink, reward=lambda s, a: 10.0 * (s == "working"), terminal=["done"])) == []  # the advice taken
+    assert "terminal=[]" in fault.remedy
+    assert kinds(shop(**sink, reward=lambda s, a: 10.0, terminal=[])) == []  # the other advice
+    assert kinds(shop(**sink, reward=lambda s, a: 10.0, terminal=lambda s: s == "don")) == ["terminal?"]
+    assert (
+        kinds(shop(**sink, reward=lambda s, a: 1.0 * (s == "working"), terminal=None)) == []
+    )  # an end without rewards
+    assert kinds(two(transition=lambda s, a: s)) == []  # it stays as it began: what is hidden need not change
+
+
+@pytest.mark.parametrize("text", ["0.5", b"0.5"])
+def test_text_that_looks_like_a_number_is_not_one(text):
+    leaky = two(transition=lambda s, a: {"a": text, "b": text})
+    fault = check_problem(leaky)[0]
+    assert (fault.kind, fault.value) == ("no probability", text)
+    assert repr(text) in str(fault)
+    assert "without quotes" in fault.remedy
+    paid = two(reward=lambda s, a: text)
+    assert "without quotes" in the_one(two(reward=lambda s, a: text, transition=lambda s, a: "a")).remedy
+    for problem in (leaky, paid):
+        with pytest.raises(ModelError, match=r"text .*0\.5.* without quotes"):
+            _ = problem.compiled
+    assert "quotes" not in check_problem(two(reward=lambda s, a: "much"))[0].remedy

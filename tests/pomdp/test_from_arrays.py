@@ -69,18 +69,18 @@ def test_fractions_stay_exact():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (([[[0.5, 0.4], [0, 1]]], Z, R), r"T\[0, 0\]: the row sums to 0\.9"),
-        (([[[1.5, -0.5], [0, 1]]], Z, R), r"T\[0, 0, 1\]: -0\.5 is no probability"),
-        (([[[np.nan, 1], [0, 1]]], Z, R), r"T\[0, 0, 0\]: nan"),
-        ((T, [[[1, 0]]], R), r"Z\[0\]: shape \(1, 2\); expected \(2, 2\)"),
-        ((T, Z * 2, R), "Z: 2 actions, but T has 1"),
-        ((T, Z, [[1.0]]), r"R: shape \(1, 1\)"),
-        ((T, Z, [[np.inf, 0]]), r"R\[0, 0\]: inf is not finite"),
-        (([[0.5, 0.5]], Z, R), r"T\[0\]: expected a matrix"),
-        (([], Z, R), "T: no action"),
+        (([[[0.5, 0.4], [0, 1]]], Z, R), r"T\[0, 0\]: .*sums to 0\.9; expected 1 .* Divide"),
+        (([[[1.5, -0.5], [0, 1]]], Z, R), r"T\[0, 0, 1\]: got -0\.5; expected a probability"),
+        (([[[np.nan, 1], [0, 1]]], Z, R), r"T\[0, 0, 0\]: got nan"),
+        ((T, [[[1, 0]]], R), r"Z\[0\]: got shape \(1, 2\); expected 2 rows"),
+        ((T, Z * 2, R), "Z: got 2 actions; expected 1"),
+        ((T, Z, [[1.0]]), r"R: got shape \(1, 1\)"),
+        ((T, Z, [[np.inf, 0]]), r"R\[0, 0\]: got inf"),
+        (([[0.5, 0.5]], Z, R), r"T\[0\]: .*shape \(2,\); expected a matrix"),
+        (([], Z, R), "T: got no action"),
         (
             (np.array([[[Fraction(1, 2), Fraction(1, 3)], [Fraction(0), Fraction(1)]]], dtype=object), Z, R),
-            r"T\[0, 0\]: the row sums to 5/6",
+            r"T\[0, 0\]: .*sums to 5/6; expected 1",
         ),
     ],
 )
@@ -90,9 +90,9 @@ def test_arrays_that_are_no_problem_are_refused(arguments, message):
 
 
 def test_wrong_counts_of_names_are_refused():
-    with pytest.raises(ModelError, match="states: 3 names for 2 states"):
+    with pytest.raises(ModelError, match="states: got 3 names; expected 2"):
         POMDP.from_arrays(T, Z, R, states="abc")
-    with pytest.raises(ModelError, match="initial_belief: 3 entries for 2 states"):
+    with pytest.raises(ModelError, match="initial_belief: got shape \\(3,\\); expected \\(2,\\)"):
         POMDP.from_arrays(T, Z, R, initial_belief=[1, 0, 0])
 
 
@@ -115,7 +115,7 @@ def test_predictions_on_arrays_keep_the_looser_tolerance_too():
 
 
 def test_rows_of_unequal_length_are_refused_with_their_place():
-    with pytest.raises(ModelError, match=r"T\[0\]: its rows differ in length"):
+    with pytest.raises(ModelError, match=r"T\[0\]: got rows that differ in length"):
         POMDP.from_arrays(T=[[[0.5, 0.5], [1]]], Z=[[[1, 0], [0, 1]]], R=[[1, 0]])
 
 
@@ -123,3 +123,40 @@ def test_a_zero_that_a_sparse_matrix_holds_is_a_probability():
     stored = sparse.csr_array((np.array([0.0, 1.0]), np.array([0, 1]), np.array([0, 2])), shape=(1, 2))
     problem = POMDP.from_arrays([np.ones((1, 1))], [stored], [[0]])
     assert problem.observation_distribution(0, 0, 0) == {1: 1.0}
+
+
+STAY = np.array([[[0.5, 0.5], [0.1, 0.9]]])  # T[a, s, s'] whose columns do not sum to 1
+SEEN = np.array([[[0.9, 0.0, 0.1], [0.2, 0.8, 0.0]]])  # Z[a, s', o]
+
+
+@pytest.mark.parametrize(
+    ("arrays", "advice", "taken"),
+    [
+        ((STAY.transpose(0, 2, 1), SEEN, R), "[matrix.T for matrix in T]", lambda T, Z, R: ([m.T for m in T], Z, R)),
+        ((STAY, SEEN.transpose(0, 2, 1), R), "[matrix.T for matrix in Z]", lambda T, Z, R: (T, [m.T for m in Z], R)),
+        (
+            ([sparse.csr_array(STAY[0].T)], SEEN, R),
+            "[matrix.T for matrix in T]",
+            lambda T, Z, R: ([m.T for m in T], Z, R),
+        ),
+        ((STAY.swapaxes(0, 1), SEEN, R), "numpy.swapaxes(T, 0, 1)", lambda T, Z, R: (np.swapaxes(T, 0, 1), Z, R)),
+        ((STAY, SEEN.swapaxes(0, 1), R), "numpy.swapaxes(Z, 0, 1)", lambda T, Z, R: (T, np.swapaxes(Z, 0, 1), R)),
+        ((STAY, SEEN, [[1], [0]]), "numpy.swapaxes(R, 0, 1)", lambda T, Z, R: (T, Z, np.swapaxes(R, 0, 1))),
+        ((STAY * 2, SEEN, R), "Divide each row by its sum", lambda T, Z, R: (T / T.sum(axis=2, keepdims=True), Z, R)),
+        ((STAY.astype(str), SEEN, R), "array.astype(float)", lambda T, Z, R: (T.astype(float), Z, R)),
+        ((STAY, SEEN.astype(str).astype(object), R), "astype(float)", lambda T, Z, R: (T, Z.astype(float), R)),
+        ((STAY, SEEN, [["1", "0"]]), "array.astype(float)", lambda T, Z, R: (T, Z, np.asarray(R).astype(float))),
+    ],
+)
+def test_the_advice_on_arrays_is_followed(arrays, advice, taken):
+    with pytest.raises(ModelError) as caught:
+        POMDP.from_arrays(*arrays)
+    assert advice in str(caught.value)
+    problem = POMDP.from_arrays(*taken(*arrays))
+    assert problem.compiled.transition[0].toarray().tolist() == STAY[0].tolist()
+    assert problem.compiled.observation[0].toarray().tolist() == SEEN[0].tolist()
+
+
+def test_a_row_of_zeros_is_not_to_be_divided():
+    with pytest.raises(ModelError, match=r"T\[0, 1\]: .*sums to 0\.0; expected 1 .* Give each state an outcome"):
+        POMDP.from_arrays([[[0.5, 0.5], [0, 0]]], SEEN, R)

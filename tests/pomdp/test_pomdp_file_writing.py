@@ -135,7 +135,7 @@ UNWRITABLE = {
         "actions": ["east"],
     },
     "'jump' is not legal in state": {"legal_actions": lambda s: ["east", "jump"] if s[1] == 0 else ["east"]},
-    "nan is not finite": {"reward": lambda s, a: float("nan")},
+    "got nan; expected a finite number": {"reward": lambda s, a: float("nan")},
     "not in the problem's space": {"states": [("row", 0), ("row", 2)], "observations": ["way", "end"]},
 }
 

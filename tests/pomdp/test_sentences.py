@@ -32,7 +32,10 @@ def model(**changes):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"transition": lambda s, a: {"here": "x"}}, "transition under 'go' from 'here': 'x' is not a number"),
+        (
+            {"transition": lambda s, a: {"here": "x"}},
+            "transition under 'go' from 'here': got the text 'x'; expected a number.",
+        ),
         (
             {"transition": lambda s, a: {"here": -0.5, "there": 1.5}},
             "transition under 'go' from 'here': the probability -0.5 is negative",
@@ -41,12 +44,18 @@ def model(**changes):
             {"observation": lambda s, a: {"o": 0.25}},
             "observation after 'go' in 'here': the probabilities sum to 0.25, not to 1 (tolerance 1e-09)",
         ),
-        ({"reward": lambda s, a: "x"}, "reward of 'go' in 'here': 'x' is not a number"),
-        ({"reward": lambda s, a: np.inf}, "reward of 'go' in 'here': inf is not finite"),
-        ({"states": ["here"]}, "transition from 'here' under 'go': 'there' is not in the problem's space of 1"),
-        ({"observations": ["p", "q"]}, "observation in 'here' after 'go': 'o' is not in the problem's space of 2"),
-        ({"states": ["here", "here"]}, "states: 'here' is listed twice"),
-        ({"states": ["here", ["x"]]}, "states: ['x'] is not hashable; use a string"),
+        ({"reward": lambda s, a: "x"}, "reward of 'go' in 'here': got the text 'x'"),
+        ({"reward": lambda s, a: np.inf}, "reward of 'go' in 'here': got inf"),
+        (
+            {"states": ["here"]},
+            "transition from 'here' under 'go': got 'there'; expected a name of the problem's space of 1",
+        ),
+        (
+            {"observations": ["p", "q"]},
+            "observation in 'here' after 'go': got 'o'; expected a name of the problem's space of 2",
+        ),
+        ({"states": ["here", "here"]}, "states: got 'here' twice"),
+        ({"states": ["here", ["x"]]}, "states: got ['x'], which cannot be hashed"),
     ],
 )
 def test_what_cannot_be_compiled(changes, words):
@@ -55,10 +64,10 @@ def test_what_cannot_be_compiled(changes, words):
 
 
 def test_arrays():
-    with pytest.raises(ModelError, match=re.escape("T[0]: shape (1, 2); expected (1, 1) as T[a, s, s']")):
+    with pytest.raises(ModelError, match=re.escape("T[0]: got shape (1, 2); expected (1, 1) as T[a, s, s']")):
         POMDP.from_arrays(T=[[[1, 0]]], Z=[[[1]]], R=[[0]])
     T = np.array([[[1, 0], [0, 1]], [[Fraction(1), Fraction(0)], [Fraction(3, 2), Fraction(-1, 2)]]], dtype=object)
-    with pytest.raises(ModelError, match=re.escape("T[1, 1]: -1/2 is not a probability in [0, 1]")):
+    with pytest.raises(ModelError, match=re.escape("T[1, 1, 1]: got -1/2; expected a probability in [0, 1]")):
         POMDP.from_arrays(T=T, Z=[[[1], [1]]] * 2, R=[[0, 0]] * 2)
     with pytest.raises(ModelError, match=re.escape("belief: an array of shape (3,); expected (2,), one entry a state")):
         tiger().compiled.belief(np.ones(3))
@@ -79,7 +88,7 @@ WALK = (
 )
 def test_states_and_observations_that_are_not_there(problem):
     (go,) = problem.all_actions
-    said = re.escape("state: 'hree' is not one of the problem's 2 states, 'here', 'there'")
+    said = re.escape("state: got 'hree'; expected one of the problem's 2 states, 'here', 'there'")
     for ask in (
         lambda: BayesUpdater(problem).predict({"hree": 1}, go),
         lambda: problem.reward({"hree": 1}, go),
@@ -96,7 +105,7 @@ def test_a_belief():
     many = Belief.uniform(range(8))
     assert repr(many).endswith(" 5: 0.125, ... 2 more})")
     assert str(many).endswith(" 5: 0.125, ... 2 more}")
-    with pytest.raises(ModelError, match="belief: the weight of state 'a' is -2; expected a number"):
+    with pytest.raises(ModelError, match="belief: got -2 as the weight of state 'a'; expected a number"):
         Belief.normalized({"a": -2, "b": 3})
 
 
@@ -131,10 +140,10 @@ def test_faults():
     )
     faults = [str(fault) for fault in check_problem(problem)]
     for words in (
-        "terminal not absorbing: terminal state 'here' under 'go': goes to 'there'",
-        "sample differs: transition from 'there' under 'go', outcome 'here': 1.000 of 200 samples, distribution() says",
-        "probability differs: transition from 'there' under 'go', outcome 'there': probability() says 0.125, distribut",
-        "model raised: observation in 'there' after 'go': KeyError: 'lost'",
+        "terminal not absorbing: terminal state 'here' under 'go': got 'there'",
+        "sample differs: transition from 'there' under 'go', outcome 'here': got 1.000 of 200 samples",
+        "probability differs: transition from 'there' under 'go', outcome 'there': got probability() says 0.125",
+        "model raised: observation in 'there' after 'go': got KeyError: 'lost'",
     ):
         assert any(fault.startswith(words) for fault in faults), (words, faults)
 
@@ -143,7 +152,7 @@ def test_files():
     with pytest.raises(PomdpFileError, match=r"^<stream>:1:1: this is .* with NUL in it; expected a .pomdp file"):
         read_pomdp(io.BytesIO(b"\0\1\0\1"))
     sympy = pytest.importorskip("sympy")
-    with pytest.raises(ModelError, match=r"^R: 0 : here: the reward: r is not a number; substitute"):
+    with pytest.raises(ModelError, match=r"^R: 0 : here: the reward: got r; expected a number. Substitute"):
         write_pomdp(model(reward=lambda s, a: sympy.Symbol("r"), legal_actions=[0]), io.StringIO())
     with pytest.raises(ModelError, match=r"^O: go : here: 'o' is not in the problem's space of 2"):
         write_pomdp(model(observations=["p", "q"]), io.StringIO())

@@ -88,6 +88,7 @@ def read_pomdp(
         reward=_FileReward(content),
         initial_belief=Belief(zip(states, content.start.tolist(), strict=True), tolerance=tolerance),
         discount=content.discount,
+        terminal=(),
         legal_actions=actions,
         states=states,
         actions=actions,

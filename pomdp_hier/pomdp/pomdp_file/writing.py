@@ -1,6 +1,5 @@
 """Writes a problem as a ``.pomdp`` file."""
 
-import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +10,7 @@ from pomdp_hier.errors import ModelError
 from pomdp_hier.files.writing import write_file
 from pomdp_hier.pomdp.array_models import ArrayObservation
 from pomdp_hier.pomdp.belief import Belief
-from pomdp_hier.pomdp.numeric import Number
+from pomdp_hier.pomdp.numeric import Number, as_float
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 
 __all__ = ["write_pomdp"]
@@ -166,10 +165,4 @@ def _reward_lines(problem: POMDP, state: Any, action: Any, words: Mapping[str, M
 
 def _number(value: Number, where: str) -> str:
     """Return the shortest decimal that is read as the same float."""
-    try:
-        number = float(value)
-    except TypeError as error:
-        raise ModelError(f"{where}: {brief(value)} is not a number; substitute the symbols before writing") from error
-    if not math.isfinite(number):
-        raise ModelError(f"{where}: {number} is not finite")
-    return repr(number)
+    return repr(as_float(value, where))
