@@ -51,6 +51,14 @@ class Rows:
         np.add.at(sums, owner, self.values)
         return sums
 
+    def largest(self) -> NDArray[Any]:
+        """Return the largest value of each row; 1 for an empty one."""
+        filled = np.flatnonzero(np.diff(self.indptr))
+        largest = np.ones(len(self.indptr) - 1, dtype=self.values.dtype)
+        if len(filled):
+            largest[filled] = np.maximum.reduceat(self.values, self.indptr[filled])
+        return largest
+
     def floats(self, where: str = "") -> sparse.csr_array:
         """Return the rows as a matrix in float64; ``where`` begins the message of an error."""
         shape = (len(self.indptr) - 1, self.n_columns)

@@ -17,6 +17,7 @@ from pomdp_hier.pomdp.numeric import (
     is_nonnegative,
     is_symbolic,
     is_text,
+    mean,
     nearly_equal,
     positive_part,
     total,
@@ -190,7 +191,7 @@ class Belief(pomdp_py.GenerativeDistribution):
             >>> Belief({1: 0.5, 3: 0.5}).expectation(lambda s: s)
             2.0
         """
-        return total(probability * function(state) for state, probability in self._probabilities.items())
+        return mean([(p, function(state)) for state, p in self._probabilities.items()], "expectation")
 
     def entropy(self) -> float:
         """Return the Shannon entropy ``-sum_s b(s) ln b(s)``, in nats.

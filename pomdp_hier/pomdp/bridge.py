@@ -33,7 +33,7 @@ from pomdp_hier.pomdp.bridged import (
 )
 from pomdp_hier.pomdp.core import Given
 from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel
-from pomdp_hier.pomdp.numeric import Number, draw, total
+from pomdp_hier.pomdp.numeric import Number, draw, mean
 from pomdp_hier.pomdp.problem import POMDP
 
 __all__ = [
@@ -112,7 +112,8 @@ class _AgentReward(RewardModel):
         if problem.is_terminal(s) or not problem.reward_model.uses_observation:
             return problem.step_reward(s, a, t)
         seen = problem.observation_distribution(t, a, s)
-        return total(p * problem.step_reward(s, a, t, o) for o, p in seen.items() if p != 0)
+        rewards = [(p, problem.step_reward(s, a, t, o)) for o, p in seen.items() if p != 0]
+        return mean(rewards, f"reward of {brief(a)} in {brief(s)}")
 
 
 class HistoryPolicy(pomdp_py.RolloutPolicy):

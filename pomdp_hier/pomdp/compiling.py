@@ -108,7 +108,8 @@ def _positions(index: Mapping[Any, int], values: Collection[Hashable], where: Ca
 def _numbers(values: Sequence[Number], where: Callable[[int], str]) -> Floats:
     """Return the values as floats; the first that is none is looked for, and named, only where there is one."""
     try:
-        numbers = np.fromiter(values, np.float64, len(values))
+        with np.errstate(over="ignore"):
+            numbers = np.fromiter(values, np.float64, len(values))
         if any(issubclass(kind, str | bytes) for kind in set(map(type, values))):  # which numpy reads as numbers
             numbers[:] = np.nan
     except (TypeError, ValueError, OverflowError):
@@ -294,9 +295,12 @@ class _Builder:
         problem, model = self.problem, self.problem.reward_model
         spaces = (problem.states, problem.all_actions, problem.all_observations)
         if isinstance(model, ListedReward) and model.spaces == spaces and observation is not None:
-            return np.where(self.usable, model.expected(transition, observation), 0.0)
+            means = np.where(self.usable, model.expected(transition, observation), 0.0)
+            for a, s in np.argwhere(~np.isfinite(means)).tolist():  # of finite rewards whose sum is too large
+                as_float(means[a, s], f"reward of {brief(problem.all_actions[a])} in {brief(problem.states[s])}")
+            return means
         pairs = [(problem.states[s], problem.all_actions[a]) for a, s in np.argwhere(self.usable).tolist()]
-        means = [problem.expected_reward(state, action) for state, action in pairs]
+        expected = [problem.expected_reward(state, action) for state, action in pairs]
         values = np.zeros(self.usable.shape)
-        values[self.usable] = _numbers(means, lambda i: f"reward of {brief(pairs[i][1])} in {brief(pairs[i][0])}")
+        values[self.usable] = _numbers(expected, lambda i: f"reward of {brief(pairs[i][1])} in {brief(pairs[i][0])}")
         return values

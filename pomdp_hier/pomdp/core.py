@@ -12,7 +12,7 @@ from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
 from pomdp_hier.pomdp.known_names import distinct, listed_values, require_action
 from pomdp_hier.pomdp.models import as_observation, as_reward, as_transition
-from pomdp_hier.pomdp.numeric import Number, brief, is_number, is_symbolic, is_text, total, unquoted
+from pomdp_hier.pomdp.numeric import Number, brief, is_finite, is_number, is_symbolic, is_text, mean, total, unquoted
 from pomdp_hier.pomdp.signatures import Signature, bind
 from pomdp_hier.pomdp.slow_work import slow_work
 
@@ -53,7 +53,7 @@ class CorePOMDP:
         if not isinstance(initial_belief, Belief):
             initial_belief = Belief(initial_belief, tolerance=tolerance)
         self.initial_belief = initial_belief
-        if not is_number(discount):
+        if not is_finite(discount):
             raise ModelError(f"discount: got {brief(discount)}; expected a number in [0, 1].{unquoted(discount)}")
         if not is_symbolic(discount) and not 0 <= discount <= 1:
             remedy = f" Write {discount} % as {float(discount) / 100:g}." if 2 <= discount <= 100 else ""
@@ -317,18 +317,18 @@ class CorePOMDP:
             if probability == 0:
                 continue
             if not self._reward_uses_observation:
-                terms.append(probability * self.step_reward(state, action, next_state))
+                terms.append((probability, self.step_reward(state, action, next_state)))
                 continue
             for observation, likelihood in self.observation_distribution(next_state, action, state).items():
                 if likelihood != 0:
                     reward = self.step_reward(state, action, next_state, observation)
-                    terms.append(probability * likelihood * reward)
-        return total(terms)
+                    terms.append((probability * likelihood, reward))
+        return mean(terms, f"reward of {brief(action)} in {brief(state)}")
 
     def reward(self, belief: Given, action: Any) -> Number:
         """``R_B(b, a) = sum_s b(s) R(s, a)``."""
-        known = self.as_belief(belief)
-        return known.expectation(lambda state: self.expected_reward(state, action))
+        weighted = [(p, self.expected_reward(state, action)) for state, p in self.as_belief(belief).items()]
+        return mean(weighted, f"reward of {brief(action)}")
 
     def joint(self, belief: Given, action: Any) -> dict[Any, dict[Any, Number]]:
         """``{o: {s': p(s', o | b, a)}}``: the numerator of Bayes' rule for every observation, exact zeros left out.

@@ -48,7 +48,8 @@ def _array(values: Any, name: str) -> NDArray[Any]:
     if array.dtype.kind not in "biufO":  # complex numbers, times, records
         raise ModelError(f"{name}: got an array of {array.dtype}; expected real numbers.")
     if array.dtype != object:
-        return array.astype(np.float64)
+        with np.errstate(over="ignore"):  # of a longer kind of float, whose infinity is rejected as one
+            return array.astype(np.float64)
     strange = next((value for value in array.flat if not is_number(value)), None)
     if strange is not None:
         raise ModelError(f"{name}: got {brief(strange)}; expected numbers.")

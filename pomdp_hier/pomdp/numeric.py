@@ -27,6 +27,7 @@ __all__ = [
     "is_symbolic",
     "is_text",
     "listed",
+    "mean",
     "nearly_equal",
     "positive_part",
     "shown",
@@ -167,12 +168,42 @@ def total(values: Iterable[Number]) -> Number:
     """
     terms = list(values)
     kinds = set(map(type, terms))
+    if Decimal in kinds and len(kinds) > 1:  # which adds to no other type
+        terms = [Fraction(term) if type(term) is Decimal and term.is_finite() else term for term in terms]
+        kinds = set(map(type, terms))
     if any(issubclass(kind, float) for kind in kinds) and all(issubclass(kind, Real) for kind in kinds):
         try:
             return math.fsum(float(term) for term in terms)
         except (ValueError, OverflowError):  # infinities of both signs, or a partial sum out of range
-            return sum(float(term) for term in terms)
+            return sum(map(_nearest_float, terms))
     return sum(terms, start=0)
+
+
+def _nearest_float(value: Number) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def mean(weighted: Iterable[tuple[Number, Number]], what: str) -> Number:
+    """Return ``sum of w * v`` over pairs of weight and value.
+
+    Raises:
+        ModelError: The numbers are of types that do not multiply, or too large; ``what`` begins the message.
+
+    Example:
+        >>> mean([(0.5, 3), (0.5, 5)], "reward")
+        4.0
+    """
+    pairs = list(weighted)
+    try:
+        return total([weight * value for weight, value in pairs])
+    except (OverflowError, TypeError) as error:
+        kinds = sorted({type(number).__name__ for pair in pairs for number in pair})
+        raise ModelError(
+            f"{what}: got numbers of the types {', '.join(kinds)} ({error}); expected floats, or fractions throughout."
+        ) from error
 
 
 def nearly_equal(value: Number, target: Number, tolerance: float) -> bool:

@@ -7,8 +7,10 @@ from html import escape
 from numbers import Rational
 from typing import Any
 
+from pomdp_hier._arguments import is_real
+from pomdp_hier._messages import brief
 from pomdp_hier.pomdp.core import CorePOMDP
-from pomdp_hier.pomdp.numeric import Number, is_symbolic
+from pomdp_hier.pomdp.numeric import Number, is_symbolic, mean
 
 __all__ = ["Table", "Tables"]
 
@@ -176,7 +178,8 @@ class Tables:
         if not problem.reward_model.uses_observation:
             return problem.step_reward(state, action, next_state)
         seen = problem.observation_distribution(next_state, action, state)
-        return sum(p * problem.step_reward(state, action, next_state, o) for o, p in seen.items() if p != 0)
+        rewards = [(p, problem.step_reward(state, action, next_state, o)) for o, p in seen.items() if p != 0]
+        return mean(rewards, f"reward of {brief(action)} in {brief(state)}")
 
     def _may(self, state: Any, action: Any) -> bool:
         return self.problem.is_terminal(state) or action in self.problem.possible_actions(state)
@@ -244,7 +247,7 @@ def _text(value: Number | None) -> str:
         return str(value)
     if isinstance(value, Rational):
         return str(Fraction(value))
-    return f"{float(value):.5g}"
+    return f"{float(value):.5g}" if is_real(value) else brief(value)
 
 
 def _cell(value: Number | None) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pomdp_hier._messages import brief
 from pomdp_hier.pomdp.array_models import Rows
-from pomdp_hier.pomdp.numeric import Number
+from pomdp_hier.pomdp.numeric import Number, total
 from pomdp_hier.pomdp.pomdp_file.assignments import ALL, ProbabilityTable, RewardTable, TooLargeError
 from pomdp_hier.pomdp.pomdp_file.text import Source, Statement
 
@@ -198,7 +198,10 @@ class Reader:
         values = self._probabilities(statement, tokens, 0, what)
         self._check_count(statement, 0, len(values), n, what)
         vector = np.array(values, dtype=object if self.exact else np.float64)
-        mass = sum(values) if self.exact else math.fsum(values)
+        mass = total(values)
+        if mass == math.inf:  # of weights that floats can hold
+            vector = vector / max(values)
+            mass = total(vector)
         if mass == 0 or (abs(mass - 1) > self._slack and not self.normalize):
             raise self._error(
                 statement,
@@ -404,15 +407,20 @@ class Reader:
         checked: dict[int, Rows] = {}
         matrices = table.matrices()
         for action, rows in enumerate(matrices):
-            if id(rows) in checked:
-                continue
-            sums = rows.sums()
-            wrong = sums <= 0 if self.normalize else np.abs(sums - 1) > self._slack
-            if wrong.any():
-                bad = int(np.flatnonzero(wrong)[0])
-                raise self._row_error(word, action, bad, float(sums[bad]))
-            checked[id(rows)] = rows.scaled(sums) if self.normalize else rows
+            if id(rows) not in checked:
+                checked[id(rows)] = self._checked(rows, word, action)
         return [checked[id(rows)] for rows in matrices]
+
+    def _checked(self, rows: Rows, word: str, action: int) -> Rows:
+        sums = rows.sums()
+        if self.normalize and not self.exact and not np.isfinite(sums).all():  # weights that floats can hold
+            rows = rows.scaled(rows.largest())
+            sums = rows.sums()
+        wrong = sums <= 0 if self.normalize else np.abs(sums - 1) > self._slack
+        if wrong.any():
+            bad = int(np.flatnonzero(wrong)[0])
+            raise self._row_error(word, action, bad, float(sums[bad]))
+        return rows.scaled(sums) if self.normalize else rows
 
     def _row_error(self, word: str, action: int, row: int, mass: float) -> Exception:
         """Return the error of a faulty row, at the last statement that wrote to it."""

@@ -1,6 +1,5 @@
 """Reads a ``.pomdp`` file: the text, and the problem of what the grammar finds in it."""
 
-import math
 import os
 import re
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from pomdp_hier.errors import ParameterError, PomdpFileError
 from pomdp_hier.files.kinds import kind_of, unpacked
 from pomdp_hier.pomdp.array_models import ArrayObservation, ArrayTransition, ListedReward, Positions
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
-from pomdp_hier.pomdp.numeric import Number
+from pomdp_hier.pomdp.numeric import Number, total
 from pomdp_hier.pomdp.pomdp_file.assignments import RewardTable
 from pomdp_hier.pomdp.pomdp_file.grammar import FileContent, Reader
 from pomdp_hier.pomdp.pomdp_file.text import Source
@@ -196,6 +195,6 @@ def _means(table: RewardTable, action: int, transition: sparse.csr_array, observ
         ends = np.searchsorted(states[earned], np.arange(start, stop + 1)).tolist()
         for i, (first, last) in enumerate(pairwise(ends)):
             if last > first:
-                expected[start + i] = math.fsum(terms[first:last])
+                expected[start + i] = total(terms[first:last])
         start = stop
     return expected
