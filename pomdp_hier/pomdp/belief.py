@@ -33,8 +33,9 @@ MASS_TOLERANCE = 1e-9
 class Belief(pomdp_py.GenerativeDistribution):
     """A probability distribution over states with finite support, immutable and hashable.
 
-    It behaves as a read-only mapping whose value is 0 off the support, and pomdp-py takes it as an agent's belief.
-    States of probability exactly 0 are left out; nothing else is dropped, and nothing is rescaled.
+    It behaves as a read-only mapping whose value is 0 off the support, and pomdp-py takes it as an agent's belief. It
+    does not know the states of a problem: a misspelt state has probability 0 as well. It prints as the dict that it is
+    read from. States of probability exactly 0 are left out; nothing else is dropped, and nothing is rescaled.
 
     Args:
         probabilities: A mapping or pairs of state and probability; floats, fractions or sympy expressions. Pairs of one
@@ -169,12 +170,16 @@ class Belief(pomdp_py.GenerativeDistribution):
         return _restore, (tuple(self._probabilities.items()),)
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{brief(s, 40)}: {p}" for s, p in list(self._probabilities.items())[:6])
-        more = f", ... {len(self) - 6} more" if len(self) > 6 else ""
-        return f"Belief({{{shown}{more}}})"
+        return f"Belief({self._text(brief)})"
 
     def __str__(self) -> str:
-        shown = ", ".join(f"{state}: {p}" for state, p in list(self._probabilities.items())[:6])
+        """Return the dict that the belief is read from, up to six of its states; fractions as 1/3."""
+        return self._text(str)
+
+    def _text(self, number: Callable[[Any], str]) -> str:
+        pairs = list(self._probabilities.items())[:6]
+        values = (p.item() if isinstance(p, np.generic) else p for _, p in pairs)
+        shown = ", ".join(f"{brief(state, 40)}: {number(p)}" for (state, _), p in zip(pairs, values, strict=True))
         return f"{{{shown}{f', ... {len(self) - 6} more' if len(self) > 6 else ''}}}"
 
     # --- what follows from it ------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
 from pomdp_hier.pomdp.known_names import distinct, listed_values, require_action
 from pomdp_hier.pomdp.models import as_observation, as_reward, as_transition
 from pomdp_hier.pomdp.numeric import Number, brief, is_finite, is_number, is_symbolic, is_text, mean, total, unquoted
-from pomdp_hier.pomdp.signatures import Signature, bind
+from pomdp_hier.pomdp.signatures import Signature, bind, require_pickled
 from pomdp_hier.pomdp.slow_work import slow_work
 
 __all__ = ["CorePOMDP", "Given"]
@@ -382,6 +382,19 @@ class CorePOMDP:
     def observations(self, belief: Given, action: Any) -> tuple[Any, ...]:
         """Return the observations that can be made after the action under the belief."""
         return tuple(self.joint(self.as_belief(belief), action))
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Return what `pickle` writes.
+
+        Raises:
+            ModelError: A function of the problem cannot be pickled.
+        """
+        functions = {"terminal": self._is_terminal, "legal_actions": self._legal}
+        for name in ("transition", "observation", "reward_model"):
+            model = getattr(self, name)
+            functions[name.removesuffix("_model")] = getattr(model, "function", type(model))
+        require_pickled(functions)
+        return super().__reduce_ex__(protocol)
 
     def __repr__(self) -> str:
         sizes = "not explored"

@@ -7,15 +7,18 @@ is rejected before it is called.
 """
 
 import inspect
+import pickle
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
+from types import FrameType
 from typing import Any
 
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ModelError, ParameterError, PomdpHierError
 
-__all__ = ["KNOWN_NAMES", "SIGNATURES", "Bound", "Signature", "bind", "required_order"]
+__all__ = ["KNOWN_NAMES", "SIGNATURES", "Bound", "Signature", "bind", "require_pickled", "required_order"]
 
 # What a name means, written without underscores; a single capital letter means nothing ("T" is a table more often).
 KNOWN_NAMES: Mapping[str, frozenset[str]] = {
@@ -176,6 +179,33 @@ def required_order(what: str, method: Callable[..., Any]) -> int:
             f"Write the parameters of {method.__name__} in this order."
         )
     return bound.count
+
+
+def require_pickled(functions: Mapping[str, Any]) -> None:
+    """Raise where `pickle` cannot write a function: one that is not at the top of a module.
+
+    Copies share functions, and pickling by value (cloudpickle, which processes of joblib use) writes them too.
+
+    Args:
+        functions: Functions and classes, by the argument that they were given for.
+
+    Raises:
+        ModelError: The function cannot be pickled.
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").split(".")[0] in ("copy", "cloudpickle", "dill", "joblib"):
+            return
+        frame = frame.f_back
+    for what, function in functions.items():
+        try:
+            pickle.dumps(function)
+        except Exception as error:
+            name = getattr(function, "__qualname__", type(function).__name__)
+            raise ModelError(
+                f"{what}: got {name}, which cannot be pickled ({error}); expected a function at the top of a module. "
+                "Define it there with def, or pickle with cloudpickle."
+            ) from error
 
 
 def _parameters(function: Callable[..., Any]) -> Sequence[inspect.Parameter] | None:

@@ -1,6 +1,7 @@
 """Mazes: the 4x3 grid of Russell and Norvig, McCallum's cheese maze, and the corridor of four cells."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from pomdp_hier.pomdp import POMDP, Belief
@@ -20,11 +21,82 @@ def _cells(drawing: str) -> tuple[Cell, ...]:
     return tuple((r, c) for r, line in enumerate(drawing.split("/")) for c, mark in enumerate(line) if mark != "#")
 
 
-def _go(free: frozenset[Cell], cell: Cell, direction: str) -> Cell:
+def _go(free: tuple[Cell, ...], cell: Cell, direction: str) -> Cell:
     """Return the next cell in a direction; the same one at a wall."""
     down, right = _MOVES[direction]
     target = (cell[0] + down, cell[1] + right)
     return target if target in free else cell
+
+
+# The models are methods at the top of the module, so that the problems can be pickled.
+_CELLS_4X3 = _cells("..../.#../....")
+_PRIZES: Mapping[Cell, int] = {(0, 3): 1, (1, 3): -1}  # the goal and the trap
+_CELLS_CHEESE = _cells("...../.#.#./.#.#.")
+_CHEESE = (2, 2)
+_CELLS_CORRIDOR = ((0, 0), (0, 1), (0, 2), (0, 3))
+_GOAL = (0, 2)
+
+
+@dataclass(frozen=True)
+class _Maze4x3:
+    slip: Number
+    step_reward: Number
+    restart: bool
+
+    @property
+    def one(self) -> Number:
+        return self.slip + (1 - self.slip)
+
+    @property
+    def others(self) -> list[Cell]:
+        return [cell for cell in _CELLS_4X3 if cell not in _PRIZES]
+
+    def transition(self, cell: Cell, action: str) -> Any:
+        if cell in _PRIZES:
+            return Belief.uniform(self.others, one=self.one) if self.restart else cell
+        reached: dict[Cell, Number] = {}
+        for direction, p in ((action, 1 - 2 * self.slip), *((side, self.slip) for side in _ACROSS[action])):
+            target = _go(_CELLS_4X3, cell, direction)
+            reached[target] = reached.get(target, 0) + p
+        return reached
+
+    def observation(self, cell: Cell, action: str) -> str:
+        if cell in _PRIZES:
+            return "good" if _PRIZES[cell] > 0 else "bad"
+        walls = (_go(_CELLS_4X3, cell, "west") == cell, _go(_CELLS_4X3, cell, "east") == cell)
+        return {(True, False): "left", (False, True): "right", (False, False): "neither", (True, True): "both"}[walls]
+
+    def reward(self, cell: Cell, action: str, target: Cell) -> Number:
+        if cell in _PRIZES:
+            return self.step_reward if self.restart else 0
+        return self.step_reward + _PRIZES.get(target, 0)
+
+
+@dataclass(frozen=True)
+class _ToOneCell:
+    """Moves that are certain, and a cell of which one is put into any other at random."""
+
+    cells: tuple[Cell, ...]
+    goal: Cell
+    one: Number
+
+    @property
+    def others(self) -> list[Cell]:
+        return [cell for cell in self.cells if cell != self.goal]
+
+    def transition(self, cell: Cell, action: str) -> Any:
+        return Belief.uniform(self.others, one=self.one) if cell == self.goal else _go(self.cells, cell, action)
+
+    def walls(self, cell: Cell, action: str) -> str:
+        if cell == self.goal:
+            return "cheese"
+        return "walls " + "".join(side[0].upper() for side in _MOVES if _go(self.cells, cell, side) == cell)
+
+    def sees_goal(self, cell: Cell, action: str) -> str:
+        return "goal" if cell == self.goal else "nothing"
+
+    def reward(self, cell: Cell, action: str, target: Cell) -> int:
+        return 1 if target == self.goal else 0
 
 
 def maze_4x3(*, discount: Number = 1, slip: Number = 0.1, step_reward: Number = -0.04, restart: bool = False) -> POMDP:
@@ -48,41 +120,17 @@ def maze_4x3(*, discount: Number = 1, slip: Number = 0.1, step_reward: Number = 
     References:
         Parr and Russell (1995); Russell and Norvig, *Artificial Intelligence*, chapter 17.
     """
-    cells = _cells("..../.#../....")
-    free, goal, trap = frozenset(cells), (0, 3), (1, 3)
-    prizes = {goal: 1, trap: -1}
-    others = [cell for cell in cells if cell not in prizes]
-    one = slip + (1 - slip)
-
-    def transition(cell: Cell, action: str) -> Any:
-        if cell in prizes:
-            return Belief.uniform(others, one=one) if restart else cell
-        reached: dict[Cell, Number] = {}
-        for direction, p in ((action, 1 - 2 * slip), *((side, slip) for side in _ACROSS[action])):
-            target = _go(free, cell, direction)
-            reached[target] = reached.get(target, 0) + p
-        return reached
-
-    def observation(cell: Cell, action: str) -> str:
-        if cell in prizes:
-            return "good" if cell == goal else "bad"
-        walls = (_go(free, cell, "west") == cell, _go(free, cell, "east") == cell)
-        return {(True, False): "left", (False, True): "right", (False, False): "neither", (True, True): "both"}[walls]
-
-    def reward(cell: Cell, action: str, target: Cell) -> Number:
-        if cell in prizes:
-            return step_reward if restart else 0
-        return step_reward + prizes.get(target, 0)
-
+    world = _Maze4x3(slip, step_reward, restart)
+    others = world.others
     return POMDP(
-        transition=transition,
-        observation=observation,
-        reward=reward,
-        initial_belief=Belief.uniform(others, one=one),
+        transition=world.transition,
+        observation=world.observation,
+        reward=world.reward,
+        initial_belief=Belief.uniform(others, one=world.one),
         discount=discount,
-        terminal=() if restart else prizes,
+        terminal=() if restart else _PRIZES,
         legal_actions=tuple(_MOVES),
-        states=cells,
+        states=_CELLS_4X3,
         observations=("left", "right", "neither", "both", "good", "bad"),
     )
 
@@ -106,26 +154,15 @@ def cheese_maze(*, discount: Number = 0.95, one: Number = 1.0) -> POMDP:
         McCallum (1993); Littman, Cassandra and Kaelbling (1995), "Learning policies for partially observable
         environments: scaling up".
     """
-    cells = _cells("...../.#.#./.#.#.")
-    free, cheese = frozenset(cells), (2, 2)
-    others = [cell for cell in cells if cell != cheese]
-
-    def transition(cell: Cell, action: str) -> Any:
-        return Belief.uniform(others, one=one) if cell == cheese else _go(free, cell, action)
-
-    def observation(cell: Cell, action: str) -> str:
-        if cell == cheese:
-            return "cheese"
-        return "walls " + "".join(side[0].upper() for side in _MOVES if _go(free, cell, side) == cell)
-
+    world = _ToOneCell(_CELLS_CHEESE, _CHEESE, one)
     return POMDP(
-        transition=transition,
-        observation=observation,
-        reward=lambda cell, action, target: 1 if target == cheese else 0,
-        initial_belief=Belief.uniform(others, one=one),
+        transition=world.transition,
+        observation=world.walls,
+        reward=world.reward,
+        initial_belief=Belief.uniform(world.others, one=one),
         discount=discount,
         legal_actions=tuple(_MOVES),
-        states=cells,
+        states=_CELLS_CHEESE,
     )
 
 
@@ -145,15 +182,14 @@ def corridor(*, discount: Number = 0.75, one: Number = 1.0) -> POMDP:
     References:
         Cassandra, Kaelbling and Littman (1994), the one-dimensional navigation example.
     """
-    others = [(0, 0), (0, 1), (0, 3)]
-    free, goal = frozenset({*others, (0, 2)}), (0, 2)
+    world = _ToOneCell(_CELLS_CORRIDOR, _GOAL, one)
     return POMDP(
-        transition=lambda cell, a: Belief.uniform(others, one=one) if cell == goal else _go(free, cell, a),
-        observation=lambda cell, a: "goal" if cell == goal else "nothing",
-        reward=lambda cell, a, target: 1 if target == goal else 0,
-        initial_belief=Belief.uniform(others, one=one),
+        transition=world.transition,
+        observation=world.sees_goal,
+        reward=world.reward,
+        initial_belief=Belief.uniform(world.others, one=one),
         discount=discount,
         legal_actions=("west", "east"),
-        states=((0, 0), (0, 1), (0, 2), (0, 3)),
+        states=_CELLS_CORRIDOR,
         observations=("nothing", "goal"),
     )

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any
 
@@ -32,6 +33,61 @@ class RoverState(State):
             return "gone"
         rocks = ", ".join(str(i) for i, good in enumerate(self.good) if good)
         return f"{self.position} good: {rocks or 'none'}"
+
+
+_GONE = RoverState(None, ())
+
+
+@dataclass(frozen=True)
+class _Field:
+    """The models of a field, as methods at the top of the module, so that the problem can be pickled."""
+
+    n: int
+    rocks: list[tuple[int, int]]
+    half_distance: float
+
+    @cached_property
+    def at(self) -> dict[tuple[int, int], int]:
+        return {place: i for i, place in enumerate(self.rocks)}
+
+    def legal(self, state: RoverState) -> list[str]:
+        position = state.position
+        if position is None:
+            return []
+        inside = {move: all(0 <= c < self.n for c in _place_after(position, move)) for move in _MOVES}
+        moves = [move for move in _MOVES if move == "east" or inside[move]]
+        checks = [f"check {i}" for i in range(len(self.rocks))]
+        return moves + (["sample"] if position in self.at else []) + checks
+
+    def transition(self, state: RoverState, action: str) -> RoverState:
+        if state.position is None:
+            return _GONE
+        position = _place_after(state.position, action)
+        if position[0] >= self.n:
+            return _GONE
+        good = list(state.good)
+        if action == "sample":
+            good[self.at[position]] = False
+        return RoverState(position, tuple(good))
+
+    def observation(self, state: RoverState, action: str) -> Any:
+        if not action.startswith("check") or state.position is None:
+            return "nothing"
+        rock = int(action.split()[1])
+        p = (1 + 2 ** (-math.dist(state.position, self.rocks[rock]) / self.half_distance)) / 2
+        return {"good": p, "bad": 1 - p} if state.good[rock] else {"good": 1 - p, "bad": p}
+
+    def reward(self, state: RoverState, action: str, next_state: RoverState) -> float:
+        if next_state == _GONE:
+            return 10.0 if state != _GONE else 0.0
+        if action == "sample" and state.position is not None:
+            return 10.0 if state.good[self.at[state.position]] else -10.0
+        return 0.0
+
+
+def _place_after(position: tuple[int, int], action: str) -> tuple[int, int]:
+    right, up = _MOVES.get(action, (0, 0))
+    return position[0] + right, position[1] + up
 
 
 def rock_sample(
@@ -70,57 +126,19 @@ def rock_sample(
         Smith and Simmons (2004).
     """
     rocks = _places(n, k, rocks, seed)
-    at = {place: i for i, place in enumerate(rocks)}
-    gone = RoverState(None, ())
-
-    def place_after(position: tuple[int, int], action: str) -> tuple[int, int]:
-        right, up = _MOVES.get(action, (0, 0))
-        return position[0] + right, position[1] + up
-
-    def legal(state: RoverState) -> list[str]:
-        if state.position is None:
-            return []
-        position = state.position
-        moves = [move for move in _MOVES if move == "east" or all(0 <= c < n for c in place_after(position, move))]
-        return moves + (["sample"] if position in at else []) + [f"check {i}" for i in range(k)]
-
-    def transition(state: RoverState, action: str) -> RoverState:
-        if state.position is None:
-            return gone
-        position = place_after(state.position, action)
-        if position[0] >= n:
-            return gone
-        good = list(state.good)
-        if action == "sample":
-            good[at[position]] = False
-        return RoverState(position, tuple(good))
-
-    def observation(state: RoverState, action: str) -> Any:
-        if not action.startswith("check") or state.position is None:
-            return "nothing"
-        rock = int(action.split()[1])
-        p = (1 + 2 ** (-math.dist(state.position, rocks[rock]) / half_distance)) / 2
-        return {"good": p, "bad": 1 - p} if state.good[rock] else {"good": 1 - p, "bad": p}
-
-    def reward(state: RoverState, action: str, next_state: RoverState) -> float:
-        if next_state == gone:
-            return 10.0 if state != gone else 0.0
-        if action == "sample" and state.position is not None:
-            return 10.0 if state.good[at[state.position]] else -10.0
-        return 0.0
-
+    field = _Field(n, rocks, half_distance)
     start = (0, n // 2)
     grades = [tuple(good) for good in product((True, False), repeat=k)]
     return POMDP(
-        transition=transition,
-        observation=observation,
-        reward=reward,
+        transition=field.transition,
+        observation=field.observation,
+        reward=field.reward,
         initial_belief=Belief.uniform(RoverState(start, good) for good in grades),
         discount=discount,
-        terminal=[gone],
-        legal_actions=legal,
+        terminal=[_GONE],
+        legal_actions=field.legal,
         actions=(*_MOVES, "sample", *(f"check {i}" for i in range(k))),
-        states=(*(RoverState((x, y), good) for x in range(n) for y in range(n) for good in grades), gone),
+        states=(*(RoverState((x, y), good) for x in range(n) for y in range(n) for good in grades), _GONE),
         observations=("nothing", "good", "bad") if k else ("nothing",),
     )
 
