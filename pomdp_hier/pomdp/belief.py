@@ -196,7 +196,7 @@ class Belief(pomdp_py.GenerativeDistribution):
             >>> Belief({1: 0.5, 3: 0.5}).expectation(lambda s: s)
             2.0
         """
-        return mean([(p, function(state)) for state, p in self._probabilities.items()], "expectation")
+        return mean([(p, function(state)) for state, p in self._probabilities.items()], lambda: "expectation")
 
     def entropy(self) -> float:
         """Return the Shannon entropy ``-sum_s b(s) ln b(s)``, in nats.

@@ -113,7 +113,7 @@ class _AgentReward(RewardModel):
             return problem.step_reward(s, a, t)
         seen = problem.observation_distribution(t, a, s)
         rewards = [(p, problem.step_reward(s, a, t, o)) for o, p in seen.items() if p != 0]
-        return mean(rewards, f"reward of {brief(a)} in {brief(s)}")
+        return mean(rewards, lambda: f"reward of {brief(a)} in {brief(s)}")
 
 
 class HistoryPolicy(pomdp_py.RolloutPolicy):

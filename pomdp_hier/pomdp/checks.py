@@ -150,8 +150,6 @@ class _Checker:
         self._outcomes: dict[tuple[Any, Any], list[tuple[Any, tuple[Any, ...]]]] = {}
         self._legal: dict[Any, tuple[Any, ...]] = {}
         self._left: set[Any] = set()  # states that some action leaves
-        self._entered: set[Any] = set()
-        self._earns: dict[Any, str] = {}  # states that an action stays in, with a reward of staying
         self._rows_drawn = 0
         self._first_states: list[Any] = []
         self.bar = slow_work("checking", "states", None if states is None else len(states))
@@ -224,14 +222,36 @@ class _Checker:
                 self.add("off the space", "terminal", state, f"expected a state that can be reached. {remedy}.")
         if listed == ():
             return
-        for state, earned in self._earns.items():
-            if state in self._entered and state not in self._left:
+        ends = [s for s in self.states if s not in self._left and s not in self.over and self._legal.get(s)]
+        for state in filter(self._is_entered, ends):
+            rewards = [(self._kept_reward(state, action), action) for action in self._legal[state]]
+            reward, action = next((pair for pair in rewards if pair[0]), (0, None))
+            if reward:
                 self.add(
                     "terminal?",
                     _Place("state {}", state),
-                    _Words(f"a reward of {earned} and no way out"),
+                    _Words(f"a reward of {brief(reward)} per {brief(action)} and no way out"),
                     "expected an end, or rewards that go on. List it in terminal, or pass terminal=[] if they go on.",
                 )
+
+    def _is_entered(self, state: Any) -> bool:
+        """Whether some other state leads to this one."""
+        ask = self.problem.transition.distribution
+        pairs = ((s, action) for s in self._left for action in self._legal[s])
+        flows = (self.ask(_Place("transition from {} under {}", *pair), ask, *pair) for pair in pairs)
+        return any(isinstance(flow, (Mapping, Belief)) and flow.get(state, 0) != 0 for flow in flows)
+
+    def _kept_reward(self, state: Any, action: Any) -> Number:
+        """Return a reward of staying in the state that is not 0; 0 if there is none."""
+        seen = self._observations(state, action, state) if self.uses_observation else (None,)
+        for observation in seen:
+            try:
+                reward = self.problem.reward_model.of_step(state, action, state, observation)
+            except MODEL_ERRORS:
+                continue
+            if is_finite(reward) and reward != 0:
+                return reward
+        return 0
 
     def _start(self) -> None:
         for state in self.problem.initial_belief:
@@ -270,12 +290,9 @@ class _Checker:
             if self.legal_differs:
                 self._outcomes.setdefault((state, action), []).append((next_state, tuple(positive_part(seen))))
             for observation in seen if self.uses_observation else (None,):
-                reward = self._reward(state, action, next_state, observation)
-                if reward and next_state == state:
-                    self._earns.setdefault(state, f"{brief(reward)} per {brief(action)}")
-        if reached != [state]:
+                self._reward(state, action, next_state, observation)
+        if len(reached) != 1 or reached[0] != state:
             self._left.add(state)
-            self._entered.update(reached)
         return reached
 
     # --- rows ----------------------------------------------------------------------------------------------------
@@ -439,13 +456,12 @@ class _Checker:
 
     # --- rewards and legal actions -------------------------------------------------------------------------------
 
-    def _reward(self, state: Any, action: Any, next_state: Any, observation: Any) -> Number:
-        """Check the reward of one step, and return it; 0 where it is not a number."""
+    def _reward(self, state: Any, action: Any, next_state: Any, observation: Any) -> None:
         form = "reward of {} from {} to {}" + " seeing {}" * self.uses_observation
         place = _Place(form, action, state, next_state, observation)
         reward = self.ask(place, self.problem.reward_model.of_step, state, action, next_state, observation)
         if reward is _FAILED or is_symbolic(reward):
-            return 0
+            return
         if not is_finite(reward):
             self.add(
                 "reward not finite",
@@ -453,8 +469,6 @@ class _Checker:
                 reward,
                 "expected a finite number." + unquoted(reward),
             )
-            return 0
-        return reward
 
     def _legal_within_one_observation(self) -> None:
         """Follows the sets of states that one history leaves possible; all in a set should allow the same actions."""

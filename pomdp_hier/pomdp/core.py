@@ -323,12 +323,12 @@ class CorePOMDP:
                 if likelihood != 0:
                     reward = self.step_reward(state, action, next_state, observation)
                     terms.append((probability * likelihood, reward))
-        return mean(terms, f"reward of {brief(action)} in {brief(state)}")
+        return mean(terms, lambda: f"reward of {brief(action)} in {brief(state)}")
 
     def reward(self, belief: Given, action: Any) -> Number:
         """``R_B(b, a) = sum_s b(s) R(s, a)``."""
         weighted = [(p, self.expected_reward(state, action)) for state, p in self.as_belief(belief).items()]
-        return mean(weighted, f"reward of {brief(action)}")
+        return mean(weighted, lambda: f"reward of {brief(action)}")
 
     def joint(self, belief: Given, action: Any) -> dict[Any, dict[Any, Number]]:
         """``{o: {s': p(s', o | b, a)}}``: the numerator of Bayes' rule for every observation, exact zeros left out.

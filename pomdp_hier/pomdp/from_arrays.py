@@ -199,8 +199,10 @@ def _reward(R: Any, states: tuple[Any, ...], actions: tuple[Any, ...], observati
         raise ModelError(
             f"R: got shape {array.shape}; expected {wanted[:2]}, {wanted[:3]} or {wanted} as R[a, s, s', o].{remedy}"
         )
-    strange = [where for where, value in np.ndenumerate(array) if not is_finite(value)] if array.dtype == object else []
-    if array.dtype != object:
+    strange: list[tuple[int, ...]] = []
+    if array.dtype == object:
+        strange = [where for where, value in np.ndenumerate(array) if not is_finite(value)]
+    elif not np.isfinite(array).all():
         strange = list(map(tuple, np.argwhere(~np.isfinite(array)).tolist()))
     if strange:
         value = array.tolist()

@@ -5,7 +5,7 @@ is kept here: how to add many of them, when a sum counts as one, and how to draw
 """
 
 import math
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Number as _Number
@@ -106,6 +106,8 @@ def is_finite(value: object) -> bool:
         >>> is_finite(10**400), is_finite(float("inf")), is_finite(1j)
         (True, False, False)
     """
+    if type(value) is float:
+        return -math.inf < value < math.inf
     return is_symbolic(value) or (isinstance(value, (Real, Decimal)) and float("-inf") < value < float("inf"))  # type: ignore[operator]
 
 
@@ -186,23 +188,22 @@ def _nearest_float(value: Number) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def mean(weighted: Iterable[tuple[Number, Number]], what: str) -> Number:
+def mean(pairs: Sequence[tuple[Number, Number]], what: Callable[[], str]) -> Number:
     """Return ``sum of w * v`` over pairs of weight and value.
 
     Raises:
-        ModelError: The numbers are of types that do not multiply, or too large; ``what`` begins the message.
+        ModelError: The numbers are of types that do not multiply, or too large; ``what()`` begins the message.
 
     Example:
-        >>> mean([(0.5, 3), (0.5, 5)], "reward")
+        >>> mean([(0.5, 3), (0.5, 5)], lambda: "reward")
         4.0
     """
-    pairs = list(weighted)
     try:
         return total([weight * value for weight, value in pairs])
     except (OverflowError, TypeError) as error:
         kinds = sorted({type(number).__name__ for pair in pairs for number in pair})
         raise ModelError(
-            f"{what}: got numbers of the types {', '.join(kinds)} ({error}); expected floats, or fractions throughout."
+            f"{what()}: got numbers of types {', '.join(kinds)} ({error}); expected floats, or fractions alone."
         ) from error
 
 

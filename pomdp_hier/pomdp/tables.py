@@ -179,7 +179,7 @@ class Tables:
             return problem.step_reward(state, action, next_state)
         seen = problem.observation_distribution(next_state, action, state)
         rewards = [(p, problem.step_reward(state, action, next_state, o)) for o, p in seen.items() if p != 0]
-        return mean(rewards, f"reward of {brief(action)} in {brief(state)}")
+        return mean(rewards, lambda: f"reward of {brief(action)} in {brief(state)}")
 
     def _may(self, state: Any, action: Any) -> bool:
         return self.problem.is_terminal(state) or action in self.problem.possible_actions(state)

@@ -101,7 +101,7 @@ def test_states_and_observations_that_are_not_there(problem):
 
 def test_a_belief():
     one = Belief({"a": 0.25, "b": 0.75})
-    assert (repr(one), str(one)) == ("Belief({'a': 0.25, 'b': 0.75})", "{a: 0.25, b: 0.75}")
+    assert (repr(one), str(one)) == ("Belief({'a': 0.25, 'b': 0.75})", "{'a': 0.25, 'b': 0.75}")
     many = Belief.uniform(range(8))
     assert repr(many).endswith(" 5: 0.125, ... 2 more})")
     assert str(many).endswith(" 5: 0.125, ... 2 more}")
