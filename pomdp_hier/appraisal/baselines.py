@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_whole
+from pomdp_hier._arguments import check_whole, is_real
 from pomdp_hier._arrays import Floats
 from pomdp_hier._engines.task import Task
 from pomdp_hier._engines.true_path import first_choice, own_steps
@@ -167,9 +167,9 @@ def appraised(
     min_denominator: float = MIN_DENOMINATOR,
 ) -> Appraisal:
     """Return what a result should be held against, all on its items; takes and raises what `appraise` does."""
-    if not (isinstance(min_denominator, int | float) and min_denominator > 0):
+    if not (is_real(min_denominator) and 0 < min_denominator < math.inf):
         raise ParameterError(
-            f"min_denominator is {shown(min_denominator)}; give a positive number, such as {MIN_DENOMINATOR}"
+            f"min_denominator: got {shown(min_denominator)}; expected a positive number, such as {MIN_DENOMINATOR}"
         )
     ceiling = score(prepared.under(policy="clairvoyant"), Run(threads=run.threads), Sampling(), result).score
     shuffles = list(_shuffled(prepared, run, result, n_shuffles, random_state))

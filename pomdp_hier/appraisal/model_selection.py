@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier.errors import ParameterError
+from pomdp_hier._arguments import is_whole
+from pomdp_hier._messages import brief
+from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.score import hqs_score
 from pomdp_hier.hqs.settings import read_settings
@@ -84,10 +86,12 @@ def hqs_scorer(*, cut: bool = True, **settings: Any) -> HQSScorer:
     )
     request.check_used()
     sampling = request.sampling
-    if sampling.asked and (sampling.sampling != "simple" or not isinstance(sampling.random_state, int)):
+    if sampling.asked and (sampling.sampling != "simple" or not is_whole(sampling.random_state)):
         raise ParameterError(
-            f"sample_size is {sampling.sample_size}: models are compared on the same items, which takes "
-            "sampling='simple' (strata would go along each model's own tree) and a number as random_state"
+            Argument("sample_size"),
+            f": got {brief(sampling.sample_size)} with sampling={brief(sampling.sampling)} and random_state="
+            f"{brief(sampling.random_state)}; expected the same items for all models. Give sampling='simple' (strata "
+            "follow the tree of each model) and an integer as random_state",
         )
     return HQSScorer(cut, settings)
 

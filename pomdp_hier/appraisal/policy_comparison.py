@@ -9,7 +9,7 @@ from pomdp_hier._arrays import Ints
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.files.memory import held
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hierarchy.wording import shown
+from pomdp_hier.hierarchy.wording import listed, shown
 from pomdp_hier.hqs.inputs import prepare
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import score_items
@@ -66,6 +66,8 @@ def compare_search_policies(
         checkpoint="a checkpoint is of one run; evaluate each policy with its own",
     )
     searched = _by_name(policies)
+    if not searched:
+        raise ParameterError(f"policies: got none; expected at least one, such as {listed(ENGINE_POLICIES, limit=2)}")
     run, prepared = request.run, prepare(X, hierarchy, request.settings)
     searches = {name: prepared.under(policy=policy) for name, policy in searched.items()}
     run.check_used(*(search.settings for search in searches.values()))

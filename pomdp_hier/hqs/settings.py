@@ -207,6 +207,8 @@ def read_settings(given: Mapping[str, Any], **refused: str) -> Request:
         >>> read_settings({"delta": 0.1, "threads": 2}).run.threads
         2
     """
+    if "checkpoint" in refused:
+        refused.setdefault("policy_version", refused["checkpoint"])
     for name, reason in refused.items():
         if name in given:
             raise ParameterError(f"{name} is {shown(given[name])}; {reason}")

@@ -30,6 +30,8 @@ __all__ = ["improve"]
 _MOST_LISTED = 5
 _REFUSED = dict.fromkeys(
     ("sample_size", "target_error", "sampling"), "an edit changes few items, which a sample may miss; leave it out"
+) | dict.fromkeys(
+    ("updater", "seed", "n_jobs", "checkpoint", "policy_version"), "improve plans no item's POMDP; leave it out"
 )
 
 

@@ -327,7 +327,7 @@ def compare_values(
     clairvoyant = None if clairvoyant is None else _ceiling(clairvoyant)
     lengths = {len(array) for array in values.values()}
     if len(lengths) != 1 or 0 in lengths:
-        raise ParameterError(f"values: lengths {sorted(lengths)}; paired values are equally many, and at least one")
+        raise ParameterError(f"values: got arrays of {sorted(lengths)} values; expected as many of each, at least one")
     n = lengths.pop()
     exact = n == 1 and method == "exact"
     arrays = {name: np.asarray(array) for name, array in values.items()}
@@ -443,6 +443,8 @@ def compare_policies(
         [('likely', 0.5, 'baseline', 0.5), ('tails', -0.5, 'worse', 1.5)]
     """
     named = _named(policies)
+    if not named:
+        raise ParameterError("policies: got none; expected at least one")
     if against is not None:
         _check_solution(against, problem if environment is None else environment, horizon)
     if not is_one_of(method, "exact", "monte-carlo"):

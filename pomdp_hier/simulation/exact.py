@@ -295,9 +295,9 @@ class _Evaluation:
                         self._advance(visit, pair.memory, action, probability, merged, step >= _MANY)
                 if count + len(merged) > self.max_beliefs:
                     raise PlanningError(
-                        f"policy_value: more than {self.max_beliefs} beliefs were reached by step {step + 1}; give a "
-                        "horizon, raise max_beliefs, simulate instead (method='monte-carlo' in compare_policies), or "
-                        "compare_policies a controller that never stops, whose value needs no beliefs"
+                        f"policy_value: got more than {self.max_beliefs} beliefs by step {step + 1}; expected as many "
+                        f"at most. Give horizon={step} or less, raise max_beliefs, simulate instead (compare_policies: "
+                        "method='monte-carlo'), or compare_policies a controller that never stops and needs no beliefs"
                     )
             pairs = list(merged.values())
             discount = discount * self.environment.discount

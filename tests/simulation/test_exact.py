@@ -160,7 +160,7 @@ def test_an_updater_of_the_callers_own_is_used():
 
 
 def test_a_run_without_end_is_stopped_and_a_belief_that_is_over_ends_one():
-    with pytest.raises(PlanningError, match="more than 50 beliefs were reached by step"):
+    with pytest.raises(PlanningError, match="more than 50 beliefs by step"):
         policy_value(lambda belief: "look", sensor(F(4, 5)), max_beliefs=50)
     asleep = POMDP(
         transition=lambda s, a: s,
