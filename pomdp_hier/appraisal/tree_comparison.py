@@ -10,6 +10,7 @@ import numpy as np
 
 from pomdp_hier._arguments import check_flag, check_level, check_whole, is_one_of
 from pomdp_hier._arrays import Ints
+from pomdp_hier._intervals import mean_interval, rarest
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -34,7 +35,6 @@ from pomdp_hier.measures import (
     untangle,
 )
 from pomdp_hier.measures.named import APART, MEASURES
-from pomdp_hier.simulation.intervals import mean_interval, rarest
 
 __all__ = ["Comparison", "PairedDifference", "compare", "paired_difference"]
 
@@ -318,5 +318,5 @@ def _in_words(found: Comparison) -> Iterator[str]:
         share = rarest(result.n_items, found.confidence)
         yield (
             "The intervals are for more items of the same kinds; a kind of up to "
-            f"{share:.2%} of all may be absent from {counted(result.n_items, 'item')}."
+            f"{share:z.2%} of all may be absent from {counted(result.n_items, 'item')}."
         )

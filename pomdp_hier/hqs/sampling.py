@@ -20,10 +20,10 @@ from scipy.special import stdtrit
 
 from pomdp_hier._arguments import check_level, generator, is_one_of, is_real, is_whole
 from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._intervals import unseen
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
-from pomdp_hier.simulation.intervals import unseen
 
 if TYPE_CHECKING:
     from pomdp_hier.hqs.result import HQSResult
@@ -94,7 +94,7 @@ class Sample:
     ) -> tuple[float, float]:
         """Return the interval at this level of the mean over all items, given the sampled items' values ``[n]``.
 
-        It is the t interval, extended by what rare values can add (`pomdp_hier.simulation.intervals.unseen`): a t
+        It is the t interval, extended by what rare values can add (`pomdp_hier._intervals.unseen`): a t
         interval of 30 items is too short where one item of 30 is lost, and has no width where none of them is. The
         degrees of freedom are Satterthwaite's, with the upward bias of the strata's squared variances taken out:
         ``n - 1`` for one stratum, about ``n - H`` for strata of like spread. The extension counts the items as one

@@ -11,6 +11,7 @@ from tqdm import tqdm
 
 from pomdp_hier._arguments import check_kind, check_whole, is_one_of, is_real, numbered
 from pomdp_hier._arrays import Floats
+from pomdp_hier._intervals import mean_interval, rarest
 from pomdp_hier._jobs import check_jobs
 from pomdp_hier._progress import shown_progress
 from pomdp_hier.errors import MissingExtraError, ParameterError
@@ -24,7 +25,7 @@ from pomdp_hier.pomdp.numeric import brief, listed
 from pomdp_hier.pomdp.problem import require_problem
 from pomdp_hier.simulation.episodes import Episode
 from pomdp_hier.simulation.exact import Visit, policy_value
-from pomdp_hier.simulation.intervals import check_confidence, mean_interval, rarest
+from pomdp_hier.simulation.intervals import check_confidence
 from pomdp_hier.simulation.monte_carlo import simulate
 from pomdp_hier.visible import visible
 

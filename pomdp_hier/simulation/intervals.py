@@ -1,11 +1,9 @@
-"""Intervals of a mean: Student's, and their extension for rare values that a sample has too seldom or not at all."""
+"""The level of intervals of returns, and the greatest difference of two returns."""
 
 import math
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import ndtr, stdtrit
 
 from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
@@ -13,120 +11,15 @@ from pomdp_hier.planning.mdp import mdp_values
 from pomdp_hier.pomdp import POMDP, TabularPOMDP
 from pomdp_hier.pomdp.numeric import brief, is_nonnegative
 
-__all__ = ["check_confidence", "mean_interval", "rarest", "return_span", "unseen"]
+__all__ = ["check_confidence", "return_span"]
 
 _SETTLING = 2_000  # backups after which a return counts as unbounded
-
-
-def mean_interval(values: Floats, confidence: float, missed: float = 0.0) -> tuple[float, float]:
-    """Return the t interval ``mean ± t * s / sqrt(n)`` of the mean, (NaN, NaN) for fewer than two values.
-
-    Args:
-        values: ``[n]``.
-        confidence: The level, in (0, 1).
-        missed: The addition at either end, for what the values do not show; see `unseen`.
-
-    Example:
-        >>> [round(end, 4) for end in mean_interval(np.array([0.0, 1.0, 2.0]), 0.95)]
-        [-1.4841, 3.4841]
-
-    References:
-        Student (1908).
-    """
-    n = len(values)
-    if n < 2:
-        return math.nan, math.nan
-    mean, half = float(np.mean(values)), _t_reach(values, confidence) + missed
-    return mean - half, mean + half
-
-
-def _t_reach(values: Floats, confidence: float) -> float:
-    """Return half the width of the t interval."""
-    n = len(values)
-    return float(stdtrit(n - 1, (1 + float(confidence)) / 2)) * float(np.std(values, ddof=1)) / math.sqrt(n)
 
 
 def check_confidence(confidence: float) -> None:
     """Raise unless the level of an interval is one."""
     if not (is_nonnegative(confidence) and 0 < confidence < 1):
         raise ParameterError(f"confidence: {brief(confidence)} is outside (0, 1); 0.95 is usual")
-
-
-def unseen(values: Floats, confidence: float, low: float, high: float) -> tuple[float, float]:
-    """Return how far rare values, seen too seldom or never, reach beyond the t interval below and above.
-
-    A t interval takes the spread of the sample for that of all values, and has no width where none differs. Gaffke's
-    bound takes only their range: the lower one is a quantile of ``sum of D_i z_i``, with z the n values and ``low``,
-    and D uniform on the simplex. For values of two kinds it is Clopper and Pearson's, ``1 - (alpha / 2)^(1 / n)`` of
-    the range for an event that n values never showed. The quantile is that of the saddlepoint approximation, which is
-    within 0.4 % of it from ten values on.
-
-    Args:
-        values: ``[n]``, at least two.
-        confidence: The level of the interval, in (0, 1).
-        low: The least value that is possible.
-        high: The greatest.
-
-    Returns:
-        How far the lower end lies below that of the t interval, and the upper end above its; 0 or more.
-
-    Example:
-        >>> [round(reach, 4) for reach in unseen(np.ones(1000), 0.95, low=0.0, high=1.0)]
-        [0.0037, 0.0]
-
-    References:
-        Gaffke (2005), Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
-        variable; Learned-Miller and Thomas (2019), A new confidence interval for the mean of a bounded random variable;
-        Lugannani and Rice (1980), Saddle point approximation for the distribution of the sum.
-    """
-    low, high = min(low, float(values.min())), max(high, float(values.max()))
-    if high == low:
-        return 0.0, 0.0
-    mean, alpha = float(np.mean(values)), (1 - float(confidence)) / 2
-    t = _t_reach(values, confidence)
-    shares = (values - low) / (high - low)
-    below = mean - low - (high - low) * _gaffke(shares, alpha)
-    above = high - mean - (high - low) * _gaffke(1 - shares, alpha)
-    return max(0.0, below - t), max(0.0, above - t)
-
-
-def _gaffke(shares: Floats, alpha: float) -> float:
-    """Return the lower bound of the mean of numbers in [0, 1], with 0 for the least that is possible.
-
-    ``P(sum of E_i (z_i - c) <= 0)`` with E exponential is sought to be alpha. With ``c = harmonic mean of (z + g) - g``
-    the saddlepoint is known, so that one equation in g is left.
-    """
-    z = np.append(shares, 0.0)
-
-    def below(log_g: float) -> tuple[float, float]:
-        """Return c and the probability of a sum below it."""
-        g = math.exp(log_g)
-        inverse = 1 / (z + g)
-        scale = float(inverse.mean())
-        w = -math.sqrt(max(-2 * float(np.log(inverse / scale).sum()), 1e-300))
-        u = -math.sqrt(float(((1 - inverse / scale) ** 2).sum()))
-        density = math.exp(-w * w / 2) / math.sqrt(2 * math.pi)
-        return 1 / scale - g, float(ndtr(w)) + density * (1 / w - 1 / u)
-
-    least, most = -30.0, math.log(10 * math.sqrt(len(z)))
-    if below(most)[1] <= alpha:  # the level is next to nothing, and so is the distance from the mean
-        return float(shares.mean())
-    if below(least)[1] >= alpha:
-        return 0.0
-    return below(float(brentq(lambda log_g: below(log_g)[1] - alpha, least, most, xtol=1e-9)))[0]
-
-
-def rarest(n: int, confidence: float) -> float:
-    """Return the greatest probability of an event that n samples may well lack: ``1 - ((1 - confidence) / 2)^(1 / n)``.
-
-    Example:
-        >>> round(rarest(100, 0.95), 4)
-        0.0362
-
-    References:
-        Hanley and Lippman-Hand (1983), for an interval of 95 % at one end: 3 / n.
-    """
-    return -math.expm1(math.log((1 - float(confidence)) / 2) / n)
 
 
 def return_span(environment: POMDP, horizon: int | None) -> float:

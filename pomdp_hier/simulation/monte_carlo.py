@@ -15,6 +15,7 @@ from tqdm import tqdm
 
 from pomdp_hier._arguments import check_whole
 from pomdp_hier._arrays import Floats
+from pomdp_hier._intervals import mean_interval, unseen
 from pomdp_hier._messages import counted
 from pomdp_hier._progress import shown_progress
 from pomdp_hier.errors import SimulationWarning
@@ -22,7 +23,7 @@ from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.problem import require_problem
 from pomdp_hier.simulation.episodes import Episode, EpisodeRuns, check_simulation, refuse_one_stream
-from pomdp_hier.simulation.intervals import mean_interval, return_span, unseen
+from pomdp_hier.simulation.intervals import return_span
 from pomdp_hier.simulation.simulator import Simulator
 
 __all__ = ["SimulationResult", "simulate"]
@@ -111,7 +112,7 @@ def simulate(
     """Return the mean return of a policy over simulated episodes.
 
     A sequence of episodes that stops where its interval looks narrow stops the sooner the fewer rare losses it has met.
-    With ``half_width``, the t interval therefore allows for rare returns (`pomdp_hier.simulation.intervals.unseen`), as
+    With ``half_width``, the t interval therefore allows for rare returns (`pomdp_hier._intervals.unseen`), as
     far apart as the environment permits, and is not used before ``min_episodes``.
 
     Args:

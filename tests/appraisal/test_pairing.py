@@ -131,8 +131,8 @@ def test_what_cannot_be_paired_is_refused_with_the_reason():
         (lambda: diagnose(X, tree, sampled, **DELTA), "the result is of a sample, and a diagnosis follows every item"),
         (lambda: suggest_moves(X, found, sample_size=20, **DELTA), "a move changes few items"),
         (lambda: delta_sweep(X, tree, target_error=0.1), "whose size cannot go by each; give sample_size"),
-        (lambda: hqs_scorer(sample_size=20), "models are compared on the same items"),
-        (lambda: hqs_scorer(sample_size=20, sampling="simple"), "a number as random_state"),
+        (lambda: hqs_scorer(sample_size=20), "the same items for all models"),
+        (lambda: hqs_scorer(sample_size=20, sampling="simple"), "an integer as random_state"),
         (lambda: hqs_scorer(target_error=0.1), "whose size cannot go by each"),
     ):
         with pytest.raises(ParameterError, match=words):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from pomdp_hier._intervals import mean_interval
 from pomdp_hier.improvement.holdout import Rest, fold_of
 from pomdp_hier.improvement.search import Made, Proposal
-from pomdp_hier.simulation.intervals import mean_interval
 
 
 def made(proposal, rises):

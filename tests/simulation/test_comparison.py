@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from pomdp_hier._intervals import mean_interval
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning import solve
 from pomdp_hier.planning.decision import Decision
@@ -15,7 +16,6 @@ from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import clairvoyant_value, compare_policies, compare_values, policy_value, simulate
 from pomdp_hier.simulation.comparison import _verdict
-from pomdp_hier.simulation.intervals import mean_interval
 from pomdp_hier.visible import visible
 from tests.nasty import NASTY, acts
 from tests.pomdp_models import sensor
@@ -159,7 +159,7 @@ def test_forms_of_the_table():
     ("values", "options", "message"),
     [
         ({}, {}, "no policy was given"),
-        ({"a": np.zeros(2), "b": np.zeros(3)}, {}, r"lengths \[2, 3\]"),
+        ({"a": np.zeros(2), "b": np.zeros(3)}, {}, r"\[2, 3\] values"),
         ({"a": np.zeros(2)}, {"baseline": "b"}, "'b' is not among 'a'"),
         ({"a": np.zeros(2)}, {"confidence": 1}, r"outside \(0, 1\)"),
     ],

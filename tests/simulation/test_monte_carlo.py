@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import sem
 
+from pomdp_hier._intervals import mean_interval
 from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError, PlanningError, SimulationWarning
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import policy_value, run_length, simulate, simulate_in_pomdp_py
-from pomdp_hier.simulation.intervals import mean_interval, return_span
+from pomdp_hier.simulation.intervals import return_span
 from tests.pomdp_models import sensor
 
 CAREFUL = ThresholdPolicy([(1, 0.9, 1), (0, 0.9, 0)], otherwise="look")
