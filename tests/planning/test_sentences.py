@@ -87,7 +87,7 @@ def test_alpha_vectors(monkeypatch):
 
 
 def test_a_recursion_that_is_too_deep():
-    with pytest.raises(PlanningError, match="depth: 5000 is beyond the 250 levels of the recursion"):
+    with pytest.raises(PlanningError, match=r"^depth: got 5000; expected at most 250"):
         RTBSS(5000, engine="plain").decide(tiger())
 
 
@@ -144,7 +144,9 @@ def test_planners_by_their_settings():
     assert "(OptimalPolicy(horizon=4) at step 1)" in repr(OptimalPolicy(4).at_step(1))
     with pytest.raises(PlanningError, match=re.escape("simulations: 2 runs for 3 legal actions; the first opens the")):
         POUCT(depth=3, simulations=2).decide(tiger())
-    with pytest.raises(PlanningError, match="action 'a' with 5 actions to go is worth 2, but its upper bound is 1; a"):
+    with pytest.raises(
+        PlanningError, match=r"^upper_bound: got 1 for action 'a' with 5 actions to go; expected at least its value 2"
+    ):
         check_bound(2, 1, "a", 5)
     with pytest.raises(ModelError, match=re.escape("vectors: shape (1, 2) with 3 actions; expected [K, S]")):
         VectorPolicy(np.zeros((1, 2)), np.zeros(3, dtype=int))
@@ -163,18 +165,18 @@ def test_symbols():
             legal_actions=list(worth),
         )
 
-    with pytest.raises(PlanningError, match="decide: r and q cannot be compared; substitute numbers for the symbols"):
+    with pytest.raises(PlanningError, match=r"^problem: got the values r and q;"):
         RTBSS(1).decide(choice(a=r, b=q))
-    with pytest.raises(ParameterError, match=r"policy: after \(\) the values of Max\(q, r\) cannot be compared; subst"):
+    with pytest.raises(ParameterError, match=r"^problem: got the value Max\(q, r\) after \(\);"):
         AndOrTree.build(choice(a=r, b=q), depth=1).policy()
-    with pytest.raises(ParameterError, match=re.escape("the expression sin(q) holds a sin; expected sums")):
+    with pytest.raises(ParameterError, match=r"^to_json: got sin\(q\) with a sin;"):
         AndOrTree.build(choice(a=sympy.sin(q)), depth=1).to_json()
 
 
 def test_a_text_of_a_tree():
     document = json.loads(AndOrTree.build(tiger(), depth=1).to_json())
     document["and_nodes"][1]["q"] = "x"
-    with pytest.raises(ParameterError, match=re.escape("from_json: and_nodes[1].q is 'x'; a record of to_json has")):
+    with pytest.raises(ParameterError, match=r"^text: got 'x' in and_nodes\[1\].q;"):
         AndOrTree.from_json(json.dumps(document))
 
 

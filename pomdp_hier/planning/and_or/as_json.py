@@ -60,7 +60,10 @@ def write_json(tree: Nodes) -> str:
     ) as error:  # an integer of more digits than Python writes, a tuple in a tuple in …
         if isinstance(error, ParameterError):
             raise
-        raise ParameterError(f"to_json: {error}; expected shorter numbers, and names that are less deep") from error
+        raise ParameterError(
+            f"to_json: got a value that JSON cannot hold ({brief(str(error))}); expected shorter integers, and names "
+            "with less nesting. Shorten the names, or round the numbers."
+        ) from error
 
 
 def read_json(text: str, names: Iterable[Any]) -> tuple[list[OrNode], list[AndNode], Any]:
@@ -73,7 +76,7 @@ def read_json(text: str, names: Iterable[Any]) -> tuple[list[OrNode], list[AndNo
         document = json.loads(text, object_pairs_hook=_without_repeats, parse_constant=_no_constant)
         if not isinstance(document, dict) or document.get("format") != _FORMAT or document.get("version") != 1:
             raise ParameterError(
-                f"from_json: {brief(text)} is not an AND-OR tree of version 1; expected what to_json wrote"
+                f"text: got {brief(text)}; expected an AND-OR tree of version 1, as written by to_json"
             )
         known = {str(name): name for name in names}
         or_nodes = [_or_node(*entry, known) for entry in enumerate(_list(document.get("or_nodes"), "or_nodes"))]
@@ -83,7 +86,7 @@ def read_json(text: str, names: Iterable[Any]) -> tuple[list[OrNode], list[AndNo
         if isinstance(error, (ParameterError, ModelError)):
             raise
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise ParameterError(f"from_json: the text is not JSON ({why}); expected what to_json wrote") from error
+        raise ParameterError(f"text: got text that is not JSON ({why}); expected the output of to_json") from error
     _check_links(or_nodes, and_nodes)
     return or_nodes, and_nodes, discount
 
@@ -122,8 +125,8 @@ def _expression(value: Any) -> Any:
     if value.is_Float and value._prec == _DOUBLE:
         return {"float": repr(float(value))}
     raise ParameterError(
-        f"to_json: the expression {brief(value)} holds a {kind}; expected sums, products, powers, Max, and numbers "
-        "that are rational or of double precision"
+        f"to_json: got {brief(value)} with a {kind}; expected sums, products, powers and Max of symbols, rational "
+        "numbers and floats of double precision"
     )
 
 
@@ -133,7 +136,7 @@ def _expression(value: Any) -> Any:
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     entries = dict(pairs)
     if len(entries) != len(pairs):
-        raise ValueError(f"an object names an entry twice: {brief([name for name, _ in pairs])}")
+        raise ValueError(f"an object lists an entry twice: {brief([name for name, _ in pairs])}")
     return entries
 
 
@@ -142,7 +145,7 @@ def _no_constant(name: str) -> None:
 
 
 def _refused(value: Any, where: str, expected: str) -> ParameterError:
-    return ParameterError(f"from_json: {where} is {brief(value)}; a record of to_json has {expected} there")
+    return ParameterError(f"text: got {brief(value)} in {where}; expected {expected}")
 
 
 def _list(value: Any, where: str) -> list[Any]:
@@ -206,7 +209,7 @@ def _and_node(position: int, record: Any, known: dict[str, Any]) -> AndNode:
 
 def _position(value: Any, where: str, least: int = 0) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise _refused(value, where, f"a whole number of at least {least}")
+        raise _refused(value, where, f"an integer, at least {least}")
     return value
 
 
@@ -277,7 +280,7 @@ def _parsed(value: Any, where: str) -> Any:
     if isinstance(value, list) and value:
         name, *rest = value
         if not isinstance(name, str) or name not in _FUNCTIONS:
-            raise ParameterError(f"from_json: {where}: {brief(name)} is none of {', '.join(_FUNCTIONS)}")
+            raise _refused(name, where, f"one of {', '.join(_FUNCTIONS)}")
         arguments = [_parsed(entry, where) for entry in rest]
         make: Callable[..., Any] = getattr(sympy, name)
         if name == "Pow":

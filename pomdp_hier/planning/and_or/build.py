@@ -114,7 +114,8 @@ class Grower:
 
     def _check_size(self) -> None:
         if len(self.or_nodes) + len(self.and_nodes) > self.max_nodes:
+            lower = ", or lower depth" if self.planner.depth > 1 else ""
             raise PlanningError(
-                f"max_nodes: the tree has more than {self.max_nodes} nodes; lower the depth, pass prune=True, or raise "
-                "max_nodes"
+                f"max_nodes: got {self.max_nodes}; expected at least the number of nodes of the tree. "
+                f"Raise max_nodes{lower}."
             )

@@ -157,8 +157,8 @@ class AndOrTree(Nodes):
                 continue
             if not node.best:
                 raise ParameterError(
-                    f"policy: after {brief(history)} the values of {brief(node.value)} cannot be compared; "
-                    "substitute numbers"
+                    f"problem: got the value {brief(node.value)} after {brief(history)}; expected values that can be "
+                    "compared. Substitute numbers for the symbols, and build the tree again."
                 )
             best = self.and_nodes[node.best[0]]
             plan[history] = best.action
@@ -175,7 +175,9 @@ class AndOrTree(Nodes):
         for i, node in enumerate(self.or_nodes):
             if node.belief == belief:
                 return i
-        raise ParameterError(f"belief: none of the {len(self.or_nodes)} OR nodes has {brief(belief)}")
+        raise ParameterError(
+            f"belief: got {brief(belief)}; expected the belief of one of {len(self.or_nodes)} OR nodes"
+        )
 
     def explain(self, node: int | Belief = 0, *, decimals: int = 4, name: Callable[[Any], str] = str) -> str:
         """Return the arithmetic behind each Q of an OR node, given by its position or its belief.
@@ -194,7 +196,7 @@ class AndOrTree(Nodes):
         """
         position = node if isinstance(node, (int, np.integer)) else self.find(node)
         if not 0 <= position < len(self.or_nodes):
-            raise ParameterError(f"node: {position} is not one of the OR nodes 0 to {len(self.or_nodes) - 1}")
+            raise ParameterError(f"node: got {position}; expected an OR node from 0 to {len(self.or_nodes) - 1}")
         return explain_node(self, position, decimals=decimals, name=name)
 
     def backup(self, fringe: Callable[[Belief], Number] | None = None) -> "AndOrTree":

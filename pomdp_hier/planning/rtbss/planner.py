@@ -46,6 +46,12 @@ _DEEPEST_RECURSION = 250  # each level takes two or three of Python's 1,000 fram
 _FINEST_MERGING = 1e-15  # below it, probabilities near 1 are told apart by their rounding alone
 
 
+def _named(lower_bound: Any, upper_bound: Any, updater: Any) -> dict[str, bool]:
+    """Return which arguments are known by name or as vectors; the others are called, which arrays cannot do."""
+    named = {"lower_bound": has_vectors(lower_bound), "upper_bound": has_vectors(upper_bound)}
+    return named | {"updater": updater is None}
+
+
 class RTBSS(HoldsPolicy, AgentPlanner):
     """A planner that looks a fixed number of actions ahead, exactly, from the belief it is asked about.
 
@@ -134,24 +140,26 @@ class RTBSS(HoldsPolicy, AgentPlanner):
     ) -> None:
         require_count("depth", depth, 1, "actions to look ahead")
         if budget is not None and not (is_nonnegative(budget) and budget >= 1):
-            raise ParameterError(f"budget: {brief(budget)}; expected at least one node, or None")
+            raise ParameterError(f"budget: got {brief(budget)}; expected a number of nodes, at least 1, or None")
         if fallback is not None and budget is None:
-            raise ParameterError("fallback: it decides where a budget runs out, and there is none; give budget as well")
+            raise ParameterError(
+                f"fallback: got {brief(fallback)} without a budget; expected None. Pass budget, or leave out fallback."
+            )
         for name, value, allowed in (("tie", tie, ("first", "all")), ("engine", engine, ("auto", "plain", "arrays"))):
             if not is_one_of(value, *allowed):
-                raise ParameterError(f"{name}: {brief(value)} is not one of {', '.join(map(repr, allowed))}")
+                raise ParameterError(f"{name}: got {brief(value)}; expected {' or '.join(map(repr, allowed))}")
         upper_bound = getattr(upper_bound, "action_bound", upper_bound)
         if not callable(upper_bound) and not is_one_of(upper_bound, *_BOUNDS):
             raise ParameterError(
-                f"upper_bound: {brief(upper_bound)} is not one of 'fib', 'qmdp', 'range', a solution, or a callable"
+                f"upper_bound: got {brief(upper_bound)}; expected 'fib', 'qmdp', 'range', a solution, or a callable"
             )
         merging = 0.0 if merge_tolerance is None else merge_tolerance
         for name, tolerance in (("tie_tolerance", tie_tolerance), ("merge_tolerance", merging)):
             if not (is_nonnegative(tolerance) and tolerance < math.inf):
-                raise ParameterError(f"{name}: {brief(tolerance)}; expected a number of at least 0")
+                raise ParameterError(f"{name}: got {brief(tolerance)}; expected a finite number, at least 0")
         if merge_tolerance and merge_tolerance < _FINEST_MERGING:
             raise ParameterError(
-                f"merge_tolerance: {brief(merge_tolerance)}; expected 0, or at least {_FINEST_MERGING}"
+                f"merge_tolerance: got {brief(merge_tolerance)}; expected 0, or at least {_FINEST_MERGING}"
             )
         lower_bound = getattr(lower_bound, "leaf", lower_bound)
         self.fringe = fringe_function(lower_bound)
@@ -177,9 +185,12 @@ class RTBSS(HoldsPolicy, AgentPlanner):
 
     @staticmethod
     def _refuse_on_arrays(lower_bound: Any, upper_bound: Any, updater: Any) -> None:
-        for name, value in (("lower_bound", lower_bound), ("upper_bound", upper_bound), ("updater", updater)):
-            if value is not None and not has_vectors(value):
-                raise ParameterError(f"engine: 'arrays' cannot call {name}={brief(value)}; use 'plain' or 'auto'")
+        for name, named in _named(lower_bound, upper_bound, updater).items():
+            if not named:
+                raise ParameterError(
+                    f"engine: got 'arrays' with {name}, which is called; expected 'plain' or 'auto'. Pass one of "
+                    f"them, or leave out {name}."
+                )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Only the settings: what was computed for a problem stays behind when a planner goes to another process."""
@@ -232,8 +243,8 @@ class RTBSS(HoldsPolicy, AgentPlanner):
             return Decision(action, q_values={a: q_values[a] for a in actions}, stats=stats)
         if best is None:
             raise PlanningError(
-                f"budget: {self.budget} nodes are not enough to finish one of {len(actions)} actions to depth "
-                f"{self.depth}; raise the budget, lower the depth, or name a fallback"
+                f"budget: got {brief(self.budget)}; expected enough nodes for one of {len(actions)} actions to depth "
+                f"{self.depth}. Raise budget, lower depth, or name a fallback."
             )
         best, ties = best_and_tied({a: q_values[a] for a in actions if status[a] == "exact"}, self.tie_tolerance)
         stats |= {
@@ -266,8 +277,8 @@ class RTBSS(HoldsPolicy, AgentPlanner):
             return value if value > best else best
         except TypeError as error:
             raise PlanningError(
-                f"decide: {brief(best)} and {brief(value)} cannot be compared; substitute numbers for the symbols, or "
-                "look at AndOrTree, which keeps both"
+                f"problem: got the values {brief(best)} and {brief(value)}; expected values that can be compared. "
+                "Substitute numbers for the symbols, or build an AndOrTree, which keeps both."
             ) from error
 
     def _search(self, problem: POMDP, belief: Belief) -> tuple[PlainSearch | ArraySearch, Callable[[Any], Number], str]:
@@ -278,8 +289,8 @@ class RTBSS(HoldsPolicy, AgentPlanner):
             return search, lambda action: search.q_value(vector, index[action], self.depth), "arrays"
         if self.depth > _DEEPEST_RECURSION:
             raise PlanningError(
-                f"depth: {self.depth} is beyond the {_DEEPEST_RECURSION} levels of the recursion that callables, "
-                "updaters and exact numbers need; use a smaller depth, or named bounds on a problem of floats"
+                f"depth: got {self.depth}; expected at most {_DEEPEST_RECURSION}, as each level of this search is a "
+                f"recursion. Lower depth{self._way_to_arrays(problem)}."
             )
         plain = PlainSearch(
             problem,
@@ -301,7 +312,9 @@ class RTBSS(HoldsPolicy, AgentPlanner):
     def _prepare(self, problem: POMDP) -> ArraySearch:
         vectors = fringe_vectors(problem, self.lower_bound)
         if vectors is None:
-            raise ParameterError(f"lower_bound: {brief(self.lower_bound)} cannot be searched on arrays")
+            raise ParameterError(
+                f"lower_bound: got {brief(self.lower_bound)}; expected alpha vectors. Pass engine='plain'."
+            )
         pruning = self.pruning(problem)
         lower = None if pruning.table is None else blind_bound(problem.compiled, self.depth, vectors)
         return ArraySearch(
@@ -311,10 +324,18 @@ class RTBSS(HoldsPolicy, AgentPlanner):
     def _on_arrays(self, problem: POMDP, belief: Belief) -> bool:
         if self.engine != "auto":
             return self.engine == "arrays"
-        simple = has_vectors(self.lower_bound) and not callable(self.upper_bound)
-        if not simple or self.updater is not None or problem.legal_by == "belief" or self.depth == 1:
+        named = all(_named(self.lower_bound, self.upper_bound, self.updater).values())
+        if not named or problem.legal_by == "belief" or self.depth == 1:
             return False
         return not has_exact_numbers(problem, belief)
+
+    def _way_to_arrays(self, problem: POMDP) -> str:
+        """Return the advice that brings the search onto arrays, where there is a way."""
+        if problem.legal_by == "belief" or has_symbols(problem):
+            return ""
+        called = [name for name, named in _named(self.lower_bound, self.upper_bound, self.updater).items() if not named]
+        leave = f"leave out {' and '.join(called)} and " if called else ""
+        return f", or {leave}pass engine='arrays', which computes in floats"
 
     # --- pruning -------------------------------------------------------------------------------------------------
 

@@ -65,8 +65,8 @@ class Pruning:
             return [(action, None) for action in actions]
         bounded = [(action, self.upper(belief, action, depth)) for action in actions]
         for action, bound in bounded:
-            if not is_number(bound):
-                raise PlanningError(f"upper_bound: {brief(bound)} for action {brief(action)}; expected a number")
+            if not is_number(bound) or bound != bound:
+                raise PlanningError(f"upper_bound: got {brief(bound)} for action {brief(action)}; expected a number")
         return sorted(bounded, key=lambda pair: pair[1], reverse=True)
 
     def skips(self, upper: Number | None, best: Number | None, *, at_root: bool = False) -> bool:
@@ -82,11 +82,15 @@ class Pruning:
 
     def check(self, value: Number, upper: Number | None, action: Any, depth: int) -> None:
         """Refuse an upper bound that lies below the value it should bound; see `check_bound`."""
-        check_bound(value, upper, action, depth, self.check_slack)
+        check_bound(value, upper, action, depth, self.check_slack, named=self.table is not None)
 
 
-def check_bound(value: Number, upper: Number | None, action: Any, depth: int, slack: float = 0.0) -> None:
+def check_bound(
+    value: Number, upper: Number | None, action: Any, depth: int, slack: float = 0.0, *, named: bool = False
+) -> None:
     """Refuse an upper bound that lies below the value it should bound.
+
+    A bound with a name holds for every convex leaf: where it fails, the leaf was declared convex and is not.
 
     Raises:
         PlanningError: It does, by more than the slack and the rounding of floats (1e-9, relative).
@@ -96,9 +100,10 @@ def check_bound(value: Number, upper: Number | None, action: Any, depth: int, sl
     if not (is_exact(value) and is_exact(upper)):
         slack = max(slack, 1e-9 * max(1.0, abs(float(value)), abs(float(upper))))
     if value - upper > slack:  # a difference of exact numbers stays exact
+        remedy = "lower_bound without ConvexFringe, as it is not convex" if named else "upper_bound='fib'"
         raise PlanningError(
-            f"upper_bound: action {brief(action)} with {depth} actions to go is worth {value}, but its upper bound is "
-            f"{upper}; a bound must hold for the same depth and the same fringe. Pass prune=False, or use 'fib'"
+            f"upper_bound: got {brief(upper)} for action {brief(action)} with {depth} actions to go; expected at least "
+            f"its value {brief(value)}. Pass prune=False, or {remedy}."
         )
 
 
@@ -109,7 +114,7 @@ def table_bound(problem: POMDP, table: Floats) -> Upper:
     def upper(belief: Belief, action: Any, depth: int) -> Number:
         stray = next((state for state in belief if state not in states), None)
         if stray is not None:
-            raise ModelError(f"belief: {brief(stray)} is not one of the problem's {len(states)} states")
+            raise ModelError(f"belief: got state {brief(stray)}; expected one of the problem's {len(states)} states")
         row = table[depth - 1, actions[action]]
         return total(float(p) * float(row[states[state]]) for state, p in belief.items())
 

@@ -65,7 +65,7 @@ def test_the_three_node_tree_prints_the_appendix():
     assert "c1 eta → ('c1', 1) b*eta" in text
     assert "V Max(" in text.splitlines()[0]
     assert tree.or_nodes[0].best == []
-    with pytest.raises(ParameterError, match="cannot be compared; substitute numbers"):
+    with pytest.raises(ParameterError, match=r"^problem: got the value"):
         tree.policy()
     assert "eta·(b*eta*(r1 + 1) - 1) + (1 - eta)·(b*(1 - eta)*(r2 + 1) - 1)" in tree.explain()
     again = AndOrTree.from_json(tree.to_json())
@@ -126,9 +126,9 @@ def test_explain():
     assert lines[-1] == "V = max Q = −1.9500"
     belief = tree.or_nodes[1].belief
     assert tree.explain(belief) == tree.explain(tree.find(belief))
-    with pytest.raises(ParameterError, match="none of the 43 OR nodes has"):
+    with pytest.raises(ParameterError, match=r"^belief: got Belief\(.* 43 OR nodes"):
         tree.explain(Belief({"left": 0.123, "right": 0.877}))
-    with pytest.raises(ParameterError, match="node: 99 is not one of the OR nodes 0 to 42"):
+    with pytest.raises(ParameterError, match=r"^node: got 99; .* 0 to 42"):
         tree.explain(99)
     assert "the search stops here: V = 0" in tree.explain(len(tree.or_nodes) - 1)
 
@@ -170,14 +170,14 @@ def test_json_restores_names_and_refuses_other_texts():
     assert restored.and_nodes[0].action is left
     assert restored.or_nodes[1].observation == ("seen", 1)
     for wrong in ("{", "[]", '{"format": "pomdp_hier.AndOrTree", "version": 2}'):
-        with pytest.raises(ParameterError, match=r"from_json: .* expected what to_json wrote"):
+        with pytest.raises(ParameterError, match=r"^text: got"):
             AndOrTree.from_json(wrong)
     broken = json.loads(text)
     del broken["or_nodes"][0]["belief"]
-    with pytest.raises(ParameterError, match=r"or_nodes\[0\] is .* a record of to_json has the entries"):
+    with pytest.raises(ParameterError, match=r"^text: got .* in or_nodes\[0\]; expected the entries"):
         AndOrTree.from_json(json.dumps(broken))
     evil = text.replace('"discount": 1', '"discount": {"expression": ["system", {"symbol": "x", "assumptions": {}}]}')
-    with pytest.raises(ParameterError, match="'system' is none of Add, Mul, Pow, Max"):
+    with pytest.raises(ParameterError, match=r"^text: got 'system' in"):
         AndOrTree.from_json(evil)
 
 
@@ -283,7 +283,7 @@ def test_json_that_to_json_does_not_write_is_refused_at_once(path, value):
     pytest.importorskip("sympy")
     document = json.loads(AndOrTree.build(tiger(), depth=1).to_json())
     text = planted(document, path, value).replace('"DEEP"', '{"tuple": [' * 700 + "1" + "]}" * 700)
-    with pytest.raises((ParameterError, ModelError), match=r"from_json: |belief: "):
+    with pytest.raises((ParameterError, ModelError), match=r"^(text|belief): "):
         AndOrTree.from_json(text)
 
 
@@ -303,7 +303,7 @@ def test_json_that_to_json_does_not_write_is_refused_at_once(path, value):
     ],
 )
 def test_what_is_no_json_is_refused(text):
-    with pytest.raises(ParameterError, match=r"from_json: .*expected what to_json wrote"):
+    with pytest.raises(ParameterError, match=r"^text: got"):
         AndOrTree.from_json(text)
 
 
@@ -314,7 +314,7 @@ def test_children_may_not_stand_before_their_parents():
     for node in document["and_nodes"]:
         node["outcomes"] = [{1: 2, 2: 1}.get(k, k) for k in node["outcomes"]]
         node["parent"] = {1: 2, 2: 1}.get(node["parent"], node["parent"])
-    with pytest.raises(ParameterError, match=r"or_nodes\[1\].parent is .*a node that stands before it"):
+    with pytest.raises(ParameterError, match=r"^text: got .* in or_nodes\[1\].parent; .* stands before it"):
         AndOrTree.from_json(json.dumps(document))
 
 
@@ -331,10 +331,10 @@ def test_json_keeps_what_floats_and_expressions_are():
         assert type(again) is type(value)
     for value in (sympy.pi, sympy.sin(x), sympy.Float("0.1", 50)):
         tree.and_nodes[0].upper = value
-        with pytest.raises(ParameterError, match=r"to_json: the expression .* holds a"):
+        with pytest.raises(ParameterError, match=r"^to_json: got .* with a"):
             tree.to_json()
     tree.and_nodes[0].upper = Fraction(1, 10**5000)
-    with pytest.raises(ParameterError, match=r"to_json: .* expected shorter numbers"):
+    with pytest.raises(ParameterError, match=r"^to_json: got a value that JSON"):
         tree.to_json()
 
 
@@ -360,9 +360,9 @@ def test_a_large_tree_collapses_to_its_plan():
     assert tree.to_dot(full=True).count(" -> ") == 780
     small = tree.to_text(full=False, limit=11)
     assert "11 of 781 nodes shown" in small
-    with pytest.raises(ParameterError, match="limit: 0; expected at least one node"):
+    with pytest.raises(ParameterError, match=r"^limit: 0"):
         tree.to_text(full=False, limit=0)
-    with pytest.raises(PlanningError, match="max_nodes: the tree has more than 100 nodes"):
+    with pytest.raises(PlanningError, match=r"^max_nodes: got 100;"):
         AndOrTree.build(grid(5, 5), depth=2, max_nodes=100)
 
 
@@ -497,11 +497,11 @@ def test_no_node_of_a_text_stands_below_itself_or_beyond_the_last():
     other = below["outcomes"][0]
     first["outcomes"], below["outcomes"][0] = [other], 1
     document["or_nodes"][1]["parent"], document["or_nodes"][other]["parent"] = 1, 0
-    with pytest.raises(ParameterError, match=r"or_nodes\[1\].parent is 1; .* a node that stands before it"):
+    with pytest.raises(ParameterError, match=r"^text: got 1 in or_nodes\[1\].parent; .* stands before it"):
         AndOrTree.from_json(json.dumps(document))
     first["outcomes"] = [len(document["or_nodes"])]
     last = len(document["or_nodes"]) - 1
-    words = rf"and_nodes\[0\].outcomes is {last + 1}; .* nodes from 0 to {last}, each below one other"
+    words = rf"^text: got {last + 1} in and_nodes\[0\].outcomes; .* nodes from 0 to {last}, each below one other"
     with pytest.raises(ParameterError, match=words):
         AndOrTree.from_json(json.dumps(document))
 
@@ -509,7 +509,7 @@ def test_no_node_of_a_text_stands_below_itself_or_beyond_the_last():
 def test_a_tree_of_as_many_nodes_as_are_allowed_is_built():
     size = len(AndOrTree.build(random_problem(1), depth=2))
     assert len(AndOrTree.build(random_problem(1), depth=2, max_nodes=size)) == size
-    with pytest.raises(PlanningError, match=f"the tree has more than {size - 1} nodes"):
+    with pytest.raises(PlanningError, match=f"^max_nodes: got {size - 1};"):
         AndOrTree.build(random_problem(1), depth=2, max_nodes=size - 1)
 
 

@@ -14,22 +14,28 @@ QUARTERS = [[4], [2, 2], [1, 3], [1, 1, 2]]
 class Table:
     """A problem of fractions, and its exact optimal value by enumerating the reachable beliefs."""
 
-    def __init__(self, seed, *, discount=Fraction(1, 2), terminal=False, legal="all", costs=False, acyclic=False):
+    def __init__(
+        self, seed, *, discount=Fraction(1, 2), terminal=False, legal="all", costs=False, acyclic=False, certain=False
+    ):
         rng = np.random.default_rng(seed)
+        self.certain = certain  # with integer rewards, so that all integers of a certificate are over 1
         self.n = n = 3
         self.gamma = discount
         self.terminal = {n - 1} if terminal or acyclic else set()
         self.actions, self.observations = range(2), range(2)
         self.P, self.Z, self.R = {}, {}, {}
         self.legal = {s: frozenset({0} if legal == "some" and s == 1 else {0, 1}) for s in range(n)}
+        self.legal_after = {None: [0, 1], 0: [0, 1], 1: [1] if legal == "observation" else [0, 1]}
         for a in self.actions:
             for s in range(n):
                 after = range(s + 1, n) if acyclic and s < n - 1 else range(n)
+                if certain:  # the states are permuted, and never seen, so that beliefs keep their size
+                    after = [(s + a) % n]
                 self.P[a, s] = self.spread(rng, after)
-                self.Z[a, s] = self.spread(rng, self.observations)
+                self.Z[a, s] = self.spread(rng, [0] if certain else self.observations)
                 for t in range(n):
                     for o in self.observations:
-                        self.R[a, s, t, o] = Fraction(int(rng.integers(-6, 0 if costs else 7)), 2)
+                        self.R[a, s, t, o] = Fraction(int(rng.integers(-6, 0 if costs else 7)), 1 if certain else 2)
         self.start = self.spread(rng, range(2))
         self.rows = {(a, s): self.row(a, s) for a in self.actions for s in range(n) if s not in self.terminal}
         legal_rows = [(a, s) for a, s in self.rows if a in self.legal[s]]
@@ -45,14 +51,14 @@ class Table:
             actions=list(self.actions),
             observations=list(self.observations),
             terminal=sorted(self.terminal),
-            legal_actions=lambda s: sorted(self.legal[s]),
+            legal_actions=self.legal_after.__getitem__ if legal == "observation" else lambda s: sorted(self.legal[s]),
+            legal_by="observation" if legal == "observation" else "state",
         )
 
-    @staticmethod
-    def spread(rng, over):
+    def spread(self, rng, over):
         over = [int(x) for x in rng.permutation(list(over))]
         parts = [parts for parts in QUARTERS if len(parts) <= len(over)]
-        parts = parts[int(rng.integers(len(parts)))]
+        parts = parts[0 if self.certain else int(rng.integers(len(parts)))]
         return {x: Fraction(part, 4) for x, part in zip(over, parts, strict=False)}
 
     def row(self, a, s):
@@ -81,19 +87,19 @@ class Table:
                     after[o][t] += w * p
         return reward, after
 
-    def value(self, belief, horizon):
-        """The optimal value over so many actions."""
+    def value(self, belief, horizon, observation=None):
+        """The optimal value over n actions."""
         belief = self.live(belief)
         if not horizon or not belief:
             return Fraction(0)
         best = []
-        for a in self.allowed(belief):
+        for a in self.allowed(belief) & set(self.legal_after[observation]):
             reward, after = self.step(belief, a)
-            best.append(reward + self.gamma * sum(self.value(then, horizon - 1) for then in after.values()))
+            best.append(reward + self.gamma * sum(self.value(then, horizon - 1, o) for o, then in after.items()))
         return max(best)
 
     def interval(self, horizon, steps=6):
-        """Exact bounds on the optimal value: equal over a horizon; else with the rest after so many steps."""
+        """Exact bounds on the optimal value: equal over a horizon; else with the rest after n steps."""
         if horizon is not None or self.gamma == 1:
             value = self.value(self.start, horizon or self.n)
             return value, value
@@ -132,7 +138,7 @@ class Certificate:
         self.claim()
 
     def hint(self):
-        return int(self.rng.choice([-2, -1, 0, 1, 2, 3, 4, 5]))
+        return int(self.rng.choice([-2, -1, 0, 1, 2, 3, 0, 1, 2, 3, 4]))
 
     def belief(self, least=1):
         size = int(self.rng.integers(least, len(self.live) + 1))

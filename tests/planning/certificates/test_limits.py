@@ -15,15 +15,18 @@ KINDS = {
     "legal by state": ({"legal": "some"}, None),
     "a horizon without discount": ({"discount": Fraction(1), "terminal": True}, 2),
     "a horizon": ({"discount": Fraction(1, 3), "legal": "some"}, 2),
+    "integers": ({"discount": Fraction(1), "certain": True}, 3),
     "without discount until it ends": ({"discount": Fraction(1), "acyclic": True, "costs": True}, None),
 }
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "seed"), [*((kind, seed) for kind in KINDS for seed in range(2)), ("integers", 2), ("integers", 4)]
+)
 def test_each_number_is_accepted_at_its_limit_and_refused_one_beyond(kind, seed):
     settings, horizon = KINDS[kind]
-    made = Certificate(Table(seed, **settings), horizon, seed)
+    bits = 0 if kind == "integers" else 1
+    made = Certificate(Table(seed, **settings), horizon, seed, value_bits=bits, weight_bits=bits)
     problem, top = made.table.problem, made.top
     bounds = verify(copy.deepcopy(top), problem)
     least, most = made.table.interval(horizon)

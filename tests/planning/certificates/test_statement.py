@@ -3,12 +3,14 @@
 import copy
 import pickle
 from fractions import Fraction
+from math import ceil, floor
 
 import pytest
 
 from pomdp_hier.errors import CertificateError
 from pomdp_hier.planning import solve, verify
 from pomdp_hier.planning.certificates.exact_model import exact_model
+from pomdp_hier.planning.certificates.verify import _decimal
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import tiger
 
@@ -105,6 +107,21 @@ def test_an_integer_is_not_the_decimal_of_the_float_that_it_equals():
         model = exact_model(POMDP(**{**ONCE, "reward": rewarded(both)}))
         rewards = [Fraction(row, model.money) for row in model.reward[0]]
         assert rewards == [10**23 if type(x) is float else whole for x in both.values()]
+
+
+@pytest.mark.parametrize(
+    ("value", "rounded", "text"),
+    [
+        (Fraction(2, 3), floor, "0.666666666"),
+        (Fraction(-2, 3), ceil, "-0.666666666"),
+        (2**300 + 1, floor, "2**300"),
+        (2**300 + 1, ceil, "2**301"),
+        (-(2**300) - 1, floor, "-2**301"),
+        (-(2**300) - 1, ceil, "-2**300"),
+    ],
+)
+def test_a_printed_bound_is_never_tighter_than_the_proved_one(value, rounded, text):
+    assert _decimal(Fraction(value), rounded) == text
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])

@@ -152,14 +152,14 @@ def test_arrays_look_hundreds_of_actions_ahead():
     decision = RTBSS(400, merge_tolerance=1e-9, prune=False).decide(tiger(discount=0.5))
     assert decision.stats["engine"] == "arrays"
     assert decision.action == "listen"
-    with pytest.raises(PlanningError, match="beyond the 250 levels"):
+    with pytest.raises(PlanningError, match=r"^depth: got 300; expected at most 250"):
         RTBSS(300, lambda p, b: 0).decide(tiger())
 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_budget(engine):
     problem = random_problem(3, states=3, actions=3, observations=2)
-    with pytest.raises(PlanningError, match=r"budget: 1 nodes are not enough .* or name a fallback"):
+    with pytest.raises(PlanningError, match=r"^budget: got 1; .* 3 actions to depth"):
         RTBSS(3, budget=1, engine=engine).decide(problem)
     free = RTBSS(3, prune=False, engine=engine).decide(problem)
     whole = RTBSS(3, budget=free.stats["nodes"], prune=False, engine=engine).decide(problem)
@@ -174,7 +174,7 @@ def test_budget(engine):
 
 def test_a_wrong_bound_is_refused():
     for wrong in (lambda p, b, a, d: -100.0, lambda p, b, a, d: -1.5):
-        with pytest.raises(PlanningError, match=r"upper_bound: action .* is worth .* Pass prune=False"):
+        with pytest.raises(PlanningError, match=r"^upper_bound: got -1.* for action 'listen'"):
             RTBSS(3, upper_bound=wrong).decide(tiger())
     assert RTBSS(3, upper_bound=lambda p, b, a, d: 1e9).decide(tiger()).value == pytest.approx(2.3098)
 
@@ -330,7 +330,7 @@ def test_symbols_need_numbers_to_decide():
     sympy = pytest.importorskip("sympy")
     b, e = sympy.symbols("b eta", positive=True)
     problem = three_node(e, sympy.Rational(1, 10), sympy.Rational(1, 2), sympy.Rational(3, 5), b)
-    with pytest.raises(PlanningError, match="cannot be compared; substitute numbers"):
+    with pytest.raises(PlanningError, match=r"^problem: got the value"):
         RTBSS(1, StopValue("search")).decide(problem)
 
 
@@ -339,14 +339,14 @@ def test_symbols_need_numbers_to_decide():
     [
         ({"depth": 0}, "depth: 0; expected a whole number"),
         ({"depth": 1.5}, "depth: 1.5; expected a whole number"),
-        ({"depth": 1, "budget": "a"}, "budget: 'a'; expected at least one node"),
+        ({"depth": 1, "budget": "a"}, "budget: got 'a'"),
         ({"depth": 2, "lower_bound": "best"}, "lower_bound: 'best' is not one of"),
         ({"depth": 2, "lower_bound": 7}, "lower_bound: 7 is neither a name"),
-        ({"depth": 2, "upper_bound": "mdp"}, "upper_bound: 'mdp' is not one of"),
-        ({"depth": 2, "tie": "last"}, "tie: 'last' is not one of"),
-        ({"depth": 2, "budget": 0}, "budget: 0; expected at least one node"),
-        ({"depth": 2, "merge_tolerance": -1}, "merge_tolerance: -1; expected a number of at least 0"),
-        ({"depth": 2, "engine": "arrays", "updater": lambda b, a, o: b}, "engine: 'arrays' cannot call updater"),
+        ({"depth": 2, "upper_bound": "mdp"}, "upper_bound: got 'mdp'"),
+        ({"depth": 2, "tie": "last"}, "tie: got 'last'"),
+        ({"depth": 2, "budget": 0}, "budget: got 0;"),
+        ({"depth": 2, "merge_tolerance": -1}, "merge_tolerance: got -1;"),
+        ({"depth": 2, "engine": "arrays", "updater": lambda b, a, o: b}, "engine: got 'arrays' with updater"),
     ],
 )
 def test_refused_arguments(arguments, message):
@@ -441,7 +441,7 @@ def test_the_class_of_an_updater_is_refused():
 
 @pytest.mark.parametrize("engine", ["plain", "arrays"])
 def test_a_belief_off_the_space_is_named(engine):
-    with pytest.raises(ModelError, match="'nowhere' is not one of the problem's 2 states"):
+    with pytest.raises(ModelError, match=r"^belief: .*'nowhere'"):
         RTBSS(2, engine=engine).decide(tiger(), Belief({"nowhere": 1.0}))
 
 
@@ -486,7 +486,7 @@ def test_a_fallback_that_always_decides_earns_what_it_earns_by_itself(fallback):
 
 
 def test_a_fallback_without_a_budget_is_refused():
-    with pytest.raises(ParameterError, match="fallback: it decides where a budget runs out"):
+    with pytest.raises(ParameterError, match=r"^fallback: got FirstAction\(\) without"):
         RTBSS(3, fallback=FirstAction())
     with pytest.raises(ParameterError, match="policy: 3 has no decide"):
         RTBSS(3, budget=1, fallback=3)
@@ -503,7 +503,7 @@ def test_the_depth_and_the_merging_that_are_just_allowed():
         legal_actions=["go"],
     )
     assert RTBSS(_DEEPEST_RECURSION, engine="plain").decide(done).value == 1
-    with pytest.raises(PlanningError, match="is beyond the"):
+    with pytest.raises(PlanningError, match=r"^depth: got 251"):
         RTBSS(_DEEPEST_RECURSION + 1, engine="plain").decide(done)
 
 
