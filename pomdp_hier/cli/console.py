@@ -71,6 +71,7 @@ _OPTIONS = {
     "child": "item-column",
     "parent": "parent-column",
     "path": "path-column",
+    "form": "tree-format",
     "text": "text-column",
     "embedding": "embedding-column",
 }
@@ -85,6 +86,8 @@ def as_option(setting: Setting) -> str:
     """
     if isinstance(setting, PythonAdvice):
         return ""
+    if setting.values == (False,):
+        return f"--no-{setting.argument.replace('_', '-')}"
     option = f"--{_OPTIONS.get(setting.argument, setting.argument).replace('_', '-')}"
     values = " or ".join(shlex.quote(str(value)) for value in setting.values if value is not True)
     return f"{option} {values}".rstrip()

@@ -33,18 +33,21 @@ __all__ = [
 
 _SHARED = {"singletons": "singletons", "on_multiple_parents": "on_multiple_parents", "items_at_inner": "items_at_inner"}
 _NUMBERED = _SHARED | {"n_items": "n_items", "add_root": "add_root"}
+_DELIMITED = {"header": "header", "delimiter": "delimiter"}
 # The arguments of each format's reader, and the options that they are given by.
 _FORMATS = {
     "json": _NUMBERED,
     "children": _NUMBERED,
-    "edges": _NUMBERED | {"child": "item_column", "parent": "parent_column"},
+    "edges": _NUMBERED | _DELIMITED | {"child": "item_column", "parent": "parent_column"},
     "nested": _NUMBERED,
     "linkage": {"singletons": "singletons"},
     "newick": _SHARED,
-    "parents": _NUMBERED | {"id": "item_column", "parent": "parent_column"},
+    "parents": _NUMBERED | _DELIMITED | {"id": "item_column", "parent": "parent_column"},
     "paths": _SHARED
+    | _DELIMITED
     | {name: name for name in ("sep", "blank_levels", "ends_in", "levels")}
     | {"item": "item_column", "path": "path_column"},
+    "outline": _SHARED,
     "bertopic": {"singletons": "singletons"},
 }
 OF_TREES = ("tree_key", *dict.fromkeys(option for options in _FORMATS.values() for option in options.values()))
@@ -65,8 +68,9 @@ def add_tree_options(parser: argparse.ArgumentParser) -> None:
         metavar="FORMAT",
         help=f"one of {', '.join(_FORMATS)}; json tells edges, children lists, nested objects and "
         "linkages apart; linkage is SciPy's, in .npy, .npz or JSON; edges also a table with parent and child, parents "
-        "one with id and parent, paths lines or a table with an item and its path or one column a level (default: "
-        "told by the ending and the content)",
+        "one with id and parent, paths lines or a table with an item and its path or one column per level, outline one "
+        "name per line, its level shown by indentation, bullets or drawn branches (default: by the ending and the "
+        "content)",
     )
     _add_column_options(add)
     _add_shape_options(add)
@@ -92,7 +96,19 @@ def _add_column_options(add: Callable[..., object]) -> None:
         metavar="NAMES",
         help="the table's columns of levels, with commas between: --levels l1,l2,l3",
     )
-    add("--sep", metavar="TEXT", help="the text between the categories of a path (default: > or | or /)")
+    add(
+        "--header",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether the first line of a table names its columns; if not, they are named 1, 2 and so on (default: "
+        "--header)",
+    )
+    add("--delimiter", metavar="CHARACTER", help="the character between a table's cells (default: comma, ; or tab)")
+    add(
+        "--sep",
+        metavar="TEXT",
+        help="the text between the categories of a path (default: the one of > | / ; \\ :: tab, arrows in most)",
+    )
     add(
         "--blank-levels",
         choices=("error", "skip"),
@@ -257,7 +273,7 @@ def written_like_source(tree: "Hierarchy", options: argparse.Namespace, target: 
             return tree.to_json()
     if kind != "text" or form not in FORMATS:
         raise ReaderError(f"{name}: is read as {form}, which cannot be written back; give a target that ends in .json")
-    known = ("sep", "blank_levels", "ends_in", "levels", "item", "path", "id", "parent", "child")
+    known = ("sep", "blank_levels", "ends_in", "levels", "item", "path", "id", "parent", "child", "header", "delimiter")
     chosen = {name: value for name, value in _arguments(options, form).items() if name in known}
     if form == "paths":
         chosen["form"] = _path_form(options)
@@ -382,7 +398,10 @@ def _rows(content: bytes, kind: str, options: argparse.Namespace) -> Iterator[Se
         yield from zip(*cells, strict=True)
         return
     try:
-        table = open_csv(content.decode("utf-8-sig", "replace"), ReaderError, comment="#")
+        text = content.decode("utf-8-sig", "replace")
+        table = open_csv(text, ReaderError, comment="#", delimiter=options.delimiter)
+        if not options.header:
+            yield [str(at) for at in range(1, len(table.columns) + 1)]
         yield table.columns
         yield from (row for _, row in table.rows)
     except ReaderError:
@@ -480,15 +499,16 @@ def _from_text(source: Any, options: argparse.Namespace, form: str, n_rows: int 
             return constructor(source, **chosen, **more)
 
         return TreeFile(_with_known_items(read, n_rows if options.n_items is None else None), False)
-    if form == "paths":
-        return TreeFile(Hierarchy.from_paths(source, form=_path_form(options), **chosen), False)
+    if form in ("paths", "outline"):
+        layout: Any = "outline" if form == "outline" else _path_form(options)
+        return TreeFile(Hierarchy.from_paths(source, form=layout, **chosen), False)
     constructor = Hierarchy.from_newick if form == "newick" else Hierarchy.from_bertopic
     return TreeFile(constructor(source, **chosen), False)
 
 
 def _path_form(options: argparse.Namespace) -> Literal["auto", "table"]:
     """Return whether paths are said to be in a table, by their columns or the ending of the file."""
-    told = any((options.item_column, options.path_column, options.levels))
+    told = any((options.item_column, options.path_column, options.levels, options.delimiter, not options.header))
     return "table" if told or file_ending(options.tree) in _TABLE_ENDINGS else "auto"
 
 

@@ -135,6 +135,7 @@ class Hierarchy(ExportedTree):
         parent: str | None = None,
         child: str | None = None,
         delimiter: str | None = None,
+        header: bool = True,
         singletons: bool = False,
         add_root: bool = False,
         on_multiple_parents: OnMultipleParents = "error",
@@ -149,6 +150,7 @@ class Hierarchy(ExportedTree):
             parent, child: The columns of a table, if they are not called so, or as SKOS does, by name or IRI
                 (``concept`` and ``broader`` or ``narrower``).
             delimiter: As in `from_parents`.
+            header: As in `from_parents`; of two columns without names the first is that of the parents.
             n_items, items, singletons, add_root, on_multiple_parents, items_at_inner: See the class.
 
         Raises:
@@ -159,7 +161,7 @@ class Hierarchy(ExportedTree):
             ('b', 'a')
         """
         join = Join(n_items, items, items_at_inner, on_multiple_parents)
-        arrays = read_edges(edges, join, parent=parent, child=child, delimiter=delimiter)
+        arrays = read_edges(edges, join, parent=parent, child=child, delimiter=delimiter, header=header)
         return cls._from_arrays(arrays, singletons, add_root)
 
     @classmethod
@@ -320,6 +322,7 @@ class Hierarchy(ExportedTree):
         id: str | None = None,
         parent: str | None = None,
         delimiter: str | None = None,
+        header: bool = True,
         singletons: bool = False,
         add_root: bool = False,
         on_multiple_parents: OnMultipleParents = "error",
@@ -334,6 +337,8 @@ class Hierarchy(ExportedTree):
                 several that could be the ids, it is the one in which each parent has a row. A parent of 0 or -1 is
                 none, where no row has that id. Where every row has a parent, the root is the one without a row.
             delimiter: Of CSV; by default what the header has most of, comma, semicolon or tab.
+            header: Whether the first line of CSV names the columns; if not, they are called "1", "2" and so on, and of
+                two columns the first is that of the ids.
             n_items, items, singletons, add_root, on_multiple_parents, items_at_inner: See the class.
 
         Raises:
@@ -344,7 +349,7 @@ class Hierarchy(ExportedTree):
             ('a', 'b', 'r')
         """
         join = Join(n_items, items, items_at_inner, on_multiple_parents)
-        arrays = read_parents(source, join, id=id, parent=parent, delimiter=delimiter)
+        arrays = read_parents(source, join, id=id, parent=parent, delimiter=delimiter, header=header)
         return cls._from_arrays(arrays, singletons, add_root)
 
     @classmethod
@@ -358,12 +363,13 @@ class Hierarchy(ExportedTree):
         strip: bool = True,
         blank_levels: Literal["error", "skip"] = "error",
         comment: str | None = "#",
-        form: Literal["auto", "lines", "table"] = "auto",
+        form: Literal["auto", "lines", "table", "outline"] = "auto",
         ends_in: Literal["item", "category"] | None = None,
         item: str | None = None,
         path: str | None = None,
         levels: Sequence[str] | None = None,
         delimiter: str | None = None,
+        header: bool = True,
         singletons: bool = False,
         on_multiple_parents: OnMultipleParents = "error",
         items_at_inner: ItemsAtInner = "leaf",
@@ -375,18 +381,19 @@ class Hierarchy(ExportedTree):
                 lines (also ``1 - path`` and ``id : path``), CSV or a data frame with an item column and a path column
                 or one column a level.
             items: The ids of the items in the order of the feature rows; by default the order of the source.
-            sep: What parts the segments; by default the first of ``>``, ``|``, ``/``, ``\\`` that occurs. A warning
-                says where what comes of it looks wrong.
+            sep: What parts the segments; by default the one of ``>``, ``|``, ``/``, ``;``, ``\\``, ``::``, tabs and
+                arrows that most paths have. A warning names others that fit. With ``sep``, every line is a path.
             escape: What makes the separator after it (or itself) part of a name.
             strip: Drop the spaces around names.
             blank_levels: A blank level column before a filled one is an error, or skipped.
             comment: How lines to be skipped start; in CSV only above the header.
-            form: Whether text is lines of paths or a table, instead of guessing by the ending and the header. Columns
-                that nobody named and that hold links or ids, not categories, are refused.
+            form: Whether text is lines of paths, a table, or an outline: one name per line, its level shown by
+                indentation, bullets, heading marks or drawn branches. By default a table by the ending and the header,
+                else lines; lines of another structure, and columns that hold links or ids, raise an error.
             ends_in: Whether a path ends in its ``"item"`` (the default for bare paths) or in the ``"category"`` that
                 holds the row's item (the default where items have a column; bare paths are then items ``0..N-1``).
             item, path, levels: The columns of a table, if they are not called so.
-            delimiter: As in `from_parents`.
+            delimiter, header: As in `from_parents`.
             singletons, on_multiple_parents, items_at_inner: See the class.
 
         Raises:
@@ -397,7 +404,9 @@ class Hierarchy(ExportedTree):
             >>> Hierarchy.from_paths({"a": "Home > Kitchen", "b": "Home > Bath"}).item_labels
             ('a', 'b')
         """
-        how = PathFormat(sep, escape, strip, blank_levels, comment, form, ends_in, item, path, levels, delimiter)
+        how = PathFormat(
+            sep, escape, strip, blank_levels, comment, form, ends_in, item, path, levels, delimiter, header
+        )
         arrays = read_paths(source, Join(None, items, items_at_inner, on_multiple_parents), how)
         return cls._from_arrays(arrays, singletons)
 

@@ -204,7 +204,7 @@ def test_what_untidy_files_give(tmp_path, capsys):
         ("t.npy", b"\x93NUMPY\x01", "t.npy: cannot be decoded"),
         ("t.npz", b"PK\x03\x04junk", ".npz"),
         ("t.parquet", b"PAR1\x15junk", "Parquet"),
-        ("t.json", b"((A,B),C);", "not JSON"),
+        ("t.json", b"((A,B),C);", "expected JSON"),
         ("t.nwk", b"[1, 2]", "Newick"),
         ("t.csv", b"parent,child\nr\n", "cells"),
     ],

@@ -8,12 +8,12 @@ import networkx as nx
 import numpy as np
 
 from pomdp_hier.errors import ReaderError
-from pomdp_hier.hierarchy.arguments import dense, is_row
+from pomdp_hier.hierarchy.arguments import check_flag, dense, is_row
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
-from pomdp_hier.hierarchy.readers.roles import links_of
-from pomdp_hier.hierarchy.readers.tables import is_missing, is_table, read_table
+from pomdp_hier.hierarchy.readers.roles import header_note, links_of
+from pomdp_hier.hierarchy.readers.tables import is_missing, is_table, read_table, require_header
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
-from pomdp_hier.hierarchy.wording import shown
+from pomdp_hier.hierarchy.wording import shown, warn_user
 
 __all__ = ["link_pairs", "read_edges", "read_networkx"]
 
@@ -63,7 +63,13 @@ def _check_pair(pair: Sequence[object], place: int, where: str) -> None:
 
 
 def read_edges(
-    edges: Any, join: Join, *, parent: str | None = None, child: str | None = None, delimiter: str | None = None
+    edges: Any,
+    join: Join,
+    *,
+    parent: str | None = None,
+    child: str | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
 ) -> TreeArrays:
     """Return the tree arrays of ``(parent, child)`` pairs, or of a table of them.
 
@@ -71,14 +77,17 @@ def read_edges(
         >>> read_edges([("r", "a"), ("r", "b")], Join()).labels
         ['a', 'b', 'r']
     """
+    check_flag("header", header)
     edges = dense("the edges", edges)
     if is_table(edges):
-        table = read_table(edges, delimiter=delimiter)
+        table = read_table(edges, delimiter=delimiter, header=header)
         rows, parent_at, child_at = links_of(table, parent, child)
         pairs = [[_cell(table.rows[row][parent_at]), _cell(table.rows[row][child_at])] for row in rows]
         nodes = link_pairs(pairs, "row", 1)
+        warn_user(header_note(table, parent, child))
         join = text_ids(join) if table.is_text else join
     else:
+        require_header(header, edges)
         tolist = getattr(edges, "tolist", None)
         nodes = link_pairs(tolist() if tolist is not None else edges)
     if not nodes.ids and join.items is not None:

@@ -8,13 +8,14 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from pomdp_hier.errors import ReaderError
+from pomdp_hier.errors import PythonAdvice, ReaderError
 from pomdp_hier.hierarchy.arguments import check_choice
 from pomdp_hier.hierarchy.readers.children import read_children
 from pomdp_hier.hierarchy.readers.edges import read_edges
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
-from pomdp_hier.hierarchy.readers.nodes import is_nest, read_nodes
+from pomdp_hier.hierarchy.readers.nodes import CHILD_KEYS, NAME_KEYS, SCALARS, is_nest, read_nodes
 from pomdp_hier.hierarchy.readers.parents import read_parents
+from pomdp_hier.hierarchy.readers.structure import refuse_other_formats
 from pomdp_hier.hierarchy.readers.tables import TextSource, read_text
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
 from pomdp_hier.hierarchy.wording import listed, shown
@@ -49,11 +50,24 @@ def parse_json(source: TextSource | Any) -> Any:
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except json.JSONDecodeError as error:
+        if error.msg == "Extra data" and (lines := _json_lines(text)):
+            return lines
+        if error.pos == len(text) - len(text.lstrip()):
+            refuse_other_formats(text, "JSON")
         raise _not_json(text, error.msg, error.pos) from None
     except RecursionError:
         return parse_deep_json(text)
     except ValueError as error:  # an integer of more digits than Python converts
         raise ReaderError(f"the JSON cannot be parsed: {error}") from None
+
+
+def _json_lines(text: str) -> list[Any]:
+    """Return the values of JSON Lines, one object per line; none if the lines are something else."""
+    try:
+        values = [json.loads(line, parse_constant=_refuse_constant) for line in text.splitlines() if line.strip()]
+    except (ValueError, RecursionError):
+        return []
+    return values if all(isinstance(value, dict) for value in values) else []
 
 
 def read_json(source: TextSource | Any, join: Join, form: JsonForm = "auto", add_root: bool = False) -> TreeArrays:
@@ -65,6 +79,8 @@ def read_json(source: TextSource | Any, join: Join, form: JsonForm = "auto", add
     """
     check_choice("form", form, ("auto", "edges", "children", "nested"))
     value = parse_json(source)
+    if form == "auto":
+        _check_known(value)
     layout = json_form(value) if form == "auto" else form
     if layout == "nested":
         if not isinstance(value, list | tuple | dict):
@@ -82,6 +98,34 @@ def read_json(source: TextSource | Any, join: Join, form: JsonForm = "auto", add
     arrays = read_edges(value, join) if form == "edges" else _read_children(value, join, labels, add_root)
     arrays.singletons = singletons
     return arrays
+
+
+def _check_known(value: Any) -> None:
+    """Raise for JSON that another reader reads: paths, JSON-LD, objects with children under a key of their own."""
+    if isinstance(value, list) and value and all(isinstance(path, str) for path in value):
+        raise ReaderError(
+            f"JSON: got a list of text, {shown(value[0])}; expected nodes. Give one path per line in a file that ends "
+            "in .txt",
+            PythonAdvice(", or the list to from_paths"),
+            ".",
+        )
+    rows = value if isinstance(value, list) else [value]
+    if any(isinstance(row, dict) and not row.keys().isdisjoint(("@context", "@graph", "@id")) for row in rows):
+        raise ReaderError(
+            "JSON: got JSON-LD; expected nodes. Give its links as a table with the columns parent and child",
+            PythonAdvice(" to from_edges"),
+            ".",
+        )
+    root = rows[0] if rows else None
+    if not isinstance(root, dict) or not any(isinstance(root.get(key), SCALARS) for key in NAME_KEYS):
+        return
+    below = [key for key, cell in root.items() if isinstance(cell, list) and cell and isinstance(cell[0], dict)]
+    if len(below) == 1 and below[0] not in (*CHILD_KEYS, "edges"):
+        raise ReaderError(
+            f"JSON: got objects below the key {shown(below[0])}; expected the key 'children'. Rename it",
+            PythonAdvice(f", or pass the parsed value to from_nodes with children={shown(below[0])}"),
+            ".",
+        )
 
 
 def json_form(value: Any) -> str:
@@ -120,10 +164,16 @@ def _is_parent_table(value: Any) -> bool:
         isinstance(value, list | tuple)
         and bool(value)
         and all(
-            isinstance(row, dict) and not any(isinstance(cell, list | dict) for cell in row.values()) for row in value
+            isinstance(row, dict)
+            and not any(isinstance(part, list | dict) for cell in row.values() for part in _parts(cell))
+            for row in value
         )
         and any("parent" in str(key).casefold() for row in value for key in row)
     )
+
+
+def _parts(cell: Any) -> list[Any]:
+    return cell if isinstance(cell, list) else [cell]
 
 
 def _is_children(value: Sequence[Any]) -> bool:

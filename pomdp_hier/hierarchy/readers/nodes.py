@@ -132,12 +132,15 @@ def _entries(content: Any) -> list[Any]:
     if isinstance(content, Mapping):
         if "children" in content:  # treelib's to_dict
             return _entries(content["children"])
+        for name, below in content.items():
+            if below is not None and not isinstance(below, Mapping | list | tuple):
+                raise ReaderError(
+                    f"key {shown(name)}: got {shown(below)}; expected a dictionary of what is below, a list of items, "
+                    "or null. Remove the key, or write each node with the keys 'name' and 'children'."
+                )
         return [_Entry(name, below) for name, below in content.items()]
     if not isinstance(content, list | tuple):
-        raise ReaderError(
-            f"a key of the nested dictionary holds {shown(content)}, expected a dictionary of what is below, a list of "
-            "items, or None"
-        )
+        raise ReaderError(f"nested dictionary: got {shown(content)}; expected a list of items. Give a list.")
     nodes = []
     for node in content:
         if isinstance(node, list | tuple):

@@ -1,23 +1,30 @@
 """Parent tables: one row a node, its id and its parent's id; no parent at the root, or no row for it."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from pomdp_hier.errors import HierarchyError, ReaderError
-from pomdp_hier.hierarchy.arguments import dense
+from pomdp_hier.hierarchy.arguments import check_flag, dense
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
-from pomdp_hier.hierarchy.readers.roles import marks_of_no_parent, parent_roles
-from pomdp_hier.hierarchy.readers.tables import is_missing, read_table
+from pomdp_hier.hierarchy.readers.roles import header_note, marks_of_no_parent, parent_roles
+from pomdp_hier.hierarchy.readers.tables import Table, is_missing, read_table
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
-from pomdp_hier.hierarchy.wording import counted, listed, shown
+from pomdp_hier.hierarchy.wording import Note, counted, listed, shown, warn_user
 
 __all__ = ["read_parents"]
 
 
 def read_parents(
-    source: Any, join: Join, *, id: str | None = None, parent: str | None = None, delimiter: str | None = None
+    source: Any,
+    join: Join,
+    *,
+    id: str | None = None,
+    parent: str | None = None,
+    delimiter: str | None = None,
+    header: bool = True,
 ) -> TreeArrays:
     """Return the tree arrays of a parent table, or of a dictionary from ids to parents.
 
@@ -25,6 +32,7 @@ def read_parents(
         >>> read_parents({"r": None, "a": "r", "b": "r"}, Join()).labels
         ['a', 'b', 'r']
     """
+    check_flag("header", header)
     source = dense("the table", source)
     if hasattr(source, "to_dict") and not hasattr(source, "columns"):  # a series from ids to parents
         source = source.to_dict()
@@ -35,13 +43,16 @@ def read_parents(
             f"got {shown(source)}, expected rows of two cells, 'id' and 'parent'; an array with the parent of each "
             "node, -1 at the root, goes to Hierarchy(parents, n_items)"
         )
-    table = read_table(source, names=("id", "parent"), delimiter=delimiter)
+    table = read_table(source, names=("id", "parent"), delimiter=delimiter, header=header)
     id_at, parent_at = parent_roles(table, id, parent)
+    warn_user(header_note(table, id, parent))
+    table = table if table.is_text else _one_parent_per_row(table, parent_at)
     no_parent = marks_of_no_parent(table, id_at, parent_at)
     position: dict[Hashable, int] = {}
     links: list[tuple[int, Hashable]] = []
     link_rows: list[int] = []
     root_rows: dict[int, int] = {}
+    own: list[int] = []
     for row, cells in enumerate(table.rows, 1):
         node, above = (cell.strip() if isinstance(cell, str) else cell for cell in (cells[id_at], cells[parent_at]))
         if is_missing(node) or (isinstance(node, str) and not node):
@@ -54,8 +65,15 @@ def read_parents(
         if is_missing(above) or (isinstance(above, str) and not above):
             root_rows.setdefault(place, row)
         else:
+            if node == above:
+                own.append(len(links))
             links.append((place, above))
             link_rows.append(row)
+    notes = list[Note]()
+    if len(own) == 1 and not root_rows and all(above in position for _, above in links):  # as in NCBI's taxonomy
+        place, name = links.pop(own[0])
+        root_rows[place] = link_rows.pop(own[0])
+        notes.append(f"row {root_rows[place]}: {shown(name)} is its own parent, and taken for the root")
     undefined = list(dict.fromkeys(above for _, above in links if above not in position))
     if not root_rows:  # then the roots are what no row is about: of one that is a typing error there are two
         position.update({above: place for place, above in enumerate(undefined, len(position))})
@@ -72,7 +90,21 @@ def read_parents(
         )
     above_places, below_places = [position[above] for _, above in links], [place for place, _ in links]
     nodes = LinkedNodes(list(position), above_places, below_places, "row", link_rows)
-    return tree_of_links(nodes, text_ids(join) if table.is_text else join)
+    arrays = tree_of_links(nodes, text_ids(join) if table.is_text else join)
+    arrays.notes[:0] = notes
+    return arrays
+
+
+def _one_parent_per_row(table: Table, parent_at: int) -> Table:
+    """Return the table with a row for each parent, where cells are lists of them."""
+    if not any(isinstance(row[parent_at], list | tuple) for row in table.rows):
+        return table
+    rows = list[Sequence[Any]]()
+    for row in table.rows:
+        above = row[parent_at]
+        for parent in (above or [None]) if isinstance(above, list | tuple) else [above]:
+            rows.append([parent if at == parent_at else cell for at, cell in enumerate(row)])
+    return replace(table, rows=rows)
 
 
 def _is_row_of_numbers(source: Any) -> bool:

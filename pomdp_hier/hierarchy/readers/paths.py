@@ -14,21 +14,24 @@ from typing import Any, Literal
 
 import networkx as nx
 
-from pomdp_hier.errors import HierarchyError, ReaderError, Setting
+from pomdp_hier.errors import Argument, HierarchyError, ParameterError, PythonAdvice, ReaderError, Setting
 from pomdp_hier.files.kinds import file_ending
 from pomdp_hier.hierarchy.arguments import as_ids, as_text, check_choice, check_flag, check_text, dense, is_row
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
+from pomdp_hier.hierarchy.readers.structure import NO_HEADER, outline_levels, structures
 from pomdp_hier.hierarchy.readers.tables import (
     Table,
+    first_line_is_row,
     is_missing,
     is_table,
     is_text_source,
     read_csv,
     read_table,
     read_text,
+    require_header,
 )
 from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
-from pomdp_hier.hierarchy.wording import counted, listed, shown
+from pomdp_hier.hierarchy.wording import Note, counted, listed, shown
 
 __all__ = [
     "PathFormat",
@@ -43,13 +46,11 @@ __all__ = [
     "source_kind",
 ]
 
-_SEPARATORS = (">", "|", "/")
 _ITEMS = ("item", "item_id", "id", "key", "sku")
 _PATHS = ("path", "category_path", "category", "categories", "taxonomy")
 _MOST_LEVELS = 1_000
 _ID_FIRST = re.compile(r"\s*(\d+)\s+-\s+(.*)", re.DOTALL)
 _ID_AND_COLON = re.compile(r"\s*(\S+)\s+:\s+(.*)", re.DOTALL)
-_UNREAD = ("\\", "::", "->", " - ", ".", ":", ";")  # what may part segments, but stands in names too
 
 Path = tuple[str, ...]
 
@@ -63,18 +64,24 @@ class PathFormat:
     strip: bool = True
     blank_levels: Literal["error", "skip"] = "error"
     comment: str | None = "#"
-    form: Literal["auto", "lines", "table"] = "auto"
+    form: Literal["auto", "lines", "table", "outline"] = "auto"
     ends_in: Literal["item", "category"] | None = None
     item: str | None = None
     path: str | None = None
     levels: Sequence[str] | None = None
     delimiter: str | None = None
+    header: bool = True
 
     def __post_init__(self) -> None:
-        check_choice("form", self.form, ("auto", "lines", "table"))
+        check_choice("form", self.form, ("auto", "lines", "table", "outline"))
         check_choice("blank_levels", self.blank_levels, ("error", "skip"))
         check_choice("ends_in", self.ends_in, (None, "item", "category"))
         check_flag("strip", self.strip)
+        check_flag("header", self.header)
+        if not self.header and self.form in ("lines", "outline"):
+            raise ParameterError(
+                Argument("header"), f": got False for {self.form}; expected a table. Leave out ", Argument("form"), "."
+            )
         for name in ("sep", "escape", "comment", "item", "path", "delimiter"):
             check_text(name, getattr(self, name))
         if self.levels is not None:
@@ -90,7 +97,7 @@ class PathRows:
     is_text: bool = True
     has_item_column: bool = False
     n_blank: int = 0
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
     def end_in_category(self, how: PathFormat) -> bool:
         """Whether a path ends in the category of the row's item, and not in the item."""
@@ -200,7 +207,7 @@ def _tree_of_paths(rows: PathRows, join: Join, how: PathFormat) -> TreeArrays:
     if rows.items is not None:
         names = dict(zip(rows.paths, rows.items, strict=True))
     if join.items is not None and rows.items is None:
-        split = _splitter(how.sep or _guessed([name for name in join.items if isinstance(name, str)]), how)
+        split = _splitter(separator([name for name in join.items if isinstance(name, str)], how), how)
         join = replace(join, items=[split(name)[0] if isinstance(name, str) else _as_path(name) for name in join.items])
     elif join.items is not None:
         by_id = {as_text("an item", item): path for path, item in names.items()}
@@ -225,10 +232,16 @@ def _rows(source: Any, how: PathFormat) -> PathRows:
     if is_text_source(source):
         name = source if isinstance(source, (str, os.PathLike)) else getattr(source, "name", "")
         text = read_text(source, is_text=lambda text: "\n" in text or "\r" in text)
-        table = how.form == "table" or (how.form == "auto" and _looks_like_table(text, name, how))
-        if table:
-            return rows_of_table(read_csv(text, how.delimiter, how.comment), how)
-        return rows_of_lines(content_lines(text, how.comment), how, may_have_ids=True)
+        if _is_table_text(text, name, how):
+            return rows_of_table(read_csv(text, how.delimiter, how.comment, how.header), how)
+        lines = content_lines(text, how.comment)
+        if not lines and text.strip():
+            raise ReaderError(
+                f"text: got comments alone, which start with {shown(how.comment)}; expected one path per line.",
+                PythonAdvice(" Pass comment=None."),
+            )
+        return rows_of_bare_lines(lines, how)
+    require_header(how.header, source)
     if isinstance(source, Mapping) and not _names_columns(source, how):
         return _from_pairs(list(source.items()), how)
     if is_table(source):
@@ -238,7 +251,7 @@ def _rows(source: Any, how: PathFormat) -> PathRows:
         raise ReaderError(f"got {shown(source)}, expected paths: a list, a table, a file or text")
     rows = list(source)
     if all(isinstance(row, str) for row in rows):
-        return rows_of_lines(rows, how, may_have_ids=True)
+        return rows_of_bare_lines([row for row in rows if row.strip()] if how.form == "outline" else rows, how)
     if all(isinstance(row, Mapping) for row in rows):
         return rows_of_table(read_table(rows), how)
     return _from_pairs(rows, how) if _are_pairs(rows, how) else _from_sequences(rows, how)
@@ -257,12 +270,14 @@ def _are_pairs(rows: Sequence[Any], how: PathFormat) -> bool:
     ends = [row[1] for row in rows]
     if all(isinstance(end, (list, tuple)) for end in ends):
         return True
-    marks = _SEPARATORS[:2] if how.sep is None else (how.sep.strip() or how.sep,)
+    marks = (">", "|") if how.sep is None else (how.sep.strip() or how.sep,)
     return all(isinstance(end, str) for end in ends) and any(mark in end for end in ends for mark in marks)
 
 
-def _looks_like_table(text: str, name: object, how: PathFormat) -> bool:
-    """Whether text is a table: by the file's ending, or by a header that names an item or a path column."""
+def _is_table_text(text: str, name: object, how: PathFormat) -> bool:
+    """Whether text is a table: as given, by the file's ending, or by a header that names an item or a path column."""
+    if how.form != "auto" or not how.header:
+        return how.form == "table" or not how.header
     if isinstance(name, (str, os.PathLike)) and file_ending(os.fspath(name)) in (".csv", ".tsv"):
         return True
     head = next(iter(content_lines(text, how.comment)), "")
@@ -277,16 +292,25 @@ def content_lines(text: str, comment: str | None) -> list[str]:
     return [line for line in lines if not (comment and line.lstrip().startswith(comment))]
 
 
+def rows_of_bare_lines(lines: Sequence[str], how: PathFormat) -> PathRows:
+    """Return the rows of whole lines: an outline if that is given, else paths, perhaps behind their ids."""
+    if how.form == "outline":
+        return PathRows(outline_levels(lines))
+    found = ids_first(lines)
+    if not found:
+        return rows_of_lines(lines, how, bare=True)
+    rows = rows_of_lines([path for _, path in found], how, items=[name for name, _ in found])
+    rows.has_item_column = True
+    return rows
+
+
 def rows_of_lines(
-    paths: Sequence[str], how: PathFormat, *, may_have_ids: bool = False, items: list[Hashable] | None = None
+    paths: Sequence[str], how: PathFormat, *, items: list[Hashable] | None = None, bare: bool = False
 ) -> PathRows:
-    """Return the rows of paths in one string each; ``id - path`` is parted if every line is like that."""
-    has_ids = False
-    if may_have_ids and (found := ids_first(paths)):
-        items, paths, has_ids = [name for name, _ in found], [path for _, path in found], True
-    sep = separator(paths, how)
+    """Return the rows of paths in one string each; ``bare`` ones are whole lines, which may have another structure."""
+    sep, notes = _read_separator(paths, how, bare)
     split = _splitter(sep, how)
-    rows = PathRows(items=items, has_item_column=has_ids)
+    rows = PathRows(items=items, notes=notes)
     for row, path in enumerate(paths, 1):
         segments, blank = split(path)
         if not segments:
@@ -294,8 +318,8 @@ def rows_of_lines(
             raise ReaderError(f"row {row}: the path{whose} is empty ({shown(path)}); name at least one category")
         rows.paths.append(segments)
         rows.n_blank += blank
-    if how.sep is None:
-        rows.notes += _doubts(paths, rows.paths, sep)
+    if how.sep is None and not notes:
+        rows.notes += _doubts(rows.paths, sep)
     return rows
 
 
@@ -311,35 +335,41 @@ def ids_first(paths: Sequence[str]) -> list[tuple[Hashable, str]]:
     return []
 
 
-def _guessed(paths: Sequence[str]) -> str:
-    r"""Return the separator of the paths: the first of ``>``, ``|``, ``/`` that occurs, or a ``\`` that groups."""
-    for sep in _SEPARATORS:
-        if any(sep in path for path in paths):
-            return sep
-    return "\\" if _groups(paths, "\\") else _SEPARATORS[0]
+def _read_separator(paths: Sequence[str], how: PathFormat, bare: bool) -> tuple[str, list[Note]]:
+    """Return the separator that is given, or the one that most paths have, with what else it could be.
+
+    Raises:
+        ReaderError: The lines have another structure.
+    """
+    if how.sep is not None:
+        return how.sep, []
+    found = structures(paths, bare=bare and how.form == "auto")
+    if not found:
+        return ">", []
+    if found[0].sep is None:
+        raise found[0].refusal(paths)
+    counts = ", ".join(f"{shown(one.sep)} in {one.n_lines:,}" for one in found)
+    if found[0].in_names:
+        return ">", [
+            (f"separator: got none in {counted(len(paths), 'path')}, so that each is one category ({counts}). Pass ",
+             Setting("sep"), " to choose one")
+        ]  # fmt: skip
+    if len(found) > 1:
+        return found[0].sep, [
+            (f"separator: {shown(found[0].sep)} taken; {counts} of {counted(len(paths), 'path')}. Pass ",
+             Setting("sep"), " to choose another")
+        ]  # fmt: skip
+    return found[0].sep, []
 
 
-def _groups(paths: Sequence[str], sep: str) -> bool:
-    """Whether most paths have this separator, and what stands before it is shared by some."""
-    tops = [path.partition(sep)[0].strip() for path in paths if sep in path]
-    return 2 * len(tops) > len(paths) and len(set(tops)) < len(tops)
-
-
-def _doubts(texts: Sequence[str], paths: Sequence[Path], sep: str) -> list[str]:
-    """Return what speaks against the guessed separator in what came out of it."""
+def _doubts(paths: Sequence[Path], sep: str | None = None) -> list[Note]:
+    """Return what speaks against a guessed separator, or guessed columns of levels, in what came out of it."""
     if len(paths) > 2 and len({path[0] for path in paths}) == len(paths) and any(len(path) > 1 for path in paths):
-        return [
-            f"no two of the {len(paths):,} paths share a top category (such as {shown(paths[0][0])}): is "
-            f"{shown(sep)} the separator, and does no id stand before each path? {Setting('sep')} says what parts the "
-            "segments"
-        ]
-    if all(len(path) == 1 for path in paths):
-        unread = next((mark for mark in _UNREAD if _groups(texts, mark)), None)
-        if unread is not None:
-            return [
-                f"no path has a separator ('>', '|', '/'), so that each is one category; if {shown(unread)} is the "
-                f"separator, say {Setting('sep', unread)}"
-            ]
+        advice: tuple[str | Setting, ...] = ("Name the columns with ", Setting("levels"), " or ", Setting("item"))
+        if sep is not None:
+            advice = (f"Pass another separator than {shown(sep)} with ", Setting("sep"))
+        said = f"no two of the {len(paths):,} paths share a top category (such as {shown(paths[0][0])}), as ids do. "
+        return [(said, *advice)]
     return []
 
 
@@ -388,13 +418,12 @@ def path_columns(table: Table, how: PathFormat) -> tuple[int | None, int | None,
 
 def separator(paths: Sequence[str], how: PathFormat) -> str:
     """Return what parts the segments of these paths."""
-    return how.sep or _guessed(paths)
+    return how.sep or next((one.sep for one in structures(paths, bare=False) if one.sep and not one.in_names), ">")
 
 
 def source_kind(text: str, how: PathFormat) -> str:
     """Return whether text is a ``"table"``, bare ``"lines"`` of paths, or lines that begin with ids, ``"ids"``."""
-    told = how.form == "table" or any((how.item, how.path, how.levels))
-    if told or (how.form == "auto" and _looks_like_table(text, None, how)):
+    if any((how.item, how.path, how.levels)) or _is_table_text(text, None, how):
         return "table"
     return "ids" if ids_first(content_lines(text, how.comment)) else "lines"
 
@@ -423,6 +452,12 @@ def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
                 "; if they are levels of paths all the same, say so with ",
                 Setting("levels"),
             )
+    if first_line_is_row(table):
+        raise ReaderError(
+            f"header: got {listed(table.columns)}; expected names of columns. Name the levels with ",
+            Setting("levels"),
+            *NO_HEADER,
+        )
     first = columns[0]
     if (
         not has_items
@@ -458,6 +493,8 @@ def rows_of_table(table: Table, how: PathFormat) -> PathRows:
         rows = PathRows(items=items)
         for row, cells in enumerate(table.rows, 1):
             rows.paths.append(_level_path([cells[place] for place in levels], row, rows, how))
+        if how.levels is None and items is None:
+            rows.notes += _doubts(rows.paths)
     else:
         raise ReaderError(
             f"the table has the columns {listed(table.columns)}, expected a path or levels: say ", Setting("path")

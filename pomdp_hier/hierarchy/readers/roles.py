@@ -5,8 +5,9 @@ from typing import Any
 
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ReaderError, Setting
+from pomdp_hier.hierarchy.readers.structure import NO_HEADER
 from pomdp_hier.hierarchy.readers.tables import Table, column_name, is_missing
-from pomdp_hier.hierarchy.wording import listed
+from pomdp_hier.hierarchy.wording import Note, listed
 
 __all__ = [
     "CHILDREN",
@@ -15,6 +16,7 @@ __all__ = [
     "SOURCES",
     "TARGETS",
     "TRIPLE",
+    "header_note",
     "links_of",
     "marks_of_no_parent",
     "parent_roles",
@@ -44,6 +46,8 @@ def links_of(table: Table, parent: str | None = None, child: str | None = None) 
     if parent is None and child is None and set(TRIPLE) <= set(table.names):
         return _links_of_triples(table)
     rows = range(len(table.rows))
+    if not table.has_header and len(table.columns) == 2 and parent is None and child is None:
+        return rows, 0, 1
     parent_at, child_at = table.column(parent, (*PARENTS, *SOURCES)), table.column(child, (*CHILDREN, *TARGETS))
     if parent_at is not None and child_at is None and child is None:
         child_at = parent_roles(table, None, table.columns[parent_at], "child")[0]
@@ -66,6 +70,8 @@ def _links_of_triples(table: Table) -> tuple[Sequence[int], int, int]:
 
 def parent_roles(table: Table, id: str | None, parent: str | None, what: str = "id") -> tuple[int, int]:
     """Return the columns of ids and of parents: by name, held against whether each parent then has a row."""
+    if not table.has_header and len(table.columns) == 2 and id is None and parent is None:
+        return (0, 1) if what == "id" else (1, 0)
     parent_at = table.column(parent, PARENTS)
     if parent_at is None:
         called = [place for place, name in enumerate(table.names) if "parent" in name]
@@ -86,7 +92,12 @@ def _parents_held(table: Table, id_at: int, parent_at: int, unique: bool) -> int
     """Return how many of the parents, that are ids and no mark of a root, have a row if these are the ids."""
     try:
         ids = {_stripped(row[id_at]) for row in table.rows}
-        parents = {_stripped(row[parent_at]) for row in table.rows}
+        is_listed = not table.is_text and any(isinstance(row[parent_at], list | tuple) for row in table.rows)
+        parents = (
+            {name for row in table.rows for name in row[parent_at] or ()}
+            if is_listed
+            else {_stripped(row[parent_at]) for row in table.rows}
+        )
     except TypeError:  # lists
         return 0
     if unique and len(ids) < len(table.rows):
@@ -113,12 +124,23 @@ def marks_of_no_parent(table: Table, id_at: int, parent_at: int) -> dict[Hashabl
 
 def _unknown(table: Table, first: str, second: str) -> ReaderError:
     return ReaderError(
-        f"the table has the columns {listed(table.columns, limit=10)}, expected {brief(first)} and {brief(second)}: "
-        "say which they are with ",
+        f"columns: got {listed(table.columns, limit=10)}; expected {brief(first)} and {brief(second)}. Name them with ",
         Setting(first),
         " and ",
         Setting(second),
+        *((", and the character between the cells with ", Setting("delimiter")) if len(table.columns) == 1 else ()),
+        *(NO_HEADER if table.is_text and table.has_header else ()),
     )
+
+
+def header_note(table: Table, *named: str | None) -> list[Note]:
+    """Return a doubt in a header, where a column that is named is also called like one of its own cells."""
+    for name in named:
+        if name is not None and table.is_text and table.has_header:
+            at = table.columns.index(name)
+            if any(row[at].strip() == name for row in table.rows):
+                return [(f"header: the column {brief(name)} has the value {brief(name)} as well", *NO_HEADER)]
+    return []
 
 
 def _stripped(cell: Any) -> Any:

@@ -9,22 +9,26 @@ from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from pomdp_hier._extras import from_extra
-from pomdp_hier.errors import ParameterError, ReaderError
+from pomdp_hier.errors import Argument, ParameterError, ReaderError, Setting
 from pomdp_hier.files.csv_text import open_csv
 from pomdp_hier.files.kinds import Kind, kind_of, text_of
 from pomdp_hier.hierarchy.arguments import as_text, dense, is_row
+from pomdp_hier.hierarchy.readers.structure import NO_HEADER, refuse_other_formats
 from pomdp_hier.hierarchy.wording import listed, shown
 
 __all__ = [
     "Table",
     "TextSource",
     "column_name",
+    "first_line_is_row",
     "is_missing",
     "is_table",
     "is_text_source",
     "read_csv",
     "read_table",
     "read_text",
+    "require_header",
+    "table_of_csv",
 ]
 
 
@@ -38,6 +42,7 @@ class Table:
     columns: list[str]
     rows: list[Sequence[Any]]
     is_text: bool = False
+    has_header: bool = True
 
     def column(self, given: str | None, known: Sequence[str]) -> int | None:
         """Return the place of the column the caller names, else of the first one called by a known name, else ``None``.
@@ -86,16 +91,19 @@ def _is_frame(source: Any) -> bool:
     return hasattr(source, "columns") and hasattr(source, "shape")
 
 
-def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = None) -> Table:
+def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = None, header: bool = True) -> Table:
     """Return the table of CSV, a data frame, a dictionary of columns, or a list of rows.
 
     Args:
         source: A string with a line break is CSV text, another string a path.
         names: The column names of rows that are plain tuples.
         delimiter: Of CSV; by default what the header has most of, comma, semicolon or tab.
+        header: Of CSV; whether its first line names the columns.
     """
     if is_text_source(source):
-        return read_csv(read_text(source, is_text=lambda text: "\n" in text or "\r" in text), delimiter)
+        text = read_text(source, is_text=lambda text: "\n" in text or "\r" in text)
+        return read_csv(text, delimiter, header=header)
+    require_header(header, source)
     if _is_frame(source):
         return _read_frame(source)
     if isinstance(source, Mapping):
@@ -116,6 +124,14 @@ def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = N
     return Table(list(names), rows)
 
 
+def require_header(header: bool, source: Any) -> None:
+    """Raise `ParameterError` unless a source that is not text is said to have a header, as by default."""
+    if not header:
+        raise ParameterError(
+            Argument("header"), f": got False for {shown(source)}; expected a file or text. Leave it out."
+        )
+
+
 def _read_frame(source: Any) -> Table:
     nw = from_extra("frames", "narwhals", "a data frame needs narwhals (or give a dictionary of columns)")
     columns = [as_text("a column's name", name) for name in source.columns]
@@ -129,25 +145,49 @@ def _read_frame(source: Any) -> Table:
     return Table(columns, list(zip(*(frame[name].to_list() for name in frame.columns), strict=True)))
 
 
-def read_csv(text: str, delimiter: str | None = None, comment: str | None = None) -> Table:
-    """Return the table of CSV text with a header, all cells as text; rows are counted from 1 below it.
+def read_csv(text: str, delimiter: str | None = None, comment: str | None = None, header: bool = True) -> Table:
+    """Return the table of CSV text, all cells as text; rows are counted from 1 below the header.
+
+    Without a header the columns are called by their numbers, "1" the first.
 
     Raises:
-        ReaderError: For what is no CSV, and a header that names a column twice.
+        ReaderError: For text of another format, and a header that names a column twice.
 
     Example:
         >>> read_csv("id,parent\\n1,\\n2,1\\n").rows
         [['1', ''], ['2', '1']]
+        >>> read_csv("2,1\\n3,1\\n", header=False).columns
+        ['1', '2']
     """
+    refuse_other_formats(text)
     found = open_csv(text, ReaderError, delimiter=delimiter, comment=comment)
-    _check_columns(found.columns, "the CSV header")
-    return Table(found.columns, [row for _, row in found.rows], is_text=True)
+    return table_of_csv(found.columns, [row for _, row in found.rows], header)
 
 
-def _check_columns(columns: Sequence[str], what: str) -> None:
+def table_of_csv(first: list[str], rows: list[Sequence[Any]], header: bool) -> Table:
+    """Return the table of the first line's cells and the other rows: the first line is a header, or a row."""
+    if not header:
+        return Table([str(at) for at in range(1, len(first) + 1)], [first, *rows], is_text=True, has_header=False)
+    _check_columns(first, "the CSV header", *NO_HEADER)
+    return Table(first, rows, is_text=True)
+
+
+def first_line_is_row(table: Table) -> bool:
+    """Whether the names of columns are no names: blank, numbers, or a value of their column as well."""
+    return (
+        table.is_text
+        and table.has_header
+        and any(
+            not name or name.replace(".", "").isdecimal() or any(row[at].strip() == name for row in table.rows)
+            for at, name in enumerate(table.columns)
+        )
+    )
+
+
+def _check_columns(columns: Sequence[str], what: str, *advice: str | Setting) -> None:
     twice = list(dict.fromkeys(name for name, count in Counter(columns).items() if count > 1))
     if twice:
-        raise ReaderError(f"{what} names a column twice: {listed(twice)}; rename one")
+        raise ReaderError(f"{what} names a column twice: {listed(twice)}; rename one", *advice)
 
 
 def is_missing(name: object) -> bool:
@@ -198,4 +238,4 @@ def read_text(source: TextSource | Any, is_text: Callable[[str], bool]) -> str:
 def _foreign(text: str) -> Kind | None:
     """Return what a text is that is no text of a tree, such as a NEXUS file or an HTML page."""
     kind = kind_of(text[:4096].encode("utf-8", "replace"))
-    return None if kind.name == "text" else kind
+    return None if kind.name in ("text", "binary") else kind  # decoded text may hold any character

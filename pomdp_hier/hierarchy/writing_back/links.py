@@ -73,7 +73,7 @@ def links_like(tree: Hierarchy, source: str, form: str, columns: dict[str, Any],
     Raises:
         HierarchyError: Such a table cannot hold the tree.
     """
-    sheet = Sheet.of(source)
+    sheet = Sheet.of(source, columns.get("delimiter"), header=columns.get("header", True))
     table = sheet.table
     rows: Sequence[int] = range(len(table.rows))
     if form == "parents":

@@ -9,7 +9,7 @@ from pomdp_hier.hierarchy.readers.paths import (
     content_lines,
     ids_first,
     path_columns,
-    rows_of_lines,
+    rows_of_bare_lines,
     rows_of_table,
     separator,
     source_kind,
@@ -36,7 +36,7 @@ def paths_like(tree: Hierarchy, text: str, how: PathFormat) -> str:
     """
     kind = source_kind(text, how)
     if kind == "table":
-        sheet = Sheet.of(text, how.delimiter, how.comment)
+        sheet = Sheet.of(text, how.delimiter, how.comment, how.header)
         _, path_at, levels = path_columns(sheet.table, how)
         rows = rows_of_table(sheet.table, how)
         joined = _joiner([row[path_at] for row in sheet.table.rows], how) if path_at is not None else None
@@ -60,7 +60,7 @@ def paths_like(tree: Hierarchy, text: str, how: PathFormat) -> str:
     lines = text.splitlines(keepends=True)
     content = content_lines(text, how.comment)
     paths = [path for _, path in ids_first(content)] or content
-    changes, joined = _new_paths(tree, rows_of_lines(content, how, may_have_ids=True), how), _joiner(paths, how)
+    changes, joined = _new_paths(tree, rows_of_bare_lines(content, how), how), _joiner(paths, how)
     places = iter([at for at, line in enumerate(lines) if content_lines(line, how.comment)])
     for row, (place, line, path) in enumerate(zip(places, content, paths, strict=True)):
         if row in changes:

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from pomdp_hier.errors import ReaderError
 from pomdp_hier.files.csv_text import open_csv
-from pomdp_hier.hierarchy.readers.tables import Table
+from pomdp_hier.hierarchy.readers.tables import Table, table_of_csv
 
 __all__ = ["Sheet"]
 
@@ -25,13 +25,16 @@ class Sheet:
     rest: str
 
     @classmethod
-    def of(cls, text: str, delimiter: str | None = None, comment: str | None = None) -> "Sheet":
+    def of(cls, text: str, delimiter: str | None = None, comment: str | None = None, header: bool = True) -> "Sheet":
         found = open_csv(text, ReaderError, delimiter=delimiter, comment=comment)
         rows = list(found.rows)
+        table = table_of_csv(found.columns, [row for _, row in rows], header)
         lines = list(io.StringIO(text, newline=""))
         ends = [found.header_end, *(end for end, _ in rows)]
+        if not header:
+            ends.insert(0, 0)
         return cls(
-            Table(found.columns, [row for _, row in rows], is_text=True),
+            table,
             found.delimiter,
             "".join(lines[: ends[0]]),
             ["".join(lines[start:end]) for start, end in pairwise(ends)],

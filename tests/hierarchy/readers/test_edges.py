@@ -79,7 +79,7 @@ def test_an_item_with_nodes_below_is_a_leaf_of_its_own_or_an_error() -> None:
         (["ra"], "edge 0 is 'ra'"),
         ("parent,child\nr,a\nb,b\n", "row 2: 'b' is its own parent"),
         ("parent,child\nr,a\nr, \n", "row 2 is .*: an id is missing"),
-        ("up,down\nr,a\n", "has the columns 'up', 'down', expected 'parent' and 'child'"),
+        ("up,down\nr,a\n", "columns: got 'up', 'down'; expected 'parent' and 'child'"),
         ([7], "edge 0 is 7"),
         (7, "the edges are 7"),
         ([], "there must be an item"),

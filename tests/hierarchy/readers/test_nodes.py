@@ -110,7 +110,7 @@ def test_names_as_keys_in_both_readers() -> None:
         assert read([nest]) == read({"r": {"children": [{"a": {"children": ["x", "y"]}}, "z"]}}) == TREE
         with pytest.raises(HierarchyError, match=r"'x' \(parents 'a', 'b'\)"):
             read({"a": ["x", "y"], "b": ["x"]})
-        with pytest.raises(ReaderError, match="holds 3, expected"):
+        with pytest.raises(ReaderError, match="got 3; expected"):
             read({"a": {"x": 3}, "b": ["y"]})
         with pytest.raises(HierarchyError, match="2 roots, expected one"):
             read([{"name": "r", "children": [{"name": "a"}]}, {"name": "s", "children": [{"name": "b"}]}])

@@ -1,0 +1,167 @@
+"""Text of other structures than paths: refused with the way to read it, which works."""
+
+import json
+
+import pytest
+
+from pomdp_hier.errors import HierarchyWarning, ParameterError, ReaderError
+from pomdp_hier.hierarchy import Hierarchy
+from tests.extras import optional
+
+pd = optional("pandas")
+FOOD = {("Food", "Fruit", "Apple"), ("Food", "Fruit", "Pear"), ("Food", "Bread"), ("Drink", "Tea"), ("Drink", "Milk")}
+
+
+@pytest.mark.parametrize("mark", ["›", "»", "→", "->", "-->", ">>", "=>", "::", ";", "\\", "--", "/", "|", ">"])
+@pytest.mark.parametrize("space", ["", " "])
+def test_the_separator_that_most_paths_have_is_taken(mark, space):
+    sep = f"{space}{mark}{space}"
+    tree = Hierarchy.from_paths([sep.join(path) for path in sorted(FOOD)])
+    assert set(tree.item_labels) == FOOD
+    rows = Hierarchy.from_paths({f"item {at}": sep.join(path) for at, path in enumerate(sorted(FOOD))})
+    assert {("Food", "Fruit"), ("Drink",)} <= set(rows.labels)
+
+
+def test_a_separator_of_all_paths_beats_one_of_a_few():
+    lineages = [f"k__Bacteria; p__P{i % 3}; g__G{i}" for i in range(9)]
+    for odd in ("k__Bacteria; p__P1; g__A/B", "k__Bacteria; p__P1; g__A\\B"):
+        assert Hierarchy.from_paths([*lineages, odd]).node(("k__Bacteria",)) >= 10
+    with pytest.warns(HierarchyWarning, match="'/' in 3, ';' in 3 of 3 paths"):
+        Hierarchy.from_paths(["a;b/c", "a;d/c", "b;d/c"])
+
+
+OUTLINES = {
+    "spaces": "Food\n  Fruit\n    Apple\n    Pear\n  Bread\nDrink\n  Tea\n  Milk\n",
+    "tabs": "Food\n\tFruit\n\t\tApple\n\t\tPear\n\tBread\nDrink\n\tTea\n\tMilk\n",
+    "bullets": "- Food\n  - Fruit\n    - Apple\n    - Pear\n  - Bread\n- Drink\n  - Tea\n  - Milk\n",
+    "org": "* Food\n** Fruit\n*** Apple\n*** Pear\n** Bread\n* Drink\n** Tea\n** Milk\n",
+    "drawn": "Food\n├── Fruit\n│   ├── Apple\n│   └── Pear\n└── Bread\nDrink\n├── Tea\n└── Milk\n",
+    "drawn in ASCII": "Food\n|-- Fruit\n|   |-- Apple\n|   `-- Pear\n`-- Bread\nDrink\n|-- Tea\n`-- Milk\n",
+}
+
+
+@pytest.mark.parametrize("kind", OUTLINES)
+@pytest.mark.parametrize("as_list", [False, True])
+def test_an_outline_is_read_when_it_is_said_to_be_one(kind, as_list):
+    source = OUTLINES[kind].splitlines() if as_list else OUTLINES[kind]
+    with pytest.raises(ReaderError, match=r'got an outline.* Pass form="outline"\.'):
+        Hierarchy.from_paths(source)
+    assert set(Hierarchy.from_paths(source, form="outline").item_labels) == FOOD
+
+
+def test_headings_are_an_outline_and_no_comments():
+    text = "# Food\n## Fruit\n### Apple\n### Pear\n## Bread\n# Drink\n## Tea\n## Milk\n"
+    with pytest.raises(ReaderError, match=r"got comments alone.*comment=None"):
+        Hierarchy.from_paths(text, form="outline")
+    assert set(Hierarchy.from_paths(text, form="outline", comment=None).item_labels) == FOOD
+
+
+def test_an_indentation_between_two_others_names_its_row():
+    with pytest.raises(ReaderError, match=r"row 3: got 'Bread' behind 2 characters; expected .* 0, 4"):
+        Hierarchy.from_paths("Food\n    Fruit\n  Bread\n", form="outline")
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("<a>\n <b/>x\n</a>\n", "XML"),
+        ("<python><pandas>\n<java>\n", "stand in < and >"),
+        ('"A > B"\n"A > C"\n', 'stand in " and "'),
+        ("| a | b |\n|---|---|\n| x | y |\n", "stand in |"),
+        ("['A', 'B']\n['A', 'C']\n", "JSON"),
+        ("format-version: 1.2\n\n[Term]\nid: a\nname: A\n", "OBO"),
+        ("@prefix skos: <http://x> .\n:a skos:broader :b .\n", "RDF"),
+        ("<http://a> <http://broader> <http://b> .\n<http://c> <http://broader> <http://b> .\n", "RDF"),
+        ("digraph G {\n  a -> b;\n  a -> c;\n}\n", "DOT"),
+        ("graph [\n  node [\n", "GML"),
+        ("((A,B),C);\n", "Newick"),
+        ('{"a": 1}\n{"a": 2}\n', "JSON"),
+        ("\\\\section{A}\n\\\\subsection{B}\n", "LaTeX"),
+        ("Food:\n  Fruit:\n    - Apple\n", "YAML"),
+        ('[1] "A" "B"\n[2] "C"\n', "R printout"),
+        ("A\0B\nC\0\n", "NUL"),
+        ("1 Food\n1.1 Fruit\n1.2 Bread\n", "codes before names"),
+        ("11 Agriculture\n111 Crops\n1111 Grain\n", "codes before names"),
+        ("Food   Fruit   Apple\nFood   Fruit   Pear\nDrink  Tea     Green\n", "columns of spaces"),
+        ("   l1    l2\n1  Food  Fruit\n2  Food  Bread\n", "columns of spaces"),
+        ("r a\nr b\na c\n", "pairs of names"),
+        ("Feature ID\tTaxon\nf1\tA;B\nf2\tA;C\n", "table of 2 columns"),
+        ("1\t|\t1\t|\n2\t|\t1\t|\n", "table of 4 columns"),
+        ("Breast;A01.236\nNipples;A01.236.500\n", "table of 2 columns"),
+        ("101,1015,cats\n101,1016,dogs\n", "table of 3 columns"),
+    ],
+)
+def test_what_is_no_list_of_paths_is_named(text, what):
+    text = text.replace("\\\\", "\\")
+    for source in (text, [line for line in text.splitlines() if line.strip()]):
+        with pytest.raises(ReaderError, match=r"^text: got .*; expected one path per line\. ") as caught:
+            Hierarchy.from_paths(source)
+        assert what in str(caught.value)
+        tree = Hierarchy.from_paths(source, sep="~", on_multiple_parents="first")  # a separator that is given is taken
+        assert tree.height == 0
+
+
+def test_names_with_marks_are_a_flat_list_with_a_word():
+    for mark in (" - ", ":", "."):
+        with pytest.warns(HierarchyWarning, match="separator: got none in 3 paths"):
+            assert Hierarchy.from_paths([f"x{mark}a", f"x{mark}b", f"y{mark}c"]).height == 0
+    assert Hierarchy.from_paths(["Heat", "Dr. No", "Alien"]).height == 0
+
+
+LINKS = "r\ta\nr\tb\na\tc\na\td\n"
+
+
+def test_a_table_without_a_header_is_said_to_be_one_and_read():
+    wanted = {"b", "c", "d"}
+    with pytest.raises(ReaderError, match=r"columns: got 'r', 'a'; expected .* header=False"):
+        Hierarchy.from_edges(LINKS)
+    assert set(Hierarchy.from_edges(LINKS, header=False).item_labels) == wanted
+    assert set(Hierarchy.from_edges(LINKS, header=False, parent="1", child="2").item_labels) == wanted
+    assert set(Hierarchy.from_edges(LINKS.replace("\t", " "), header=False, delimiter=" ").item_labels) == wanted
+    with pytest.warns(HierarchyWarning, match=r"header: the column 'r' has the value 'r' as well. Pass header=False"):
+        Hierarchy.from_edges(LINKS, parent="r", child="a", add_root=True)
+    parents = "".join("\t".join(line.split("\t")[::-1]) + "\n" for line in LINKS.splitlines())
+    assert set(Hierarchy.from_parents(parents, header=False).item_labels) == wanted
+    with pytest.raises(ReaderError, match=r"header: got '101', 'Food'; .*header=False"):
+        Hierarchy.from_paths("101,Food\n102,Food\n", form="table")
+    assert Hierarchy.from_paths("Food,Tea\nFood,Milk\n", header=False).n_items == 2
+    assert Hierarchy.from_paths("7;A.b\n8;A.c\n", header=False, item="1", path="2", sep=".").item_labels == ("7", "8")
+    for call in (Hierarchy.from_edges, Hierarchy.from_parents, Hierarchy.from_paths):
+        with pytest.raises(ParameterError, match=r"^header: got False"):
+            call([("r", "a"), ("r", "b")], header=False)
+    with pytest.raises(ParameterError, match=r"^header: got False"):
+        Hierarchy.from_paths("a/b\nc/d\n", header=False, form="lines")
+
+
+def test_a_root_that_is_its_own_parent_is_taken_for_the_root_with_a_word():
+    dump = "".join(f"{a}\t|\t{b}\t|\tno rank\t|\n" for a, b in [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2)])
+    with pytest.raises(ReaderError, match=r"names a column twice.* header=False"):
+        Hierarchy.from_parents(dump)
+    with pytest.warns(HierarchyWarning, match="row 1: '1' is its own parent, and taken for the root"):
+        tree = Hierarchy.from_parents(dump, header=False, id="1", parent="3")
+    assert tree.item_labels == ("3", "4", "5")
+
+
+def test_json_lines_and_lists_of_parents_are_read():
+    rows = [
+        {"alias": "food", "title": "Food", "parents": []},
+        {"alias": "tea", "title": "Tea", "parents": ["food"]},
+        {"alias": "bars", "title": "Bars", "parents": ["food"]},
+    ]
+    for source in (rows, json.dumps(rows), "\n".join(map(json.dumps, rows))):
+        assert set(Hierarchy.from_json(source).item_labels) == {"tea", "bars"}
+    assert Hierarchy.from_parents(pd.DataFrame(rows), id="alias", parent="parents").n_items == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({"Baby": {"id": "537", "Bath": {"id": "46"}}}, "key 'id': got '537'"),
+        (["A > B", "A > C"], "from_paths"),
+        ({"@graph": [{"@id": "a"}]}, "JSON-LD"),
+        ({"name": "r", "subcategories": [{"name": "a"}, {"name": "b"}]}, "children='subcategories'"),
+    ],
+)
+def test_json_of_another_form_is_refused_with_its_reader(value, said):
+    with pytest.raises(ReaderError, match=said):
+        Hierarchy.from_json(value)
