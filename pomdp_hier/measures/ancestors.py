@@ -119,12 +119,14 @@ def one_label_an_item(hierarchy: Hierarchy, labels: Any, read: Callable[[Any], A
         given = labels.tolist() if isinstance(labels, np.ndarray) else held("labels", labels)
         names = [read(label) for label in given]
     except TypeError:
-        raise ParameterError(f"labels: {shown(labels)} is no list; give one label an item, in item order") from None
+        raise ParameterError(
+            f"labels: got {shown(labels)}; expected a list of one label per item, in item order"
+        ) from None
     if len(names) != hierarchy.n_items:
-        raise ParameterError(f"{len(names)} labels for {hierarchy.n_items} items; give one an item, in item order")
+        raise ParameterError(f"labels: got {len(names)}; expected {hierarchy.n_items}, one per item, in item order")
     for item, name in enumerate(names):
         try:
             hash(name)
         except TypeError:
-            raise ParameterError(f"labels[{item}] is {shown(name)}; expected a name, a number or None") from None
+            raise ParameterError(f"labels[{item}]: got {shown(name)}; expected a name, a number or None") from None
     return names

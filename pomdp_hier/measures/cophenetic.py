@@ -89,11 +89,11 @@ def inner_heights(hierarchy: Hierarchy, heights: str | npt.ArrayLike) -> Floats:
     n_inner = hierarchy.n_nodes - n_items
     if array.shape not in ((n_inner,), (hierarchy.n_nodes,)) or not np.isfinite(array[-n_inner:]).all():
         raise ParameterError(
-            f"heights has shape {array.shape}; expected finite heights of the {n_inner} inner nodes, or of all "
-            f"{hierarchy.n_nodes} nodes"
+            f"heights: got an array of shape {array.shape}; expected finite heights of the {n_inner} internal nodes, "
+            f"or of all {hierarchy.n_nodes} nodes"
         )
     return array[len(array) - n_inner :]
 
 
 def _no_heights(heights: Any) -> ParameterError:
-    return ParameterError(f"heights is {brief(heights)}; expected 'sizes', 'levels' or an array of heights")
+    return ParameterError(f"heights: got {brief(heights)}; expected 'sizes', 'levels' or an array of heights")

@@ -60,7 +60,7 @@ def tree_sampling_divergence(
         graph clustering, IJCAI.
     """
     if not is_one_of(weights, "degree", "uniform"):
-        raise ParameterError(f"weights is {brief(weights)}; expected 'degree' or 'uniform'")
+        raise ParameterError(f"weights: got {brief(weights)}; expected 'degree' or 'uniform'")
     pairs = PairSums(X, hierarchy, similarity)
     n_items = hierarchy.n_items
     degrees = pairs.degrees()
@@ -98,6 +98,7 @@ def _refuse_negative(shares: Floats) -> None:
     worst = float(shares.min(initial=0.0))
     if worst < -_ROUNDING:
         raise ParameterError(
-            "the tree sampling divergence draws pairs by their similarity, but some are negative (a share of "
-            f"{worst:.3g} of the sum); give similarities of at least 0, such as (1 + cosine) / 2 in a matrix"
+            f"X: got negative similarities, {worst:.3g} of their sum; expected similarities of at least 0, by which "
+            "the tree sampling divergence samples pairs. Give a matrix such as (1 + cosine) / 2 with "
+            'similarity="precomputed"'
         )

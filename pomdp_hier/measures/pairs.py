@@ -93,8 +93,8 @@ class PairSums:
         kind = as_similarity(similarity)  # type: ignore[arg-type]
         if not isinstance(kind, Cosine | Precomputed):
             raise ParameterError(
-                f"similarity is {brief(similarity)}; pairs of items are compared by 'cosine' or by a matrix, "
-                "'precomputed' (for a distance, give a matrix of similarities made from it)"
+                f"similarity: got {brief(similarity)}; expected 'cosine', or 'precomputed' with a matrix. For a "
+                "distance, give a matrix of similarities made from it"
             )
         self.hierarchy = hierarchy
         self._of: Any = affinity(X, hierarchy, kind)

@@ -85,7 +85,7 @@ def class_fit(hierarchy: Hierarchy, labels: Sequence[Hashable | Path]) -> ClassF
             items.append(item)
             classes.append(number.setdefault(path[:length], len(number)))
     if not items:
-        raise ParameterError("no item has a label; give one label or path an item")
+        raise ParameterError("labels: got None for all items; expected a label or path for some")
     return _best_clusters(hierarchy, np.array(items), np.array(classes), list(number))
 
 
@@ -144,10 +144,10 @@ def path_precision_recall(true: Sequence[Path], predicted: Sequence[Path]) -> Pr
     """
     for name, paths in (("true", true), ("predicted", predicted)):
         if not isinstance(paths, Iterable):
-            raise ParameterError(f"{name}: {shown(paths)} is no list; give one path an item")
+            raise ParameterError(f"{name}: got {shown(paths)}; expected a list of one path per item")
     true, predicted = list(true), list(predicted)
     if len(true) != len(predicted):
-        raise ParameterError(f"{len(true)} true and {len(predicted)} predicted paths; give one of each an item")
+        raise ParameterError(f"predicted: got {len(predicted)} paths; expected {len(true)}, one per true path")
     common = n_true = n_predicted = 0
     for path, guess in zip(map(_as_path, true), map(_as_path, predicted), strict=True):
         n_true, n_predicted = n_true + len(path), n_predicted + len(guess)

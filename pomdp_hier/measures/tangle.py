@@ -38,7 +38,7 @@ def entanglement(one: Hierarchy, other: Hierarchy, *, power: float = 1.5) -> flo
     """
     other = aligned(one, other, "entanglement")
     if not (is_real(power) and 0 < power < np.inf):
-        raise ParameterError(f"power is {brief(power)}; expected a positive number, such as 1.5")
+        raise ParameterError(f"power: got {brief(power)}; expected a positive number, such as 1.5")
     places = np.arange(one.n_items)
     worst = float((np.abs(places - places[::-1]) ** float(power)).sum())
     apart = np.argsort(one.item_order) - np.argsort(other.item_order)

@@ -65,14 +65,22 @@ def improved(**given):
 
 
 ADVICE = {
-    "labels": (lambda: dendrogram_purity(TREE, ["a"]), "give one", lambda: dendrogram_purity(TREE, ["a"] * N)),
+    "labels": (
+        lambda: dendrogram_purity(TREE, ["a"]),
+        "got 1; expected 45",
+        lambda: dendrogram_purity(TREE, ["a"] * N),
+    ),
     "a label": (lambda: dendrogram_purity(TREE, [[1]] * N), "a name, a number", lambda: class_fit(TREE, [1] * N)),
     "no label": (lambda: class_fit(TREE, [None] * N), "label or path", lambda: class_fit(TREE, [("a", "b")] * N)),
-    "paths": (lambda: path_precision_recall(["a"], []), "one of each", lambda: path_precision_recall(["a"], ["a"])),
+    "paths": (
+        lambda: path_precision_recall(["a"], []),
+        "got 0 .* expected 1",
+        lambda: path_precision_recall(["a"], ["a"]),
+    ),
     "power": (lambda: entanglement(TREE, TREE, power=0), "such as 1.5", lambda: entanglement(TREE, TREE, power=1.5)),
     "heights": (
         lambda: bakers_gamma(TREE, TREE, heights=[1.0]),
-        "of the 13 inner nodes, or of all 58",
+        "of the 13 internal nodes, or of all 58",
         lambda: (bakers_gamma(TREE, TREE, heights=TREE.sizes[N:]), bakers_gamma(TREE, TREE, heights=TREE.sizes)),
     ),
     "word of heights": (

@@ -23,7 +23,7 @@ def test_the_best_cluster_of_every_class(sample, data):
         for length in range(1, len(path) + 1):
             classes.setdefault(path[:length], set()).add(item)
     if not classes:
-        with pytest.raises(ParameterError, match="no item has a label"):
+        with pytest.raises(ParameterError, match="labels: got None"):
             class_fit(tree, labels)
         return
     fit = class_fit(tree, labels)
@@ -49,7 +49,7 @@ def test_a_tree_that_is_the_classes_fits_them():
     assert (fit.precision, fit.recall, fit.f) == (1, 1, 1)
     plain = class_fit(tree, ["x", "x", "y", None])
     assert plain.best[("y",)] == (5, pytest.approx(2 / 3))
-    with pytest.raises(ParameterError, match="1 labels for 4 items"):
+    with pytest.raises(ParameterError, match="labels: got 1; expected 4"):
         class_fit(tree, ["x"])
 
 
@@ -69,7 +69,7 @@ def test_paths_as_sets_of_ancestors(cases):
 def test_stopping_early_costs_recall_only():
     early = path_precision_recall([("a", "b", "c")], [("a",)])
     assert (early.precision, early.recall) == (1, 1 / 3)
-    with pytest.raises(ParameterError, match="2 true and 1 predicted"):
+    with pytest.raises(ParameterError, match=r"got 1 .* expected 2"):
         path_precision_recall([("a",), ("b",)], [("a",)])
 
 
@@ -77,9 +77,9 @@ def test_what_is_no_list_of_paths_or_labels_is_refused():
     tree = Hierarchy.from_children([[0, 1]], 2)
     with pytest.raises(HierarchyError, match="is no Hierarchy"):
         class_fit(["a", "b"], tree)
-    with pytest.raises(ParameterError, match="is no list; give one label an item"):
+    with pytest.raises(ParameterError, match=r"^labels: got .* one label per item"):
         class_fit(tree, tree)
-    with pytest.raises(ParameterError, match=r"true: .* is no list; give one path an item"):
+    with pytest.raises(ParameterError, match=r"^true: got .* one path per item"):
         path_precision_recall(tree, [("a",)])
 
 
