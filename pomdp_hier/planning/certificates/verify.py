@@ -183,7 +183,7 @@ def verify(certificate: Any, problem: POMDP, *, belief: Any = None, observation:
         raise refusal(
             "horizon",
             "none",
-            "a finite one, as without a discount the process may not terminate",
+            "a finite one, as values may grow: discount times the greatest row sum is not below 1",
             "Solve again with ",
             Setting("horizon"),
         )

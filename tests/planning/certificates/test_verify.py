@@ -337,15 +337,31 @@ def test_what_is_no_certificate_is_refused(wrong):
 
 
 def test_a_certificate_about_a_problem_of_other_sizes_is_refused():
-    with pytest.raises(CertificateError, match="sizes"):
+    with pytest.raises(CertificateError, match=r"^sizes: .* Verify the problem that was solved\.$"):
         verify(solve(tiger()).certificate(), cheese_maze())
 
 
 def test_a_false_proof_of_a_problem_without_discount_is_refused():
     finite = solve(maze_4x3(), horizon=1).certificate()
     finite["horizon"] = None
-    with pytest.raises(CertificateError, match="horizon"):
+    with pytest.raises(CertificateError, match=r"^horizon: got none; .* Solve again with horizon=$"):
         verify(finite, maze_4x3())
+    assert verify(solve(maze_4x3(), horizon=1).certificate(), maze_4x3()).horizon == 1
+
+
+def test_an_outcome_or_vector_of_unreachable_states_is_left_out():
+    problem = three_node(0.75, 0.0, 0.5, 0.25)
+    certificate = solve(problem, horizon=2).certificate()
+    bounds = verify(certificate, problem)
+    end = 5  # terminal, and so never among the states with actions to go
+    for stage in certificate["stages"]:
+        stage["outcomes"].append({"after": [], "belief": [[1, 1], [end, 1]], "values": [0, -(2**60)]})
+        stage["vectors"].append({"action": 1, "after": [-1] * 4, "values": [None] * 5 + [2**60] * 2})
+    assert verify(certificate, problem).upper == bounds.upper
+    point = {"belief": [[1, 1], [end, 1]], "value": 2**60, "actions": [None, None]}
+    certificate["stages"][1]["points"].append(point)
+    with pytest.raises(CertificateError, match=r"^stages\[1\].points\[\d+\].belief: got a state index that cannot"):
+        verify(certificate, problem)
 
 
 # --- mutations -------------------------------------------------------------------------------------------------------
