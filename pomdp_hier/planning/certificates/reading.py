@@ -144,7 +144,7 @@ class _Reader:
         top = self._object(certificate, "certificate")
         if top.get("format") != FORMAT or top.get("version") != VERSION:
             got = f"{brief(top.get('format'))}, version {brief(top.get('version'))}"
-            raise refusal("format", got, f"{FORMAT!r}, version {VERSION}")
+            raise refusal("format", got, f"{brief(FORMAT)}, version {VERSION}")
         sizes = self._list(top, "sizes", 3, "")
         if not all(type(n) is int for n in sizes) or tuple(sizes) != self.sizes:
             states, actions, observations = self.sizes
