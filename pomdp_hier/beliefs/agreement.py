@@ -138,11 +138,11 @@ def compare_updaters(
     check_whole("max_histories", max_histories, 1)
     if tolerance is not None and not is_nonnegative(tolerance):
         raise ParameterError(
-            Argument("tolerance"), f": {brief(tolerance)}; expected a number of at least 0, such as 1e-12, or None"
+            Argument("tolerance"), f": got {brief(tolerance)}; expected a number of at least 0, such as 1e-12, or None."
         )
     require_problem(problem, "compare_updaters, third argument")
     if not is_one_of(mode, "all", "random"):
-        raise ParameterError(f"mode: {brief(mode)} is neither 'all' nor 'random'")
+        raise ParameterError(f"mode: got {brief(mode)}; expected 'all' or 'random'.")
     comparison = _Comparison(reference, candidate, problem, depth, tolerance, max_histories)
     comparison.check_numbers(problem.initial_belief.values())
     with slow_work("comparing updaters", "histories") as comparison.bar:
@@ -366,8 +366,8 @@ class _Comparison:
             for number in numbers:
                 if not is_exact(number):
                     raise ParameterError(
-                        f"tolerance: the number {number} is a float, so that a tolerance must be given, such as 1e-12; "
-                        "or use fractions throughout"
+                        f"tolerance: got None for the float {brief(number)}; expected a tolerance, such as 1e-12. "
+                        "Give one, or use fractions alone."
                     )
 
     def _differ(self, history: History, gap: float, reason: str) -> None:

@@ -75,7 +75,7 @@ class ParticleUpdater:
                 belief,
                 action,
                 observation,
-                f"none of {self.n_particles} particles can make it: use more particles, or mend the model",
+                f"none of {self.n_particles} particles can make it: use more particles, or change the model",
             )
         return Belief.normalized(weights)
 

@@ -86,7 +86,7 @@ class TabularUpdater:
             return self.compiled.vector(belief)
         if belief.shape != (self.compiled.n_states,):
             raise ModelError(
-                f"belief: an array of shape {belief.shape}; expected ({self.compiled.n_states},), one entry a state"
+                f"belief: got shape {belief.shape}; expected ({self.compiled.n_states},), one number per state."
             )
         return belief
 

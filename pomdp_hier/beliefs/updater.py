@@ -153,7 +153,9 @@ def as_updater(updater: Any, problem: POMDP, *, simplify: Callable[[Number], Num
     if updater is None:
         return BayesUpdater(problem, simplify=simplify)
     if isinstance(updater, type):
-        raise ParameterError(f"updater: {updater.__name__} is a class; pass an instance, {updater.__name__}(problem)")
+        raise ParameterError(
+            f"updater: got the class {updater.__name__}; expected an instance. Call {updater.__name__}(problem)."
+        )
     if isinstance(updater, FullUpdater):
         required_order("updater", updater.update)
         return updater
@@ -161,8 +163,8 @@ def as_updater(updater: Any, problem: POMDP, *, simplify: Callable[[Number], Num
     function = getattr(updater, "update", _choice_of(branches) if branches else updater)
     if not callable(function) or isinstance(updater, Mapping):  # which has an update() of its own
         raise ParameterError(
-            f"updater: {brief(updater)} has no update(belief, action, observation) and no branches(belief, action), "
-            "and is no function"
+            f"updater: got {brief(updater)}; expected a function (belief, action, observation), or an object with "
+            "update(belief, action, observation) or branches(belief, action)."
         )
     others = {name: getattr(updater, name, None) for name in ("evidence", "predict")}
     return FunctionUpdater(function, problem, branches=branches, simplify=simplify, **others)

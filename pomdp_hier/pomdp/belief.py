@@ -66,9 +66,10 @@ class Belief(pomdp_py.GenerativeDistribution):
         pairs = _nonnegative(probabilities, "probability", "in [0, 1]")
         mass = total(pairs.values())
         if not nearly_equal(mass, 1, tolerance):
+            weights = not is_symbolic(mass) and bool(0 < mass < math.inf)
             raise ModelError(
-                f"belief: the probabilities of {len(pairs)} states sum to {mass}, not to 1 (tolerance {tolerance}); "
-                "divide them by their sum, or use Belief.normalized"
+                f"belief: got {len(pairs)} probabilities that sum to {mass}; expected 1 (tolerance {tolerance})."
+                + " Use Belief.normalized, if they are weights." * weights
             )
         self._probabilities = positive_part(pairs)
         self._hash: int | None = None
@@ -87,9 +88,7 @@ class Belief(pomdp_py.GenerativeDistribution):
         pairs = _nonnegative(weights, "weight", "that is at least 0")
         mass = total(pairs.values())
         if not is_symbolic(mass) and not (mass > 0 and math.isfinite(mass)):
-            raise ModelError(
-                f"belief: weights with the sum {mass} cannot be normalised; expected a positive finite sum"
-            )
+            raise ModelError(f"belief: got weights that sum to {mass}; expected a positive finite sum.")
         if mass == 1:  # integers stay exact, where a division would make floats of them
             return cls(pairs)
         return cls({state: weight / mass for state, weight in pairs.items()})
@@ -114,7 +113,7 @@ class Belief(pomdp_py.GenerativeDistribution):
         """
         distinct = list(dict.fromkeys(states))
         if not distinct:
-            raise ModelError("belief: a uniform belief needs at least one state; got none")
+            raise ModelError("belief: got no state; expected at least one.")
         return cls(dict.fromkeys(distinct, one / len(distinct)))
 
     # --- a read-only mapping -------------------------------------------------------------------------------------
@@ -271,7 +270,7 @@ def as_belief(belief: Any, tolerance: float = MASS_TOLERANCE) -> Belief:
         return belief
     if isinstance(belief, Mapping):
         return Belief(belief, tolerance=tolerance)
-    raise ModelError(f"belief: {brief(belief)} is no belief; give a Belief or a dict, {{state: probability}}")
+    raise ModelError(f"belief: got {brief(belief)}; expected a Belief or a dict, {{state: probability}}.")
 
 
 def _nonnegative(given: Any, what: str, expected: str) -> dict[Any, Number]:
@@ -300,6 +299,6 @@ def _pairs(probabilities: Any) -> dict[Any, Number]:
         except (TypeError, ValueError):  # not iterable, or not of pairs, or a state that cannot be hashed
             pass
     raise ModelError(
-        f"belief: {brief(probabilities)} does not say how probable each state is; give a dict, "
-        "{state: probability}, with states that can be hashed; Belief.uniform(states) and Belief.certain(state) help"
+        f"belief: got {brief(probabilities)}; expected a dict, {{state: probability}}, of states that can be hashed. "
+        "Use Belief.uniform(states) for equal probabilities, or Belief.certain(state)."
     )

@@ -192,7 +192,9 @@ class HistoryPolicy(pomdp_py.RolloutPolicy):
             known -= 1
         belief = self._beliefs.get(history[:known])
         if belief is None:
-            raise ModelError(f"history: it does not begin where this agent began ({brief(history[:1])})")
+            raise ModelError(
+                f"history: got {brief(history[:1])} as its beginning; expected one from where this agent began."
+            )
         for i in range(known, len(history)):
             action, observation = history[i]
             belief = _posterior(self._problem, belief, unwrapped(action), unwrapped(observation))
@@ -218,8 +220,8 @@ class ProblemAgent(pomdp_py.Agent):
         belief = problem.as_belief(belief)
         if problem.observation.uses_state:
             raise ModelError(
-                "to_agent: the observation depends on the state that was left, which pomdp-py's observation models do "
-                "not see; put what it depends on into the state"
+                "to_agent: got observations that depend on the state that was left; expected (next_state, action), as "
+                "pomdp-py has it. Put what they depend on into the next state."
             )
         super().__init__(
             Belief({bridged_state(s): p for s, p in belief.items()}, tolerance=problem.belief_tolerance),

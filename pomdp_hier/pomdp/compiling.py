@@ -46,8 +46,8 @@ def compile_problem(problem: CorePOMDP, *, tolerance: float | None = None) -> Ta
     """
     if problem.legal_by == "belief":
         raise ModelError(
-            "legal_actions: they depend on the belief, which arrays cannot say; plan on the problem itself "
-            "(BayesUpdater, RTBSS without compiling), or make them depend on the state"
+            "legal_actions: got a function of the belief; expected one of the state or the observation, for arrays. "
+            "Plan on the problem itself, with RTBSS, or make them depend on the state."
         )
     terminal = np.array([problem.is_terminal(s) for s in problem.states], dtype=bool)
     legal, legal_after = _legality(problem, terminal)
@@ -269,7 +269,7 @@ class _Builder:
         data = _numbers(values, lambda i: place(owner[i]))
         if data.size and data.min() < 0:
             first = int(np.argmax(data < 0))
-            raise ModelError(f"{place(owner[first])}: the probability {float(data[first])} is negative")
+            raise ModelError(f"{place(owner[first])}: got {float(data[first])}; expected a probability in [0, 1].")
         kept = data > 0
         data, owner = data[kept], owner[kept]
         masses = np.bincount(owner, weights=data, minlength=len(counts))
@@ -279,8 +279,8 @@ class _Builder:
         if wrong.any():
             row = int(np.argmax(wrong))
             raise ModelError(
-                f"{place(row)}: the probabilities sum to {float(masses[row])}, not to 1 (tolerance "
-                f"{self.tolerance}); check_problem lists every such row"
+                f"{place(row)}: got probabilities that sum to {float(masses[row])}; expected 1 (tolerance "
+                f"{self.tolerance}). Call check_problem(problem) for every such row."
             )
         offsets = np.concatenate(([0], np.cumsum(np.bincount(owner, minlength=len(counts)))))
         indices = np.array(columns, dtype=np.int64)[kept]

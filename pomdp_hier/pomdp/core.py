@@ -60,7 +60,7 @@ class CorePOMDP:
             raise ModelError(f"discount: got {discount}; expected a number in [0, 1].{remedy}")
         self.discount = discount
         if not is_one_of(legal_by, "state", "observation", "belief"):
-            raise ModelError(f"legal_by: {brief(legal_by)} is not one of 'state', 'observation', 'belief'")
+            raise ModelError(f"legal_by: got {brief(legal_by)}; expected 'state', 'observation' or 'belief'.")
         self.legal_by = legal_by
         self.listed_terminal: tuple[Any, ...] | None = None
         if callable(terminal):
@@ -76,14 +76,14 @@ class CorePOMDP:
         else:
             if isinstance(legal_actions, Mapping):  # its keys, states most likely, would be taken for actions
                 raise ModelError(
-                    f"legal_actions: {brief(legal_actions)} is a dict; give a list, or a function of the state"
+                    f"legal_actions: got {brief(legal_actions)}; expected actions, or a function of the state."
                 )
             self._legal = None
             self._everywhere = distinct(
                 "legal_actions", legal_actions, f"a list of actions, or a function of the {legal_by}"
             )
             if not self._everywhere:
-                raise ModelError("legal_actions: no action was given; a problem needs at least one")
+                raise ModelError("legal_actions: got no action; expected at least one.")
             actions = self._everywhere if actions is None else actions
         self._given_actions = None if actions is None else distinct("actions", actions)
         self._given_states = None if states is None else distinct("states", states)
@@ -138,8 +138,8 @@ class CorePOMDP:
             return self._given_states, self._given_actions, self._given_observations
         if self._given_actions is None and self.legal_by != "state":
             raise ModelError(
-                f"actions: with legal actions by {self.legal_by} all actions cannot be found by exploring; "
-                "pass actions=[...] in the order you want"
+                f"actions: got none, with legal actions by {self.legal_by}; expected all actions, which exploring "
+                "cannot find. Pass actions=[...]."
             )
         states = dict.fromkeys(self._given_states or self.initial_belief.support)
         queue = list(states)
@@ -184,9 +184,9 @@ class CorePOMDP:
     def _require_few(self, states: Collection[Any], newest: Any) -> None:
         if len(states) > self.max_states:
             raise ModelError(
-                f"states: more than {self.max_states} were met from the start, such as {brief(newest)}; the problem is "
-                f"infinite, its states compare by identity (make {type(newest).__name__} a frozen dataclass), or "
-                "max_states is too small"
+                f"states: got more than {self.max_states} from the start, such as {brief(newest)}; expected a finite "
+                f"problem. Make {type(newest).__name__} a frozen dataclass, if its states compare by identity, or pass "
+                "a larger max_states."
             )
 
     @property
@@ -252,8 +252,8 @@ class CorePOMDP:
                     legal = tuple(action for action in legal if action in other)
         if not legal:
             raise ModelError(
-                f"legal_actions: no action is legal under a belief over {len(belief)} states (the first: "
-                f"{brief(belief.support[0])}); make the state terminal, or give an action that waits"
+                f"legal_actions: got no action that is legal in all {len(belief)} states of a belief (the first: "
+                f"{brief(belief.support[0])}); expected one. Make the state terminal, or add an action that waits."
             )
         return legal
 

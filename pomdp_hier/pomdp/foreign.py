@@ -35,14 +35,15 @@ def asked(place: Callable[[], str], remedy: str, function: Callable[..., Any], *
         >>> asked(lambda: "transition from 'a'", "pass states=[...]", lambda s: s.x, "a")
         Traceback (most recent call last):
         ...
-        pomdp_hier.errors.ModelError: transition from 'a': <lambda> raised AttributeError: 'str' object has no attribute 'x'; mend it, or pass states=[...]
-    """  # noqa: E501
+        pomdp_hier.errors.ModelError: transition from 'a': got AttributeError from <lambda> (...); ...
+    """
     try:
         return function(*arguments)
     except MODEL_ERRORS as error:
         name = getattr(function, "__qualname__", None) or type(function).__name__
         raise ModelError(
-            f"{place()}: {name.removeprefix('<locals>.')} raised {type(error).__name__}: {error}; mend it, or {remedy}"
+            f"{place()}: got {type(error).__name__} from {name.removeprefix('<locals>.')} ({error}); "
+            f"expected an answer. Change it, or {remedy}."
         ) from error
 
 
@@ -116,8 +117,8 @@ class ForeignRows:
         mass = total(row.values())
         if not mass > 0:
             raise ModelError(
-                f"{self._place(given)}: the probabilities of {counted(len(row), 'outcome')} sum to {brief(mass)}, "
-                "which cannot be normalised; mend the model, or count draws of it (draws=1000)"
+                f"{self._place(given)}: got probabilities of {counted(len(row), 'outcome')} that sum to {brief(mass)}; "
+                "expected a positive sum. Change the model, or count samples of it with draws=1000."
             )
         return row if mass == 1 else {outcome: p / mass for outcome, p in row.items()}
 

@@ -41,10 +41,8 @@ def arguments_from_agent(
 ) -> dict[str, Any]:
     """Return the arguments of the problem that an agent plans for; see `POMDP.from_agent`."""
     if not isinstance(agent, pomdp_py.Agent):
-        remedy = (
-            "pass its .agent" if isinstance(agent, pomdp_py.POMDP) else "a POMDP is planned for with decide(problem)"
-        )
-        raise ModelError(f"agent: {brief(agent)} is no pomdp_py.Agent; {remedy}")
+        remedy = "Pass its .agent." if isinstance(agent, pomdp_py.POMDP) else "A POMDP is planned for as it is."
+        raise ModelError(f"agent: got {brief(agent)}; expected a pomdp_py.Agent. {remedy}")
     source = getattr(agent, "problem", None)  # as `ProblemAgent` has it
     source = source if isinstance(source, CorePOMDP) else None
     if source is not None:
@@ -66,7 +64,7 @@ def arguments_from_agent(
         observation = ForeignObservation(observation, observations, **how)
     actions = _listed(actions, lambda: agent.all_actions)
     if actions is None:
-        raise ModelError("actions: the agent's policy model does not list them; pass actions=[...]")
+        raise ModelError("actions: got none from the agent's policy model; expected a list. Pass actions=[...].")
     legal = _legality(agent, source, actions) if legal_actions is None else {"legal_actions": legal_actions}
     return {
         "transition": transition,
@@ -91,7 +89,9 @@ def _models_of(agent: pomdp_py.Agent) -> tuple[Any, Any, Any]:
     }
     for name, model in models.items():
         if model is None:
-            raise ModelError(f"agent: it has no {name} model; a generative model alone cannot be read exactly")
+            raise ModelError(
+                f"agent: got no {name} model; expected one, as generative models have no probabilities. Give it one."
+            )
     return models["transition"], models["observation"], models["reward"]
 
 
@@ -99,11 +99,11 @@ def _require_use(how: Mapping[str, Any], exact: bool) -> None:
     """Raise where a setting would do nothing, or makes no sense."""
     draws = how["draws"]
     if draws is not None and not (is_whole(draws) and draws >= 1):
-        raise ModelError(f"draws: {brief(draws)}; expected how many draws make a row, at least 1, or None")
+        raise ModelError(f"draws: got {brief(draws)}; expected the number of samples per row, at least 1, or None.")
     for name in ("normalize", "draws"):
         if exact and how[name]:
             raise ModelError(
-                f"{name}: the agent's models give whole distributions, which are taken as they are; leave it out"
+                f"{name}: got {brief(how[name])}; expected no such setting for whole distributions. Leave it out."
             )
 
 
@@ -121,11 +121,13 @@ def _require_outcomes(what: str, listed: Sequence[Any] | None, draws: int | None
     if type(model).sample is not base.sample:  # type: ignore[attr-defined]
         return
     if draws is not None:
-        raise ModelError(f"draws: {type(model).__name__} has no sample to draw by; leave it out, and pass {what}=[...]")
+        raise ModelError(
+            f"draws: got {brief(draws)}; expected None, as {type(model).__name__} has no sample. Pass {what}=[...]."
+        )
     if listed is None:
         raise ModelError(
-            f"{what}: the agent's models do not list them, and {type(model).__name__} has no sample to find them by; "
-            f"pass {what}=[...]"
+            f"{what}: got none from the agent's models, and {type(model).__name__} has no sample; expected a list. "
+            f"Pass {what}=[...]."
         )
 
 
@@ -136,7 +138,7 @@ def _belief_of(agent: pomdp_py.Agent, tolerance: float, normalize: bool) -> Beli
     try:
         weights = _of_objects(belief) if isinstance(belief, pomdp_py.OOBelief) else histogram(belief)
     except (NotImplementedError, AttributeError) as error:
-        raise ModelError(f"agent: its belief {brief(belief)} is not over finitely many states") from error
+        raise ModelError(f"agent: got the belief {brief(belief)}; expected one over finitely many states.") from error
     return Belief.normalized(weights) if normalize else Belief(weights, tolerance=tolerance)
 
 
@@ -146,7 +148,7 @@ def _of_objects(belief: pomdp_py.OOBelief) -> dict[Any, Number]:
     size = math.prod(map(len, beliefs.values()))
     if size > _MOST_STATES:
         raise ModelError(
-            f"agent: its belief is over {size:,} states, more than {_MOST_STATES:,}; plan with fewer objects"
+            f"agent: got a belief over {size:,} states; expected at most {_MOST_STATES:,}. Use fewer objects."
         )
     kind = type(belief.mpe())
     return {

@@ -186,15 +186,15 @@ def _as_distribution(outcome: Any) -> Mapping[Any, Number]:
         return histogram(outcome)
     if outcome is None:
         raise ModelError(
-            "distribution: the model returned None; return an outcome or a dict, {outcome: probability} "
-            '(where nothing is seen, a name such as "nothing")'
+            "distribution: got None from the model; expected an outcome or a dict, {outcome: probability}. "
+            'Return a name such as "nothing", where nothing is seen.'
         )
     try:
         return {outcome: 1}
     except TypeError as error:
         raise ModelError(
-            f"distribution: the outcome {brief(outcome)} is not hashable; use a string, a tuple or a frozen dataclass, "
-            "and for several outcomes a dict, {outcome: probability}"
+            f"distribution: got {brief(outcome)}, not hashable; expected an outcome or a dict. Use a string, a tuple "
+            "or a frozen dataclass, and for several outcomes a dict, {outcome: probability}."
         ) from error
 
 
@@ -303,7 +303,7 @@ def as_transition(model: Any) -> TransitionModel:
         return _FunctionTransition(partial(_transition_entry, dict(model)))
     if callable(model):
         return _FunctionTransition(model)
-    raise ModelError(f"transition: {brief(model)} is not a TransitionModel, a function or a dict")
+    raise ModelError(f"transition: got {brief(model)}; expected a TransitionModel, a function or a dict.")
 
 
 def as_observation(model: Any) -> ObservationModel:
@@ -323,7 +323,7 @@ def as_observation(model: Any) -> ObservationModel:
         return _FunctionObservation(partial(_observation_entry, dict(model)))
     if callable(model):
         return _FunctionObservation(model)
-    raise ModelError(f"observation: {brief(model)} is not an ObservationModel, a function or a dict")
+    raise ModelError(f"observation: got {brief(model)}; expected an ObservationModel, a function or a dict.")
 
 
 def as_reward(model: Any) -> RewardModel:
@@ -344,4 +344,4 @@ def as_reward(model: Any) -> RewardModel:
         return _FunctionReward(partial(_step_reward_entry if by_step else _reward_entry, dict(model)))
     if callable(model):
         return _FunctionReward(model)
-    raise ModelError(f"reward: {brief(model)} is not a RewardModel, a function or a dict")
+    raise ModelError(f"reward: got {brief(model)}; expected a RewardModel, a function or a dict.")

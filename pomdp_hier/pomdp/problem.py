@@ -203,7 +203,9 @@ def require_problem(problem: object, where: str) -> None:
         >>> require_problem([1, 2], "check_problem")
         Traceback (most recent call last):
         ...
-        pomdp_hier.errors.ModelError: check_problem: [1, 2] is no POMDP; make one with POMDP(...) or read_pomdp(...)
+        pomdp_hier.errors.ModelError: check_problem: got [1, 2]; expected a POMDP. Make one with POMDP(...) or ...
     """
     if not isinstance(problem, POMDP):
-        raise ModelError(f"{where}: {brief(problem)} is no POMDP; make one with POMDP(...) or read_pomdp(...)")
+        raise ModelError(
+            f"{where}: got {brief(problem)}; expected a POMDP. Make one with POMDP(...) or read_pomdp(...)."
+        )

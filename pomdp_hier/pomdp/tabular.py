@@ -220,8 +220,8 @@ class TabularPOMDP:
         if not len(positions):
             first = self.states[int(np.flatnonzero(alive)[0])]
             raise ModelError(
-                f"legal_actions: no action is legal under a belief over {int(alive.sum())} states (the first: "
-                f"{brief(first)}); make the state terminal, or give an action that waits"
+                f"legal_actions: got no action that is legal in all {int(alive.sum())} states of a belief (the first: "
+                f"{brief(first)}); expected one. Make the state terminal, or add an action that waits."
             )
         return positions
 
@@ -234,7 +234,7 @@ class TabularPOMDP:
         array = np.zeros(self.n_states)
         for state, probability in as_belief(belief, max(self.tolerance, MASS_TOLERANCE)).items():
             if state not in self.state_index:
-                raise ModelError(f"belief: {brief(state)} is not one of the problem's {self.n_states} states")
+                raise ModelError(f"belief: got {brief(state)}; expected one of the problem's {self.n_states} states.")
             array[self.state_index[state]] = float(probability)
         return array
 
@@ -246,7 +246,7 @@ class TabularPOMDP:
         """
         array = np.asarray(vector, dtype=np.float64)
         if array.shape != (self.n_states,):
-            raise ModelError(f"belief: an array of shape {array.shape}; expected ({self.n_states},), one entry a state")
+            raise ModelError(f"belief: got shape {array.shape}; expected ({self.n_states},), one number per state.")
         positions = np.flatnonzero(array)
         names = self.states
         pairs = zip((names[i] for i in positions.tolist()), array[positions].tolist(), strict=True)

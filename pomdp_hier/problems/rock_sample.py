@@ -7,7 +7,8 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from pomdp_hier._arguments import generator
+from pomdp_hier._arguments import generator, is_whole
+from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp import POMDP, Belief, State
 
@@ -145,12 +146,16 @@ def rock_sample(
 
 def _places(n: int, k: int, rocks: Sequence[tuple[int, int]] | None, seed: int) -> list[tuple[int, int]]:
     """Return where the rocks are: as given, or drawn."""
-    if n < 1 or not 0 <= k <= n * n:
-        raise ParameterError(f"rock_sample: n={n}, k={k}; expected n >= 1 and k rocks that fit on the field")
+    if not (is_whole(n) and is_whole(k) and n >= 1 and 0 <= k <= n * n):
+        raise ParameterError(
+            f"rock_sample: got n={brief(n)}, k={brief(k)}; expected integers, n of at least 1, k from 0 to n * n."
+        )
     if rocks is None:
         drawn = generator("seed", seed).choice(n * n, size=k, replace=False)
         rocks = [(int(place) % n, int(place) // n) for place in drawn]
     places = [(x, y) for x, y in rocks]
     if len(places) != k or len(set(places)) != k or not all(0 <= x < n and 0 <= y < n for x, y in places):
-        raise ParameterError(f"rock_sample: rocks={places}; expected {k} different places on a field of {n} by {n}")
+        raise ParameterError(
+            f"rock_sample: got the rocks {brief(places)}; expected {k} different places on a field of {n} by {n}."
+        )
     return places

@@ -36,9 +36,9 @@ def test_exact_numbers_agree_exactly_and_every_history_is_compared():
 
 def test_floats_need_a_tolerance():
     problem = tiger()
-    with pytest.raises(ParameterError, match="a tolerance must be given"):
+    with pytest.raises(ParameterError, match="expected a tolerance"):
         compare_updaters(BayesUpdater(problem), TabularUpdater(problem), problem, depth=1)
-    with pytest.raises(ParameterError, match="a tolerance must be given"):
+    with pytest.raises(ParameterError, match="expected a tolerance"):
         compare_updaters(BayesUpdater(EXACT), TabularUpdater(EXACT), EXACT, depth=1)
 
 
@@ -227,9 +227,9 @@ def test_a_division_by_zero_in_the_candidate_is_a_difference_with_its_history():
 
 def test_a_negative_tolerance_and_a_missing_problem_are_refused():
     bayes = BayesUpdater(tiger())
-    with pytest.raises(ParameterError, match=r"tolerance: -1e-09; expected a number of at least 0"):
+    with pytest.raises(ParameterError, match=r"tolerance: got -1e-09; expected a number of at least 0"):
         compare_updaters(bayes, bayes, tiger(), depth=1, tolerance=-1e-9)
-    with pytest.raises(ModelError, match=r"compare_updaters, third argument: .* is no POMDP"):
+    with pytest.raises(ModelError, match=r"compare_updaters, third argument: .* expected a POMDP"):
         compare_updaters(bayes, bayes, bayes, depth=1, tolerance=1e-9)
 
 

@@ -132,10 +132,10 @@ def test_a_dict_is_a_belief_if_it_sums_to_1_and_a_list_is_none():
     assert updater.evidence(fair, "listen", "hear-left") == 0.5
     with pytest.raises(ModelError, match="sum to 10"):
         updater.update(dict.fromkeys(fair, 5), "listen", "hear-left")
-    with pytest.raises(ModelError, match="give a Belief or a dict"):
+    with pytest.raises(ModelError, match="expected a Belief or a dict"):
         updater.predict([0.5, 0.5], "listen")
 
 
 def test_something_else_than_a_problem_is_refused():
-    with pytest.raises(ModelError, match=r"BayesUpdater: .* is no POMDP"):
+    with pytest.raises(ModelError, match=r"BayesUpdater: .* expected a POMDP"):
         BayesUpdater({"tiger-left": 1.0})

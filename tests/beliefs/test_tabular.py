@@ -63,7 +63,7 @@ def test_the_belief_given_is_not_written_to():
 def test_a_dict_is_a_belief_and_a_list_is_none():
     updater = TabularUpdater(tiger())
     assert updater.update({"tiger-left": 0.5, "tiger-right": 0.5}, "listen", "hear-left")["tiger-left"] == 0.85
-    with pytest.raises(ModelError, match="give a Belief or a dict"):
+    with pytest.raises(ModelError, match="expected a Belief or a dict"):
         updater.update([0.5, 0.5], "listen", "hear-left")
-    with pytest.raises(ModelError, match="TabularUpdater: 3 is no POMDP"):
+    with pytest.raises(ModelError, match="TabularUpdater: got 3; expected a POMDP"):
         TabularUpdater(3)

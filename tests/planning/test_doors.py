@@ -75,7 +75,7 @@ def test_a_mapping_does_for_a_belief_and_another_thing_is_refused(door):
 @pytest.mark.parametrize("name", POLICIES)
 def test_another_thing_than_a_problem_is_refused(name):
     for wrong in (None, BELIEF, "tiger"):
-        with pytest.raises(PomdpHierError, match="is no POMDP"):
+        with pytest.raises(PomdpHierError, match="expected a POMDP"):
             POLICIES[name].decide(wrong, BELIEF)
 
 
@@ -97,7 +97,7 @@ def test_another_thing_than_a_problem_is_refused(name):
 )
 def test_functions_refuse_another_thing_than_a_problem(ask):
     for wrong in (None, BELIEF, "tiger"):
-        with pytest.raises(PomdpHierError, match="is no POMDP"):
+        with pytest.raises(PomdpHierError, match="expected a POMDP"):
             ask(wrong)
 
 

@@ -41,8 +41,8 @@ def test_the_callers_dict_is_copied():
         ({"a": -0.1, "b": 1.1}, r"got -0\.1 .* of state 'a'"),
         ({"a": math.nan}, "got nan .* of state 'a'"),
         ({"a": math.inf}, "sum to inf"),
-        ({"a": 0.5, "b": 0.4}, r"2 states sum to 0\.9, not to 1"),
-        ({}, "0 states sum to 0"),
+        ({"a": 0.5, "b": 0.4}, r"2 probabilities that sum to 0\.9; expected 1"),
+        ({}, "0 probabilities that sum to 0"),
         ({"a": Fraction(1, 2), "b": Fraction(499, 1000)}, "999/1000"),
         ({"a": "1"}, "got the text '1' .* of state 'a'"),
         ({"a": None}, "got None .* of state 'a'"),
@@ -94,7 +94,7 @@ def test_entropy_and_expectation():
     assert Belief.uniform(range(8)).entropy() == pytest.approx(3 * math.log(2), abs=1e-15)
     assert Belief.certain("a").entropy() == 0.0
     assert Belief.uniform([1, 2, 3, 2], one=Fraction(1)).expectation(lambda s: s) == 2
-    with pytest.raises(ModelError, match="at least one state"):
+    with pytest.raises(ModelError, match="expected at least one"):
         Belief.uniform([])
 
 
@@ -134,9 +134,7 @@ def test_normalising_does_not_make_floats_of_integers_that_sum_to_one():
 
 @pytest.mark.parametrize("given", [[0.5, 0.5], ["left", "right"], "left", None, [([1], 1.0)]])
 def test_what_gives_no_probabilities_is_refused_with_a_remedy(given):
-    with pytest.raises(
-        ModelError, match=r"does not say how probable each state is; give a dict, \{state: probability\}"
-    ):
+    with pytest.raises(ModelError, match=r"expected a dict, \{state: probability\}"):
         Belief(given)
 
 
@@ -144,7 +142,7 @@ def test_a_mapping_stands_for_a_belief_and_nothing_else_does():
     belief = Belief({"a": 1})
     assert as_belief(belief) is belief
     assert as_belief({"a": 0.5, "b": 0.5}) == Belief({"a": 0.5, "b": 0.5})
-    with pytest.raises(ModelError, match=r"belief: \[0.5, 0.5\] is no belief; give a Belief or a dict"):
+    with pytest.raises(ModelError, match=r"belief: got \[0.5, 0.5\]; expected a Belief or a dict"):
         as_belief([0.5, 0.5])
     with pytest.raises(ModelError, match="sum to 10"):
         as_belief({"a": 5, "b": 5})

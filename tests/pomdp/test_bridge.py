@@ -144,7 +144,7 @@ def test_legal_actions_depend_on_the_history_alone(legal_by: str) -> None:
     assert policy.get_all_actions(history=(*after, ("peek", OVER))) == ["peek"]
     assert policy.rollout(BridgedState((1, True)), after) == "peek"
     assert policy.rollout(BridgedState((2, False)), ()) in rules.get("state")((2, False))
-    with pytest.raises(ModelError, match="does not begin where this agent began"):
+    with pytest.raises(ModelError, match="from where this agent began"):
         HistoryPolicy(problem, problem.initial_belief, history=(("peek", 1),))._belief_after((("peek", 2),))
 
 
@@ -156,7 +156,7 @@ def test_an_observation_of_the_state_left_cannot_be_bridged() -> None:
         initial_belief={0: 1},
         legal_actions=["flip"],
     )
-    with pytest.raises(ModelError, match="depends on the state that was left"):
+    with pytest.raises(ModelError, match="depend on the state that was left"):
         to_agent(problem)
     assert to_environment(problem, seed=1).execute("flip") == (0, 0)
 
@@ -346,13 +346,13 @@ def test_what_an_agent_does_not_say_is_asked_for() -> None:
             return 1.0 if next_state == state else 0.0
 
     agent = foreign_agent(transition_model=Silent())
-    with pytest.raises(ModelError, match=r"states: .* pass states="):
+    with pytest.raises(ModelError, match=r"states: .* Pass states="):
         POMDP.from_agent(agent)
     states = [pomdp_py.SimpleState("left"), pomdp_py.SimpleState("right")]
     assert POMDP.from_agent(agent, states=states).states == tuple(states)
     with pytest.raises(ModelError, match="no reward model"):
         POMDP.from_agent(foreign_agent(reward_model=None))
-    with pytest.raises(ModelError, match="not over finitely many states"):
+    with pytest.raises(ModelError, match="over finitely many states"):
         POMDP.from_agent(foreign_agent(init_belief=pomdp_py.Gaussian([0.0], [[1.0]])))
 
 
@@ -364,7 +364,7 @@ def test_the_current_belief_is_where_the_problem_begins() -> None:
 
 
 def test_a_problem_in_the_place_of_an_agent_is_refused():
-    with pytest.raises(ModelError, match=r"is no pomdp_py.Agent; a POMDP is planned for with decide\(problem\)"):
+    with pytest.raises(ModelError, match=r"expected a pomdp_py.Agent"):
         RTBSS(depth=1).plan(tiger())
 
 

@@ -286,7 +286,7 @@ def test_every_fault_is_found_at_once():
 
 
 def test_something_else_than_a_problem_is_refused():
-    with pytest.raises(ModelError, match=r"check_problem: .* is no POMDP"):
+    with pytest.raises(ModelError, match=r"check_problem: .* expected a POMDP"):
         check_problem([[1.0, 0.0]])
 
 
@@ -299,7 +299,7 @@ def test_a_missing_return_is_a_fault():
         legal_actions=["listen", "go"],
     )
     faults = check_problem(silent)
-    assert any("'go'" in str(fault) and "returned None" in str(fault) for fault in faults)
+    assert any("'go'" in str(fault) and "got None" in str(fault) for fault in faults)
     assert not any("'listen'" in fault.place for fault in faults)
 
 

@@ -109,16 +109,16 @@ def test_a_packed_file_is_read_and_what_is_no_text_is_named(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("source", "error", "message"),
     [
-        ("a\0b", PomdpFileError, "no file can have this name"),
-        (5, ParameterError, "source: 5 is no path"),
-        (None, ParameterError, "source: None is no path"),
+        ("a\0b", PomdpFileError, "which no file can be called"),
+        (5, ParameterError, "source: got 5"),
+        (None, ParameterError, "source: got None"),
         (io.TextIOBase(), None, ""),
     ],
 )
 def test_what_is_no_source_is_refused(source, error, message) -> None:
     if error is None:
         source.read = lambda: 7
-        error, message = ParameterError, "gives 7 when it is read"
+        error, message = ParameterError, "got 7 from"
     with pytest.raises(error, match=message):
         read_pomdp(source)
 

@@ -128,15 +128,15 @@ def test_a_state_that_is_never_reached_needs_no_observation() -> None:
 
 
 UNWRITABLE = {
-    "depends on the state that was left": {"observation": lambda s, a, state: {state[1]: 1}},
+    "depend on the state that was left": {"observation": lambda s, a, state: {state[1]: 1}},
     "legal actions by observation": {
         "legal_actions": lambda o: ["east"],
         "legal_by": "observation",
         "actions": ["east"],
     },
-    "'jump' is not legal in state": {"legal_actions": lambda s: ["east", "jump"] if s[1] == 0 else ["east"]},
+    "'jump', which is not legal in state": {"legal_actions": lambda s: ["east", "jump"] if s[1] == 0 else ["east"]},
     "got nan; expected a finite number": {"reward": lambda s, a: float("nan")},
-    "not in the problem's space": {"states": [("row", 0), ("row", 2)], "observations": ["way", "end"]},
+    "a name of the problem's space": {"states": [("row", 0), ("row", 2)], "observations": ["way", "end"]},
 }
 
 
@@ -149,5 +149,5 @@ def test_what_the_format_cannot_say_is_refused_and_no_file_is_left(message: str,
 
 
 def test_arguments_in_the_other_order_are_refused():
-    with pytest.raises(ModelError, match=r"write_pomdp: 'out.pomdp' is no POMDP"):
+    with pytest.raises(ModelError, match=r"write_pomdp: got 'out.pomdp'"):
         write_pomdp("out.pomdp", io.StringIO())

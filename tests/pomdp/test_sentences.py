@@ -38,11 +38,11 @@ def model(**changes):
         ),
         (
             {"transition": lambda s, a: {"here": -0.5, "there": 1.5}},
-            "transition under 'go' from 'here': the probability -0.5 is negative",
+            "transition under 'go' from 'here': got -0.5; expected a probability",
         ),
         (
             {"observation": lambda s, a: {"o": 0.25}},
-            "observation after 'go' in 'here': the probabilities sum to 0.25, not to 1 (tolerance 1e-09)",
+            "observation after 'go' in 'here': got probabilities that sum to 0.25; expected 1 (tolerance 1e-09)",
         ),
         ({"reward": lambda s, a: "x"}, "reward of 'go' in 'here': got the text 'x'"),
         ({"reward": lambda s, a: np.inf}, "reward of 'go' in 'here': got inf"),
@@ -69,7 +69,7 @@ def test_arrays():
     T = np.array([[[1, 0], [0, 1]], [[Fraction(1), Fraction(0)], [Fraction(3, 2), Fraction(-1, 2)]]], dtype=object)
     with pytest.raises(ModelError, match=re.escape("T[1, 1, 1]: got -1/2; expected a probability in [0, 1]")):
         POMDP.from_arrays(T=T, Z=[[[1], [1]]] * 2, R=[[0, 0]] * 2)
-    with pytest.raises(ModelError, match=re.escape("belief: an array of shape (3,); expected (2,), one entry a state")):
+    with pytest.raises(ModelError, match=re.escape("belief: got shape (3,); expected (2,), one number per state")):
         tiger().compiled.belief(np.ones(3))
 
 
@@ -149,12 +149,12 @@ def test_faults():
 
 
 def test_files():
-    with pytest.raises(PomdpFileError, match=r"^<stream>:1:1: this is .* with NUL in it; expected a .pomdp file"):
+    with pytest.raises(PomdpFileError, match=r"^<stream>:1:1: got .* with NUL in it; expected a .pomdp file"):
         read_pomdp(io.BytesIO(b"\0\1\0\1"))
     sympy = pytest.importorskip("sympy")
     with pytest.raises(ModelError, match=r"^R: 0 : here: the reward: got r; expected a number. Substitute"):
         write_pomdp(model(reward=lambda s, a: sympy.Symbol("r"), legal_actions=[0]), io.StringIO())
-    with pytest.raises(ModelError, match=r"^O: go : here: 'o' is not in the problem's space of 2"):
+    with pytest.raises(ModelError, match=r"^O: go : here: got 'o'; expected a name of the problem's space of 2"):
         write_pomdp(model(observations=["p", "q"]), io.StringIO())
 
 

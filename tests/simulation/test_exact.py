@@ -155,7 +155,7 @@ def test_an_updater_of_the_callers_own_is_used():
         lambda belief: "look" if belief[1] == F(1, 2) else 1, sensor(F(4, 5)), updater=never_learns, horizon=5
     )
     assert value.value == -5
-    with pytest.raises(ParameterError, match="has no update"):
+    with pytest.raises(ParameterError, match="expected a function"):
         policy_value(FirstAction(), sensor(F(4, 5)), updater="bayes", horizon=1)
 
 
@@ -224,7 +224,7 @@ def test_what_is_seen_at_the_end_need_not_be_in_the_agents_model():
 
 
 def test_something_else_than_a_problem_is_refused():
-    with pytest.raises(ModelError, match=r"policy_value, after the policy: .* is no POMDP"):
+    with pytest.raises(ModelError, match=r"policy_value, after the policy: .* expected a POMDP"):
         policy_value(FirstAction(), {"here": 1}, horizon=1)
 
 

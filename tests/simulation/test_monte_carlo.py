@@ -155,7 +155,7 @@ def test_mean_interval_of_one_value_is_unknown():
 
 
 def test_something_else_than_a_problem_is_refused():
-    with pytest.raises(ModelError, match=r"simulate, after the policy: .* is no POMDP"):
+    with pytest.raises(ModelError, match=r"simulate, after the policy: .* expected a POMDP"):
         simulate(FirstAction(), {"here": 1}, n_episodes=1)
 
 
@@ -268,7 +268,7 @@ def test_runs_that_a_policy_never_ends_are_given_up(monkeypatch):
         legal_actions=["on"],
         max_states=50,
     )
-    with pytest.raises(PlanningError, match=r"the rewards cannot be listed: states: more than 50"):
+    with pytest.raises(PlanningError, match=r"the rewards cannot be listed: states: got more than 50"):
         simulate(FirstAction(), growing, n_episodes=1)
 
 

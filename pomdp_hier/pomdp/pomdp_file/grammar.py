@@ -21,6 +21,7 @@ __all__ = ["FileContent", "Reader"]
 
 _COUNT = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
 _MAX_COUNT = 2_000_000
+_SECTIONS = ("discount", "values", "states", "actions", "observations", "start", "T", "O", "R")
 # A sum of decimals that is off by just the tolerance must not fail by its last bit.
 _ROUNDING = 1e-12
 
@@ -143,36 +144,43 @@ class Reader:
                 raise self._error(statement, 0, what)
             self.discount = values[0]
             if len(values) > 1:
-                raise self._error(statement, 1, "the next section", "discount takes one number")
+                raise self._error(statement, 1, "the next section", "The discount is one number")
 
     def _space(self, statements: list[Statement], word: str, kind: str) -> _Space:
         """Return the space that the file declares by names or by a count."""
         mine = [s for s in statements if s.word == word]
         if not mine:
-            raise self.source.error(len(self.source.text), f"a section '{word}:' somewhere", "the file has none")
+            raise self.source.error(len(self.source.text), f"a section '{word}:' somewhere", "The file has none")
         if len(mine) > 1:
-            raise self.source.error(mine[1].offset, "another section", f"'{word}' was given before")
+            raise self.source.error(mine[1].offset, "another section", f"The section '{word}' was given before")
         tokens = self.source.tokens(mine[0])
         what = f"a count or the names of the {word}"
         if len(tokens) == 1 and _COUNT.fullmatch(tokens[0]):
             digits = tokens[0].lstrip("0")
             if not (digits.isdigit() and len(digits) <= 9 and int(digits) <= _MAX_COUNT):
-                raise self._error(mine[0], 0, f"a whole number from 1 to {_MAX_COUNT}")
+                raise self._error(mine[0], 0, f"an integer from 1 to {_MAX_COUNT}")
             return _Space(kind, range(int(digits)))
         seen: set[str] = set()
         for i, token in enumerate(tokens):
             if token in "*:":
                 if token == ":" and i:
-                    raise self._error(
-                        mine[0], i - 1, f"one of the {word}, or a section", "this is not a section's name"
-                    )
+                    raise self._no_section(mine[0], i - 1, word)
                 raise self._error(mine[0], i, what)
             if token in seen:
-                raise self._error(mine[0], i, f"another name for one of the {word}", "this one was given before")
+                raise self._error(mine[0], i, f"another name for one of the {word}", "This one was given before")
             seen.add(token)
         if not tokens:
             raise self._error(mine[0], 0, what)
         return _Space(kind, tokens)
+
+    def _no_section(self, statement: Statement, position: int, word: str) -> Exception:
+        """Return the error of a line that begins like a section; it stands below the names of a space."""
+        source, offset = self.source, self.source.place(statement, position)
+        line = max(source.text.rfind("\n", 0, offset), source.text.rfind("\r", 0, offset)) + 1
+        first = source.next_token(line) if line > statement.offset else offset
+        head = " ".join(source.text[first : source.text.index(":", offset)].split())
+        reason = f"The format has no section {brief(head)}, but {', '.join(_SECTIONS)}. Remove it, or correct the name"
+        return source.error(first, f"one of the {word}, or a section", reason)
 
     # --- the start -----------------------------------------------------------------------------------------------
 
@@ -180,7 +188,7 @@ class Reader:
         """``[S]``, the initial belief: uniform when the file says nothing."""
         n = self.states.size
         if len(statements) > 1:
-            raise self.source.error(statements[1].offset, "another section", "the start was given before")
+            raise self.source.error(statements[1].offset, "another section", "The start was given before")
         if not statements:
             return self._uniform(n)
         statement = statements[0]
@@ -207,7 +215,7 @@ class Reader:
                 statement,
                 0,
                 f"probabilities that sum to 1 (tolerance {self.tolerance})",
-                f"they sum to {float(mass)}",
+                f"They sum to {float(mass)}.{self._remedy(mass)}",
             )
         return vector / mass if self.normalize else vector
 
@@ -247,7 +255,7 @@ class Reader:
             self.O.set_matrix(ALL, np.arange(n_states), np.arange(n_states), self._all(n_states, self.one))
         for position, statement in enumerate(self._tables):
             if statement.word == "O" and not self.observed:
-                raise self.source.error(statement.offset, "a section 'observations:' first", "the file has none")
+                raise self.source.error(statement.offset, "a section 'observations:' first", "The file has none")
             if statement.word != "R" and self._read_entry(position, statement):
                 continue
             tokens = self.source.tokens(statement)
@@ -263,7 +271,7 @@ class Reader:
                     self._read_probability(statement, tokens, places, start)
             except TooLargeError as error:
                 raise self.source.error(
-                    statement.offset, "a smaller problem", f"it stands for {error} numbers, more than fit in memory"
+                    statement.offset, "a smaller problem", f"It stands for {error} numbers, more than fit in memory"
                 ) from None
 
     def _read_entry(self, position: int, statement: Statement) -> bool:
@@ -306,7 +314,7 @@ class Reader:
         index = space.find(token)
         if index is None:
             number = token.isascii() and token.isdigit()
-            reason = f"there are {space.size} {space.kind}s" if number else f"no {space.kind} has this name"
+            reason = f"There are {space.size} {space.kind}s" if number else f"No {space.kind} has this name"
             raise self._error(statement, position, space.expected(), reason if token and token != ":" else "")
         return index
 
@@ -346,13 +354,13 @@ class Reader:
             table.set_row(places[0], row, np.arange(n_columns), self._uniform(n_columns))
         elif word == "reset":
             if statement.word == "O":
-                raise self._error(statement, start, "'uniform' or probabilities", "'reset' is for T")
+                raise self._error(statement, start, "'uniform' or probabilities", "The word 'reset' is for T")
             filled = np.flatnonzero(self.start != 0)
             table.set_row(places[0], row, filled, self.start[filled])
         else:
             if len(places) == 2 or n_rows != n_columns:
                 raise self._error(
-                    statement, start, "'uniform' or probabilities", "'identity' is for a whole square matrix"
+                    statement, start, "'uniform' or probabilities", "The word 'identity' is for a whole square matrix"
                 )
             table.set_matrix(places[0], np.arange(n_rows), np.arange(n_rows), self._all(n_rows, self.one))
 
@@ -364,12 +372,12 @@ class Reader:
             spanned = {4: (), 3: (3,), 2: (2, 3)}.get(len(places), (1,))
             if spanned == (1,):
                 raise self._error(
-                    statement, start, "':' and a state", "'R: action' alone is for files without observations"
+                    statement, start, "':' and a state", "A line 'R: action' alone is for files without observations"
                 )
         else:
             spanned = {4: (), 3: (), 2: (2,)}.get(len(places), (1, 2))
             if len(places) == 4 and places[3] != ALL:
-                raise self._error(statement, start - 1, "'*'", "the file has no observations")
+                raise self._error(statement, start - 1, "'*'", "The file has no observations")
         shape = tuple(n_observations if place == 3 else n_states for place in spanned)
         size = math.prod(shape)
         what = "a number" if size == 1 else f"{size} numbers ({' x '.join(map(str, shape))})"
@@ -395,7 +403,7 @@ class Reader:
 
     def _check_count(self, statement: Statement, start: int, found: int, wanted: int, what: str) -> None:
         if found < wanted:
-            reason = f"{found} of {wanted} numbers are there" if found else ""
+            reason = f"There are {found} of {wanted} numbers" if found else ""
             raise self._error(statement, len(self.source.tokens(statement)), what, reason)
         if found > wanted:
             raise self._error(
@@ -435,9 +443,15 @@ class Reader:
                 offset = statement.offset
                 if len(places) == 1 and len(tokens) - start > 1:  # a matrix: point at the row
                     offset = self.source.place(statement, start + row * n_columns)
-                remedy = "correct them, widen tolerance= or pass normalize=True"
-                return self.source.error(offset, expected, f"they sum to {brief(mass)}; {remedy}")
-        return self.source.error(len(self.source.text), expected, "no statement gives any")
+                return self.source.error(offset, expected, f"They sum to {brief(mass)}.{self._remedy(mass)}")
+        return self.source.error(len(self.source.text), expected, "No statement gives any")
+
+    def _remedy(self, mass: Number) -> str:
+        """Return what to do about probabilities with this sum."""
+        if self.normalize or not 0 < mass < math.inf:
+            return " Correct them"
+        wider = f", pass tolerance={_wider(mass)}" if not self.exact and abs(mass - 1) < 0.5 else ""
+        return f" Correct them{wider}, or pass normalize=True"
 
     # --- errors --------------------------------------------------------------------------------------------------
 
@@ -448,3 +462,10 @@ class Reader:
         """Check that the statement has no more tokens."""
         if position < len(tokens):
             raise self._error(statement, position, "the next section")
+
+
+def _wider(mass: Number) -> str:
+    """Return a tolerance, of one digit, that takes this sum."""
+    off = abs(float(mass) - 1)
+    digit = 10.0 ** math.floor(math.log10(off))
+    return f"{math.ceil(off / digit * (1 + 1e-6)) * digit:.1g}"

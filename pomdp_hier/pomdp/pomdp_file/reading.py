@@ -10,6 +10,7 @@ from typing import IO, Any
 import numpy as np
 from scipy import sparse
 
+from pomdp_hier._arguments import is_real
 from pomdp_hier._arrays import Floats
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError, PomdpFileError
@@ -73,8 +74,8 @@ def read_pomdp(
     References:
         Cassandra (1994-2003), the POMDP file format of pomdp-solve.
     """
-    if not 0 <= tolerance < 1:
-        raise ParameterError(f"tolerance: {tolerance} is not in [0, 1); it is how far a sum may be from 1")
+    if not (is_real(tolerance) and 0 <= tolerance < 1):
+        raise ParameterError(f"tolerance: got {brief(tolerance)}; expected a number in [0, 1). Use 1e-5, for example.")
     name, text = _text_of(source)
     content = Reader(Source(name, text), tolerance=tolerance, normalize=normalize, exact=exact).read()
     states, actions, observations = content.states, content.actions, content.observations
@@ -105,17 +106,19 @@ def _text_of(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[str,
         name = os.fspath(source)
         if "\0" in name:
             raise PomdpFileError(
-                f"{brief(name)}: no file can have this name; give a path, or the text with its line ends"
+                f"source: got {brief(name)}, which no file can be called; expected a path, or text with line ends."
             )
         raw = Path(source).read_bytes()
     elif hasattr(source, "read"):
         name, raw = str(getattr(source, "name", "<stream>")), source.read()
     else:
-        raise ParameterError(f"source: {brief(source)} is no path, no open file and no text of a .pomdp file")
+        raise ParameterError(
+            f"source: got {brief(source)}; expected a path, an open file or the text of a .pomdp file."
+        )
     if isinstance(raw, bytes):
         raw = unpacked(raw, name, PomdpFileError)
         if b"\0" in raw:
-            raise PomdpFileError(f"{name}:1:1: this is {kind_of(raw).what} with NUL in it; expected a .pomdp file")
+            raise PomdpFileError(f"{name}:1:1: got {kind_of(raw).what} with NUL in it; expected a .pomdp file.")
         try:
             text = raw.decode("utf-8-sig")
         except UnicodeDecodeError:
@@ -123,7 +126,7 @@ def _text_of(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[str,
     elif isinstance(raw, str):
         text = raw
     else:
-        raise ParameterError(f"source: {name} gives {brief(raw)} when it is read; expected text or bytes")
+        raise ParameterError(f"source: got {brief(raw)} from {name}; expected text or bytes.")
     return name, text.removeprefix("\ufeff").rstrip("\x1a")
 
 

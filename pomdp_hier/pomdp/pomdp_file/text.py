@@ -50,7 +50,7 @@ class Source:
         token = _TOKEN.match(self.text, offset)
         found = f"'{token[0][:40]}'" if token else "the end of the file"
         place = f"{self.name}:{before.count(chr(10)) + 1}:{column}"
-        return PomdpFileError(f"{place}: expected {expected}, found {found}" + (f"; {reason}" if reason else ""))
+        return PomdpFileError(f"{place}: got {found}; expected {expected}." + (f" {reason}." if reason else ""))
 
     def next_token(self, offset: int) -> int:
         """Return the offset of the first token that begins at or after this offset, or the end of the text."""
@@ -67,7 +67,7 @@ class Source:
         first = self.next_token(0)
         if not heads or first < heads[0][1]:
             raise self.error(
-                first, "a section such as 'states:'", "a file begins with discount, values, states, actions"
+                first, "a section such as 'states:'", "A file begins with discount, values, states, actions"
             )
         words, offsets, begins = zip(*heads, strict=True)
         return list(map(Statement, words, offsets, begins, (*offsets[1:], len(self.text))))
@@ -128,7 +128,7 @@ class Source:
         values: list[Number] = list(map(float, texts))
         if not all(map(math.isfinite, values)):
             index = next(i for i, value in enumerate(values) if not math.isfinite(value))
-            raise self.error(self.place(statement, start + index), what, "it is too large for a float")
+            raise self.error(self.place(statement, start + index), what, "It is too large for a float")
         return [self._fraction(statement, start + i, text) for i, text in enumerate(texts)] if exact else values
 
     def _loose_numbers(self, statement: Statement, start: int, what: str) -> list[str]:
@@ -150,4 +150,4 @@ class Source:
                 return Fraction(text)
         except ValueError:  # more digits than Python turns into an integer
             pass
-        raise self.error(self.place(statement, index), "a number of moderate length", "exact=True cannot hold it")
+        raise self.error(self.place(statement, index), "a number of moderate length", "Read it with exact=False")

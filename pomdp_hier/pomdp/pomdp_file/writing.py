@@ -91,13 +91,13 @@ def _lines(problem: POMDP) -> Iterator[str]:
 def _check_writable(problem: POMDP) -> None:
     if problem.legal_by != "state":
         raise ModelError(
-            f"write_pomdp: legal actions by {problem.legal_by} cannot be written; the format has every action legal "
-            "everywhere"
+            f"write_pomdp: got legal actions by {problem.legal_by}; expected every action to be legal everywhere, as "
+            "the format has no word for others."
         )
     if problem.observation.uses_state:
         raise ModelError(
-            "write_pomdp: the observation depends on the state that was left, and O has no place for it; put what it "
-            "depends on into the state"
+            "write_pomdp: got observations that depend on the state that was left; expected (next_state, action), as "
+            "in O. Put what they depend on into the next state."
         )
     everything = set(problem.all_actions)
     for state in problem.states:
@@ -106,8 +106,8 @@ def _check_writable(problem: POMDP) -> None:
         missing = everything - set(problem.actions(Belief.certain(state)))
         if missing:
             raise ModelError(
-                f"write_pomdp: {brief(min(missing, key=repr))} is not legal in state {brief(state)}; "
-                "the format has every action legal everywhere"
+                f"write_pomdp: got {brief(min(missing, key=repr))}, which is not legal in state {brief(state)}; "
+                "expected every action to be legal everywhere, as the format has no word for others."
             )
 
 
@@ -126,7 +126,7 @@ def _row(head: str, distribution: Mapping[Any, Number], words: Mapping[Any, str]
     """Yield a row of T or O: as a whole, or entry by entry where that is shorter."""
     for name in distribution:
         if name not in words:
-            raise ModelError(f"{head}: {brief(name)} is not in the problem's space of {len(words)}")
+            raise ModelError(f"{head}: got {brief(name)}; expected a name of the problem's space of {len(words)}.")
     if len(distribution) * 3 > len(words):
         yield head
         yield " ".join(_number(distribution.get(name, 0), head) for name in words)

@@ -447,7 +447,7 @@ def test_tikz():
 def test_a_dict_stands_for_the_belief_of_the_root_and_another_thing_for_no_problem():
     start = dict(tiger().initial_belief.items())
     assert AndOrTree.build(tiger(), start, depth=1).value == AndOrTree.build(tiger(), depth=1).value
-    with pytest.raises(ModelError, match=r"AndOrTree: .* is no POMDP"):
+    with pytest.raises(ModelError, match=r"AndOrTree: .* expected a POMDP"):
         AndOrTree.build(start, depth=1)
 
 

@@ -206,7 +206,7 @@ def test_what_has_no_leaf_is_refused():
         legal_by="belief",
         actions=["wait"],
     )
-    with pytest.raises(ModelError, match="they depend on the belief"):
+    with pytest.raises(ModelError, match="a function of the belief"):
         RTBSS(2, "fib").decide(by_belief)
 
 
