@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     )
     from pomdp_hier.distributed import evaluate_distributed
     from pomdp_hier.features.loading import load_features
+    from pomdp_hier.filing import find_misfiled
     from pomdp_hier.hierarchy import Hierarchy
     from pomdp_hier.hqs import (
         PAPER_TABLE,
@@ -91,6 +92,7 @@ __all__ = [
     "diagnose",
     "evaluate",
     "evaluate_distributed",
+    "find_misfiled",
     "hai",
     "hqs_samples",
     "hqs_score",
@@ -114,6 +116,7 @@ _HOMES = {
     ),
     "pomdp_hier.distributed": "evaluate_distributed",
     "pomdp_hier.features.loading": "load_features",
+    "pomdp_hier.filing": "find_misfiled",
     "pomdp_hier.hierarchy": "Hierarchy",
     "pomdp_hier.hqs": (
         "PAPER_TABLE PAPER_TEXT HQSResult StoppingRule evaluate hqs_samples hqs_score load_amazon12 load_dvd "

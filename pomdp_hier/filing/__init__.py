@@ -1,0 +1,21 @@
+"""Misfiled items: probabilities that items are in the wrong place, and the places where they belong.
+
+A name is imported when it is first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from pomdp_hier._lazy import attach
+
+if TYPE_CHECKING:
+    from pomdp_hier.filing.misfiled import find_misfiled
+    from pomdp_hier.filing.result import MisfiledItems
+
+__all__ = ["MisfiledItems", "find_misfiled"]
+
+_HOMES = {
+    "pomdp_hier.filing.misfiled": "find_misfiled",
+    "pomdp_hier.filing.result": "MisfiledItems",
+}
+
+__getattr__, __dir__ = attach(__name__, _HOMES, globals())

@@ -1,0 +1,360 @@
+"""The model of where items are filed: a softmax over the homes, and noise that files some items elsewhere.
+
+``P(home l | x)`` is a mixture of two softmaxes of ``z(x, l) = w_x (b_leaf leaf(x, l) + b_path path(x, l))``, one at
+half the weights. An item is filed at its true home with probability 1 - noise, else at another place: anywhere, or
+under a sibling.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+
+from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier.filing.centroids import Centroids
+
+__all__ = ["FilingModel", "Siblings", "fit_model", "item_weights", "path_values", "posterior_noise"]
+
+PRIOR, PRIOR_NOISE = 18.0, 0.05  # Beta(1, 19): density 18 log(1 - noise), mean
+NEAR = 0.5  # share of the noise that stays among siblings, where there is evidence for near misfilings
+_SOFTER = 0.5
+_SPREAD = 20.0  # standard deviation of a weight's prior, in standard deviations of its values
+_NEEDED_SOFTER, _NEEDED_NEAR = 0.012, 0.0075  # gain of log likelihood per item that a richer model needs
+_NEEDED = 5.0  # and in all
+_MOST_NOISE = 0.25  # noise above that stands for features that do not distinguish the homes
+_SAMPLE, _ALL_HOMES, _BEST, _OTHERS = 1500, 800, 200, 200
+_SMALLEST_TAU = 1e-6
+
+
+@dataclass(frozen=True)
+class FilingModel:
+    """The fitted numbers.
+
+    Attributes:
+        transform: ``"cosine"``, or ``"log"`` for ``-log max(1 - cosine, tau)``.
+        tau: The smallest distance that ``"log"`` distinguishes.
+        leaf_weight: Weight of the value at the home.
+        path_weight: Weight of the mean value at the ancestors.
+        softer: Share of the softmax at half the weights.
+        near: Share of the noise that stays among siblings.
+        noise: Probability that an item is filed by noise.
+        contradicted: Whether the features contradict so many places that the noise was set to its prior mean.
+    """
+
+    transform: str
+    tau: float
+    leaf_weight: float
+    path_weight: float
+    softer: float
+    near: float
+    noise: float
+    contradicted: bool = False
+
+    def log_probabilities(self, leaf: Floats, path: Floats, weights: Floats) -> Floats:
+        """Return ``log P(l | x)`` ``[m, L]``.
+
+        Args:
+            leaf: Value at each home ``[m, L]``.
+            path: Mean value at its ancestors ``[m, L]``.
+            weights: The weight of each item ``[m]``.
+        """
+        scores: Floats = self.leaf_weight * leaf
+        scores += self.path_weight * path
+        scores *= weights[:, None]
+        if not self.softer:
+            return _log_softmax(scores)
+        half = _log_softmax(_SOFTER * scores) + np.log(self.softer)
+        mixed: Floats = np.logaddexp(_log_softmax(scores) + np.log1p(-self.softer), half)
+        return mixed
+
+
+def _log_softmax(scores: Floats) -> Floats:
+    shifted: Floats = scores - scores.max(axis=1, keepdims=True)
+    shifted -= np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return shifted
+
+
+@dataclass(frozen=True, eq=False)
+class Siblings:
+    """Which homes are siblings, and where the noise files an item.
+
+    ``nu(f | l) = (1 - s_l) / L + s_l [f is a sibling of l] / n_l``: s_l is the near share where l has n_l siblings that
+    are homes, and 0 without any.
+
+    Attributes:
+        group: The parent of each home ``[L]``, as a position.
+        others: The number of sibling homes ``[L]``.
+    """
+
+    group: Ints
+    others: Floats
+
+    @classmethod
+    def of(cls, centroids: Centroids) -> "Siblings":
+        """Return the siblings among the homes; a home at the root has none."""
+        group = np.where(centroids.homes > 0, centroids.parent[centroids.homes], -1)
+        _, inverse, counts = np.unique(group, return_inverse=True, return_counts=True)
+        return cls(group, np.where(group >= 0, counts[inverse] - 1.0, 0.0))
+
+    def anywhere(self, near: float) -> Floats:
+        """Return the noise's probability of each place that is not a sibling, given the true home ``[L]``."""
+        return (1.0 - near * (self.others > 0)) / len(self.group)
+
+    def beside(self, near: float) -> Floats:
+        """Return what a sibling has in addition, given the true home ``[L]``."""
+        return np.divide(near, self.others, out=np.zeros(len(self.group)), where=self.others > 0)
+
+    def log_noise(self, home: Ints, near: float) -> Floats:
+        """Return ``log nu(f | l)`` for items filed at ``home`` and every l ``[m, L]``."""
+        same = self.group[None, :] == self.group[home][:, None]
+        apart = self.anywhere(near)
+        return np.where(same, np.log(apart + self.beside(near)), np.log(apart))
+
+
+def item_weights(centroids: Centroids) -> Floats:
+    """Return each item's weight ``[N]``: few terms, and few other items at its place, are weak evidence.
+
+    ``w_x = (n / (n + 2)) ** (1/2)`` with n the number of other items below its home, at least 1/2; for sparse features
+    times ``(terms / median) ** (1/4)``. A row of zeros has weight 0.
+    """
+    units = centroids.units
+    others = np.maximum(centroids.sizes[centroids.homes][centroids.home] - 1.0, 0.5)
+    weights: Floats = np.where(units.is_zero, 0.0, np.sqrt(others / (others + 2.0)))
+    if units.sparse and not units.is_zero.all():
+        weights *= (units.n_terms / np.median(units.n_terms[~units.is_zero])) ** 0.25
+    return weights
+
+
+def path_values(centroids: Centroids, cosines: Floats, transform: str, tau: float) -> tuple[Floats, Floats]:
+    """Return the transformed values at each home and the means over its ancestors ``[m, L]``; see `along_paths`."""
+    if transform == "cosine":
+        return centroids.along_paths(cosines.copy())
+    values: Floats = np.maximum(1.0 - cosines, tau)
+    np.log(values, out=values)
+    return centroids.along_paths(np.negative(values, out=values))
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Items and homes by which the numbers are fitted; where homes were sampled, ``offsets`` hold their log weights."""
+
+    leaf: Floats
+    path: Floats
+    offsets: Floats
+    own: Ints  # the column of each item's own home
+    anywhere: Floats  # [m, C], without the near share
+    same: Floats  # [m, C], 1 / the number of the column's siblings where the own home is one
+    has_siblings: Floats  # [m, C]
+    n_homes: int
+
+
+def fit_model(centroids: Centroids, siblings: Siblings) -> FilingModel:
+    """Return the model with the highest posterior density; richer ones have to gain enough."""
+    weights = item_weights(centroids)
+    items = _sampled(centroids)
+    own = np.concatenate([_own_cosines(centroids, piece) for piece in _pieces(centroids, items)])
+    tau = max(0.05 * float(np.median(1.0 - own)), _SMALLEST_TAU)
+    samples = _samples(centroids, siblings, items, weights, tau)
+    fits = {name: _Fit(sample) for name, sample in samples.items()}
+    plain = {name: fit.best(0.0, softer=False) for name, fit in fits.items()}
+    name = max(plain, key=lambda name: plain[name][0])
+    soft = {near: fits[name].best(near, softer=True) for near in (0.0, NEAR)}
+    gains = soft[NEAR][0] > soft[0.0][0] + _needed(_NEEDED_NEAR, items)
+    near = NEAR if gains and soft[NEAR][1][-1] < 0.99 * _MOST_NOISE else 0.0
+    best = fits[name].best(NEAR, softer=False) if near else plain[name]
+    if soft[near][0] > best[0] + _needed(_NEEDED_SOFTER, items):
+        best = soft[near]
+    contradicted = best[1][-1] > 0.99 * _MOST_NOISE
+    if contradicted:
+        best = fits[name].best(0.0, softer=False, noise=(PRIOR_NOISE, PRIOR_NOISE))
+    leaf, path, share, near, noise = best[1]
+    return FilingModel(name, tau, leaf, path, share, near, noise, contradicted)
+
+
+def _needed(per_item: float, items: Ints) -> float:
+    return max(per_item * len(items), _NEEDED)
+
+
+def _sampled(centroids: Centroids) -> Ints:
+    """Return up to 1,500 items with features, sorted by home, chosen by their rows alone: not by their numbers."""
+    items = np.flatnonzero(~centroids.units.is_zero)
+    if len(items) > _SAMPLE:
+        direction = np.random.default_rng(0).normal(size=centroids.units.features.shape[1])
+        keys = np.concatenate(
+            [centroids.units(items[low : low + _SAMPLE]) @ direction for low in range(0, len(items), _SAMPLE)]
+        )
+        items = items[np.argsort(np.modf(np.abs(keys) * 1e6)[0], kind="stable")[:_SAMPLE]]
+    return items[np.argsort(centroids.home[items], kind="stable")]
+
+
+def _pieces(centroids: Centroids, items: Ints) -> list[Ints]:
+    step = centroids.block_items
+    return [items[low : low + step] for low in range(0, len(items), step)]
+
+
+def _own_cosines(centroids: Centroids, items: Ints) -> Floats:
+    own: Floats = centroids.cosines(items)[np.arange(len(items)), centroids.homes[centroids.home[items]]]
+    return own
+
+
+def _samples(centroids: Centroids, siblings: Siblings, items: Ints, weights: Floats, tau: float) -> dict[str, _Sample]:
+    """Return the values of the sampled items under both transforms, at all homes or at the best and some others."""
+    n_homes = len(centroids.homes)
+    found: dict[str, list[tuple[Floats, ...]]] = {"cosine": [], "log": []}
+    columns: list[Ints] = []
+    for piece in _pieces(centroids, items):
+        cosines, scale = centroids.cosines(piece), weights[piece][:, None]
+        chosen = None
+        for name, parts in found.items():
+            leaf, path = path_values(centroids, cosines, name, tau)
+            if chosen is None:
+                chosen = _candidates(leaf + path, centroids.home[piece])
+                columns.append(chosen)
+            rows = np.arange(len(piece))[:, None]
+            parts.append((leaf[rows, chosen] * scale, path[rows, chosen] * scale))
+    at = np.concatenate(columns)
+    own = centroids.home[items]
+    offsets = np.zeros(at.shape[1])
+    if n_homes > _ALL_HOMES:
+        offsets[1 + _BEST :] = np.log((n_homes - 1 - _BEST) / _OTHERS)
+    column = own if n_homes <= _ALL_HOMES else np.zeros(len(own), dtype=np.int64)
+    beside = siblings.beside(1.0)[at] * (siblings.group[at] == siblings.group[own][:, None])
+    beside[np.arange(len(own)), column] = 0.0
+    rest = (np.full(at.shape, 1.0 / n_homes), beside, (siblings.others[at] > 0).astype(np.float64), n_homes)
+    return {
+        name: _Sample(
+            np.concatenate([leaf for leaf, _ in parts]),
+            np.concatenate([path for _, path in parts]),
+            offsets,
+            column,
+            *rest,
+        )
+        for name, parts in found.items()
+    }
+
+
+def _candidates(scores: Floats, own: Ints) -> Ints:
+    """Return the homes that stand for all ``[m, C]``: all, or the own, the best, and an even sample of the rest."""
+    n_items, n_homes = scores.shape
+    if n_homes <= _ALL_HOMES:
+        return np.broadcast_to(np.arange(n_homes), scores.shape)
+    rows = np.arange(n_items)
+    scores[rows, own] = np.inf
+    order = np.argsort(-scores, axis=1, kind="stable")
+    places = 1 + _BEST + ((np.arange(_OTHERS) + 0.5) * (n_homes - 1 - _BEST) / _OTHERS).astype(np.int64)
+    return order[:, np.concatenate([np.arange(1 + _BEST), places])]
+
+
+class _Fit:
+    """The posterior density of the weights, the softer share and the noise, and its maximum."""
+
+    def __init__(self, sample: _Sample) -> None:
+        self._sample = sample
+        self._rows = np.arange(len(sample.own))
+        spread = [float(values.std(axis=1).mean()) or 1.0 for values in (sample.leaf, sample.path)]
+        self._scale = np.array(spread)
+        self._values = [sample.leaf / spread[0], sample.path / spread[1]]
+
+    def best(
+        self, near: float, *, softer: bool, noise: tuple[float, float] = (6e-6, _MOST_NOISE)
+    ) -> tuple[float, tuple[float, float, float, float, float]]:
+        """Return the maximal log density, and the two weights, the softer share, the near share and the noise."""
+        bounds = [(0.0, None), (0.0, None), (-6.0, 4.0) if softer else (0.0, 0.0), tuple(logit(noise))]
+        found = [
+            minimize(
+                self._cost,
+                [3 * (1 + start), 3 * (1 + start), np.log(start / (1 - start)) if softer else 0.0, -3.0],
+                args=(near, softer),
+                jac=True,
+                method="L-BFGS-B",
+                bounds=bounds,
+                options={"maxiter": 100},
+            )
+            for start in ((0.15, 0.6) if softer else (0.1,))
+        ]
+        best = min(found, key=lambda one: one.fun)
+        leaf, path = (best.x[:2] / self._scale).tolist()
+        share = float(expit(best.x[2])) if softer else 0.0
+        return -float(best.fun), (leaf, path, share, near, float(expit(best.x[3])))
+
+    def _cost(self, point: Floats, near: float, softer: bool) -> tuple[float, Floats]:
+        """Return minus the log density and its gradient."""
+        sample, noise = self._sample, float(expit(point[3]))
+        share = float(expit(point[2])) if softer else 0.0
+        scores = point[0] * self._values[0] + point[1] * self._values[1]
+        # nu: [m, C] noise of each column's true home at the own place; the own column has no sibling part
+        nu = sample.anywhere * (1.0 - near * sample.has_siblings) + near * sample.same
+        parts = [self._part(scores, nu, noise, 1.0)]
+        if softer:
+            parts.append(self._part(scores, nu, noise, _SOFTER))
+        mixing = (1.0 - share, share)
+        total = np.add.reduce([weight * part[0] for weight, part in zip(mixing, parts, strict=False)])
+        cost = (
+            -float(np.log(total).sum())
+            - PRIOR * float(np.log1p(-noise))
+            + float((point[:2] ** 2).sum()) / (2 * _SPREAD**2)
+        )
+        slopes = []
+        for k in range(2):
+            slope = np.add.reduce([weight * part[1][k] for weight, part in zip(mixing, parts, strict=False)])
+            slopes.append(-float((slope / total).sum()) + point[k] / _SPREAD**2)
+        by_noise = np.add.reduce([weight * part[2] for weight, part in zip(mixing, parts, strict=False)])
+        slope_noise = noise * (1 - noise) * -float((by_noise / total).sum()) + PRIOR * noise
+        slope_share = 0.0
+        if softer:
+            cost -= float(np.log(share) + np.log1p(-share))
+            slope_share = share * (1 - share) * -float(((parts[1][0] - parts[0][0]) / total).sum()) - (1 - 2 * share)
+        return cost, np.array([*slopes, slope_share, slope_noise])
+
+    def _part(self, scores: Floats, nu: Floats, noise: float, factor: float) -> tuple[Floats, list[Floats], Floats]:
+        """Return one softmax's probability of each own place ``[m]``, its slopes by the weights and by the noise."""
+        chances = np.exp(_log_softmax(factor * scores + self._sample.offsets))
+        own = chances[self._rows, self._sample.own]
+        filed = chances * nu
+        elsewhere = filed.sum(axis=1)
+        value = (1.0 - noise) * own + noise * elsewhere
+        slopes = []
+        for values in self._values:
+            mean = (chances * values).sum(axis=1)
+            at_own = own * (values[self._rows, self._sample.own] - mean)
+            slopes.append(factor * ((1.0 - noise) * at_own + noise * ((filed * values).sum(axis=1) - elsewhere * mean)))
+        return value, slopes, elsewhere - own
+
+
+def posterior_noise(at_home: Floats, elsewhere: Floats) -> float:
+    """Return the mean of the noise's posterior under its prior Beta(1, 19).
+
+    Args:
+        at_home: Per item, the probability of its place without noise ``[N]``.
+        elsewhere: Per item, that with noise ``[N]``.
+    """
+
+    def log_density(noise: float) -> float:
+        return float(np.log((1.0 - noise) * at_home + noise * elsewhere).sum()) + PRIOR * float(np.log1p(-noise))
+
+    def slope(noise: float) -> float:
+        mixed = (1.0 - noise) * at_home + noise * elsewhere
+        return float(((elsewhere - at_home) / mixed).sum()) - PRIOR / (1.0 - noise)
+
+    least, most = 1e-12, 1.0 - 1e-9  # the density is log-concave: its mode by bisection, then the span that counts
+    mode = _crossing(lambda noise: slope(noise) > 0, least, most)
+    floor = log_density(mode) - 30.0
+    low = _crossing(lambda noise: log_density(noise) < floor, least, mode)
+    high = _crossing(lambda noise: log_density(noise) > floor, mode, most)
+    nodes, weights = np.polynomial.legendre.leggauss(64)
+    noises = low + (high - low) * (nodes + 1) / 2
+    density = weights * np.exp([log_density(noise) - floor - 30.0 for noise in noises.tolist()])
+    return float((density * noises).sum() / density.sum())
+
+
+def _crossing(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Return where a condition that holds up to some point ceases to."""
+    for _ in range(60):
+        middle = (low + high) / 2
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2

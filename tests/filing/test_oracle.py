@@ -1,0 +1,136 @@
+"""The cosines and the probabilities against forty dense lines that follow the equations of `find_misfiled`."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from pomdp_hier import Hierarchy, find_misfiled
+
+
+def random_tree(rng: np.random.Generator, n_items: int, n_inner: int) -> Hierarchy:
+    """Items at internal nodes as well, homes of one item, chains: whatever comes."""
+    parent = np.full(n_items + n_inner, -1)
+    parent[n_items + 1 :] = n_items + np.array([rng.integers(0, k) for k in range(1, n_inner)], dtype=int)
+    parent[:n_items] = n_items + rng.integers(0, n_inner, size=n_items)
+    parent[np.arange(n_inner)] = n_items + np.arange(n_inner)  # none is empty
+    return Hierarchy(parent, n_items)
+
+
+def unit(x):
+    length = np.linalg.norm(x)
+    return x / length if length > 1e-9 else np.zeros_like(x)
+
+
+def softmax(z):
+    return np.exp(z - z.max()) / np.exp(z - z.max()).sum()
+
+
+def item_weights(X, tree, sparse):
+    others = np.maximum([len(tree.items(home)) - 1 for home in tree.parent[: tree.n_items]], 0.5)
+    terms = (X != 0).sum(axis=1)
+    return np.sqrt(others / (others + 2)) * ((terms / np.median(terms)) ** 0.25 if sparse else 1.0)
+
+
+def oracle(X, tree, model, weights):
+    """P(misfiled), the best other home and P(target) of every item, one item and cluster at a time."""
+    units = np.array([unit(x) for x in X])
+    homes = np.unique(tree.parent[: tree.n_items])
+    siblings = {f: [s for s in homes if s != f and f != tree.root and tree.parent[s] == tree.parent[f]] for f in homes}
+
+    def cosine(x, c):
+        rest = [i for i in tree.items(c) if i != x]
+        m = units[rest].sum(axis=0)
+        p = tree.parent[c]
+        others = [] if p < 0 else [i for i in tree.items(p) if i != x]
+        return units[x] @ unit(m + units[others].sum(axis=0) / len(others) if others else m)
+
+    def g(t):
+        return t if model.transform == "cosine" else -np.log(max(1 - t, model.tau))
+
+    found = []
+    for x in range(tree.n_items):
+        z = []
+        for home in homes:
+            path = [home]
+            while tree.parent[path[-1]] not in (-1, tree.root):
+                path.append(tree.parent[path[-1]])
+            above = np.mean([g(cosine(x, c)) for c in path[1:]]) if path[1:] else 0.0
+            z.append(weights[x] * (model.leaf_weight * g(cosine(x, home)) + model.path_weight * above))
+        z = np.array(z)
+        chances = (1 - model.softer) * softmax(z) + model.softer * softmax(z / 2)
+
+        def nu(f, home):
+            near = model.near if siblings[home] else 0.0
+            return (1 - near) / len(homes) + (near / len(siblings[home]) if f in siblings[home] else 0.0)
+
+        f = tree.parent[x]
+        terms = {home: chances[k] * nu(f, home) * model.noise for k, home in enumerate(homes) if home != f}
+        own = chances[homes.tolist().index(f)]
+        good, bad = own * (1 - model.noise + model.noise * nu(f, f)), sum(terms.values())
+        best = max(terms, key=terms.get)
+        found.append((bad / (bad + good), best, terms[best] / (bad + good)))
+    return map(np.array, zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kind", ["signed", "terms"])
+def test_probabilities_and_targets_are_those_of_the_equations(seed, kind):
+    rng = np.random.default_rng(seed)
+    n_items, n_inner = int(rng.integers(12, 40)), int(rng.integers(2, 9))
+    tree = random_tree(rng, n_items, n_inner)
+    centres = rng.normal(size=(tree.n_nodes, 6))
+    X = centres[tree.parent[:n_items]] + 0.7 * rng.normal(size=(n_items, 6))
+    X = np.maximum(X, 0.0) + np.eye(6)[rng.integers(6, size=n_items)] if kind == "terms" else X
+    found = find_misfiled(sp.csr_array(X) if kind == "terms" else X, tree)
+    probabilities, targets, shares = oracle(X, tree, found.model, item_weights(X, tree, kind == "terms"))
+    np.testing.assert_allclose(found.probabilities, probabilities, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.target_probabilities, shares, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(found.targets, targets)
+
+
+def test_the_richer_models_follow_the_equations_too(monkeypatch):
+    from pomdp_hier.filing import model
+
+    monkeypatch.setattr(
+        model, "_needed", lambda *_: -np.inf
+    )  # takes both the softer share and the noise among siblings
+    rng = np.random.default_rng(1)
+    tree = random_tree(rng, 40, 8)
+    X = rng.normal(size=(tree.n_nodes, 6))[tree.parent[:40]] + 0.5 * rng.normal(size=(40, 6))
+    found = find_misfiled(X, tree)
+    assert found.model.near == model.NEAR
+    assert found.model.softer > 0
+    probabilities, targets, shares = oracle(X, tree, found.model, item_weights(X, tree, False))
+    np.testing.assert_allclose(found.probabilities, probabilities, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.target_probabilities, shares, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(found.targets, targets)
+
+
+@pytest.mark.parametrize(("near", "softer"), [(0.0, False), (0.5, False), (0.0, True), (0.5, True)])
+def test_the_slopes_of_the_likelihood_are_those_of_its_differences(near, softer):
+    from pomdp_hier.filing import model
+    from pomdp_hier.filing.centroids import Centroids
+
+    rng = np.random.default_rng(3)
+    tree = random_tree(rng, 60, 9)
+    X = rng.normal(size=(tree.n_nodes, 6))[tree.parent[:60]] + 0.5 * rng.normal(size=(60, 6))
+    centroids = Centroids(X, tree)
+    samples = model._samples(centroids, model.Siblings.of(centroids), np.arange(60), np.ones(60), 0.01)
+    fit, point = model._Fit(samples["log"]), np.array([2.0, 1.0, 0.3 if softer else 0.0, -2.0])
+    slopes = fit._cost(point, near, softer)[1]
+    for k in (0, 1, 3, *([2] if softer else [])):
+        step = 1e-6 * np.eye(4)[k]
+        rise = fit._cost(point + step, near, softer)[0] - fit._cost(point - step, near, softer)[0]
+        assert slopes[k] == pytest.approx(rise / 2e-6, rel=1e-5, abs=1e-5)
+
+
+def test_the_noise_is_the_mean_of_its_posterior():
+    from pomdp_hier.filing.model import posterior_noise
+
+    rng = np.random.default_rng(0)
+    own, elsewhere = rng.random(50), np.full(50, 0.1)
+    noises = (np.arange(200_000) + 0.5) / 200_000
+    log_density = np.log((1 - noises[:, None]) * own + noises[:, None] * elsewhere).sum(axis=1) + 18 * np.log1p(-noises)
+    density = np.exp(log_density - log_density.max())
+    assert posterior_noise(own, elsewhere) == pytest.approx((noises * density).sum() / density.sum(), rel=1e-6)
+    assert posterior_noise(np.ones(0), np.ones(0)) == pytest.approx(1 / 20)  # the prior's mean
