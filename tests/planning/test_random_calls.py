@@ -151,7 +151,7 @@ class Calls(RandomCalls):
         document, other = copy.deepcopy(document), problem if same else PROBLEMS.get(name)
         if spoilt:
             break_one(document, np.random.default_rng(spoil))
-        found = self.call(verify, document, other)
+        found = self.call(verify, document, other, belief=getattr(solution, "belief", None))
         if found is None:
             assert spoilt or other is not problem or problem is None
             return

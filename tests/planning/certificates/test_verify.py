@@ -316,6 +316,14 @@ def test_each_forged_field_is_refused_by_its_name(made, name, changes, words):
     assert str(error.value).startswith(words)
 
 
+def test_a_corner_does_not_rest_on_the_point_of_another_state(made):
+    problem, certificate = made["tiger"]
+    (left, first), (right, second) = certificate["stages"][0]["corner_points"]
+    swapped = forged(certificate, [change("stages", 0, "corner_points", to=[[left, second], [right, first]])])
+    with pytest.raises(CertificateError, match=rf"^stages\[0\].corner_points: got point {second};"):
+        verify(swapped, problem)
+
+
 def test_every_field_is_forged_above(made):
     fields = {key for _, certificate in made.values() for path in places(certificate) for key in path}
     assert {f for f in fields if isinstance(f, str)} <= {
