@@ -22,7 +22,7 @@ def require_count(name: str, value: object, least: int, of: str) -> None:
     Example:
         >>> require_count("depth", 0, 1, "actions to look ahead")
         Traceback (most recent call last):
-        pomdp_hier.errors.ParameterError: depth: 0; expected a whole number of actions to look ahead, at least 1
+        pomdp_hier.errors.ParameterError: depth: got 0; expected an integer of at least 1 (actions to look ahead)
     """
     if not (is_whole(value) and value >= least):
-        raise ParameterError(f"{name}: {brief(value)}; expected a whole number of {of}, at least {least}")
+        raise ParameterError(f"{name}: got {brief(value)}; expected an integer of at least {least} ({of})")

@@ -46,8 +46,12 @@ class AlphaVectors:
         Smallwood and Sondik (1973).
     """
 
-    compiled: TabularPOMDP
+    compiled: TabularPOMDP = field(repr=False)
     stages: tuple[tuple[Floats, Ints], ...] = field(repr=False)
+
+    def __repr__(self) -> str:
+        value = self.value(self.compiled.belief(self.compiled.initial))
+        return f"AlphaVectors(horizon={self.horizon}, {len(self.vectors)} vectors, value={value:.6g})"
 
     @property
     def horizon(self) -> int:
@@ -90,7 +94,7 @@ class AlphaVectors:
         """Return the value of each action that a legal vector starts with, in the problem's order."""
         scores, actions = self._scores(belief, observation, to_go)
         if not scores or (self.horizon if to_go is None else to_go) == 0:
-            raise PlanningError("action: the process is over under this belief, or no step is left; nothing to decide")
+            raise PlanningError("belief: got terminal states alone, or to_go=0; expected an action to choose")
         q_values: dict[Any, float] = {}
         for score, position in sorted(zip(scores, actions, strict=True), key=lambda pair: pair[1]):
             name = self.compiled.actions[position]
@@ -119,7 +123,7 @@ class AlphaVectors:
     def _row(self, observation: Hashable) -> int:
         if observation not in self.compiled.observation_index:
             raise ModelError(
-                f"observation: {brief(observation)} is not one of the problem's {listed(self.compiled.observations)}"
+                f"observation: got {brief(observation)}; expected one of {listed(self.compiled.observations)}"
             )
         return self.compiled.observation_index[observation]
 
@@ -129,7 +133,7 @@ class AlphaVectors:
         if to_go is not None:
             require_count("to_go", to_go, 0, "steps")
             if to_go > self.horizon:
-                raise ParameterError(f"to_go: {to_go}; the solution holds up to {self.horizon} steps")
+                raise ParameterError(f"to_go: got {to_go}; expected at most {self.horizon}, the horizon")
         vectors, actions = self.stages[self.horizon if to_go is None else to_go]
         weights = compiled.vector(belief)
         support = np.flatnonzero(weights)
@@ -177,7 +181,7 @@ def value_iteration(
     require_count("horizon", horizon, 0, "steps")
     check_whole("max_vectors", max_vectors, 1)
     if not (is_real(tolerance) and tolerance >= 0):
-        raise ParameterError(f"tolerance: {brief(tolerance)}; expected a number of at least 0")
+        raise ParameterError(f"tolerance: got {brief(tolerance)}; expected a number of at least 0")
     compiled = problem.compiled
     require_float_range(compiled, horizon_sum(compiled.discount, horizon))
     size, count = compiled.n_states, compiled.n_observations
@@ -223,8 +227,8 @@ def _backup(
         projected = projected[prune(projected, tolerance, points)]
         if len(result) * len(projected) > max_vectors:
             raise PlanningError(
-                f"value_iteration: {len(result)} x {len(projected)} vectors after one observation exceed "
-                f"max_vectors={max_vectors}; lower the horizon, or use RTBSS for one belief"
+                f"max_vectors: got {max_vectors:,}; expected at least {len(result) * len(projected):,}, the vectors "
+                "after one observation. Set it higher or the horizon lower, or use RTBSS for one belief."
             )
         # one vector that is finite everywhere only moves the others, which all stay useful
         moved = len(projected) == 1 or (len(result) == 1 and bool(np.isfinite(result).all()))
@@ -271,7 +275,9 @@ def exact_value(
     require_problem(problem, "exact_value")
     require_count("horizon", horizon, 0, "steps")
     if horizon > 200:
-        raise ParameterError(f"horizon: {horizon}; expected 0 to 200 steps (enumeration is exponential in it)")
+        raise ParameterError(
+            f"horizon: got {horizon}; expected at most 200, as enumeration is exponential in it. Use value_iteration."
+        )
     belief = problem.initial_belief if belief is None else problem.as_belief(belief)
     return _enumerate(problem, belief.get_histogram(), observation, horizon, final_value)
 

@@ -17,7 +17,7 @@ from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.endless_bounds import endless_qmdp, endless_table
 from pomdp_hier.planning.ties import largest
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import Number, brief, is_number
+from pomdp_hier.pomdp.numeric import Number, brief, is_number, listed
 from pomdp_hier.pomdp.signatures import SIGNATURES, bind
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 
@@ -88,7 +88,7 @@ class FringeVectors:
     legal: Bools = field(repr=False)
     legal_after: Bools | None = field(default=None, repr=False)
     exact: bool = True
-    name: str = "the fringe"
+    name: str = "the leaf values"
     below_optimum: bool = False
 
     @classmethod
@@ -96,7 +96,7 @@ class FringeVectors:
         cls,
         table: Floats,
         legal_after: Bools | None = None,
-        name: str = "the fringe",
+        name: str = "the leaf values",
         *,
         below_optimum: bool = False,
     ) -> "FringeVectors":
@@ -130,8 +130,8 @@ class FringeVectors:
         """Refuse the vectors of another problem."""
         if self.vectors.shape[1] != compiled.n_states:
             raise ParameterError(
-                f"lower_bound: {self.name} is for {self.vectors.shape[1]} states, the problem has {compiled.n_states}; "
-                "take the leaf of a solution of this problem"
+                f"lower_bound: got {self.name} of {self.vectors.shape[1]} states; expected {compiled.n_states}. Take "
+                "the solution of this problem."
             )
 
 
@@ -145,7 +145,7 @@ def fringe_function(lower_bound: Any) -> Fringe:
     if isinstance(lower_bound, str):
         if lower_bound not in (*_NAMED, *_ENDLESS):
             names = ", ".join(map(repr, (*_NAMED, *_ENDLESS)))
-            raise ParameterError(f"lower_bound: {brief(lower_bound)} is not one of {names}, or a callable")
+            raise ParameterError(f"lower_bound: got {brief(lower_bound)}; expected one of {names}, or a callable")
         return _NAMED.get(lower_bound) or _VectorFringe(lower_bound)
     if isinstance(lower_bound, FringeVectors):
         return _VectorFringe(lower_bound)
@@ -154,7 +154,7 @@ def fringe_function(lower_bound: Any) -> Fringe:
     function = lower_bound.function if isinstance(lower_bound, ConvexFringe) else lower_bound
     if not callable(function):
         raise ParameterError(
-            f"lower_bound: {brief(lower_bound)} is neither a name, a StopValue, a solution with a leaf, nor a callable "
+            f"lower_bound: got {brief(lower_bound)}; expected a name, a StopValue, a solution, or a callable "
             "(problem, belief) -> number"
         )
     return _CallableFringe(bind("lower_bound", function, SIGNATURES["leaf"]).call)
@@ -185,7 +185,7 @@ class _CallableFringe:
     def __call__(self, problem: POMDP, belief: Belief, observation: Hashable) -> Number:
         value = self.function(problem, belief)
         if not is_number(value):
-            raise PlanningError(f"lower_bound: the callable gave {brief(value)} for a belief; expected a number")
+            raise PlanningError(f"lower_bound: got {brief(value)} from the callable; expected a number")
         return value
 
 
@@ -214,8 +214,8 @@ class _StopFringe:
 def illegal_at_fringe(name: str, state: Any) -> PlanningError:
     """Return the error of a belief at the fringe under which nothing of what the fringe is made of is legal."""
     return PlanningError(
-        f"lower_bound: {name} is not legal under a belief at the fringe (its first state: {brief(state)}); "
-        "name what is legal wherever the search stops, or pass a callable"
+        f"lower_bound: got {name}, which is not legal at a leaf belief (its first state: {brief(state)}); expected "
+        "legal actions at every leaf. Pass 'zero', 'immediate', or a callable."
     )
 
 
@@ -243,8 +243,8 @@ def fringe_vectors(problem: POMDP, lower_bound: Any) -> FringeVectors | None:
     if isinstance(lower_bound, StopValue):
         if lower_bound.action not in compiled.action_index:
             raise ParameterError(
-                f"lower_bound: StopValue({brief(lower_bound.action)}) names none of the problem's "
-                f"{compiled.n_actions} actions"
+                f"lower_bound: got StopValue({brief(lower_bound.action)}); expected one of the actions "
+                f"{listed(compiled.actions)}"
             )
         rows = [compiled.action_index[lower_bound.action]]
         return _rewards_as_fringe(compiled, rows, _stop_name(lower_bound.action))
@@ -266,8 +266,8 @@ def _linear(compiled: TabularPOMDP, lower_bound: str | FringeVectors) -> FringeV
         table = endless_table(compiled, "fib" if lower_bound == "fib" else "blind")
     except (ModelError, PlanningError) as error:
         raise PlanningError(
-            f"lower_bound: {brief(lower_bound)} is a value of the endless horizon, and there is none: {error}; or take "
-            "value_iteration(problem, n) of so many actions as the lower bound"
+            f"lower_bound: got {brief(lower_bound)} ({str(error).split(';', maxsplit=1)[0]}); expected a finite "
+            "infinite-horizon value. Pass value_iteration(problem, n), the values of n actions."
         ) from error
     sets = np.arange(len(table.tables))
     after = None if compiled.legal_after is None else table.kind_after[:, None] == np.repeat(sets, compiled.n_actions)

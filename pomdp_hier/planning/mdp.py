@@ -78,9 +78,10 @@ def mdp_values(
     else:
         if horizon is not None:
             return q, horizon
+    remedy = "a larger tolerance" if compiled.discount < 1 else "a discount below 1"
     raise PlanningError(
-        f"value iteration: the values still change by {change:.3g} after {iteration} backups "
-        f"(discount {compiled.discount}); give a horizon, a larger tolerance, or a discount below 1"
+        f"discount: got {compiled.discount}, with values that still change by {change:.3g} after {iteration:,} backups"
+        f"; expected values that settle. Set a horizon, or {remedy}."
     )
 
 

@@ -90,7 +90,7 @@ def decided(policy: Policy, problem: POMDP, belief: Belief, observation: Hashabl
     """
     decision = policy.decide(problem, belief, observation=observation)
     if not isinstance(decision, Decision):
-        raise PlanningError(f"policy: {brief(policy)} returned {brief(decision)}; expected a Decision(action)")
+        raise PlanningError(f"policy: got {brief(decision)} from {brief(policy)}; expected a Decision(action)")
     _require_legal(decision.action, problem.actions(belief, observation), repr(policy))
     return decision
 
@@ -98,8 +98,7 @@ def decided(policy: Policy, problem: POMDP, belief: Belief, observation: Hashabl
 def _require_legal(action: Any, legal: tuple[Any, ...], name: str) -> None:
     if action not in legal:
         raise PlanningError(
-            f"policy: {visible(name)} chose {brief(action)}, which is not legal here; "
-            f"legal are {listed(legal, limit=8)}"
+            f"policy: got {brief(action)} from {visible(name)}; expected a legal action: {listed(legal, limit=8)}"
         )
 
 
@@ -215,11 +214,11 @@ class ThresholdPolicy:
     def __init__(self, rules: Sequence[tuple[Any, Number, Any]], otherwise: Any) -> None:
         untyped: Any = rules
         if any(isinstance(rule, str) or len(rule) != 3 for rule in untyped):
-            raise ParameterError(f"rules: {brief(rules)}; expected triples [(event, threshold, action), ...]")
+            raise ParameterError(f"rules: got {brief(rules)}; expected triples [(event, threshold, action), ...]")
         for event, threshold, action in rules:
             if not 0 <= threshold <= 1:
                 raise ParameterError(
-                    f"rules: the threshold {threshold} of {brief(event)} for {brief(action)} is outside [0, 1]"
+                    f"rules: got threshold {threshold} of {brief(event)} for {brief(action)}; expected one in [0, 1]"
                 )
             if callable(event):
                 bind("rules", event, SIGNATURES["event"])
@@ -238,8 +237,8 @@ class ThresholdPolicy:
                 return Decision(action)
         if self.otherwise not in legal:
             raise PlanningError(
-                f"otherwise: {brief(self.otherwise)} is not legal here; legal are {', '.join(map(brief, legal))}; "
-                "add a rule with threshold 0 for one of them"
+                f"otherwise: got {brief(self.otherwise)}; expected a legal action: {listed(legal, limit=8)}. Add a "
+                "rule with threshold 0 for one of them."
             )
         return Decision(self.otherwise)
 

@@ -71,7 +71,9 @@ class POUCT:
         require_count("depth", depth, 1, "actions to look ahead")
         require_count("simulations", simulations, 2, "runs (the first only opens the tree)")
         if exploration is not None and not (is_nonnegative(exploration) and exploration < float("inf")):
-            raise ParameterError(f"exploration: {brief(exploration)}; expected a finite number of at least 0, or None")
+            raise ParameterError(
+                f"exploration: got {brief(exploration)}; expected a finite number of at least 0, or None"
+            )
         self.depth = depth
         self.simulations = simulations
         self.exploration = exploration
@@ -94,8 +96,8 @@ class POUCT:
         belief, actions = where_to_decide(problem, belief, observation)
         if self.simulations <= len(actions):
             raise PlanningError(
-                f"simulations: {self.simulations} runs for {len(actions)} legal actions; the first opens the tree and "
-                f"each action needs one more, so give at least {len(actions) + 1}"
+                f"simulations: got {self.simulations} for {len(actions)} legal actions; expected at least "
+                f"{len(actions) + 1}, one to open the tree and one per action"
             )
         exploration = self._exploration(problem, belief, actions)
         policy = HistoryPolicy(problem, belief, observation=observation)
@@ -266,5 +268,7 @@ class _Simulator(pomdp_py.BlackboxModel):
 
 def _float(value: Number) -> float:
     if is_symbolic(value):
-        raise PlanningError(f"simulations: {brief(value)} is not a number to draw by; substitute the symbols first")
+        raise PlanningError(
+            f"problem: got {brief(value)}; expected numbers to sample by. Substitute the symbols first."
+        )
     return float(value)

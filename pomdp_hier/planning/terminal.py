@@ -48,7 +48,7 @@ def legal_actions(problem: POMDP, belief: Belief, observation: Hashable = None) 
     actions = problem.actions(belief, observation)
     if not actions:
         raise PlanningError(
-            f"decide: the process is over under this belief (its first state: {brief(belief.support[0])}); "
-            "a decision is only asked for before the end"
+            f"belief: got terminal states alone (the first: {brief(belief.support[0])}); expected one that is not "
+            "terminal"
         )
     return actions

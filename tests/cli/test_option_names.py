@@ -119,7 +119,7 @@ def test_no_bad_value_of_any_option_is_answered_with_a_name_out_of_python(folder
         (["solve", "walk.pomdp", "--memory=nan"], "argument --memory: got nan;"),
         (["solve", "walk.pomdp", "--memory=much"], "argument --memory: got 'much';"),
         (["solve", "walk.pomdp", "--horizon=99999999999999999999"], "--horizon: 99999999999999999999; there is memory"),
-        (["solve", "walk.pomdp", "--horizon=0"], "--horizon: 0; expected a whole number of actions"),
+        (["solve", "walk.pomdp", "--horizon=0"], "--horizon: got 0; expected an integer of at least 1"),
     ],
 )
 def test_an_error_names_the_option_that_was_typed(folder, capsys, arguments, said):

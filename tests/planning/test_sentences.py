@@ -28,18 +28,24 @@ from tests.pomdp_models import random_problem
 
 def test_a_controller():
     at_once, positions = np.zeros((1, 7), dtype=int), np.zeros((2, 2), dtype=int)
-    with pytest.raises(ModelError, match=re.escape("controller: 1 actions, successors (1, 7), start 0; expected [N]")):
+    with pytest.raises(
+        ModelError, match=re.escape("controller: got 1 actions, successors of shape (1, 7) and start 0")
+    ):
         Controller(tiger(), np.array([0]), at_once)
-    with pytest.raises(ModelError, match=re.escape("[N, 2] and a start below N")):
+    with pytest.raises(ModelError, match=re.escape("[N, 2], and a start below N")):
         Controller(tiger(), np.array([0]), at_once)
-    with pytest.raises(ModelError, match="an action is not below 3, or a successor not below 2; positions"):
+    with pytest.raises(
+        ModelError, match="controller: got actions up to 7, successors up to 0; expected actions from 0 to 2"
+    ):
         Controller(tiger(), np.array([0, 7]), positions)
     long = Controller(cheese_maze(), np.zeros(300, dtype=int), np.zeros((300, 7), dtype=int))
-    with pytest.raises(PlanningError, match="controller: 300 nodes times 11 states are more than 3,000 unknowns"):
+    with pytest.raises(PlanningError, match="controller: got 300 nodes times 11 states; expected at most 3,000"):
         _ = long.exact_values
     with pytest.raises(ParameterError, match=r"the controller has 300 nodes; .*raise the limit of 200"):
         PolicyGraph(long)
-    with pytest.raises(ModelError, match="they are for 3 states and 5 actions; the problem has 2 and 3"):
+    with pytest.raises(
+        ModelError, match="vectors: got 3 states and actions up to 4; expected the problem's 2 states and 3"
+    ):
         VectorPolicy(np.zeros((1, 3)), np.array([4])).decide(tiger())
 
 
@@ -49,16 +55,16 @@ SPARSE = '<Policy><AlphaVector vectorLength="2"><SparseVector action="0">{}</Spa
 @pytest.mark.parametrize(
     ("read", "text", "words"),
     [
-        (read_policy_xml, SPARSE.format("<Entry>1 2 3</Entry>"), ":1: <Entry> has 3 words; expected a position"),
-        (read_policy_xml, SPARSE.format("<Entry>5 1.5</Entry>"), ":1: position 5 in a vector of 2"),
+        (read_policy_xml, SPARSE.format("<Entry>1 2 3</Entry>"), ":1: got an <Entry> of 3 words; expected a position"),
+        (read_policy_xml, SPARSE.format("<Entry>5 1.5</Entry>"), ":1: got position 5; expected each below 2"),
         (read_policy_xml, "<Policy>\n<a>", ":2: "),
-        (read_alpha, "0\n1 2\n\n1\n", ": 3 lines that are not empty; expected two for each vector"),
-        (read_alpha, "0\n1 2\n\n1\n1\n", ":5: 1 values; the vector before has 2"),
-        (read_alpha, "4\n1 2 3\n", ": vectors of 3 states and actions up to 4; the problem has 2 states and 3 actions"),
-        (read_policy_graph, "0 1 0\n", ":1: 3 entries; expected a node, an action and 2 next nodes"),
-        (read_policy_graph, "0 1 0 0\n1 9 0 0\n", ":2: action 9; the problem has 3, from 0"),
-        (read_policy_graph, "0 1 0 0\n1 1 0 7\n", ":2: there is no node 7"),
-        (read_alpha, b"0\n\xff", ": byte 2 is no text; expected a text file"),
+        (read_alpha, "0\n1 2\n\n1\n", ": got 3 lines that are not empty; expected two per vector"),
+        (read_alpha, "0\n1 2\n\n1\n1\n", ":5: got 1 values; expected 2"),
+        (read_alpha, "4\n1 2 3\n", ": got vectors of 3 states and actions up to 4; expected those of the problem, 2"),
+        (read_policy_graph, "0 1 0\n", ":1: got 3 entries; expected a node, an action and 2 next nodes"),
+        (read_policy_graph, "0 1 0 0\n1 9 0 0\n", ":2: got action 9; expected one of the problem's 3, from 0"),
+        (read_policy_graph, "0 1 0 0\n1 1 0 7\n", ":2: got the next node 7; expected a node of the file"),
+        (read_alpha, b"0\n\xff", ": got a byte that is not UTF-8 at 2; expected a text file"),
     ],
 )
 def test_a_policy_file(tmp_path, read, text, words):
@@ -71,15 +77,15 @@ def test_a_policy_file(tmp_path, read, text, words):
 
 def test_a_graph_that_starts_nowhere(tmp_path):
     (tmp_path / "graph").write_text("0 1 0 0\n1 1 0 0\n")
-    with pytest.raises(PolicyFileError, match="there is no node 5 to start in, among 2"):
+    with pytest.raises(PolicyFileError, match="got start=5; expected one of its 2 nodes: 0, 1"):
         read_policy_graph(tmp_path / "graph", tiger(), start=5)
 
 
 def test_alpha_vectors(monkeypatch):
     solution = value_iteration(tiger(), 2)
-    with pytest.raises(ParameterError, match="to_go: 4; the solution holds up to 2 steps"):
+    with pytest.raises(ParameterError, match="to_go: got 4; expected at most 2"):
         solution.value({"tiger-left": 1}, to_go=4)
-    with pytest.raises(PlanningError, match="8 x 4 vectors after one observation exceed max_vectors=15; lower"):
+    with pytest.raises(PlanningError, match="max_vectors: got 15; expected at least 32"):
         value_iteration(random_problem(0, observations=3), 3, max_vectors=15)
     monkeypatch.setattr(vector_pruning, "linprog", lambda *_, **__: SimpleNamespace(status=4, message="lost"))
     with pytest.raises(PlanningError, match="the linear program of 3 vectors failed: lost"):
@@ -103,9 +109,11 @@ def test_what_a_solution_does_not_know():
         actions=["go", "stay"],
     )
     solution = solve(seen, precision=1e-2)
-    with pytest.raises(ModelError, match="observation: 'loud' is not one of the problem's 2"):
+    with pytest.raises(ModelError, match="observation: got 'loud'; expected one of 'here', 'there'"):
         solution.bounds({"here": 1}, observation="loud")
-    with pytest.raises(ModelError, match="belief: 'there' with the last observation None cannot be met from the"):
+    with pytest.raises(
+        ModelError, match="belief: got the state 'there' after the observation None; expected one that is"
+    ):
         solution.bounds({"there": 1})
     apart = POMDP(
         transition=lambda s, a: {"left": 0.5, "right": 0.5},
@@ -115,7 +123,7 @@ def test_what_a_solution_does_not_know():
         discount=0.5,
         legal_actions=lambda s: {"start": ["go"], "left": ["l"], "right": ["r"]}[s],
     )
-    with pytest.raises(ModelError, match=r"no action is legal under a belief over 2 states \(the first: 'left'\)"):
+    with pytest.raises(ModelError, match=r"legal_actions: got none under a belief over 2 states \(the first: 'left'\)"):
         solve(apart)
 
 
@@ -128,12 +136,16 @@ def test_hidden_nodes_of_a_drawing_stand_under_their_own():
 
 def test_values_that_do_not_settle():
     one = POMDP.from_arrays(T=[[[1.0]]], Z=[[[1.0]]], R=[[0.25]])
-    with pytest.raises(PlanningError, match=re.escape("still change by 0.25 after 7 backups (discount 1.0); give a")):
+    with pytest.raises(
+        PlanningError, match=re.escape("discount: got 1.0, with values that still change by 0.25 after 7 backups")
+    ):
         mdp_values(one.compiled, max_iterations=7)
     leaky = POMDP.from_arrays(
         T=[[[0.5, 0.50625], [0, 1.0]]], Z=[[[1], [1]]], R=[[1, 1]], discount=0.9999, tolerance=0.01
     )
-    with pytest.raises(ModelError, match=r"discount: 0.9999 with rows that sum to 1.00625 lets values grow without"):
+    with pytest.raises(
+        ModelError, match=r"discount: got 0.9999 with rows that sum to 1.00625; expected .* a discount below 0.9937"
+    ):
         solve(leaky)
 
 
@@ -142,13 +154,13 @@ def test_planners_by_their_settings():
         "RTBSS(depth=3, lower_bound='immediate', upper_bound='qmdp')"
     )
     assert "(OptimalPolicy(horizon=4) at step 1)" in repr(OptimalPolicy(4).at_step(1))
-    with pytest.raises(PlanningError, match=re.escape("simulations: 2 runs for 3 legal actions; the first opens the")):
+    with pytest.raises(PlanningError, match=re.escape("simulations: got 2 for 3 legal actions; expected at least 4")):
         POUCT(depth=3, simulations=2).decide(tiger())
     with pytest.raises(
         PlanningError, match=r"^upper_bound: got 1 for action 'a' with 5 actions to go; expected at least its value 2"
     ):
         check_bound(2, 1, "a", 5)
-    with pytest.raises(ModelError, match=re.escape("vectors: shape (1, 2) with 3 actions; expected [K, S]")):
+    with pytest.raises(ModelError, match=re.escape("vectors: got shape (1, 2) with 3 actions; expected [K, S]")):
         VectorPolicy(np.zeros((1, 2)), np.zeros(3, dtype=int))
 
 
@@ -194,7 +206,7 @@ def test_a_stop_that_is_not_legal_names_the_first_state():
         initial_belief={"start": 1},
         legal_actions=lambda s: ["go", "stop"] if s == "start" else ["go"],
     )
-    words = re.escape("StopValue('stop') is not legal under a belief at the fringe (its first state: 'left')")
+    words = re.escape("got StopValue('stop'), which is not legal at a leaf belief (its first state: 'left')")
     for engine in ("plain", "arrays"):
         with pytest.raises(PlanningError, match=words):
             RTBSS(1, StopValue("stop"), engine=engine).decide(sides)

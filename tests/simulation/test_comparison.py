@@ -231,7 +231,7 @@ def test_a_policy_that_fails_is_named_and_the_others_keep_their_rows(method):
     assert set(table.failed) == {"broken", "bare"}
     assert table.failed["broken"] == "KeyError: 'no plan'"
     assert "broken failed (KeyError: 'no plan')" in str(table)
-    assert "not legal here" in table.failed["bare"]
+    assert "expected a legal action" in table.failed["bare"]
     assert table.to_dict()["failed"] == dict(table.failed)
 
 

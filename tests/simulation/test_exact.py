@@ -179,7 +179,7 @@ def test_a_run_without_end_is_stopped_and_a_belief_that_is_over_ends_one():
     )
     assert policy_value(FirstAction(), asleep, awake).value == 0
     assert policy_value(FirstAction(), awake, asleep).value == 0
-    with pytest.raises(ParameterError, match="horizon: -1"):
+    with pytest.raises(ParameterError, match="horizon: got -1"):
         policy_value(FirstAction(), awake, horizon=-1)
 
 

@@ -129,19 +129,19 @@ def test_an_impossible_observation_comes_with_its_history():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_episodes": 0}, "n_episodes: 0"),
+        ({"n_episodes": 0}, "n_episodes: got 0"),
         ({"half_width": 0.0}, "half_width"),
         ({"confidence": 95}, r"confidence: 95 is outside \(0, 1\)"),
-        ({"horizon": -2}, "horizon: -2"),
-        ({"horizon": 1.5}, "horizon: 1.5"),
-        ({"horizon": "2"}, "horizon: '2'"),
+        ({"horizon": -2}, "horizon: got -2"),
+        ({"horizon": 1.5}, "horizon: got 1.5"),
+        ({"horizon": "2"}, "horizon: got '2'"),
         ({"cutoff": 0}, "cutoff: 0"),
         ({"cutoff": None}, "cutoff: None"),
         ({"half_width": "1"}, "half_width: '1'"),
-        ({"min_episodes": 0}, "min_episodes: 0"),
-        ({"batch": 2.5}, "batch: 2.5"),
+        ({"min_episodes": 0}, "min_episodes: got 0"),
+        ({"batch": 2.5}, "batch: got 2.5"),
         ({"confidence": "95"}, "confidence: '95'"),
-        ({"n_episodes": True}, "n_episodes: True"),
+        ({"n_episodes": True}, "n_episodes: got True"),
     ],
 )
 def test_arguments_out_of_range(options, message):

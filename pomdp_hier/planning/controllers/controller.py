@@ -64,13 +64,13 @@ class Controller:
         compiled, n = self.problem.compiled, len(self.actions)
         if self.after.shape != (n, compiled.n_observations) or not 0 <= self.start < n:
             raise ModelError(
-                f"controller: {n} actions, successors {self.after.shape}, start {self.start}; expected [N], "
-                f"[N, {compiled.n_observations}] and a start below N"
+                f"controller: got {n} actions, successors of shape {self.after.shape} and start {self.start}; expected "
+                f"shapes [N] and [N, {compiled.n_observations}], and a start below N"
             )
         if self.actions.min() < 0 or self.actions.max() >= compiled.n_actions or self.after.max(initial=-1) >= n:
             raise ModelError(
-                f"controller: an action is not below {compiled.n_actions}, or a successor not below {n}; positions "
-                "start at 0"
+                f"controller: got actions up to {self.actions.max()}, successors up to {self.after.max(initial=-1)}; "
+                f"expected actions from 0 to {compiled.n_actions - 1}, and successors from -1 to {n - 1}"
             )
 
     def __len__(self) -> int:
@@ -166,8 +166,8 @@ class Controller:
 
         if len(self) * len(self.problem.states) > _MOST_FRACTIONS:
             raise PlanningError(
-                f"controller: {len(self)} nodes times {len(self.problem.states)} states are more than "
-                f"{_MOST_FRACTIONS:,} unknowns for fractions; minimise it, or take the values in floats"
+                f"controller: got {len(self)} nodes times {len(self.problem.states)} states; expected at most "
+                f"{_MOST_FRACTIONS:,} unknowns for fractions. Call minimised(), or value() with exact=False."
             )
         endless = np.flatnonzero(self._solved[1]).tolist()
         return solve_in_fractions(self.problem, self.actions.tolist(), self.after.tolist(), endless)

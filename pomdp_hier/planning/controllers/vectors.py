@@ -36,7 +36,8 @@ class VectorPolicy:
     def __post_init__(self) -> None:
         if self.vectors.ndim != 2 or self.actions.shape != (len(self.vectors),) or not len(self.vectors):
             raise ModelError(
-                f"vectors: shape {self.vectors.shape} with {len(self.actions)} actions; expected [K, S] with K actions"
+                f"vectors: got shape {self.vectors.shape} with {len(self.actions)} actions; expected [K, S] with K "
+                "actions"
             )
 
     def value(self, problem: POMDP, belief: Any = None) -> float:
@@ -53,8 +54,8 @@ class VectorPolicy:
         compiled = problem.compiled
         if self.vectors.shape[1] != compiled.n_states or int(self.actions.max()) >= compiled.n_actions:
             raise ModelError(
-                f"vectors: they are for {self.vectors.shape[1]} states and {int(self.actions.max()) + 1} actions; the "
-                f"problem has {compiled.n_states} and {compiled.n_actions}"
+                f"vectors: got {self.vectors.shape[1]} states and actions up to {int(self.actions.max())}; expected "
+                f"the problem's {compiled.n_states} states and {compiled.n_actions} actions"
             )
         weights = compiled.vector(belief)
         support = np.flatnonzero((weights > 0) & ~compiled.terminal)
@@ -62,5 +63,5 @@ class VectorPolicy:
         scores = np.where(allowed, self.vectors[:, support] @ weights[support], -np.inf)
         best = int(np.argmax(scores))
         if not np.isfinite(scores[best]):
-            raise ModelError(f"vectors: none of the {len(scores)} is for this belief with an action that is legal")
+            raise ModelError(f"vectors: got {len(scores)}; expected one with a legal action at this belief")
         return Decision(compiled.actions[self.actions[best]], value=float(scores[best]))

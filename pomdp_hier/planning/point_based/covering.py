@@ -91,8 +91,8 @@ def _cover_endless(stage: Stage, support: Support) -> None:
                 queue.append(then)
         if len(queue) > _MOST_SETS:
             raise PlanningError(
-                f"solve: more than {_MOST_SETS:,} sets of possible states follow one another under the first legal "
-                "actions; let observations tell what is legal, or make more actions legal"
+                f"legal_actions: got more than {_MOST_SETS:,} sets of possible states under the first legal actions; "
+                "expected fewer. Make an action legal in every state, or set legal_by='observation'."
             )
     after = np.zeros((len(queue), model.n_observations), dtype=np.int64)
     for i, rows in enumerate(following):

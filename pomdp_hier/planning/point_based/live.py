@@ -9,6 +9,7 @@ In tables of values, -inf marks an action that is not legal: no sum of values is
 for problems whose values overflow. Weights and probabilities are positive there, because 0 times -inf is NaN.
 """
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier.errors import ModelError
+from pomdp_hier.errors import ModelError, Setting
 from pomdp_hier.planning.outcomes import outcome_matrix
 from pomdp_hier.pomdp import Belief, TabularPOMDP
 from pomdp_hier.pomdp.known_names import require_observation
-from pomdp_hier.pomdp.numeric import brief
+from pomdp_hier.pomdp.numeric import brief, listed
 
 __all__ = ["LiveModel", "live_model"]
 
@@ -121,9 +122,14 @@ class LiveModel:
             if (longer == longest).all():
                 return longest
             longest = longer
+        most = float(self.row_sums.max())
+        rows = f" with rows that sum to {most:.9g}" if most > 1 + 1e-9 else ""
+        limit = math.floor(1e4 / max(most, 1.0)) / 1e4
         raise ModelError(
-            f"discount: {self.discount} with rows that sum to {float(self.row_sums.max()):.9g} lets values grow "
-            "without end, and the process may go on for ever; give a horizon, a discount below 1, or rows that sum to 1"
+            f"discount: got {self.discount}{rows}; expected bounded values, as of a process that surely ends after n "
+            "actions. Set ",
+            Setting("horizon", 100),
+            f", or a discount below {limit:g}.",
         )
 
     @cached_property
@@ -149,8 +155,9 @@ class LiveModel:
                 continue
             if (s, kind) not in self._position:
                 raise ModelError(
-                    f"belief: {brief(compiled.states[s])} with the last observation {brief(observation)} cannot be "
-                    "met from the belief that was solved for; solve from this belief"
+                    f"belief: got the state {brief(compiled.states[s])} after the observation {brief(observation)}; "
+                    "expected one that is reachable from the belief of the solution. Solve with this belief and "
+                    "observation."
                 )
             weights[self._position[s, kind]] = full[s]
         return weights
@@ -159,8 +166,8 @@ class LiveModel:
         """Return the error of weights under which no action is legal."""
         first = self.compiled.states[int(self.state[support[0]])]
         return ModelError(
-            f"legal_actions: no action is legal under a belief over {len(support)} states (the first: {brief(first)}); "
-            "make the state terminal, or give an action that waits"
+            f"legal_actions: got none under a belief over {len(support)} states (the first: {brief(first)}); expected "
+            "one that is legal in all of them. Make the states terminal, or add an action that waits."
         )
 
 
@@ -172,7 +179,7 @@ def _kind(compiled: TabularPOMDP, kind_after: Ints, observation: Hashable) -> in
     """
     require_observation(observation)
     if observation is not None and observation not in compiled.observation_index:
-        raise ModelError(f"observation: {brief(observation)} is not one of the problem's {compiled.n_observations}")
+        raise ModelError(f"observation: got {brief(observation)}; expected one of {listed(compiled.observations)}")
     return int(kind_after[-1 if observation is None else compiled.observation_index[observation]])
 
 

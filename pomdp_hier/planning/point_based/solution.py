@@ -172,8 +172,8 @@ class Solution:
             return stages[-1]
         require_count("to_go", to_go, 0, "actions")
         if horizon is None or to_go > horizon:
-            held = "is without a horizon; leave to_go out" if horizon is None else f"holds up to {horizon} actions"
-            raise ParameterError(f"to_go: {to_go}; the solution {held}")
+            held = "None, as the solution has no horizon" if horizon is None else f"at most {horizon}, its horizon"
+            raise ParameterError(f"to_go: got {to_go}; expected {held}")
         return stages[to_go - 1] if to_go > 0 else None
 
     @property

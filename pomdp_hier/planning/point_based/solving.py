@@ -98,7 +98,7 @@ def solve(
     model = live_model(compiled, compiled.vector(start), observation)
     weights = model.weights(start, observation)
     if not weights.any():
-        raise PlanningError("solve: the process is over under the belief to start from; its value is 0")
+        raise PlanningError("belief: got terminal states alone; expected one that is not terminal. The value is 0.")
     if horizon is None:  # `slack` raises for a problem whose values may grow indefinitely
         require_float_range(compiled, float(model.slack.max()))
     else:
@@ -125,22 +125,20 @@ def _check(
 ) -> None:
     """Refuse arguments that are out of range."""
     if horizon is not None and not (is_whole(horizon) and horizon >= 1):
-        raise ParameterError(
-            Argument("horizon"), f": {brief(horizon)}; expected a whole number of actions, 1 or more, or None"
-        )
+        raise ParameterError(Argument("horizon"), f": got {brief(horizon)}; expected an integer of at least 1, or None")
     if not is_nonnegative(precision):
         raise ParameterError(
-            Argument("precision"), f": {brief(precision)}; expected a gap of at least 0, in the unit of rewards"
+            Argument("precision"), f": got {brief(precision)}; expected a gap of at least 0, in the unit of rewards"
         )
     limits = {"time_limit": time_limit, "memory_limit": memory_limit, "max_trials": max_trials}
     for name, value in limits.items():
         if value is not None and not is_nonnegative(value):
             raise ParameterError(
-                Argument(name), f": {brief(value)}; expected a number of at least 0, or None for no limit"
+                Argument(name), f": got {brief(value)}; expected a number of at least 0, or None for no limit"
             )
     check_flag("progress", progress)
     if not is_one_of(engine, "auto", "numpy", "numba"):
-        raise ParameterError(f"engine: {brief(engine)} is not one of 'auto', 'numpy', 'numba'")
+        raise ParameterError(f"engine: got {brief(engine)}; expected 'auto', 'numpy' or 'numba'")
 
 
 def _refuse_many_stages(horizon: int, model: LiveModel) -> None:
@@ -148,7 +146,7 @@ def _refuse_many_stages(horizon: int, model: LiveModel) -> None:
     most = memory_available() // (_STAGE_BYTES + 3 * model.reward.nbytes)
     if horizon > most:
         raise ParameterError(
-            Argument("horizon"), f": {brief(horizon)}; there is memory for {most:,} actions, each with its bounds"
+            Argument("horizon"), f": got {brief(horizon)}; expected at most {most:,} actions, as memory allows"
         )
 
 
@@ -158,7 +156,9 @@ def _kernels(engine: str, model: LiveModel) -> ModuleType:
     if engine == "numpy" or (engine == "auto" and (small or importlib.util.find_spec("numba") is None)):
         return on_numpy
     if importlib.util.find_spec("numba") is None:
-        raise MissingExtraError("engine='numba' needs numba; install it with: pip install 'pomdp-hier[fast]'")
+        raise MissingExtraError(
+            "engine: got 'numba'; expected numba to be installed. Run pip install 'pomdp-hier[fast]'."
+        )
     from pomdp_hier.planning.point_based import on_numba
 
     return on_numba

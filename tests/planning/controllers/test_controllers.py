@@ -296,7 +296,7 @@ def test_vectors_are_read_where_they_are_legal():
     alone = VectorPolicy(np.array([[-np.inf, 1.5], [0.5, 0.25]]), np.array([1, 0]))
     assert alone.decide(tiger(), {"tiger-right": 1}).action == "open-left"
     assert alone.decide(tiger(), {"tiger-left": 1}).action == "listen"
-    with pytest.raises(ModelError, match="for 2 states and 4 actions; the problem has 2 and 3"):
+    with pytest.raises(ModelError, match="got 2 states and actions up to 3; expected the problem's 2 states and 3"):
         VectorPolicy(np.zeros((2, 2)), np.array([0, 3])).decide(tiger())
     search = three_node(0.75, 0.0, 0.5, 0.25)
     descend, only = (search.all_actions.index(action) for action in ("descend", "search"))

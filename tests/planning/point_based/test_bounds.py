@@ -182,7 +182,7 @@ def test_an_interrupt_of_the_command_prints_the_bounds_that_its_progress_bar_sho
 
 
 def test_what_cannot_be_bounded_is_refused_with_the_reason():
-    with pytest.raises(ModelError, match="grow without end"):
+    with pytest.raises(ModelError, match="expected bounded values"):
         solve(maze_4x3())  # no discount, and no end
     with pytest.raises(ModelError, match="depend on the belief"):
         solve(

@@ -167,7 +167,7 @@ def test_where_the_run_ends_no_discount_is_needed(leaf):
 
 @pytest.mark.parametrize("leaf", [pytest.param("qmdp", marks=pytest.mark.slow), "fib", "blind"])  # 100,000 backups
 def test_a_run_without_end_and_discount_has_no_endless_value(leaf):
-    with pytest.raises(PlanningError, match=rf"'{leaf}' is a value of the endless .*value_iteration\(problem, n\)"):
+    with pytest.raises(PlanningError, match=rf"'{leaf}' .*value_iteration\(problem, n\)"):
         RTBSS(2, leaf).decide(tiger(discount=1))
 
 
@@ -188,13 +188,15 @@ def test_trees_and_other_processes_know_the_leaves():
 
 
 def test_what_has_no_leaf_is_refused():
-    with pytest.raises(ParameterError, match="'best' is not one of 'zero', 'immediate', 'qmdp', 'fib', 'blind', or a"):
+    with pytest.raises(
+        ParameterError, match="'best'; expected one of 'zero', 'immediate', 'qmdp', 'fib', 'blind', or a"
+    ):
         RTBSS(2, "best")
-    with pytest.raises(ParameterError, match="a solution with a leaf"):
+    with pytest.raises(ParameterError, match="expected a name, a StopValue, a solution"):
         RTBSS(2, np.zeros((2, 2)))
     other = value_iteration(small_problem(4, kind="plain", discount=0.8), 1)
     for engine in ("plain", "arrays"):
-        with pytest.raises(ParameterError, match="for 3 states, the problem has 2; take the leaf of a solution"):
+        with pytest.raises(ParameterError, match=r"got the leaf values of 3 states; expected 2\. Take the solution"):
             RTBSS(2, other, engine=engine).decide(tiger())
     by_belief = POMDP(
         transition=lambda s, a: s,
@@ -224,6 +226,6 @@ def test_where_no_action_can_follow_blindly_there_is_no_blind_leaf():
         actions=["on", "back left", "back right"],
     )
     for engine in ("plain", "arrays"):
-        with pytest.raises(PlanningError, match="'blind' is not legal under a belief at the fringe"):
+        with pytest.raises(PlanningError, match="lower_bound: got 'blind', which is not legal at a leaf"):
             RTBSS(2, "blind", engine=engine).decide(problem)
         assert RTBSS(2, "fib", engine=engine).decide(problem).value == pytest.approx(2)
