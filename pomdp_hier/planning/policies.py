@@ -13,6 +13,7 @@ A policy has one method, `Policy.decide`. Optional ones tell an evaluator more:
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -374,11 +375,7 @@ class OptimalPolicy:
 
     def at_step(self, step: int) -> Policy:
         """Return the policy after ``step`` actions of the horizon; on the last action it stays."""
-
-        def decide(problem: POMDP, belief: Belief, observation: Hashable) -> Decision:
-            return self.solution(problem).at_step(step).decide(problem, belief, observation=observation)
-
-        return FunctionPolicy(decide, f"{self} at step {step}")
+        return _OptimalAtStep(self, step)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the settings; what was solved is solved again where it is needed."""
@@ -386,6 +383,21 @@ class OptimalPolicy:
 
     def __repr__(self) -> str:
         return f"OptimalPolicy(horizon={self.horizon})"
+
+
+@dataclass(frozen=True, eq=False)
+class _OptimalAtStep:
+    """The policy of an `OptimalPolicy` after some actions of its horizon."""
+
+    policy: OptimalPolicy
+    step: int
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """Return the decision with what is left of the horizon."""
+        return self.policy.solution(problem).at_step(self.step).decide(problem, belief, observation=observation)
+
+    def __repr__(self) -> str:
+        return f"({self.policy!r} at step {self.step})"
 
 
 class FunctionPolicy:

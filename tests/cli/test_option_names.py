@@ -114,11 +114,11 @@ def test_no_bad_value_of_any_option_is_answered_with_a_name_out_of_python(folder
         (["score", "points.csv", "tree.csv", "--similarity=precomputed"], "points.csv: got shape (4, 2)"),
         (["compare", "points.csv", "tree.csv", "tree.csv", "--confidence=2"], "--confidence is 2.0; expected a"),
         (["validate", "walk.pomdp", "--max-histories=0"], "--max-histories is 0; give a whole number of at least 1"),
-        (["validate", "walk.pomdp", "--tolerance=-1"], "--tolerance: -1.0; expected a number"),
+        (["validate", "walk.pomdp", "--tolerance=-1"], "--tolerance: got -1.0; expected a number"),
         (["solve", "walk.pomdp", "--time=-1"], "argument --time: got -1;"),
         (["solve", "walk.pomdp", "--memory=nan"], "argument --memory: got nan;"),
         (["solve", "walk.pomdp", "--memory=much"], "argument --memory: got 'much';"),
-        (["solve", "walk.pomdp", "--horizon=99999999999999999999"], "--horizon: 99999999999999999999; there is memory"),
+        (["solve", "walk.pomdp", "--horizon=99999999999999999999"], "--horizon: got 99999999999999999999; expected at"),
         (["solve", "walk.pomdp", "--horizon=0"], "--horizon: got 0; expected an integer of at least 1"),
     ],
 )

@@ -250,7 +250,7 @@ def test_callables_that_give_no_numbers_are_named():
     for tolerance in ("0", float("nan"), float("inf"), -1):
         with pytest.raises(PomdpHierError, match="tie_tolerance: "):
             RTBSS(1, tie_tolerance=tolerance)
-    with pytest.raises(PomdpHierError, match=r"merge_tolerance: 1e-300; expected 0, or at least"):
+    with pytest.raises(PomdpHierError, match=r"merge_tolerance: got 1e-300; expected 0, or at least"):
         RTBSS(1, merge_tolerance=1e-300)
 
 

@@ -5,6 +5,7 @@ linear system in N S unknowns, in floats or in fractions.
 """
 
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -75,6 +76,12 @@ class Controller:
 
     def __len__(self) -> int:
         return len(self.actions)
+
+    def __repr__(self) -> str:
+        value = ""
+        with suppress(PlanningError):  # it may have none
+            value = f", value={self.value():.6g}"
+        return f"Controller({len(self)} nodes, start={self.start}{value})"
 
     @property
     def action_names(self) -> tuple[Any, ...]:

@@ -40,6 +40,9 @@ class VectorPolicy:
                 "actions"
             )
 
+    def __repr__(self) -> str:
+        return f"VectorPolicy({len(self.vectors)} vectors, {self.vectors.shape[1]} states)"
+
     def value(self, problem: POMDP, belief: Any = None) -> float:
         """Return ``max_k sum_s b(s) alpha_k(s)`` over the vectors that are legal under the belief."""
         return float(self.decide(problem, belief).value)  # type: ignore[arg-type]  # always a number

@@ -57,6 +57,9 @@ class BeliefPoints:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __repr__(self) -> str:
+        return f"BeliefPoints({len(self)} beliefs, {self.beliefs.shape[1]} states)"
+
 
 @dataclass(frozen=True, eq=False)
 class Solution:
