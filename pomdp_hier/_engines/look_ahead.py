@@ -23,11 +23,11 @@ _PIECE_QUERIES = 2048
 
 def weigh(
     task: Task, similarities: Floats, firsts: Ints, counts: Ints, nodes: Ints, children: Ints
-) -> tuple[Floats, Floats]:
-    """Return the guidance ``eta`` and the margin by which descending one step beats searching, over b.
+) -> tuple[Floats, Floats, Floats]:
+    """Return the guidance ``eta``, the margin by which descending one step beats searching, over b, and its loss.
 
-    ``eta = softmax of sim / delta_t``, and the margin is ``sum of eta**2 (r' - r) - (1 + r) sum of eta (1 - eta)``, 0
-    exactly where there is one child.
+    ``eta = softmax of sim / delta_t``, and the margin is ``sum of eta**2 (r' - r) - (1 + r) sum of eta (1 - eta)``, a
+    gain less a loss. Both are sums of what is not negative, and so lose no digits; they are 0 where there is one child.
 
     Args:
         task: Rewards and temperatures.
@@ -38,7 +38,7 @@ def weigh(
         children: Their children ``[pairs]``.
 
     Returns:
-        ``eta`` ``[pairs]``, and the margin ``[n]``.
+        ``eta`` ``[pairs]``, the margin ``[n]``, and the loss ``[n]``.
     """
     width = int(counts[0]) if len(counts) and (counts == counts[0]).all() else 0
     if width == 2:
@@ -57,16 +57,16 @@ def weigh(
         eta /= spread(task.temperatures[task.hierarchy.levels[nodes]])
     np.exp(eta, out=eta)
     eta /= spread(over_each(np.add, eta))
-    # eta (eta (r' - r) - (1 + r) (1 - eta)), with the small rise never added to a large number.
     terms = 1.0 - eta
-    terms *= spread(-1.0 - task.rewards.reward[nodes])
-    terms += eta * task.rewards.rise[children].reshape(shape)
     terms *= eta
-    return eta.reshape(-1), over_each(np.add, terms)
+    loss = (1.0 + task.rewards.reward[nodes]) * over_each(np.add, terms)
+    np.multiply(eta, eta, out=terms)
+    terms *= task.rewards.rise[children].reshape(shape)
+    return eta.reshape(-1), over_each(np.add, terms) - loss, loss
 
 
-def _weigh_two(task: Task, similarities: Floats, nodes: Ints, children: Ints) -> tuple[Floats, Floats]:
-    """Weigh two children a node, as a dendrogram's nodes have: the same without ragged reductions."""
+def _weigh_two(task: Task, similarities: Floats, nodes: Ints, children: Ints) -> tuple[Floats, Floats, Floats]:
+    """Weigh two children per node, as a dendrogram's nodes have: the same without ragged reductions."""
     rise = task.rewards.rise
     with np.errstate(over="ignore"):
         gap = similarities[1::2] - similarities[::2]
@@ -78,11 +78,12 @@ def _weigh_two(task: Task, similarities: Floats, nodes: Ints, children: Ints) ->
     eta = np.empty(len(similarities))
     eta[::2], eta[1::2] = np.where(second, weight, likely), np.where(second, likely, weight)
     one, two = eta[::2], eta[1::2]
-    both = one * two
-    both *= -2.0 * (1.0 + task.rewards.reward[nodes])
-    both += one * one * rise[children[::2]]
-    both += two * two * rise[children[1::2]]
-    return eta, both
+    loss = one * two
+    loss *= 2.0 * (1.0 + task.rewards.reward[nodes])
+    gain = one * one * rise[children[::2]]
+    gain += two * two * rise[children[1::2]]
+    gain -= loss
+    return eta, gain, loss
 
 
 @dataclass
@@ -112,7 +113,7 @@ class Planner:
         self._batch = batch
         self._items = items
 
-    def descend(self, rows: Ints, children: Ints, counts: Ints, eta: Floats, margin: Floats) -> Bools:
+    def descend(self, rows: Ints, children: Ints, counts: Ints, eta: Floats, margin: Floats, loss: Floats) -> Bools:
         """Return whether row j of the batch, whose one-step margin is against it, should descend all the same.
 
         Args:
@@ -121,6 +122,7 @@ class Planner:
             counts: How many each has ``[n]``.
             eta: The guidance to the children.
             margin: The margins of one step ``[n]``.
+            loss: Their losses ``[n]``.
         """
         result = np.empty(len(rows), dtype=bool)
         firsts = np.cumsum(counts) - counts
@@ -129,7 +131,7 @@ class Planner:
             at = ranges(firsts[part], counts[part])
             queries = np.repeat(np.arange(len(rows[part])), counts[part])
             top = self._layer(rows[part][queries], children[at], eta[at], queries, queries, 1)
-            result[part] = self._decide(top, margin[part])
+            result[part] = self._decide(top, margin[part], loss[part])
         return result
 
     def _layer(self, row: Ints, node: Ints, eta: Floats, above: Ints, query: Ints, depth: int) -> _Layer:
@@ -143,12 +145,12 @@ class Planner:
         none = np.empty(0, dtype=np.int64)
         return _Layer(row, node, eta**2, above, query, np.zeros(len(node)), upper, none, np.empty(0))
 
-    def _decide(self, top: _Layer, margin: Floats) -> Bools:
+    def _decide(self, top: _Layer, margin: Floats, loss: Floats) -> Bools:
         """Deepens layer by layer until the bounds of every query agree on a side."""
         layers = [top]
         while True:
             lower, upper = self._bounds(layers, margin)
-            yes, maybe = descends(lower, self._rule.tie), descends(upper, self._rule.tie)
+            yes, maybe = descends(lower, loss, self._rule.tie), descends(upper, loss, self._rule.tie)
             open_ = self._open(layers, maybe & ~yes)
             if len(open_) == 0:
                 return yes
@@ -168,7 +170,7 @@ class Planner:
         children, counts = children_of(self._task.hierarchy, nodes)
         firsts = np.cumsum(counts) - counts
         similarities = self._batch.expand(rows, nodes, (children, counts))
-        eta, layer.margin = weigh(self._task, similarities, firsts, counts, nodes, children)
+        eta, layer.margin, _ = weigh(self._task, similarities, firsts, counts, nodes, children)
         layer.asked = open_
         above = np.repeat(open_, counts)
         return self._layer(np.repeat(rows, counts), children, eta, above, layer.query[above], depth)

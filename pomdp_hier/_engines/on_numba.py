@@ -15,7 +15,7 @@ import numpy as np
 
 from pomdp_hier._arrays import Ints
 from pomdp_hier._compiled import compiling
-from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead
+from pomdp_hier._engines.rules import TIE, AlwaysDescend, Clairvoyant, LookAhead
 from pomdp_hier._engines.task import Advance, Stops, Task
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
@@ -119,9 +119,9 @@ def inlined(function: Function, fastmath: Any = _FASTMATH) -> Function:
 
 
 @inlined
-def descends(margin: float, tie_descends: bool) -> Any:
-    """Return what `ties.descends` does."""
-    return margin > 0.0 or (margin == 0.0 and tie_descends)
+def descends(margin: float, loss: float, tie_descends: bool) -> Any:
+    """Return what `rules.descends` does."""
+    return margin >= -TIE * loss if tie_descends else margin > TIE * loss
 
 
 def _scaled(value: float, largest: float) -> Any:
@@ -210,10 +210,10 @@ def weigh(
     rounded: float,
     eta: Any,
     at: Any,
-) -> tuple[Any, Any, Any, Any]:
+) -> tuple[Any, Any, Any, Any, Any]:
     """Write the guidance to the children of a node to ``eta[at:]``. See `_engines.look_ahead`.
 
-    ``eta = softmax of sim / delta_t``; ``margin = sum of eta (eta (r' - r) - (1 + r) (1 - eta))``.
+    ``eta = softmax of sim / delta_t``; ``margin = sum of eta**2 (r' - r) - (1 + r) sum of eta (1 - eta)``.
 
     For the cosine, the products with the children's sums add up to the node's own, ``whole``, and so the largest
     child's is what the others leave of it. Each product taken off may add the rounding of the whole, as of that many
@@ -221,8 +221,8 @@ def weigh(
     `BUDGET` for each item of the child, its mean keeps all digits but the last.
 
     Returns:
-        The margin, and of the child that holds the item (``own``, -1 for none) the guidance to it, its product, and
-        what was added to that.
+        The margin, its loss, and of the child that holds the item (``own``, -1 for none) the guidance to it, its
+        product, and what was added to that.
     """
     places, worths, top = tree.places, tree.worths, -np.inf
     low, count = places[node, FIRST], places[node, COUNT]
@@ -231,8 +231,8 @@ def weigh(
     derived = of.kind == COSINE and rounded <= BUDGET * places[largest, SIZE]
     own_rounded = rounded if derived and own == largest else 0.0
     if count == 2:
-        margin, own_share, own_whole = weigh_two(tree, of, node, own, row, square, whole, derived, eta, at)
-        return margin, own_share, own_whole, own_rounded
+        margin, loss, own_share, own_whole = weigh_two(tree, of, node, own, row, square, whole, derived, eta, at)
+        return margin, loss, own_share, own_whole, own_rounded
     own_share, own_whole = 0.0, 0.0
     for rank in range(count):
         child = tree.child_nodes[low + rank]
@@ -243,7 +243,7 @@ def weigh(
         eta[at + rank] = value
         top = max(top, value)
     temperature, worth = tree.temperatures[places[node, LEVEL]], worths[node, WORTH]
-    total, margin = 0.0, 0.0
+    total, gain, loss = 0.0, 0.0, 0.0
     for rank in range(count):
         # exp() takes its time over what comes out as 0.
         gap = (eta[at + rank] - top) / temperature
@@ -255,8 +255,10 @@ def weigh(
         eta[at + rank] = share
         child = tree.child_nodes[low + rank]
         own_share = share if child == own else own_share
-        margin += share * (share * worths[child, RISE] - worth * (1.0 - share))
-    return margin, own_share, own_whole, own_rounded
+        gain += share * share * worths[child, RISE]
+        loss += share * (1.0 - share)
+    loss *= worth
+    return gain - loss, loss, own_share, own_whole, own_rounded
 
 
 @inlined
@@ -271,7 +273,7 @@ def weigh_two(
     derived: bool,
     eta: Any,
     at: Any,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Any, Any, Any, Any]:
     """Weigh two children, as a dendrogram's nodes have, without the loops of `weigh`, which cost a third more."""
     places, worths, low = tree.places, tree.worths, tree.places[node, FIRST]
     small, large = tree.child_nodes[low], tree.child_nodes[low + 1]
@@ -286,9 +288,9 @@ def weigh_two(
     unlikely = weight * likely
     one, two = (likely, unlikely) if near > far else (unlikely, likely)
     eta[at], eta[at + 1] = two, one
-    margin = one * (one * worths[large, RISE] - worth * two)
-    margin += two * (two * worths[small, RISE] - worth * one)
-    return (margin, one, rest) if own == large else (margin, two, part)
+    loss = 2.0 * worth * one * two
+    margin = one * one * worths[large, RISE] + two * two * worths[small, RISE] - loss
+    return (margin, loss, one, rest) if own == large else (margin, loss, two, part)
 
 
 @inlined
@@ -342,14 +344,16 @@ def descend_all(
         best_level, best_probability, best = level, 1.0, tree.worths[tree.root, WORTH]
         while level < length:
             node, own = path[level], path[level + 1]
-            margin, share, whole, rounded = weigh(tree, of, node, own, row, square, whole, rounded, eta, np.int64(0))
-            if policy == ONE_STEP and not descends(margin, tie_descends):
+            margin, loss, share, whole, rounded = weigh(
+                tree, of, node, own, row, square, whole, rounded, eta, np.int64(0)
+            )
+            if policy == ONE_STEP and not descends(margin, loss, tie_descends):
                 break
             probability *= share
             level += 1
             if policy == BEST_IN_HINDSIGHT:
                 worth = probability * tree.worths[path[level], WORTH]
-                if descends(worth - best, tie_descends):
+                if descends(worth - best, best, tie_descends):
                     best_level, best_probability, best = level, probability, worth
         if policy == BEST_IN_HINDSIGHT:
             level, probability = best_level, best_probability
@@ -378,11 +382,11 @@ def plan_all(
         while level < length:
             node = path[level]
             own = path[level + 1]
-            margin, share, whole, rounded = weigh(
+            margin, loss, share, whole, rounded = weigh(
                 tree, of, node, own, row, square, whole, rounded, weights, np.int64(0)
             )
-            if not descends(margin, tie_descends) and not _plans_to_descend(
-                tree, of, item, row, square, node, margin, depth, tie_descends, enter_own_singleton, scratch
+            if not descends(margin, loss, tie_descends) and not _plans_to_descend(
+                tree, of, item, row, square, node, margin, loss, depth, tie_descends, enter_own_singleton, scratch
             ):
                 break
             probability *= share
@@ -424,6 +428,7 @@ def _plans_to_descend(
     square: float,
     start: int,
     margin: float,
+    loss: float,
     depth: int,
     tie_descends: bool,
     enter_own_singleton: bool,
@@ -431,10 +436,10 @@ def _plans_to_descend(
 ) -> Any:
     """Whether planning ``depth`` steps makes descending from ``start`` worth it, decided between bounds.
 
-    The guidance at ``start`` and its margin are given. The gain ``G(c) = max(0, margin + sum of eta**2 G(c'))`` lies
-    between 0 and the node's potential; see `look_ahead`. Depth-first with a stack of frames (node, first child's
-    place, child being looked at) and their bounds (low, high, and the window that matters above): a node is left as
-    soon as its gain lies outside the window.
+    The guidance, the margin and the loss at ``start`` are given. The gain
+    ``G(c) = max(0, margin + sum of eta**2 G(c'))`` lies between 0 and the node's potential; see `look_ahead`.
+    Depth-first with a stack of frames (node, first child's place, child being looked at) and their bounds (low, high,
+    and the window that matters above): a node is left as soon as its gain lies outside the window.
     """
     places, weights, potentials = tree.places, scratch.eta, scratch.potentials
     frames, bounds = scratch.frames, scratch.bounds
@@ -450,9 +455,9 @@ def _plans_to_descend(
             node, first = frames[top, 0], frames[top, 1]
             low, high, floor, ceiling = bounds[top, 0], bounds[top, 1], bounds[top, 2], bounds[top, 3]
             if top == 0:
-                if descends(low, tie_descends):
+                if descends(low, loss, tie_descends):
                     return True
-                if not descends(high, tie_descends):
+                if not descends(high, loss, tie_descends):
                     return False
             chosen, most = -1, 0.0
             if high > 0.0 and high >= floor and low <= ceiling:
@@ -464,7 +469,7 @@ def _plans_to_descend(
                 break
             if top == 0:
                 # Everything has been seen, and only rounding keeps the bounds apart.
-                return descends(low, tie_descends)
+                return descends(low, loss, tie_descends)
             # Above the window the low bound is enough for the node above, below it the high bound; else they agree.
             gain = max(low if low > ceiling else high, 0.0)
             top -= 1
@@ -479,7 +484,7 @@ def _plans_to_descend(
         node = tree.child_nodes[places[node, FIRST] + chosen]
         top += 1
         own = own_child(tree, scratch.path, node)
-        margin, _, _, _ = weigh(tree, of, node, own, row, square, 0.0, np.inf, weights, first)
+        margin, _, _, _, _ = weigh(tree, of, node, own, row, square, 0.0, np.inf, weights, first)
 
 
 # -- from Python ------------------------------------------------------------------------------------------------------

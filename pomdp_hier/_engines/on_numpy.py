@@ -30,11 +30,11 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
         walk = Walk(task, items[at])
         best_node, best_probability = walk.node.copy(), walk.probability.copy()
         for step in walk.steps():
-            eta, margin = step.weigh(task)
-            walk.move(step, walk.decide(step, eta, margin), step.own_at, eta)
+            eta, margin, loss = step.weigh(task)
+            walk.move(step, walk.decide(step, eta, margin, loss), step.own_at, eta)
             if isinstance(rule, Clairvoyant):
                 rows, best = step.rows, best_probability * worth[best_node]
-                rows = rows[descends((walk.probability * worth[walk.node] - best)[rows], rule.tie)]
+                rows = rows[descends((walk.probability * worth[walk.node] - best)[rows], best[rows], rule.tie)]
                 best_node[rows], best_probability[rows] = walk.node[rows], walk.probability[rows]
         if isinstance(rule, Clairvoyant):
             nodes[at], probabilities[at] = best_node, best_probability
@@ -88,8 +88,8 @@ class Step:
         """The child that holds the item ``[m]``."""
         return self.children[self.own_at]
 
-    def weigh(self, task: Task) -> tuple[Floats, Floats]:
-        """Return the guidance to every child ``[pairs]``, and what one step down is worth more than searching."""
+    def weigh(self, task: Task) -> tuple[Floats, Floats, Floats]:
+        """Return the guidance to every child ``[pairs]``, and the margin and the loss of a step down ``[m]``."""
         return weigh(task, self.similarities, self.firsts, self.counts, self.nodes, self.children)
 
     def eta(self, task: Task) -> Floats:
@@ -147,23 +147,25 @@ class Walk:
         if eta is not None:
             self.probability[rows] *= eta[at]
 
-    def decide(self, step: Step, eta: Floats, margin: Floats) -> Bools:
+    def decide(self, step: Step, eta: Floats, margin: Floats, loss: Floats) -> Bools:
         """Return which of a step's items the task's rule lets go on ``[m]``.
 
         A clairvoyant searcher looks at all that there is to choose from.
 
         Args:
             step: The step.
-            eta, margin: What `Step.weigh` gives for it.
+            eta, margin, loss: What `Step.weigh` gives for it.
         """
         rule = self.task.rule
         if isinstance(rule, LookAhead):
-            chosen = descends(margin, rule.tie)
+            chosen = descends(margin, loss, rule.tie)
             if rule.depth != 1 and not chosen.all():
                 open_ = np.flatnonzero(~chosen)
                 at, counts = ranges(step.firsts[open_], step.counts[open_]), step.counts[open_]
                 plan = Planner(self.task, rule, self.batch, self.items)
-                chosen[open_] = plan.descend(step.rows[open_], step.children[at], counts, eta[at], margin[open_])
+                chosen[open_] = plan.descend(
+                    step.rows[open_], step.children[at], counts, eta[at], margin[open_], loss[open_]
+                )
             return chosen
         if isinstance(rule, SearchRoot | AlwaysDescend | Clairvoyant):
             return np.full(len(step.rows), not isinstance(rule, SearchRoot))

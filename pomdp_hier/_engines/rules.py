@@ -15,6 +15,7 @@ from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
 
 __all__ = [
+    "TIE",
     "AlwaysDescend",
     "Clairvoyant",
     "LookAhead",
@@ -32,17 +33,25 @@ __all__ = [
 Tie: TypeAlias = Literal["descend", "search"]
 
 
-def descends(margin: Floats, tie: Tie) -> Bools:
-    """Return whether to go on, where that is worth so much more than stopping ``[n]``; 0 is a tie.
+TIE = 2.0**-41
+"""The share of the loss by which a gain may differ and still be equal: the rounding of sums over 10,000 children."""
 
-    Rules compare one way to go on with searching here; a clairvoyant one the best place so far with the next.
+
+def descends(margin: Floats, loss: Floats, tie: Tie) -> Bools:
+    """Return whether to continue, where that changes the value by ``margin``, a gain less the ``loss`` ``[n]``.
+
+    Amounts that are equal but for rounding tie. The scale is the loss and not 1, so that the smallest strict loss is a
+    loss, and an exact tie is a tie for any number of children. This is the one definition; `on_numba` has its twin.
 
     Example:
         >>> import numpy as np
-        >>> descends(np.array([-0.1, 0.0, 0.1]), "descend"), descends(np.array([-0.1, 0.0, 0.1]), "search")
-        (array([False,  True,  True]), array([False, False,  True]))
+        >>> margin, loss = np.array([-0.1, 1e-15, 0.0, -1e-20, 0.1]), np.array([1.0, 1.0, 0.0, 1e-20, 1.0])
+        >>> descends(margin, loss, "descend").tolist()
+        [False, True, True, False, True]
+        >>> descends(margin, loss, "search").tolist()
+        [False, False, False, False, True]
     """
-    return margin >= 0 if tie == "descend" else margin > 0
+    return margin >= -TIE * loss if tie == "descend" else margin > TIE * loss
 
 
 def check_tie(tie: str) -> None:

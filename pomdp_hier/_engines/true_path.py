@@ -74,8 +74,8 @@ def greedy_trail(task: Task, items: Ints, nodes: Ints, probabilities: Floats) ->
     for at in batches(task, items):
         walk = Walk(task, items[at], nodes[at], probabilities[at])
         for step in walk.steps():
-            eta, margin = step.weigh(task)
-            chosen = walk.decide(step, eta, margin)
+            eta, margin, loss = step.weigh(task)
+            chosen = walk.decide(step, eta, margin, loss)
             walk.move(step, chosen, step.best_at(step.similarities), eta)
             rows = step.rows[chosen]
             steps.append((at[rows], walk.node[rows], walk.probability[rows]))

@@ -357,10 +357,11 @@ def _block_totals(prepared: Prepared, items: Ints, order: Sequence[int], most: i
         firsts[rows, highest] = 0.0
         others = ((firsts + rest[:, :now]) * scale).sum(axis=1)
         of_squares = ((firsts + squares[:, :now]) * scale**2).sum(axis=1)
-        margin = (rise[:, :now] * scale**2).sum(axis=1) - (1 + at_root) * (2 * others + others**2 - of_squares)
+        loss = (1 + at_root) * (2 * others + others**2 - of_squares)
+        margin = (rise[:, :now] * scale**2).sum(axis=1) - loss
         share = cooled(alike[rows, own] - top[rows, highest]) / (1 + others)
         found = oracle_value(share, rewards[own])
-        totals.append(float(np.where(descends(margin, prepared.settings.tie), found, at_root).sum()))
+        totals.append(float(np.where(descends(margin, loss, prepared.settings.tie), found, at_root).sum()))
     return np.array(totals)
 
 

@@ -8,7 +8,7 @@ A policy that needs to know the environment (a clairvoyant one, or one that plan
 ``for_environment(environment)``, which the generic route calls for each item.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,8 +45,8 @@ __all__ = [
 
 SEARCH, DESCEND = Search(), Descend()
 
-# Values lie in [-1, 1]; two that are this close, a few units in the last place, count as equal.
 ROUNDING = 8.9e-16
+"""How far Q values in [-1, 1], each 1 less than what is compared, are rounded: a few units in the last place of 1."""
 
 
 def node_of(belief: Belief) -> Any:
@@ -119,22 +119,39 @@ class AlgorithmOne:
         """Return the decision under the belief."""
         belief, legal = where_to_decide(problem, belief, observation)
         node, held = standing(belief)
-        search = held * (reward_at(problem, node) + 1) - 1
+        here = reward_at(problem, node) + 1
         if DESCEND not in legal:
-            return _decision(False, {SEARCH: search})
-        descend = total(
-            eta * (eta * held * (reward_at(problem, child) + 1) - 1)
-            for child, eta in guidance_at(problem, node).items()
-        )
-        return _by_tie(search, descend, self.tie, ROUNDING)
+            return _decision(False, {SEARCH: held * here - 1})
+        below = {child: (eta, reward_at(problem, child) + 1) for child, eta in guidance_at(problem, node).items()}
+        descend = total(eta * (eta * held * worth - 1) for eta, worth in below.values())
+        return _by_margin(held, here, below.values(), self.tie, {SEARCH: held * here - 1, DESCEND: descend})
 
 
-def _by_tie(search: Number, descend: Number, tie: Tie, tolerance: float) -> Decision:
-    """Return the better of the two; equal within the tolerance (exactly, for exact numbers) goes by the tie rule."""
-    difference = descend - search
-    tied = bool(difference == 0 if is_exact(difference) else abs(difference) <= tolerance)
-    descends = tie == "descend" if tied else bool(difference > 0)
-    return _decision(descends, {SEARCH: search, DESCEND: descend}, (SEARCH, DESCEND) if tied else ())
+def _by_margin(
+    held: Number, here: Number, below: Collection[tuple[Number, Number]], tie: Tie, values: Mapping[Any, Number]
+) -> Decision:
+    """Return the better of searching, ``held * here``, and of descending, ``held * sum of eta**2 W``, as engines do.
+
+    Args:
+        held: The belief.
+        here: ``r(c) + 1``.
+        below: ``eta`` and ``W`` of each child.
+        tie: The tie rule.
+        values: The Q values.
+    """
+    loss = held * here * total(eta * (1 - eta) for eta, _ in below)
+    margin = held * total(eta * eta * (worth - here) for eta, worth in below) - loss
+    descends, searches = (_goes(margin, loss, rule) for rule in ("descend", "search"))
+    return _decision(
+        searches if tie == "search" else descends, values, (SEARCH, DESCEND) if descends != searches else ()
+    )
+
+
+def _goes(margin: Number, loss: Number, tie: Tie) -> bool:
+    """Return `rules.descends` for one number; exact numbers tie where they are equal."""
+    if is_exact(margin):
+        return bool(margin > 0 or (margin == 0 and tie == "descend"))
+    return bool(rules.descends(np.asarray(margin, dtype=np.float64), np.asarray(loss, dtype=np.float64), tie))
 
 
 @dataclass(frozen=True)
@@ -164,6 +181,14 @@ class PlannedSearch:
             return decision
         chosen = _by_tie(values[SEARCH], values[DESCEND], self.tie, self.tolerance)
         return Decision(chosen.action, decision.value, values, chosen.ties, decision.stats)
+
+
+def _by_tie(search: Number, descend: Number, tie: Tie, tolerance: float) -> Decision:
+    """Return the better of two Q values; the tie rule decides within the tolerance, or between equal exact numbers."""
+    difference = descend - search
+    tied = bool(difference == 0 if is_exact(difference) else abs(difference) <= tolerance)
+    descends = tie == "descend" if tied else bool(difference > 0)
+    return _decision(descends, {SEARCH: search, DESCEND: descend}, (SEARCH, DESCEND) if tied else ())
 
 
 def look_ahead(depth: int, tie: Tie = "descend") -> PlannedSearch:
@@ -251,9 +276,9 @@ class OptimalSearch:
         below = guidance_at(problem, node)
         if not below:
             return _decision(False, {SEARCH: held * here - 1})
-        ahead = self._ahead(below, self._solved[1] if self._solved else {})
-        chosen = _by_tie(here, ahead, self.tie, ROUNDING)
-        return _decision(chosen.action == DESCEND, {SEARCH: held * here - 1, DESCEND: held * ahead - 1}, chosen.ties)
+        known = self._solved[1] if self._solved else {}
+        values = {SEARCH: held * here - 1, DESCEND: held * self._ahead(below, known) - 1}
+        return _by_margin(1, here, [(eta, known[child]) for child, eta in below.items()], self.tie, values)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the settings; what was solved is solved again where it is needed."""
@@ -289,8 +314,10 @@ class ClairvoyantSearch:
         if environment is not None:
             path = true_path(environment)
             values = [(reward_at(environment, node) + 1) * p for node, p in path]
-            order = range(len(path)) if tie == "search" else range(len(path) - 1, -1, -1)
-            best = max(order, key=values.__getitem__)
+            best = 0
+            for at, value in enumerate(values[1:], 1):
+                if _goes(value - values[best], values[best], tie):
+                    best = at
             self._ahead = frozenset(node for node, _ in path[:best])
 
     def for_environment(self, environment: POMDP) -> "ClairvoyantSearch":

@@ -403,11 +403,8 @@ class ScoredDraft:
         rule = self._rule
         if isinstance(rule, LookAhead):
             rise = self._rewards.rise(sizes, np.full(len(sizes), m))
-            terms = 1.0 - eta
-            terms *= -worth
-            terms += eta * rise[:, None]
-            terms *= eta
-            return share, descends(terms.sum(axis=0), rule.tie)
+            loss = worth * ((1.0 - eta) * eta).sum(axis=0)
+            return share, descends((eta**2 * rise[:, None]).sum(axis=0) - loss, loss, rule.tie)
         if isinstance(rule, SearchRoot | AlwaysDescend | Clairvoyant):
             return share, np.full(m, not isinstance(rule, SearchRoot))
         return share, ask(rule, np.ascontiguousarray(eta.T), sizes, self._rewards.of(sizes), level).copy()
@@ -416,7 +413,7 @@ class ScoredDraft:
         """Return ``W`` of a node, given that of the own child."""
         further = share * below
         if isinstance(self._rule, Clairvoyant):
-            goes = goes & (further > worth)
+            goes = goes & descends(further - worth, np.broadcast_to(worth, further.shape), self._rule.tie)
         return np.where(goes, further, worth)
 
 

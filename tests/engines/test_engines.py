@@ -4,6 +4,7 @@ import importlib.util
 import math
 import os
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -362,6 +363,42 @@ def test_numba_is_chosen_where_it_pays(rule, n_items, share, cold, cached, monke
         assert dispatch.choose_engine(task, "auto", items) == expected
 
 
+def equal_children(n_children):
+    """A tree of that many pairs of items, all of them alike: the guidance is ``1 / n_children`` at every step."""
+    n_items = 2 * n_children
+    pairs = [[2 * k, 2 * k + 1] for k in range(n_children)]
+    return Hierarchy.from_children([*pairs, list(range(n_items, n_items + n_children))], n_items)
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, "generic"])
+@pytest.mark.parametrize("policy", ["one-step", "optimal", "clairvoyant"])
+def test_an_exact_tie_is_a_tie_on_every_engine(policy, engine):
+    """With rewards ``r' + 1 = k (r + 1)`` of k equal children, ``sum eta**2 (r' + 1) = r + 1``, whatever floats say."""
+    for n_children in (3, 7) if engine == "generic" else (2, 3, 7, 11, 23, 49, 121):
+        tree = equal_children(n_children)
+        for at_root in (Fraction(0), Fraction(1, 2), Fraction(1, 10), Fraction(-3, 10)):
+            below = n_children * (at_root + 1) - 1
+            eta = Fraction(1, n_children)
+            assert n_children * eta**2 * (below + 1) == at_root + 1  # and along the path: eta (r' + 1) = r + 1
+
+            def reward(size, n_items, at_root=at_root, below=below):
+                return float(at_root if size == n_items else below)
+
+            settings = {"reward": reward, "policy": policy, "engine": engine, "delta": 0.1}
+            for tie, level in (("descend", 1), ("search", 0)):
+                found = evaluate(np.ones((tree.n_items, 3)), tree, tie=tie, **settings)
+                assert (found.stop_levels == level).all(), (n_children, at_root, tie)
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, "generic"])
+def test_the_smallest_loss_is_no_tie(engine):
+    """Where a child is worth what its parent is, a step that may go wrong loses, were it once in 1e130 times."""
+    tree, X = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4), [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]
+    for gap in (8.0, 40.0, 300.0):
+        settings = {"reward": lambda size, n_items: 0.5, "policy": "optimal", "delta": 1.0 / gap}
+        assert (evaluate(X, tree, tie="descend", engine=engine, **settings).stop_levels == 0).all(), gap
+
+
 def test_numpy_time_is_estimated_from_the_searches_that_are_run(monkeypatch):
     """Every search the same: what a sample sees is what all see, and forced searches see all along their paths."""
     n_items = 256
@@ -448,7 +485,7 @@ def test_lists_of_one_length_weigh_what_they_do_among_others(width):
     task, n = task_of(rng.normal(size=(2 * width, 3)), tree), 7
     nodes, children = np.full(n, tree.root), np.tile(tree.children(tree.root), n)
     similarities, counts = rng.normal(size=n * width), np.full(n, width)
-    eta, margin = weigh(task, similarities, np.arange(n) * width, counts, nodes, children)
+    eta, margin, loss = weigh(task, similarities, np.arange(n) * width, counts, nodes, children)
     one_more = (  # a longer list behind them, after which they are no table
         np.append(similarities, rng.normal(size=width + 1)),
         np.append(np.arange(n) * width, n * width),
@@ -456,9 +493,10 @@ def test_lists_of_one_length_weigh_what_they_do_among_others(width):
         np.append(nodes, tree.root),
         np.append(children, [*tree.children(tree.root), tree.root - 1]),
     )
-    ragged_eta, ragged_margin = weigh(task, *one_more)
+    ragged_eta, ragged_margin, ragged_loss = weigh(task, *one_more)
     assert eta == pytest.approx(ragged_eta[: n * width], abs=1e-15)
     assert margin == pytest.approx(ragged_margin[:n], abs=1e-14)
+    assert loss == pytest.approx(ragged_loss[:n], abs=1e-14)
 
 
 @settings(max_examples=25)

@@ -133,7 +133,7 @@ def test_trees_of_other_items():
     one, other = (
         Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4, labels=list(labels)) for labels in ("pqrs", "qprs")
     )
-    with pytest.raises(ParameterError, match="item 0 is 'p' in tree 'one', and 'q' in 'other'; give trees over"):
+    with pytest.raises(ParameterError, match="'p' as item 0 of tree 'one', and 'q' of tree 'other'"):
         as_trees({"none": TREE, "one": one, "other": other})
     assert set(as_trees({"one": one, "none": TREE})) == {"one", "none"}
     apart = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4, labels=list("tuvw"))
