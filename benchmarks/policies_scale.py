@@ -16,10 +16,9 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.generic import evaluate_generic
 from pomdp_hier.hqs.paper.examples import load_amazon12
 from pomdp_hier.hqs.policies import PlansInEnvironment, look_ahead, paper_readings
-from pomdp_hier.hqs.score import evaluate
+from pomdp_hier.hqs.score import evaluate, evaluate_generic
 from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
 
 

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from pomdp_hier._engines.rules import Clairvoyant, LookAhead, OneStep, SearchRoot, StoppingRule
     from pomdp_hier.hqs.belief import ClosedFormUpdater
     from pomdp_hier.hqs.calibration import calibrate_delta
-    from pomdp_hier.hqs.generic import evaluate_generic
     from pomdp_hier.hqs.guidance import temperatures
     from pomdp_hier.hqs.model import (
         Descend,
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from pomdp_hier.hqs.result import HQSResult
     from pomdp_hier.hqs.reward import node_rewards, paper_reward
     from pomdp_hier.hqs.sampling import Sample
-    from pomdp_hier.hqs.score import evaluate, hqs_samples, hqs_score, oracle_value
+    from pomdp_hier.hqs.score import evaluate, evaluate_generic, hqs_samples, hqs_score, oracle_value
 
 __all__ = [
     "PAPER_TABLE",
@@ -89,7 +88,6 @@ __all__ = [
 _HOMES = {
     "pomdp_hier.hqs.belief": "ClosedFormUpdater",
     "pomdp_hier.hqs.calibration": "calibrate_delta",
-    "pomdp_hier.hqs.generic": "evaluate_generic",
     "pomdp_hier.hqs.model": (
         "Descend Found Node NotFound Search SearchState search_environment search_environment_from_guidance "
         "search_problem search_problem_from_guidance three_node"
@@ -103,7 +101,7 @@ _HOMES = {
     "pomdp_hier.hqs.result": "HQSResult",
     "pomdp_hier.hqs.reward": "node_rewards paper_reward",
     "pomdp_hier.hqs.sampling": "Sample",
-    "pomdp_hier.hqs.score": "evaluate hqs_samples hqs_score oracle_value",
+    "pomdp_hier.hqs.score": "evaluate evaluate_generic hqs_samples hqs_score oracle_value",
     "pomdp_hier.hqs.guidance": "temperatures",
     "pomdp_hier._engines.rules": "Clairvoyant LookAhead OneStep SearchRoot StoppingRule",
 }

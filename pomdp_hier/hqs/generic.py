@@ -14,23 +14,19 @@ from pomdp_hier._arrays import Ints
 from pomdp_hier._jobs import in_processes
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._version import __version__
-from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.items import ItemFeatures
-from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hierarchy.wording import shown
 from pomdp_hier.hqs.checkpoint import Checkpoint, Row, fingerprint
-from pomdp_hier.hqs.inputs import Prepared, opened
+from pomdp_hier.hqs.inputs import Prepared
 from pomdp_hier.hqs.model import END, SearchState, search_models
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, reward_at, search_policy
 from pomdp_hier.hqs.result import HQSResult
-from pomdp_hier.hqs.score import score, score_items
 from pomdp_hier.hqs.settings import Run
 from pomdp_hier.planning.decision import Policy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import Number, total
 from pomdp_hier.simulation import PolicyValue, policy_value
 
-__all__ = ["SearchValue", "evaluate_generic", "score_generic", "search_value"]
+__all__ = ["SearchValue", "score_generic", "search_value"]
 
 _CHUNK = 16
 
@@ -126,58 +122,6 @@ def _ends_when_lost(environment: POMDP) -> POMDP:
         terminal=environment.is_terminal,
         legal_actions=[SEARCH, DESCEND],
     )
-
-
-def evaluate_generic(
-    X: Any, hierarchy: Hierarchy, *, items: Sequence[int] | Ints | None = None, **settings: Any
-) -> HQSResult:
-    """Return the Hierarchy Quality for Search by planning in the POMDP of each item.
-
-    A policy with ``seeded`` is given a seed an item, any other is copied for each: the result does not depend on the
-    number of workers or on the order in which they finish.
-
-    Values of actions that differ by less than a few roundings count as a tie here. Under a reward that is the same for
-    clusters of several sizes, a step can lose less than that; the engine tells such a loss from a tie, and stops.
-
-    Args:
-        X, hierarchy: As for `pomdp_hier.hqs.score.evaluate`.
-        items: The items to score, in the order of the result; None for all.
-        **settings: Those of `evaluate`, of which these say how this route runs:
-
-            - ``policy``: Any name or rule of the engine, a `Policy`, or a function of the belief.
-            - ``updater``: Makes the agent's updater from its problem, such as the class `TabularUpdater`; Bayes by
-              default.
-            - ``seed``: Where the items' seeds come from.
-            - ``n_jobs``: How many processes, -1 for one a CPU; more than one needs joblib, and runs on the back end
-              that ``joblib.parallel_config`` names.
-            - ``checkpoint``: A file that finished items are written to, and taken from when the run is started again.
-              It needs joblib, and tells runs apart by data, settings and the state of policy, updater and similarity,
-              not by their code: see `pomdp_hier.hqs.checkpoint`.
-            - ``policy_version``: What tells the code apart: change it with the code. Also for policies that cannot be
-              pickled.
-
-    Raises:
-        CheckpointError: The checkpoint belongs to other data or settings, is damaged, or is in use.
-        MissingExtraError: More than one process, or a checkpoint, without joblib.
-        ParameterError: For a setting that cannot be, or no such item.
-
-    Example:
-        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> evaluate_generic([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
-        HQSResult(score=0.622188, 4 items)
-    """
-    if settings.setdefault("engine", "generic") != "generic":
-        raise ParameterError(f"engine is {shown(settings['engine'])}; this is the generic route: leave it out")
-    prepared, run, sampling = opened(X, hierarchy, settings)
-    if items is None:
-        return score(prepared, run, sampling)
-    if sampling.asked:
-        raise ParameterError("items are given beside a sample; leave one of them out")
-    chosen = np.asarray(items)
-    inside = chosen.dtype.kind in "iu" and chosen.ndim == 1 and len(chosen) > 0
-    if not inside or chosen.min() < 0 or chosen.max() >= hierarchy.n_items:
-        raise ParameterError(f"items is {shown(items)}; expected item numbers, 0 to {hierarchy.n_items - 1}")
-    return score_items(prepared, run, chosen)
 
 
 def score_generic(prepared: Prepared, run: Run, items: Ints) -> HQSResult:

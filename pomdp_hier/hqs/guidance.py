@@ -1,17 +1,33 @@
-"""Guidance: how probably the searcher steps to each child, a softmax of similarities with a temperature per level."""
+"""Guidance: a softmax of similarities with a temperature per level, and the temperature that fits where items are."""
 
 import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from pomdp_hier._arguments import is_real
+from pomdp_hier._arguments import generator, is_real
 from pomdp_hier._arrays import Floats
+from pomdp_hier._engines.task import Task
+from pomdp_hier._engines.true_path import own_steps
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import Argument, ParameterError
+from pomdp_hier.features.members import ranges
+from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["check_temperature", "guidance", "temperatures"]
+__all__ = [
+    "Calibration",
+    "TreeCalibration",
+    "check_temperature",
+    "guidance",
+    "most_likely_delta",
+    "temperatures",
+]
+
+BOUNDS = (1e-4, 10.0)
+ENTRIES = 1 << 25
 
 
 def check_temperature(delta: float, nu: float) -> None:
@@ -73,3 +89,128 @@ def guidance(similarities: npt.ArrayLike, delta: float, nu: float = 1.0, level: 
         weights = np.exp((values - values.max(axis=-1, keepdims=True)) / temperatures(level, delta, nu))
     eta: Floats = weights / weights.sum(axis=-1, keepdims=True)
     return eta
+
+
+@dataclass(frozen=True)
+class TreeCalibration:
+    """The most likely temperature of one tree.
+
+    Attributes:
+        delta: The temperature; a bound where the likelihood still rises there.
+        at_bound: ``""``, ``"lower"`` or ``"upper"``.
+        log_likelihood: The mean of ``log eta`` of the right child over the steps at that temperature, in nats; NaN
+            without steps.
+        n_steps: How many steps counted: with a choice, and not into a singleton.
+        n_items: How many items they are of; less than all where the tree is so large that a sample had to do.
+    """
+
+    delta: float
+    at_bound: str
+    log_likelihood: float
+    n_steps: int
+    n_items: int
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The temperature for a set of trees that are compared.
+
+    Attributes:
+        delta: The mean of the trees' temperatures.
+        trees: Each tree's own.
+        bounds: Where it was looked for.
+    """
+
+    delta: float
+    trees: Mapping[str, TreeCalibration]
+    bounds: tuple[float, float]
+
+    @property
+    def at_bound(self) -> bool:
+        """Whether a tree's temperature stands at a bound, so that it is no maximum."""
+        return any(tree.at_bound for tree in self.trees.values())
+
+    def summary(self) -> str:
+        """Return the temperature in words, and where it came from."""
+        lines = [f"delta {self.delta:.6g}, calibrated: the mean over {len(self.trees)} tree(s)"]
+        for name, tree in self.trees.items():
+            note = f", at the {tree.at_bound} bound: no maximum within {self.bounds}" if tree.at_bound else ""
+            lines.append(f"  {name}: {tree.delta:.6g} from {tree.n_steps:,} steps of {tree.n_items:,} items{note}")
+        return "\n".join(lines)
+
+
+def most_likely_delta(
+    tasks: Iterable[tuple[str, Task]],
+    bounds: tuple[float, float] = BOUNDS,
+    max_entries: int = ENTRIES,
+    random_state: int = 0,
+) -> Calibration:
+    """Return the temperature that `calibrate_delta` describes.
+
+    Args:
+        tasks: The trees' names and tasks, at any temperature.
+        bounds, max_entries, random_state: As for `calibrate_delta`.
+    """
+    found = {name: _Likelihood(task, max_entries, random_state).maximum(*bounds) for name, task in tasks}
+    return Calibration(float(np.mean([tree.delta for tree in found.values()])), found, bounds)
+
+
+class _Likelihood:
+    """The similarities met on the true paths of one tree, less that to the right child and over ``nu**level``."""
+
+    def __init__(self, task: Task, max_entries: int, random_state: int) -> None:
+        tree = task.hierarchy
+        items = _sampled(tree, max_entries, random_state)
+        gaps: list[Floats] = [np.empty(0)]
+        counts = [np.empty(0, dtype=np.int64)]
+        for step in own_steps(task, items):
+            chosen = np.flatnonzero((step.counts > 1) & (tree.sizes[step.own] > 1))
+            at = ranges(step.firsts[chosen], step.counts[chosen])
+            right = np.repeat(step.similarities[step.own_at[chosen]], step.counts[chosen])
+            gaps.append((step.similarities[at] - right) / task.temperatures[step.level] * task.temperatures[0])
+            counts.append(step.counts[chosen])
+        self.n_items = len(items)
+        self.gaps = np.concatenate(gaps)
+        self.counts = np.concatenate(counts)
+        self.firsts = np.cumsum(self.counts) - self.counts
+
+    def maximum(self, low: float, high: float) -> TreeCalibration:
+        """Return the maximum between the bounds; where all temperatures are alike, the upper bound."""
+        if not len(self.counts):
+            return TreeCalibration(high, "upper", float("nan"), 0, self.n_items)
+        # In log delta; the slope in 1/delta is positive where the guidance should be surer, that is delta smaller.
+        if self._slope(np.log(low)) >= 0:
+            delta, at_bound = low, "lower"
+        elif self._slope(np.log(high)) <= 0:
+            delta, at_bound = high, "upper"
+        else:
+            from scipy.optimize import brentq  # which scoring does not wait for
+
+            root = brentq(self._slope, np.log(low), np.log(high), xtol=1e-10)
+            delta, at_bound = float(np.exp(root)), ""
+        top, weights = self._weights(delta)
+        logs = -(top + np.log(np.add.reduceat(weights, self.firsts)))
+        return TreeCalibration(delta, at_bound, float(logs.mean()), len(self.counts), self.n_items)
+
+    def _slope(self, log_delta: float) -> float:
+        """Return the derivative of the log likelihood by 1/delta: right less expected similarity, over all steps."""
+        _, weights = self._weights(np.exp(log_delta))
+        total = np.add.reduceat(weights, self.firsts)
+        weights *= self.gaps
+        return -float((np.add.reduceat(weights, self.firsts) / total).sum())
+
+    def _weights(self, delta: float) -> tuple[Floats, Floats]:
+        scaled = self.gaps / delta
+        top = np.maximum.reduceat(scaled, self.firsts)
+        scaled -= np.repeat(top, self.counts)
+        return top, np.exp(scaled, out=scaled)
+
+
+def _sampled(tree: Hierarchy, max_entries: int, random_state: int) -> Any:
+    """All items, or so many at random that their similarities are about ``max_entries``."""
+    children = np.diff(tree.child_offsets)
+    entries = float(children @ tree.sizes)
+    if entries <= max_entries:
+        return np.arange(tree.n_items)
+    n_chosen = max(1, int(tree.n_items * max_entries / entries))
+    return np.sort(generator("random_state", random_state).choice(tree.n_items, n_chosen, replace=False))

@@ -1,29 +1,26 @@
 """What a score needs, prepared once a call: features, tree and settings; and the scorer's task made of them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pomdp_hier._engines.rules import OneStep
 from pomdp_hier._engines.task import NodeRewards, Task
-from pomdp_hier.errors import ParameterError
+from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features.affinity import Affinity, affinity, warn_about
 from pomdp_hier.features.items import ItemFeatures, item_features
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hierarchy.wording import shown
-from pomdp_hier.hqs.guidance import temperatures
+from pomdp_hier.hierarchy.wording import shown, warn_user
+from pomdp_hier.hqs.guidance import Calibration, most_likely_delta, temperatures
 from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.settings import Run, Settings, read_settings
 from pomdp_hier.measures.alignment import item_numbers
-
-if TYPE_CHECKING:
-    from pomdp_hier.hqs.calibration import Calibration
 
 __all__ = ["Prepared", "as_trees", "opened", "prepare"]
 
@@ -44,7 +41,7 @@ class Prepared:
     hierarchy: Hierarchy
     settings: Settings
     compiled: bool = True
-    calibration: "Calibration | None" = None
+    calibration: Calibration | None = None
 
     @cached_property
     def affinity(self) -> Affinity:
@@ -70,11 +67,16 @@ class Prepared:
             threads=threads,
         )
 
+    def tasks(self, trees: Mapping[str, Hierarchy]) -> Iterator[tuple[str, Task]]:
+        """Yield a task for each of some trees over the same items, at the default temperature."""
+        for name, tree in trees.items():
+            yield name, self.on(tree).under(delta=Settings.delta).task()
+
     def on(self, hierarchy: Hierarchy) -> "Prepared":
         """Return the same for another tree over the same items."""
         return self if hierarchy is self.hierarchy else replace(self, hierarchy=hierarchy)
 
-    def under(self, *, calibration: "Calibration | None" = None, **changes: Any) -> "Prepared":
+    def under(self, *, calibration: Calibration | None = None, **changes: Any) -> "Prepared":
         """Return the same with other settings than the similarity; what is known of features and tree is kept."""
         known = self.calibration if calibration is None else calibration
         other = replace(self, settings=replace(self.settings, **changes), calibration=known)
@@ -121,10 +123,24 @@ def prepare(
     if warn and features is not X:
         warn_about(prepared.affinity)
     if isinstance(settings.delta, str):
-        from pomdp_hier.hqs.calibration import calibrated
-
-        prepared = calibrated(prepared, {"tree": hierarchy} if trees is None else trees)
+        prepared = _calibrated(prepared, {"tree": hierarchy} if trees is None else trees)
     return prepared
+
+
+def _calibrated(prepared: Prepared, trees: Mapping[str, Hierarchy]) -> Prepared:
+    """Return the same with ``delta="calibrated"`` replaced by the temperature for these trees.
+
+    A temperature at a bound gives a `DataWarning`.
+    """
+    found = most_likely_delta(prepared.tasks(trees))
+    notes = [
+        f"the calibrated temperature of {shown(name)} stands at the {tree.at_bound} bound, {tree.delta:g}: "
+        "beyond it the guidance would fit still better; give delta as a number"
+        for name, tree in found.trees.items()
+        if tree.at_bound
+    ]
+    warn_user(notes, DataWarning)
+    return prepared.under(delta=found.delta, calibration=found)
 
 
 def opened(

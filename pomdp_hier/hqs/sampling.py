@@ -11,7 +11,7 @@ A sample belongs to the items: whatever is compared (trees, policies, shuffles) 
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,14 +25,25 @@ from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hierarchy.wording import shown
 
-if TYPE_CHECKING:
-    from pomdp_hier.hqs.result import HQSResult
-
 __all__ = ["Method", "Sample", "Sampling", "draw"]
 
 Method: TypeAlias = Literal["simple", "stratified"]
 Name = TypeVar("Name", bound=Hashable)
-Score: TypeAlias = Callable[[Ints], Mapping[Name, "HQSResult"]]
+
+
+class Scored(Protocol):
+    """A result of scoring some items: a dataclass with a column of numbers per field, and its settings."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def config(self) -> Mapping[str, Any]: ...
+
+    def columns(self) -> dict[str, npt.NDArray[Any]]: ...
+
+
+Result = TypeVar("Result", bound=Scored)
+Score: TypeAlias = Callable[[Ints], Mapping[Name, Result]]
 """The results by name for an array of items."""
 
 _PER_STRATUM = 3
@@ -230,7 +241,7 @@ class Sampling:
         """Return the same with this random state, for functions that take one for more than the draw."""
         return replace(self, random_state=random_state) if self.asked else self
 
-    def run(self, hierarchy: Hierarchy, score: "Score[Name]") -> "dict[Name, HQSResult]":
+    def run(self, hierarchy: Hierarchy, score: "Score[Name, Result]") -> dict[Name, Result]:
         """Return the results of one or more searches, all on one sample, or on every item if none is asked for.
 
         With a target error, the size that the spread so far calls for is drawn until every interval is narrow enough.
@@ -247,7 +258,7 @@ class Sampling:
         ranks = generator("random_state", seed).permutation(n_items)
         known = np.empty(0, dtype=np.int64)
         columns: dict[Name, dict[str, npt.NDArray[Any]]] = {}
-        results: dict[Name, HQSResult] = {}
+        results: dict[Name, Result] = {}
         while True:
             sample = draw(hierarchy, size, self.sampling, ranks, self.target_error)
             fresh = np.setdiff1d(sample.items, known)

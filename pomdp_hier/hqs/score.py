@@ -1,22 +1,23 @@
 """The public functions that score a hierarchy: one number, one number per item, or the whole record."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from pomdp_hier._arguments import same_arguments
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.dispatch import choose_engine, run_engine
 from pomdp_hier._engines.rules import Tie
 from pomdp_hier._engines.task import NodeRewards, Stops
 from pomdp_hier._progress import shown_progress
+from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.inputs import Prepared, prepare
+from pomdp_hier.hierarchy.wording import shown
+from pomdp_hier.hqs.inputs import Prepared, opened, prepare
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import Reward
 from pomdp_hier.hqs.sampling import Method, Sampling
@@ -25,7 +26,16 @@ from pomdp_hier.hqs.settings import CALIBRATED, Request, Run, Settings
 if TYPE_CHECKING:
     from pomdp_hier.pomdp import POMDP
 
-__all__ = ["as_result", "evaluate", "hqs_samples", "hqs_score", "oracle_value", "score", "score_items"]
+__all__ = [
+    "as_result",
+    "evaluate",
+    "evaluate_generic",
+    "hqs_samples",
+    "hqs_score",
+    "oracle_value",
+    "score",
+    "score_items",
+]
 
 _OF_A_SAMPLE = ("sample_size", "sampling", "random_state", "target_error", "coverage")
 
@@ -101,7 +111,7 @@ def evaluate(
         target_error: Instead of a size: sample until the 95 % interval reaches no further than this to either side.
             Its coverage is then nominal.
         updater, seed, n_jobs, checkpoint, policy_version: For the generic route, see
-            :func:`~pomdp_hier.hqs.generic.evaluate_generic`.
+            :func:`evaluate_generic`.
 
     Raises:
         FeatureError: For features that cannot be used.
@@ -119,6 +129,58 @@ def evaluate(
     request = Request(settings, run, Sampling(sample_size, sampling, random_state, target_error))
     request.check_used()
     return score(prepare(X, hierarchy, settings, compiled=engine != "numpy"), run, request.sampling)
+
+
+def evaluate_generic(
+    X: Any, hierarchy: Hierarchy, *, items: Sequence[int] | Ints | None = None, **settings: Any
+) -> HQSResult:
+    """Return the Hierarchy Quality for Search by planning in the POMDP of each item.
+
+    A policy with ``seeded`` is given a seed an item, any other is copied for each: the result does not depend on the
+    number of workers or on the order in which they finish.
+
+    Values of actions that differ by less than a few roundings count as a tie here. Under a reward that is the same for
+    clusters of several sizes, a step can lose less than that; the engine tells such a loss from a tie, and stops.
+
+    Args:
+        X, hierarchy: As for `pomdp_hier.hqs.score.evaluate`.
+        items: The items to score, in the order of the result; None for all.
+        **settings: Those of `evaluate`, of which these say how this route runs:
+
+            - ``policy``: Any name or rule of the engine, a `Policy`, or a function of the belief.
+            - ``updater``: Makes the agent's updater from its problem, such as the class `TabularUpdater`; Bayes by
+              default.
+            - ``seed``: Where the items' seeds come from.
+            - ``n_jobs``: How many processes, -1 for one a CPU; more than one needs joblib, and runs on the back end
+              that ``joblib.parallel_config`` names.
+            - ``checkpoint``: A file that finished items are written to, and taken from when the run is started again.
+              It needs joblib, and tells runs apart by data, settings and the state of policy, updater and similarity,
+              not by their code: see `pomdp_hier.hqs.checkpoint`.
+            - ``policy_version``: What tells the code apart: change it with the code. Also for policies that cannot be
+              pickled.
+
+    Raises:
+        CheckpointError: The checkpoint belongs to other data or settings, is damaged, or is in use.
+        MissingExtraError: More than one process, or a checkpoint, without joblib.
+        ParameterError: For a setting that cannot be, or no such item.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> evaluate_generic([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
+        HQSResult(score=0.622188, 4 items)
+    """
+    if settings.setdefault("engine", "generic") != "generic":
+        raise ParameterError(f"engine is {shown(settings['engine'])}; this is the generic route: leave it out")
+    prepared, run, sampling = opened(X, hierarchy, settings)
+    if items is None:
+        return score(prepared, run, sampling)
+    if sampling.asked:
+        raise ParameterError("items are given beside a sample; leave one of them out")
+    chosen = np.asarray(items)
+    inside = chosen.dtype.kind in "iu" and chosen.ndim == 1 and len(chosen) > 0
+    if not inside or chosen.min() < 0 or chosen.max() >= hierarchy.n_items:
+        raise ParameterError(f"items is {shown(items)}; expected item numbers, 0 to {hierarchy.n_items - 1}")
+    return score_items(prepared, run, chosen)
 
 
 def score(prepared: Prepared, run: Run, sampling: Sampling, like: HQSResult | None = None) -> HQSResult:
@@ -163,14 +225,37 @@ def as_result(stops: Stops, hierarchy: Hierarchy, rewards: NodeRewards, config: 
     )
 
 
-@same_arguments(evaluate)
-def hqs_score(*given: Any, **settings: Any) -> float:
+def hqs_score(
+    X: Any,
+    hierarchy: Hierarchy,
+    *,
+    similarity: Similarity = "cosine",
+    delta: float | Literal["calibrated"] = 0.01,
+    nu: float = 1.0,
+    tie: Tie = "descend",
+    policy: Any = "one-step",
+    reward: Reward | None = None,
+    enter_own_singleton: bool = True,
+    engine: str = "auto",
+    threads: int | None = None,
+    progress: bool = False,
+    sample_size: float | None = None,
+    sampling: Method = "stratified",
+    random_state: int | np.random.Generator | None = None,
+    target_error: float | None = None,
+    updater: "Callable[[POMDP], Any] | None" = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+    checkpoint: str | os.PathLike[str] | None = None,
+    policy_version: str | None = None,
+) -> float:
     """Return the HQS of a tree over items: the mean of :func:`hqs_samples`, exactly summed, in -1 to 1.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
         hierarchy: The tree over the N items, in the order of the rows.
-        settings: As for :func:`evaluate`, all by keyword.
+        similarity, delta, nu, tie, policy, reward, enter_own_singleton, engine, threads, progress, sample_size,
+        sampling, random_state, target_error, updater, seed, n_jobs, checkpoint, policy_version: As for `evaluate`.
 
     Raises:
         FeatureError, ParameterError, MissingExtraError: As :func:`evaluate`.
@@ -182,17 +267,40 @@ def hqs_score(*given: Any, **settings: Any) -> float:
         >>> round(hqs_score(shop.similarity, shop.hierarchies["A"], similarity="precomputed", **PAPER_TABLE), 4)
         0.5715
     """
-    return evaluate(*given, **settings).score
+    return evaluate(**locals()).score
 
 
-@same_arguments(evaluate)
-def hqs_samples(*given: Any, **settings: Any) -> Floats:
+def hqs_samples(
+    X: Any,
+    hierarchy: Hierarchy,
+    *,
+    similarity: Similarity = "cosine",
+    delta: float | Literal["calibrated"] = 0.01,
+    nu: float = 1.0,
+    tie: Tie = "descend",
+    policy: Any = "one-step",
+    reward: Reward | None = None,
+    enter_own_singleton: bool = True,
+    engine: str = "auto",
+    threads: int | None = None,
+    progress: bool = False,
+    sample_size: float | None = None,
+    sampling: Method = "stratified",
+    random_state: int | np.random.Generator | None = None,
+    target_error: float | None = None,
+    updater: "Callable[[POMDP], Any] | None" = None,
+    seed: int = 0,
+    n_jobs: int = 1,
+    checkpoint: str | os.PathLike[str] | None = None,
+    policy_version: str | None = None,
+) -> Floats:
     """Return each item's oracle value ``V_x`` ``[N]``, in -1 to 1: what the search for it is worth.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
         hierarchy: The tree over the N items, in the order of the rows.
-        settings: As for :func:`evaluate`, all by keyword.
+        similarity, delta, nu, tie, policy, reward, enter_own_singleton, engine, threads, progress, sample_size,
+        sampling, random_state, target_error, updater, seed, n_jobs, checkpoint, policy_version: As for `evaluate`.
 
     Raises:
         FeatureError, ParameterError, MissingExtraError: As :func:`evaluate`.
@@ -202,4 +310,4 @@ def hqs_samples(*given: Any, **settings: Any) -> Floats:
         >>> hqs_samples([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], tree).round(4)
         array([0.6225, 0.6225, 0.6225, 0.6225])
     """
-    return evaluate(*given, **settings).values
+    return evaluate(**locals()).values

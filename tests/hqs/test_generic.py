@@ -13,7 +13,7 @@ from pomdp_hier.beliefs import BayesUpdater, TabularUpdater
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.belief import ClosedFormUpdater
-from pomdp_hier.hqs.generic import evaluate_generic, search_value
+from pomdp_hier.hqs.generic import search_value
 from pomdp_hier.hqs.model import (
     item_guidance,
     search_environment,
@@ -25,7 +25,7 @@ from pomdp_hier.hqs.paper.examples import load_amazon12
 from pomdp_hier.hqs.paper.presets import PAPER_TABLE, PAPER_TEXT
 from pomdp_hier.hqs.policies import SEARCH, AlgorithmOne, FixedLevel, PlannedSearch, paper_readings, true_path
 from pomdp_hier.hqs.reward import node_rewards
-from pomdp_hier.hqs.score import evaluate, hqs_score
+from pomdp_hier.hqs.score import evaluate, evaluate_generic, hqs_score
 from pomdp_hier.planning import RTBSS, RandomPolicy, StopValue
 from pomdp_hier.planning.pomdp_py_planners import POUCT
 from pomdp_hier.simulation import policy_value, simulate_in_pomdp_py

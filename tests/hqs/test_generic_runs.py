@@ -14,11 +14,10 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import CheckpointError, ParameterError
-from pomdp_hier.hqs.generic import evaluate_generic
 from pomdp_hier.hqs.paper.examples import load_amazon12
 from pomdp_hier.hqs.paper.presets import PAPER_TABLE
 from pomdp_hier.hqs.policies import AlgorithmOne
-from pomdp_hier.hqs.score import evaluate
+from pomdp_hier.hqs.score import evaluate, evaluate_generic
 from pomdp_hier.planning.pomdp_py_planners import POUCT
 
 SHOP = load_amazon12()
@@ -109,7 +108,7 @@ def test_a_killed_run_resumes_with_the_same_bits(tmp_path):
         """
         import sys
         from pomdp_hier.hqs.paper.examples import load_amazon12
-        from pomdp_hier.hqs.generic import evaluate_generic
+        from pomdp_hier.hqs.score import evaluate_generic
         from pomdp_hier.planning.pomdp_py_planners import POUCT
         shop = load_amazon12()
         evaluate_generic(shop.similarity, shop.hierarchies["A"], similarity="precomputed", delta=0.005,
