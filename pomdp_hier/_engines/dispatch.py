@@ -142,14 +142,14 @@ def choose_engine(task: Task, engine: str, items: Sequence[int] | Ints, seconds:
         return "numba" if _compiled.pays(seconds, _NUMBA_FILE, compilation) else "numpy"
     if not _compiled.is_installed():
         raise MissingExtraError(
-            Setting("engine", "numba"), " needs numba; install it with: pip install 'pomdp-hier[fast]'"
+            Setting("engine", "numba"), " needs numba. Install it with: pip install 'pomdp-hier[fast]'"
         )
     if not known:
         raise ParameterError(
             Setting("engine", "numba"),
-            " runs the built-in policies over dense features with a built-in similarity; use ",
+            " supports the built-in policies over dense features with a built-in similarity. Use ",
             Setting("engine", "auto", "numpy"),
-            " for CSR or precomputed input, and for functions and rules of your own",
+            " for CSR or precomputed input, and for custom functions and rules.",
         )
     return engine
 

@@ -542,7 +542,8 @@ def _kernel(task: Task) -> Callable[[Ints, Any, Any], None]:
     rule, affinity, enter = task.rule, task.affinity, task.enter_own_singleton
     if not isinstance(affinity, DenseAffinity) or not isinstance(rule, LookAhead | AlwaysDescend | Clairvoyant):
         raise ParameterError(
-            f"policy {brief(rule)} over {type(affinity).__name__} is not for numba; use engine='numpy'"
+            f"policy: got {brief(rule)} over {type(affinity).__name__}; expected "
+            "what numba supports. Use engine='numpy'."
         )
     tree, of = _tree_arrays(task), _likeness(affinity)
     counts, height, n_columns = np.diff(task.hierarchy.child_offsets), int(task.hierarchy.height), affinity.centre.size

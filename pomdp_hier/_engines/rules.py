@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from pomdp_hier._arguments import is_one_of
+from pomdp_hier._arguments import is_one_of, is_whole
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._messages import brief
 from pomdp_hier.errors import ParameterError
@@ -61,7 +61,7 @@ def check_tie(tie: str) -> None:
         ParameterError: It is another.
     """
     if not is_one_of(tie, "descend", "search"):
-        raise ParameterError(f"tie is {brief(tie)}; expected 'descend' or 'search'")
+        raise ParameterError(f"tie: got {brief(tie)}; expected 'descend' or 'search'.")
 
 
 @runtime_checkable
@@ -121,8 +121,8 @@ class LookAhead:
     tie: Tie = "descend"
 
     def __post_init__(self) -> None:
-        if self.depth is not None and self.depth < 1:
-            raise ParameterError(f"depth is {self.depth}; look at least 1 step ahead, or None for all")
+        if self.depth is not None and not (is_whole(self.depth) and self.depth >= 1):
+            raise ParameterError(f"depth: got {brief(self.depth)}; expected an integer of at least 1, or None for all.")
         check_tie(self.tie)
 
 
@@ -197,7 +197,7 @@ def as_rule(policy: Any, tie: Tie) -> Rule | None:
     if isinstance(policy, str):
         if policy not in names:
             expected = ", ".join(repr(name) for name in names)
-            raise ParameterError(f"policy is {brief(policy)}; expected {expected}, a StoppingRule or a Policy")
+            raise ParameterError(f"policy: got {brief(policy)}; expected {expected}, a StoppingRule or a Policy.")
         return names[policy]
     if isinstance(policy, LookAhead | AlwaysDescend | SearchRoot | Clairvoyant | StoppingRule):
         return policy
@@ -229,7 +229,7 @@ def ask(
         >>> ask(Undecided(), np.array([[0.5, 0.5]]), np.array([1, 1]), np.zeros(2), 0)
         Traceback (most recent call last):
             ...
-        pomdp_hier.errors.ParameterError: policy Undecided() answered with float64 of shape (1,) at level 0, for ...
+        pomdp_hier.errors.ParameterError: policy: got float64 of shape (1,) from Undecided() at level 0; expected ...
     """
     answer = rule.descend(eta, sizes, rewards, level)
     try:
@@ -238,7 +238,8 @@ def ask(
         checked = np.asarray(None)
     if checked.dtype != np.bool_ or checked.shape != (len(eta),):
         raise ParameterError(
-            f"policy {brief(rule)} answered with {checked.dtype} of shape {checked.shape} at level {level}, for "
-            f"{len(eta)} item(s); descend() has to return an array of bool, one an item, such as eta.max(axis=1) > 0.6"
+            f"policy: got {checked.dtype} of shape {checked.shape} from {brief(rule)} at level {level}; expected "
+            "an array "
+            f"of bool of shape ({len(eta)},), one per item. Let descend() return one, such as eta.max(axis=1) > 0.6."
         )
     return checked

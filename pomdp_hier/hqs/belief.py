@@ -43,7 +43,8 @@ class ClosedFormUpdater:
     def __init__(self, problem: POMDP) -> None:
         if not isinstance(problem.transition, AgentTransition):
             raise ModelError(
-                f"closed form: it holds for the agent's problem of a hierarchy search, and not for {brief(problem)}"
+                f"problem: got {brief(problem)}; expected "
+                "the agent's model of a hierarchy search. Make one by search_problem()."
             )
         self.problem = problem
         self.eta: Mapping[Any, Mapping[Any, Number]] = problem.transition.eta
@@ -98,13 +99,11 @@ class ClosedFormUpdater:
     def _place(self, belief: Belief, action: Any) -> tuple[Hashable, Number]:
         """Return the node where the bot is, and ``b(<c,1>)``, if the action is one of a search."""
         if action not in (Search(), Descend()):
-            raise ModelError(f"action: {brief(action)} is not one of the search's actions, Search() and Descend()")
+            raise ModelError(f"action: got {brief(action)}; expected Search() or Descend().")
         belief = as_belief(belief)
         node = belief.support[0].node
         if any(state.node != node for state in belief):
-            raise ModelError(
-                f"closed form: the belief {brief(belief)} is over more than one node; the bot sees where it is"
-            )
+            raise ModelError(f"belief: got {brief(belief)}; expected states of one node, which the searcher observes.")
         return node, belief[SearchState(node, 1)]
 
 

@@ -65,7 +65,8 @@ def calibrate_delta(
         low = high = 0.0
     if not 0 < low < high < np.inf:
         raise ParameterError(
-            f"bounds are {shown(bounds)}; give two positive numbers, the smaller first, such as {BOUNDS}"
+            f"bounds: got {shown(bounds)}; expected "
+            f"two positive numbers, the smaller first. Pass, for example, {BOUNDS}."
         )
     check_whole("max_entries", max_entries, 1)
     settings = Settings(similarity=similarity, nu=nu, enter_own_singleton=enter_own_singleton)

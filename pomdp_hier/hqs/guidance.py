@@ -40,12 +40,10 @@ def check_temperature(delta: float, nu: float) -> None:
         >>> check_temperature(0.01, 1.0)
     """
     if not (_is_finite(delta) and delta > 0):
-        raise ParameterError(
-            Argument("delta"), f" is {brief(delta)}; the temperature must be a positive number, such as 0.01"
-        )
+        raise ParameterError(Argument("delta"), f": got {brief(delta)}; expected a positive number, such as 0.01.")
     if not (_is_finite(nu) and nu >= 1):
         raise ParameterError(
-            Argument("nu"), f" is {brief(nu)}; the temperature's growth per level must be a number of at least 1"
+            Argument("nu"), f": got {brief(nu)}; expected a number of at least 1, the temperature's growth per level."
         )
 
 

@@ -135,7 +135,7 @@ def _calibrated(prepared: Prepared, trees: Mapping[str, Hierarchy]) -> Prepared:
     found = most_likely_delta(prepared.tasks(trees))
     notes = [
         f"the calibrated temperature of {shown(name)} stands at the {tree.at_bound} bound, {tree.delta:g}: "
-        "beyond it the guidance would fit still better; give delta as a number"
+        "beyond it the guidance would fit still better. Pass delta as a number."
         for name, tree in found.trees.items()
         if tree.at_bound
     ]
@@ -186,11 +186,13 @@ def as_trees(hierarchy: Hierarchy | Mapping[str, Hierarchy]) -> dict[str, Hierar
     """
     trees = dict(hierarchy) if isinstance(hierarchy, Mapping) else {"tree": hierarchy}
     if not trees:
-        raise ParameterError("there is no tree; give a hierarchy, or a mapping of names to hierarchies")
+        raise ParameterError("hierarchy: got no tree; expected a Hierarchy, or a dict of hierarchies by name.")
     for name, tree in trees.items():
         require_hierarchy(tree)
         if not isinstance(name, str):
-            raise ParameterError(f"a tree is called {shown(name)}; give trees by names that are text")
+            raise ParameterError(
+                f"hierarchy: got {shown(name)} as the name of a tree; expected text. Use {shown(str(name))}."
+            )
     for (first, one), (name, other) in combinations(trees.items(), 2):
         called = f"tree {shown(first)}", f"tree {shown(name)}"
         numbers = item_numbers(one, other, "the comparison", names=called, error=ParameterError)

@@ -321,7 +321,7 @@ def three_node(
         Huang, Piao, Moreno and Hurley, appendix A.
     """
     if not is_nonnegative(eta) or (not is_symbolic(eta) and eta > 1):
-        raise ModelError(f"eta: {brief(eta)} is no probability; give eta(c0, c1) in [0, 1], as 0.75 or Fraction(3, 4)")
+        raise ModelError(f"eta: got {brief(eta)}; expected a number in [0, 1], such as 0.75 or Fraction(3, 4).")
     single = float(paper_reward(1, 2))
     rewards = {"c0": r0, "c1": single if r1 is None else r1, "c2": single if r2 is None else r2}
     return search_problem_from_guidance({"c0": {"c1": eta, "c2": 1 - eta}}, rewards, belief=belief)
@@ -432,7 +432,8 @@ def _guidance(prepared: Prepared, item: int) -> dict[int, dict[int, float]]:
     hierarchy = prepared.hierarchy
     if not is_whole(item) or not 0 <= item < hierarchy.n_items:
         raise ParameterError(
-            f"item is {brief(item)}; expected 0 to {hierarchy.n_items - 1}; hierarchy.node(label) is an item's number"
+            f"item: got {brief(item)}; expected "
+            f"0 to {hierarchy.n_items - 1}. hierarchy.node(label) is an item's number."
         )
     inner = np.flatnonzero(np.diff(hierarchy.child_offsets) > 0)
     if not len(inner):

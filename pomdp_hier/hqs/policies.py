@@ -53,7 +53,7 @@ def node_of(belief: Belief) -> Any:
     """Return the node where the searcher stands, which it always knows."""
     state = belief.support[0]
     if not isinstance(state, SearchState):
-        raise ModelError(f"state {brief(state)} is not one of a search in a hierarchy; give a search_problem(...)")
+        raise ModelError(f"state: got {brief(state)}; expected a SearchState. Pass a problem made by search_problem().")
     return state.node
 
 
@@ -331,7 +331,9 @@ class ClairvoyantSearch:
             PlanningError: The environment is not known.
         """
         if self._ahead is None:
-            raise PlanningError("clairvoyant: the environment is not known; use for_environment(environment)")
+            raise PlanningError(
+                "environment: got None; expected the environment of the item. Call for_environment(environment)."
+            )
         belief = problem.initial_belief if belief is None else problem.as_belief(belief)
         return Decision(DESCEND if node_of(belief) in self._ahead else SEARCH)
 
@@ -371,7 +373,9 @@ class PlansInEnvironment(HoldsPolicy):
             PlanningError: The environment is not known.
         """
         if self.environment is None:
-            raise PlanningError("the environment is not known; use for_environment(environment)")
+            raise PlanningError(
+                "environment: got None; expected the environment of the item. Call for_environment(environment)."
+            )
         belief = problem.initial_belief if belief is None else problem.as_belief(belief)
         return self.policy.decide(self.environment, belief, observation=observation)
 
@@ -398,7 +402,9 @@ class FixedLevel:
 
     def __post_init__(self) -> None:
         if self.level < 0:
-            raise ParameterError(f"level: {self.level}; expected 0, the root, or more")
+            raise ParameterError(
+                f"level: got {brief(self.level)}; expected an integer of at least 0, the root's level."
+            )
 
     def descend(self, eta: Any, sizes: Any, rewards: Any, level: int) -> Any:
         """Whether the items at a node of this level go on, bool ``[m]``."""
@@ -463,7 +469,9 @@ def search_policy(policy: Any, tie: Tie = "descend", hierarchy: Hierarchy | None
         return _Always(isinstance(rule, rules.AlwaysDescend))
     if rule is not None:
         if hierarchy is None:
-            raise ParameterError(f"hierarchy: the rule {brief(rule)} needs the tree; pass hierarchy=")
+            raise ParameterError(
+                f"hierarchy: got None; expected the tree, which the rule {brief(rule)} needs. Pass hierarchy=."
+            )
         return RuleSearch(rule, hierarchy)
     return as_policy(policy)
 

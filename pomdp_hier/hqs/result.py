@@ -164,8 +164,8 @@ class HQSResult:
             return nw.from_dict(columns, backend=backend).to_native()
         except ImportError as error:
             raise MissingExtraError(
-                f"to_frame({brief(backend)}) needs narwhals and {backend}; "
-                "install them with: pip install 'pomdp-hier[frames]'"
+                f"to_frame({brief(backend)}) needs narwhals and {backend}. "
+                "Install them with: pip install 'pomdp-hier[frames]'"
             ) from error
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:

@@ -6,6 +6,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from pomdp_hier._arguments import is_real
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.task import NodeRewards
 from pomdp_hier._messages import brief
@@ -85,8 +86,8 @@ class SizeRewards:
         if reward is None:
             return
         if not callable(reward):
-            raise ParameterError(f"reward is {brief(reward)}; expected a function, reward(size, n_items), or None")
-        self._values = np.array([float(reward(int(size), n_items)) for size in sizes])
+            raise ParameterError(f"reward: got {brief(reward)}; expected a function, reward(size, n_items), or None.")
+        self._values = np.array([_number(reward(int(size), n_items), int(size)) for size in sizes])
         _check_decreasing(sizes, self._values)
 
     def of(self, sizes: Ints) -> Floats:
@@ -104,17 +105,27 @@ class SizeRewards:
         return self.of(sizes) - self.of(above)
 
 
+def _number(value: object, size: int) -> float:
+    """Return what a reward function returned for a cluster of this size, as a float."""
+    if not is_real(value):
+        raise ParameterError(
+            f"reward: got {brief(value)} for {size} item(s); expected a number. Return one from reward(size, n_items)."
+        )
+    return float(value)
+
+
 def _check_decreasing(sizes: Ints, rewards: Floats) -> None:
     wrong = np.flatnonzero(~((rewards <= LARGEST) & (rewards > -1)))
     if len(wrong):
         raise ParameterError(
-            f"the reward of a cluster of {sizes[wrong[0]]} item(s) is {rewards[wrong[0]]}; it must be a number above "
-            f"-1, the reward of a miss, and at most {LARGEST:g}"
+            f"reward: got {rewards[wrong[0]]} for {sizes[wrong[0]]} item(s); expected "
+            "a number above -1, the reward of a "
+            f"miss, and at most {LARGEST:g}."
         )
     wrong = np.flatnonzero(np.diff(rewards) > 0)
     if len(wrong):
         low = int(wrong[0])
         raise ParameterError(
-            f"the reward grows from {rewards[low]} at {sizes[low]} item(s) to {rewards[low + 1]} at {sizes[low + 1]}; "
-            "a larger cluster must not be worth more"
+            f"reward: got {rewards[low]} for {sizes[low]} item(s) and {rewards[low + 1]} for {sizes[low + 1]}; "
+            "expected no more for a larger cluster."
         )

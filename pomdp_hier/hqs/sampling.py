@@ -205,30 +205,30 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not is_one_of(self.sampling, "simple", "stratified"):
-            raise ParameterError(f"sampling is {shown(self.sampling)}; expected 'simple' or 'stratified'")
+            raise ParameterError(f"sampling: got {shown(self.sampling)}; expected 'simple' or 'stratified'.")
         target, size = self.target_error, self.sample_size
         if not self.asked:
             for name, default in (("sampling", "stratified"), ("random_state", None)):
                 value = getattr(self, name)
                 if value is not default and not is_one_of(value, default):
                     raise ParameterError(
-                        f"{name} is {shown(value)}, which only a sample uses; give sample_size or target_error, or "
-                        "leave it out"
+                        f"{name}: got {shown(value)}, which only a sample uses. Pass sample_size or target_error, or "
+                        "leave it out."
                     )
         if size is not None and target is not None:
             raise ParameterError(
                 Argument("sample_size"),
-                f" is {shown(size)} and ",
+                f": got {shown(size)} beside ",
                 Argument("target_error"),
-                f" {shown(target)}; give one, the other follows from it",
+                f" {shown(target)}; expected one of them. Leave the other out: it follows.",
             )
         if target is not None and not (is_real(target) and 0 < target < math.inf):
             raise ParameterError(
-                Argument("target_error"), f" is {shown(target)}; expected a positive half-width, such as 0.01"
+                Argument("target_error"), f": got {shown(target)}; expected a positive half-width, such as 0.01."
             )
         if size is not None and not (is_real(size) and 0 < size < math.inf):
             raise ParameterError(
-                Argument("sample_size"), f" is {shown(size)}; expected a number of items, or a fraction of them"
+                Argument("sample_size"), f": got {shown(size)}; expected a number of items, or a fraction of them."
             )
         generator("random_state", self.random_state)
 
@@ -328,6 +328,6 @@ def _number(sample_size: float, n_items: int) -> int:
         return min(n_items, max(2, round(sample_size * n_items)))  # one item would say nothing about the error
     raise ParameterError(
         Argument("sample_size"),
-        f" is {shown(sample_size)}; expected a whole number of items from 1 to {n_items}, or a fraction of them "
-        "as a float above 0 and up to 1.0",
+        f": got {shown(sample_size)}; expected an integer from 1 to {n_items}, or a fraction of the items as a float "
+        "above 0 and up to 1.0.",
     )

@@ -170,16 +170,18 @@ def evaluate_generic(
         HQSResult(score=0.622188, 4 items)
     """
     if settings.setdefault("engine", "generic") != "generic":
-        raise ParameterError(f"engine is {shown(settings['engine'])}; this is the generic route: leave it out")
+        raise ParameterError(f"engine: got {shown(settings['engine'])}; expected 'generic'. Leave it out.")
     prepared, run, sampling = opened(X, hierarchy, settings)
     if items is None:
         return score(prepared, run, sampling)
     if sampling.asked:
-        raise ParameterError("items are given beside a sample; leave one of them out")
+        raise ParameterError(
+            "items: got items and a sample; expected one of them. Leave out items=, or sample_size= and target_error=."
+        )
     chosen = np.asarray(items)
     inside = chosen.dtype.kind in "iu" and chosen.ndim == 1 and len(chosen) > 0
     if not inside or chosen.min() < 0 or chosen.max() >= hierarchy.n_items:
-        raise ParameterError(f"items is {shown(items)}; expected item numbers, 0 to {hierarchy.n_items - 1}")
+        raise ParameterError(f"items: got {shown(items)}; expected item numbers from 0 to {hierarchy.n_items - 1}.")
     return score_items(prepared, run, chosen)
 
 

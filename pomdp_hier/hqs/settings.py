@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from pomdp_hier._arguments import check_flag, check_whole, is_whole
-from pomdp_hier._engines.rules import Rule, Tie, as_rule
+from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead, Rule, SearchRoot, Tie, as_rule
 from pomdp_hier._jobs import check_jobs
 from pomdp_hier.errors import Argument, ParameterError, Setting
 from pomdp_hier.features.similarity import Similarity, as_similarity
@@ -51,13 +51,14 @@ class Settings:
         as_similarity(self.similarity)
         if isinstance(self.delta, str) and self.delta != CALIBRATED:
             raise ParameterError(
-                Argument("delta"), f" is {shown(self.delta)}; expected a positive number or '{CALIBRATED}'"
+                Argument("delta"), f": got {shown(self.delta)}; expected a positive number or '{CALIBRATED}'."
             )
         check_temperature(1.0 if isinstance(self.delta, str) else self.delta, self.nu)
         as_rule(self.policy, self.tie)
         if self.reward is not None and not callable(self.reward):
             raise ParameterError(
-                f"reward is {shown(self.reward)}; expected a function, reward(size, n_items), or None for the paper's"
+                f"reward: got {shown(self.reward)}; expected "
+                "a function, reward(size, n_items), or None for the paper's."
             )
         check_flag("enter_own_singleton", self.enter_own_singleton)
 
@@ -118,25 +119,28 @@ class Run:
 
     def __post_init__(self) -> None:
         if not isinstance(self.engine, str) or self.engine not in _ENGINES:
-            raise ParameterError(f"engine is {shown(self.engine)}; expected {', '.join(map(repr, _ENGINES))}")
+            raise ParameterError(f"engine: got {shown(self.engine)}; expected {', '.join(map(repr, _ENGINES))}.")
         if self.threads is not None and not (is_whole(self.threads) and self.threads >= 1):
             raise ParameterError(
-                f"threads is {shown(self.threads)}; at least 1 is needed, or None for one per usable CPU"
+                f"threads: got {shown(self.threads)}; expected "
+                "an integer of at least 1, or None for one per usable CPU."
             )
         check_flag("progress", self.progress)
         if self.updater is not None and not callable(self.updater):
             raise ParameterError(
-                f"updater is {shown(self.updater)}; expected what makes an updater from a problem, such as BayesUpdater"
+                f"updater: got {shown(self.updater)}; expected "
+                "a function from a problem to an updater, such as BayesUpdater."
             )
         check_whole("seed", self.seed)
         check_jobs(self.n_jobs)
         if self.checkpoint is not None and not isinstance(self.checkpoint, str | os.PathLike):
-            raise ParameterError(f"checkpoint is {shown(self.checkpoint)}; expected the path of a file")
+            raise ParameterError(f"checkpoint: got {shown(self.checkpoint)}; expected the path of a file.")
         if self.policy_version is not None and not isinstance(self.policy_version, str):
-            raise ParameterError(f"policy_version is {shown(self.policy_version)}; expected a text, such as 'bold 2'")
+            raise ParameterError(f"policy_version: got {shown(self.policy_version)}; expected text, such as 'bold 2'.")
         if self.policy_version is not None and self.checkpoint is None:
             raise ParameterError(
-                "policy_version tells the runs of a checkpoint apart; give checkpoint, or leave it out"
+                f"policy_version: got {shown(self.policy_version)}, which only a checkpoint uses. Pass checkpoint= and "
+                "engine='generic', or leave it out."
             )
 
     def is_generic(self, settings: Settings) -> bool:
@@ -148,7 +152,8 @@ class Run:
         generic = self.engine == "generic" or settings.rule is None
         if generic and self.engine not in ("auto", "generic"):
             raise ParameterError(
-                f"engine is {shown(self.engine)}; policy {named(settings.policy)} is no stopping rule: use 'generic'"
+                f"engine: got {shown(self.engine)}; expected "
+                f"'generic', as policy {named(settings.policy)} is not a stopping rule."
             )
         return generic
 
@@ -159,20 +164,22 @@ class Run:
             ParameterError: A setting would be ignored; the message says what would use it.
         """
         generic = [self.is_generic(each) for each in settings]
-        if all(generic):
-            self._refuse(("threads",), "engine='numba'")
-        if self.engine == "numpy":
-            self._refuse(("threads",), "engine='numba'")
+        if all(generic) or self.engine == "numpy":
+            rules = [each.rule for each in settings]
+            compiled = all(isinstance(rule, LookAhead | AlwaysDescend | SearchRoot | Clairvoyant) for rule in rules)
+            self._refuse(
+                ("threads",),
+                "engine='numba'",
+                "Pass that for dense features, or leave it out." if compiled else "Leave it out.",
+            )
         if not any(generic):
             self._refuse(("updater", "seed", "n_jobs", "checkpoint", "policy_version"), "engine='generic'")
 
-    def _refuse(self, names: tuple[str, ...], route: str) -> None:
+    def _refuse(self, names: tuple[str, ...], route: str, remedy: str = "Pass that, or leave it out.") -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in names and value != field.default:
-                raise ParameterError(
-                    f"{field.name} is {shown(value)}, which only {route} uses; say that, or leave it out"
-                )
+                raise ParameterError(f"{field.name}: got {shown(value)}, which only {route} uses. {remedy}")
 
 
 @dataclass(frozen=True)
@@ -211,13 +218,13 @@ def read_settings(given: Mapping[str, Any], **refused: str) -> Request:
         refused.setdefault("policy_version", refused["checkpoint"])
     for name, reason in refused.items():
         if name in given:
-            raise ParameterError(f"{name} is {shown(given[name])}; {reason}")
+            raise ParameterError(f"{name}: got {shown(given[name])}; {reason}")
     kinds = (Settings, Run, Sampling)
     known = [{field.name for field in fields(kind)} for kind in kinds]
     unknown = [name for name in given if not any(name in names for names in known)]
     if unknown:
         expected = ", ".join(field.name for kind in kinds for field in fields(kind) if field.name not in refused)
-        raise ParameterError(f"{unknown[0]} is no setting; expected {expected}")
+        raise ParameterError(f"{unknown[0]}: got an unknown setting; expected one of {expected}.")
     parts = [{name: value for name, value in given.items() if name in names} for names in known]
     return Request(Settings(**parts[0]), Run(**parts[1]), Sampling(**parts[2]))
 

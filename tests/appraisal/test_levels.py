@@ -125,8 +125,8 @@ def test_a_single_item_has_one_cut():
         ({"levels": 0}, "levels is 0"),
         ({"max_clusters": 1.5}, "max_clusters is 1.5"),
         ({"policy": "descend"}, "policy is 'descend'; a cut is scored"),
-        ({"sample_size": 3}, "sample_size is 3"),
-        ({"engine": "numpy"}, "engine is 'numpy'"),
+        ({"sample_size": 3}, "sample_size: got 3"),
+        ({"engine": "numpy"}, "engine: got 'numpy'"),
         ({"colour": 1}, "colour is no setting"),
     ],
 )

@@ -61,5 +61,5 @@ def test_ranges_that_cannot_be():
             delta_sweep(X, tree, deltas)
     with pytest.raises(ParameterError, match="give it as deltas"):
         delta_sweep(X, tree, [0.1], delta=0.2)
-    with pytest.raises(ParameterError, match="delta is -1"):
+    with pytest.raises(ParameterError, match="delta: got -1"):
         delta_sweep(X, tree, [-1.0])

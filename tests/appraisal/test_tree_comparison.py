@@ -133,7 +133,7 @@ def test_what_cannot_be_compared():
         compare(X, {"a": tree}, reference="b")
     with pytest.raises(ParameterError, match="confidence is 95"):
         compare(X, {"a": tree}, confidence=95)
-    with pytest.raises(ParameterError, match="delta is 'best'"):
+    with pytest.raises(ParameterError, match="delta: got 'best'"):
         compare(X, {"a": tree}, delta="best")
 
 

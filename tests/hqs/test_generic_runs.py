@@ -149,7 +149,7 @@ def test_items_that_are_none_are_refused(items):
 
 def test_items_and_a_sample_are_too_much():
     tree = SHOP.hierarchies["A"]
-    with pytest.raises(ParameterError, match="items are given beside a sample"):
+    with pytest.raises(ParameterError, match="items: got items and a sample"):
         evaluate_generic(SHOP.similarity, tree, items=[0], sample_size=3, **GIVEN)
     assert len(evaluate_generic(SHOP.similarity, tree, items=[3], **GIVEN).values) == 1
     assert len(evaluate_generic(SHOP.similarity, tree, items=[3, 3], **GIVEN).values) == 2

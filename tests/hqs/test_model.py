@@ -224,7 +224,7 @@ def test_a_path_that_is_none_is_refused(path):
 def test_settings_are_checked():
     tree = SHOP.hierarchies["A"]
     for wrong in (12, True):
-        with pytest.raises(ParameterError, match=f"item is {wrong}; expected 0 to 11"):
+        with pytest.raises(ParameterError, match=f"item: got {wrong}; expected 0 to 11"):
             search_problem(SHOP.similarity, tree, wrong, similarity="precomputed")
     with pytest.raises(ParameterError, match="delta"):
         search_problem(SHOP.similarity, tree, 0, similarity="precomputed", delta=0)
@@ -247,7 +247,7 @@ def test_an_eta_that_is_no_probability_is_refused(eta):
 
 def test_a_label_in_the_place_of_an_item_and_features_in_that_of_the_tree_are_refused():
     tree = SHOP.hierarchies["A"]
-    with pytest.raises(ParameterError, match=r"item is 'boots'; expected 0 to 11; hierarchy.node\(label\)"):
+    with pytest.raises(ParameterError, match=r"item: got 'boots'; expected 0 to 11. hierarchy.node\(label\)"):
         search_problem(SHOP.similarity, tree, "boots", similarity="precomputed")
     with pytest.raises(ParameterError, match="give the features first, then the tree"):
         search_problem(tree, SHOP.similarity, 0)

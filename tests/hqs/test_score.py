@@ -220,15 +220,15 @@ def test_a_temperature_that_overflows_is_the_uniform_limit():
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"engine": "fortran"}, "engine is 'fortran'"),
+        ({"engine": "fortran"}, "engine: got 'fortran'"),
         ({"policy": "greedy"}, "policy is 'greedy'.*'one-step'"),
-        ({"tie": "flip"}, "tie is 'flip'"),
+        ({"tie": "flip"}, "tie: got 'flip'"),
         ({"similarity": "jaccard"}, "similarity is 'jaccard'"),
-        ({"delta": 0}, "delta is 0"),
-        ({"nu": 0.5}, "nu is 0.5"),
-        ({"threads": 0}, "threads is 0"),
-        ({"threads": "2"}, "threads is '2'"),
-        ({"reward": 3}, "reward is 3; expected a function"),
+        ({"delta": 0}, "delta: got 0"),
+        ({"nu": 0.5}, "nu: got 0.5"),
+        ({"threads": 0}, "threads: got 0"),
+        ({"threads": "2"}, "threads: got '2'"),
+        ({"reward": 3}, "reward: got 3; expected a function"),
         ({"reward": lambda size, n_items: 1e308}, r"at most 1e\+100"),
         ({"enter_own_singleton": "no"}, "enter_own_singleton is 'no'; expected True or False"),
         ({"engine": "numba", "policy": Bold()}, 'engine="numba" runs the built-in'),
@@ -238,7 +238,7 @@ def test_a_temperature_that_overflows_is_the_uniform_limit():
 def test_settings_that_are_refused(settings, said):
     with pytest.raises(ParameterError, match=said):
         evaluate(SHOP.similarity, SHOP.hierarchies["A"], **settings)
-    with pytest.raises(ParameterError, match="depth is 0"):
+    with pytest.raises(ParameterError, match="depth: got 0"):
         LookAhead(0)
     for kind in (Cosine, InverseSquaredEuclidean, NegativeEuclidean, Precomputed):
         with pytest.raises(ParameterError, match="own_singleton is nan"):

@@ -63,7 +63,7 @@ def test_a_calibration():
         "  birds: 0.25 from 1,234 steps of 56 items, at the upper bound: no maximum within (0.001, 0.25)"
     )
     X, tree = clean_case()
-    with pytest.raises(ParameterError, match=re.escape("bounds are (3, 2); give two positive numbers")):
+    with pytest.raises(ParameterError, match=re.escape("bounds: got (3, 2); expected two positive numbers")):
         calibrate_delta(X, tree, bounds=(3, 2))
     with pytest.warns(DataWarning, match="temperature of 'tree' stands at the lower bound, 0.0001: beyond it"):
         evaluate(np.repeat(np.eye(2), 2, axis=0), TREE, delta="calibrated")
@@ -143,21 +143,21 @@ def test_trees_of_other_items():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"delta": "hot"}, "delta is 'hot'; expected a positive number or 'calibrated'"),
-        ({"sampling": "simple"}, "sampling is 'simple', which only a sample uses; give sample_size"),
-        ({"heat": 1}, "heat is no setting; expected similarity, delta, nu"),
+        ({"delta": "hot"}, "delta: got 'hot'; expected a positive number or 'calibrated'"),
+        ({"sampling": "simple"}, "sampling: got 'simple', which only a sample uses. Pass sample_size"),
+        ({"heat": 1}, "heat: got an unknown setting; expected one of similarity, delta, nu"),
         ({"seed": 1.5}, "seed is 1.5; give a whole number of at least 0"),
-        ({"checkpoint": "here"}, "checkpoint is 'here'; not by us"),
+        ({"checkpoint": "here"}, "checkpoint: got 'here'; not by us"),
         (
             {"engine": "numpy", "policy": OptimalSearch()},
-            "engine is 'numpy'; policy OptimalSearch(tie='descend') is no",
+            "engine: got 'numpy'; expected 'generic', as policy OptimalSearch(tie='descend') is not",
         ),
         (
             {"tie": "search", "policy": OptimalSearch()},
             "tie: got 'search', which policy OptimalSearch(tie='descend') does",
         ),
-        ({"threads": 2, "engine": "generic"}, "threads is 2, which only engine='numba' uses"),
-        ({"seed": 3}, "seed is 3, which only engine='generic' uses"),
+        ({"threads": 2, "engine": "generic"}, "threads: got 2, which only engine='numba' uses"),
+        ({"seed": 3}, "seed: got 3, which only engine='generic' uses"),
     ],
 )
 def test_settings_that_cannot_be(given, words):
@@ -182,7 +182,7 @@ def test_settings_are_recorded_as_they_are_called():
 
 def test_a_frame_that_needs_what_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "narwhals", None)
-    with pytest.raises(MissingExtraError, match=re.escape("to_frame('polars') needs narwhals and polars; install")):
+    with pytest.raises(MissingExtraError, match=re.escape("to_frame('polars') needs narwhals and polars. Install")):
         result().to_frame("polars")
 
 
