@@ -90,6 +90,7 @@ def evaluate(
         hierarchy: The tree over the N items, in the order of the rows.
         similarity: ``"cosine"``, ``"inverse_sqeuclidean"``, ``"negative_euclidean"``, ``"precomputed"``, one of their
             records with options, or a function of the items' rows and a cluster.
+            Take the one that the tree was made with, or that searchers use.
         delta: Temperature of the guidance at the root; smaller is surer. 0.01 is the paper's setting for cosines.
             ``"calibrated"`` is the temperature that best fits where the items are (`calibrate_delta`); the result's
             ``config`` has it. Neither was fitted to the choices of people.

@@ -181,12 +181,12 @@ ADVICE = {
     ),
     "random_state": (
         lambda: sampled(random_state=1),
-        "give sample_size or target_error, or leave it out",
+        "Pass sample_size or target_error, or leave it out",
         lambda: (sampled(random_state=1, sample_size=9), sampled(random_state=1, target_error=0.5), sampled()),
     ),
     "size and target": (
         lambda: sampled(sample_size=9, target_error=0.1),
-        "give one",
+        "expected one of them",
         lambda: (sampled(sample_size=9), sampled(target_error=0.5)),
     ),
     "sample_size": (

@@ -124,10 +124,10 @@ def test_a_single_item_has_one_cut():
     [
         ({"levels": 0}, "levels is 0"),
         ({"max_clusters": 1.5}, "max_clusters is 1.5"),
-        ({"policy": "descend"}, "policy is 'descend'; a cut is scored"),
+        ({"policy": "descend"}, "policy: got 'descend'; a cut is scored"),
         ({"sample_size": 3}, "sample_size: got 3"),
         ({"engine": "numpy"}, "engine: got 'numpy'"),
-        ({"colour": 1}, "colour is no setting"),
+        ({"colour": 1}, "colour: got an unknown setting"),
     ],
 )
 def test_what_a_cut_cannot_use_is_refused(arguments, told):
@@ -193,7 +193,11 @@ def test_so_many_levels_are_tried_at_equal_steps():
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
-    [({"side": "left"}, "side is 'left'"), ({"most": 1}, "most is 1"), ({"colour": 1}, "colour is no setting")],
+    [
+        ({"side": "left"}, "side is 'left'"),
+        ({"most": 1}, "most is 1"),
+        ({"colour": 1}, "colour: got an unknown setting"),
+    ],
 )
 def test_what_levels_cannot_use_is_refused(arguments, told):
     X, tree = clean_case()

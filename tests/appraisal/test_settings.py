@@ -136,7 +136,7 @@ def test_every_function_takes_or_refuses_every_setting(name, setting, tmp_path, 
     if setting == "random_state" and name in ("appraise", "shuffled_scores", "delta_sweep"):
         assert FUNCTIONS[name](**given) is not None  # an argument of its own there
     elif setting in REFUSED.get(name, ()):
-        with pytest.raises(ParameterError, match=r" is |; "):
+        with pytest.raises(ParameterError, match=r" is |: got |; "):
             FUNCTIONS[name](**given)
     else:
         assert FUNCTIONS[name](**given) is not None
@@ -181,16 +181,16 @@ def test_every_function_refuses_every_wrong_value(name, setting):
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"n_jobs": 2}, "n_jobs is 2, which only engine='generic' uses"),
-        ({"seed": 7}, "seed is 7, which only engine='generic' uses"),
+        ({"n_jobs": 2}, "n_jobs: got 2, which only engine='generic' uses"),
+        ({"seed": 7}, "seed: got 7, which only engine='generic' uses"),
         ({"updater": TabularUpdater}, "updater: got .* which only engine='generic' uses"),
         ({"checkpoint": "run"}, "checkpoint: got 'run', which only engine='generic' uses"),
         ({"threads": 3, "engine": "generic"}, "threads: got 3, which only engine='numba' uses"),
         ({"threads": 3, "engine": "numpy"}, "threads: got 3, which only engine='numba' uses"),
         ({"threads": 3, "policy": POUCT()}, "threads: got 3, which only engine='numba' uses"),
         ({"sampling": "simple"}, "sampling: got 'simple', which only a sample uses. Pass sample_size"),
-        ({"random_state": 1}, "random_state is 1, which only a sample uses"),
-        ({"policy_version": "1"}, "give checkpoint, or leave it out"),
+        ({"random_state": 1}, "random_state: got 1, which only a sample uses"),
+        ({"policy_version": "1"}, "Pass checkpoint= and"),
         ({"tie": "search", "policy": hqs.FixedLevel(1)}, "tie: got 'search', which policy"),
     ],
 )
@@ -202,7 +202,7 @@ def test_what_would_be_ignored_is_refused_with_what_would_use_it(given, words):
 
 
 def test_an_unknown_setting_is_named_with_the_known_ones():
-    with pytest.raises(ParameterError, match="detla is no setting; expected similarity, delta, nu"):
+    with pytest.raises(ParameterError, match="detla: got an unknown setting; expected one of similarity, delta, nu"):
         appraisal.diagnose(X, TREE, detla=0.1)
 
 

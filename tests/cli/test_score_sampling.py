@@ -71,7 +71,7 @@ def test_wrong_sizes_and_combinations_are_refused(files, capsys):
     _, _, paths = files
     refused(capsys, "--sample-size many: give a number of items", *paths, "--sample-size", "many")
     refused(capsys, "--sample-size: got 46", *paths, "--sample-size", "46")
-    refused(capsys, "give one, the other follows", *paths, "--sample-size", "9", "--target-error", "0.1")
+    refused(capsys, "expected one of them", *paths, "--sample-size", "9", "--target-error", "0.1")
     refused(capsys, "has no effect with --dask", *paths, "--sample-size", "9", "--dask")
     refused(capsys, "give FEATURES as a path", "-", paths[1], "--dask=tcp://127.0.0.1:1")
 

@@ -458,7 +458,7 @@ def test_a_rule_that_says_neither_yes_nor_no_is_refused_by_name(answer, said):
 
     tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
     for engine in ("numpy", "generic"):
-        with pytest.raises(ParameterError, match=rf"policy Odd\(\) answered with {said}.* at level 0.*array of bool"):
+        with pytest.raises(ParameterError, match=rf"policy: got {said}.* from Odd\(\) at level 0.*array of bool"):
             evaluate(np.eye(4) + 0.1, tree, policy=Odd(), engine=engine)
 
 

@@ -88,9 +88,9 @@ def test_what_cannot_be():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"bounds": (1.0, 0.5)}, "bounds are"),
-        ({"bounds": ("low", 1)}, "bounds are"),
-        ({"bounds": 3}, "bounds are"),
+        ({"bounds": (1.0, 0.5)}, "bounds: got"),
+        ({"bounds": ("low", 1)}, "bounds: got"),
+        ({"bounds": 3}, "bounds: got"),
         ({"max_entries": 0}, "max_entries is 0"),
         ({"max_entries": 1.5}, "max_entries is 1.5"),
         ({"similarity": "cosinus"}, "similarity is 'cosinus'"),

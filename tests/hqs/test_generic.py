@@ -241,7 +241,7 @@ def test_the_public_functions_take_the_generic_route():
     assert hqs_score(SHOP.similarity, tree, policy=lambda belief: SEARCH, **GIVEN) == 0.0
     own_rule = evaluate(SHOP.similarity, tree, policy=FixedLevel(1), engine="generic", **GIVEN, **PAPER_TABLE)
     assert same(own_rule, evaluate(SHOP.similarity, tree, policy=FixedLevel(1), **GIVEN, **PAPER_TABLE))
-    with pytest.raises(ParameterError, match="no stopping rule: use 'generic'"):
+    with pytest.raises(ParameterError, match="expected 'generic', as policy"):
         evaluate(SHOP.similarity, tree, policy=lambda belief: SEARCH, engine="numpy", **GIVEN)
     with pytest.raises(ParameterError, match="checkpoint: got 'somewhere', which only engine='generic' uses"):
         evaluate(SHOP.similarity, tree, checkpoint="somewhere", **GIVEN)

@@ -143,7 +143,7 @@ def test_some_items_can_be_had_alone_and_kept_for_all(tmp_path):
 
 @pytest.mark.parametrize("items", [[], [12], [-1], [0.0], [[0]], "all", [True]])
 def test_items_that_are_none_are_refused(items):
-    with pytest.raises(ParameterError, match="expected item numbers, 0 to 11"):
+    with pytest.raises(ParameterError, match="expected item numbers from 0 to 11"):
         evaluate_generic(SHOP.similarity, SHOP.hierarchies["A"], items=items, **GIVEN)
 
 

@@ -30,19 +30,19 @@ def test_rows_are_items():
 
 @pytest.mark.parametrize("delta", [0.0, -1.0, np.nan, np.inf])
 def test_deltas_that_are_no_temperature(delta):
-    with pytest.raises(ParameterError, match="delta is"):
+    with pytest.raises(ParameterError, match="delta: got"):
         check_temperature(delta, 1.0)
 
 
 @pytest.mark.parametrize("nu", [0.9, np.nan, np.inf])
 def test_nus_that_cool_down(nu):
-    with pytest.raises(ParameterError, match="nu is"):
+    with pytest.raises(ParameterError, match="nu: got"):
         guidance([1.0], 0.1, nu)
 
 
 @pytest.mark.parametrize("value", ["0.1", [0.1, 0.2], None])
 def test_a_temperature_that_is_no_number_is_refused(value):
-    with pytest.raises(ParameterError, match="the temperature must be a positive number"):
+    with pytest.raises(ParameterError, match=r"delta: got .*; expected a positive number"):
         check_temperature(value, 1.0)
-    with pytest.raises(ParameterError, match="nu is"):
+    with pytest.raises(ParameterError, match="nu: got"):
         check_temperature(0.1, value)

@@ -241,7 +241,7 @@ def test_everything_is_pickled():
 
 @pytest.mark.parametrize("eta", [75, -0.5, "3/4", [0.75, 0.25], None])
 def test_an_eta_that_is_no_probability_is_refused(eta):
-    with pytest.raises(ModelError, match=r"eta: .* is no probability; give eta\(c0, c1\) in \[0, 1\]"):
+    with pytest.raises(ModelError, match=r"eta: got .*; expected a number in \[0, 1\]"):
         three_node(eta)
 
 

@@ -51,9 +51,9 @@ def test_a_reward_of_ones_own_is_asked_once_a_size():
 @pytest.mark.parametrize(
     ("reward", "said"),
     [
-        (lambda size, n_items: size / n_items, "grows from 0.25 at 1 item.*0.5 at 2"),
-        (lambda size, n_items: -1.0, "1 item.* is -1.0"),
-        (lambda size, n_items: math.nan, "is nan"),
+        (lambda size, n_items: size / n_items, "got 0.25 for 1 item.*0.5 for 2"),
+        (lambda size, n_items: -1.0, "got -1.0 for 1 item"),
+        (lambda size, n_items: math.nan, "got nan"),
     ],
 )
 def test_rewards_that_are_none(reward, said):
@@ -65,7 +65,7 @@ def test_rewards_that_are_none(reward, said):
 def test_the_largest_reward_there_can_be():
     tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
     assert node_rewards(tree, lambda size, n_items: 1e100).reward.tolist() == [1e100] * 7
-    with pytest.raises(ParameterError, match=r"of 1 item\(s\) is 2e\+100; .* at most 1e\+100"):
+    with pytest.raises(ParameterError, match=r"got 2e\+100 for 1 item\(s\); .* at most 1e\+100"):
         node_rewards(tree, lambda size, n_items: 2e100)
 
 

@@ -297,11 +297,11 @@ def test_a_fraction_gives_two_items_at_least():
     [
         ({"sample_size": 0}, "sample_size: got 0; expected a number of items"),
         ({"sample_size": 46}, "sample_size: got 46"),
-        ({"sample_size": 1.5}, "a fraction of them as a float above 0 and up to 1.0"),
+        ({"sample_size": 1.5}, "a fraction of the items as a float above 0 and up to 1.0"),
         ({"sample_size": True}, "sample_size: got True"),
         ({"sample_size": float("nan")}, "sample_size: got nan"),
         ({"sample_size": 5, "sampling": "cluster"}, "sampling: got 'cluster'"),
-        ({"sample_size": 5, "target_error": 0.1}, "give one, the other follows"),
+        ({"sample_size": 5, "target_error": 0.1}, "expected one of them"),
         ({"target_error": 0.0}, "target_error: got 0.0; expected a positive half-width"),
         ({"target_error": "0.1"}, "target_error: got '0.1'; expected a positive half-width"),
         ({"target_error": True}, "target_error: got True"),

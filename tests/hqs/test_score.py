@@ -1,5 +1,6 @@
 """The public functions: the paper's numbers, settings, and what is refused."""
 
+import inspect
 import os
 import subprocess
 import sys
@@ -221,7 +222,7 @@ def test_a_temperature_that_overflows_is_the_uniform_limit():
     ("settings", "said"),
     [
         ({"engine": "fortran"}, "engine: got 'fortran'"),
-        ({"policy": "greedy"}, "policy is 'greedy'.*'one-step'"),
+        ({"policy": "greedy"}, "policy: got 'greedy'.*'one-step'"),
         ({"tie": "flip"}, "tie: got 'flip'"),
         ({"similarity": "jaccard"}, "similarity is 'jaccard'"),
         ({"delta": 0}, "delta: got 0"),
@@ -231,8 +232,8 @@ def test_a_temperature_that_overflows_is_the_uniform_limit():
         ({"reward": 3}, "reward: got 3; expected a function"),
         ({"reward": lambda size, n_items: 1e308}, r"at most 1e\+100"),
         ({"enter_own_singleton": "no"}, "enter_own_singleton is 'no'; expected True or False"),
-        ({"engine": "numba", "policy": Bold()}, 'engine="numba" runs the built-in'),
-        ({"engine": "numba", "similarity": "precomputed"}, 'engine="numba" runs the built-in'),
+        ({"engine": "numba", "policy": Bold()}, 'engine="numba" supports the built-in'),
+        ({"engine": "numba", "similarity": "precomputed"}, 'engine="numba" supports the built-in'),
     ],
 )
 def test_settings_that_are_refused(settings, said):
@@ -245,6 +246,12 @@ def test_settings_that_are_refused(settings, said):
             kind(own_singleton=float("nan"))
     with pytest.raises(ParameterError, match="epsilon is 5e-324"):
         InverseSquaredEuclidean(epsilon=5e-324)
+
+
+def test_the_three_scores_take_the_same_arguments():
+    expected = inspect.signature(evaluate).parameters
+    for function in (hqs_score, hqs_samples):
+        assert inspect.signature(function).parameters == expected
 
 
 def test_numba_is_chosen_by_itself_and_missed_politely(monkeypatch):

@@ -141,7 +141,7 @@ def test_an_interrupt_returns_the_best_so_far(monkeypatch):
         ({"folds": 1}, "folds is 1, which leaves no items to choose by"),
         ({"confidence": 2}, "confidence is 2"),
         ({"policy": "optimal"}, 'policy: got optimal.*policy="one-step"'),
-        ({"engine": "generic"}, "engine: got 'generic'.*improve with engine='auto'"),
+        ({"engine": "generic"}, "engine is 'generic'.*improve with engine='auto'"),
     ],
 )
 def test_what_cannot_be_is_said(given, text):
