@@ -251,8 +251,8 @@ def test_categories_without_items_stay_and_go_with_what_they_are_in():
 
 
 def test_what_would_be_read_as_another_tree_is_refused():
-    text = "x/1 : A > B\nx/2 :nan"  # once no ">" is left, the "/" is taken for what parts the names
-    new = Hierarchy.from_paths(text).with_parents([2, 2, -1, 2])
+    text = "A > x/y\nA > x/z\nA > B\n"  # once no ">" is left, the "/" is taken for the separator
+    new = Hierarchy.from_paths(text).with_parents([3, 3, 3, -1, 3])
     with pytest.raises(HierarchyError, match="would be read as another tree"):
         write(new, text, "paths")
 

@@ -13,7 +13,7 @@ from pomdp_hier.errors import Argument, HierarchyError, PythonAdvice, Setting
 from pomdp_hier.hierarchy.arguments import as_ids, as_number, as_text, check_choice
 from pomdp_hier.hierarchy.arrays import cycle_error
 from pomdp_hier.hierarchy.readers.tree_arrays import ItemsAtInner, OnMultipleParents, TreeArrays
-from pomdp_hier.hierarchy.wording import Note, counted, listed, shown
+from pomdp_hier.hierarchy.wording import Note, counted, listed, shown, warn_user
 
 __all__ = ["Join", "LinkedNodes", "in_number_order", "number_of", "text_ids", "tree_of_links"]
 
@@ -105,6 +105,15 @@ def tree_of_links(nodes: LinkedNodes, join: Join) -> TreeArrays:
                     PythonAdvice(". X[hierarchy.rows(ids)] repeats its feature row"),
                 )
             )
+    parents = dict.fromkeys(ids[node] for node in np.unique(above).tolist())
+    texts = [name for name in parents if isinstance(name, str)]
+    if len({name.strip().casefold() for name in texts}) < len(texts):
+        spelt: dict[str, str] = {}
+        twice = [name for name in texts if spelt.setdefault(name.strip().casefold(), name) != name]
+        pairs = [f"{shown(spelt[name.strip().casefold()])} and {shown(name)}" for name in twice[:3]]
+        warn_user(
+            [f"ids of categories that differ in case or blanks alone: {', '.join(pairs)}. Write them in one spelling"]
+        )
     parent = np.full(len(ids), -1, dtype=np.int64)
     parent[below] = above
     return _numbered(ids, parent, below, is_inner, join, notes)

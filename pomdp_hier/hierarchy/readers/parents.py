@@ -70,10 +70,12 @@ def read_parents(
             links.append((place, above))
             link_rows.append(row)
     notes = list[Note]()
-    if len(own) == 1 and not root_rows and all(above in position for _, above in links):  # as in NCBI's taxonomy
-        place, name = links.pop(own[0])
-        root_rows[place] = link_rows.pop(own[0])
-        notes.append(f"row {root_rows[place]}: {shown(name)} is its own parent, and taken for the root")
+    if own and not root_rows and all(above in position for _, above in links):  # as in NCBI's taxonomy
+        for at in reversed(own):
+            place, name = links.pop(at)
+            root_rows[place] = link_rows.pop(at)
+        more = f", as {len(own) - 1:,} more are" if len(own) > 1 else ""
+        notes.append(f"row {root_rows[place]}: {shown(name)} is its own parent{more}, and taken for a root")
     undefined = list(dict.fromkeys(above for _, above in links if above not in position))
     if not root_rows:  # then the roots are what no row is about: of one that is a typing error there are two
         position.update({above: place for place, above in enumerate(undefined, len(position))})
@@ -81,7 +83,8 @@ def read_parents(
         place = next(node for node, above in links if above not in position)
         raise HierarchyError(
             f"{counted(len(undefined), 'parent')} without a row: {listed(undefined)} (first as the parent of "
-            f"{shown(list(position)[place])}); give each a row, a root's with an empty parent"
+            f"{shown(list(position)[place])}); give each a row, a root's with an empty parent",
+            _nearest(undefined, position),
         )
     both = next((place for place, _ in links if place in root_rows), None)
     if both is not None:
@@ -93,6 +96,13 @@ def read_parents(
     arrays = tree_of_links(nodes, text_ids(join) if table.is_text else join)
     arrays.notes[:0] = notes
     return arrays
+
+
+def _nearest(names: Sequence[Hashable], known: Mapping[Hashable, int]) -> str:
+    """Return the ids that differ from a name in case or blanks alone, as advice."""
+    wanted = {name.strip().casefold() for name in names if isinstance(name, str)}
+    alike = [name for name in known if isinstance(name, str) and name.strip().casefold() in wanted]
+    return f". Spelt otherwise, there is {listed(alike)}" if alike else ""
 
 
 def _one_parent_per_row(table: Table, parent_at: int) -> Table:

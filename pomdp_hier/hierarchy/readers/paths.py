@@ -113,12 +113,41 @@ def read_paths(source: Any, join: Join, how: PathFormat) -> TreeArrays:
     """
     rows = _rows(source, how)
     if not rows.paths:
-        raise ReaderError("no paths: expected one a row")
+        raise ReaderError("paths: got none; expected one per row. Give at least one.")
+    rows.notes += _in_one_spelling(rows, rows.end_in_category(how))
     arrays = _tree_of_items(rows, join) if rows.end_in_category(how) else _tree_of_paths(rows, join, how)
     arrays.notes[:0] = rows.notes
     if rows.n_blank:
         arrays.notes.insert(0, f"empty segments dropped from {counted(rows.n_blank, 'path')}")
     return arrays
+
+
+def _in_one_spelling(rows: PathRows, in_category: bool) -> list[Note]:
+    """Write categories that differ in case alone as the first of them is written; return what was changed."""
+    distinct = dict.fromkeys(rows.paths)
+    end = None if in_category else -1
+    names = {name for path in distinct for name in path[:end]}
+    if not in_category:  # a category may be a line of its own
+        names |= {path[-1] for path in distinct if path[-1] not in names and path[-1].casefold() in names}
+    if len({name.casefold() for name in names}) == len(names):
+        return []
+    first: dict[Path, str] = {}
+    for path in distinct:
+        for level, name in enumerate(path[:end]):
+            first.setdefault(tuple(map(str.casefold, path[: level + 1])), name)
+    written = {
+        path: tuple(first.get(tuple(map(str.casefold, path[: level + 1])), name) for level, name in enumerate(path))
+        for path in distinct
+    }
+    changed = [
+        (old, new) for path, spelt in written.items() for old, new in zip(path, spelt, strict=True) if old != new
+    ]
+    if not changed:
+        return []
+    rows.paths = [written[path] for path in rows.paths]
+    pairs = [f"{shown(old)} as {shown(new)}" for old, new in dict.fromkeys(changed)]
+    some = ", ".join(pairs[:3]) + (", ..." if len(pairs) > 3 else "")
+    return [f"{counted(len(pairs), 'category', 'categories')} written in one spelling: {some}"]
 
 
 class _Categories:

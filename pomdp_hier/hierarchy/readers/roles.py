@@ -22,10 +22,10 @@ __all__ = [
     "parent_roles",
 ]
 
-PARENTS = ("parent", "parent_id", "parentid", "parent id", "broader")
+PARENTS = ("parent", "parent_id", "parentid", "parent id", "parent_uid", "broader")
 CHILDREN = ("child", "child_id", "narrower")
 SOURCES, TARGETS = ("source", "from"), ("target", "to")
-NODES = ("id", "node", "node_id", "child", "child_id", "concept", "uri", "item", "code", "name")
+NODES = ("id", "unique id", "uid", "node", "node_id", "child", "child_id", "concept", "uri", "item", "code", "name")
 TRIPLE = ("subject", "predicate", "object")
 _NO_PARENT = frozenset({"0", "0.0", "-1", "-1.0", "null", "none", "nan", "na", "n/a", "-"})
 

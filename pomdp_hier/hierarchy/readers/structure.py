@@ -164,7 +164,7 @@ def _marks(lines: Sequence[str], text: str) -> list[Structure]:
     if fitting != ["\\"]:  # it may escape others
         fitting = [sep for sep in fitting if sep != "\\"]
     fitting.sort(key=lambda sep: -counts[sep])
-    kept = fitting[:1] + [sep for sep in fitting[1:] if not _is_within(lines, sep, fitting[0])]
+    kept = fitting[:1] + [sep for sep in fitting[1:] if sep in ">|" or not _is_within(lines, sep, fitting[0])]
     if kept:
         return [Structure(f"separator {shown(sep)}", sep=sep, n_lines=counts[sep]) for sep in kept]
     counts |= {sep: sum(sep in line for line in lines) for sep in _IN_NAMES if sep in text}

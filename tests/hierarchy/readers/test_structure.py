@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from pomdp_hier.errors import HierarchyWarning, ParameterError, ReaderError
+from pomdp_hier.errors import HierarchyError, HierarchyWarning, ParameterError, ReaderError
 from pomdp_hier.hierarchy import Hierarchy
 from tests.extras import optional
 
@@ -137,7 +137,7 @@ def test_a_root_that_is_its_own_parent_is_taken_for_the_root_with_a_word():
     dump = "".join(f"{a}\t|\t{b}\t|\tno rank\t|\n" for a, b in [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2)])
     with pytest.raises(ReaderError, match=r"names a column twice.* header=False"):
         Hierarchy.from_parents(dump)
-    with pytest.warns(HierarchyWarning, match="row 1: '1' is its own parent, and taken for the root"):
+    with pytest.warns(HierarchyWarning, match="row 1: '1' is its own parent, and taken for a root"):
         tree = Hierarchy.from_parents(dump, header=False, id="1", parent="3")
     assert tree.item_labels == ("3", "4", "5")
 
@@ -165,3 +165,35 @@ def test_json_lines_and_lists_of_parents_are_read():
 def test_json_of_another_form_is_refused_with_its_reader(value, said):
     with pytest.raises(ReaderError, match=said):
         Hierarchy.from_json(value)
+
+
+def test_two_spellings_of_a_category_are_one_with_a_word():
+    rows = {"a": "Food > Tea", "b": "food > Tea", "c": "Food > TEA", "d": "Toys"}
+    with pytest.warns(
+        HierarchyWarning, match=r"2 categories written in one spelling: 'food' as 'Food', 'TEA' as 'Tea'"
+    ):
+        tree = Hierarchy.from_paths(rows)
+    assert tree.items(tree.node(("Food", "Tea"))).tolist() == [0, 1, 2]
+    with pytest.warns(HierarchyWarning, match="1 category written in one spelling"):
+        lines = Hierarchy.from_paths(["Food > Tea", "food > tea", "food > Milk"])
+    assert lines.item_labels == (("Food", "Tea"), ("Food", "tea"), ("Food", "Milk"))  # items are no categories
+    assert Hierarchy.from_paths({"a": "Food > Tea", "b": "Toys > tea", "c": "Food", "d": "Toys"}).n_nodes == 9
+
+
+def test_several_paths_in_a_line_are_said():
+    with pytest.warns(HierarchyWarning, match=r"'>' in 3, '\|' in 1 of 3 paths"):
+        Hierarchy.from_paths({"a": "Food > Tea", "b": "Food > Tea | Food > Milk", "c": "Food > Milk"})
+
+
+def test_two_spellings_of_an_id_are_said():
+    with pytest.warns(HierarchyWarning, match="differ in case or blanks alone: 'a' and 'A '"):
+        Hierarchy.from_edges([("r", "a"), ("r", "b"), ("a", "x"), ("a", "z"), ("A ", "y"), ("A ", "w")], add_root=True)
+    with pytest.raises(HierarchyError, match=r"parent without a row: 'Food'.* Spelt otherwise, there is 'food'"):
+        Hierarchy.from_parents("id,parent\nr,\nfood,r\ntea,Food\n")
+
+
+def test_ids_and_roots_as_catalogues_write_them():
+    table = "Unique ID\tParent ID\tName\n1\t1\tApps\n2\t1\tMaps\n3\t1\tMusic\n4\t4\tTools\n5\t4\tSaws\n6\t4\tNails\n"
+    with pytest.warns(HierarchyWarning, match="row 1: '1' is its own parent, as 1 more are, and taken for a root"):
+        tree = Hierarchy.from_parents(table, add_root=True)
+    assert tree.item_labels == ("2", "3", "5", "6")
