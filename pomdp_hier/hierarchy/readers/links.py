@@ -126,7 +126,8 @@ def _single_links(nodes: LinkedNodes, notes: list[Note]) -> tuple[Ints, Ints]:
     if own.size:
         row = own[0] if nodes.rows is None else nodes.rows[own[0]]
         raise HierarchyError(
-            f"{nodes.where} {row}: {shown(nodes.ids[above[own[0]]])} is its own parent (a self-loop); remove it"
+            f"{nodes.where} {row}: {shown(nodes.ids[above[own[0]]])} is its own parent (a self-loop); "
+            f"remove the {nodes.where}, or leave the parent of a root empty"
         )
     first = np.sort(np.unique(above * len(nodes.ids) + below, return_index=True)[1])
     if first.size < above.size:
