@@ -48,10 +48,11 @@ def find_misfiled(X: Any, hierarchy: Hierarchy, *, progress: bool = False) -> Mi
       ``nu(f | l) = (1 - r) / L + r [f is a sibling of l] / (number of siblings)``.
 
     b, h and eps maximize the likelihood of the places where the items are, with a prior Beta(1, 19) of eps and a wide
-    one of b. At most 1,500 items are used, and above 800 homes the best 200 and a weighted sample of the rest. The
-    transform g with the higher likelihood is taken. h is 0 unless it gains 0.012 nats per item. r is 0, or 0.5 where
-    that gains 0.0075 nats per item. eps is then the mean of its posterior over all items. Where the fit puts a quarter
-    of the items to noise, the features do not follow the tree, and eps is 0.05. Bayes' rule gives
+    one of b. At most 3,000 items are used, and above 800 homes the best 200 and a weighted sample of the rest. The
+    transform g with the higher likelihood is taken. h is 0 unless it gains 0.012 nats per item, and r is 0 unless 0.5
+    gains 0.0075 nats per item; both gains have to exceed two standard errors. eps is then the mean of its posterior
+    over all items. Where the fit puts a quarter of the items to noise, the features do not follow the tree, and eps is
+    0.05. Bayes' rule gives
 
     ``P(misfiled | x, f) = bad / (bad + good)``, ``bad = eps sum_{l != f} P(l | x) nu(f | l)``,
     ``good = P(f | x) (1 - eps + eps nu(f | f))``.

@@ -7,6 +7,7 @@ under a sibling.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from scipy.optimize import minimize
@@ -22,9 +23,9 @@ NEAR = 0.5  # share of the noise that stays among siblings, where there is evide
 _SOFTER = 0.5
 _SPREAD = 20.0  # standard deviation of a weight's prior, in standard deviations of its values
 _NEEDED_SOFTER, _NEEDED_NEAR = 0.012, 0.0075  # gain of log likelihood per item that a richer model needs
-_NEEDED = 5.0  # and in all
+_NEEDED, _NEEDED_ERRORS = 5.0, 2.0  # and in all, and in standard errors of the paired differences
 _MOST_NOISE = 0.25  # noise above that stands for features that do not distinguish the homes
-_SAMPLE, _ALL_HOMES, _BEST, _OTHERS = 1500, 800, 200, 200
+_SAMPLE, _ALL_HOMES, _BEST, _OTHERS = 3000, 800, 200, 200
 _SMALLEST_TAU = 1e-6
 
 
@@ -150,6 +151,10 @@ class _Sample:
     n_homes: int
 
 
+_Maximum: TypeAlias = tuple[float, tuple[float, float, float, float, float], Floats]
+"""A maximal log density; the two weights, the softer share, the near share and the noise; the log likelihoods."""
+
+
 def fit_model(centroids: Centroids, siblings: Siblings) -> FilingModel:
     """Return the model with the highest posterior density; richer ones have to gain enough."""
     weights = item_weights(centroids)
@@ -161,10 +166,10 @@ def fit_model(centroids: Centroids, siblings: Siblings) -> FilingModel:
     plain = {name: fit.best(0.0, softer=False) for name, fit in fits.items()}
     name = max(plain, key=lambda name: plain[name][0])
     soft = {near: fits[name].best(near, softer=True) for near in (0.0, NEAR)}
-    gains = soft[NEAR][0] > soft[0.0][0] + _needed(_NEEDED_NEAR, items)
+    gains = _gains(soft[NEAR], soft[0.0], _NEEDED_NEAR)
     near = NEAR if gains and soft[NEAR][1][-1] < 0.99 * _MOST_NOISE else 0.0
     best = fits[name].best(NEAR, softer=False) if near else plain[name]
-    if soft[near][0] > best[0] + _needed(_NEEDED_SOFTER, items):
+    if _gains(soft[near], best, _NEEDED_SOFTER):
         best = soft[near]
     contradicted = best[1][-1] > 0.99 * _MOST_NOISE
     if contradicted:
@@ -173,12 +178,15 @@ def fit_model(centroids: Centroids, siblings: Siblings) -> FilingModel:
     return FilingModel(name, tau, leaf, path, share, near, noise, contradicted)
 
 
-def _needed(per_item: float, items: Ints) -> float:
-    return max(per_item * len(items), _NEEDED)
+def _gains(richer: _Maximum, plain: _Maximum, per_item: float) -> bool:
+    """Whether the richer model explains the places enough better."""
+    difference = richer[2] - plain[2]
+    errors = float(difference.std()) * np.sqrt(len(difference))
+    return bool(richer[0] - plain[0] > max(per_item * len(difference), _NEEDED, _NEEDED_ERRORS * errors))
 
 
 def _sampled(centroids: Centroids) -> Ints:
-    """Return up to 1,500 items with features, sorted by home, chosen by their rows alone: not by their numbers."""
+    """Return up to 3,000 items with features, sorted by home, chosen by their rows alone: not by their numbers."""
     items = np.flatnonzero(~centroids.units.is_zero)
     if len(items) > _SAMPLE:
         direction = np.random.default_rng(0).normal(size=centroids.units.features.shape[1])
@@ -257,10 +265,8 @@ class _Fit:
         self._scale = np.array(spread)
         self._values = [sample.leaf / spread[0], sample.path / spread[1]]
 
-    def best(
-        self, near: float, *, softer: bool, noise: tuple[float, float] = (6e-6, _MOST_NOISE)
-    ) -> tuple[float, tuple[float, float, float, float, float]]:
-        """Return the maximal log density, and the two weights, the softer share, the near share and the noise."""
+    def best(self, near: float, *, softer: bool, noise: tuple[float, float] = (6e-6, _MOST_NOISE)) -> _Maximum:
+        """Return the maximal log density, the numbers there, and the log likelihood of each item's place."""
         bounds = [(0.0, None), (0.0, None), (-6.0, 4.0) if softer else (0.0, 0.0), tuple(logit(noise))]
         found = [
             minimize(
@@ -277,20 +283,27 @@ class _Fit:
         best = min(found, key=lambda one: one.fun)
         leaf, path = (best.x[:2] / self._scale).tolist()
         share = float(expit(best.x[2])) if softer else 0.0
-        return -float(best.fun), (leaf, path, share, near, float(expit(best.x[3])))
+        logs = np.log(self._places(best.x, near, softer)[0])
+        return -float(best.fun), (leaf, path, share, near, float(expit(best.x[3]))), logs
 
-    def _cost(self, point: Floats, near: float, softer: bool) -> tuple[float, Floats]:
-        """Return minus the log density and its gradient."""
+    def _places(
+        self, point: Floats, near: float, softer: bool
+    ) -> tuple[Floats, list[tuple[float, tuple[Floats, list[Floats], Floats]]]]:
+        """Return the probability of each item's place ``[m]``, and the softmaxes that it mixes, by their shares."""
         sample, noise = self._sample, float(expit(point[3]))
         share = float(expit(point[2])) if softer else 0.0
         scores = point[0] * self._values[0] + point[1] * self._values[1]
-        # nu: [m, C] noise of each column's true home at the own place; the own column has no sibling part
+        # nu: the noise of each column's true home at the own place; the own column has no sibling part
         nu = sample.anywhere * (1.0 - near * sample.has_siblings) + near * sample.same
-        parts = [self._part(scores, nu, noise, 1.0)]
+        parts = [(1.0 - share, self._part(scores, nu, noise, 1.0))]
         if softer:
-            parts.append(self._part(scores, nu, noise, _SOFTER))
-        mixing = (1.0 - share, share)
-        total = np.add.reduce([weight * part[0] for weight, part in zip(mixing, parts, strict=False)])
+            parts.append((share, self._part(scores, nu, noise, _SOFTER)))
+        return np.add.reduce([weight * part[0] for weight, part in parts]), parts
+
+    def _cost(self, point: Floats, near: float, softer: bool) -> tuple[float, Floats]:
+        """Return minus the log density and its gradient."""
+        total, parts = self._places(point, near, softer)
+        noise, share = float(expit(point[3])), float(expit(point[2])) if softer else 0.0
         cost = (
             -float(np.log(total).sum())
             - PRIOR * float(np.log1p(-noise))
@@ -298,14 +311,16 @@ class _Fit:
         )
         slopes = []
         for k in range(2):
-            slope = np.add.reduce([weight * part[1][k] for weight, part in zip(mixing, parts, strict=False)])
+            slope = np.add.reduce([weight * part[1][k] for weight, part in parts])
             slopes.append(-float((slope / total).sum()) + point[k] / _SPREAD**2)
-        by_noise = np.add.reduce([weight * part[2] for weight, part in zip(mixing, parts, strict=False)])
+        by_noise = np.add.reduce([weight * part[2] for weight, part in parts])
         slope_noise = noise * (1 - noise) * -float((by_noise / total).sum()) + PRIOR * noise
         slope_share = 0.0
         if softer:
             cost -= float(np.log(share) + np.log1p(-share))
-            slope_share = share * (1 - share) * -float(((parts[1][0] - parts[0][0]) / total).sum()) - (1 - 2 * share)
+            slope_share = share * (1 - share) * -float(((parts[1][1][0] - parts[0][1][0]) / total).sum()) - (
+                1 - 2 * share
+            )
         return cost, np.array([*slopes, slope_share, slope_noise])
 
     def _part(self, scores: Floats, nu: Floats, noise: float, factor: float) -> tuple[Floats, list[Floats], Floats]:

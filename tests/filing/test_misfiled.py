@@ -76,7 +76,7 @@ def test_float32_and_scaled_rows_change_nothing(case, found):
     )
 
 
-@pytest.mark.parametrize("sample", [1500, 150])
+@pytest.mark.parametrize("sample", [3000, 150])
 def test_another_numbering_of_the_items_changes_nothing(case, monkeypatch, sample):
     monkeypatch.setattr("pomdp_hier.filing.model._SAMPLE", sample)
     X, _, broken, _ = case

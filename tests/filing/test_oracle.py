@@ -91,9 +91,7 @@ def test_probabilities_and_targets_are_those_of_the_equations(seed, kind):
 def test_the_richer_models_follow_the_equations_too(monkeypatch):
     from pomdp_hier.filing import model
 
-    monkeypatch.setattr(
-        model, "_needed", lambda *_: -np.inf
-    )  # takes both the softer share and the noise among siblings
+    monkeypatch.setattr(model, "_gains", lambda *_: True)  # takes both the softer share and the noise among siblings
     rng = np.random.default_rng(1)
     tree = random_tree(rng, 40, 8)
     X = rng.normal(size=(tree.n_nodes, 6))[tree.parent[:40]] + 0.5 * rng.normal(size=(40, 6))
