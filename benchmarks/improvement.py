@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from scipy.cluster.hierarchy import linkage
 
-from pomdp_hier.appraisal.diagnosis import diagnose
-from pomdp_hier.appraisal.moves import apply_moves, suggest_moves
+from pomdp_hier.analysis.diagnosis import diagnose
+from pomdp_hier.analysis.moves import apply_moves, suggest_moves
 from pomdp_hier.features.loading import load_features
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import prepare

@@ -31,7 +31,8 @@ from typing import Any
 import pomdp_py
 
 from pomdp_hier import POMDP, POUCT, BayesUpdater, check_problem
-from pomdp_hier.pomdp.bridge import seeded_random, to_agent, unwrapped
+from pomdp_hier.pomdp.pomdp_py_bridge import to_agent
+from pomdp_hier.pomdp.wrappers import seeded_random, unwrapped
 
 DISCOUNT = 0.95
 

@@ -9,7 +9,7 @@ app = marimo.App(width="medium", app_title="Value iteration, backup by backup")
 def _():
     import marimo as mo
 
-    from pomdp_hier.planning.exact import value_iteration
+    from pomdp_hier.planning.value_iteration import value_iteration
     from pomdp_hier.problems import tiger
     from pomdp_hier.report import draw_action_regions, draw_alpha_vectors
 

@@ -6,11 +6,11 @@ The general framework (`POMDP`, `Belief`, `BayesUpdater`, `RTBSS`, `AndOrTree`, 
 
 from typing import TYPE_CHECKING
 
-from pomdp_hier._lazy import attach
+from pomdp_hier._imports import attach
 from pomdp_hier._version import __version__
 
 if TYPE_CHECKING:
-    from pomdp_hier.appraisal import appraise, compare, diagnose
+    from pomdp_hier.analysis import appraise, compare, diagnose
     from pomdp_hier.beliefs import (
         BayesUpdater,
         BeliefUpdater,
@@ -110,7 +110,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "pomdp_hier.appraisal": "appraise compare diagnose",
+    "pomdp_hier.analysis": "appraise compare diagnose",
     "pomdp_hier.beliefs": (
         "BayesUpdater BeliefUpdater ParticleUpdater TabularUpdater assert_updaters_agree compare_updaters"
     ),

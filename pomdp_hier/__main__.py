@@ -10,8 +10,6 @@ import signal
 import sys
 import threading
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Return the exit code of the process's command line, which signals can end: 130 for SIGINT, 143 for SIGTERM."""
@@ -37,7 +35,7 @@ def _wait(reader: int) -> None:
         number = os.read(reader, 1)[0]
     try:
         # Nothing is there, and no draft either, while that module is not loaded, or only half of it.
-        remove_drafts = getattr(sys.modules.get("pomdp_hier.files.writing"), "remove_drafts", None)
+        remove_drafts = getattr(sys.modules.get("pomdp_hier._io.writing"), "remove_drafts", None)
         if remove_drafts is not None:
             remove_drafts()
         what = b"interrupted" if number == signal.SIGINT else b"told to end"

@@ -7,22 +7,8 @@ from typing import Any, ParamSpec, TypeGuard, TypeVar
 
 import numpy as np
 
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError
-
-__all__ = [
-    "check_flag",
-    "check_kind",
-    "check_level",
-    "check_whole",
-    "entropy",
-    "generator",
-    "is_one_of",
-    "is_real",
-    "is_whole",
-    "numbered",
-    "same_arguments",
-]
 
 P = ParamSpec("P")
 R = TypeVar("R")

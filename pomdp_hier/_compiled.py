@@ -13,8 +13,6 @@ from hashlib import sha1
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-__all__ = ["compiling", "is_cached", "is_installed", "pays", "price"]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 LOADING = 0.35

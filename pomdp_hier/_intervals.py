@@ -8,8 +8,6 @@ from scipy.special import ndtr, stdtrit
 
 from pomdp_hier._arrays import Floats
 
-__all__ = ["mean_interval", "rarest", "unseen"]
-
 
 def mean_interval(values: Floats, confidence: float, missed: float = 0.0) -> tuple[float, float]:
     """Return the t interval ``mean ± t * s / sqrt(n)`` of the mean, (NaN, NaN) for fewer than two values.

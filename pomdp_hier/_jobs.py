@@ -10,11 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from pomdp_hier._arguments import is_whole
-from pomdp_hier._extras import from_extra
-from pomdp_hier._messages import brief
+from pomdp_hier._imports import from_extra
+from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError
-
-__all__ = ["OnceAProcess", "check_jobs", "in_processes", "n_workers"]
 
 _MOST_JOBS = 10_000
 

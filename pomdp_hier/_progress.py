@@ -11,8 +11,6 @@ from tqdm import tqdm
 
 from pomdp_hier._arguments import check_flag
 
-__all__ = ["in_lines_off_terminal", "shown_progress"]
-
 _in_lines = ContextVar("_in_lines", default=False)
 
 _SECONDS, _SHARE = 10.0, 0.1  # the least time between two lines, and the least share of the time since the start

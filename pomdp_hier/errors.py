@@ -9,30 +9,7 @@ the command line ``--n-items``.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pomdp_hier._messages import brief
-
-__all__ = [
-    "Argument",
-    "CertificateError",
-    "CheckpointError",
-    "DataWarning",
-    "FeatureError",
-    "HierarchyError",
-    "HierarchyWarning",
-    "ImpossibleObservationError",
-    "MissingExtraError",
-    "ModelError",
-    "ParameterError",
-    "PlanningError",
-    "PolicyFileError",
-    "PomdpFileError",
-    "PomdpHierError",
-    "PomdpHierWarning",
-    "PythonAdvice",
-    "ReaderError",
-    "Setting",
-    "SimulationWarning",
-]
+from pomdp_hier._text import brief
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Names that act where they are printed, unless something makes them safe."""
 
-from pomdp_hier.visible import visible
+from pomdp_hier._text import visible
 
 NASTY = [
     "\x1b[31mred",

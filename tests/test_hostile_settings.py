@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pomdp_hier import appraisal, measures
-from pomdp_hier.appraisal import appraise, diagnose
+from pomdp_hier import analysis, measures
+from pomdp_hier.analysis import appraise, diagnose
 from pomdp_hier.errors import PomdpHierError
 from pomdp_hier.features.loading import load_features
 from pomdp_hier.hierarchy import Hierarchy
@@ -64,9 +64,9 @@ def calls() -> list[tuple[Callable[..., Any], dict[str, Any]]]:
         (diagnose, {"X": X, "hierarchy": TREE}),
         (appraise, {"X": X, "hierarchy": TREE, "n_shuffles": 2}),
         (improve, {"X": X, "hierarchy": TREE, "time_limit": 0.2}),
-        (appraisal.compare, {"X": X, "trees": {"one": TREE, "other": OTHER}}),
-        (appraisal.delta_sweep, {"X": X, "hierarchy": TREE}),
-        (appraisal.compare_search_policies, {"X": X, "hierarchy": TREE}),
+        (analysis.compare, {"X": X, "trees": {"one": TREE, "other": OTHER}}),
+        (analysis.delta_sweep, {"X": X, "hierarchy": TREE}),
+        (analysis.compare_search_policies, {"X": X, "hierarchy": TREE}),
         (measures.robinson_foulds, {"one": TREE, "other": OTHER}),
         (measures.triplet_distance, {"one": TREE, "other": OTHER}),
         (measures.bakers_gamma, {"one": TREE, "other": OTHER}),

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 import pomdp_hier
-from pomdp_hier._messages import brief, listed
+from pomdp_hier._text import brief, listed
 
 
 def nested(depth):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier import Hierarchy, evaluate
-from pomdp_hier.appraisal import appraise, delta_sweep
+from pomdp_hier.analysis import appraise, delta_sweep
 from pomdp_hier.beliefs import BayesUpdater, ParticleUpdater, assert_updaters_agree, compare_updaters
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hqs.calibration import calibrate_delta
@@ -12,7 +12,7 @@ from pomdp_hier.improvement import improve
 from pomdp_hier.measures.tree_distances import bakers_gamma, tree_cophenetic_correlation, triplet_distance
 from pomdp_hier.planning.policies import RandomPolicy
 from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
-from pomdp_hier.pomdp.bridge import to_environment
+from pomdp_hier.pomdp.pomdp_py_bridge import to_environment
 from pomdp_hier.problems import rock_sample, tiger
 from pomdp_hier.simulation.comparison import compare_policies
 from pomdp_hier.simulation.monte_carlo import simulate

@@ -19,14 +19,12 @@ from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines import on_numpy
 from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead, Rule, SearchRoot
 from pomdp_hier._engines.task import Advance, Stops, Task
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from pomdp_hier.errors import MissingExtraError, ParameterError, Setting
 from pomdp_hier.features.affinity import Affinity, Batch
 from pomdp_hier.features.dense import DenseAffinity
-from pomdp_hier.features.members import Children
+from pomdp_hier.features.membership import Children
 from pomdp_hier.hierarchy.tree import Hierarchy
-
-__all__ = ["choose_engine", "numpy_seconds", "run_engine", "seconds_at_most", "similarities_of"]
 
 STEP = 1.5e-4
 """CPU seconds per level that numpy takes for a batch of items, however few."""

@@ -14,9 +14,7 @@ from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._engines.rules import LookAhead, descends
 from pomdp_hier._engines.task import Task
 from pomdp_hier.features.affinity import Batch
-from pomdp_hier.features.members import children_of, ranges
-
-__all__ = ["Planner", "weigh"]
+from pomdp_hier.features.membership import children_of, ranges
 
 _PIECE_QUERIES = 2048
 

@@ -17,14 +17,12 @@ from pomdp_hier._arrays import Ints
 from pomdp_hier._compiled import compiling
 from pomdp_hier._engines.rules import TIE, AlwaysDescend, Clairvoyant, LookAhead
 from pomdp_hier._engines.task import Advance, Stops, Task
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.dense import DenseAffinity
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean
 from pomdp_hier.features.validation import require_whole
 from pomdp_hier.hierarchy.arrays import sum_to_root
-
-__all__ = ["run"]
 
 PIECE_ITEMS = 4096
 PIECE_STEPS = 1 << 20

@@ -12,11 +12,8 @@ from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._engines.look_ahead import Planner, weigh
 from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead, SearchRoot, ask, descends
 from pomdp_hier._engines.task import Advance, Stops, Task
-from pomdp_hier.features.members import child_counts, children_of, own_ranks, pieces, ranges
+from pomdp_hier.features.membership import child_counts, children_of, own_ranks, pieces, ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
-
-__all__ = ["Step", "Walk", "batches", "run"]
-
 
 PIECE_PAIRS = 1 << 17
 _AS_GOOD = 1e-12  # similarities closer than this, to the larger of 1 and the best one, differ by rounding only

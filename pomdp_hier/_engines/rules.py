@@ -11,24 +11,8 @@ import numpy as np
 
 from pomdp_hier._arguments import is_one_of, is_whole
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
-
-__all__ = [
-    "TIE",
-    "AlwaysDescend",
-    "Clairvoyant",
-    "LookAhead",
-    "OneStep",
-    "Rule",
-    "SearchRoot",
-    "StoppingRule",
-    "Tie",
-    "as_rule",
-    "ask",
-    "check_tie",
-    "descends",
-]
 
 Tie: TypeAlias = Literal["descend", "search"]
 

@@ -12,8 +12,6 @@ from pomdp_hier.features.affinity import Affinity
 from pomdp_hier.hierarchy.arrays import min_below
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["Advance", "NodeRewards", "Stops", "Task"]
-
 Advance = Callable[[int], object]
 """Told how many more items are done."""
 

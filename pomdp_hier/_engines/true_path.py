@@ -15,14 +15,6 @@ from pomdp_hier._engines.rules import Clairvoyant, OneStep
 from pomdp_hier._engines.task import Task
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = [
-    "Step",
-    "Trail",
-    "first_choice",
-    "greedy_trail",
-    "own_steps",
-]
-
 
 def own_steps(task: Task, items: Ints | None = None, until: Ints | None = None) -> Iterator[Step]:
     """Yield every step of the items' own paths, each down to its leaf cluster.

@@ -9,10 +9,8 @@ from pomdp_hier._arguments import check_whole, generator
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.bayes_rule import impossible
 from pomdp_hier.pomdp.core import Given
-from pomdp_hier.pomdp.known_names import require_observation
+from pomdp_hier.pomdp.name_checks import require_observation
 from pomdp_hier.pomdp.problem import require_problem
-
-__all__ = ["ParticleUpdater"]
 
 _MOST_PARTICLES = 100_000_000
 

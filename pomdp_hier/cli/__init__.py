@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pomdp_hier.cli import (
+    check,
     compare,
     completion,
     console,
@@ -26,7 +27,6 @@ from pomdp_hier.cli import (
     show,
     signals,
     solve,
-    validate,
     verify,
 )
 from pomdp_hier.cli.console import ExitCode
@@ -45,7 +45,7 @@ _COMMANDS = (
     inspect,
     policies,
     show,
-    validate,
+    check,
     solve,
     verify,
     completion,

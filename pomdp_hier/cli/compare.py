@@ -10,7 +10,7 @@ from pomdp_hier.cli import console, inputs, paths, tables, trees
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
-    from pomdp_hier.appraisal.tree_comparison import Comparison
+    from pomdp_hier.analysis.comparison import Comparison
     from pomdp_hier.hierarchy.tree import Hierarchy
 
 NAME = "compare"
@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> int:
     """Compare the trees."""
     given = [options.tree, *options.others]
     _check_usage(options, given)
-    from pomdp_hier.appraisal.tree_comparison import compare
+    from pomdp_hier.analysis.comparison import compare
 
     read = inputs.read_inputs(options)
     ids = read.ids
@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     )
     names = [by_id.get(str(name), str(name)) for name in ids]
     if _is_page(options):
-        from pomdp_hier.appraisal.diagnosis import diagnose
+        from pomdp_hier.analysis.diagnosis import diagnose
         from pomdp_hier.report.comparison_page import write_comparison
 
         settings = inputs.settings(options) | {"delta": next(iter(found.results.values())).config["delta"]}

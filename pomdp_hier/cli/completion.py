@@ -2,7 +2,7 @@
 
 import argparse
 
-from pomdp_hier._extras import from_extra
+from pomdp_hier._imports import from_extra
 from pomdp_hier.cli import paths
 
 NAME = "completion"

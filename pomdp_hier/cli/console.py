@@ -8,21 +8,8 @@ import warnings
 from enum import IntEnum
 from typing import Any, TextIO
 
+from pomdp_hier._text import visible
 from pomdp_hier.errors import PomdpHierError, PomdpHierWarning, PythonAdvice, Setting
-from pomdp_hier.visible import visible
-
-__all__ = [
-    "ExitCode",
-    "as_option",
-    "fail",
-    "finish",
-    "prepare",
-    "printable",
-    "say",
-    "show_warning",
-    "silence",
-    "uses_unicode",
-]
 
 _show_other_warning = warnings.showwarning
 

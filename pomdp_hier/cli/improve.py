@@ -5,10 +5,10 @@ from collections.abc import Hashable, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from pomdp_hier._messages import brief
+from pomdp_hier._io.writing import write_file
+from pomdp_hier._text import brief
 from pomdp_hier.cli import console, inputs, paths, signals, tables, trees
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.files.writing import write_file
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
@@ -102,7 +102,8 @@ def _label(tree: "Hierarchy", text: str) -> Hashable:
     Raises:
         ParameterError: No node's label is, or several are.
     """
-    from pomdp_hier.hierarchy.wording import label_text, listed
+    from pomdp_hier._text import listed
+    from pomdp_hier.hierarchy.node_names import label_text
 
     labels: Sequence[Hashable] = range(tree.n_nodes) if tree.labels is None else tree.labels
     found = [label for label in labels if label is not None and text in (label_text(label), str(label))]

@@ -6,28 +6,12 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from pomdp_hier.cli import paths, tables, trees
 from pomdp_hier.errors import DataWarning, FeatureError, HierarchyError, ParameterError, PomdpHierError
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
-
-__all__ = [
-    "OF_FEATURES",
-    "OF_SETTINGS",
-    "Inputs",
-    "add_count",
-    "add_input_options",
-    "add_reading_options",
-    "add_setting_options",
-    "amount",
-    "check_out",
-    "count",
-    "read_inputs",
-    "refuse_unused",
-    "settings",
-]
 
 
 OF_FEATURES = (
@@ -257,10 +241,9 @@ def _fit(options: argparse.Namespace) -> bool:
 
 
 def _read(options: argparse.Namespace) -> Inputs:
-    from pomdp_hier.features.join import are_row_numbers
+    from pomdp_hier._text import listed
+    from pomdp_hier.features.items import FeatureTable, are_row_numbers
     from pomdp_hier.features.loading import load_features
-    from pomdp_hier.features.table import FeatureTable
-    from pomdp_hier.hierarchy.wording import listed
 
     tfidf = {name: getattr(options, name) for name in ("min_df", "ngrams", "sublinear", "stop_words")}
     table = load_features(
@@ -308,7 +291,7 @@ def _rows(row_ids: "Sequence[Hashable]", ids: "Sequence[Hashable]", options: arg
     Raises:
         FeatureError: Some do not match; lists what is missing, surplus or doubled.
     """
-    from pomdp_hier.features.join import join_rows, rows_by_id
+    from pomdp_hier.features.items import join_rows, rows_by_id
 
     if any(isinstance(name, tuple) for name in ids):
         row_ids, ids = _as_paths(row_ids, ids, options.sep)

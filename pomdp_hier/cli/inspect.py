@@ -6,11 +6,11 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pomdp_hier._messages import counted
+from pomdp_hier._text import counted
 from pomdp_hier.cli import console, inputs, paths, trees
 
 if TYPE_CHECKING:
-    from pomdp_hier.appraisal.structure import StructureReport
+    from pomdp_hier.analysis.structure import StructureReport
     from pomdp_hier.hierarchy.tree import Hierarchy
 
 NAME = "inspect"
@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     """Look into the tree."""
     by_id = trees.read_names(options.names, options.name_columns)
     if options.features is None:
-        from pomdp_hier.appraisal.structure import check_structure
+        from pomdp_hier.analysis.structure import check_structure
 
         unused = (*inputs.OF_FEATURES, *inputs.OF_SETTINGS, "shuffles", "moves", "top", "sweep")
         inputs.refuse_unused(options, unused, "on a tree without FEATURES")
@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         found: dict[str, Any] = {}
     else:
         tree, report, found = _diagnosed(options)
-    from pomdp_hier.hierarchy.wording import NodeNames
+    from pomdp_hier.hierarchy.node_names import NodeNames
 
     called = NodeNames(tree, by_id)
     if options.json:
@@ -68,10 +68,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport, dict[str, Any]]":
     """Return the tree, its structure, and everything that the features say about it."""
-    from pomdp_hier.appraisal.baselines import appraise
-    from pomdp_hier.appraisal.diagnosis import confusions, diagnose, lost_items, worst_nodes
-    from pomdp_hier.appraisal.moves import suggest_moves
-    from pomdp_hier.appraisal.structure import check_structure
+    from pomdp_hier.analysis.baselines import appraise
+    from pomdp_hier.analysis.diagnosis import confusions, diagnose, lost_items, worst_nodes
+    from pomdp_hier.analysis.moves import suggest_moves
+    from pomdp_hier.analysis.structure import check_structure
 
     read = inputs.read_inputs(options)
     X, tree = read.features, read.tree
@@ -87,7 +87,7 @@ def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport
         "moves": suggest_moves(X, diagnosis, n=options.moves, **settings) if options.moves else [],
     }
     if options.sweep:
-        from pomdp_hier.appraisal.sweep import delta_sweep
+        from pomdp_hier.analysis.settings_sweep import delta_sweep
         from pomdp_hier.features.items import item_features
 
         del settings["delta"]

@@ -3,8 +3,8 @@
 import argparse
 import json
 
+from pomdp_hier._io.writing import write_file
 from pomdp_hier.cli import console, inputs, paths, trees
-from pomdp_hier.files.writing import write_file
 
 NAME = "levels"
 SUMMARY = "score a tree as its levels are taken out, or find the best cut of a dendrogram"
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         inputs.refuse_unused(options, ("side", "most", "policy"), "with --cut")
     inputs.check_out(options, endings=trees.written_endings(options))
-    from pomdp_hier.appraisal.levels import best_cut, levels_advice
+    from pomdp_hier.analysis.levels import best_cut, levels_advice
 
     read = inputs.read_inputs(options)
     settings = inputs.settings(options)

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from pomdp_hier.cli import console, inputs, paths, signals, tables, trees
 
 NAME = "misfiled"

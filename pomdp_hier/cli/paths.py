@@ -16,8 +16,6 @@ from unicodedata import normalize
 
 from pomdp_hier.errors import ParameterError
 
-__all__ = ["check_apart", "file_arguments", "input_file", "output_file", "same_file"]
-
 _STREAMS = ("/dev/stdin", "/dev/stdout")  # what - stands for
 
 

@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     if not set(names) & set(_PLANNED):
         inputs.refuse_unused(options, ("jobs", "seed"), "on policies that are not planned for each item")
     policies = {name: _policy(name, options.tie) for name in names}
-    from pomdp_hier.appraisal.policy_comparison import compare_search_policies
+    from pomdp_hier.analysis.comparison import compare_search_policies
 
     read = inputs.read_inputs(options)
     table = compare_search_policies(

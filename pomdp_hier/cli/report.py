@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
+from pomdp_hier._io.writing import write_file
 from pomdp_hier.cli import console, inputs, paths, tables, trees
-from pomdp_hier.files.writing import write_file
 
 NAME = "report"
 SUMMARY = "write one HTML file: score, baselines, the tree by search success, where searchers get lost"
@@ -40,9 +40,9 @@ def run(options: argparse.Namespace) -> int:
     if options.improve is not None:
         inputs.refuse_unused(options, ("moves",), "with --improve")
     from pomdp_hier._progress import shown_progress
-    from pomdp_hier.appraisal.baselines import appraise
-    from pomdp_hier.appraisal.diagnosis import diagnose
-    from pomdp_hier.appraisal.moves import suggest_moves
+    from pomdp_hier.analysis.baselines import appraise
+    from pomdp_hier.analysis.diagnosis import diagnose
+    from pomdp_hier.analysis.moves import suggest_moves
     from pomdp_hier.improvement import improve
     from pomdp_hier.report.page import report_html
 

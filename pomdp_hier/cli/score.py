@@ -13,7 +13,7 @@ from pomdp_hier.cli import console, inputs, paths, tables, trees
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
-    from pomdp_hier.appraisal.baselines import Appraisal
+    from pomdp_hier.analysis.baselines import Appraisal
     from pomdp_hier.hierarchy.tree import Hierarchy
     from pomdp_hier.hqs.result import HQSResult
 
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     """Scores the hierarchy."""
     _check_usage(options)
     said = _distributed(options) if options.dask is not None else _evaluated(options)
-    from pomdp_hier.hierarchy.wording import label_text
+    from pomdp_hier.hierarchy.node_names import label_text
 
     by_id = trees.read_names(options.names, options.name_columns)
     names = [by_id.get(str(name), label_text(name)) for name in said.ids]
@@ -110,7 +110,7 @@ def _evaluated(options: argparse.Namespace) -> _Said:
     sampled = Sampling(**sampling).asked
     shuffles = 0 if sampled or options.quiet or options.out == "-" else _shuffles(found, options.shuffles)
     if shuffles:
-        from pomdp_hier.appraisal.baselines import appraise
+        from pomdp_hier.analysis.baselines import appraise
 
         appraisal = appraise(found.features, found.tree, n_shuffles=shuffles, **_settings(options))
         result = appraisal.result
@@ -123,7 +123,7 @@ def _evaluated(options: argparse.Namespace) -> _Said:
 
 def _distributed(options: argparse.Namespace) -> _Said:
     """Return the result of all items, computed by workers."""
-    from pomdp_hier.distributed.score import evaluate_distributed, local_cluster
+    from pomdp_hier.distributed.evaluate import evaluate_distributed, local_cluster
 
     tree = trees.read_tree(options)
     workers: Any = nullcontext() if options.dask else local_cluster(os.cpu_count() or 1)
@@ -180,7 +180,7 @@ def _check_usage(options: argparse.Namespace) -> None:
 
 def _item_table(said: _Said, names: Sequence[str] | None) -> Mapping[str, Sequence[Any]]:
     """Return the columns of ``--out``."""
-    from pomdp_hier.hierarchy.wording import label_text
+    from pomdp_hier.hierarchy.node_names import label_text
 
     result, tree = said.result, said.tree
     nodes = [tree.labels[node] if tree.labels is not None else node for node in result.stop_nodes.tolist()]

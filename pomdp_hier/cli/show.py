@@ -39,7 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Draws the hierarchy."""
     title, tree, names = _built_in(options) if options.tree in _BUILT_IN else _from_file(options)
-    from pomdp_hier.hierarchy.wording import counted
+    from pomdp_hier._text import counted
 
     n_clusters, n_leaves = int(tree.is_cluster.sum()), int(tree.is_leaf.sum())
     print(
@@ -77,7 +77,7 @@ def _built_in(options: argparse.Namespace) -> "tuple[str, Hierarchy, Sequence[st
 
 
 def _from_file(options: argparse.Namespace) -> "tuple[str, Hierarchy, Sequence[str]]":
-    from pomdp_hier.hierarchy.wording import NodeNames
+    from pomdp_hier.hierarchy.node_names import NodeNames
 
     tree = trees.read_tree(options)
     title = "Standard input" if options.tree == "-" else console.printable(options.tree)

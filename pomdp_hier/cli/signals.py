@@ -12,8 +12,6 @@ from types import FrameType
 
 from pomdp_hier.cli.console import ExitCode
 
-__all__ = ["HELP", "exit_code", "may_end_search", "said_to_end", "spares_process"]
-
 HELP = "Ctrl-C and SIGTERM do so at once, and what was found is written"
 
 _searches = 0

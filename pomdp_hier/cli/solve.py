@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     ):
         if path is not None:
             tables.check_target(path, options.force, endings=endings, option=option)
-    from pomdp_hier.files.writing import write_file
+    from pomdp_hier._io.writing import write_file
     from pomdp_hier.planning import solve
     from pomdp_hier.pomdp.pomdp_file import read_pomdp
 
@@ -96,7 +96,7 @@ def _lines(solution: "Solution", problem: "POMDP") -> str:
 
 def _write_policy(solution: "Solution", options: argparse.Namespace) -> None:
     """Write the policy in the form that the file's name asks for."""
-    from pomdp_hier.files.writing import write_file
+    from pomdp_hier._io.writing import write_file
     from pomdp_hier.planning.controllers import (
         PolicyGraph,
         VectorPolicy,

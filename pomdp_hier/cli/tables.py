@@ -9,12 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pomdp_hier._extras import from_extra
+from pomdp_hier._imports import from_extra
+from pomdp_hier._io.formats import file_ending
+from pomdp_hier._io.writing import write_file
 from pomdp_hier.errors import ParameterError, PomdpHierError, Setting
-from pomdp_hier.files.kinds import file_ending
-from pomdp_hier.files.writing import write_file
-
-__all__ = ["check_target", "csv_text", "write_table"]
 
 _SUFFIXES = (".csv", ".parquet", ".json")
 _FORMULA_STARTS = tuple("=+-@\t\r＝＋－＠")  # full-width signs, too: Excel takes them for the others

@@ -10,26 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pomdp_hier._messages import brief
+from pomdp_hier._io.formats import check_kind, file_ending, kind_of, open_csv, text_of, unpacked
+from pomdp_hier._text import brief
 from pomdp_hier.cli.paths import input_file
 from pomdp_hier.errors import FeatureError, HierarchyError, ParameterError, ReaderError, Setting
-from pomdp_hier.files.csv_text import open_csv
-from pomdp_hier.files.kinds import check_kind, file_ending, kind_of, text_of, unpacked
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = [
-    "OF_TREES",
-    "TreeFile",
-    "add_tree_options",
-    "read_names",
-    "read_tree",
-    "read_tree_file",
-    "source_name",
-    "written_endings",
-    "written_like_source",
-]
 
 _SHARED = {"singletons": "singletons", "on_multiple_parents": "on_multiple_parents", "items_at_inner": "items_at_inner"}
 _NUMBERED = _SHARED | {"n_items": "n_items", "add_root": "add_root"}
@@ -261,7 +249,7 @@ def written_like_source(tree: "Hierarchy", options: argparse.Namespace, target: 
         HierarchyError: The format cannot hold the tree.
     """
     from pomdp_hier.hierarchy.readers.json_text import parse_json
-    from pomdp_hier.hierarchy.writing_back import FORMATS, written_like
+    from pomdp_hier.hierarchy.round_trip import FORMATS, written_like
 
     if options.tree == "-":
         return tree.to_json()
@@ -356,29 +344,28 @@ def _starts(content: bytes, *marks: bytes) -> bool:
 
 def _table_form(content: bytes, kind: str, options: argparse.Namespace) -> str:
     """Whether the header is that of edges, parents or BERTopic's topics; all else is left to the reader of paths."""
-    from pomdp_hier.hierarchy.readers import roles
+    from pomdp_hier.hierarchy.readers import tables
     from pomdp_hier.hierarchy.readers.tables import Table
 
     rows = _rows(content, kind, options)
     head = Table(list(next(rows, [])), [])
     if "child_left_id" in head.names:
         return "bertopic"
-    if set(roles.TRIPLE) <= set(head.names):
+    if set(tables.TRIPLE) <= set(head.names):
         return "edges"
     given = [options.parent_column] if options.parent_column in head.columns else []
-    parent_at = head.columns.index(given[0]) if given else head.column(None, roles.PARENTS)
-    child_at = head.column(None, (*roles.CHILDREN, *roles.TARGETS))
+    parent_at = head.columns.index(given[0]) if given else head.column(None, tables.PARENTS)
+    child_at = head.column(None, (*tables.CHILDREN, *tables.TARGETS))
     if parent_at is not None and child_at is not None:  # one row a node, whose root has no parent, or one row an edge
         return "parents" if _has_root(rows, child_at, parent_at) else "edges"
-    is_edges = child_at is not None and head.column(None, roles.SOURCES) is not None
-    is_edges |= "narrower" in head.names and head.column(None, roles.NODES) is not None
+    is_edges = child_at is not None and head.column(None, tables.SOURCES) is not None
+    is_edges |= "narrower" in head.names and head.column(None, tables.NODES) is not None
     return "edges" if is_edges else "paths" if parent_at is None else "parents"
 
 
 def _has_root(rows: Iterator[Sequence[str]], id_at: int, parent_at: int) -> bool:
     """Whether a row's parent is blank or a mark of none; several rows under a 0 that has no row make it the root."""
-    from pomdp_hier.hierarchy.readers.roles import marks_of_no_parent
-    from pomdp_hier.hierarchy.readers.tables import Table
+    from pomdp_hier.hierarchy.readers.tables import Table, marks_of_no_parent
 
     table = Table([], list(rows))
     marks = marks_of_no_parent(table, id_at, parent_at)
@@ -409,8 +396,8 @@ def _rows(content: bytes, kind: str, options: argparse.Namespace) -> Iterator[Se
 
 
 def _parquet_columns(content: bytes, options: argparse.Namespace) -> dict[str, list[Any]]:
+    from pomdp_hier._io.memory import memory_available
     from pomdp_hier.features._parquet import open_table
-    from pomdp_hier.files.memory import memory_available
 
     table = open_table(io.BytesIO(content), source_name(options.tree), None, memory_available())
     return {name: column.to_pylist() for name, column in zip(table.column_names, table.columns, strict=True)}

@@ -5,11 +5,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier._messages import brief
+from pomdp_hier._io.decoding import decoding
+from pomdp_hier._text import brief
 from pomdp_hier.cli import console, paths
 from pomdp_hier.cli.console import ExitCode
 from pomdp_hier.errors import Argument, CertificateError, ParameterError
-from pomdp_hier.files.decoding import decoding
 
 if TYPE_CHECKING:
     from pomdp_hier.planning import CertifiedBounds

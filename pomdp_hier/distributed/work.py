@@ -15,22 +15,9 @@ from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.dispatch import run_engine
 from pomdp_hier._engines.rules import Rule
 from pomdp_hier._engines.task import NodeRewards, Task
-from pomdp_hier.distributed.tree import TreePart
+from pomdp_hier.distributed.sources import TreePart
 from pomdp_hier.features.dense import DenseAffinity, DenseKind
 from pomdp_hier.features.validation import row_pieces
-
-__all__ = [
-    "Inspection",
-    "Plan",
-    "Shared",
-    "Summary",
-    "assemble",
-    "inspect",
-    "part_affinity",
-    "pick",
-    "score",
-    "sum_up",
-]
 
 
 @dataclass(frozen=True, eq=False)

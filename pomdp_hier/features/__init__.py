@@ -2,8 +2,9 @@
 
 from pomdp_hier.features.affinity import affinity
 from pomdp_hier.features.frames import read_frame
-from pomdp_hier.features.join import IdMatch, join_rows, match_ids
-from pomdp_hier.features.loading import load_features
+from pomdp_hier.features.items import FeatureTable, IdMatch, join_rows, match_ids
+from pomdp_hier.features.loading import load_features, text_features
+from pomdp_hier.features.membership import cluster_sums
 from pomdp_hier.features.similarity import (
     ClusterView,
     Cosine,
@@ -13,9 +14,6 @@ from pomdp_hier.features.similarity import (
     Similarity,
     as_similarity,
 )
-from pomdp_hier.features.sums import cluster_sums
-from pomdp_hier.features.table import FeatureTable
-from pomdp_hier.features.text import text_features
 from pomdp_hier.features.validation import check_features, check_similarity_matrix
 
 __all__ = [

@@ -12,13 +12,11 @@ import numpy as np
 from numpy.lib import format as npy
 from scipy.sparse import coo_array, csc_array, csr_array
 
-from pomdp_hier._messages import brief
+from pomdp_hier._io.decoding import decoding
+from pomdp_hier._io.memory import require_memory
+from pomdp_hier._text import brief
 from pomdp_hier.errors import FeatureError, Setting
 from pomdp_hier.features.validation import check_compressed
-from pomdp_hier.files.decoding import decoding
-from pomdp_hier.files.memory import require_memory
-
-__all__ = ["read_npy", "read_npz"]
 
 _SPARSE_PARTS = ("format", "shape", "data", "indices", "indptr", "row", "col", "coords")
 _AGAIN = "copy or write the file again"

@@ -6,11 +6,9 @@ from typing import IO
 import numpy as np
 
 from pomdp_hier._arrays import Floats
-from pomdp_hier._messages import brief
+from pomdp_hier._io.formats import open_csv
+from pomdp_hier._text import brief
 from pomdp_hier.errors import FeatureError, Setting
-from pomdp_hier.files.csv_text import open_csv
-
-__all__ = ["ID_NAMES", "column_position", "id_position", "read"]
 
 ID_NAMES = frozenset({"id", "item", "item_id", "__index_level_0__"})  # the last is what pandas calls an index
 

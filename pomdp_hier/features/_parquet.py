@@ -7,14 +7,12 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier._extras import from_extra
-from pomdp_hier._messages import brief
+from pomdp_hier._imports import from_extra
+from pomdp_hier._io.decoding import decoding
+from pomdp_hier._io.memory import require_memory
+from pomdp_hier._text import brief
 from pomdp_hier.errors import FeatureError, Setting
 from pomdp_hier.features import _delimited
-from pomdp_hier.files.decoding import decoding
-from pomdp_hier.files.memory import require_memory
-
-__all__ = ["from_table", "id_cells", "open_table", "read", "refuse_doubled"]
 
 
 def read(

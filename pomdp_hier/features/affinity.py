@@ -13,9 +13,8 @@ import scipy.sparse as sp
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.errors import FeatureError
 from pomdp_hier.features.dense import DenseAffinity
-from pomdp_hier.features.distances import warn_of_distances
 from pomdp_hier.features.items import item_features
-from pomdp_hier.features.members import Children, children_of, contains
+from pomdp_hier.features.membership import Children, children_of, cluster_sums, contains
 from pomdp_hier.features.similarity import (
     BuiltIn,
     ClusterView,
@@ -26,11 +25,8 @@ from pomdp_hier.features.similarity import (
     as_similarity,
 )
 from pomdp_hier.features.sparse import SparseAffinity
-from pomdp_hier.features.sums import cluster_sums
-from pomdp_hier.features.validation import Features, require_whole, warn_degenerate_rows
+from pomdp_hier.features.validation import Features, require_whole, warn_degenerate_rows, warn_of_distances
 from pomdp_hier.hierarchy.tree import Hierarchy
-
-__all__ = ["Affinity", "Batch", "CustomAffinity", "PrecomputedAffinity", "affinity", "warn_about"]
 
 _TABLE_FLOATS = 1 << 23
 

@@ -14,15 +14,21 @@ import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._compiled import pays
+from pomdp_hier._io.memory import room_for
 from pomdp_hier.errors import FeatureError
-from pomdp_hier.features.members import Children, at_children, children_of, own_ranks, pieces, ranges
+from pomdp_hier.features.membership import (
+    RUN,
+    Children,
+    at_children,
+    children_of,
+    cluster_sums,
+    own_ranks,
+    pieces,
+    ranges,
+)
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
-from pomdp_hier.features.sums import RUN, cluster_sums
 from pomdp_hier.features.validation import PIECE_BYTES, Features, require_whole, row_pieces
-from pomdp_hier.files.memory import room_for
 from pomdp_hier.hierarchy.tree import Hierarchy
-
-__all__ = ["DenseAffinity", "DenseBatch", "DenseKind", "finish", "refuse_large"]
 
 DenseKind = Cosine | InverseSquaredEuclidean | NegativeEuclidean
 

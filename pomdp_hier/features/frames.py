@@ -6,16 +6,14 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pomdp_hier._extras import from_extra
-from pomdp_hier._messages import brief
+from pomdp_hier._imports import from_extra
+from pomdp_hier._io.formats import open_csv
+from pomdp_hier._io.memory import memory_available, require_memory
+from pomdp_hier._text import brief
 from pomdp_hier.errors import FeatureError, ParameterError, Setting
 from pomdp_hier.features import _delimited, _parquet
-from pomdp_hier.features.table import FeatureTable
-from pomdp_hier.features.text import text_features
-from pomdp_hier.files.csv_text import open_csv
-from pomdp_hier.files.memory import memory_available, require_memory
-
-__all__ = ["from_arrow", "read_frame", "read_text_columns"]
+from pomdp_hier.features.items import FeatureTable
+from pomdp_hier.features.loading import text_features
 
 
 def read_frame(

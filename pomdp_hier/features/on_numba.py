@@ -1,6 +1,6 @@
 """The passes over dense features as machine code, for where numba is installed: no float64 copy of the rows.
 
-Every addition is made in the order in which numpy makes it in :mod:`~pomdp_hier.features.sums` and
+Every addition is made in the order in which numpy makes it in :mod:`~pomdp_hier.features.membership` and
 :mod:`~pomdp_hier.features.dense`, without fastmath, so that both give the same bits. Importing this module needs numba.
 """
 
@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._compiled import compiling
-
-__all__ = ["add_clusters", "measure_rows"]
 
 
 @compiling()

@@ -13,18 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
-
-__all__ = [
-    "ClusterView",
-    "Cosine",
-    "InverseSquaredEuclidean",
-    "NegativeEuclidean",
-    "Precomputed",
-    "Similarity",
-    "as_similarity",
-]
 
 
 @dataclass(frozen=True)

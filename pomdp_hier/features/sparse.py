@@ -12,12 +12,10 @@ import scipy.sparse as sp
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.features.dense import DenseKind, finish, refuse_large
-from pomdp_hier.features.members import Children, at_children, children_of, membership, own_ranks, ranges
+from pomdp_hier.features.membership import Children, at_children, children_of, membership, own_ranks, ranges
 from pomdp_hier.features.similarity import Cosine
 from pomdp_hier.features.validation import Features
 from pomdp_hier.hierarchy.tree import Hierarchy
-
-__all__ = ["SparseAffinity"]
 
 
 class SparseAffinity:

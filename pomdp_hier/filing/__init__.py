@@ -5,7 +5,7 @@ A name is imported when it is first used.
 
 from typing import TYPE_CHECKING
 
-from pomdp_hier._lazy import attach
+from pomdp_hier._imports import attach
 
 if TYPE_CHECKING:
     from pomdp_hier.filing.misfiled import find_misfiled

@@ -12,11 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier.features.members import ranges
+from pomdp_hier.features.membership import ranges
 from pomdp_hier.features.validation import Features, require_whole, row_pieces
 from pomdp_hier.hierarchy.tree import Hierarchy
-
-__all__ = ["Centroids", "UnitRows"]
 
 _BLOCK_VALUES = 1 << 21  # items x clusters of one block
 _CANCELLED = 1e-13  # of the squared number of items, below which a squared length is rounding

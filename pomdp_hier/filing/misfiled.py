@@ -22,8 +22,6 @@ from pomdp_hier.filing.model import (
 from pomdp_hier.filing.result import MisfiledItems
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["find_misfiled"]
-
 _TIE = 0.5  # of the best target's probability, from which a second one is named
 _TWINS = 0.5  # share of a home's items that fit the other one as well, in both directions
 _FEWEST = 3  # items of such a home

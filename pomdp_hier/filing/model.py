@@ -16,8 +16,6 @@ from scipy.special import expit, logit
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.filing.centroids import Centroids
 
-__all__ = ["FilingModel", "Siblings", "fit_model", "item_weights", "path_values", "posterior_noise"]
-
 PRIOR, PRIOR_NOISE = 18.0, 0.05  # Beta(1, 19): density 18 log(1 - noise), mean
 NEAR = 0.5  # share of the noise that stays among siblings, where there is evidence for near misfilings
 _SOFTER = 0.5

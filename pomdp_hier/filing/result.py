@@ -10,14 +10,12 @@ import scipy.sparse as sp
 
 from pomdp_hier._arguments import check_flag, is_real
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier._messages import brief, counted
+from pomdp_hier._text import brief, counted
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.filing.centroids import UnitRows
 from pomdp_hier.filing.model import NEAR, FilingModel
+from pomdp_hier.hierarchy.node_names import NodeNames, label_text
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hierarchy.wording import NodeNames, label_text
-
-__all__ = ["COLUMNS", "MisfiledItems"]
 
 _LEAST_AUC, _LEAST_GAIN = 0.6, 0.1
 _SMALL = 100

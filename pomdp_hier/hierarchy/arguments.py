@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arguments import is_one_of, is_whole
+from pomdp_hier._io.memory import held
+from pomdp_hier._text import brief as shown
+from pomdp_hier._text import listed
 from pomdp_hier.errors import Argument, ParameterError
-from pomdp_hier.files.memory import held
-from pomdp_hier.hierarchy.wording import listed, shown
-
-__all__ = ["as_ids", "as_number", "as_text", "check_choice", "check_flag", "check_text", "dense", "is_row"]
 
 _LONGEST_RANGE = 10_000_000  # a longer one holds nothing, but would fill the memory as a list
 

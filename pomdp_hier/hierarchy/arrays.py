@@ -9,10 +9,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pomdp_hier._arrays import Ints
+from pomdp_hier._text import counted, listed
 from pomdp_hier.errors import HierarchyError
-from pomdp_hier.hierarchy.wording import counted, listed
-
-__all__ = ["cycle_error", "cycle_through", "min_below", "sum_below", "sum_to_root"]
 
 
 def _jumps(parent: Ints) -> Iterator[Ints]:

@@ -10,11 +10,10 @@ from itertools import count
 from typing import Any, Generic, TypeVar
 
 from pomdp_hier._arguments import is_whole
+from pomdp_hier._text import brief as shown
+from pomdp_hier._text import listed
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import FlatTree
-from pomdp_hier.hierarchy.wording import listed, shown
-
-__all__ = ["Draft", "Parents"]
 
 Tree = TypeVar("Tree", bound=FlatTree)
 Parents = dict[int, int]

@@ -6,16 +6,14 @@ from collections.abc import Hashable, Sequence
 import networkx as nx
 import numpy as np
 
+from pomdp_hier._io.writing import write_file
+from pomdp_hier._text import brief as shown
 from pomdp_hier.errors import ParameterError, Setting
-from pomdp_hier.files.writing import write_file
 from pomdp_hier.hierarchy.arguments import as_ids, as_number, check_flag
-from pomdp_hier.hierarchy.drawing import draw_text
 from pomdp_hier.hierarchy.flat import FlatTree
+from pomdp_hier.hierarchy.node_names import draw_text
 from pomdp_hier.hierarchy.readers.json_text import as_json
 from pomdp_hier.hierarchy.readers.newick import as_newick
-from pomdp_hier.hierarchy.wording import shown
-
-__all__ = ["ExportedTree"]
 
 
 class ExportedTree(FlatTree):

@@ -14,12 +14,12 @@ from numpy.typing import ArrayLike
 
 from pomdp_hier._arguments import is_whole
 from pomdp_hier._arrays import Bools, Ints
+from pomdp_hier._text import brief as shown
+from pomdp_hier._text import counted, listed
 from pomdp_hier.errors import HierarchyError, ParameterError, Setting
 from pomdp_hier.hierarchy.arguments import as_ids, as_number, check_flag, dense
 from pomdp_hier.hierarchy.arrays import cycle_error, cycle_through, min_below, sum_below, sum_to_root
-from pomdp_hier.hierarchy.wording import counted, listed, shown, warn_user
-
-__all__ = ["FlatTree", "require_hierarchy"]
+from pomdp_hier.hierarchy.node_names import warn_user
 
 
 class FlatTree:

@@ -6,25 +6,18 @@ from typing import Any, Literal, Self
 import networkx as nx
 from numpy.typing import ArrayLike
 
+from pomdp_hier._text import counted
 from pomdp_hier.errors import PythonAdvice
 from pomdp_hier.hierarchy.arguments import check_flag
 from pomdp_hier.hierarchy.export import ExportedTree
-from pomdp_hier.hierarchy.readers.bertopic import read_bertopic
-from pomdp_hier.hierarchy.readers.children import read_children, read_labels, read_sklearn
-from pomdp_hier.hierarchy.readers.edges import read_edges, read_networkx
-from pomdp_hier.hierarchy.readers.hdbscan import HdbscanTree, read_hdbscan
+from pomdp_hier.hierarchy.node_names import warn_user
+from pomdp_hier.hierarchy.readers.clusterings import HdbscanTree, read_bertopic, read_hdbscan, read_linkage
 from pomdp_hier.hierarchy.readers.json_text import JsonForm, read_json
-from pomdp_hier.hierarchy.readers.linkage import read_linkage
-from pomdp_hier.hierarchy.readers.links import Join
+from pomdp_hier.hierarchy.readers.links import Join, read_edges, read_networkx, read_parents
+from pomdp_hier.hierarchy.readers.nested import read_children, read_labels, read_nodes, read_sklearn
 from pomdp_hier.hierarchy.readers.newick import read_newick
-from pomdp_hier.hierarchy.readers.nodes import read_nodes
-from pomdp_hier.hierarchy.readers.parents import read_parents
 from pomdp_hier.hierarchy.readers.paths import PathFormat, read_paths
-from pomdp_hier.hierarchy.readers.tables import TextSource
-from pomdp_hier.hierarchy.readers.tree_arrays import ItemsAtInner, OnMultipleParents, TreeArrays, with_added_root
-from pomdp_hier.hierarchy.wording import counted, warn_user
-
-__all__ = ["Hierarchy"]
+from pomdp_hier.hierarchy.readers.tables import ItemsAtInner, OnMultipleParents, TextSource, TreeArrays, with_added_root
 
 
 class Hierarchy(ExportedTree):

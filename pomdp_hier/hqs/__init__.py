@@ -5,7 +5,7 @@ A name is imported when it is first used, so that scoring does not wait for what
 
 from typing import TYPE_CHECKING
 
-from pomdp_hier._lazy import attach
+from pomdp_hier._imports import attach
 
 if TYPE_CHECKING:
     from pomdp_hier._engines.rules import Clairvoyant, LookAhead, OneStep, SearchRoot, StoppingRule

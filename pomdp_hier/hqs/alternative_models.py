@@ -16,8 +16,6 @@ from pomdp_hier.planning.decision import Decision
 from pomdp_hier.pomdp import POMDP, Action, Belief, State
 from pomdp_hier.pomdp.numeric import Number
 
-__all__ = ["BACK", "Back", "Enter", "GreedyChild", "TrailState", "backtracking_search", "choosing_search"]
-
 
 @dataclass(frozen=True)
 class Enter(Action):

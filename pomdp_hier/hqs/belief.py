@@ -3,14 +3,13 @@
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
+from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ModelError
 from pomdp_hier.hqs.model import END, AgentTransition, Descend, Found, Node, NotFound, Search, SearchState
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.bayes_rule import impossible
 from pomdp_hier.pomdp.belief import as_belief
-from pomdp_hier.pomdp.numeric import Number, brief, listed
-
-__all__ = ["ClosedFormUpdater"]
+from pomdp_hier.pomdp.numeric import Number
 
 
 class ClosedFormUpdater:

@@ -6,14 +6,12 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arguments import check_whole
+from pomdp_hier._text import brief as shown
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hierarchy.wording import shown
-from pomdp_hier.hqs.guidance import BOUNDS, ENTRIES, Calibration, TreeCalibration, most_likely_delta
+from pomdp_hier.hqs.guidance import BOUNDS, ENTRIES, Calibration, most_likely_delta
 from pomdp_hier.hqs.inputs import as_trees, prepare
 from pomdp_hier.hqs.settings import Settings
-
-__all__ = ["Calibration", "TreeCalibration", "calibrate_delta"]
 
 
 def calibrate_delta(

@@ -20,11 +20,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pomdp_hier._extras import from_extra
+from pomdp_hier._imports import from_extra
+from pomdp_hier._text import brief as shown
 from pomdp_hier.errors import CheckpointError, ParameterError
-from pomdp_hier.hierarchy.wording import shown
-
-__all__ = ["Checkpoint", "Row", "fingerprint"]
 
 _APPLICATION, _FORMAT = 0x484F5353, 1
 _OTHER = "give another path, or delete the file to start over"

@@ -26,8 +26,6 @@ from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import Number, total
 from pomdp_hier.simulation import PolicyValue, policy_value
 
-__all__ = ["SearchValue", "score_generic", "search_value"]
-
 _CHUNK = 16
 
 

@@ -12,19 +12,10 @@ from pomdp_hier._arguments import generator, is_real
 from pomdp_hier._arrays import Floats
 from pomdp_hier._engines.task import Task
 from pomdp_hier._engines.true_path import own_steps
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError
-from pomdp_hier.features.members import ranges
+from pomdp_hier.features.membership import ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
-
-__all__ = [
-    "Calibration",
-    "TreeCalibration",
-    "check_temperature",
-    "guidance",
-    "most_likely_delta",
-    "temperatures",
-]
 
 BOUNDS = (1e-4, 10.0)
 ENTRIES = 1 << 25

@@ -10,19 +10,18 @@ import numpy as np
 
 from pomdp_hier._engines.rules import OneStep
 from pomdp_hier._engines.task import NodeRewards, Task
+from pomdp_hier._text import brief as shown
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features.affinity import Affinity, affinity, warn_about
 from pomdp_hier.features.items import ItemFeatures, item_features
 from pomdp_hier.hierarchy.flat import require_hierarchy
+from pomdp_hier.hierarchy.node_names import warn_user
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hierarchy.wording import shown, warn_user
 from pomdp_hier.hqs.guidance import Calibration, most_likely_delta, temperatures
 from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.settings import Run, Settings, read_settings
 from pomdp_hier.measures.alignment import item_numbers
-
-__all__ = ["Prepared", "as_trees", "opened", "prepare"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arguments import is_whole, same_arguments
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, ParameterError
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.flat import require_hierarchy
@@ -30,28 +31,7 @@ from pomdp_hier.hqs.inputs import Prepared, prepare
 from pomdp_hier.hqs.reward import Reward, paper_reward
 from pomdp_hier.hqs.settings import Settings
 from pomdp_hier.pomdp import POMDP, Action, Observation, ObservationModel, RewardModel, State, TransitionModel
-from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative, is_symbolic, nearly_equal, total
-
-__all__ = [
-    "END",
-    "AgentTransition",
-    "Descend",
-    "EnvironmentTransition",
-    "Found",
-    "Node",
-    "NotFound",
-    "Search",
-    "SearchObservation",
-    "SearchReward",
-    "SearchState",
-    "item_guidance",
-    "search_environment",
-    "search_environment_from_guidance",
-    "search_models",
-    "search_problem",
-    "search_problem_from_guidance",
-    "three_node",
-]
+from pomdp_hier.pomdp.numeric import Number, is_nonnegative, is_symbolic, nearly_equal, total
 
 END = "end"
 """The place of the two terminal states."""

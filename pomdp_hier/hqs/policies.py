@@ -16,32 +16,15 @@ import numpy as np
 
 from pomdp_hier._engines import rules
 from pomdp_hier._engines.rules import Tie
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.model import Descend, Search, SearchState
 from pomdp_hier.planning import RTBSS, StopValue
-from pomdp_hier.planning.decision import Decision, Policy
+from pomdp_hier.planning.decision import Decision, Policy, where_to_decide
 from pomdp_hier.planning.policies import HoldsPolicy, as_policy
-from pomdp_hier.planning.terminal import where_to_decide
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import Number, brief, is_exact, total
-
-__all__ = [
-    "AlgorithmOne",
-    "ClairvoyantSearch",
-    "FixedLevel",
-    "OptimalSearch",
-    "PlannedSearch",
-    "PlansInEnvironment",
-    "RuleSearch",
-    "guidance_at",
-    "look_ahead",
-    "node_of",
-    "paper_readings",
-    "search_policy",
-    "standing",
-    "true_path",
-]
+from pomdp_hier.pomdp.numeric import Number, is_exact, total
 
 SEARCH, DESCEND = Search(), Descend()
 

@@ -12,11 +12,9 @@ import numpy.typing as npt
 
 from pomdp_hier._arguments import check_level
 from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from pomdp_hier.errors import MissingExtraError
 from pomdp_hier.hqs.sampling import Sample
-
-__all__ = ["HQSResult"]
 
 
 @dataclass(frozen=True, eq=False)

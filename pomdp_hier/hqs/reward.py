@@ -9,12 +9,10 @@ import numpy.typing as npt
 from pomdp_hier._arguments import is_real
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.task import NodeRewards
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
-
-__all__ = ["Reward", "SizeRewards", "node_rewards", "paper_reward"]
 
 Reward: TypeAlias = Callable[[int, int], float]
 """``reward(size, n_items)``: must not grow with the size, and stay above -1, what a miss costs."""

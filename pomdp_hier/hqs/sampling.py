@@ -21,11 +21,9 @@ from scipy.special import stdtrit
 from pomdp_hier._arguments import check_level, generator, is_one_of, is_real, is_whole
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._intervals import unseen
+from pomdp_hier._text import brief as shown
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hierarchy.wording import shown
-
-__all__ = ["Method", "Sample", "Sampling", "draw"]
 
 Method: TypeAlias = Literal["simple", "stratified"]
 Name = TypeVar("Name", bound=Hashable)

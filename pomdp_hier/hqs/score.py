@@ -13,10 +13,10 @@ from pomdp_hier._engines.dispatch import choose_engine, run_engine
 from pomdp_hier._engines.rules import Tie
 from pomdp_hier._engines.task import NodeRewards, Stops
 from pomdp_hier._progress import shown_progress
+from pomdp_hier._text import brief as shown
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hierarchy.wording import shown
 from pomdp_hier.hqs.inputs import Prepared, opened, prepare
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import Reward
@@ -26,16 +26,6 @@ from pomdp_hier.hqs.settings import CALIBRATED, Request, Run, Settings
 if TYPE_CHECKING:
     from pomdp_hier.pomdp import POMDP
 
-__all__ = [
-    "as_result",
-    "evaluate",
-    "evaluate_generic",
-    "hqs_samples",
-    "hqs_score",
-    "oracle_value",
-    "score",
-    "score_items",
-]
 
 _OF_A_SAMPLE = ("sample_size", "sampling", "random_state", "target_error", "coverage")
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from pomdp_hier._arguments import check_flag, check_whole, is_whole
 from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead, Rule, SearchRoot, Tie, as_rule
 from pomdp_hier._jobs import check_jobs
+from pomdp_hier._text import brief as shown
 from pomdp_hier.errors import Argument, ParameterError, Setting
 from pomdp_hier.features.similarity import Similarity, as_similarity
-from pomdp_hier.hierarchy.wording import shown
 from pomdp_hier.hqs.guidance import check_temperature
 from pomdp_hier.hqs.reward import Reward
 from pomdp_hier.hqs.sampling import Sampling
@@ -21,7 +21,6 @@ from pomdp_hier.hqs.sampling import Sampling
 if TYPE_CHECKING:
     from pomdp_hier.pomdp import POMDP
 
-__all__ = ["CALIBRATED", "Request", "Run", "Settings", "named", "read_settings"]
 
 CALIBRATED = "calibrated"
 _ENGINES = ("auto", "numpy", "numba", "generic")

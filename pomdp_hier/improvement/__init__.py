@@ -5,18 +5,18 @@ A name is imported when it is first used.
 
 from typing import TYPE_CHECKING
 
-from pomdp_hier._lazy import attach
+from pomdp_hier._imports import attach
 
 if TYPE_CHECKING:
     from pomdp_hier.improvement.edits import apply_edits
-    from pomdp_hier.improvement.improving import improve
+    from pomdp_hier.improvement.entry_point import improve
     from pomdp_hier.improvement.result import Edit, HeldOut, Improvement
 
 __all__ = ["Edit", "HeldOut", "Improvement", "apply_edits", "improve"]
 
 _HOMES = {
     "pomdp_hier.improvement.edits": "apply_edits",
-    "pomdp_hier.improvement.improving": "improve",
+    "pomdp_hier.improvement.entry_point": "improve",
     "pomdp_hier.improvement.result": "Edit HeldOut Improvement",
 }
 

@@ -17,8 +17,6 @@ import numpy as np
 
 from pomdp_hier.improvement.incremental import ScoredDraft
 
-__all__ = ["Collapse", "best_collapse"]
-
 _MOST_PAIRS = 1 << 27  # of items in one list that are leaf clusters of their own
 
 

@@ -2,16 +2,14 @@
 
 from collections.abc import Iterable
 
+from pomdp_hier._text import brief as shown
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.editing import Draft, Parents
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hierarchy.wording import shown
 from pomdp_hier.improvement.result import Edit
 
-__all__ = ["KINDS", "apply_edits", "changes_of"]
-
-KINDS = ("move", "merge", "split", "take out", "take out level", "collapse", "collapse below")
+KINDS: tuple[str, ...] = ("move", "merge", "split", "take out", "take out level", "collapse", "collapse below")
 
 
 def apply_edits(hierarchy: Hierarchy, edits: Iterable[Edit]) -> Hierarchy:

@@ -23,17 +23,15 @@ from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._engines.dispatch import similarities_of
 from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead, Rule, SearchRoot, ask, descends
 from pomdp_hier._engines.true_path import own_steps
+from pomdp_hier._io.memory import memory_available, require_memory
 from pomdp_hier.errors import Argument, ParameterError, PomdpHierError, Setting
-from pomdp_hier.files.memory import memory_available, require_memory
 from pomdp_hier.hierarchy.editing import Draft, Parents
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import temperatures
 from pomdp_hier.hqs.inputs import Prepared
 from pomdp_hier.hqs.reward import SizeRewards
 from pomdp_hier.hqs.settings import Run, named
-from pomdp_hier.improvement.likeness import Cluster, likeness
-
-__all__ = ["ScoredDraft", "Trial", "check_policy"]
+from pomdp_hier.improvement.similarities import Cluster, likeness
 
 _NONE = np.empty(0, dtype=np.int64)
 _ROUNDS = 8  # of items changing between two halves

@@ -5,12 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pomdp_hier._messages import brief, counted
+from pomdp_hier._text import brief, counted
+from pomdp_hier.hierarchy.node_names import NodeNames, label_text
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hierarchy.wording import NodeNames, label_text
 from pomdp_hier.hqs.result import HQSResult
-
-__all__ = ["COLUMNS", "Edit", "HeldOut", "Improvement", "names_of"]
 
 _MOST_NAMED = 5
 _CEILINGS = {

@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier.appraisal.diagnosis import Diagnosis, confusions, diagnose, worst_nodes
-from pomdp_hier.appraisal.moves import candidate_moves
+from pomdp_hier.analysis.diagnosis import Diagnosis, confusions, diagnose, worst_nodes
+from pomdp_hier.analysis.moves import candidate_moves
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hqs.inputs import Prepared
 from pomdp_hier.improvement.edits import KINDS, changes_of
 from pomdp_hier.improvement.incremental import ScoredDraft, Trial
-
-__all__ = ["Limits", "Made", "Proposal", "Search"]
 
 _ITEM_MOVES, _OTHERS = 256, 32  # proposals of a round
 _TOGETHER = 64  # of them are tried before those that gain are made, so that there is a better tree soon

@@ -1,15 +1,17 @@
 """Other measures of a hierarchy, to stand beside HQS."""
 
-from pomdp_hier.measures.cophenetic import cophenetic_correlation
-from pomdp_hier.measures.dasgupta import dasgupta_cost, moseley_wang_revenue
-from pomdp_hier.measures.divergence import tree_sampling_divergence
-from pomdp_hier.measures.hai import hai
-from pomdp_hier.measures.paths import ClassFit, PrecisionRecall, class_fit, path_precision_recall
-from pomdp_hier.measures.purity import dendrogram_purity
-from pomdp_hier.measures.tangle import entanglement, untangle
+from pomdp_hier.measures.classes import ClassFit, PrecisionRecall, class_fit, dendrogram_purity, path_precision_recall
+from pomdp_hier.measures.costs import (
+    cophenetic_correlation,
+    dasgupta_cost,
+    moseley_wang_revenue,
+    tree_sampling_divergence,
+)
+from pomdp_hier.measures.tanglegram import entanglement, untangle
 from pomdp_hier.measures.tree_distances import (
     TripletDistance,
     bakers_gamma,
+    hai,
     robinson_foulds,
     tree_cophenetic_correlation,
     triplet_distance,

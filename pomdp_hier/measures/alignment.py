@@ -6,12 +6,10 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from pomdp_hier._arrays import Ints
-from pomdp_hier._messages import listed
+from pomdp_hier._text import listed
 from pomdp_hier.errors import HierarchyError, PomdpHierError
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
-
-__all__ = ["aligned", "item_numbers"]
 
 BY_NUMBER = "tree = Hierarchy.from_children(tree.to_children(), tree.n_items, singletons=tree.singletons)"
 

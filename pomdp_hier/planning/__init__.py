@@ -3,11 +3,10 @@
 from pomdp_hier.planning.and_or.tree import AndOrTree
 from pomdp_hier.planning.certificates.verify import CertifiedBounds, verify
 from pomdp_hier.planning.decision import Decision, Policy
-from pomdp_hier.planning.exact import AlphaVectors, exact_value, value_iteration
-from pomdp_hier.planning.fringe import ConvexFringe, StopValue
+from pomdp_hier.planning.leaf_values import ConvexFringe, StopValue
 from pomdp_hier.planning.point_based.planner import PointBased
 from pomdp_hier.planning.point_based.solution import Solution
-from pomdp_hier.planning.point_based.solving import solve
+from pomdp_hier.planning.point_based.solve import solve
 from pomdp_hier.planning.policies import (
     FIBPolicy,
     FirstAction,
@@ -19,6 +18,7 @@ from pomdp_hier.planning.policies import (
     as_policy,
 )
 from pomdp_hier.planning.rtbss.planner import RTBSS
+from pomdp_hier.planning.value_iteration import AlphaVectors, exact_value, value_iteration
 
 __all__ = [
     "RTBSS",

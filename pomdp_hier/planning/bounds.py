@@ -13,12 +13,10 @@ import numpy as np
 from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats
+from pomdp_hier.planning.decision import OutcomeRows, outcome_rows
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
-from pomdp_hier.planning.fringe import FringeVectors
-from pomdp_hier.planning.outcomes import OutcomeRows, outcome_rows
+from pomdp_hier.planning.leaf_values import FringeVectors
 from pomdp_hier.pomdp import TabularPOMDP
-
-__all__ = ["blind_bound", "fib_bound", "qmdp_bound", "range_bound", "reward_range"]
 
 
 def _start(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None) -> FringeVectors:

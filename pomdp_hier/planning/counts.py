@@ -1,10 +1,8 @@
 """Whole numbers as arguments of planners and simulations: checked in one place, where they enter."""
 
 from pomdp_hier._arguments import is_whole
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.pomdp.numeric import brief
-
-__all__ = ["require_count"]
 
 
 def require_count(name: str, value: object, least: int, of: str) -> None:

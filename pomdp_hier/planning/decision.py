@@ -1,13 +1,18 @@
-"""Decision and Policy: what every planner returns, and what it is asked."""
+"""Decisions and policies: the interface, ties between actions, terminal beliefs."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import Number
+import numpy as np
+from scipy import sparse
 
-__all__ = ["Decision", "Policy"]
+from pomdp_hier._arrays import Ints
+from pomdp_hier._text import brief
+from pomdp_hier.errors import PlanningError
+from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
+from pomdp_hier.pomdp.numeric import Number, is_symbolic
+from pomdp_hier.pomdp.problem import require_problem
 
 
 @dataclass(frozen=True)
@@ -57,3 +62,139 @@ class Policy(Protocol):
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the decision under the belief."""
         ...
+
+
+def outcome_matrix(compiled: TabularPOMDP, action: int) -> sparse.csr_array:
+    """``[S, O * S']``, ``p(s', o | s, a)`` at column ``o * S + s'``, without stored zeros.
+
+    Example:
+        >>> from pomdp_hier.pomdp import POMDP
+        >>> tiny = POMDP.from_arrays(T=[[[0.5, 0.5], [0, 1]]], Z=[[[1, 0], [0, 1]]], R=[[1, 0]]).compiled
+        >>> outcome_matrix(tiny, 0).toarray()
+        array([[0.5, 0. , 0. , 0.5],
+               [0. , 0. , 0. , 1. ]])
+    """
+    size = compiled.n_states
+    if compiled.observation is None:
+        matrix = (compiled.joint or ())[action].copy()
+    else:
+        likelihood = compiled.observation[action].tocoo()
+        columns = likelihood.col.astype(np.int64) * size + likelihood.row
+        spread = sparse.csr_array(
+            (likelihood.data, (likelihood.row, columns)), shape=(size, size * compiled.n_observations)
+        )
+        matrix = sparse.csr_array(compiled.transition[action] @ spread)
+    matrix.eliminate_zeros()
+    return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class OutcomeRows:
+    """The outcomes that can happen, one row for each ``(s, o)``.
+
+    Attributes:
+        matrix: ``[M, S']`` CSR, ``p(s', o | s, a)``.
+        state, observation: ``[M]``, which ``(s, o)`` each row is.
+    """
+
+    matrix: sparse.csr_array
+    state: Ints
+    observation: Ints
+
+
+def outcome_rows(compiled: TabularPOMDP, action: int) -> OutcomeRows:
+    """Return the outcomes of the action as rows ``(s, o)``, those that cannot happen left out."""
+    size, count = compiled.n_states, compiled.n_observations
+    flat = outcome_matrix(compiled, action).tocoo()
+    observation, next_state = np.divmod(flat.col.astype(np.int64), size)
+    key = flat.row.astype(np.int64) * count + observation
+    present, position = np.unique(key, return_inverse=True)
+    matrix = sparse.csr_array((flat.data, (position, next_state)), shape=(len(present), size))
+    state, seen = np.divmod(present, count)
+    return OutcomeRows(matrix, state, seen)
+
+
+def is_tied(value: Number, best: Number, tolerance: float = 0.0) -> bool:
+    """Whether a value counts as equal to the best: ``best - value <= tolerance``; expressions have to be the same.
+
+    Example:
+        >>> is_tied(1.0, 1.0 + 1e-12), is_tied(1.0, 1.0 + 1e-12, tolerance=1e-9)
+        (False, True)
+    """
+    if is_symbolic(value) or is_symbolic(best):
+        return bool(value == best)
+    return bool(value == best) or bool(best - value <= tolerance)
+
+
+def best_and_tied(q_values: Mapping[Any, Number], tolerance: float = 0.0) -> tuple[Number, tuple[Any, ...]]:
+    """Return the greatest value and the actions that tie for it, in the order given; the first is the one to take.
+
+    Example:
+        >>> best_and_tied({"left": 1, "wait": 0, "right": 1})
+        (1, ('left', 'right'))
+    """
+    best = largest(q_values.values())
+    return best, tuple(action for action, value in q_values.items() if is_tied(value, best, tolerance))
+
+
+def largest(values: Iterable[Number]) -> Number:
+    """Return the greatest value; for expressions that cannot be compared, their symbolic maximum.
+
+    Example:
+        >>> largest([1, 3, 2])
+        3
+    """
+    first, *others = values
+    best = first
+    for value in others:
+        try:
+            best = value if value > best else best
+        except TypeError:  # sympy: the truth value of a relation between symbols is not known
+            from sympy import Max
+
+            best = Max(best, value)
+    return best
+
+
+# V(b) of a belief under which every state is terminal, whatever the fringe and the models say of it
+TERMINAL_VALUE = 0
+
+
+def where_to_decide(
+    problem: POMDP, belief: Belief | None, observation: Hashable = None
+) -> tuple[Belief, tuple[Any, ...]]:
+    """Return the belief (the initial one for ``None``; a dict will do) and its legal actions, at least one.
+
+    Raises:
+        ModelError: The problem is no `POMDP`, or the belief is none.
+        PlanningError: The process is over under the belief.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> where_to_decide(tiger(), {"tiger-left": 0.25, "tiger-right": 0.75})[1]
+        ('listen', 'open-left', 'open-right')
+    """
+    require_problem(problem, "decide")
+    belief = problem.initial_belief if belief is None else problem.as_belief(belief)
+    return belief, legal_actions(problem, belief, observation)
+
+
+def legal_actions(problem: POMDP, belief: Belief, observation: Hashable = None) -> tuple[Any, ...]:
+    """Return the legal actions under the belief, of which there is at least one.
+
+    Raises:
+        PlanningError: The process is over under the belief.
+
+    Example:
+        >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
+        ...              initial_belief={"here": 1}, legal_actions=["wait"])
+        >>> legal_actions(stay, stay.initial_belief)
+        ('wait',)
+    """
+    actions = problem.actions(belief, observation)
+    if not actions:
+        raise PlanningError(
+            f"belief: got terminal states alone (the first: {brief(belief.support[0])}); expected one that is not "
+            "terminal"
+        )
+    return actions

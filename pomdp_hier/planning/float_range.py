@@ -2,11 +2,9 @@
 
 import numpy as np
 
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp import TabularPOMDP
-from pomdp_hier.pomdp.numeric import brief
-
-__all__ = ["LEAST", "horizon_sum", "require_float_range"]
 
 LEAST = 1e-280
 """The least size of values: 1e-15 of it, the unit of the rounding errors that bounds allow for, is a normal float."""

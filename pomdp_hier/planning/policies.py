@@ -21,32 +21,15 @@ import numpy as np
 
 from pomdp_hier._arguments import generator
 from pomdp_hier._arrays import Floats
+from pomdp_hier._text import brief, listed, visible
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.counts import require_count
-from pomdp_hier.planning.decision import Decision, Policy
-from pomdp_hier.planning.endless_bounds import endless_fib
-from pomdp_hier.planning.exact import AlphaVectors, value_iteration
-from pomdp_hier.planning.mdp import mdp_values
-from pomdp_hier.planning.terminal import where_to_decide
-from pomdp_hier.planning.ties import best_and_tied
+from pomdp_hier.planning.decision import Decision, Policy, best_and_tied, where_to_decide
+from pomdp_hier.planning.infinite_horizon_bounds import endless_fib, mdp_values
+from pomdp_hier.planning.value_iteration import AlphaVectors, value_iteration
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
-from pomdp_hier.pomdp.numeric import Number, brief, listed, total
+from pomdp_hier.pomdp.numeric import Number, total
 from pomdp_hier.pomdp.signatures import SIGNATURES, bind
-from pomdp_hier.visible import visible
-
-__all__ = [
-    "FIBPolicy",
-    "FirstAction",
-    "FunctionPolicy",
-    "HoldsPolicy",
-    "OptimalPolicy",
-    "QMDPPolicy",
-    "RandomPolicy",
-    "ThresholdPolicy",
-    "action_probabilities",
-    "as_policy",
-    "decided",
-]
 
 Seed = int | np.random.SeedSequence | None
 
@@ -312,7 +295,7 @@ class QMDPPolicy:
 class FIBPolicy(QMDPPolicy):
     """Takes the action that would be best if the state were told one step late.
 
-    ``a = argmax_a sum_s b(s) Q_FIB(s, a)``, with the table of `pomdp_hier.planning.endless_bounds.endless_fib`. Unlike
+    ``a = argmax_a sum_s b(s) Q_FIB(s, a)``, with the table of `pomdp_hier.planning.infinite_horizon_bounds.endless_fib`. Unlike
     `QMDPPolicy` it knows that observations matter; like it, it takes them to be better than they are. For endless,
     discounted runs.
 

@@ -14,24 +14,15 @@ from typing import Any, ClassVar
 import pomdp_py
 
 from pomdp_hier._arguments import generator
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.counts import require_count
-from pomdp_hier.planning.decision import Decision
+from pomdp_hier.planning.decision import Decision, best_and_tied, where_to_decide
 from pomdp_hier.planning.policies import Seed
-from pomdp_hier.planning.terminal import where_to_decide
-from pomdp_hier.planning.ties import best_and_tied
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.bridge import (
-    OVER,
-    BridgedObservation,
-    BridgedState,
-    HistoryPolicy,
-    seeded_random,
-    unwrapped,
-)
-from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative, is_symbolic
-
-__all__ = ["POMCP", "POUCT"]
+from pomdp_hier.pomdp.numeric import Number, is_nonnegative, is_symbolic
+from pomdp_hier.pomdp.pomdp_py_bridge import HistoryPolicy
+from pomdp_hier.pomdp.wrappers import OVER, BridgedObservation, BridgedState, seeded_random, unwrapped
 
 
 class POUCT:
@@ -272,3 +263,35 @@ def _float(value: Number) -> float:
             f"problem: got {brief(value)}; expected numbers to sample by. Substitute the symbols first."
         )
     return float(value)
+
+
+class AgentPlanner(pomdp_py.Planner):
+    """A planner of pomdp-py's that decides by `decide`.
+
+    Attributes:
+        problem: What `plan` plans for; ``None`` for the problem of the agent's models, whose discount is 1 unless the
+            agent knows better.
+    """
+
+    problem: POMDP | None = None
+    _agent_problem: tuple[Any, POMDP] | None = None
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """Return the decision under the belief."""
+        raise NotImplementedError
+
+    def plan(self, agent: "pomdp_py.Agent") -> Any:
+        """Return the action for the agent's current belief, in pomdp-py's loop."""
+        problem = self.problem
+        if problem is None:
+            if self._agent_problem is None or self._agent_problem[0] is not agent:
+                self._agent_problem = (agent, POMDP.from_agent(agent))
+            problem = self._agent_problem[1]
+        belief = agent.belief
+        if not isinstance(belief, Belief):
+            belief = Belief({state: belief[state] for state in belief})
+        observation = agent.history[-1][1] if agent.history else None
+        return self.decide(problem, belief, observation=observation).action
+
+    def update(self, agent: "pomdp_py.Agent", real_action: Any, real_observation: Any) -> None:
+        """Nothing: no tree is kept between steps, and the belief is the agent's own to update."""

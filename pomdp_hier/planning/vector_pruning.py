@@ -9,9 +9,6 @@ from scipy.optimize import linprog
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.errors import PlanningError
 
-__all__ = ["Points", "prune"]
-
-
 _POINTS = 1_000  # how many beliefs are remembered where some vector was best
 _ENTRIES = 10_000_000  # of the table of vectors' values at such beliefs (80 MB)
 _NEAR = 5  # times the states: how many vectors a candidate is held against first

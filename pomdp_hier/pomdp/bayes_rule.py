@@ -11,14 +11,12 @@ that the support grows where the models say so. Floats, fractions and expression
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pomdp_hier._messages import brief, listed
+from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ImpossibleObservationError
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.core import CorePOMDP
-from pomdp_hier.pomdp.known_names import require_observation
+from pomdp_hier.pomdp.name_checks import require_observation
 from pomdp_hier.pomdp.numeric import Number, total
-
-__all__ = ["Simplify", "branches", "evidence", "impossible", "mass", "posterior"]
 
 # What simplifies a probability that is an expression, and gives back a number as it is.
 Simplify = Callable[[Number], Number]

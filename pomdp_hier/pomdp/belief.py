@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pomdp_py
 
+from pomdp_hier._io.memory import held
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
-from pomdp_hier.files.memory import held
 from pomdp_hier.pomdp.numeric import (
     Number,
-    brief,
     draw,
     is_nonnegative,
     is_symbolic,
@@ -23,8 +23,6 @@ from pomdp_hier.pomdp.numeric import (
     total,
     unquoted,
 )
-
-__all__ = ["MASS_TOLERANCE", "Belief"]
 
 # How far the mass of a belief of floats may be from 1: far above the rounding of a long sum, far below any real fault.
 MASS_TOLERANCE = 1e-9

@@ -9,14 +9,13 @@ from typing import Any
 import pomdp_py
 
 from pomdp_hier._arguments import is_real
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp.belief import Belief
-from pomdp_hier.pomdp.foreign import ForeignObservation, ForeignTransition
-from pomdp_hier.pomdp.known_names import nearest
 from pomdp_hier.pomdp.models import MODEL_ERRORS, ObservationModel, TransitionModel
+from pomdp_hier.pomdp.name_checks import nearest
 from pomdp_hier.pomdp.numeric import (
     Number,
-    brief,
     is_finite,
     is_nonnegative,
     is_number,
@@ -26,10 +25,9 @@ from pomdp_hier.pomdp.numeric import (
     total,
     unquoted,
 )
+from pomdp_hier.pomdp.pomdp_py_models import ForeignObservation, ForeignTransition
 from pomdp_hier.pomdp.problem import POMDP, require_problem
-from pomdp_hier.pomdp.slow_work import slow_work
-
-__all__ = ["Fault", "check_problem"]
+from pomdp_hier.pomdp.progress import slow_work
 
 _N_SAMPLES = 200  # for each of the first rows of models that draw on their own, and fewer for the others
 _MOST_ROWS = 1_000

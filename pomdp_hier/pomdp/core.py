@@ -8,15 +8,14 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from pomdp_hier._arguments import is_one_of, is_real, is_whole
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
-from pomdp_hier.pomdp.known_names import distinct, listed_values, require_action
 from pomdp_hier.pomdp.models import as_observation, as_reward, as_transition
-from pomdp_hier.pomdp.numeric import Number, brief, is_finite, is_number, is_symbolic, is_text, mean, total, unquoted
+from pomdp_hier.pomdp.name_checks import distinct, listed_values, require_action
+from pomdp_hier.pomdp.numeric import Number, is_finite, is_number, is_symbolic, is_text, mean, total, unquoted
+from pomdp_hier.pomdp.progress import slow_work
 from pomdp_hier.pomdp.signatures import Signature, bind, require_pickled
-from pomdp_hier.pomdp.slow_work import slow_work
-
-__all__ = ["CorePOMDP", "Given"]
 
 # A belief as every function takes it.
 Given: TypeAlias = Belief | Mapping[Any, Number]

@@ -10,16 +10,14 @@ from typing import Any
 import pomdp_py
 
 from pomdp_hier._arguments import is_whole
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import Belief, histogram
-from pomdp_hier.pomdp.bridged import bridged_action, unwrapped
 from pomdp_hier.pomdp.core import CorePOMDP
-from pomdp_hier.pomdp.foreign import ForeignObservation, ForeignReward, ForeignTransition, asked
 from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel
 from pomdp_hier.pomdp.numeric import Number
-
-__all__ = ["arguments_from_agent"]
+from pomdp_hier.pomdp.pomdp_py_models import ForeignObservation, ForeignReward, ForeignTransition, asked
+from pomdp_hier.pomdp.wrappers import bridged_action, unwrapped
 
 # pomdp-py's own problems leave 1e-9 to each outcome that cannot happen, so that beliefs do not lose it.
 _TOLERANCE = 1e-6

@@ -12,29 +12,8 @@ from numbers import Number as _Number
 from numbers import Rational, Real
 from typing import Any, TypeVar
 
-from pomdp_hier._messages import brief, listed
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
-
-__all__ = [
-    "Number",
-    "as_float",
-    "brief",
-    "draw",
-    "is_exact",
-    "is_finite",
-    "is_nonnegative",
-    "is_number",
-    "is_symbolic",
-    "is_text",
-    "listed",
-    "mean",
-    "nearly_equal",
-    "positive_part",
-    "shown",
-    "simplified",
-    "total",
-    "unquoted",
-]
 
 # A float, an int, a Fraction, a numpy scalar or a sympy expression: whatever adds, multiplies and compares with 0.
 Number = Any

@@ -7,18 +7,16 @@ from typing import Any
 import pomdp_py
 from numpy.typing import ArrayLike
 
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
+from pomdp_hier.pomdp.array_models import arguments_from_arrays
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
 from pomdp_hier.pomdp.compiling import compile_problem
 from pomdp_hier.pomdp.core import CorePOMDP
 from pomdp_hier.pomdp.from_agent import arguments_from_agent
-from pomdp_hier.pomdp.from_arrays import arguments_from_arrays
 from pomdp_hier.pomdp.numeric import Number
 from pomdp_hier.pomdp.tables import Tables
 from pomdp_hier.pomdp.tabular import TabularPOMDP
-
-__all__ = ["POMDP", "require_problem"]
 
 
 class POMDP(CorePOMDP):
@@ -164,7 +162,7 @@ class POMDP(CorePOMDP):
 
         Example:
             >>> from pomdp_hier.problems import tiger
-            >>> from pomdp_hier.pomdp.bridge import to_agent
+            >>> from pomdp_hier.pomdp.pomdp_py_bridge import to_agent
             >>> POMDP.from_agent(to_agent(tiger())).successors("tiger-left", "listen")
             {'tiger-left': 1}
         """

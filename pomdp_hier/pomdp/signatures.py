@@ -15,10 +15,8 @@ from itertools import permutations, product
 from types import FrameType
 from typing import Any
 
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, ParameterError, PomdpHierError
-
-__all__ = ["KNOWN_NAMES", "SIGNATURES", "Bound", "Signature", "bind", "require_pickled", "required_order"]
 
 # What a name means, written without underscores; a single capital letter means nothing ("T" is a table more often).
 KNOWN_NAMES: Mapping[str, frozenset[str]] = {

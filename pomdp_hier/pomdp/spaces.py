@@ -11,8 +11,6 @@ classes here are for those who want fields and names, or who hand their objects 
 
 import pomdp_py
 
-__all__ = ["Action", "Observation", "State"]
-
 
 class State(pomdp_py.State):
     """A state of the world, compared by identity until a subclass (a frozen dataclass, say) compares its fields.

@@ -8,11 +8,9 @@ from numbers import Rational
 from typing import Any
 
 from pomdp_hier._arguments import is_real
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from pomdp_hier.pomdp.core import CorePOMDP
 from pomdp_hier.pomdp.numeric import Number, is_symbolic, mean
-
-__all__ = ["Table", "Tables"]
 
 NOT_LEGAL = "–"
 NOTHING = ""

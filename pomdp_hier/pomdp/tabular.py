@@ -10,12 +10,10 @@ from numpy.typing import ArrayLike
 from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
-from pomdp_hier.pomdp.numeric import Number, brief
-
-__all__ = ["TabularPOMDP"]
-
+from pomdp_hier.pomdp.numeric import Number
 
 # Where the transition is kept as a dense array for predictions: measured with numpy 2 and one thread of OpenBLAS. Up to
 # 100 states the fixed cost of a sparse product decides; to about 1,000 the dense array stays in the cache; beyond it

@@ -3,8 +3,6 @@
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import Number
 
-__all__ = ["crying_baby"]
-
 
 def crying_baby(
     *, discount: Number = 0.9, becomes_hungry: Number = 0.1, cries_hungry: Number = 0.8, cries_sated: Number = 0.1

@@ -7,8 +7,6 @@ from typing import Any
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number
 
-__all__ = ["cheese_maze", "corridor", "maze_4x3"]
-
 Cell = tuple[int, int]
 
 # row 0 is the north

@@ -8,11 +8,9 @@ from itertools import product
 from typing import Any
 
 from pomdp_hier._arguments import generator, is_whole
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp import POMDP, Belief, State
-
-__all__ = ["RoverState", "rock_sample"]
 
 _MOVES = {"north": (0, 1), "south": (0, -1), "east": (1, 0), "west": (-1, 0)}
 

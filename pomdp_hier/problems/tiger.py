@@ -3,8 +3,6 @@
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import Number
 
-__all__ = ["tiger"]
-
 _SIDES = ("left", "right")
 
 

@@ -16,7 +16,6 @@ from pomdp_hier.report.escaping import figure_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_and_or"]
 
 # All lengths are in points at full size; a figure of its own is made as large as they ask for.
 _FONT = 8.5

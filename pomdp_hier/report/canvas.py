@@ -7,26 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pomdp_hier._arrays import Floats
-from pomdp_hier._extras import from_extra
-from pomdp_hier._messages import brief
+from pomdp_hier._imports import from_extra
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.report.escaping import figure_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "BLUE",
-    "CYCLE",
-    "GREY",
-    "INK",
-    "ORANGE",
-    "TRIANGLE",
-    "draw_triangle",
-    "finite_numbers",
-    "new_axes",
-    "search_colours",
-]
 
 # Blue and orange differ for every common kind of colour blindness, and in lightness, so that they read in grey as well.
 BLUE = "#215294"

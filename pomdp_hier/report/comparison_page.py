@@ -9,22 +9,19 @@ import numpy as np
 
 from pomdp_hier._arguments import check_whole
 from pomdp_hier._arrays import Floats
-from pomdp_hier._messages import brief, counted
-from pomdp_hier.appraisal.diagnosis import Diagnosis, require_diagnosis
-from pomdp_hier.appraisal.tree_comparison import Comparison
+from pomdp_hier._io.writing import write_file
+from pomdp_hier._text import brief, counted
+from pomdp_hier.analysis.comparison import Comparison
+from pomdp_hier.analysis.diagnosis import Diagnosis, require_diagnosis
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.features.members import item_sums
-from pomdp_hier.files.writing import write_file
+from pomdp_hier.features.membership import item_sums
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures import untangle
-from pomdp_hier.measures.named import APART, MEASURES
+from pomdp_hier.measures.labels import APART, MEASURES
 from pomdp_hier.report.escaping import Html, asset, element, filled, joined
 from pomdp_hier.report.page import icicle_part, settings_lines
-from pomdp_hier.report.payload import icicle_payload, node_names
-from pomdp_hier.report.tables import Column, NodeCells, card, number, percent, table
+from pomdp_hier.report.page_data import Column, NodeCells, card, icicle_payload, node_names, number, percent, table
 from pomdp_hier.report.tanglegram import Moved, moved, tanglegram
-
-__all__ = ["comparison_html", "write_comparison"]
 
 
 def write_comparison(
@@ -40,8 +37,8 @@ def write_comparison(
     """Return the path of the comparison of two trees, a single HTML file that needs no network.
 
     Args:
-        comparison: What `pomdp_hier.appraisal.compare` returned for two trees.
-        diagnoses: What `pomdp_hier.appraisal.diagnose` returned for each, by the same names.
+        comparison: What `pomdp_hier.analysis.compare` returned for two trees.
+        diagnoses: What `pomdp_hier.analysis.diagnose` returned for each, by the same names.
         path: Where to write it.
         names: ``[N]`` names of the items, or names by id; the labels by default.
         title: The page's heading.

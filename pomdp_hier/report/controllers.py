@@ -11,8 +11,6 @@ from pomdp_hier.report.escaping import figure_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["draw_bounds", "draw_controller"]
-
 
 def draw_controller(controller: Controller, *, ax: "Axes | None" = None) -> "Axes":
     """Return the axes with the controller's nodes on a circle: action and belief in each, observations on the edges.

@@ -12,9 +12,7 @@ from importlib import resources
 from string import Formatter
 from typing import Any
 
-from pomdp_hier.visible import shortened, visible
-
-__all__ = ["Html", "asset", "element", "figure_text", "filled", "html_text", "joined", "script_data"]
+from pomdp_hier._text import shortened, visible
 
 
 class Html(str):

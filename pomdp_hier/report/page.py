@@ -15,20 +15,28 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arguments import check_kind, check_whole
-from pomdp_hier._messages import brief, counted
-from pomdp_hier.appraisal.baselines import Appraisal
-from pomdp_hier.appraisal.diagnosis import Diagnosis, lost_items, require_diagnosis, worst_nodes
-from pomdp_hier.appraisal.moves import Move
+from pomdp_hier._io.writing import write_file
+from pomdp_hier._text import brief, counted
+from pomdp_hier.analysis.baselines import Appraisal
+from pomdp_hier.analysis.diagnosis import Diagnosis, lost_items, require_diagnosis, worst_nodes
+from pomdp_hier.analysis.moves import Move
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.files.writing import write_file
 from pomdp_hier.improvement.result import Improvement
-from pomdp_hier.report.destinations import Destination, destinations
-from pomdp_hier.report.edits import edits_section, moves_section
 from pomdp_hier.report.escaping import Html, asset, element, filled, joined, script_data
-from pomdp_hier.report.payload import icicle_payload, node_names
-from pomdp_hier.report.tables import Column, NodeCells, card, number, percent, table
-
-__all__ = ["report_html", "write_report"]
+from pomdp_hier.report.page_data import (
+    Column,
+    Destination,
+    NodeCells,
+    card,
+    destinations,
+    edits_section,
+    icicle_payload,
+    moves_section,
+    node_names,
+    number,
+    percent,
+    table,
+)
 
 _NOTHING = Html("")
 
@@ -48,10 +56,10 @@ def write_report(
     """Return the path of the report, a single HTML file that needs no network.
 
     Args:
-        diagnosis: What `pomdp_hier.appraisal.diagnose` returned.
+        diagnosis: What `pomdp_hier.analysis.diagnose` returned.
         path: Where to write it.
-        appraisal: What `pomdp_hier.appraisal.appraise` returned, for the baselines.
-        moves: What `pomdp_hier.appraisal.suggest_moves` returned.
+        appraisal: What `pomdp_hier.analysis.appraise` returned, for the baselines.
+        moves: What `pomdp_hier.analysis.suggest_moves` returned.
         improvement: What `pomdp_hier.improvement.improve` returned for this tree: its edits stand in place of moves.
         names: ``[N]`` names of the items, or ``[n_nodes]`` of all nodes, or names by id; the hierarchy's labels by
             default.
@@ -65,7 +73,7 @@ def write_report(
 
     Example:
         >>> from pomdp_hier.hqs import PAPER_TABLE, load_amazon12
-        >>> from pomdp_hier.appraisal.diagnosis import diagnose
+        >>> from pomdp_hier.analysis.diagnosis import diagnose
         >>> shop = load_amazon12()
         >>> found = diagnose(shop.similarity, shop.hierarchies["B"], similarity="precomputed", **PAPER_TABLE)
         >>> import tempfile

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier.features.members import item_sums
+from pomdp_hier._text import shortened
+from pomdp_hier.features.membership import item_sums
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures import entanglement
 from pomdp_hier.measures.tree_distances import common_clusters
 from pomdp_hier.report.escaping import Html, element
-from pomdp_hier.visible import shortened
-
-__all__ = ["MOST_LEAVES", "Moved", "moved", "tanglegram"]
 
 MOST_LEAVES = 300  # on either side
 _ROW, _TREE, _NAMES, _GAP = 15.0, 200.0, 190.0, 120.0

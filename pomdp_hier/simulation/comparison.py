@@ -12,27 +12,25 @@ from tqdm import tqdm
 from pomdp_hier._arguments import check_kind, check_whole, is_one_of, is_real, numbered
 from pomdp_hier._arrays import Floats
 from pomdp_hier._intervals import mean_interval, rarest
+from pomdp_hier._io.memory import held
 from pomdp_hier._jobs import check_jobs
 from pomdp_hier._progress import shown_progress
+from pomdp_hier._text import brief, listed, visible
 from pomdp_hier.errors import MissingExtraError, ParameterError
-from pomdp_hier.files.memory import held
 from pomdp_hier.planning.controllers.controller import Controller
-from pomdp_hier.planning.mdp import mdp_values
+from pomdp_hier.planning.infinite_horizon_bounds import mdp_values
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.pomdp import POMDP
-from pomdp_hier.pomdp.numeric import brief, listed
 from pomdp_hier.pomdp.problem import require_problem
 from pomdp_hier.simulation.episodes import Episode
 from pomdp_hier.simulation.exact import Visit, policy_value
 from pomdp_hier.simulation.intervals import check_confidence
 from pomdp_hier.simulation.monte_carlo import simulate
-from pomdp_hier.visible import visible
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["ComparisonRow", "PolicyComparison", "clairvoyant_value", "compare_policies", "compare_values"]
 
 # Exact values of floats that differ by less than this are the same value, differently rounded.
 ROUNDING = 1e-12

@@ -9,16 +9,15 @@ from tqdm import tqdm
 
 from pomdp_hier._arguments import entropy
 from pomdp_hier._jobs import OnceAProcess, check_jobs, in_processes, n_workers
+from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.pomdp import Belief
-from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative
-from pomdp_hier.simulation.deciding import Decider
+from pomdp_hier.pomdp.numeric import Number, is_nonnegative
+from pomdp_hier.simulation.decision_cache import Decider
 from pomdp_hier.simulation.intervals import check_confidence
-from pomdp_hier.simulation.run_length import RunLength
-
-__all__ = ["Episode", "EpisodeRuns", "Runner", "Step", "check_simulation", "draws", "refuse_one_stream"]
+from pomdp_hier.simulation.truncation import RunLength
 
 _PARTS = 8  # of a process's share of the episodes, so that progress shows and a slow part holds up little
 

@@ -15,19 +15,17 @@ from tqdm import tqdm
 
 from pomdp_hier._arguments import check_flag
 from pomdp_hier._jobs import OnceAProcess, check_jobs, in_processes, n_workers
-from pomdp_hier._messages import counted
 from pomdp_hier._progress import shown_progress
+from pomdp_hier._text import brief, counted
 from pomdp_hier.beliefs import as_updater
 from pomdp_hier.errors import Argument, ImpossibleObservationError, ParameterError, PlanningError
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import action_probabilities, as_policy
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import Number, brief, total
+from pomdp_hier.pomdp.numeric import Number, total
 from pomdp_hier.pomdp.problem import require_problem
-from pomdp_hier.simulation.run_length import RunLength
-
-__all__ = ["PolicyValue", "Visit", "policy_value"]
+from pomdp_hier.simulation.truncation import RunLength
 
 Update = Callable[[Belief, Any, Any], Belief]
 

@@ -6,12 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 from pomdp_hier._arrays import Floats
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
-from pomdp_hier.planning.mdp import mdp_values
+from pomdp_hier.planning.infinite_horizon_bounds import mdp_values
 from pomdp_hier.pomdp import POMDP, TabularPOMDP
-from pomdp_hier.pomdp.numeric import brief, is_nonnegative
-
-__all__ = ["check_confidence", "return_span"]
+from pomdp_hier.pomdp.numeric import is_nonnegative
 
 _SETTLING = 2_000  # backups after which a return counts as unbounded
 

@@ -16,8 +16,8 @@ from tqdm import tqdm
 from pomdp_hier._arguments import check_whole
 from pomdp_hier._arrays import Floats
 from pomdp_hier._intervals import mean_interval, unseen
-from pomdp_hier._messages import counted
 from pomdp_hier._progress import shown_progress
+from pomdp_hier._text import counted
 from pomdp_hier.errors import SimulationWarning
 from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.pomdp import POMDP
@@ -25,8 +25,6 @@ from pomdp_hier.pomdp.problem import require_problem
 from pomdp_hier.simulation.episodes import Episode, EpisodeRuns, check_simulation, refuse_one_stream
 from pomdp_hier.simulation.intervals import return_span
 from pomdp_hier.simulation.simulator import Simulator
-
-__all__ = ["SimulationResult", "simulate"]
 
 
 @dataclass(frozen=True, eq=False)

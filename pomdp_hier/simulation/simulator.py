@@ -11,12 +11,10 @@ from pomdp_hier.errors import ImpossibleObservationError
 from pomdp_hier.planning.decision import Policy
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number
-from pomdp_hier.simulation.deciding import REMEMBERED, Decider
+from pomdp_hier.simulation.decision_cache import REMEMBERED, Decider
 from pomdp_hier.simulation.episodes import Episode, Step, draws
 from pomdp_hier.simulation.exact import conflict
-from pomdp_hier.simulation.run_length import RunLength
-
-__all__ = ["Simulator"]
+from pomdp_hier.simulation.truncation import RunLength
 
 
 class _Row:

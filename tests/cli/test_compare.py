@@ -8,11 +8,11 @@ import sys
 import numpy as np
 import pytest
 
-from pomdp_hier.appraisal.tree_comparison import compare
+from pomdp_hier.analysis.comparison import compare
 from pomdp_hier.cli import main
 from pomdp_hier.hqs.calibration import calibrate_delta
 from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.measures.named import APART, MEASURES
+from pomdp_hier.measures.labels import APART, MEASURES
 from tests.planted import clean_case, swapped
 
 

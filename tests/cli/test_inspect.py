@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from pomdp_hier.appraisal.baselines import appraise
-from pomdp_hier.appraisal.diagnosis import diagnose, lost_items
+from pomdp_hier.analysis.baselines import appraise
+from pomdp_hier.analysis.diagnosis import diagnose, lost_items
 from pomdp_hier.cli import main
 from tests.planted import clean_case, misplaced, swapped
 

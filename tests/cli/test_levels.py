@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier import Hierarchy
-from pomdp_hier.appraisal import best_cut, levels_advice
+from pomdp_hier.analysis import best_cut, levels_advice
 from pomdp_hier.cli import main
 from tests.planted import clean_case
 

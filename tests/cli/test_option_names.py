@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from pomdp_hier.appraisal import appraise, compare, compare_search_policies, suggest_moves
-from pomdp_hier.appraisal.levels import best_cut, levels_advice
+from pomdp_hier.analysis import appraise, compare, compare_search_policies, suggest_moves
+from pomdp_hier.analysis.levels import best_cut, levels_advice
 from pomdp_hier.beliefs import compare_updaters
 from pomdp_hier.cli import build_parser, main
 from pomdp_hier.features import load_features, text_features

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from pomdp_hier.appraisal.baselines import appraise
+from pomdp_hier.analysis.baselines import appraise
 from pomdp_hier.cli import main
 from pomdp_hier.hqs.calibration import calibrate_delta
 from tests.planted import clean_case, misplaced

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.cli import main
-from pomdp_hier.distributed.score import evaluate_distributed
+from pomdp_hier.distributed.evaluate import evaluate_distributed
 from pomdp_hier.hqs.score import evaluate
 from tests.planted import clean_case
 

@@ -57,7 +57,7 @@ def test_an_interrupt_at_any_moment_while_modules_load(files):
 def test_a_module_that_is_half_loaded_has_no_drafts(tmp_path):
     program = (
         "import sys, time, types, pomdp_hier.__main__ as entry\n"
-        "sys.modules['pomdp_hier.files.writing'] = types.ModuleType('pomdp_hier.files.writing')\n"
+        "sys.modules['pomdp_hier._io.writing'] = types.ModuleType('pomdp_hier._io.writing')\n"
         "entry._end_on_signals(); time.sleep(60)"
     )
     assert ended(signal.SIGINT, 0.1, ("-c", program), tmp_path) == (130, "pomdp-hier: interrupted\n")
@@ -65,7 +65,7 @@ def test_a_module_that_is_half_loaded_has_no_drafts(tmp_path):
 
 def test_a_draft_is_removed(tmp_path):
     program = (
-        "import os, time, pomdp_hier.__main__ as entry; from pomdp_hier.files import writing\n"
+        "import os, time, pomdp_hier.__main__ as entry; from pomdp_hier._io import writing\n"
         "os.replace = lambda *_: time.sleep(60)\n"
         "entry._end_on_signals(); writing.write_file('out', 'x' * 1000)"
     )
@@ -129,7 +129,7 @@ def test_the_better_tree_so_far_is_written_when_the_search_is_told_to_end(tmp_pa
 def test_a_search_that_has_found_nothing_says_that_it_was_told_to_end(tmp_path, monkeypatch, capsys):
     from pomdp_hier.cli import main
 
-    monkeypatch.setattr("pomdp_hier.planning.point_based.solving._check", told_at(lambda *_: None, 1))
+    monkeypatch.setattr("pomdp_hier.planning.point_based.solve._check", told_at(lambda *_: None, 1))
     monkeypatch.chdir(tmp_path)
     Path("m.pomdp").write_text(MODEL)
     assert main(["solve", "m.pomdp", "--certificate", "c.json"]) == 143

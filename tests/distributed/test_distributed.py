@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.cluster.hierarchy import linkage
 
 from pomdp_hier.distributed import work
-from pomdp_hier.distributed.score import evaluate_distributed, local_cluster
-from pomdp_hier.distributed.tree import Cut, cut_bounds
+from pomdp_hier.distributed.evaluate import evaluate_distributed, local_cluster
+from pomdp_hier.distributed.sources import Cut, cut_bounds
 from pomdp_hier.errors import DataWarning, FeatureError, ParameterError
 from pomdp_hier.features import validation
 from pomdp_hier.hierarchy.tree import Hierarchy

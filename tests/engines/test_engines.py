@@ -21,7 +21,7 @@ from pomdp_hier._engines.task import Task
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features import dense
 from pomdp_hier.features.affinity import affinity
-from pomdp_hier.features.members import own_ranks
+from pomdp_hier.features.membership import own_ranks
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import temperatures

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from pomdp_hier.errors import DataWarning
-from pomdp_hier.features.distances import warn_of_distances
+from pomdp_hier.features.validation import warn_of_distances
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs import hqs_score
 

@@ -7,9 +7,8 @@ import pytest
 
 from pomdp_hier import Hierarchy, hqs_score
 from pomdp_hier.errors import DataWarning, FeatureError, ParameterError
-from pomdp_hier.features.items import item_features
+from pomdp_hier.features.items import FeatureTable, item_features
 from pomdp_hier.features.loading import load_features
-from pomdp_hier.features.table import FeatureTable
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

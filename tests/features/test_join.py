@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pomdp_hier.errors import FeatureError
-from pomdp_hier.features.join import join_rows, match_ids
+from pomdp_hier.features.items import join_rows, match_ids
 
 
 @given(st.permutations(list(range(20))))

@@ -12,7 +12,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from tests.fuzz.growth import MOST_POWER, Growth, growths
 from tests.fuzz.harness import Reader, fuzz
 from tests.fuzz.readers import READERS

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pomdp_hier import measures
-from pomdp_hier.appraisal.diagnosis import diagnose
+from pomdp_hier.analysis.diagnosis import diagnose
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.calibration import calibrate_delta
 from pomdp_hier.hqs.score import evaluate

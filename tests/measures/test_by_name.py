@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import spearmanr
 
 from pomdp_hier import hai
-from pomdp_hier.appraisal import compare
+from pomdp_hier.analysis import compare
 from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pomdp_hier.errors import HierarchyError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.paper.examples import load_amazon12
-from pomdp_hier.measures.hai import hai
+from pomdp_hier.measures.tree_distances import hai
 from tests.hierarchy_oracle import samples
 
 

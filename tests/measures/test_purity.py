@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures import dendrogram_purity
-from pomdp_hier.measures.ancestors import branching_nodes, neighbour_ancestors
+from pomdp_hier.measures.lca_pairs import branching_nodes, neighbour_ancestors
 from tests.hierarchy_oracle import samples
 from tests.measure_oracle import meeting, pairs
 

@@ -18,7 +18,7 @@ from pomdp_hier.measures import (
     tree_cophenetic_correlation,
     triplet_distance,
 )
-from pomdp_hier.measures.meetings import cost_of_sharing
+from pomdp_hier.measures.lca_pairs import cost_of_sharing
 from pomdp_hier.measures.tree_distances import common_clusters
 from tests.hierarchy_oracle import samples
 from tests.measure_oracle import meeting

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pomdp_hier.planning.exact import value_iteration
+from pomdp_hier.planning.value_iteration import value_iteration
 from pomdp_hier.problems import tiger
 from tests.browser import needs_browser, opened, requests_of
 

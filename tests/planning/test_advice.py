@@ -7,8 +7,8 @@ from pomdp_hier import POMDP, compare_policies, policy_value
 from pomdp_hier.errors import PomdpHierError
 from pomdp_hier.planning import RTBSS, exact_value, solve, value_iteration
 from pomdp_hier.planning.controllers import Controller, write_alpha, write_policy_graph
-from pomdp_hier.planning.controllers.vectors import VectorPolicy
-from pomdp_hier.planning.mdp import mdp_values
+from pomdp_hier.planning.controllers.exact_values import VectorPolicy
+from pomdp_hier.planning.infinite_horizon_bounds import mdp_values
 from pomdp_hier.planning.policies import ThresholdPolicy
 from pomdp_hier.planning.pomdp_py_planners import POUCT
 from pomdp_hier.problems import cheese_maze, tiger

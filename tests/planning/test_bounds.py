@@ -5,7 +5,7 @@ import pytest
 
 from pomdp_hier.planning import RTBSS, StopValue
 from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound, reward_range
-from pomdp_hier.planning.fringe import ConvexFringe, fringe_vectors
+from pomdp_hier.planning.leaf_values import ConvexFringe, fringe_vectors
 from pomdp_hier.pomdp import POMDP, Belief
 from tests.pomdp_models import random_problem, search_tree, tiger
 

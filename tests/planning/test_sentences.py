@@ -18,7 +18,7 @@ from pomdp_hier.planning.controllers import (
     read_policy_graph,
     read_policy_xml,
 )
-from pomdp_hier.planning.policies import mdp_values
+from pomdp_hier.planning.infinite_horizon_bounds import mdp_values
 from pomdp_hier.planning.pomdp_py_planners import POUCT
 from pomdp_hier.planning.rtbss.pruning import check_bound
 from pomdp_hier.pomdp import POMDP

@@ -14,9 +14,9 @@ from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, as_updater, compare
 from pomdp_hier.errors import PomdpHierError
 from pomdp_hier.planning import RTBSS
 from pomdp_hier.pomdp import POMDP, Belief, ObservationModel, State, TransitionModel, check_problem
-from pomdp_hier.pomdp.bridge import to_agent
 from pomdp_hier.pomdp.models import as_transition
 from pomdp_hier.pomdp.pomdp_file import read_pomdp
+from pomdp_hier.pomdp.pomdp_py_bridge import to_agent
 from pomdp_hier.problems import tiger
 
 

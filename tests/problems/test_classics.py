@@ -6,7 +6,7 @@ import pytest
 
 from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, compare_updaters
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.planning.exact import value_iteration
+from pomdp_hier.planning.value_iteration import value_iteration
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.checks import check_problem
 from pomdp_hier.problems import RoverState, cheese_maze, corridor, crying_baby, maze_4x3, rock_sample, tiger

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.cbook import is_math_text
 from matplotlib.text import Text
 
-from pomdp_hier.appraisal import delta_sweep
+from pomdp_hier.analysis import delta_sweep
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs import load_amazon12

@@ -8,20 +8,20 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from pomdp_hier.appraisal.baselines import appraise
-from pomdp_hier.appraisal.diagnosis import LostItem, confusions, diagnose, lost_items, worst_nodes
-from pomdp_hier.appraisal.moves import Move
+from pomdp_hier._text import shortened, visible
+from pomdp_hier.analysis.baselines import appraise
+from pomdp_hier.analysis.diagnosis import LostItem, confusions, diagnose, lost_items, worst_nodes
+from pomdp_hier.analysis.moves import Move
 from pomdp_hier.errors import ParameterError, PomdpHierError
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hierarchy.wording import NodeNames
+from pomdp_hier.hierarchy.node_names import NodeNames
 from pomdp_hier.hqs import PAPER_TABLE, load_amazon12
 from pomdp_hier.improvement import improve
 from pomdp_hier.report import page as page_module
-from pomdp_hier.report import payload as payload_module
+from pomdp_hier.report import page_data as payload_module
 from pomdp_hier.report.escaping import script_data
 from pomdp_hier.report.page import report_html, write_report
-from pomdp_hier.report.payload import icicle_payload
-from pomdp_hier.visible import shortened, visible
+from pomdp_hier.report.page_data import icicle_payload
 from tests.browser import complaints_of, needs_browser, opened, requests_of
 from tests.nasty_names import NASTY
 from tests.page_rows import rows_of

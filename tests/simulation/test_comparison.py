@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier._intervals import mean_interval
+from pomdp_hier._text import visible
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning import solve
 from pomdp_hier.planning.decision import Decision
@@ -16,7 +17,6 @@ from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import clairvoyant_value, compare_policies, compare_values, policy_value, simulate
 from pomdp_hier.simulation.comparison import _verdict
-from pomdp_hier.visible import visible
 from tests.nasty import NASTY, acts
 from tests.pomdp_models import sensor
 

@@ -10,7 +10,7 @@ from pomdp_hier._intervals import mean_interval
 from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError, PlanningError, SimulationWarning
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
 from pomdp_hier.pomdp import POMDP
-from pomdp_hier.simulation import policy_value, run_length, simulate, simulate_in_pomdp_py
+from pomdp_hier.simulation import policy_value, simulate, simulate_in_pomdp_py, truncation
 from pomdp_hier.simulation.intervals import return_span
 from tests.pomdp_models import sensor
 
@@ -256,7 +256,7 @@ def test_endless_runs_are_cut_where_little_can_still_come(run):
 
 
 def test_runs_that_a_policy_never_ends_are_given_up(monkeypatch):
-    monkeypatch.setattr(run_length, "_LONGEST", 200)
+    monkeypatch.setattr(truncation, "_LONGEST", 200)
     with pytest.raises(PlanningError, match=r"going on after 200 actions, .* \(the discount is 1\); give a"):
         simulate(lambda belief: "look", sensor(0.8), n_episodes=1)
     growing = POMDP(

@@ -1,5 +1,5 @@
 """Readers, one format a file; each returns parents and labels in arrays."""
 
-from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
+from pomdp_hier.hierarchy.readers.tables import TreeArrays
 
 __all__ = ["TreeArrays"]

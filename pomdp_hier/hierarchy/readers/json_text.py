@@ -8,28 +8,14 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
+from pomdp_hier._text import brief as shown
+from pomdp_hier._text import listed
 from pomdp_hier.errors import PythonAdvice, ReaderError
 from pomdp_hier.hierarchy.arguments import check_choice
-from pomdp_hier.hierarchy.readers.children import read_children
-from pomdp_hier.hierarchy.readers.edges import read_edges
-from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
-from pomdp_hier.hierarchy.readers.nodes import CHILD_KEYS, NAME_KEYS, SCALARS, is_nest, read_nodes
-from pomdp_hier.hierarchy.readers.parents import read_parents
+from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, read_edges, read_parents, tree_of_links
+from pomdp_hier.hierarchy.readers.nested import CHILD_KEYS, NAME_KEYS, SCALARS, is_nest, read_children, read_nodes
 from pomdp_hier.hierarchy.readers.structure import refuse_other_formats
-from pomdp_hier.hierarchy.readers.tables import TextSource, read_text
-from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
-from pomdp_hier.hierarchy.wording import listed, shown
-
-__all__ = [
-    "JsonForm",
-    "JsonSpan",
-    "as_json",
-    "json_form",
-    "json_spans",
-    "parse_deep_json",
-    "parse_json",
-    "read_json",
-]
+from pomdp_hier.hierarchy.readers.tables import TextSource, TreeArrays, read_text
 
 JsonForm = Literal["auto", "edges", "children", "nested"]
 _KEYS = ("children", "edges", "n_items", "n_leaves", "items", "labels", "singletons")

@@ -9,13 +9,11 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pomdp_hier._text import brief as shown
+from pomdp_hier._text import counted
 from pomdp_hier.errors import ReaderError
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, in_number_order, text_ids, tree_of_links
-from pomdp_hier.hierarchy.readers.tables import TextSource, read_text
-from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
-from pomdp_hier.hierarchy.wording import counted, shown
-
-__all__ = ["NewickNodes", "as_newick", "parse_newick", "quoted_name", "read_newick"]
+from pomdp_hier.hierarchy.readers.tables import TextSource, TreeArrays, read_text
 
 _TOKEN = re.compile(
     r"""\s+|(?P<mark>[(),:;])|(?P<name>[^\s(),:;\[\]'"][^\s(),:;\[\]]*)|(?P<quoted>'(?:[^']++|'')*+'|"(?:[^"]++|"")*+")"""

@@ -14,13 +14,17 @@ from typing import Any, Literal
 
 import networkx as nx
 
+from pomdp_hier._io.formats import file_ending
+from pomdp_hier._text import brief as shown
+from pomdp_hier._text import counted, listed
 from pomdp_hier.errors import Argument, HierarchyError, ParameterError, PythonAdvice, ReaderError, Setting
-from pomdp_hier.files.kinds import file_ending
 from pomdp_hier.hierarchy.arguments import as_ids, as_text, check_choice, check_flag, check_text, dense, is_row
+from pomdp_hier.hierarchy.node_names import Note
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
 from pomdp_hier.hierarchy.readers.structure import NO_HEADER, outline_levels, structures
 from pomdp_hier.hierarchy.readers.tables import (
     Table,
+    TreeArrays,
     first_line_is_row,
     is_missing,
     is_table,
@@ -30,21 +34,6 @@ from pomdp_hier.hierarchy.readers.tables import (
     read_text,
     require_header,
 )
-from pomdp_hier.hierarchy.readers.tree_arrays import TreeArrays
-from pomdp_hier.hierarchy.wording import Note, counted, listed, shown
-
-__all__ = [
-    "PathFormat",
-    "PathRows",
-    "content_lines",
-    "ids_first",
-    "path_columns",
-    "read_paths",
-    "rows_of_lines",
-    "rows_of_table",
-    "separator",
-    "source_kind",
-]
 
 _ITEMS = ("item", "item_id", "id", "key", "sku")
 _PATHS = ("path", "category_path", "category", "categories", "taxonomy")

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from pomdp_hier._text import brief as shown
+from pomdp_hier._text import listed
 from pomdp_hier.errors import PythonAdvice, ReaderError, Setting
-from pomdp_hier.hierarchy.wording import listed, shown
-
-__all__ = ["NO_HEADER", "Structure", "outline_levels", "refuse_other_formats", "structures"]
 
 _SEPARATORS = (">", "|", "/", "›", "»", "→", "-->", "->", "=>", ">>", "::", ";", "\\", "--", "\t")
 _IN_NAMES = (" - ", " – ", ":", ",", ".")  # they may part segments, but are common in names

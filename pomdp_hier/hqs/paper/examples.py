@@ -17,8 +17,6 @@ import numpy as np
 from pomdp_hier._arrays import Floats
 from pomdp_hier.hierarchy.tree import Hierarchy
 
-__all__ = ["Amazon12", "DvdShelf", "load_amazon12", "load_dvd"]
-
 
 @dataclass(frozen=True, eq=False)
 class Amazon12:

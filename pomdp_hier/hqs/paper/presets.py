@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-__all__ = ["PAPER_TABLE", "PAPER_TEXT"]
-
 PAPER_TEXT: Mapping[str, Any] = MappingProxyType({"delta": 0.01, "nu": 1.0, "tie": "search"})
 """The paper's text: temperature 0.01, and Algorithm 1's strict comparison, which searches on a tie."""
 

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import guidance
@@ -22,9 +22,7 @@ from pomdp_hier.hqs.paper.presets import PAPER_TABLE, PAPER_TEXT
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import paper_reward
 from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.measures.hai import hai
-
-__all__ = ["MISPRINT", "ROUNDED_TWICE", "Figure", "Reproduction", "reproduce"]
+from pomdp_hier.measures.tree_distances import hai
 
 MISPRINT = "misprint"
 ROUNDED_TWICE = "rounded twice"

@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._extras import from_extra
+from pomdp_hier._imports import from_extra
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, ParameterError
 from pomdp_hier.planning.and_or.nodes import AndNode, Nodes, OrNode
 from pomdp_hier.pomdp import Belief
-from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative
-
-__all__ = ["read_json", "write_json"]
+from pomdp_hier.pomdp.numeric import Number, is_nonnegative
 
 _FORMAT = "pomdp_hier.AndOrTree"
 _FUNCTIONS = ("Add", "Mul", "Pow", "Max")

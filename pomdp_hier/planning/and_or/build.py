@@ -8,13 +8,10 @@ from pomdp_hier.beliefs import as_updater
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.planning.and_or.nodes import AndNode, OrNode, backed_up, choose
 from pomdp_hier.planning.and_or.symbols import tidy
+from pomdp_hier.planning.decision import TERMINAL_VALUE, largest
 from pomdp_hier.planning.rtbss.planner import RTBSS
-from pomdp_hier.planning.terminal import TERMINAL_VALUE
-from pomdp_hier.planning.ties import largest
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number
-
-__all__ = ["Grower"]
 
 
 @dataclass

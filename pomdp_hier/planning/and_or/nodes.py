@@ -6,11 +6,9 @@ from functools import cached_property
 from typing import Any
 
 from pomdp_hier.planning.and_or.symbols import tidy_sum
-from pomdp_hier.planning.ties import best_and_tied
+from pomdp_hier.planning.decision import best_and_tied
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic, total
-
-__all__ = ["AndNode", "Nodes", "OrNode", "backed_up", "choose"]
 
 
 @dataclass

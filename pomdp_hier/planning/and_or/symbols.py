@@ -5,8 +5,6 @@ from typing import Any
 
 from pomdp_hier.pomdp.numeric import Number, is_symbolic
 
-__all__ = ["tidy", "tidy_sum"]
-
 
 def tidy(value: Number) -> Number:
     """Return the expression as a constant plus a product, where that is shorter; a number as it is.

@@ -4,12 +4,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from pomdp_hier._text import visible
 from pomdp_hier.planning.and_or.nodes import Nodes
 from pomdp_hier.planning.and_or.view import BeliefWords, ViewNode, view, words
 from pomdp_hier.pomdp.numeric import is_symbolic
-from pomdp_hier.visible import visible
-
-__all__ = ["explain_node", "render_text"]
 
 _DEEPEST_INDENT = 30  # levels; below that the level is written as a number, so that lines stay short
 

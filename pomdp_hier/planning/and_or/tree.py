@@ -7,26 +7,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pomdp_hier._arguments import check_flag
+from pomdp_hier._text import brief, visible
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.and_or.as_json import read_json, write_json
 from pomdp_hier.planning.and_or.build import Grower
-from pomdp_hier.planning.and_or.escaping import in_html
-from pomdp_hier.planning.and_or.markup import render_dot, render_mermaid, render_tikz
-from pomdp_hier.planning.and_or.nodes import AndNode, Nodes, OrNode, backed_up, choose
+from pomdp_hier.planning.and_or.markup import in_html, render_dot, render_mermaid, render_tikz
+from pomdp_hier.planning.and_or.nodes import Nodes, backed_up, choose
 from pomdp_hier.planning.and_or.text import explain_node, render_text
 from pomdp_hier.planning.and_or.view import FULL_LIMIT
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.rtbss.planner import RTBSS
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.belief import as_belief
-from pomdp_hier.pomdp.numeric import Number, brief
+from pomdp_hier.pomdp.numeric import Number
 from pomdp_hier.pomdp.problem import require_problem
-from pomdp_hier.visible import visible
 
 if TYPE_CHECKING:
     import networkx as nx
-
-__all__ = ["AndNode", "AndOrTree", "OrNode"]
 
 
 class AndOrTree(Nodes):

@@ -10,8 +10,6 @@ from pomdp_hier.planning.counts import require_count
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic
 
-__all__ = ["FULL_LIMIT", "BeliefWords", "View", "ViewNode", "view", "words"]
-
 FULL_LIMIT = 120  # nodes up to which a whole tree can be read
 
 

@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import Number, brief
-
-__all__ = ["ExactModel", "as_fraction", "exact_model"]
+from pomdp_hier.pomdp.numeric import Number
 
 Outcomes = list[tuple[int, list[tuple[int, int]]]]
 

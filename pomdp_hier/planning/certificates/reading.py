@@ -31,21 +31,8 @@ The discount, rewards, probabilities, legal actions and the start come from the 
 from dataclasses import dataclass
 from typing import Any
 
-from pomdp_hier._messages import brief
+from pomdp_hier._text import brief
 from pomdp_hier.errors import CertificateError, Setting
-
-__all__ = [
-    "BY_CORNERS",
-    "BY_INFORMED",
-    "Claims",
-    "Outcome",
-    "Point",
-    "StageClaims",
-    "Vector",
-    "Weights",
-    "read_claims",
-    "refusal",
-]
 
 FORMAT, VERSION = "pomdp-hier bounds", 2
 BY_CORNERS, BY_INFORMED = -1, -2

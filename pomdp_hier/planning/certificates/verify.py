@@ -41,7 +41,7 @@ from math import ceil, floor, lcm
 from operator import mul
 from typing import Any
 
-from pomdp_hier._messages import brief, counted, listed
+from pomdp_hier._text import brief, counted, listed, visible
 from pomdp_hier.errors import ModelError, Setting
 from pomdp_hier.planning.certificates.exact_model import ExactModel, Outcomes, as_fraction, exact_model
 from pomdp_hier.planning.certificates.reading import (
@@ -57,11 +57,8 @@ from pomdp_hier.planning.certificates.reading import (
     refusal,
 )
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.known_names import require_observation
+from pomdp_hier.pomdp.name_checks import require_observation
 from pomdp_hier.pomdp.problem import require_problem
-from pomdp_hier.visible import visible
-
-__all__ = ["CertifiedBounds", "verify"]
 
 
 @dataclass(frozen=True)

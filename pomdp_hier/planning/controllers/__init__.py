@@ -1,7 +1,7 @@
 """Finite-state controllers and policies of alpha vectors: exact values, files of other solvers, drawings."""
 
 from pomdp_hier.planning.controllers.controller import Controller
-from pomdp_hier.planning.controllers.drawing import PolicyGraph
+from pomdp_hier.planning.controllers.exact_values import VectorPolicy
 from pomdp_hier.planning.controllers.files import (
     read_alpha,
     read_policy_graph,
@@ -10,7 +10,7 @@ from pomdp_hier.planning.controllers.files import (
     write_policy_graph,
     write_policy_xml,
 )
-from pomdp_hier.planning.controllers.vectors import VectorPolicy
+from pomdp_hier.planning.controllers.formats import PolicyGraph
 
 __all__ = [
     "Controller",

@@ -15,17 +15,12 @@ import numpy as np
 from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, PlanningError
-from pomdp_hier.planning.controllers.vectors import VectorPolicy
-from pomdp_hier.planning.decision import Decision, Policy
-from pomdp_hier.planning.fringe import FringeVectors
-from pomdp_hier.planning.outcomes import outcome_matrix
-from pomdp_hier.planning.terminal import where_to_decide
+from pomdp_hier.planning.controllers.exact_values import VectorPolicy
+from pomdp_hier.planning.decision import Decision, Policy, outcome_matrix, where_to_decide
+from pomdp_hier.planning.leaf_values import FringeVectors
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import brief
-
-__all__ = ["Controller"]
-
 
 _MOST_FRACTIONS = 3_000
 _NOT_LEGAL = (
@@ -169,7 +164,7 @@ class Controller:
         Raises:
             PlanningError: There are more than 3,000 unknowns.
         """
-        from pomdp_hier.planning.controllers.fractions_solved import solve_in_fractions
+        from pomdp_hier.planning.controllers.exact_values import solve_in_fractions
 
         if len(self) * len(self.problem.states) > _MOST_FRACTIONS:
             raise PlanningError(

@@ -18,22 +18,13 @@ from xml.parsers import expat
 import numpy as np
 
 from pomdp_hier._arrays import Floats
+from pomdp_hier._io.memory import memory_available
+from pomdp_hier._io.writing import write_file
+from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import PolicyFileError
-from pomdp_hier.files.memory import memory_available
-from pomdp_hier.files.writing import write_file
 from pomdp_hier.planning.controllers.controller import Controller
-from pomdp_hier.planning.controllers.vectors import VectorPolicy
+from pomdp_hier.planning.controllers.exact_values import VectorPolicy
 from pomdp_hier.pomdp import POMDP
-from pomdp_hier.pomdp.numeric import brief, listed
-
-__all__ = [
-    "read_alpha",
-    "read_policy_graph",
-    "read_policy_xml",
-    "write_alpha",
-    "write_policy_graph",
-    "write_policy_xml",
-]
 
 PathLike = str | os.PathLike[str]
 

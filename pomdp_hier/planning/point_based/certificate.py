@@ -13,13 +13,10 @@ import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.planning.float_range import LEAST
-from pomdp_hier.planning.point_based.live import LiveModel
+from pomdp_hier.planning.point_based.model_arrays import LiveModel
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.stage import Stage
-from pomdp_hier.planning.point_based.tighter import OutcomeBeliefs
-
-__all__ = ["write_certificate"]
-
+from pomdp_hier.planning.point_based.tib import OutcomeBeliefs
 
 _ROUNDING = 2.0**-36
 """What rounding may take off a backup, relative to the values: weights count as equal when they agree to 2 ** -40."""

@@ -8,10 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier.planning.point_based.live import LiveModel
-
-__all__ = ["controller_values"]
-
+from pomdp_hier.planning.point_based.model_arrays import LiveModel
 
 _SMALL_SYSTEM = 4_000
 _MOST_STEPS = 300
@@ -29,7 +26,7 @@ def controller_values(model: LiveModel, actions: Ints, after: Ints, guess: Float
         guess: ``[N, n]``, where to begin, if the system is large.
 
     Example:
-        >>> from pomdp_hier.planning.point_based.live import live_model
+        >>> from pomdp_hier.planning.point_based.model_arrays import live_model
         >>> from pomdp_hier.problems import tiger
         >>> listen, _ = controller_values(live_model(tiger().compiled), np.array([0]), np.array([[0, 0]]))
         >>> listen.round(6).tolist()

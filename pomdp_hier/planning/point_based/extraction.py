@@ -6,8 +6,6 @@ from pomdp_hier.planning.controllers.controller import Controller
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.pomdp import POMDP
 
-__all__ = ["archived_controller", "compact_controller"]
-
 _MOST_UNKNOWNS = 1_000_000
 
 

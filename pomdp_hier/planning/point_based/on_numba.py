@@ -11,8 +11,6 @@ from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._compiled import compiling
 from pomdp_hier.planning.point_based.on_numpy import KEPT_BITS
 
-__all__ = ["backup", "expand", "expectations", "greatest", "improve_lower", "improve_upper"]
-
 _ROUND = np.uint64(1 << (51 - KEPT_BITS))
 _MASK = np.uint64(~((1 << (52 - KEPT_BITS)) - 1) & (2**64 - 1))
 _MIX_1, _MIX_2, _MIX_3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)

@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 
 from pomdp_hier._arrays import Floats, Ints
 
-__all__ = ["backup", "expand", "expectations", "greatest", "improve_lower", "improve_upper", "rounded_bits"]
-
-
 KEPT_BITS = 40  # of the 52 of a float's fraction: weights that differ by less than 1e-12 of their size count as equal
 _ROUND = np.uint64(1 << (51 - KEPT_BITS))
 _MASK = np.uint64(~((1 << (52 - KEPT_BITS)) - 1) & (2**64 - 1))

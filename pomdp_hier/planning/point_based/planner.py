@@ -4,13 +4,11 @@ import weakref
 from collections.abc import Hashable
 from typing import Any
 
-from pomdp_hier.planning.agent_planner import AgentPlanner
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.point_based.solution import Solution, SolutionPolicy
-from pomdp_hier.planning.point_based.solving import solve
+from pomdp_hier.planning.point_based.solve import solve
+from pomdp_hier.planning.pomdp_py_planners import AgentPlanner
 from pomdp_hier.pomdp import POMDP, Belief
-
-__all__ = ["PointBased"]
 
 
 class PointBased(AgentPlanner):

@@ -16,20 +16,17 @@ import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.planning.point_based.controller_values import controller_values
-from pomdp_hier.planning.point_based.covering import cover
-from pomdp_hier.planning.point_based.live import LiveModel
-from pomdp_hier.planning.point_based.stage import Children, HasKernels, Kernels, Stage
-from pomdp_hier.planning.point_based.starting import (
+from pomdp_hier.planning.point_based.fallback_plans import cover
+from pomdp_hier.planning.point_based.initial_bounds import (
     blind_plans,
     blind_stage,
     informed_bound,
     informed_stage,
     outcome_groups,
 )
-from pomdp_hier.planning.point_based.tighter import tighter_informed_bound
-
-__all__ = ["Search"]
-
+from pomdp_hier.planning.point_based.model_arrays import LiveModel
+from pomdp_hier.planning.point_based.stage import Children, HasKernels, Kernels, Stage
+from pomdp_hier.planning.point_based.tib import tighter_informed_bound
 
 _TARGETS = (0.5, 0.9)
 """What part of the root's gap a trial leaves alone, in turns: a small one helps the bound below, a large one above."""

@@ -12,16 +12,13 @@ from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.controllers.controller import Controller
 from pomdp_hier.planning.counts import require_count
-from pomdp_hier.planning.decision import Decision
-from pomdp_hier.planning.fringe import FringeVectors
+from pomdp_hier.planning.decision import Decision, where_to_decide
+from pomdp_hier.planning.leaf_values import FringeVectors
 from pomdp_hier.planning.point_based.certificate import write_certificate
 from pomdp_hier.planning.point_based.extraction import archived_controller, compact_controller
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.stage import Stage
-from pomdp_hier.planning.terminal import where_to_decide
 from pomdp_hier.pomdp import POMDP, Belief
-
-__all__ = ["BeliefPoints", "Progress", "Solution", "SolutionPolicy"]
 
 
 @dataclass(frozen=True)

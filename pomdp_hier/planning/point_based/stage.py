@@ -12,12 +12,8 @@ from numpy.typing import NDArray
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.planning.point_based import on_numpy
-from pomdp_hier.planning.point_based.live import LiveModel
-from pomdp_hier.planning.point_based.rows import Beliefs, Points
-from pomdp_hier.planning.point_based.tighter import OutcomeBeliefs
-
-__all__ = ["Children", "HasKernels", "Kernels", "Stage"]
-
+from pomdp_hier.planning.point_based.model_arrays import Beliefs, LiveModel, Points
+from pomdp_hier.planning.point_based.tib import OutcomeBeliefs
 
 DROP = 1e-10
 """The least share of a belief's mass that a state must have to be kept; what is left out is bounded and added."""

@@ -9,8 +9,6 @@ import numpy as np
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, is_exact, is_symbolic
 
-__all__ = ["has_exact_numbers", "has_symbols"]
-
 _EXACT: weakref.WeakKeyDictionary[POMDP, tuple[bool, bool]] = weakref.WeakKeyDictionary()
 
 

@@ -13,13 +13,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pomdp_hier._arguments import check_flag, is_one_of
+from pomdp_hier._text import brief
 from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, as_updater
 from pomdp_hier.errors import ParameterError, PlanningError
-from pomdp_hier.planning.agent_planner import AgentPlanner
 from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound, reward_range
 from pomdp_hier.planning.counts import require_count
-from pomdp_hier.planning.decision import Decision
-from pomdp_hier.planning.fringe import (
+from pomdp_hier.planning.decision import Decision, best_and_tied, where_to_decide
+from pomdp_hier.planning.leaf_values import (
     ConvexFringe,
     FringeVectors,
     StopValue,
@@ -29,17 +29,14 @@ from pomdp_hier.planning.fringe import (
 )
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.policies import HoldsPolicy, action_probabilities, as_policy, decided
+from pomdp_hier.planning.pomdp_py_planners import AgentPlanner
 from pomdp_hier.planning.rtbss.arrays import ArraySearch
 from pomdp_hier.planning.rtbss.dispatch import has_exact_numbers, has_symbols
-from pomdp_hier.planning.rtbss.plain import BudgetExhausted, PlainSearch
 from pomdp_hier.planning.rtbss.pruning import Pruning
-from pomdp_hier.planning.terminal import where_to_decide
-from pomdp_hier.planning.ties import best_and_tied
+from pomdp_hier.planning.rtbss.recursive import BudgetExhausted, PlainSearch
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import Number, brief, is_nonnegative
+from pomdp_hier.pomdp.numeric import Number, is_nonnegative
 from pomdp_hier.pomdp.signatures import SIGNATURES, bind
-
-__all__ = ["RTBSS"]
 
 _BOUNDS = {"fib": fib_bound, "qmdp": qmdp_bound, "range": range_bound}
 _DEEPEST_RECURSION = 250  # each level takes two or three of Python's 1,000 frames
@@ -66,7 +63,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
               `pomdp_hier.planning.controllers.Controller`, if no node is legal where the next is not: lower bounds.
               The value at the root is one too, rises with the depth, and is what the planner earns at least.
             - ``"qmdp"``, ``"fib"``, what could be earned if states were seen later on
-              (`pomdp_hier.planning.endless_bounds`): upper bounds. The value at the root is one too, and no lower one;
+              (`pomdp_hier.planning.infinite_horizon_bounds`): upper bounds. The value at the root is one too, and no lower one;
               it falls with the depth; nothing is said of what the planner earns, which is often more.
             - What `value_iteration` returns for n actions: the value of ``depth + n`` actions. A solution of a horizon
               of n, or a controller that stops after n: at most that.

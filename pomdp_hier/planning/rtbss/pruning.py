@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arrays import Floats
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, PlanningError
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import Number, brief, is_exact, is_number, total
-
-__all__ = ["Pruning", "Upper", "check_bound", "table_bound"]
+from pomdp_hier.pomdp.numeric import Number, is_exact, is_number, total
 
 # (belief, action, depth) -> an upper bound of Q_depth(belief, action)
 Upper = Callable[[Belief, Any, int], Number]

@@ -12,8 +12,6 @@ from pomdp_hier._arrays import Ints
 from pomdp_hier.pomdp.array_models import Rows
 from pomdp_hier.pomdp.numeric import Number
 
-__all__ = ["ALL", "MAX_ENTRIES", "ProbabilityTable", "RewardTable", "TooLargeError"]
-
 ALL = -1
 # A statement such as "T: * uniform" takes few letters and very many numbers: stop before the memory does.
 MAX_ENTRIES = 100_000_000

@@ -12,9 +12,9 @@ from scipy import sparse
 
 from pomdp_hier._arguments import is_real
 from pomdp_hier._arrays import Floats
-from pomdp_hier._messages import brief
+from pomdp_hier._io.formats import kind_of, unpacked
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError, PomdpFileError
-from pomdp_hier.files.kinds import kind_of, unpacked
 from pomdp_hier.pomdp.array_models import ArrayObservation, ArrayTransition, ListedReward, Positions
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief
 from pomdp_hier.pomdp.numeric import Number, total
@@ -22,8 +22,6 @@ from pomdp_hier.pomdp.pomdp_file.assignments import RewardTable
 from pomdp_hier.pomdp.pomdp_file.grammar import FileContent, Reader
 from pomdp_hier.pomdp.pomdp_file.text import Source
 from pomdp_hier.pomdp.problem import POMDP
-
-__all__ = ["read_pomdp"]
 
 _DECLARES_STATES = re.compile(r"\bstates\s*:")
 # How many (state, next state, observation) triples are weighed at once when rewards are averaged.

@@ -10,8 +10,6 @@ from typing import NamedTuple
 from pomdp_hier.errors import PomdpFileError
 from pomdp_hier.pomdp.numeric import Number
 
-__all__ = ["Source", "Statement"]
-
 _COMMENT = re.compile(r"#[^\r\n]*")
 _TOKEN = re.compile(r"[:*]|[^\s:*]+")
 # What is matched is not tried again in parts ("++", "*+"): the time would grow with the square of a numeral's length.

@@ -5,15 +5,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import IO, Any
 
-from pomdp_hier._messages import brief
+from pomdp_hier._io.writing import write_file
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
-from pomdp_hier.files.writing import write_file
 from pomdp_hier.pomdp.array_models import ArrayObservation
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, as_float
 from pomdp_hier.pomdp.problem import POMDP, require_problem
-
-__all__ = ["write_pomdp"]
 
 _WORD = re.compile(r"[^\s:*#]+")
 

@@ -8,10 +8,10 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from pomdp_hier._text import visible
 from pomdp_hier.planning import AndOrTree
-from pomdp_hier.planning.and_or.escaping import in_dot, in_latex, in_mermaid
+from pomdp_hier.planning.and_or.markup import in_dot, in_latex, in_mermaid
 from pomdp_hier.pomdp import POMDP
-from pomdp_hier.visible import visible
 from tests.nasty import NASTY, acts
 
 

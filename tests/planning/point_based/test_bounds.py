@@ -15,8 +15,8 @@ from pomdp_hier.hqs import search_problem
 from pomdp_hier.planning import OptimalPolicy, PointBased, exact_value, solve, value_iteration, verify
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.pomdp import POMDP
-from pomdp_hier.pomdp.bridge import to_agent
 from pomdp_hier.pomdp.pomdp_file import write_pomdp
+from pomdp_hier.pomdp.pomdp_py_bridge import to_agent
 from pomdp_hier.problems import cheese_maze, maze_4x3, rock_sample, tiger
 from pomdp_hier.simulation import policy_value
 from tests.small_problems import KINDS, small_problem

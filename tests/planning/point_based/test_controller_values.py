@@ -7,7 +7,7 @@ from pomdp_hier.planning import solve
 from pomdp_hier.planning.controllers import Controller
 from pomdp_hier.planning.point_based import controller_values as module
 from pomdp_hier.planning.point_based import search
-from pomdp_hier.planning.point_based.live import live_model
+from pomdp_hier.planning.point_based.model_arrays import live_model
 from pomdp_hier.problems import maze_4x3, tiger
 from tests.small_problems import KINDS, small_problem
 

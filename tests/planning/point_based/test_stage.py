@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pomdp_hier.planning import solve, verify
-from pomdp_hier.planning.point_based.live import live_model
-from pomdp_hier.planning.point_based.starting import blind_plans, outcome_groups
+from pomdp_hier.planning.point_based.initial_bounds import blind_plans, outcome_groups
+from pomdp_hier.planning.point_based.model_arrays import live_model
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import rock_sample, tiger
 from tests.small_problems import KINDS, small_problem

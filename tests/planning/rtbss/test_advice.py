@@ -7,7 +7,7 @@ import pytest
 from pomdp_hier.beliefs import BayesUpdater
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning import RTBSS, AndOrTree, solve
-from pomdp_hier.planning.fringe import ConvexFringe
+from pomdp_hier.planning.leaf_values import ConvexFringe
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import tiger
 

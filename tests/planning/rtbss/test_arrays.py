@@ -9,7 +9,7 @@ from scipy import sparse
 from pomdp_hier.errors import ModelError
 from pomdp_hier.planning import RTBSS, StopValue
 from pomdp_hier.planning.rtbss import arrays as rtbss_arrays
-from pomdp_hier.planning.rtbss.rows import expand, merge, products, touches
+from pomdp_hier.planning.rtbss.arrays import expand, merge, products, touches
 from pomdp_hier.pomdp import POMDP, Belief
 from tests.pomdp_models import random_problem, search_tree
 
@@ -192,7 +192,7 @@ def test_by_belief_near_beliefs_of_other_legal_actions_stay_apart():
 
 
 def test_a_shared_fingerprint_merges_nothing(monkeypatch):
-    from pomdp_hier.planning.rtbss import rows as rtbss_rows
+    from pomdp_hier.planning.rtbss import arrays as rtbss_rows
 
     monkeypatch.setattr(rtbss_rows, "_fingerprints", lambda rows, tolerance: np.zeros(len(rows), dtype=np.uint64))
     kept, child = merge(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]), None, 0.0)

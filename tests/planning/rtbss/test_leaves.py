@@ -9,8 +9,8 @@ import pytest
 from pomdp_hier.beliefs import BayesUpdater
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning import RTBSS, AndOrTree, FirstAction, solve, value_iteration
-from pomdp_hier.planning.endless_bounds import endless_blind, endless_fib, endless_qmdp
-from pomdp_hier.planning.exact import exact_value
+from pomdp_hier.planning.infinite_horizon_bounds import endless_blind, endless_fib, endless_qmdp
+from pomdp_hier.planning.value_iteration import exact_value
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import policy_value
 from tests.pomdp_models import random_fractions, search_tree, tiger

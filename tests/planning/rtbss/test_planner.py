@@ -10,9 +10,9 @@ import pytest
 from pomdp_hier.beliefs import BayesUpdater, as_updater
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning import RTBSS, AndOrTree, ConvexFringe, PointBased, StopValue, solve
-from pomdp_hier.planning.exact import exact_value, value_iteration
 from pomdp_hier.planning.policies import FirstAction, OptimalPolicy, RandomPolicy
 from pomdp_hier.planning.rtbss.planner import _DEEPEST_RECURSION, _FINEST_MERGING
+from pomdp_hier.planning.value_iteration import exact_value, value_iteration
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.simulation import policy_value, simulate
 from tests.pomdp_models import random_fractions, random_problem, search_tree, three_node, tiger

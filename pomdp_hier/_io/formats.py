@@ -1,0 +1,311 @@
+"""File type detection by leading bytes, decompression, and CSV text."""
+
+import contextlib
+import csv
+import gzip
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import PurePath
+from typing import IO, Any
+
+from pomdp_hier._io.decoding import decoding
+from pomdp_hier._io.memory import memory_available, require_memory
+from pomdp_hier._text import brief
+from pomdp_hier.errors import ParameterError, PomdpHierError
+
+_BLOCK = 1 << 22  # bytes unpacked at a time
+_LOOKED_AT = 4096
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a file is.
+
+    Attributes:
+        name: ``"text"``, ``"npy"``, ``"npz"``, ``"parquet"``, ``"gzip"``, or what no reader takes.
+        what: The same in words, for an error text.
+        remedy: What to do with it where it is not read.
+    """
+
+    name: str
+    what: str
+    remedy: str
+
+
+_TEXT = Kind("text", "text", "give a binary file, as numpy.save writes it")
+_BINARY = Kind("binary", "binary, or text in another encoding than UTF-8", "save it as UTF-8 text, such as CSV")
+_EMPTY = Kind("empty", "empty", "give a file that has something in it")
+_NPZ = Kind("npz", "a .npz or zip archive", "unpack it, or save its table as CSV")
+_EXCEL = Kind("excel", "an Excel or OpenDocument workbook", "save the sheet as CSV")
+_TORCH = Kind("pickle", "a PyTorch file, whose pickle could run code", "save its numbers with numpy.save")
+_PICKLE = Kind(
+    "pickle",
+    "a pickle, which is not loaded since that could run code",
+    "save arrays with numpy.save, tables as CSV, trees as JSON",
+)
+_IMAGE = Kind("image", "an image", "give the data that it was made from")
+_TAR = Kind("tar", "a tar archive", "unpack it and give a file out of it")
+_XML = Kind("xml", "an XML file", "give a table as CSV, a tree as JSON or Newick")
+_HTML = Kind("html", "an HTML page, perhaps an error or a login", "download the file itself")
+_NEWICK = "export the tree as Newick (.nwk)"
+_ARRAY = "save its array with numpy.save"
+_WRITERS = {
+    ".npz": "scipy.sparse.save_npz or numpy.savez",
+    ".npy": "numpy.save",
+    ".parquet": "DataFrame.to_parquet",
+}
+_PACKED = "unpack it, or pack it as .gz"
+
+_STARTS = (
+    (b"\x93NUMPY", Kind("npy", "a NumPy array", "save it as CSV")),
+    (b"PAR1\x15", Kind("parquet", "a Parquet file", "save it as CSV")),
+    (b"\x1f\x8b", Kind("gzip", "packed with gzip", "unpack it")),
+    (b"\xd0\xcf\x11\xe0", _EXCEL),
+    *((bytes([0x80, protocol]), _PICKLE) for protocol in range(2, 6)),
+    *((start, _PICKLE) for start in (b"(lp0\n", b"(dp0\n", b"]q\0", b"}q\0", b"cnumpy.", b"ccopy_reg\n")),
+    (b"\x89HDF", Kind("hdf5", "an HDF5 file", _ARRAY)),
+    (b"MATLAB 5.0 ", Kind("matlab", "a MATLAB file", _ARRAY)),
+    (b"ARROW1\0", Kind("arrow", "an Arrow or Feather file", "write it as Parquet")),
+    (b"BZh91AY&SY", Kind("bzip2", "packed with bzip2", _PACKED)),
+    (b"\xfd7zXZ", Kind("xz", "packed with xz", _PACKED)),
+    (b"\x28\xb5\x2f\xfd", Kind("zstd", "packed with zstd", _PACKED)),
+    (b"7z\xbc\xaf", Kind("7z", "a 7z archive", _PACKED)),
+    (b"%PDF-", Kind("pdf", "a PDF document", "give the data that it was made from")),
+    *((start, _IMAGE) for start in (b"\x89PNG", b"\xff\xd8\xff", b"GIF87a", b"GIF89a")),
+    *((start, Kind("utf-16", "text in UTF-16", "save it as UTF-8")) for start in (b"\xff\xfe", b"\xfe\xff")),
+)
+_TEXT_STARTS = (
+    (
+        b"version https://git-lfs.",
+        Kind("git-lfs", "a git-lfs pointer, not the file itself", "fetch the file with: git lfs pull"),
+    ),
+    (
+        b"/annex/objects/",
+        Kind("git-annex", "a git-annex pointer, not the file itself", "fetch the file with: git annex get"),
+    ),
+    (b"#nexus", Kind("nexus", "a NEXUS file", _NEWICK)),
+    *((start, _HTML) for start in (b"<!doctype html", b"<html", b"<head")),
+)
+_IN_XML = (
+    (b"<phyloxml", Kind("phyloxml", "a PhyloXML file", _NEWICK)),
+    (b"<nex:", Kind("nexml", "a NeXML file", _NEWICK)),
+    (b"<html", _HTML),
+)
+
+
+def kind_of(content: bytes) -> Kind:
+    """Return what a file is, by its content or the first bytes of it.
+
+    Example:
+        >>> kind_of(b"a,b\\n1,2\\n").name, kind_of(b"#NEXUS\\nBEGIN TREES;").what
+        ('text', 'a NEXUS file')
+    """
+    text = content[:_LOOKED_AT].removeprefix(b"\xef\xbb\xbf").lstrip().lower()
+    if not text:
+        return _EMPTY
+    if content.startswith((b"PK\3\4", b"PK\5\6")):
+        first = content[30 : 30 + int.from_bytes(content[26:28], "little")]  # the name of the first file in it
+        is_office = first.startswith((b"[Content_Types]", b"_rels/", b"docProps/", b"xl/", b"mimetype"))
+        return _EXCEL if is_office else _TORCH if first.endswith(b"data.pkl") else _NPZ
+    if content[257:262] == b"ustar":
+        return _TAR
+    if text.startswith((b"<?xml", b"<phyloxml", b"<nex:", b"<!doctype")):
+        return next((kind for mark, kind in _IN_XML if mark in text), _HTML if b"doctype html" in text else _XML)
+    return next(
+        (
+            kind
+            for whole, starts in ((content, _STARTS), (text, _TEXT_STARTS))
+            for start, kind in starts
+            if whole.startswith(start)
+        ),
+        _BINARY if b"\0" in content[:_LOOKED_AT] else _TEXT,
+    )
+
+
+def check_kind(kind: Kind, name: str, error: type[PomdpHierError], wanted: Sequence[str]) -> None:
+    """Refuse a file of a kind that is not wanted, and one that is none of these under the name of one.
+
+    Raises:
+        PomdpHierError: As ``error``; the message says what the file is and what to do.
+    """
+    if kind.name not in wanted:
+        raise error(f"{name} is {kind.what}; {kind.remedy}")
+    ending = file_ending(name)
+    if kind.name == "text" and ending in _WRITERS:
+        raise error(
+            f"{name} is no {ending} file, by its first bytes; write it again with {_WRITERS[ending]}, or give it the "
+            "name of what it is"
+        )
+
+
+def unpacked(content: bytes, name: str, error: type[PomdpHierError], limit: int | None = None) -> bytes:
+    """Return content, out of gzip if it is packed so.
+
+    Args:
+        content: All of the file.
+        name: What error texts call it.
+        error: What to raise.
+        limit: How many bytes may come out of it; by default the memory that is available now.
+
+    Raises:
+        PomdpHierError: As ``error``: the file is damaged, or unpacks to more than the limit.
+    """
+    if not content.startswith(b"\x1f\x8b"):
+        return content
+    limit = memory_available() if limit is None else limit
+    found = bytearray()
+    with decoding(name, error, "a whole gzip file"), gzip.GzipFile(fileobj=io.BytesIO(content)) as stream:
+        while block := stream.read(_BLOCK):
+            found += block
+            require_memory(len(found), limit, f"{name}, unpacked,", error)
+    return bytes(found)
+
+
+def text_of(content: bytes, name: str, error: type[PomdpHierError], limit: int | None = None) -> str:
+    """Return the text in a file, out of gzip if need be, without a byte order mark.
+
+    Raises:
+        PomdpHierError: As ``error``, for content that is no text in UTF-8: the message says what it is and what to do.
+
+    Example:
+        >>> from pomdp_hier.errors import ReaderError
+        >>> text_of(gzip.compress(b"[[0,1]]"), "tree.json.gz", ReaderError)
+        '[[0,1]]'
+        >>> text_of(b"<!DOCTYPE html><p>Not found", "tree.json", ReaderError)
+        Traceback (most recent call last):
+        pomdp_hier.errors.ReaderError: tree.json is an HTML page, perhaps an error or a login; download the file itself
+    """
+    content = unpacked(content, name, error, limit)
+    kind = kind_of(content)
+    check_kind(kind, name, error, ("text",))
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as wrong:
+        raise error(
+            f"{name} is not UTF-8: byte {wrong.start} is 0x{content[wrong.start]:02x} ({wrong.reason}); save it as "
+            "UTF-8"
+        ) from None
+
+
+def file_ending(name: str) -> str:
+    """Return the ending of a file's name in lower case, without the ``.gz`` that says how it is packed.
+
+    Example:
+        >>> file_ending("shop/Tree.JSON.gz"), file_ending("-")
+        ('.json', '')
+    """
+    path = PurePath(name)
+    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
+
+
+_DELIMITERS = ",;\t"
+_QUOTED = re.compile(r'"[^"]*+"')
+
+
+@dataclass(frozen=True, eq=False)
+class CsvTable:
+    """A table in delimited text, read as far as one asks for its rows.
+
+    Attributes:
+        columns: The cells of the header, without spaces around them.
+        delimiter: What parts the cells.
+        header_end: The number of the line where the header ends, counted from 1.
+        rows: The other rows, once: the number of the line where each ends, counted from 1, and its cells, as many as
+            there are columns.
+    """
+
+    columns: list[str]
+    delimiter: str
+    header_end: int
+    rows: Iterator[tuple[int, list[str]]]
+
+
+def open_csv(
+    source: str | IO[bytes],
+    error: type[PomdpHierError],
+    *,
+    name: str = "the CSV",
+    delimiter: str | None = None,
+    comment: str | None = None,
+) -> CsvTable:
+    """Return the table in text, or in a stream of UTF-8, which starts with a header; blank lines are skipped.
+
+    Args:
+        source: The text, or a binary stream of it, with or without a byte order mark; a stream is read as it is needed.
+        error: What to raise for text that is no such table.
+        name: What error texts call the source.
+        delimiter: What parts the cells; by default what the header has most of, comma, semicolon or tab.
+        comment: Lines before the header that start so are skipped.
+
+    Raises:
+        PomdpHierError: As ``error``, here or while the rows are read: no header, a row with more or fewer cells than
+            the header, a quote that is not closed, a cell of more than 131,072 characters, bytes that are no UTF-8.
+        ParameterError: The delimiter is not one character.
+
+    Example:
+        >>> from pomdp_hier.errors import ReaderError
+        >>> table = open_csv("id;name\\n1;Tom, Dick\\n\\n2;Harry\\n", ReaderError)
+        >>> table.columns, list(table.rows)
+        (['id', 'name'], [(2, ['1', 'Tom, Dick']), (4, ['2', 'Harry'])])
+    """
+    if delimiter is not None and (len(delimiter) != 1 or delimiter in '\r\n"'):
+        raise ParameterError(f"delimiter={brief(delimiter)}, expected one character")
+    lines = _lines(source, name, error)
+    skipped = 0
+    for first in lines:
+        if first.strip() and not (comment and first.lstrip().startswith(comment)):
+            break
+        skipped += 1
+    else:
+        raise error(f"{name}: the table is empty; expected a header and one row an item")
+    if delimiter is None:
+        delimiter = max(_DELIMITERS, key=_QUOTED.sub("", first).count)
+    rows = _rows(csv.reader(chain([first], lines), delimiter=delimiter, strict=True), skipped, name, error)
+    end, header = next(rows)
+    columns = [cell.strip() for cell in header]
+    return CsvTable(columns, delimiter, end, _of_one_length(rows, header, delimiter, name, error))
+
+
+def _lines(source: str | IO[bytes], name: str, error: type[PomdpHierError]) -> Iterator[str]:
+    """Yield the lines with their ends, which may stand in quoted cells."""
+    if isinstance(source, str):
+        yield from io.StringIO(source.removeprefix("\ufeff"), newline="")
+        return
+    text = io.TextIOWrapper(source, encoding="utf-8-sig", newline="")
+    try:
+        yield from text
+    except UnicodeDecodeError as wrong:
+        raise error(
+            f"{name}: not UTF-8 text (byte {wrong.object[wrong.start]:#04x} cannot be decoded); save it as UTF-8"
+        ) from wrong
+    finally:
+        with contextlib.suppress(ValueError):  # the stream is closed by now
+            text.detach()
+
+
+def _rows(reader: Any, skipped: int, name: str, error: type[PomdpHierError]) -> Iterator[tuple[int, list[str]]]:
+    """Yield line number and cells of each row that is not blank; a cell that is quoted and empty is a cell."""
+    try:
+        for row in reader:
+            if row and (len(row) > 1 or not row[0].isspace()):
+                yield skipped + reader.line_num, row
+    except csv.Error as wrong:
+        raise error(
+            f"{name}, line {skipped + reader.line_num}: not delimited text ({wrong}); is a quote not closed? Give a "
+            "header and one line an item"
+        ) from wrong
+
+
+def _of_one_length(
+    rows: Iterator[tuple[int, list[str]]], header: list[str], delimiter: str, name: str, error: type[PomdpHierError]
+) -> Iterator[tuple[int, list[str]]]:
+    for line, row in rows:
+        if len(row) != len(header):
+            raise error(
+                f"{name}, line {line}: {len(row)} cells where the header has {len(header)}; give every line as many "
+                f"cells as the header, and quote a cell that contains {brief(delimiter)}"
+            )
+        yield line, row

@@ -1,0 +1,107 @@
+"""Files are written whole or not at all, and never through a link: the one place where the package writes a file."""
+
+import contextlib
+import gzip
+import os
+import secrets
+import stat
+from pathlib import Path
+
+from pomdp_hier.errors import PomdpHierError, Setting
+
+_drafts: set[str] = set()
+_STREAMS = ("/dev", "/dev/fd")  # where links lead to open files, which must not be replaced
+
+
+def write_file(path: str | os.PathLike[str], content: str | bytes, *, replace: bool = True) -> None:
+    """Write a file by way of a draft beside it, so that it is there whole or not at all; text is UTF-8.
+
+    The draft has a name that nobody can guess, and is never one that is there already. A file that is replaced leaves
+    its permissions to the new one; a link is replaced itself, what it leads to stays. What is no file, such as
+    ``/dev/stdout`` or a pipe, is written to as it is.
+
+    Args:
+        path: Where to write.
+        content: All of it. Text that UTF-8 cannot hold, half of a surrogate pair, is written as ``?``; text for a name
+            that ends in ``.gz`` is packed.
+        replace: Whether what has this name may be replaced; a link that leads nowhere has a name, too.
+
+    Raises:
+        PomdpHierError: There is something of this name and it may not be replaced, or the file cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     write_file(Path(folder, "a.txt"), "one")
+        ...     write_file(Path(folder, "a.txt"), "two")
+        ...     [(file.name, file.read_text()) for file in Path(folder).iterdir()]
+        [('a.txt', 'two')]
+    """
+    target = Path(path)
+    if isinstance(content, str):
+        content = content.encode("utf-8", "replace")
+        if target.suffix.lower() == ".gz":
+            content = gzip.compress(content, mtime=0)
+    try:
+        if target.exists() and (not target.is_file() or str(target.parent) in _STREAMS):
+            target.write_bytes(content)
+        else:
+            _put_in_place(target, content, replace)
+    except FileExistsError:
+        message = f"{path}: exists already; choose another path, or replace it: "
+        raise PomdpHierError(message, Setting("replace", True)) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise PomdpHierError(f"{path}: cannot be written ({reason}); choose another path") from error
+
+
+def remove_drafts() -> None:
+    """Remove what is half-written: for a process that is told to end."""
+    for draft in tuple(_drafts):
+        with contextlib.suppress(OSError):
+            os.unlink(draft)
+
+
+def _put_in_place(target: Path, content: bytes, replace: bool) -> None:
+    """Write the draft and give it the target's name.
+
+    Raises:
+        FileExistsError: Something has this name and may not be replaced.
+        OSError: The file cannot be written.
+    """
+    if not replace and os.path.lexists(target):
+        raise FileExistsError
+    draft = str(target.with_name(f".{secrets.token_hex(8)}.part"))
+    _drafts.add(draft)
+    try:
+        number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        with open(number, "wb") as file:
+            file.write(content)
+        with contextlib.suppress(FileNotFoundError):
+            old = os.lstat(target).st_mode
+            if stat.S_ISREG(old):
+                os.chmod(draft, stat.S_IMODE(old))
+        if replace:
+            os.replace(draft, target)
+        else:
+            _link(draft, target)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft)
+        _drafts.discard(draft)
+
+
+def _link(draft: str, target: Path) -> None:
+    """Give the draft the target's name if nothing has it, also if another process makes it at this moment.
+
+    Raises:
+        FileExistsError: Something has it.
+    """
+    try:
+        os.link(draft, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        if os.path.lexists(target):
+            raise FileExistsError from None
+        os.rename(draft, target)

@@ -1,0 +1,104 @@
+"""Text for people: values in brief, lists cut short, and control characters made visible."""
+
+import re
+import reprlib
+from collections.abc import Iterable
+from itertools import islice
+from unicodedata import category
+
+
+class _Short(reprlib.Repr):
+    """A repr of bounded length and depth: a value may be long, deep, or unable to show itself."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self.maxlevel = 4
+        self.maxtuple = self.maxlist = self.maxset = self.maxfrozenset = self.maxdict = 10
+        self.maxstring = self.maxother = limit
+
+    def repr_int(self, x: int, level: int) -> str:
+        return repr(x) if x.bit_length() < 200 else f"<an integer of {x.bit_length()} bits>"
+
+    def repr_instance(self, x: object, level: int) -> str:
+        plain = type(x).__repr__ is object.__repr__  # long, and another address each time
+        return f"<{type(x).__name__} object>" if plain else super().repr_instance(x, level)
+
+
+def brief(value: object, limit: int = 60) -> str:
+    """Return the value's ``repr`` in at most ``limit`` characters; the middle of a long text is left out.
+
+    Example:
+        >>> brief("a" * 100, limit=14), brief([[[[[[]]]]]]), brief(10**5_000)
+        ("'aaaa...aaaaa'", '[[[[...]]]]', '<an integer of 16610 bits>')
+    """
+    text = _Short(limit).repr(value)
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def listed(values: Iterable[object], *, count: int | None = None, limit: int = 5) -> str:
+    """Return the first few values in brief, and how many there are if that is more.
+
+    Args:
+        values: The values; an iterator will do where the count is given.
+        count: How many there are; counted when left out.
+        limit: How many are shown.
+
+    Example:
+        >>> listed(["look", "go"]), listed(range(9), limit=2)
+        ("'look', 'go'", '0, 1, ... (9 in all)')
+    """
+    if count is None:
+        values = list(values)
+        count = len(values)
+    text = ", ".join(brief(value) for value in islice(values, limit))
+    return text if count <= limit else f"{text}, ... ({count:,} in all)"
+
+
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """Return the count with its noun: ``1 node``, ``3 nodes``.
+
+    Example:
+        >>> counted(1, "node"), counted(3000, "category", "categories")
+        ('1 node', '3,000 categories')
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+# Control characters, line and paragraph separators, controls of the writing direction (which reach beyond the name that
+# holds them), and halves of characters, which no encoding takes. Joiners stay: emoji and several scripts need them.
+_HIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    r"""Return the text with every character that is not to be seen, but acts, written as its escape sequence.
+
+    Example:
+        >>> visible("a\x1b[31mb\u2028c"), visible("Straße, 家, مرحبا")
+        ('a\\x1b[31mb\\u2028c', 'Straße, 家, مرحبا')
+    """
+    return _HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+def shortened(text: str, most: int) -> str:
+    """Return the text with its middle left out where it is longer than so many characters; below 12, with its end.
+
+    No mark, joiner or skin tone is parted from what it belongs to.
+
+    Example:
+        >>> shortened("nutritional anemias, unspecified", 21), shortened("nutritional", 6)
+        ('nutritiona…nspecified', 'nutri…')
+    """
+    if len(text) <= most:
+        return text
+    tail = (most - 1) // 2 if most >= 12 else 0
+    head, rest = max(most - 1 - tail, 0), len(text) - tail
+    while head and _belong_together(text[head - 1], text[head]):
+        head -= 1
+    while rest < len(text) and _belong_together(text[rest - 1], text[rest]):
+        rest += 1
+    return f"{text[:head]}…{text[rest:]}"
+
+
+def _belong_together(one: str, following: str) -> bool:
+    joiner = "\u200d"
+    return joiner in (one, following) or category(following)[0] == "M" or "\U0001f3fb" <= following <= "\U0001f3ff"

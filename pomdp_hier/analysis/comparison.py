@@ -1,0 +1,413 @@
+"""Comparison of trees, and of search policies, on the same items."""
+
+import math
+import time
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from pomdp_hier._arguments import check_flag, check_level, check_whole, is_one_of, numbered
+from pomdp_hier._arrays import Ints
+from pomdp_hier._intervals import mean_interval, rarest
+from pomdp_hier._io.memory import held
+from pomdp_hier._text import brief, counted, listed
+from pomdp_hier._text import brief as shown
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.guidance import Calibration
+from pomdp_hier.hqs.inputs import as_trees, opened, prepare
+from pomdp_hier.hqs.result import HQSResult
+from pomdp_hier.hqs.score import score_items
+from pomdp_hier.hqs.settings import Run, named, read_settings
+from pomdp_hier.measures import (
+    bakers_gamma,
+    class_fit,
+    cophenetic_correlation,
+    dasgupta_cost,
+    dendrogram_purity,
+    entanglement,
+    hai,
+    moseley_wang_revenue,
+    robinson_foulds,
+    tree_cophenetic_correlation,
+    tree_sampling_divergence,
+    triplet_distance,
+    untangle,
+)
+from pomdp_hier.measures.labels import APART, MEASURES
+from pomdp_hier.simulation import PolicyComparison, compare_values
+
+_SAME = 1e-9
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """How two trees differ over the same items.
+
+    Attributes:
+        one: The name of the first tree.
+        other: The name of the second.
+        difference: The score of the first less that of the second: the mean over the items.
+        standard_error: Of that mean, from the differences item by item.
+        low: Lower end of the interval.
+        high: Upper end.
+        gained: How many of the items scored are worth more in the first.
+        lost: How many are worth less.
+    """
+
+    one: str
+    other: str
+    difference: float
+    standard_error: float
+    low: float
+    high: float
+    gained: int
+    lost: int
+
+    @property
+    def distinguishable(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return self.low > 0 or self.high < 0
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Trees over the same items, compared.
+
+    Attributes:
+        results: Each tree's score, item by item.
+        differences: One a pair of trees, the earlier one first.
+        measures: Per tree, the other measures by name; NaN where one is undefined or was too costly.
+        reference: The tree from which the others' distances are.
+        confidence: Of the intervals.
+        calibration: Where the temperature came from, if it was to be calibrated.
+    """
+
+    results: Mapping[str, HQSResult]
+    differences: tuple[PairedDifference, ...]
+    measures: Mapping[str, Mapping[str, float]]
+    reference: str
+    confidence: float
+    calibration: Calibration | None
+
+    def __repr__(self) -> str:
+        scores = ", ".join(f"{brief(name)}: {self.results[name].score:z.6f}" for name in self.ranking)
+        first = [
+            f"; {brief(d.one)} - {brief(d.other)} {d.difference:+z.4f} [{d.low:z.4f}, {d.high:z.4f}]"
+            for d in self.differences
+        ]
+        return f"Comparison({scores}{''.join(first[:3])}{'; ...' if len(first) > 3 else ''})"
+
+    @property
+    def ranking(self) -> tuple[str, ...]:
+        """The trees' names, the best score first."""
+        return tuple(sorted(self.results, key=lambda name: -self.results[name].score))
+
+    def ranks(self) -> dict[str, dict[str, int]]:
+        """Return each tree's rank by score and by every measure, 1 the best; equal figures share the better rank.
+
+        How far a tree is from the reference says nothing of how good it is, and gives no rank; nor does NaN.
+        """
+        columns = {"hqs": {name: result.score for name, result in self.results.items()}}
+        for measure in next(iter(self.measures.values()), {}):
+            if measure not in APART:
+                columns[measure] = {name: figures[measure] for name, figures in self.measures.items()}
+        ranks: dict[str, dict[str, int]] = {name: {} for name in self.results}
+        for measure, column in columns.items():
+            sign = -1 if MEASURES[measure].lower_is_better else 1
+            for name, figure in column.items():
+                if not math.isnan(figure):
+                    better = sum(sign * other > sign * figure + _SAME for other in column.values())
+                    ranks[name][measure] = better + 1
+        return ranks
+
+    def gained_items(self, one: str, other: str, n: int = 10) -> list[tuple[int, float]]:
+        """Return the items that gain most by ``one`` over ``other``, with what they gain, the most first.
+
+        Of a sample, they are the items that gain most in it.
+
+        Those that lose most are ``gained_items(other, one)``.
+
+        Raises:
+            ParameterError: For a tree that was not compared.
+        """
+        for name in (one, other):
+            if name not in self.results:
+                raise ParameterError(
+                    f"no tree is called {brief(name)}; the trees are {', '.join(map(repr, self.results))}"
+                )
+        gain, items = self.results[one].values - self.results[other].values, self.results[one].sampled_items
+        order = np.argsort(-gain, kind="stable")[: max(n, 0)]
+        return [(int(items[at]), float(gain[at])) for at in order.tolist() if gain[at] > _SAME]
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary a tree: its score, rank and other measures."""
+        ranks = self.ranks()
+        return [
+            {"tree": name, "rank": ranks[name]["hqs"], "hqs": result.score, **self.measures.get(name, {})}
+            for name, result in self.results.items()
+        ]
+
+    def summary(self) -> str:
+        """Return scores and measures as tables, a row a measure and the best tree first, and what they say."""
+        rows = sorted(self.to_rows(), key=lambda row: row["rank"])
+        lines = _table("", rows, [key for key in rows[0] if key in MEASURES and key not in APART])
+        if self.measures and len(rows) > 1:
+            others = [row for row in rows if row["tree"] != self.reference]
+            lines += ["", *_table(f"how far from {self.reference}", others, list(APART))]
+        if self.calibration is not None:
+            lines.append(self.calibration.summary())
+        return "\n".join([*lines, "", *self.sentences()])
+
+    def sentences(self) -> list[str]:
+        """Return the differences in words."""
+        return list(_in_words(self))
+
+
+def compare(
+    X: Any,
+    trees: Mapping[str, Hierarchy],
+    *,
+    labels: Sequence[Hashable] | None = None,
+    reference: str | None = None,
+    measures: bool = True,
+    quadratic_limit: int = 20_000,
+    confidence: float = 0.95,
+    **settings: Any,
+) -> Comparison:
+    """Return how trees over the same items compare: by score, item by item, and by other measures.
+
+    The difference of two scores is the mean of the items' differences d, so that its standard error is ``s_d/sqrt(N)``
+    and its interval ``mean +- t s_d/sqrt(N)``: the items stand for more of their kinds, and rare kinds that they
+    lack are not in it. A sample is drawn once for all trees, along the leaf order of the first. The interval is then
+    that of the difference over all N items, and allows for rare losses that the sample lacks.
+
+    What the measures mean, and who defined them, is said at each in `pomdp_hier.measures`. They go by the cosine, or by
+    the matrix if the similarity is "precomputed", and take all items.
+
+    Args:
+        X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
+        trees: The trees by name.
+        labels: One class or path of classes an item, for purity and the class F.
+        reference: The tree from which the others' distances are (default: the first).
+        measures: Whether to compute the other measures.
+        quadratic_limit: With more items, HAI and the tree sampling divergence, which look at all pairs, are left NaN.
+        confidence: Of the intervals.
+        **settings: As for `evaluate`; ``delta="calibrated"`` takes one temperature for all, the mean over the trees,
+            and ``target_error`` is that of every tree's score.
+
+    Raises:
+        FeatureError: For features that cannot be used.
+        ParameterError: For trees of different items, an unknown reference, or a setting that cannot be.
+
+    Example:
+        >>> good = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> bad = Hierarchy.from_children([[0, 2], [1, 3], [4, 5]], 4)
+        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
+        >>> found = compare(X, {"good": good, "bad": bad}, delta=0.1)
+        >>> found.ranking, found.differences[0].gained, round(found.measures["bad"]["hai"], 2)
+        (('good', 'bad'), 4, 0.5)
+
+    References:
+        Student (1908), The probable error of a mean, Biometrika (the interval of paired differences).
+    """
+    named = as_trees(trees)
+    first = next(iter(named)) if reference is None else reference
+    if not is_one_of(first, *named):
+        raise ParameterError(f"reference is {brief(first)}; the trees are {', '.join(map(repr, named))}")
+    check_level("confidence", confidence)
+    check_flag("measures", measures)
+    check_whole("quadratic_limit", quadratic_limit)
+    along = next(iter(named.values()))
+    refused = {"checkpoint": "a checkpoint is of one run; evaluate each tree with its own"}
+    prepared, run, sampling = opened(X, along, settings, refused, trees=named)
+
+    def score_all(items: Ints) -> Iterator[tuple[str, HQSResult]]:
+        for name, tree in named.items():
+            yield name, score_items(prepared.on(tree), run, items)
+
+    results = sampling.run(along, lambda items: dict(score_all(items)))
+    figures = {}
+    if measures:
+        for name, tree in named.items():
+            figures[name] = dict(_measures(prepared.features, tree, named[first], labels, quadratic_limit))
+    differences = tuple(paired_difference(one, other, results, confidence) for one, other in combinations(named, 2))
+    return Comparison(results, differences, figures, first, confidence, prepared.calibration)
+
+
+def _measures(
+    X: Any, tree: Hierarchy, reference: Hierarchy, labels: Sequence[Hashable] | None, limit: int
+) -> Iterator[tuple[str, float]]:
+    similarity = "precomputed" if X.precomputed else "cosine"
+    pairs = tree.n_items <= limit
+    yield "hai", hai(tree, reference) if pairs else float("nan")
+    yield "robinson_foulds", robinson_foulds(tree, reference)
+    yield "triplets", float(triplet_distance(tree, reference))
+    yield "bakers_gamma", bakers_gamma(tree, reference)
+    yield "tree_cophenetic", tree_cophenetic_correlation(tree, reference)
+    yield "entanglement", entanglement(*untangle(tree, reference))
+    yield "dasgupta_cost", dasgupta_cost(X, tree, similarity=similarity)
+    yield "revenue", moseley_wang_revenue(X, tree, similarity=similarity)
+    yield "divergence", _divergence(X, tree, similarity) if pairs else float("nan")
+    yield "cophenetic", cophenetic_correlation(X, tree, similarity=similarity)
+    if labels is not None:
+        yield "purity", dendrogram_purity(tree, labels)
+        yield "class_f", class_fit(tree, labels).f
+
+
+def _divergence(X: Any, tree: Hierarchy, similarity: str) -> float:
+    """Return the tree sampling divergence; NaN where similarities may be negative, as it is not defined there."""
+    if similarity == "cosine" and X.table.min() < 0:
+        return float("nan")
+    return tree_sampling_divergence(X, tree, similarity=similarity)
+
+
+def paired_difference(one: str, other: str, results: Mapping[str, HQSResult], confidence: float) -> PairedDifference:
+    """Return how two trees differ over the items that both were scored for."""
+    gain = results[one].values - results[other].values
+    n_items, sample = len(gain), results[one].sample
+    mean = results[one].mean(gain)
+    if sample is not None:
+        error = sample.standard_error(gain)
+        low, high = sample.interval(gain, confidence, low=-2.0, high=2.0)
+    else:
+        error = float(np.std(gain, ddof=1)) / math.sqrt(n_items) if n_items > 1 else float("nan")
+        low, high = mean_interval(gain, confidence) if n_items > 1 else (-math.inf, math.inf)
+    return PairedDifference(
+        one=one,
+        other=other,
+        difference=mean,
+        standard_error=error,
+        low=low,
+        high=high,
+        gained=int((gain > _SAME).sum()),
+        lost=int((gain < -_SAME).sum()),
+    )
+
+
+def _table(title: str, rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[str]:
+    """Return the lines of a table with a row a measure, a column a tree, and what the figures mean."""
+    names = [MEASURES[key].name for key in keys]
+    width, widths = max(map(len, [title, *names])), [max(8, len(row["tree"])) for row in rows]
+    lines = [f"{title:<{width}}" + "".join(f"  {row['tree']:>{w}}" for row, w in zip(rows, widths, strict=True))]
+    for key, name in zip(keys, names, strict=True):
+        figures = "".join(f"  {row[key]:>z{w}.4f}" for row, w in zip(rows, widths, strict=True))
+        lines.append(f"{name:<{width}}{figures}  {MEASURES[key].meaning}")
+    return lines
+
+
+def _in_words(found: Comparison) -> Iterator[str]:
+    for pair in found.differences:
+        better, worse, low, high, gain, lose = (
+            (pair.one, pair.other, pair.low, pair.high, pair.gained, pair.lost)
+            if pair.difference >= 0
+            else (pair.other, pair.one, -pair.high, -pair.low, pair.lost, pair.gained)
+        )
+        result = found.results[better]
+        sampled = "" if result.sample is None else f" of {result.n_sampled:,} in the sample"
+        counts = f"{counted(gain, 'item')} {'gains' if gain == 1 else 'gain'} by {better} and {lose:,} lose{sampled}"
+        said = (
+            f"{better} is better than {worse} by {abs(pair.difference):z.4f}"
+            if pair.distinguishable
+            else f"{better} and {worse} are not distinguishable: difference {abs(pair.difference):z.4f}"
+        )
+        yield f"{said} ({found.confidence:z.0%} interval {low:z.4f} to {high:z.4f}); {counts}."
+    result = next(iter(found.results.values()))
+    if found.differences and result.sample is None:
+        share = rarest(result.n_items, found.confidence)
+        yield (
+            "The intervals are for more items of the same kinds; a kind of up to "
+            f"{share:z.2%} of all may be absent from {counted(result.n_items, 'item')}."
+        )
+
+
+ENGINE_POLICIES = ("one-step", "optimal", "descend", "search-root", "clairvoyant")
+"""The policies that go by a name."""
+
+
+def compare_search_policies(
+    X: Any,
+    hierarchy: Hierarchy,
+    policies: Mapping[str, Any] | Sequence[str] = ENGINE_POLICIES,
+    *,
+    baseline: str | None = None,
+    confidence: float = 0.95,
+    **settings: Any,
+) -> PolicyComparison:
+    """Return the policies' HQS on one hierarchy, paired by item, with the regret to the clairvoyant policy.
+
+    Each value is exact for these items. The intervals take the items as a sample of those that one might search for,
+    and do not allow for rare ones that these lack. If a sample is asked for, it is drawn once for all policies. The
+    intervals are then those of the means over all N items, and allow for rare losses that the sample lacks.
+
+    Args:
+        X, hierarchy: Features or similarities, and the tree over them.
+        policies: Names of the engine's policies, or any policies by the names to show.
+        baseline: The name of the policy that the others are held against; the first by default.
+        confidence: The level of the intervals, in (0, 1).
+        settings: As for `pomdp_hier.hqs.score.evaluate`, except ``policy``.
+
+    Raises:
+        ParameterError: No policy is given, or ``policy`` is.
+
+    Example:
+        >>> from pomdp_hier.hqs.paper.examples import load_amazon12
+        >>> shop = load_amazon12()
+        >>> table = compare_search_policies(shop.similarity, shop.hierarchies["B"], similarity="precomputed",
+        ...                                 delta=0.005)
+        >>> for row in table:
+        ...     print(f"{row.name:12} {row.value:7.4f} {row.regret:7.4f} {row.verdict}")
+        one-step     -0.2802  0.5635 baseline
+        optimal      -0.3621  0.6454 not distinguishable
+        descend      -0.5239  0.8073 not distinguishable
+        search-root   0.0000  0.2834 not distinguishable
+        clairvoyant   0.2834  0.0000 better
+    """
+    request = read_settings(
+        settings,
+        policy="it is what is being compared; name the policies in policies=",
+        checkpoint="a checkpoint is of one run; evaluate each policy with its own",
+    )
+    searched = _by_name(policies)
+    if not searched:
+        raise ParameterError(f"policies: got none; expected at least one, such as {listed(ENGINE_POLICIES, limit=2)}")
+    run, prepared = request.run, prepare(X, hierarchy, request.settings)
+    searches = {name: prepared.under(policy=policy) for name, policy in searched.items()}
+    run.check_used(*(search.settings for search in searches.values()))
+    ceiling = prepared.under(policy="clairvoyant")
+    seconds, decisions = dict.fromkeys(searched, 0.0), dict.fromkeys(searched, 0)
+
+    def score_all(items: Ints) -> Iterator[tuple[str | None, HQSResult]]:
+        yield None, score_items(ceiling, Run(), items)
+        for name, search in searches.items():
+            began = time.perf_counter()
+            result = score_items(search, run, items)
+            seconds[name] += time.perf_counter() - began
+            decisions[name] += int((result.stop_levels + 1).sum())  # a search that stops at level t decided t + 1 times
+            yield name, result
+
+    results = request.sampling.run(hierarchy, lambda items: dict(score_all(items)))
+    return compare_values(
+        {name: results[name].values for name in searched},
+        baseline=baseline,
+        clairvoyant=results[None].score,
+        confidence=confidence,
+        method="exact per item",
+        seconds={name: seconds[name] / decisions[name] for name in searched},
+        sample=results[None].sample,
+    )
+
+
+def _by_name(policies: Any) -> dict[str, Any]:
+    """Return the policies by the names to show."""
+    if isinstance(policies, Mapping):
+        return numbered(policies.items())
+    if isinstance(policies, str) or not isinstance(policies, Sequence):
+        raise ParameterError(
+            f"policies is {shown(policies)}; give a list of names such as {list(ENGINE_POLICIES[:2])}, or a mapping of "
+            "names to policies"
+        )
+    return numbered((named(policy), policy) for policy in held("policies", policies))

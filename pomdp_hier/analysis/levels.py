@@ -1,0 +1,383 @@
+"""How deep, and how many: the score as levels are taken out of a tree, and the best cut of a dendrogram."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from pomdp_hier._arguments import check_whole, is_one_of
+from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._engines.rules import descends
+from pomdp_hier._text import brief, counted
+from pomdp_hier.analysis.comparison import PairedDifference, compare, paired_difference
+from pomdp_hier.analysis.diagnosis import ALL_ITEMS
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.editing import Draft
+from pomdp_hier.hierarchy.flat import require_hierarchy
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.inputs import Prepared, opened
+from pomdp_hier.hqs.result import HQSResult
+from pomdp_hier.hqs.sampling import Sampling
+from pomdp_hier.hqs.score import oracle_value, score
+from pomdp_hier.hqs.settings import Run
+
+Side = Literal["bottom", "top"]
+_SAME = 1e-12  # less between scores is rounding
+_GROUP = 32  # clusters whose weights are added up together
+_BLOCK = 4096  # items at a time
+_CUTS = {
+    "policy": "a cut is scored by the paper's one-step policy; leave it out, and evaluate the tree that comes of it",
+    "enter_own_singleton": "a cut is scored as if items entered clusters of their own; leave it out",
+    "engine": "a cut is scored by sums of its own; leave it out",
+    "threads": "a cut is scored in one thread; leave it out",
+    "updater": "a cut is scored by sums of its own; leave it out",
+    "seed": "nothing is drawn; leave it out",
+    "n_jobs": "a cut is scored in one process; leave it out",
+    "progress": "a cut takes seconds; leave it out",
+    "checkpoint": "a cut takes seconds; leave it out",
+    "policy_version": "a cut takes seconds; leave it out",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class LevelsAdvice:
+    """The score of a tree as levels are taken out.
+
+    Attributes:
+        side: Where they are taken out.
+        kept: How many levels below the root are left, the whole tree first.
+        clusters: How many clusters each tree has, the root among them.
+        results: Each tree's score, item by item.
+        differences: How each differs from the whole tree, the whole one from itself by 0.
+        trees: The trees.
+    """
+
+    side: Side
+    kept: tuple[int, ...]
+    clusters: tuple[int, ...]
+    results: tuple[HQSResult, ...] = field(repr=False)
+    differences: tuple[PairedDifference, ...] = field(repr=False)
+    trees: tuple[Hierarchy, ...] = field(repr=False)
+
+    @property
+    def scores(self) -> tuple[float, ...]:
+        """The HQS of each tree."""
+        return tuple(result.score for result in self.results)
+
+    @property
+    def best(self) -> int:
+        """The position of the tree with the best score; of those equal to rounding, that with the fewest levels."""
+        enough = max(self.scores) - _SAME
+        return max(k for k, score in enumerate(self.scores) if score >= enough)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary a tree: levels, clusters, score, and the gain over the whole tree with its interval."""
+        return [
+            {
+                "levels": kept,
+                "clusters": clusters,
+                "hqs": result.score,
+                "gain": d.difference,
+                "low": d.low,
+                "high": d.high,
+            }
+            for kept, clusters, result, d in zip(self.kept, self.clusters, self.results, self.differences, strict=True)
+        ]
+
+    def summary(self) -> str:
+        """Return the table, and what it says."""
+        lines = [f"{'levels':>6}  {'clusters':>8}  {'hqs':>8}  {'gain':>8}  95 % interval"]
+        for k, row in enumerate(self.to_rows()):
+            interval = f"{row['low']:+z.4f} to {row['high']:+z.4f}" if k else "the whole tree"
+            lines.append(
+                f"{row['levels']:>6}  {row['clusters']:>8}  {row['hqs']:>z8.4f}  {row['gain']:>+z8.4f}  {interval}"
+            )
+        best, found = counted(self.kept[self.best], "level"), self.differences[self.best]
+        if self.best == 0:
+            lines.append("No level should go: the whole tree has the best score.")
+        elif found.distinguishable:
+            where, gone = "deepest" if self.side == "bottom" else "topmost", self.kept[0] - self.kept[self.best]
+            which = f"{where} level" if gone == 1 else f"{gone} {where} levels"
+            lines.append(f"Keep {best} of {self.kept[0]}: without the {which} the tree is better.")
+        else:
+            lines.append(f"With {best} the score is best, but cannot be told from the whole tree's with these items.")
+        return "\n".join(lines)
+
+
+def levels_advice(
+    X: Any, tree: Hierarchy, *, side: Side = "bottom", most: int = 40, confidence: float = 0.95, **settings: Any
+) -> LevelsAdvice:
+    """Return the score of a tree as its levels are taken out, from the bottom or the top.
+
+    From the bottom, the clusters of a level become the leaf clusters, with all items below them; from the top, what
+    hung under a level hangs under the root. Each tree is compared with the whole one item by item, as `compare` does.
+
+    Args:
+        X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
+        tree: The tree.
+        side: ``"bottom"`` or ``"top"``.
+        most: How many trees to score at most; of more levels, so many are taken at equal steps.
+        confidence: Of the intervals.
+        **settings: As for `compare`.
+
+    Raises:
+        ParameterError: For another side, or a setting that cannot be.
+        FeatureError: For features that cannot be used.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> found = levels_advice([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
+        >>> found.kept, found.clusters, [round(score, 2) for score in found.scores]
+        ((1, 0), (3, 1), [0.62, 0.0])
+
+    References:
+        Student (1908), The probable error of a mean, Biometrika.
+    """
+    require_hierarchy(tree)
+    check_whole("most", most, 2)
+    if not is_one_of(side, "bottom", "top"):
+        raise ParameterError(f"side is {brief(side)}; expected 'bottom' or 'top'")
+    deepest = int(tree.levels[tree.n_items :].max())
+    steps = np.unique(np.linspace(0, deepest, min(most, deepest + 1)).round().astype(int))[::-1].tolist()
+    trees = [without_levels(tree, kept, side) for kept in steps]
+    named = {str(kept): draft for kept, draft in zip(steps, trees, strict=True)}
+    found = compare(X, named, measures=False, confidence=confidence, **settings)
+    whole = str(steps[0])
+    differences = [paired_difference(name, whole, found.results, confidence) for name in named]
+    return LevelsAdvice(
+        side,
+        tuple(steps),
+        tuple(draft.n_nodes - draft.n_items for draft in trees),
+        tuple(found.results.values()),
+        tuple(differences),
+        tuple(trees),
+    )
+
+
+def without_levels(tree: Hierarchy, kept: int, side: Side = "bottom") -> Hierarchy:
+    """Return the tree with so many levels of clusters below the root.
+
+    Args:
+        tree: The tree.
+        kept: How many to keep.
+        side: From the ``"bottom"``, deeper clusters are dissolved into those of the last level kept; from the
+            ``"top"``, clusters are dissolved into the root until so many levels are left.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2], [4, 5], [6, 3]], 4)
+        >>> [without_levels(tree, 1, side).to_children() for side in ("bottom", "top")]
+        [[[0, 1, 2], [4, 3]], [[0, 1], [2], [4, 5, 3]]]
+    """
+    inner = np.arange(tree.n_items, tree.n_nodes)
+    levels = tree.levels[inner]
+    deepest = int(levels.max())
+    gone = levels > kept if side == "bottom" else (levels > 0) & (levels <= deepest - kept)
+    if not gone.any():
+        return tree
+    draft = Draft(tree)
+    draft.apply(draft.without(inner[gone].tolist()))
+    return draft.tree()
+
+
+@dataclass(frozen=True, eq=False)
+class BestCut:
+    """The best cut of a dendrogram, and the score of every flat one.
+
+    Attributes:
+        tree: The cut with the best score.
+        score: Its HQS.
+        n_clusters: How many clusters it has on each level, the finest last.
+        curve: The score of each flat cut, of 1, 2, … clusters.
+    """
+
+    tree: Hierarchy = field(repr=False)
+    score: float
+    n_clusters: tuple[int, ...]
+    curve: Floats = field(repr=False)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """Return one dictionary a flat cut: its clusters and its score."""
+        there = np.flatnonzero(~np.isnan(self.curve))
+        return [{"clusters": int(k) + 1, "hqs": float(self.curve[k])} for k in there]
+
+    def summary(self) -> str:
+        """Return a few flat cuts beside the best one, and what the best cut is."""
+        rows = self.to_rows()
+        flat = max(range(len(rows)), key=lambda k: (rows[k]["hqs"], -k))
+        few = sorted({*np.geomspace(1, len(rows), 9).round().astype(int).tolist(), flat + 1})
+        lines = [f"{'clusters':>8}  {'hqs':>8}"]
+        lines += [f"{rows[k - 1]['clusters']:>8}  {rows[k - 1]['hqs']:>z8.4f}" for k in few]
+        sizes = " and ".join(map(str, self.n_clusters))
+        levels = "a flat one" if len(self.n_clusters) == 1 else f"one of {len(self.n_clusters)} levels"
+        return "\n".join([*lines, f"The best cut is {levels}, of {sizes} clusters: {self.score:z.4f}."])
+
+
+def best_cut(X: Any, tree: Hierarchy, *, levels: int = 1, max_clusters: int = 1000, **settings: Any) -> BestCut:
+    """Return the cut of a dendrogram with the best HQS: a flat one, or one of a few levels.
+
+    A flat cut of k clusters is scored for every k, by the change from k - 1: one cluster is replaced by its children,
+    and for each item the sum of ``exp(sim / delta)`` over the clusters by two terms for one. No difference is taken of
+    large numbers, so that the scores are those of `evaluate` to rounding. Each further level is the one, of a dozen
+    sizes at equal ratios, that raises the score of the whole tree most; none is added that does not.
+
+    Args:
+        X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
+        tree: The dendrogram. Clusters are split by falling number where every node has a higher number than its
+            children, as ``Hierarchy.from_linkage`` numbers the merges, and by falling size in other trees.
+        levels: How many levels the cut may have.
+        max_clusters: The largest flat cut to look at.
+        **settings: Similarity, delta, nu, tie and reward, as for `evaluate`.
+
+    Raises:
+        ParameterError: For a setting that a cut cannot use.
+        FeatureError: For features that cannot be used.
+
+    Example:
+        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.8, 0.2], [0.0, 1.0], [0.1, 0.9], [0.2, 0.8]]
+        >>> from scipy.cluster.hierarchy import linkage
+        >>> found = best_cut(X, Hierarchy.from_linkage(linkage(X)), delta=0.1)
+        >>> found.n_clusters, found.tree.to_children()
+        ((2,), [[0, 1, 2], [3, 4, 5], [6, 7]])
+
+    References:
+        Huang, Piao, Moreno and Hurley, HQS; Sokal, Michener (1958), on cutting dendrograms.
+    """
+    require_hierarchy(tree)
+    check_whole("levels", levels, 1)
+    check_whole("max_clusters", max_clusters, 1)
+    prepared, *_ = opened(X, tree, settings, _CUTS | dict.fromkeys(ALL_ITEMS, "a cut needs all items; leave it out"))
+    order = _splits(tree, max_clusters)
+    fronts = list(_fronts(tree, order))
+    curve = _flat_scores(prepared, order, [len(front) for front in fronts])
+    counts = np.array([len(front) for front in fronts])
+    best = int((curve >= curve.max() - _SAME).argmax())
+    chosen, cut, value = [best], _cut(tree, [fronts[best]]), float(curve[best])
+    sizes = (
+        {int(np.abs(counts - wanted).argmin()) for wanted in np.geomspace(2, counts[-1], 12)} if levels > 1 else set()
+    )
+    for _ in range(levels - 1):
+        tried = {}
+        for at in sorted(sizes - {*chosen, 0}):
+            draft = _cut(tree, [fronts[k] for k in sorted([*chosen, at])])
+            tried[at] = score(prepared.on(draft), Run(), Sampling()).score, draft
+        at = max(tried, key=lambda k: tried[k][0], default=-1)
+        if at < 0 or tried[at][0] <= value:
+            break
+        chosen = sorted([*chosen, at])
+        value, cut = tried[at]
+    full = np.full(int(counts[-1]), np.nan)
+    full[counts - 1] = curve
+    return BestCut(cut, value, tuple(int(counts[k]) for k in chosen), full)
+
+
+def _splits(tree: Hierarchy, most: int) -> list[int]:
+    """Return the clusters to split, in order, while no more than so many are there."""
+    inner = np.arange(tree.n_items, tree.n_nodes)
+    below = inner[tree.parent[inner] >= 0]
+    inner = inner[~tree.is_leaf[inner]]  # below a leaf cluster nothing is told apart
+    numbered = bool((tree.parent[below] > below).all())
+    rank = inner if numbered else tree.sizes[inner]
+    # Parents before children: by falling number they are; by size, children stand after parents of the same size.
+    order = inner[np.lexsort((tree.levels[inner], -rank))]
+    widths = np.bincount(tree.parent[tree.parent >= 0], minlength=tree.n_nodes)[order]
+    return order[np.cumsum(widths - 1) + 1 <= most].tolist() if len(order) else []
+
+
+def _fronts(tree: Hierarchy, order: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the clusters of each flat cut, from the root alone."""
+    front = dict.fromkeys([tree.root])
+    yield list(front)
+    for node in order:
+        del front[node]
+        front.update(dict.fromkeys(tree.children(node).tolist()))
+        yield list(front)
+
+
+def _flat_scores(prepared: Prepared, order: Sequence[int], counts: Sequence[int]) -> Floats:
+    """Return the score of each flat cut."""
+    tree = prepared.hierarchy
+    total = np.zeros(len(order) + 1)
+    for low in range(0, tree.n_items, min(_BLOCK, prepared.affinity.batch_items)):
+        items = np.arange(low, min(low + min(_BLOCK, prepared.affinity.batch_items), tree.n_items))
+        total += _block_totals(prepared, items, order, max(counts))
+    scores: Floats = total / tree.n_items
+    return scores
+
+
+def _block_totals(prepared: Prepared, items: Ints, order: Sequence[int], most: int) -> Floats:
+    """Return the sum of the values of some items in each flat cut.
+
+    For each item and each group of clusters, ``top`` is the largest similarity; of all its clusters but that one,
+    ``rest`` and ``squares`` are the sums of ``w`` and ``w**2`` with ``w = exp((sim - top) / delta)``; and ``rise`` is
+    the sum of ``w**2 (r' - r)`` over all. From the groups come these sums of all clusters, with the mass
+    ``M = sum w = 1 + rest``, and by the margin of `look_ahead.weigh`, times M**2, where small differences stay exact,
+
+        descends if  sum w**2 (r' - r) > (1 + r) sum w (M - w) = (1 + r) (2 rest + rest**2 - squares) ,
+        value = (r_own + 1) w_own / M - 1 .
+    """
+    tree, task = prepared.hierarchy, prepared.task()
+    batch, reward, delta = prepared.affinity.batch(items), task.rewards.reward, task.temperatures[0]
+    rows, place = np.arange(len(items)), tree.starts[items]
+    n_groups = -(-most // _GROUP)
+    alike, rewards = np.zeros((len(items), n_groups * _GROUP)), np.zeros(n_groups * _GROUP)
+    top, rest, squares, rise = np.zeros((4, len(items), n_groups))
+    slot_of, own, used = {tree.root: 0}, np.zeros(len(items), dtype=np.int64), 1
+    at_root = float(reward[tree.root])
+    totals = [len(items) * at_root]
+
+    def cooled(differences: Floats) -> Floats:
+        with np.errstate(over="ignore"):  # towards -inf, at temperatures near 0
+            return np.asarray(np.exp(differences / delta))
+
+    for node in order:
+        kids = tree.children(node)
+        slots = [slot_of.pop(node), *range(used, used + len(kids) - 1)]
+        used += len(kids) - 1
+        alike[:, slots] = batch.expand(rows, np.full(len(items), node)).reshape(len(items), len(kids))
+        rewards[slots] = reward[kids]
+        for kid, slot in zip(kids.tolist(), slots, strict=True):
+            slot_of[kid] = slot
+            own[(place >= tree.starts[kid]) & (place < tree.starts[kid] + tree.sizes[kid])] = slot
+        for group in {slot // _GROUP for slot in slots}:
+            part = slice(group * _GROUP, min((group + 1) * _GROUP, used))
+            first = alike[:, part].argmax(axis=1)
+            top[:, group] = alike[rows, part.start + first]
+            weight = cooled(alike[:, part] - top[:, [group]])
+            rise[:, group] = weight**2 @ (rewards[part] - at_root)
+            weight[rows, first] = 0.0
+            rest[:, group], squares[:, group] = weight.sum(axis=1), (weight**2).sum(axis=1)
+        now = -(-used // _GROUP)
+        highest = top[:, :now].argmax(axis=1)
+        scale = cooled(top[:, :now] - top[rows, highest][:, None])
+        firsts = np.ones((len(items), now))
+        firsts[rows, highest] = 0.0
+        others = ((firsts + rest[:, :now]) * scale).sum(axis=1)
+        of_squares = ((firsts + squares[:, :now]) * scale**2).sum(axis=1)
+        loss = (1 + at_root) * (2 * others + others**2 - of_squares)
+        margin = (rise[:, :now] * scale**2).sum(axis=1) - loss
+        share = cooled(alike[rows, own] - top[rows, highest]) / (1 + others)
+        found = oracle_value(share, rewards[own])
+        totals.append(float(np.where(descends(margin, loss, prepared.settings.tie), found, at_root).sum()))
+    return np.array(totals)
+
+
+def _cut(tree: Hierarchy, fronts: Sequence[Sequence[int]]) -> Hierarchy:
+    """Return the tree of some flat cuts, the coarser ones above the finer; every cluster of the finest gets a node."""
+    kept = dict.fromkeys(node for front in fronts for node in front if node != tree.root)
+    n = tree.n_items
+    number = {node: n + k for k, node in enumerate([*kept, tree.root])}
+    parent = np.full(n + len(number), -1)
+    owner = np.full(n, tree.root)
+    for node in fronts[-1]:
+        owner[tree.items(node)] = node
+    parent[:n] = [number[node] for node in owner.tolist()]
+    for node in kept:
+        above = int(tree.parent[node])
+        while above not in number:
+            above = int(tree.parent[above])
+        parent[number[node]] = number[above]
+    labels = None
+    if tree.labels is not None:
+        labels = [*tree.item_labels, *(None if node < n else tree.labels[node] for node in number)]
+    return Hierarchy(parent, n, labels=labels)

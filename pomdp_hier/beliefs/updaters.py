@@ -1,0 +1,331 @@
+"""Belief updaters: the interface, Bayes' rule on models, and Bayes' rule on arrays."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+import numpy as np
+
+from pomdp_hier._arrays import Floats
+from pomdp_hier._text import brief
+from pomdp_hier.errors import ModelError, ParameterError
+from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP, bayes_rule
+from pomdp_hier.pomdp.bayes_rule import Simplify, impossible
+from pomdp_hier.pomdp.belief import as_belief
+from pomdp_hier.pomdp.core import Given
+from pomdp_hier.pomdp.name_checks import require_action, require_observation
+from pomdp_hier.pomdp.numeric import Number
+from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.pomdp.signatures import SIGNATURES, Signature, bind, required_order
+
+
+class BayesUpdater:
+    """Exact belief updates by Bayes' rule.
+
+    The rule is::
+
+        b'(s') = sum_s b(s) T(s, a, s') Z(s', a, o) / Pr(o | b, a)
+
+    It visits what the belief can reach and nothing else, so that the support grows where the models say so. Floats,
+    fractions and sympy expressions stay what they are.
+
+    Args:
+        problem: Any `POMDP`; its spaces need not be finite or listed.
+        simplify: What simplifies evidence and posteriors that are expressions, and gives back numbers as they are;
+            left as they come by default.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> updater = BayesUpdater(tiger())
+        >>> updater.update(tiger().initial_belief, "listen", "hear-left")["tiger-left"]
+        0.85
+
+    References:
+        Kaelbling, Littman and Cassandra (1998), section 3.3.
+    """
+
+    def __init__(self, problem: POMDP, *, simplify: bayes_rule.Simplify | None = None) -> None:
+        require_problem(problem, "BayesUpdater")
+        self.problem = problem
+        self._simplify = simplify
+
+    def predict(self, belief: Given, action: Any) -> Belief:
+        """Return the belief after the action and before the observation, ``sum_s b(s) T(s, a, s')``."""
+        return self.problem.predict(self.problem.as_belief(belief), action)
+
+    def evidence(self, belief: Given, action: Any, observation: Any) -> Number:
+        """Return the normaliser ``Pr(o | b, a)``, 0 where the observation is impossible."""
+        mass = bayes_rule.mass(self.problem, self.problem.as_belief(belief), action, observation)
+        return bayes_rule.evidence(mass, self._simplify)
+
+    def evidences(self, belief: Given, action: Any) -> dict[Any, Number]:
+        """``{o: Pr(o | b, a)}`` over the observations that can be made, from one pass over the models."""
+        joint = self.problem.joint(self.problem.as_belief(belief), action)
+        return {observation: bayes_rule.evidence(mass, self._simplify) for observation, mass in joint.items()}
+
+    def update(self, belief: Given, action: Any, observation: Any) -> Belief:
+        """Return the posterior after the action and the observation.
+
+        Raises:
+            ImpossibleObservationError: ``Pr(o | b, a)`` is 0.
+            ModelError: The action is not one of the problem's, or the belief is none.
+        """
+        return bayes_rule.posterior(self.problem, self.problem.as_belief(belief), action, observation, self._simplify)
+
+    def branches(self, belief: Given, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
+        """Each observation that can follow, with its probability and the posterior, from one pass over the models.
+
+        Example:
+            >>> from pomdp_hier.problems import tiger
+            >>> updater = BayesUpdater(tiger())
+            >>> [(o, p) for o, p, _ in updater.branches(tiger().initial_belief, "listen")]
+            [('hear-left', 0.5), ('hear-right', 0.5)]
+        """
+        return bayes_rule.branches(self.problem, self.problem.as_belief(belief), action, self._simplify)
+
+
+_OF_ACTION = Signature(("belief", "action"), (("belief", "action"),))
+
+
+@runtime_checkable
+class BeliefUpdater(Protocol):
+    """Anything that turns a belief, an action and an observation into the next belief.
+
+    The two methods here are all that one has to write; `as_updater` adds the others.
+
+    Example:
+        >>> class Deaf:
+        ...     def update(self, belief, action, observation):
+        ...         return belief
+        ...     def evidence(self, belief, action, observation):
+        ...         return 0.5
+        >>> isinstance(Deaf(), BeliefUpdater), isinstance(Deaf(), FullUpdater)
+        (True, False)
+    """
+
+    def update(self, belief: Belief, action: Any, observation: Any) -> Belief:
+        """Return posterior ``b'(s') = p(s' | b, a, o)``; an `ImpossibleObservationError` where ``Pr(o | b, a) = 0``."""
+        ...
+
+    def evidence(self, belief: Belief, action: Any, observation: Any) -> Number:
+        """Return the normaliser ``Pr(o | b, a)``."""
+        ...
+
+
+@runtime_checkable
+class FullUpdater(BeliefUpdater, Protocol):
+    """A `BeliefUpdater` that also predicts, and gives all branches of an action in one pass, as planners want them.
+
+    Example:
+        >>> from pomdp_hier.beliefs import BayesUpdater
+        >>> from pomdp_hier.problems import tiger
+        >>> isinstance(BayesUpdater(tiger()), FullUpdater)
+        True
+    """
+
+    def predict(self, belief: Belief, action: Any) -> Belief:
+        """Return the belief after the action and before the observation."""
+        ...
+
+    def branches(self, belief: Belief, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
+        """Each observation that can follow, with its probability and the posterior."""
+        ...
+
+
+class FunctionUpdater:
+    """An updater that asks a plain function ``(belief, action, observation) -> Belief | mapping``.
+
+    Each function gets what the names of its parameters say.
+
+    Args:
+        function: Gives the posterior; a mapping from state to probability will do.
+        problem: Its models answer, by Bayes' rule, whatever is not given below.
+        evidence: A function of the same arguments that gives ``Pr(o | b, a)``.
+        predict: A function of belief and action that gives the belief before the observation.
+        branches: A function of belief and action that gives ``(observation, Pr(o | b, a), posterior)`` for all that can
+            follow; evidence is read from them where it is not given.
+        simplify: What simplifies evidence that is an expression; see `BayesUpdater`.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> stubborn = FunctionUpdater(lambda b, a, o: b, tiger())
+        >>> stubborn.update(tiger().initial_belief, "listen", "hear-left") == tiger().initial_belief
+        True
+    """
+
+    def __init__(
+        self,
+        function: Callable[[Belief, Any, Any], Belief | Mapping[Any, Number]],
+        problem: POMDP,
+        *,
+        evidence: Callable[[Belief, Any, Any], Number] | None = None,
+        predict: Callable[[Belief, Any], Belief] | None = None,
+        branches: Callable[[Belief, Any], Iterable[tuple[Any, Number, Belief]]] | None = None,
+        simplify: Simplify | None = None,
+    ) -> None:
+        self.problem = problem
+        self._bayes = BayesUpdater(problem, simplify=simplify)
+        self.call = bind("updater", function).call
+        self._evidence = evidence and bind("evidence", evidence, SIGNATURES["updater"]).call
+        self._predict = predict and bind("predict", predict, _OF_ACTION).call
+        self._branches = branches and bind("branches", branches, _OF_ACTION).call
+
+    def update(self, belief: Given, action: Any, observation: Any) -> Belief:
+        """Return the function's answer, as a `Belief`.
+
+        Raises:
+            ModelError: The answer is no distribution.
+        """
+        self.problem.require_action(action)
+        return as_belief(self.call(self.problem.as_belief(belief), action, observation))
+
+    def evidence(self, belief: Given, action: Any, observation: Any) -> Number:
+        """``Pr(o | b, a)``."""
+        known = self.problem.as_belief(belief)
+        if self._evidence is None and self._branches is not None:
+            return next((p for seen, p, _ in self._branches(known, action) if seen == observation), 0)
+        return (self._evidence or self._bayes.evidence)(known, action, observation)
+
+    def predict(self, belief: Given, action: Any) -> Belief:
+        """Return the belief after the action and before the observation."""
+        return (self._predict or self._bayes.predict)(self.problem.as_belief(belief), action)
+
+    def branches(self, belief: Given, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
+        """Each observation that can follow, with its probability and the function's posterior."""
+        known = self.problem.as_belief(belief)
+        if self._branches is not None:
+            yield from self._branches(known, action)
+            return
+        for observation, likely in self._bayes.evidences(known, action).items():
+            evidence = likely if self._evidence is None else self._evidence(known, action, observation)
+            if evidence != 0:
+                yield observation, evidence, self.update(known, action, observation)
+
+
+def as_updater(updater: Any, problem: POMDP, *, simplify: Callable[[Number], Number] | None = None) -> FullUpdater:
+    """Return the updater with all four methods that is meant; planning and simulation take every update from it.
+
+    Args:
+        updater: ``None`` for Bayes' rule; an object with ``update`` or ``branches`` and whatever else of the four it
+            has; or a plain function ``(belief, action, observation) -> Belief | mapping``.
+        problem: Whose models answer what the updater does not.
+        simplify: What simplifies probabilities that are expressions, where Bayes' rule gives them.
+
+    Raises:
+        ParameterError: It is none of these.
+        ModelError: The function cannot be called with belief, action and observation.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> as_updater(lambda b, a, o: b, tiger()).evidence(tiger().initial_belief, "listen", "hear-left")
+        0.5
+    """
+    if updater is None:
+        return BayesUpdater(problem, simplify=simplify)
+    if isinstance(updater, type):
+        raise ParameterError(
+            f"updater: got the class {updater.__name__}; expected an instance. Call {updater.__name__}(problem)."
+        )
+    if isinstance(updater, FullUpdater):
+        required_order("updater", updater.update)
+        return updater
+    branches = getattr(updater, "branches", None)
+    function = getattr(updater, "update", _choice_of(branches) if branches else updater)
+    if not callable(function) or isinstance(updater, Mapping):  # which has an update() of its own
+        raise ParameterError(
+            f"updater: got {brief(updater)}; expected a function (belief, action, observation), or an object with "
+            "update(belief, action, observation) or branches(belief, action)."
+        )
+    others = {name: getattr(updater, name, None) for name in ("evidence", "predict")}
+    return FunctionUpdater(function, problem, branches=branches, simplify=simplify, **others)
+
+
+def _choice_of(branches: Callable[[Belief, Any], Iterable[tuple[Any, Number, Belief]]]) -> Callable[..., Belief]:
+    """Return the update that finds the observation among the branches."""
+
+    def update(belief: Belief, action: Any, observation: Any) -> Belief:
+        for seen, _, posterior in branches(belief, action):
+            if seen == observation:
+                return posterior
+        raise impossible(belief, action, observation)
+
+    return update
+
+
+B = TypeVar("B", Belief, Floats)
+
+
+class TabularUpdater:
+    """Bayes' rule in float64 on the arrays of a problem, for beliefs of either form: a `Belief`, or an array ``[S]``.
+
+    An array is taken and given back in the order of ``problem.states``, without names being looked up: the fast way.
+    Predictions use a dense transition matrix where that is faster than a sparse one: up to 100 states, from 15 % of
+    entries that are not 0 up to 1,000 states, and from 50 % beyond (measured by ``benchmarks/belief_update.py``).
+
+    Args:
+        problem: A `POMDP`, which is compiled, or a `TabularPOMDP`.
+
+    Raises:
+        ModelError: The problem cannot be compiled.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> updater = TabularUpdater(tiger())
+        >>> updater.update(np.array([0.5, 0.5]), "listen", "hear-left")
+        array([0.85, 0.15])
+    """
+
+    def __init__(self, problem: POMDP | TabularPOMDP) -> None:
+        if not isinstance(problem, TabularPOMDP):
+            require_problem(problem, "TabularUpdater")
+        self.compiled = problem if isinstance(problem, TabularPOMDP) else problem.compiled
+
+    def predict(self, belief: B, action: Any) -> B:
+        """Return the belief after the action and before the observation, ``sum_s b(s) T(s, a, s')``."""
+        return self._like(belief, self.compiled.predict(self._vector(belief), self._action(action)))
+
+    def evidence(self, belief: Belief | Floats, action: Any, observation: Any) -> float:
+        """Return the normaliser ``Pr(o | b, a)``, 0 where the observation is impossible."""
+        position = self._position(observation)
+        if position is None:
+            return 0.0
+        return float(self.compiled.outcome(self._vector(belief), self._action(action), position).sum())
+
+    def update(self, belief: B, action: Any, observation: Any) -> B:
+        """Return the posterior after the action and the observation, in the form of the belief given.
+
+        Raises:
+            ImpossibleObservationError: ``Pr(o | b, a)`` is 0.
+        """
+        position = self._position(observation)
+        vector = self._vector(belief)
+        mass = None if position is None else self.compiled.outcome(vector, self._action(action), position)
+        evidence = 0.0 if mass is None else mass.sum()
+        if mass is None or not evidence > 0:
+            raise impossible(self.compiled.belief(vector), action, observation)
+        return self._like(belief, mass / evidence)
+
+    def branches(self, belief: B, action: Any) -> Iterator[tuple[Any, float, B]]:
+        """Each observation that can follow, with its probability and the posterior, from one product."""
+        names = self.compiled.observations
+        for o, evidence, posterior in self.compiled.branches(self._vector(belief), self._action(action)):
+            yield names[o], evidence, self._like(belief, posterior)
+
+    def _action(self, action: Any) -> int:
+        require_action(action, self.compiled.action_index)
+        return self.compiled.action_index[action]
+
+    def _position(self, observation: Any) -> int | None:
+        require_observation(observation)
+        return self.compiled.observation_index.get(observation)
+
+    def _vector(self, belief: Belief | Floats) -> Floats:
+        if not isinstance(belief, np.ndarray):
+            return self.compiled.vector(belief)
+        if belief.shape != (self.compiled.n_states,):
+            raise ModelError(
+                f"belief: got shape {belief.shape}; expected ({self.compiled.n_states},), one number per state."
+            )
+        return belief
+
+    def _like(self, belief: B, vector: Floats) -> B:
+        return self.compiled.belief(vector) if isinstance(belief, Belief | Mapping) else vector

@@ -1,0 +1,166 @@
+"""Names of nodes in messages, and a tree as lines of text."""
+
+import sys
+import warnings
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pomdp_hier._text import brief as shown
+from pomdp_hier._text import counted, visible
+from pomdp_hier.errors import HierarchyWarning, ParameterError, PomdpHierWarning, Setting
+
+if TYPE_CHECKING:
+    from pomdp_hier.hierarchy.flat import FlatTree
+
+
+def label_text(label: Hashable) -> str:
+    """Return an id as text: the categories of a path in one string, anything else as ``str`` shows it.
+
+    Example:
+        >>> label_text(("Home", "Bath")), label_text(()), label_text(7)
+        ('Home / Bath', '(root)', '7')
+    """
+    if isinstance(label, tuple):
+        return " / ".join(map(str, label)) if label else "(root)"
+    return shown(label) if isinstance(label, int) and label.bit_length() >= 200 else str(label)
+
+
+class NodeNames(Sequence[str]):
+    """What the nodes of a tree are called for people ``[n_nodes]``, each looked up when it is asked for.
+
+    A node is called by the name that is given for it, else by its id in the source, else by its number. The text is not
+    yet safe for a terminal or a page: whoever prints it escapes it for the target.
+
+    Args:
+        tree: The tree.
+        given: Names of the items ``[N]`` or of all nodes ``[n_nodes]``, or a mapping from ids (or their text, as of a
+            table of names) to names. An empty name counts as none.
+        last_part: Write a path by its last category only, as where its place shows what is above.
+        in_words: Call a node that has no name "item 3" or "node 7" instead of "3" or "7".
+
+    Raises:
+        ParameterError: For a list of neither N nor n_nodes names.
+
+    Example:
+        >>> from pomdp_hier.hierarchy import Hierarchy
+        >>> tree = Hierarchy.from_paths({"a": "Home > Bath", "b": "Home > Bed"})
+        >>> list(NodeNames(tree, {"a": "Sponge"}))
+        ['Sponge', 'b', '(root)', 'Home', 'Home / Bath', 'Home / Bed']
+        >>> NodeNames(tree, last_part=True)[4], NodeNames(Hierarchy.from_children([[0, 1]]), in_words=True)[2]
+        ('Bath', 'node 2')
+    """
+
+    def __init__(
+        self,
+        tree: "FlatTree",
+        given: Sequence[Any] | Mapping[Any, Any] | None = None,
+        *,
+        last_part: bool = False,
+        in_words: bool = False,
+    ) -> None:
+        self._tree, self._last_part, self._in_words = tree, last_part, in_words
+        self._by_id: Mapping[Any, Any] = given if isinstance(given, Mapping) else {}
+        self._by_node: tuple[Any, ...] = ()
+        if given is None or isinstance(given, Mapping):
+            return
+        if isinstance(given, str | bytes) or not hasattr(given, "__iter__") or getattr(given, "ndim", 1) != 1:
+            raise ParameterError(f"names: {shown(given)} is no list; give one name an item or one a node")
+        self._by_node = tuple(given)
+        if len(self._by_node) not in (tree.n_items, tree.n_nodes):
+            raise ParameterError(
+                f"names: {counted(len(self._by_node), 'name')} for a hierarchy of {counted(tree.n_items, 'item')} and "
+                f"{counted(tree.n_nodes, 'node')}; give one an item or one a node"
+            )
+
+    def __len__(self) -> int:
+        return self._tree.n_nodes
+
+    def __getitem__(self, node: Any) -> Any:
+        if isinstance(node, slice):
+            return [self[place] for place in range(*node.indices(len(self)))]
+        number = range(len(self))[node]
+        return self._named(number) or self._unnamed(number)
+
+    def _named(self, node: int) -> str:
+        """Return the node's name or id as text; empty if it has none."""
+        name = self._by_node[node] if node < len(self._by_node) else None
+        if name is None or name == "":
+            name = None if self._tree.labels is None else self._tree.labels[node]
+            if self._by_id:
+                label = node if self._tree.labels is None else name
+                name = self._by_id.get(label) or self._by_id.get(label_text(label)) or name
+        if name is None:
+            return ""
+        if self._last_part and isinstance(name, tuple):
+            name = name[-1:] and name[-1]
+        text = label_text(name)
+        return text if text.strip() else ""
+
+    def _unnamed(self, node: int) -> str:
+        if self._tree.labels is not None and self._tree.labels[node] is None and node == self._tree.root:
+            return "(root)"
+        what = "item " if node < self._tree.n_items else "node "
+        return f"{what if self._in_words else ''}{node}"
+
+
+Note: TypeAlias = str | tuple[str | Setting, ...]
+"""A sentence of a warning, or its parts with the settings among them."""
+
+
+def warn_user(notes: Iterable[Note], category: type[PomdpHierWarning] = HierarchyWarning) -> None:
+    """Give the notes, if any, as one warning at the line of the caller's own code, outside the package."""
+    parts = [part for note in notes for part in ("; ", *((note,) if isinstance(note, str) else note))][1:]
+    if not parts:
+        return
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("pomdp_hier."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(category(*parts), stacklevel=level)
+
+
+_UNICODE = ("├─ ", "└─ ", "│  ", "   ", "…")
+_ASCII = ("|- ", "`- ", "|  ", "   ", "...")
+
+
+def draw_text(
+    tree: "FlatTree",
+    *,
+    max_lines: int,
+    max_items: int,
+    names: Sequence[Hashable] | None,
+    ascii_only: bool,
+) -> str:
+    """Return the drawing; where it stops, its last line says how many clusters it leaves out."""
+    tee, corner, bar, blank, dots = _ASCII if ascii_only else _UNICODE
+
+    called = NodeNames(tree, names, last_part=True)
+
+    def name(node: int) -> str:
+        text = visible(called[node])
+        if ascii_only:
+            text = text.encode("ascii", "backslashreplace").decode("ascii")
+        return text if len(text) <= 60 else text[:57] + dots
+
+    lines: list[str] = []
+    n_clusters = int(tree.is_cluster.sum())
+    stack: list[tuple[int, str, str]] = [(tree.root, "", "")]
+    while stack and len(lines) < max_lines:
+        node, lead, indent = stack.pop()
+        line = f"{lead}{name(node)}"
+        if node >= tree.n_items:
+            line += f" ({counted(int(tree.sizes[node]), 'item')})"
+        if tree.is_leaf[node] and node >= tree.n_items:
+            items = tree.items(node)
+            line += ": " + ", ".join(name(item) for item in items[:max_items].tolist())
+            if items.size > max_items:
+                line += f", {dots}"
+        lines.append(line)
+        children = tree.children(node)[:max_lines].tolist()
+        last = int(tree.children(node)[-1]) if children else -1
+        stack.extend(
+            (child, indent + (corner if child == last else tee), indent + (blank if child == last else bar))
+            for child in reversed(children)
+        )
+    if len(lines) < n_clusters:
+        lines.append(f"{dots} {counted(n_clusters - len(lines), 'cluster')} more of {n_clusters:,}")
+    return "\n".join(lines)

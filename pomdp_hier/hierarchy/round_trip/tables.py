@@ -1,0 +1,305 @@
+"""Tables written back after edits: only the cells of moved items change."""
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from pomdp_hier._io.formats import open_csv
+from pomdp_hier._text import brief as shown
+from pomdp_hier.errors import HierarchyError, ReaderError
+from pomdp_hier.hierarchy.node_names import NodeNames, label_text
+from pomdp_hier.hierarchy.readers.paths import (
+    PathFormat,
+    PathRows,
+    content_lines,
+    ids_first,
+    path_columns,
+    rows_of_bare_lines,
+    rows_of_table,
+    separator,
+    source_kind,
+)
+from pomdp_hier.hierarchy.readers.tables import (
+    Table,
+    is_missing,
+    links_of,
+    marks_of_no_parent,
+    parent_roles,
+    table_of_csv,
+)
+from pomdp_hier.hierarchy.tree import Hierarchy
+
+
+@dataclass(frozen=True, eq=False)
+class Sheet:
+    """A table in delimited text: its cells, and the lines of each row as they stand there."""
+
+    table: Table
+    delimiter: str
+    head: str
+    lines: list[str]
+    rest: str
+
+    @classmethod
+    def of(cls, text: str, delimiter: str | None = None, comment: str | None = None, header: bool = True) -> "Sheet":
+        found = open_csv(text, ReaderError, delimiter=delimiter, comment=comment)
+        rows = list(found.rows)
+        table = table_of_csv(found.columns, [row for _, row in rows], header)
+        lines = list(io.StringIO(text, newline=""))
+        ends = [found.header_end, *(end for end, _ in rows)]
+        if not header:
+            ends.insert(0, 0)
+        return cls(
+            table,
+            found.delimiter,
+            "".join(lines[: ends[0]]),
+            ["".join(lines[start:end]) for start, end in pairwise(ends)],
+            "".join(lines[ends[-1] :]),
+        )
+
+    def changed(self, row: int, cells: dict[int, str]) -> str:
+        """Return a row's lines with other cells, in quotes where the old ones are or where they have to be."""
+        line = self.lines[row]
+        blank = re.match(r"(?:[^\S\r\n]*(?:\r\n|\n|\r))*", line)
+        position = 0 if blank is None else blank.end()
+        cell = re.compile(rf'"(?:[^"]|"")*+"|[^{re.escape(self.delimiter)}\r\n]*+')
+        written = [line[:position]]
+        for at in range(len(self.table.columns)):
+            found = cell.match(line, position)
+            end = position if found is None else found.end()
+            old = line[position:end]
+            if at in cells:
+                new = self._quoted(cells[at], always=old.startswith('"'))
+                bare = old.strip()
+                old = old.replace(bare, new, 1) if bare and not old.startswith('"') else new
+            written.append(old + line[end : end + 1] if at + 1 < len(self.table.columns) else old + line[end:])
+            position = end + 1
+        return "".join(written)
+
+    def _quoted(self, cell: str, always: bool = False) -> str:
+        if always or any(mark in cell for mark in (self.delimiter, '"', "\r", "\n")):
+            return '"' + cell.replace('"', '""') + '"'
+        return cell
+
+    def text(self, lines: Sequence[str], new: Sequence[dict[int, str]] = ()) -> str:
+        """Return the table with these rows, and new ones at its end."""
+        end = "\r\n" if "\r\n" in self.head else "\n"
+        body = self.head + "".join(lines)
+        if not new:
+            return body + self.rest
+        rows = [[cells.get(at, "") for at in range(len(self.table.columns))] for cells in new]
+        stream = io.StringIO()
+        csv.writer(stream, delimiter=self.delimiter, lineterminator=end).writerows(rows)
+        if body.endswith(("\n", "\r")):
+            return body + stream.getvalue() + self.rest
+        return body + end + stream.getvalue().removesuffix(end)
+
+
+KEPT = object()
+"""Stands for the parent of a row that stays as it is."""
+GONE = object()
+"""Stands for the parent of a row that goes."""
+
+
+def link_changes(
+    tree: Hierarchy,
+    ids: Sequence[Hashable],
+    links: Sequence[tuple[Hashable, Hashable]],
+    ids_before: Sequence[Hashable],
+) -> tuple[list[Any], list[tuple[Hashable, Hashable]]]:
+    """Return the new parent of each link's child, `KEPT` or `GONE`, and the links of nodes that are new.
+
+    Args:
+        tree: The tree.
+        ids: The id of each node, ``None`` for a root that has none.
+        links: The child and the parent of each row, whose parent is ``None`` or empty at a root.
+        ids_before: The ids of the tree that was read. What only the links have, as categories without items, stays.
+    """
+    above = {
+        name: None if parent < 0 else ids[parent]
+        for name, parent in zip(ids, tree.parent.tolist(), strict=True)
+        if name is not None
+    }
+    gone = set(ids_before) - set(ids)
+    below: dict[Hashable, list[Hashable]] = {}
+    for child, parent in links:
+        if child not in above:
+            below.setdefault(parent, []).append(child)
+    stack = list(gone)
+    while stack:
+        empty = below.pop(stack.pop(), [])
+        gone.update(empty)
+        stack += empty
+    first: dict[Hashable, Hashable] = {}
+    changes: list[Any] = []
+    for child, parent in links:
+        is_first = first.setdefault(child, parent) == parent
+        if child in above and is_first and (above[child] or "") != (parent or ""):
+            changes.append(above[child])
+        elif child in gone or (parent in gone and not is_first):
+            changes.append(GONE)
+        else:  # also a further parent, of which the reader keeps the first
+            changes.append(KEPT)
+    return changes, [(child, parent) for child, parent in above.items() if child not in first and parent is not None]
+
+
+def links_like(tree: Hierarchy, source: str, form: str, columns: dict[str, Any], before: Hierarchy) -> str:
+    """Return a tree as a table of nodes with their parents or of edges, with the cells that its source has.
+
+    Args:
+        tree: The tree.
+        source: The text.
+        form: ``"parents"`` or ``"edges"``.
+        columns: What the reader was told of the columns.
+        before: The tree that was read.
+
+    Raises:
+        HierarchyError: Such a table cannot hold the tree.
+    """
+    sheet = Sheet.of(source, columns.get("delimiter"), header=columns.get("header", True))
+    table = sheet.table
+    rows: Sequence[int] = range(len(table.rows))
+    if form == "parents":
+        child_at, parent_at = parent_roles(table, columns.get("id"), columns.get("parent"))
+        marks = marks_of_no_parent(table, child_at, parent_at)
+    else:
+        rows, parent_at, child_at = links_of(table, columns.get("parent"), columns.get("child"))
+        marks = {}
+    ids, ids_before = (ids_of(one, f"a table of {form}") for one in (tree, before))
+    cells = [(table.rows[row][child_at].strip(), table.rows[row][parent_at].strip()) for row in rows]
+    links = [(child, marks.get(parent, parent)) for child, parent in cells]
+    changes, new = link_changes(tree, ids, links, ids_before)
+    # What stands in place of a root's parent: nothing, 0, -1 or a word.
+    none = next((parent for _, parent in cells if not marks.get(parent, parent)), "")
+    if None in changes and form == "edges":
+        raise HierarchyError("a node hangs under a root that has no id, which edges cannot hold; write .json")
+    lines = list(sheet.lines)
+    for row, change in zip(rows, changes, strict=True):
+        if change is GONE:
+            lines[row] = ""
+        elif change is not KEPT:
+            lines[row] = sheet.changed(row, {parent_at: none if change is None else change})
+    if new and len(rows) < len(lines):
+        raise HierarchyError("triples cannot be written back with clusters that are new; write .json")
+    return sheet.text(lines, [{child_at: str(child), parent_at: str(parent)} for child, parent in new])
+
+
+def ids_of(tree: Hierarchy, what: str, items: bool = False) -> list[str | None]:
+    """Return each node's id as text, None for a root that has none.
+
+    Raises:
+        HierarchyError: Two nodes have one id.
+    """
+    labels: Sequence[Hashable] = range(tree.n_nodes) if tree.labels is None else tree.labels
+    ids = [None if label is None else label_text(label) for label in labels]
+    told = [name for name in (ids[: tree.n_items] if items else ids) if name is not None]
+    twice = next((name for name, times in Counter(told).items() if times > 1), None)
+    if twice is not None:
+        raise HierarchyError(f"two nodes have the id {shown(twice)}, which {what} cannot hold; write .json")
+    return ids
+
+
+def paths_like(tree: Hierarchy, text: str, how: PathFormat) -> str:
+    """Return a tree as a table or lines of paths, with the cells and lines that its source has.
+
+    Args:
+        tree: The tree.
+        text: The source.
+        how: What the reader was told of the paths.
+
+    Raises:
+        HierarchyError: Paths cannot hold the tree.
+    """
+    kind = source_kind(text, how)
+    if kind == "table":
+        sheet = Sheet.of(text, how.delimiter, how.comment, how.header)
+        _, path_at, levels = path_columns(sheet.table, how)
+        rows = rows_of_table(sheet.table, how)
+        joined = _joiner([row[path_at] for row in sheet.table.rows], how) if path_at is not None else None
+        lines = list(sheet.lines)
+        for row, names in _new_paths(tree, rows, how).items():
+            if names is None:
+                lines[row] = ""
+            elif joined is not None and path_at is not None:
+                lines[row] = sheet.changed(row, {path_at: joined(names)})
+            elif len(names) > len(levels):
+                item = rows.paths[row][-1] if rows.items is None else rows.items[row]
+                raise HierarchyError(
+                    f"item {shown(item)} has {len(names)} levels now, and the table {len(levels)}; write .json"
+                )
+            else:
+                cells = sheet.table.rows[row]
+                filled = [place for place in levels if not is_missing(cells[place]) and cells[place].strip()]
+                filled = filled if len(filled) == len(names) else levels  # where a level was skipped, it still is
+                lines[row] = sheet.changed(row, dict.fromkeys(levels, "") | dict(zip(filled, names, strict=False)))
+        return sheet.text(lines)
+    lines = text.splitlines(keepends=True)
+    content = content_lines(text, how.comment)
+    paths = [path for _, path in ids_first(content)] or content
+    changes, joined = _new_paths(tree, rows_of_bare_lines(content, how), how), _joiner(paths, how)
+    places = iter([at for at, line in enumerate(lines) if content_lines(line, how.comment)])
+    for row, (place, line, path) in enumerate(zip(places, content, paths, strict=True)):
+        if row in changes:
+            names = changes[row]
+            start = line[: len(line) - len(path)]
+            lines[place] = "" if names is None else start + joined(names) + lines[place][len(line) :]
+    return "".join(lines)
+
+
+def _new_paths(tree: Hierarchy, rows: PathRows, how: PathFormat) -> dict[int, list[str] | None]:
+    """Return the new path of each row whose item or category hangs elsewhere, ``None`` for one that is gone.
+
+    Raises:
+        HierarchyError: Two categories would have one path, or an item none.
+    """
+    labels: Sequence[Hashable] = range(tree.n_nodes) if tree.labels is None else tree.labels
+    in_category = rows.end_in_category(how)
+    if in_category:
+        ids_of(tree, "a table of paths", items=True)
+    node_of = {label: node for node, label in reversed(list(enumerate(labels)))}
+    names = list[str](NodeNames(tree, last_part=True))
+    keys: Sequence[Hashable] = range(len(rows.paths)) if in_category else rows.paths
+    if rows.items is not None:
+        keys = [item if item in node_of else path for item, path in zip(rows.items, rows.paths, strict=True)]
+        for key, path in zip(keys, rows.paths, strict=True):
+            if not in_category and key in node_of:
+                names[node_of[key]] = path[-1]
+    paths = list[tuple[str, ...]]([()] * tree.n_nodes)
+    seen: dict[tuple[str, ...], int] = {}
+    for node in tree._reading_order().tolist():
+        above, is_item = int(tree.parent[node]), node < tree.n_items
+        if above >= 0:
+            paths[node] = paths[above] if in_category and is_item else (*paths[above], names[node])
+        if not (in_category and is_item) and seen.setdefault(paths[node], node) != node:
+            raise HierarchyError(
+                f"two categories would have the path {shown(label_text(paths[node]))}, which paths cannot hold; "
+                "write .json"
+            )
+    changes: dict[int, list[str] | None] = {}
+    told: dict[Hashable, tuple[str, ...]] = {}
+    for row, (key, old) in enumerate(zip(keys, rows.paths, strict=True)):
+        node = node_of.get(key)
+        if node is not None and not paths[node]:
+            raise HierarchyError(f"item {shown(key)} hangs under no category now, which paths cannot hold; write .json")
+        if told.setdefault(key, old) == old and (node is None or paths[node] != old):
+            changes[row] = None if node is None else list(paths[node])
+    return changes
+
+
+def _joiner(paths: Sequence[str], how: PathFormat) -> Callable[[Sequence[str]], str]:
+    """Return a function from names to a path as these are written: their separator, spaces around it, and escape."""
+    sep = separator(paths, how)
+    bare = sep.strip() or sep
+    spaced = f" {bare} " if any(f" {bare} " in path for path in paths) else bare
+
+    def joined(names: Sequence[str]) -> str:
+        if how.escape and how.escape != bare:
+            names = [name.replace(how.escape, how.escape * 2).replace(bare, how.escape + bare) for name in names]
+        return spaced.join(names)
+
+    return joined

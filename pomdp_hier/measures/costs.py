@@ -1,0 +1,279 @@
+"""Measures of a tree against features: cophenetic correlation, costs and divergence."""
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from pomdp_hier._arguments import check_flag, is_one_of
+from pomdp_hier._arrays import Floats
+from pomdp_hier._text import brief
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.features.membership import item_sums
+from pomdp_hier.hierarchy.flat import require_hierarchy
+from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.measures.lca_pairs import PairSums, at_ancestor, pair_counts, standardised
+
+
+def cophenetic_correlation(
+    X: Any,
+    hierarchy: Hierarchy,
+    *,
+    similarity: object = "cosine",
+    heights: str | npt.ArrayLike = "sizes",
+) -> float:
+    """Return the correlation, over all pairs of items, of how high they meet in the tree with how unlike they are.
+
+    Pearson's correlation of ``h(a(i, j))`` with ``1 - w(i, j)``: ``w`` the similarity, ``a`` the smallest inner node
+    that holds both, ``h`` its height. 1 is best. Exact without forming all pairs for the cosine, in O(N D min(N, D)).
+
+    Which heights are meant has to be said, for most trees carry none:
+
+    - ``"sizes"`` (the default): the number of items of the node;
+    - ``"levels"``: the longest level of the tree less the level of the node;
+    - an array: the heights of the inner nodes ``[K]``, such as ``Z[:, 2]`` of a linkage, which gives the classical
+      coefficient, or of all nodes ``[N + K]``.
+
+    For a distance ``d`` of any kind give ``similarity="precomputed"`` and the matrix ``-d``.
+
+    Args:
+        X: Features ``[N, D]``, dense or CSR; or similarities ``[N, N]`` with ``similarity="precomputed"``.
+        hierarchy: The tree.
+        similarity: ``"cosine"`` or ``"precomputed"``.
+        heights: See above.
+
+    Returns:
+        The correlation; NaN where all heights or all similarities are the same.
+
+    Raises:
+        FeatureError: Features that do not fit the items.
+        ParameterError: Heights of another length or kind, or another similarity.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> round(cophenetic_correlation([[1, 0], [1, 0], [0, 1], [0, 1]], tree), 12)
+        1.0
+
+    References:
+        Sokal, Rohlf (1962), The comparison of dendrograms by objective methods, Taxon.
+    """
+    require_hierarchy(hierarchy)
+    height = inner_heights(hierarchy, heights)
+    if hierarchy.n_items < 3:
+        return float("nan")
+    pairs = PairSums(X, hierarchy, similarity)
+    counts = pair_counts(hierarchy)
+    alike = at_ancestor(hierarchy, pairs.inside())
+    n_pairs = counts.sum()
+    mean = alike.sum() / n_pairs
+    height = standardised(hierarchy, height)
+    spread = pairs.sum_of_squares() - n_pairs * mean**2
+    if np.isnan(height).any() or spread <= 1e-12 * max(n_pairs * mean**2, np.finfo(float).tiny):
+        return float("nan")
+    return float(-(height @ (alike - counts * mean)) / np.sqrt(n_pairs * spread))
+
+
+def inner_heights(hierarchy: Hierarchy, heights: str | npt.ArrayLike) -> Floats:
+    """Return the heights of the inner nodes, ``[K]``."""
+    n_items = hierarchy.n_items
+    if isinstance(heights, str):
+        if heights == "sizes":
+            return hierarchy.sizes[n_items:].astype(np.float64)
+        if heights == "levels":
+            return (hierarchy.height - hierarchy.levels[n_items:]).astype(np.float64)
+        raise _no_heights(heights)
+    try:
+        array = np.asarray(heights, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError, MemoryError):
+        raise _no_heights(heights) from None
+    n_inner = hierarchy.n_nodes - n_items
+    if array.shape not in ((n_inner,), (hierarchy.n_nodes,)) or not np.isfinite(array[-n_inner:]).all():
+        raise ParameterError(
+            f"heights: got an array of shape {array.shape}; expected finite heights of the {n_inner} internal nodes, "
+            f"or of all {hierarchy.n_nodes} nodes"
+        )
+    return array[len(array) - n_inner :]
+
+
+def _no_heights(heights: Any) -> ParameterError:
+    return ParameterError(f"heights: got {brief(heights)}; expected 'sizes', 'levels' or an array of heights")
+
+
+_COST_ROUNDING = 1e-14  # of the unit rows' squares, which the sum over pairs is a difference of
+
+
+def dasgupta_cost(X: Any, hierarchy: Hierarchy, *, similarity: object = "cosine", normalized: bool = True) -> float:
+    """Return Dasgupta's cost: how large the smallest cluster is that holds two alike items; lower is better.
+
+    With ``w(i, j)`` the similarity of two items and ``a(i, j)`` the smallest node that holds both,
+
+        cost = sum over pairs i < j of w(i, j) |a(i, j)| ,
+
+    normalised by ``N * sum over pairs of w``, so that a flat tree has 1. Exact for the cosine in O(N D), at any
+    fan-out: the pairs inside a cluster add up to ``(||S||**2 - n) / 2`` with ``S`` the sum of its unit rows.
+
+    The cost was made for similarities of at least 0; negative ones are taken as they are. Items of one leaf cluster
+    meet in that cluster, so the cost does not depend on ``singletons``.
+
+    Args:
+        X: Features ``[N, D]``, dense or CSR; or similarities ``[N, N]`` with ``similarity="precomputed"``.
+        hierarchy: The tree.
+        similarity: ``"cosine"`` or ``"precomputed"``.
+        normalized: Whether to divide by ``N * sum of w``; NaN where that is 0, as with a single item.
+
+    Raises:
+        FeatureError: Features that do not fit the items.
+        ParameterError: Another similarity.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> X = [[1, 0], [1, 0], [0, 1], [0, 1]]
+        >>> dasgupta_cost(X, tree), dasgupta_cost(X, tree, normalized=False)
+        (0.5, 4.0)
+
+    References:
+        Dasgupta (2016), A cost function for similarity-based hierarchical clustering, STOC.
+    """
+    check_flag("normalized", normalized)
+    cost, scale = _cost(X, hierarchy, similarity)
+    if not normalized:
+        return cost
+    return cost / scale if scale else float("nan")
+
+
+def moseley_wang_revenue(
+    X: Any, hierarchy: Hierarchy, *, similarity: object = "cosine", normalized: bool = True
+) -> float:
+    """Return the revenue of a hierarchy: how many items stay outside where alike items meet; higher is better.
+
+        revenue = sum over pairs i < j of w(i, j) (N - |a(i, j)|) = N * sum of w - Dasgupta's cost ,
+
+    normalised by ``N * sum of w``, so that a flat tree has 0. Revenue and cost rank trees over the same items alike;
+    they differ in what an approximation guarantees.
+
+    Args:
+        X: Features ``[N, D]``, dense or CSR; or similarities ``[N, N]`` with ``similarity="precomputed"``.
+        hierarchy: The tree.
+        similarity: ``"cosine"`` or ``"precomputed"``.
+        normalized: Whether to divide by ``N * sum of w``; NaN where that is 0.
+
+    Raises:
+        FeatureError: Features that do not fit the items.
+        ParameterError: Another similarity.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> moseley_wang_revenue([[1, 0], [1, 0], [0, 1], [0, 1]], tree, normalized=False)
+        4.0
+
+    References:
+        Moseley, Wang (2017), Approximation bounds for hierarchical clustering: average linkage, bisecting
+        k-means, and local search, NeurIPS.
+    """
+    check_flag("normalized", normalized)
+    cost, scale = _cost(X, hierarchy, similarity)
+    if not normalized:
+        return scale - cost
+    return (scale - cost) / scale if scale else float("nan")
+
+
+def _cost(X: Any, hierarchy: Hierarchy, similarity: object) -> tuple[float, float]:
+    """Return the cost, and ``N * sum of w``, 0 where that is rounding and nothing else."""
+    require_hierarchy(hierarchy)
+    n_items = hierarchy.n_items
+    inside = PairSums(X, hierarchy, similarity).inside()
+    if n_items == 1:
+        return 0.0, 0.0
+    cost = float(at_ancestor(hierarchy, inside) @ hierarchy.sizes[n_items:])
+    total = float(inside[hierarchy.root - n_items])
+    return cost, n_items * total if abs(total) > _COST_ROUNDING * n_items else 0.0
+
+
+_ROUNDING = 1e-12
+
+
+def tree_sampling_divergence(
+    X: Any,
+    hierarchy: Hierarchy,
+    *,
+    similarity: object = "cosine",
+    weights: Literal["degree", "uniform"] = "degree",
+    normalized: bool = True,
+) -> float:
+    """Return how much a hierarchy tells about which items are alike, in nats, or as a share of all there is to tell.
+
+    Draw a pair of items with probability ``p(i, j)`` proportional to their similarity, or two items independently with
+    probability ``w`` each. Both give a law of the smallest inner node that holds the two, ``p(c)`` and ``q(c)``, and
+
+        TSD = sum over inner nodes c of p(c) log(p(c) / q(c)) ,
+
+    normalised by the same divergence of the pairs themselves, ``sum of p(i, j) log(p(i, j) / (w_i w_j))``, the most
+    that any tree can reach: between 0 (a flat tree) and 1. Higher is better. An item drawn twice counts at its
+    parent. Any fan-out. O(N D) for the cosine; the normalisation takes O(N**2 D) time and blocks of rows.
+
+    Args:
+        X: Features ``[N, D]``, dense or CSR; or similarities ``[N, N]`` with ``similarity="precomputed"``.
+        hierarchy: The tree.
+        similarity: ``"cosine"`` or ``"precomputed"``; no similarity may be negative.
+        weights: Items are drawn by their total similarity to all others, ``"degree"``, or ``"uniform"``.
+        normalized: Whether to divide by what the pairs themselves tell.
+
+    Returns:
+        The divergence; NaN where nothing is alike, or where the pairs tell nothing.
+
+    Raises:
+        FeatureError: Features that do not fit the items.
+        ParameterError: A negative similarity, or another choice of similarity or weights.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> tree_sampling_divergence([[1, 0], [1, 0], [0, 1], [0, 1]], tree, normalized=False)
+        0.693...
+
+    References:
+        Charpentier, Bonald (2019), Tree sampling divergence: an information-theoretic metric for hierarchical
+        graph clustering, IJCAI.
+    """
+    if not is_one_of(weights, "degree", "uniform"):
+        raise ParameterError(f"weights: got {brief(weights)}; expected 'degree' or 'uniform'")
+    pairs = PairSums(X, hierarchy, similarity)
+    n_items = hierarchy.n_items
+    degrees = pairs.degrees()
+    total = float(degrees.sum())
+    if n_items == 1 or np.abs(degrees).max() <= _ROUNDING:
+        return float("nan")
+    _refuse_negative(degrees / np.abs(degrees).sum())
+    edge = at_ancestor(hierarchy, pairs.inside()) * 2 / total
+    _refuse_negative(edge)
+    item = degrees / total if weights == "degree" else np.full(n_items, 1 / n_items)
+    node = at_ancestor(hierarchy, item_sums(hierarchy, item, np.arange(n_items, hierarchy.n_nodes)) ** 2)
+    # A node without any weight at all draws neither way; what rounding leaves there is no divergence.
+    seen = edge > _ROUNDING / max(len(edge), 1) ** 2
+    divergence = float(edge[seen] @ np.log(edge[seen] / node[seen]))
+    if not normalized:
+        return divergence
+    most = _pair_divergence(pairs, item, total)
+    return divergence / most if most > _ROUNDING else float("nan")
+
+
+def _pair_divergence(pairs: PairSums, item: Floats, total: float) -> float:
+    """Return the divergence of the pairs themselves, the most that any tree can reach."""
+    result = 0.0
+    for low, block in pairs.blocks():
+        block /= total
+        _refuse_negative(block)
+        row, column = np.nonzero(block > 0)
+        p = block[row, column]
+        result += float(p @ np.log(p / (item[low + row] * item[column])))
+    return result
+
+
+def _refuse_negative(shares: Floats) -> None:
+    """Raise if a share of the whole is negative by more than rounding."""
+    worst = float(shares.min(initial=0.0))
+    if worst < -_ROUNDING:
+        raise ParameterError(
+            f"X: got negative similarities, {worst:.3g} of their sum; expected similarities of at least 0, by which "
+            "the tree sampling divergence samples pairs. Give a matrix such as (1 + cosine) / 2 with "
+            'similarity="precomputed"'
+        )

@@ -1,0 +1,151 @@
+"""The values of a controller in fractions, by elimination on sparse rows."""
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier.errors import ModelError
+from pomdp_hier.planning.certificates.exact_model import exact_model
+from pomdp_hier.planning.decision import Decision, where_to_decide
+from pomdp_hier.pomdp import POMDP, Belief
+
+Row = dict[int, Fraction]
+
+
+def solve_in_fractions(
+    problem: POMDP, actions: list[int], after: list[list[int]], without: Iterable[int] = ()
+) -> list[list[Fraction | None]]:
+    """Return ``[N][S]``, the value of each node in each state; ``None`` where there is none, as an action is not legal.
+
+    Args:
+        problem: The problem.
+        actions: ``[N]``, positions.
+        after: ``[N][O]``, the next node, -1 for none.
+        without: Nodes and states ``k S + s`` without a value.
+    """
+    model = exact_model(problem)
+    size = model.sizes[0]
+    gamma = Fraction(*model.discount)
+    rows: dict[int, Row] = {}
+    rewards: dict[int, Fraction] = {}
+    lost = set(without)
+    for k, a in enumerate(actions):
+        for s in range(size):
+            legal, at = model.legal[s], k * size + s
+            if legal is None:
+                continue
+            if a not in legal and len(model.legal) == size:
+                lost.add(at)
+                continue
+            row: Row = {at: Fraction(1)}
+            for o, entries in model.outcomes[a][s]:
+                if after[k][o] >= 0:
+                    for place, p in entries:
+                        if actions[after[k][o]] not in (model.legal[place] or ()):
+                            lost.add(at)
+                        then = after[k][o] * size + place % size
+                        row[then] = row.get(then, Fraction(0)) - gamma * Fraction(p, model.chance)
+            rows[at], rewards[at] = row, Fraction(model.reward[a][s], model.money)
+    _spread(rows, lost)
+    for at in lost:
+        rows.pop(at, None)
+    solved = _eliminate(rows, rewards)
+    return [
+        [None if k * size + s in lost else solved.get(k * size + s, Fraction(0)) for s in range(size)]
+        for k in range(len(actions))
+    ]
+
+
+def _spread(rows: dict[int, Row], lost: set[int]) -> None:
+    """Add to what is lost whatever can lead there."""
+    before = -1
+    while len(lost) != before:
+        before = len(lost)
+        lost.update(at for at, row in rows.items() if at not in lost and not lost.isdisjoint(row))
+
+
+def _eliminate(rows: dict[int, Row], right: dict[int, Fraction]) -> dict[int, Fraction]:
+    """Solve the equations; an unknown without a row is 0. Each pivot is on the diagonal, which dominates."""
+    rows = {at: {c: v for c, v in row.items() if c in rows} for at, row in rows.items()}
+    users: dict[int, set[int]] = {at: set() for at in rows}
+    for at, row in rows.items():
+        for c in row:
+            users[c].add(at)
+    order = sorted(rows, key=lambda at: len(rows[at]) * len(users[at]))
+    done: dict[int, None] = {}
+    for pivot in order:
+        row, top = rows[pivot], rows[pivot][pivot]
+        for at in list(users[pivot]):
+            if at == pivot or at in done:
+                continue
+            factor = rows[at].pop(pivot) / top
+            for c, v in row.items():
+                if c != pivot:
+                    users[c].add(at)
+                    rows[at][c] = rows[at].get(c, Fraction(0)) - factor * v
+            right[at] -= factor * right[pivot]
+        done[pivot] = None
+    solved: dict[int, Fraction] = {}
+    for pivot in reversed(done):
+        rest = sum((v * solved[c] for c, v in rows[pivot].items() if c != pivot and c in solved), Fraction(0))
+        solved[pivot] = (right[pivot] - rest) / rows[pivot][pivot]
+    return solved
+
+
+@dataclass(frozen=True, eq=False)
+class VectorPolicy:
+    """A policy of alpha vectors, over the states and actions of a problem in their order.
+
+    Attributes:
+        vectors: ``[K, S]``; -inf where the vector is not for the state.
+        actions: ``[K]``, the position of each vector's action.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> policy = VectorPolicy(np.array([[-1.0, -1.0], [-100.0, 10.0]]), np.array([0, 1]))
+        >>> policy.decide(tiger()).action, policy.decide(tiger(), {"tiger-right": 1}).action
+        ('listen', 'open-left')
+    """
+
+    vectors: Floats = field(repr=False)
+    actions: Ints = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if self.vectors.ndim != 2 or self.actions.shape != (len(self.vectors),) or not len(self.vectors):
+            raise ModelError(
+                f"vectors: got shape {self.vectors.shape} with {len(self.actions)} actions; expected [K, S] with K "
+                "actions"
+            )
+
+    def __repr__(self) -> str:
+        return f"VectorPolicy({len(self.vectors)} vectors, {self.vectors.shape[1]} states)"
+
+    def value(self, problem: POMDP, belief: Any = None) -> float:
+        """Return ``max_k sum_s b(s) alpha_k(s)`` over the vectors that are legal under the belief."""
+        return float(self.decide(problem, belief).value)  # type: ignore[arg-type]  # always a number
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """Return the action of the best vector whose action is legal, and its value.
+
+        Raises:
+            ModelError: The vectors are for a problem of another size, or none is legal.
+        """
+        belief, legal = where_to_decide(problem, belief, observation)
+        compiled = problem.compiled
+        if self.vectors.shape[1] != compiled.n_states or int(self.actions.max()) >= compiled.n_actions:
+            raise ModelError(
+                f"vectors: got {self.vectors.shape[1]} states and actions up to {int(self.actions.max())}; expected "
+                f"the problem's {compiled.n_states} states and {compiled.n_actions} actions"
+            )
+        weights = compiled.vector(belief)
+        support = np.flatnonzero((weights > 0) & ~compiled.terminal)
+        allowed = np.isin(self.actions, [compiled.action_index[a] for a in legal])
+        scores = np.where(allowed, self.vectors[:, support] @ weights[support], -np.inf)
+        best = int(np.argmax(scores))
+        if not np.isfinite(scores[best]):
+            raise ModelError(f"vectors: got {len(scores)}; expected one with a legal action at this belief")
+        return Decision(compiled.actions[self.actions[best]], value=float(scores[best]))

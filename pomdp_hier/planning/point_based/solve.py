@@ -1,0 +1,239 @@
+"""`solve`: bring two bounds on a problem's optimal value together, as far as time and memory allow."""
+
+import importlib.util
+import math
+import signal
+import threading
+import time
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType, ModuleType
+from typing import Any, Literal
+
+import numpy as np
+
+from pomdp_hier._arguments import check_flag, is_one_of, is_whole
+from pomdp_hier._io.memory import memory_available
+from pomdp_hier._progress import shown_progress
+from pomdp_hier._text import brief
+from pomdp_hier.errors import Argument, MissingExtraError, ParameterError, PlanningError
+from pomdp_hier.planning.float_range import horizon_sum, require_float_range
+from pomdp_hier.planning.point_based import on_numpy
+from pomdp_hier.planning.point_based.model_arrays import LiveModel, live_model
+from pomdp_hier.planning.point_based.search import Search
+from pomdp_hier.planning.point_based.solution import Progress, Solution
+from pomdp_hier.pomdp import POMDP
+from pomdp_hier.pomdp.numeric import is_nonnegative
+from pomdp_hier.pomdp.problem import require_problem
+
+Engine = Literal["auto", "numpy", "numba"]
+
+_STAGE_BYTES = 8_000  # of a stage of the smallest problem
+_UNREACHABLE = 1e-9  # of the values: the gap at which to stop where floats cannot hold the precision
+_SMALL = 5_000  # outcomes (entries of T times Z) up to which numba would take longer to load than to help
+
+
+def solve(
+    problem: POMDP,
+    *,
+    belief: Any = None,
+    observation: Hashable = None,
+    horizon: int | None = None,
+    precision: float = 1e-2,
+    time_limit: float | None = None,
+    memory_limit: float | None = None,
+    max_trials: int | None = None,
+    engine: Engine = "auto",
+    progress: bool = False,
+) -> Solution:
+    """Return a lower and an upper bound on the optimal value, with all that they rest on.
+
+    Below are alpha vectors, each the value of a finite-state controller; above, belief points with sawtooth
+    interpolation; a heuristic search brings both together where optimal policies go. It may be stopped at any time, by
+    the limits or by Ctrl-C, and then returns the bounds that it has. The same input gives the same bounds after the
+    same number of trials.
+
+    Without a discount an end is needed: a horizon, or a process that is over at some time whatever is done.
+
+    Args:
+        problem: The problem, of numbers that floats can hold.
+        belief: The belief to start from, a `Belief` or a dict; the initial one by default.
+        observation: The last observation, where legal actions depend on it.
+        horizon: The number of actions; ``None`` for as many as there are.
+        precision: The gap between the bounds at which to stop, in the unit of rewards. One below the spacing of floats
+            near the values cannot be reached; the search then stops at a gap of 1e-9 of them.
+        time_limit: Seconds of this process's CPU time; it is looked at between trials, after the first bounds, which
+            take some seconds where there are many states, actions and observations. A last evaluation of the
+            controller may take a tenth more.
+        memory_limit: Bytes that the search may take.
+        max_trials: How often to search from the start.
+        engine: ``"numba"`` for the inner loops as machine code, ``"numpy"``, or ``"auto"``: numba where it is installed
+            and the problem is not small. Both give the same bounds to rounding.
+        progress: Whether to show a progress bar with both bounds on standard error.
+
+    Raises:
+        ParameterError: An argument is out of range.
+        ModelError: The problem cannot be bounded: values may grow without end, legal actions depend on the belief, a
+            number is none, floats cannot hold its values, or no action is legal at a belief that is met.
+        PlanningError: The process is over at the start.
+        MissingExtraError: The engine is numba, which is not installed.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> solution = solve(tiger(), precision=1e-3)
+        >>> round(solution.lower, 2), round(solution.upper, 2), solution.status
+        (19.37, 19.37, 'precision')
+
+    References:
+        Smith and Simmons (2005), HSVI2; Kurniawati, Hsu and Lee (2008), SARSOP; Krale et al. (2025), the first bound
+        above.
+    """
+    require_problem(problem, "solve")
+    _check(horizon, precision, time_limit, memory_limit, max_trials, engine, progress)
+    began = time.process_time()
+    start = problem.initial_belief if belief is None else problem.as_belief(belief)
+    compiled = problem.compiled
+    model = live_model(compiled, compiled.vector(start), observation)
+    weights = model.weights(start, observation)
+    if not weights.any():
+        raise PlanningError("belief: got terminal states alone; expected one that is not terminal. The value is 0.")
+    if horizon is None:  # `slack` raises for a problem whose values may grow indefinitely
+        require_float_range(compiled, float(model.slack.max()))
+    else:
+        _refuse_many_stages(horizon, model)
+        require_float_range(compiled, horizon_sum(model.shrink, horizon))
+    most_bytes = np.inf if memory_limit is None else memory_limit
+    search = Search(model, _kernels(engine, model), weights, horizon, most_bytes)
+    limits = _Limits(precision, time_limit, memory_limit, max_trials, began)
+    status, history = _run(search, limits, progress)
+    return Solution(
+        *search.bounds,
+        status=status,
+        history=tuple(history),
+        problem=problem,
+        horizon=horizon,
+        belief=None if belief is None and observation is None else start,
+        observation=observation,
+        search=search,
+    )
+
+
+def _check(
+    horizon: Any, precision: Any, time_limit: Any, memory_limit: Any, max_trials: Any, engine: str, progress: Any
+) -> None:
+    """Refuse arguments that are out of range."""
+    if horizon is not None and not (is_whole(horizon) and horizon >= 1):
+        raise ParameterError(Argument("horizon"), f": got {brief(horizon)}; expected an integer of at least 1, or None")
+    if not is_nonnegative(precision):
+        raise ParameterError(
+            Argument("precision"), f": got {brief(precision)}; expected a gap of at least 0, in the unit of rewards"
+        )
+    limits = {"time_limit": time_limit, "memory_limit": memory_limit, "max_trials": max_trials}
+    for name, value in limits.items():
+        if value is not None and not is_nonnegative(value):
+            raise ParameterError(
+                Argument(name), f": got {brief(value)}; expected a number of at least 0, or None for no limit"
+            )
+    check_flag("progress", progress)
+    if not is_one_of(engine, "auto", "numpy", "numba"):
+        raise ParameterError(f"engine: got {brief(engine)}; expected 'auto', 'numpy' or 'numba'")
+
+
+def _refuse_many_stages(horizon: int, model: LiveModel) -> None:
+    """Refuse a horizon whose stages, one an action, find no memory: they are made before the search begins."""
+    most = memory_available() // (_STAGE_BYTES + 3 * model.reward.nbytes)
+    if horizon > most:
+        raise ParameterError(
+            Argument("horizon"), f": got {brief(horizon)}; expected at most {most:,} actions, as memory allows"
+        )
+
+
+def _kernels(engine: str, model: LiveModel) -> ModuleType:
+    """Return the inner loops."""
+    small = len(model.probability) <= _SMALL
+    if engine == "numpy" or (engine == "auto" and (small or importlib.util.find_spec("numba") is None)):
+        return on_numpy
+    if importlib.util.find_spec("numba") is None:
+        raise MissingExtraError(
+            "engine: got 'numba'; expected numba to be installed. Run pip install 'pomdp-hier[fast]'."
+        )
+    from pomdp_hier.planning.point_based import on_numba
+
+    return on_numba
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Where to stop."""
+
+    precision: float
+    time_limit: float | None
+    memory_limit: float | None
+    max_trials: int | None
+    began: float
+
+    def reached(self, search: Search) -> str | None:
+        """Return which limit is reached, ``None`` to go on."""
+        lower, upper = search.bounds
+        if upper - lower <= self.precision:
+            return "precision"
+        values = max(abs(lower), abs(upper), search.mass * search.stages[-1].scale)
+        if search.is_stuck or (0 < self.precision < math.ulp(values) and upper - lower <= _UNREACHABLE * values):
+            return "rounding"
+        if self.max_trials is not None and search.trials >= self.max_trials:
+            return "trials"
+        if self.time_limit is not None and time.process_time() - self.began >= self.time_limit:
+            return "time"
+        if self.memory_limit is not None and search.n_bytes >= self.memory_limit:
+            return "memory"
+        return None
+
+
+def _run(search: Search, limits: _Limits, progress: bool) -> tuple[str, list[Progress]]:
+    """Search until a limit is reached, and return which, and how the bounds went."""
+    history: list[Progress] = []
+    with _interruptible() as interrupted, shown_progress(progress, "bounds", " trials") as bar:
+        search.begin()
+        status = None
+        while True:
+            lower, upper = search.bounds
+            if not history or (history[-1].lower, history[-1].upper) != (lower, upper):
+                seconds = time.process_time() - limits.began
+                history.append(Progress(seconds, search.backups, lower, upper, search.n_bytes))
+            if status is not None:
+                return status, history
+            status = "interrupted" if interrupted else limits.reached(search)
+            if status is None:
+                search.trial()
+            elif status not in ("interrupted", "memory"):
+                search.finish()
+            bar.set_postfix_str(f"[{lower:.6g}, {upper:.6g}]", refresh=False)
+            bar.update()
+
+
+@contextmanager
+def _interruptible() -> Iterator[list[int]]:
+    """Let Ctrl-C end the search after the trial at hand; a second one ends it at once.
+
+    Yields:
+        A list that has an entry once Ctrl-C was pressed.
+    """
+    pressed: list[int] = []
+
+    def press(number: int, frame: FrameType | None) -> None:
+        if pressed:
+            raise KeyboardInterrupt
+        pressed.append(number)
+
+    usual = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    if usual:
+        signal.signal(signal.SIGINT, press)
+    try:
+        yield pressed
+    finally:
+        if usual:
+            signal.signal(signal.SIGINT, signal.default_int_handler)

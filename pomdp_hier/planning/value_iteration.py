@@ -1,0 +1,320 @@
+"""Exact finite-horizon values: alpha vectors by value iteration, and one belief's value by enumeration."""
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from pomdp_hier._arguments import check_whole, is_real
+from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._text import brief, listed
+from pomdp_hier.errors import ModelError, ParameterError, PlanningError
+from pomdp_hier.planning.counts import require_count
+from pomdp_hier.planning.decision import (
+    TERMINAL_VALUE,
+    Decision,
+    best_and_tied,
+    largest,
+    outcome_matrix,
+    where_to_decide,
+)
+from pomdp_hier.planning.float_range import horizon_sum, require_float_range
+from pomdp_hier.planning.leaf_values import FringeVectors
+from pomdp_hier.planning.vector_pruning import Points, prune
+from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
+from pomdp_hier.pomdp.numeric import Number, total
+from pomdp_hier.pomdp.problem import require_problem
+
+
+@dataclass(frozen=True, eq=False)
+class AlphaVectors:
+    """The optimal value for every belief and every number of steps up to a horizon, and the optimal policy.
+
+    With ``t`` steps to go, ``V_t(b) = max_k sum_s b(s) alpha[k, s]`` over the vectors that are legal under ``b``.
+
+    Attributes:
+        compiled: The problem.
+        stages: For each number of steps to go, from 0, the vectors ``[K, S]`` (``-inf`` where the plan is not legal)
+            and the positions ``[K]`` of their actions.
+
+    Example:
+        >>> guess = POMDP.from_arrays(T=[[[1, 0], [0, 1]]] * 2, Z=[[[1], [1]]] * 2, R=[[1, 0], [0, 1]])
+        >>> solution = value_iteration(guess, horizon=2)
+        >>> solution.vectors.tolist(), solution.value({0: 0.75, 1: 0.25})
+        ([[2.0, 0.0], [0.0, 2.0]], 1.5)
+
+    References:
+        Smallwood and Sondik (1973).
+    """
+
+    compiled: TabularPOMDP = field(repr=False)
+    stages: tuple[tuple[Floats, Ints], ...] = field(repr=False)
+
+    def __repr__(self) -> str:
+        value = self.value(self.compiled.belief(self.compiled.initial))
+        return f"AlphaVectors(horizon={self.horizon}, {len(self.vectors)} vectors, value={value:.6g})"
+
+    @property
+    def horizon(self) -> int:
+        """The greatest number of steps to go."""
+        return len(self.stages) - 1
+
+    @property
+    def vectors(self) -> Floats:
+        """``[K, S]``, the vectors of the whole horizon."""
+        return self.stages[-1][0]
+
+    @property
+    def actions(self) -> tuple[Any, ...]:
+        """The first action of each vector of the whole horizon."""
+        return tuple(self.compiled.actions[i] for i in self.stages[-1][1])
+
+    def value(self, belief: Any, *, observation: Hashable = None, to_go: int | None = None) -> float:
+        """Return the optimal value under the belief with ``to_go`` steps left (default: all); 0 once over."""
+        return max(self._scores(belief, observation, to_go)[0], default=float(TERMINAL_VALUE))
+
+    def action(self, belief: Any, *, observation: Hashable = None, to_go: int | None = None) -> Any:
+        """Return an optimal action under the belief.
+
+        Raises:
+            PlanningError: The process is over under the belief, or no step is left.
+        """
+        return best_and_tied(self._q_values(belief, observation, to_go))[1][0]
+
+    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
+        """Return the optimal decision with the horizon to go; ``q_values`` has the actions that vectors start with.
+
+        An action that only equals another one everywhere has no vector, and is not among the ties.
+        """
+        belief, _ = where_to_decide(problem, belief, observation)
+        q_values = self._q_values(belief, observation, None)
+        value, ties = best_and_tied(q_values)
+        return Decision(ties[0], value=value, q_values=q_values, ties=ties, stats={"vectors": len(self.vectors)})
+
+    def _q_values(self, belief: Any, observation: Hashable, to_go: int | None) -> dict[Any, float]:
+        """Return the value of each action that a legal vector starts with, in the problem's order."""
+        scores, actions = self._scores(belief, observation, to_go)
+        if not scores or (self.horizon if to_go is None else to_go) == 0:
+            raise PlanningError("belief: got terminal states alone, or to_go=0; expected an action to choose")
+        q_values: dict[Any, float] = {}
+        for score, position in sorted(zip(scores, actions, strict=True), key=lambda pair: pair[1]):
+            name = self.compiled.actions[position]
+            q_values[name] = max(score, q_values.get(name, score))
+        return q_values
+
+    def at_step(self, step: int) -> "AlphaVectors":
+        """Return the same solution with ``step`` steps gone, for a run that started with the whole horizon."""
+        return AlphaVectors(self.compiled, self.stages[: max(2, len(self.stages) - step)])
+
+    @property
+    def leaf(self) -> FringeVectors:
+        """These vectors as what `RTBSS` looks ahead to: ``RTBSS(d, lower_bound=value_iteration(problem, n))``.
+
+        Example:
+            >>> from pomdp_hier.planning import RTBSS
+            >>> from pomdp_hier.problems import tiger
+            >>> deep = RTBSS(2, lower_bound=value_iteration(tiger(), 3)).decide(tiger()).value
+            >>> round(deep, 6), round(RTBSS(5).decide(tiger()).value, 6)
+            (2.763096, 2.763096)
+        """
+        vectors, actions = self.stages[-1]
+        after = self.compiled.legal_after
+        return FringeVectors.of(vectors, after if after is None or not self.horizon else after[:, actions])
+
+    def _row(self, observation: Hashable) -> int:
+        if observation not in self.compiled.observation_index:
+            raise ModelError(
+                f"observation: got {brief(observation)}; expected one of {listed(self.compiled.observations)}"
+            )
+        return self.compiled.observation_index[observation]
+
+    def _scores(self, belief: Any, observation: Hashable, to_go: int | None) -> tuple[list[float], list[int]]:
+        """Return the value of each vector that is legal under the belief, and the position of its action."""
+        compiled = self.compiled
+        if to_go is not None:
+            require_count("to_go", to_go, 0, "steps")
+            if to_go > self.horizon:
+                raise ParameterError(f"to_go: got {to_go}; expected at most {self.horizon}, the horizon")
+        vectors, actions = self.stages[self.horizon if to_go is None else to_go]
+        weights = compiled.vector(belief)
+        support = np.flatnonzero(weights)
+        if compiled.terminal[support].all():
+            return [], []
+        usable = np.isfinite(vectors[:, support]).all(axis=1)
+        if compiled.legal_after is not None and len(self.stages) > 1 and to_go != 0:
+            row = -1 if observation is None else self._row(observation)
+            usable &= compiled.legal_after[row, actions]
+        chosen = np.flatnonzero(usable)
+        scores: list[float] = (vectors[np.ix_(chosen, support)] @ weights[support]).tolist()
+        return scores, actions[chosen].tolist()
+
+
+def value_iteration(
+    problem: POMDP, horizon: int, *, tolerance: float = 1e-10, max_vectors: int = 200_000
+) -> AlphaVectors:
+    """Return the exact solution for a finite horizon, by incremental pruning.
+
+    ``alpha_t(s) = R(s, a) + gamma sum_o sum_s' p(s', o | s, a) alpha_{t-1, o}(s')`` for every action and every choice
+    of a vector after each observation; vectors that are nowhere best are left out, by comparison and by linear
+    programs.
+
+    Args:
+        problem: The problem, of floats; it is compiled.
+        horizon: The number of steps.
+        tolerance: By how much a vector must be better somewhere to be kept, relative to the greatest entry.
+        max_vectors: Where to give up.
+
+    Raises:
+        ParameterError: The horizon is negative.
+        ModelError: Floats cannot hold the values.
+        PlanningError: More than ``max_vectors`` vectors would be compared at once.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> solved = value_iteration(tiger(), horizon=3)
+        >>> round(solved.value(tiger().initial_belief), 4)
+        2.3098
+
+    References:
+        Cassandra, Littman and Zhang (1997).
+    """
+    require_problem(problem, "value_iteration")
+    require_count("horizon", horizon, 0, "steps")
+    check_whole("max_vectors", max_vectors, 1)
+    if not (is_real(tolerance) and tolerance >= 0):
+        raise ParameterError(f"tolerance: got {brief(tolerance)}; expected a number of at least 0")
+    compiled = problem.compiled
+    require_float_range(compiled, horizon_sum(compiled.discount, horizon))
+    size, count = compiled.n_states, compiled.n_observations
+    outcomes = [_by_observation(outcome_matrix(compiled, a), size, count) for a in range(compiled.n_actions)]
+    points = Points(size)
+    stages: list[tuple[Floats, Ints]] = [(np.zeros((1, size)), np.full(1, -1, dtype=np.int64))]
+    for _ in range(horizon):
+        parts = []
+        for a, matrices in enumerate(outcomes):
+            vectors = _backup(compiled, a, matrices, stages[-1], tolerance, max_vectors, points)
+            parts.append((vectors, np.full(len(vectors), a, dtype=np.int64)))
+        stacked = np.concatenate([part[0] for part in parts])
+        actions = np.concatenate([part[1] for part in parts])
+        labels = None if compiled.legal_after is None else compiled.legal_after.T[actions]
+        kept = prune(stacked, tolerance, points, labels)
+        stages.append((stacked[kept], actions[kept]))
+    return AlphaVectors(compiled, tuple(stages))
+
+
+def _by_observation(flat: sparse.csr_array, size: int, count: int) -> list[tuple[int, sparse.csr_array]]:
+    """Return the matrices ``[S, S']`` of the observations that can be made, with their positions."""
+    blocks = ((o, flat[:, o * size : (o + 1) * size]) for o in range(count))
+    return [(o, sparse.csr_array(block)) for o, block in blocks if block.nnz]
+
+
+def _backup(
+    compiled: TabularPOMDP,
+    action: int,
+    matrices: list[tuple[int, sparse.csr_array]],
+    ahead: tuple[Floats, Ints],
+    tolerance: float,
+    max_vectors: int,
+    points: Points,
+) -> Floats:
+    """``[K, S]``, the vectors that start with the action; ``-inf`` where it is not legal."""
+    vectors, actions = ahead
+    result = np.where(compiled.legal[action], compiled.reward[action], -np.inf)[None, :]
+    for o, matrix in matrices:
+        choices = vectors
+        if compiled.legal_after is not None and actions[0] >= 0:
+            choices = vectors[compiled.legal_after[o, actions]]
+        projected = compiled.discount * (matrix @ choices.T).T if compiled.discount else np.zeros((1, matrix.shape[0]))
+        projected = projected[prune(projected, tolerance, points)]
+        if len(result) * len(projected) > max_vectors:
+            raise PlanningError(
+                f"max_vectors: got {max_vectors:,}; expected at least {len(result) * len(projected):,}, the vectors "
+                "after one observation. Set it higher or the horizon lower, or use RTBSS for one belief."
+            )
+        # one vector that is finite everywhere only moves the others, which all stay useful
+        moved = len(projected) == 1 or (len(result) == 1 and bool(np.isfinite(result).all()))
+        result = (result[:, None, :] + projected[None, :, :]).reshape(-1, result.shape[1])
+        if not moved:
+            result = result[prune(result, tolerance, points)]
+    return result
+
+
+def exact_value(
+    problem: POMDP,
+    belief: Belief | None = None,
+    horizon: int = 1,
+    *,
+    observation: Hashable = None,
+    final_value: Callable[[Belief], Number] | None = None,
+) -> Number:
+    """Return the optimal value of one belief, by enumerating every action and observation; exact for fractions.
+
+    It carries the unnormalised masses ``w(s) = Pr(s, o_1 … o_t | b, a_1 … a_t)``, so that no step divides:
+    ``V_t(w) = max_a sum_s w(s) R(s, a) + gamma sum_o V_{t-1}(w_{a, o})``.
+
+    Args:
+        problem: The problem.
+        belief: The belief to start from; the initial one by default.
+        horizon: The number of steps, at most 200.
+        observation: The last observation, where legal actions depend on it.
+        final_value: What a (normalised) belief is worth after the last step; 0 by default, and always once the process
+            is over.
+
+    Raises:
+        ParameterError: The horizon is not between 0 and 200.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> guess = POMDP(transition=lambda s, a: s, observation=lambda s, a: "none", reward=lambda s, a: int(s == a),
+        ...               initial_belief=Belief.uniform([0, 1], one=Fraction(1)), legal_actions=[0, 1])
+        >>> exact_value(guess, horizon=3)
+        Fraction(3, 2)
+
+    References:
+        Smallwood and Sondik (1973).
+    """
+    require_problem(problem, "exact_value")
+    require_count("horizon", horizon, 0, "steps")
+    if horizon > 200:
+        raise ParameterError(
+            f"horizon: got {horizon}; expected at most 200, as enumeration is exponential in it. Use value_iteration."
+        )
+    belief = problem.initial_belief if belief is None else problem.as_belief(belief)
+    return _enumerate(problem, belief.get_histogram(), observation, horizon, final_value)
+
+
+def _enumerate(
+    problem: POMDP,
+    masses: dict[Any, Number],
+    observation: Hashable,
+    horizon: int,
+    final_value: Callable[[Belief], Number] | None,
+) -> Number:
+    if all(problem.is_terminal(state) for state in masses) or (horizon == 0 and final_value is None):
+        return TERMINAL_VALUE
+    belief = Belief.normalized(masses)
+    if final_value is not None and horizon == 0:
+        return total(masses.values()) * final_value(belief)
+
+    def q_value(action: Any) -> Number:
+        here = total(mass * problem.expected_reward(state, action) for state, mass in masses.items())
+        ahead = (
+            _enumerate(problem, row, seen, horizon - 1, final_value) for seen, row in _step(problem, masses, action)
+        )
+        return here + problem.discount * total(ahead)
+
+    return largest([q_value(action) for action in problem.actions(belief, observation)])
+
+
+def _step(problem: POMDP, masses: dict[Any, Number], action: Any) -> Iterable[tuple[Hashable, dict[Any, Number]]]:
+    """Return the masses after the action, by observation."""
+    rows: dict[Hashable, dict[Any, Number]] = {}
+    for state, mass in masses.items():
+        for next_state, probability in problem.successors(state, action).items():
+            for seen, likelihood in problem.observation_distribution(next_state, action, state).items():
+                if probability != 0 and likelihood != 0:
+                    row = rows.setdefault(seen, {})
+                    row[next_state] = row.get(next_state, 0) + mass * probability * likelihood
+    return rows.items()

@@ -1,0 +1,378 @@
+"""A diagnosis as the arrays that the page's icicle draws: clusters in breadth-first order, items in slice order."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pomdp_hier._arrays import Floats, Ints
+from pomdp_hier._text import counted, shortened, visible
+from pomdp_hier.analysis.diagnosis import Diagnosis
+from pomdp_hier.analysis.moves import Move
+from pomdp_hier.features.membership import item_sums
+from pomdp_hier.hierarchy import Hierarchy
+from pomdp_hier.hierarchy.node_names import NodeNames
+from pomdp_hier.improvement.result import Edit, Improvement
+from pomdp_hier.report.escaping import Html, element, filled, joined
+
+# Beyond these a page is slow to open and larger than it is useful; the page says what it leaves out.
+MOST_NODES = 100_000
+MOST_ITEMS = 200_000
+
+# What a colour measures, and what it means.
+_WORTH = "worth of a search", "the mean over the items below: −1 lost, 0 no better than no tree, 1 found at once"
+_ARRIVE = "searchers that arrive", "of the searchers for the items below, the share that comes here"
+_RIGHT = (
+    "right child is most alike",
+    "of the items below, the share whose own child is the most alike one; grey: no choice is made",
+)
+_COST = "cost of being misled here", "what wrong turns at this node take off the score"
+
+
+def node_names(
+    tree: Hierarchy, names: Sequence[Any] | Mapping[Any, Any] | None
+) -> tuple[Sequence[str], Sequence[str] | None]:
+    """Return what the nodes are called in an icicle, and their ids where they are not called by these."""
+    return NodeNames(tree, names, last_part=True, in_words=True), None if names is None else NodeNames(tree)
+
+
+def icicle_payload(
+    diagnosis: Diagnosis,
+    names: Sequence[str],
+    ids: Sequence[str] | None = None,
+    gain: Floats | None = None,
+    gain_note: str = "",
+) -> tuple[dict[str, Any], Ints]:
+    """Return the JSON-ready arrays of the icicle, and the position in them of each node ``[n_nodes]`` (-1: left out).
+
+    Of a tree with more than 100,000 clusters only the largest are kept; the items' row is left out above 200,000 items.
+    What is left out is said under ``left_out``.
+
+    Args:
+        diagnosis: What `pomdp_hier.analysis.diagnose` returned.
+        names: ``[n_nodes]``, what the nodes are called.
+        ids: ``[n_nodes]``, their ids, if they are to be found by these too.
+        gain: ``[N]``, what each item's search gains over another tree; it colours first.
+        gain_note: What its colours mean.
+    """
+    tree, result = diagnosis.hierarchy, diagnosis.result
+    payload, nodes, position = tree_arrays(tree, names, ids)
+    show_items = bool(payload["items"]["label"])
+    value = item_sums(tree, result.values, nodes) / tree.sizes[nodes]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        right = diagnosis.right[nodes] / diagnosis.choices[nodes]
+    cost = diagnosis.misled[nodes] / tree.n_items
+    payload["tree"] |= {
+        "value": _short(value),
+        "arrive": _short(diagnosis.arriving[nodes] / tree.sizes[nodes]),
+        "right": _short(right),
+        "cost": _short(cost, digits=6),
+    }
+    payload["items"]["value"] = _short(result.values[tree.item_order]) if show_items else []
+    payload["measures"] = [
+        _measure("value", *_WORTH, low=-1, high=1, items="value" if show_items else None),
+        _measure("arrive", *_ARRIVE, percent=True),
+        _measure("right", *_RIGHT, percent=True),
+        _measure("cost", *_COST, low=max(float(cost.max()), 1e-12), high=0),
+    ]
+    if gain is not None:
+        payload["tree"]["gain"] = _short(item_sums(tree, gain, nodes) / tree.sizes[nodes])
+        payload["items"]["gain"] = _short(gain[tree.item_order]) if show_items else []
+        of_items = "gain" if show_items else None
+        payload["measures"].insert(0, _measure("gain", "gain", gain_note, low=-1, high=1, items=of_items))
+    return payload, position
+
+
+def _measure(
+    key: str, name: str, note: str, *, low: float = 0, high: float = 1, percent: bool = False, items: str | None = None
+) -> dict[str, Any]:
+    """Return what a colour of the icicle stands for, and the values at its two ends."""
+    return {"key": key, "name": name, "low": low, "high": high, "percent": percent, "items": items, "note": note}
+
+
+def tree_arrays(tree: Hierarchy, names: Sequence[str], ids: Sequence[str] | None) -> tuple[dict[str, Any], Ints, Ints]:
+    """Return a tree's shape and names, JSON-ready and without measures; the nodes kept; and each node's position."""
+    nodes = _kept(tree)
+    nodes = nodes[np.lexsort((tree.starts[nodes], tree.levels[nodes]))]
+    position = np.full(tree.n_nodes, -1, dtype=np.int64)
+    position[nodes] = np.arange(len(nodes))
+    show_items = tree.n_items <= MOST_ITEMS
+    order = tree.item_order if show_items else tree.item_order[:0]
+    payload: dict[str, Any] = {
+        "tree": {
+            "parent": [-1, *position[tree.parent[nodes[1:]]].tolist()],
+            "start": tree.starts[nodes].tolist(),
+            "size": tree.sizes[nodes].tolist(),
+            "level": tree.levels[nodes].tolist(),
+            **_called(nodes.tolist(), names, ids),
+        },
+        "items": _called(order.tolist(), names, ids),
+        "left_out": _left_out(int(tree.is_cluster.sum()) - len(nodes), show_items),
+    }
+    return payload, nodes, position
+
+
+def _called(nodes: Sequence[int], names: Sequence[str], ids: Sequence[str] | None) -> dict[str, list[str]]:
+    """Return names, and ids where these are others; an id that is the name is empty."""
+    labels = [visible(names[node]) for node in nodes]
+    if ids is None:
+        return {"label": labels, "id": []}
+    known = (visible(ids[node]) for node in nodes)
+    return {"label": labels, "id": ["" if name == label else name for name, label in zip(known, labels, strict=True)]}
+
+
+def _left_out(n_clusters: int, show_items: bool) -> list[str]:
+    """Return what is not drawn, in sentences."""
+    sentences = [f"Not drawn: {counted(n_clusters, 'cluster')}, the smallest."] if n_clusters else []
+    return sentences if show_items else [*sentences, "Single items are not drawn."]
+
+
+def _kept(tree: Hierarchy) -> Ints:
+    """Return the clusters, or the largest of them: an ancestor is never smaller, so that no parent is missing."""
+    clusters = np.flatnonzero(tree.is_cluster)
+    if len(clusters) <= MOST_NODES:
+        return clusters
+    # Of equally large clusters the higher ones first, so that a chain is cut below.
+    order = np.lexsort((tree.levels[clusters], -tree.sizes[clusters]))
+    return clusters[order[:MOST_NODES]]
+
+
+def _short(values: Floats, digits: int = 4) -> list[float | None]:
+    """Return rounded for the page, NaN as null, and no negative zero."""
+    return [None if value != value else value for value in (np.round(values, digits) + 0.0).tolist()]
+
+
+@dataclass(frozen=True)
+class Destination:
+    """A cluster, or an item on its own, that is taken for its siblings.
+
+    Attributes:
+        node: The cluster.
+        parent: Where it hangs.
+        items: How many items of its siblings are more alike to it than to their own cluster.
+        searchers: The expected number of searchers that go there by mistake.
+        cost: What that takes off the score.
+        sources: The siblings that have such items, each with how many, those that cost most first; searchers who stray
+            by chance come from others as well.
+        examples: Items that are lost there, worth least first.
+    """
+
+    node: int
+    parent: int
+    items: int
+    searchers: float
+    cost: float
+    sources: tuple[tuple[int, int], ...]
+    examples: tuple[int, ...]
+
+
+def destinations(diagnosis: Diagnosis, n: int, *, examples: int = 4) -> list[Destination]:
+    """Return the clusters that their siblings' searchers end in, by what that costs and then by the items misled.
+
+    Args:
+        diagnosis: What `pomdp_hier.analysis.diagnose` returned.
+        n: How many at most.
+        examples: How many lost items each names at most.
+    """
+    tree = diagnosis.hierarchy
+    nodes, at = np.unique(diagnosis.pair_rival, return_inverse=True)
+    cost, searchers, items = (
+        np.bincount(at, weights=part, minlength=len(nodes))
+        for part in (diagnosis.pair_cost, diagnosis.pair_searchers, diagnosis.pair_items)
+    )
+    found = []
+    for place in np.lexsort((-items, -cost))[:n].tolist():
+        pairs = np.flatnonzero(at == place)
+        pairs = pairs[np.lexsort((-diagnosis.pair_items[pairs], -diagnosis.pair_cost[pairs]))]
+        lost = np.flatnonzero(diagnosis.lost_to == nodes[place])
+        lost = lost[np.argsort(diagnosis.result.values[lost], kind="stable")][:examples]
+        found.append(
+            Destination(
+                node=int(nodes[place]),
+                parent=int(tree.parent[nodes[place]]),
+                items=int(items[place]),
+                searchers=float(searchers[place]),
+                cost=float(cost[place]) / tree.n_items,
+                sources=tuple(
+                    (int(diagnosis.pair_child[pair]), int(diagnosis.pair_items[pair]))
+                    for pair in pairs
+                    if diagnosis.pair_items[pair]
+                ),
+                examples=tuple(lost.tolist()),
+            )
+        )
+    return found
+
+
+_LONGEST = 48  # characters of a name in a table
+_OPEN = 8  # rows that are seen at once; the others are folded
+
+
+def number(value: float, digits: int = 3, *, signed: bool = False) -> str:
+    """Return a figure with so many digits and a minus sign that is one; a dash for NaN."""
+    return "–" if math.isnan(value) else f"{value:{'+' if signed else ''}z.{digits}f}".replace("-", "−")
+
+
+def percent(value: float) -> str:
+    """Return a share in percent; a dash for NaN."""
+    return "–" if math.isnan(value) else f"{100 * value:z.1f} %"
+
+
+def card(name: str, value: str, note: str, main: bool = False) -> Html:
+    """Return a figure with its name above and what it means below."""
+    return element("div", name, element("b", value), element("span", note), class_="card main" if main else "card")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its head, the cell of a record, and its kind: "n" for figures, "id", or none."""
+
+    head: str
+    cell: Callable[[Any], str]
+    kind: str | None = None
+
+
+class NodeCells:
+    """Names of nodes in cells: a node that an icicle shows is a button that zooms to it, its whole name on hover.
+
+    The whole name of a cluster then stands above the icicle; that of an item, which unfolds, behind the short one.
+
+    Args:
+        tree: The tree.
+        names: What the user calls the nodes, as `NodeNames` takes them; where there are any, ids have their column.
+        position: ``[n_nodes]``, where the icicle has each node, -1 where it has not.
+        suffix: Of the icicle on the page.
+    """
+
+    def __init__(
+        self,
+        tree: Hierarchy,
+        names: Sequence[Any] | Mapping[Any, Any] | None,
+        position: NDArray[Any],
+        suffix: str = "",
+    ) -> None:
+        self.short = NodeNames(tree, names, last_part=True, in_words=True)
+        self.whole = NodeNames(tree, names, in_words=True)
+        self.ids = NodeNames(tree) if names is not None else None
+        self._position, self._suffix = position, suffix
+
+    def __call__(self, node: int) -> Html:
+        """Return the node's name; a cluster that only an edit makes is called new."""
+        if node >= len(self.short):
+            return Html("a new cluster")
+        drawn, name, whole = int(self._position[node]), self.short[node], self.whole[node]
+        if drawn < 0:
+            return _name(name, whole)
+        short = shortened(name, _LONGEST)
+        title = None if short == whole else whole
+        return element("button", short, title=title, type="button", **{f"data-node{self._suffix}": drawn})
+
+    def some(self, nodes: Sequence[int], most: int = 3) -> Html:
+        """Return the names of a few nodes, and how many more there are."""
+        more = [f"{len(nodes) - most:,} more"] if len(nodes) > most else []
+        return joined([*(self(node) for node in nodes[:most]), *more], ", ")
+
+    def id_column(self, node: Callable[[Any], int]) -> list[Column]:
+        """Return the column with the ids of the records' nodes, or none where ids are what nodes are called by."""
+        ids = self.ids
+        if ids is None:
+            return []
+        return [Column("id", lambda r: _name(ids[node(r)], ids[node(r)]) if node(r) < len(ids) else "", "id")]
+
+
+def _name(name: str, whole: str) -> Html:
+    """Return a name, apart from the writing direction around it; unless it is the whole name, it unfolds to that."""
+    short = shortened(name, _LONGEST)
+    if short == whole:
+        return element("bdi", name)
+    return element("details", element("summary", short), " ", element("bdi", whole), class_="name")
+
+
+def table(records: Sequence[Any], columns: Sequence[Column], caption: str, empty: str) -> Html:
+    """Return the records as a table with a caption, its end folded away, or what is said if there are none.
+
+    The first cell of a row is its head.
+    """
+    if not records:
+        return element("p", empty, class_="soft")
+    rest = records[_OPEN:]
+    shown = _part(records[:_OPEN] if len(rest) > 1 else records, columns, caption)
+    if len(rest) <= 1:
+        return shown
+    folded = _part(rest, columns, f"{caption.split('.')[0]}, continued.")
+    return joined([shown, element("details", element("summary", counted(len(rest), "more row")), folded)])
+
+
+def _part(records: Iterable[Any], columns: Sequence[Column], caption: str) -> Html:
+    heads = [element("th", column.head, scope="col", class_=column.kind) for column in columns]
+    rows = [element("tr", *(_cell(column, record, at == 0) for at, column in enumerate(columns))) for record in records]
+    head, body = element("thead", element("tr", *heads)), element("tbody", *rows)
+    return element("div", element("table", element("caption", caption), head, body), class_="wide")
+
+
+def _cell(column: Column, record: Any, is_head: bool) -> Html:
+    content = column.cell(record)
+    return element(
+        "th" if is_head else "td", element("span", content) if content else "",
+        scope="row" if is_head else None, class_=column.kind, data_label=column.head,
+    )  # fmt: skip
+
+
+def edits_section(improvement: Improvement, cells: NodeCells, most: int) -> Html:
+    """Return the edits in their order, each with what it gains, whom it helps and whom it costs."""
+    sure, doubtful = improvement.numbered(confirmed=True), improvement.numbered(confirmed=False)
+    left = max(0, len(sure) - most) + max(0, len(doubtful) - most)
+    caption = (
+        "In this order, each with what the score gains by it given those before. “On other items” is the gain on items "
+        "that had no say in choosing the edit." + (f" {left:,} more are not shown." if left else "")
+    )
+    columns = [
+        Column("edit", lambda r: joined([f"{r[0]}. {r[1].kind} ", cells.some(r[1].nodes)])),
+        *cells.id_column(lambda r: r[1].nodes[0]),
+        Column("from", lambda r: cells(r[1].source)),
+        Column("to", lambda r: cells(r[1].target)),
+        Column("items", lambda r: f"{r[1].items:,}", kind="n"),
+        Column("gain in HQS", lambda r: number(r[1].gain, 5), kind="n"),
+        Column("on other items", lambda r: number(r[1].held_out.gain, 5), kind="n"),
+        Column("helps", lambda r: f"{r[1].helped:,}", kind="n"),
+        Column("costs", lambda r: f"{r[1].hurt:,}", kind="n"),
+        Column("costs most", lambda r: _costs(r[1], cells)),
+    ]
+    sentences = element("ul", *(element("li", line) for line in improvement.sentences()), class_="reading")
+    none = f"No edit was found {'whose gain holds on other items' if doubtful else 'that raises the score'}."
+    shown = table(sure[:most], columns, caption, none)
+    if doubtful:
+        rest = table(doubtful[:most], columns, "Edits made between those above, whose gain may be chance.", "")
+        summary = element("summary", f"{counted(len(doubtful), 'edit')} that the other items do not confirm")
+        shown = joined([shown, element("details", summary, rest)])
+    return filled("edits.html", heading="What to change", sentences=sentences, table=shown)
+
+
+def _costs(edit: Edit, cells: NodeCells) -> Html:
+    seen = [(item, number(loss)) for item, loss in edit.most_hurt[:3] if loss <= -0.0005]
+    return joined((joined([cells(item), f" {loss}"]) for item, loss in seen), ", ")
+
+
+def moves_section(moves: Sequence[Move], cells: NodeCells, most: int) -> Html:
+    """Return single moves, each with what the score gains by it alone."""
+    caption = (
+        "Each was verified by scoring the tree with this one move made."
+        if not any(math.isnan(move.gain) for move in moves[:most])
+        else "The gain is that of the tree with this one move made; “–” where that was not scored."
+    )
+    columns = [
+        Column("move", lambda r: cells(r.node)),
+        *cells.id_column(lambda r: r.node),
+        Column("from", lambda r: cells(r.source)),
+        Column("to", lambda r: cells(r.target)),
+        Column("items", lambda r: f"{r.items:,}", kind="n"),
+        Column("gain in HQS", lambda r: number(r.gain, 5), kind="n"),
+    ]
+    shown = table(moves[:most], columns, caption, "None.")
+    together = element("p", "The gains are each move's alone and do not add up.", class_="soft")
+    return filled(
+        "edits.html", heading="Suggested moves", sentences=together if len(moves) > 1 else Html(""), table=shown
+    )

@@ -1,0 +1,316 @@
+"""Figures that hold things side by side: policies in one environment, and trees over temperatures."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pomdp_hier._arguments import check_kind, check_whole, numbered
+from pomdp_hier.analysis.levels import BestCut, LevelsAdvice
+from pomdp_hier.analysis.settings_sweep import DeltaSweep
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy import Hierarchy
+from pomdp_hier.hierarchy.flat import require_hierarchy
+from pomdp_hier.hierarchy.node_names import NodeNames
+from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, ORANGE, finite_numbers, new_axes, search_colours
+from pomdp_hier.report.escaping import figure_text
+from pomdp_hier.simulation import PolicyComparison
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = None) -> "Axes":
+    """Return the axes with one row a policy: its value, its interval where it was sampled, and the clairvoyant value.
+
+    Filled marks differ from the baseline; hollow ones cannot be told from it.
+
+    Args:
+        comparison: What `compare_policies` returned.
+        ax: Where to draw; a new figure by default.
+
+    Raises:
+        ParameterError: It is no comparison.
+        MissingExtraError: Matplotlib is not installed.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> from pomdp_hier.planning.policies import FirstAction
+        >>> from pomdp_hier.simulation import compare_policies
+        >>> rows = compare_policies({"first": FirstAction()}, tiger(), horizon=2)
+        >>> draw_policy_comparison(rows).get_xlabel()
+        'value'
+    """
+    check_kind("comparison", comparison, PolicyComparison, "what compare_policies returns")
+    rows = comparison.rows
+    ax = new_axes(ax, width=6.4, height=1.2 + 0.42 * len(rows))
+    for k, row in enumerate(rows):
+        told_apart = row.verdict in ("better", "worse")
+        colour = BLUE if row.verdict in ("better", "baseline", "same") else ORANGE if told_apart else GREY
+        if row.interval is not None:
+            ax.plot(row.interval, [k, k], color=colour, lw=2.2, solid_capstyle="butt", zorder=2)
+        filled = told_apart or row.verdict == "baseline"
+        marker = {"better": "^", "worse": "v", "baseline": "s"}.get(row.verdict, "o")
+        face = colour if filled else "white"
+        ax.plot(row.value, k, marker, ms=8, color=colour, mfc=face, mew=1.6, zorder=3)
+        note = f"{row.value:.4g}" + ("" if row.verdict in ("better", "worse") else f"  ({row.verdict})")
+        text = ax.annotate(note, (row.value, k), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8)
+        text.set(color=INK, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})
+    if comparison.clairvoyant is not None:
+        ax.axvline(comparison.clairvoyant, color=INK, lw=1.2, ls=(0, (4, 3)))
+        look: dict[str, Any] = {"fontsize": 8, "color": INK, "va": "bottom", "ha": "center"}
+        ax.annotate("clairvoyant", (comparison.clairvoyant, -0.7), xytext=(0, 3), textcoords="offset points", **look)
+    ax.set_yticks(range(len(rows)), [figure_text(row.name) for row in rows])
+    ax.set_ylim(len(rows) - 0.4, -0.7)  # the first policy on top
+    ax.margins(x=0.12)
+    ax.grid(axis="x", color="#e8ebee", lw=0.8)
+    ax.set_axisbelow(True)
+    ax.set_xlabel("value")
+    return ax
+
+
+def draw_delta_sweep(sweep: DeltaSweep, *, ax: "Axes | None" = None) -> "Axes":
+    """Return the axes with each tree's score over the temperatures, its ceiling dotted, its shuffled baseline dashed.
+
+    A vertical line marks where two trees change places; 0 is what searching without a tree is worth.
+
+    Args:
+        sweep: What `delta_sweep` returned.
+        ax: Where to draw; a new figure by default.
+
+    Raises:
+        ParameterError: It is no sweep.
+        MissingExtraError: Matplotlib is not installed.
+
+    Example:
+        >>> from pomdp_hier.analysis import delta_sweep
+        >>> from pomdp_hier.hqs import load_amazon12
+        >>> shop = load_amazon12()
+        >>> two = {name: shop.hierarchies[name] for name in "BC"}
+        >>> sweep = delta_sweep(shop.similarity, two, [0.001, 0.01, 0.1], n_shuffles=2, similarity="precomputed")
+        >>> draw_delta_sweep(sweep).get_xscale()
+        'log'
+    """
+    check_kind("sweep", sweep, DeltaSweep, "what delta_sweep returns")
+    ax = new_axes(ax, width=6.4, height=4.0)
+    deltas = sweep.deltas
+    for k, tree in enumerate(sweep.trees):
+        colour = CYCLE[k % len(CYCLE)]
+        score, name = sweep.column(tree, "score"), figure_text(tree)
+        ax.plot(deltas, score, color=colour, lw=2.2, marker="o", ms=4, label=name, zorder=3)
+        ax.plot(deltas, sweep.column(tree, "ceiling"), color=colour, lw=1.0, ls=":", zorder=2)
+        shuffled = sweep.column(tree, "shuffled")
+        if not all(value != value for value in shuffled):
+            ax.plot(deltas, shuffled, color=colour, lw=1.0, ls="--", zorder=2)
+    for flip in sweep.flips:
+        middle = (flip.low * flip.high) ** 0.5
+        ax.axvline(middle, color=GREY, lw=0.9, zorder=1)
+        words = f"{figure_text(flip.after)} overtakes {figure_text(flip.before)}"
+        ax.annotate(words, (middle, -0.98), rotation=90, ha="right", va="bottom", fontsize=7, color=INK)
+    ax.axhline(0, color=GREY, lw=0.8, zorder=0)
+    ax.set(xscale="log", xlabel="delta", ylabel="HQS (dotted: ceiling, dashed: shuffled)", ylim=(-1, 1))
+    ax.legend(frameon=False, loc="upper right", ncols=min(4, len(sweep.trees)))
+    return ax
+
+
+def draw_levels(found: LevelsAdvice | BestCut, *, ax: "Axes | None" = None) -> "Axes":
+    """Return the axes with the score over the levels that are kept, or over the clusters of a flat cut.
+
+    The bars are the intervals of the difference from the whole tree, drawn around each score; the best is filled.
+
+    Args:
+        found: What `levels_advice` or `best_cut` returned.
+        ax: Where to draw; a new figure by default.
+
+    Raises:
+        ParameterError: It is neither.
+        MissingExtraError: Matplotlib is not installed.
+
+    Example:
+        >>> from pomdp_hier import Hierarchy
+        >>> from pomdp_hier.analysis import levels_advice
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> draw_levels(levels_advice([[1, 0], [9, 1], [0, 1], [1, 9]], tree)).get_xlabel()
+        'levels kept, taken out from the bottom'
+    """
+    check_kind("found", found, LevelsAdvice | BestCut, "what levels_advice or best_cut returns")
+    ax = new_axes(ax, width=6.4, height=3.6)
+    rows = found.to_rows()
+    scores = [row["hqs"] for row in rows]
+    ax.axhline(0, color=GREY, lw=0.8, ls=":")
+    if isinstance(found, BestCut):
+        clusters = [row["clusters"] for row in rows]
+        best = max(range(len(rows)), key=lambda k: (scores[k], -k))
+        ax.plot(clusters, scores, color=BLUE, lw=1.6)
+        ax.plot(clusters[best], scores[best], "o", color=ORANGE, ms=7)
+        ax.annotate(f"{clusters[best]}", (clusters[best], scores[best]), xytext=(6, 4), textcoords="offset points")
+        ax.set(xscale="log", xlabel="clusters of the flat cut", ylabel="HQS")
+        return ax
+    kept = [row["levels"] for row in rows]
+    down = [row["gain"] - row["low"] for row in rows]
+    up = [row["high"] - row["gain"] for row in rows]
+    ax.errorbar(kept, scores, yerr=[down, up], color=BLUE, lw=1.6, marker="o", mfc="white", capsize=3)
+    ax.plot(kept[found.best], scores[found.best], "o", color=ORANGE, ms=7, zorder=3)
+    for level, score, row in zip(kept, scores, rows, strict=True):
+        if len(rows) <= 12:
+            ax.annotate(str(row["clusters"]), (level, score), xytext=(6, 5), textcoords="offset points", fontsize=8)
+    ax.set(xlabel=f"levels kept, taken out from the {found.side}", ylabel="HQS")
+    from matplotlib.ticker import MaxNLocator
+
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    return ax
+
+
+def draw_value_density(
+    values: Any, *, names: Sequence[str] | None = None, bins: int = 40, ax: "Axes | None" = None
+) -> "Axes":
+    """Return the axes with the density of the items' values ``V_x`` for one tree or several, the mean (HQS) marked.
+
+    Args:
+        values: ``[N]``, or a mapping from a tree's name to such an array.
+        names: The trees' names, where ``values`` is a sequence of arrays.
+        bins: How many bins between -1 and 1.
+        ax: Where to draw; a new figure by default.
+
+    Raises:
+        ParameterError: There are no values, some are no finite numbers, or the names are not as many.
+        MissingExtraError: Matplotlib is not installed.
+
+    Example:
+        >>> ax = draw_value_density({"good": [0.5, 0.7, 0.9], "bad": [-0.9, -0.8, 0.1]})
+        >>> ax.get_xlabel()
+        'value of a search for the item'
+    """
+    check_whole("bins", bins, 1)
+    named: Iterable[tuple[Any, Any]] = [("", values)]
+    if isinstance(values, Mapping):
+        named = values.items()
+    elif names is not None:
+        if len(names) != len(values):
+            raise ParameterError(f"names: {len(names)} for {len(values)} arrays of values; give one each")
+        named = zip(names, values, strict=True)
+    series = numbered((name, finite_numbers("values", array)) for name, array in named)
+    if not series:
+        raise ParameterError("values: there are none; expected the values of one item or more")
+    ax = new_axes(ax, width=6.0, height=3.4)
+    edges = np.linspace(-1, 1, bins + 1)
+    for k, (name, array) in enumerate(series.items()):
+        colour = CYCLE[k % len(CYCLE)]
+        density, _ = np.histogram(np.clip(array, -1, 1), edges, density=True)
+        label = f"{figure_text(name)} ({array.mean():z.3f})" if name else f"HQS {array.mean():z.3f}"
+        ax.stairs(density, edges, color=colour, lw=1.8, label=label, fill=False, zorder=3)
+        ax.stairs(density, edges, color=colour, alpha=0.16, fill=True)
+        ax.axvline(array.mean(), color=colour, lw=1.4, ls=(0, (5, 2)) if k == 0 else (0, (1 + k, 1.5)))
+    ax.axvline(0, color=GREY, lw=0.8, zorder=0)
+    ax.set(xlim=(-1, 1), xlabel="value of a search for the item", ylabel="density")
+    ax.set_ylim(bottom=0)
+    ax.legend(frameon=False)
+    return ax
+
+
+def draw_level_success(
+    right: Any, lost: Any, stopped: Any, *, levels: Sequence[int] | None = None, ax: "Axes | None" = None
+) -> "Axes":
+    """Return the axes with the fate of the searches by level: still on the right path, lost, or stopped there.
+
+    Args:
+        right: ``[L]``, the expected share of all searches that are on the right path at the level.
+        lost: ``[L]``, the share that has left it by then.
+        stopped: ``[L]``, the share that has stopped on it above the level.
+        levels: ``[L]``, the levels' numbers, from 0 (the root) by default.
+        ax: Where to draw; a new figure by default.
+
+    Raises:
+        ParameterError: The three are not of one length, or no finite numbers.
+        MissingExtraError: Matplotlib is not installed.
+
+    Example:
+        >>> ax = draw_level_success([1, 0.8, 0.5], [0, 0.2, 0.3], [0, 0, 0.2])
+        >>> ax.get_ylabel()
+        'share of searches'
+    """
+    count = len(finite_numbers("right", right))
+    parts = [finite_numbers("stopped", stopped, count), np.asarray(right), finite_numbers("lost", lost, count)]
+    x = np.arange(count) if levels is None else finite_numbers("levels", levels, count)
+    ax = new_axes(ax, width=6.0, height=3.4)
+    bottom = np.zeros(len(x))
+    looks = (("stopped, item in reach", "#7ca5cd", ""), ("on the right path", BLUE, ""), ("lost", "#e0a35c", "//"))
+    for part, (label, colour, hatch) in zip(parts, looks, strict=True):
+        ax.bar(x, part, bottom=bottom, width=0.86, color=colour, edgecolor="white", hatch=hatch, label=label)
+        bottom += part
+    ax.set(xlabel="level", ylabel="share of searches", ylim=(0, 1.0))
+    ax.set_xticks(x[:: 1 + len(x) // 20])
+    ax.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
+    return ax
+
+
+def draw_icicle(
+    hierarchy: Hierarchy,
+    node_values: Any,
+    *,
+    names: Sequence[str] | None = None,
+    low: float = -1.0,
+    high: float = 1.0,
+    label: str = "mean value of the searches below",
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Return the axes with the hierarchy as an icicle: a row a level, a node as wide as its share of the items.
+
+    Args:
+        hierarchy: The tree.
+        node_values: ``[n_nodes]``, what colours a node (NaN: grey).
+        names: ``[n_nodes]`` or ``[N]``, what is written into nodes that are wide enough; the labels by default.
+        low: The value of full orange.
+        high: The value of full blue.
+        label: What the colour bar says.
+        ax: Where to draw; a new figure by default.
+
+    Raises:
+        HierarchyError: No hierarchy.
+        ParameterError: The values are not one a node.
+        MissingExtraError: Matplotlib is not installed.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], n_items=4)
+        >>> ax = draw_icicle(tree, [0.0] * tree.n_nodes)
+        >>> ax.get_ylabel()
+        'level'
+    """
+    require_hierarchy(hierarchy)
+    if not low < high:
+        raise ParameterError(f"low, high: {low} and {high}; give the lower number first")
+    values = np.asarray(node_values, dtype=np.float64)
+    if values.shape != (hierarchy.n_nodes,):
+        raise ParameterError(f"node_values: shape {values.shape}; expected ({hierarchy.n_nodes},), one a node")
+    ax = new_axes(ax, width=8.0, height=min(9.0, 1.6 + 0.42 * (hierarchy.height + 1)))
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import Normalize
+
+    nodes = np.flatnonzero(hierarchy.is_cluster)
+    left = hierarchy.starts[nodes] / hierarchy.n_items
+    width = hierarchy.sizes[nodes] / hierarchy.n_items
+    level = hierarchy.levels[nodes].astype(np.float64)
+    # Narrower than a third of a printed pixel, a node only costs time.
+    wide = width > 1 / 6000
+    nodes, left, width, level = nodes[wide], left[wide], width[wide], level[wide]
+    right = left + width
+    corners = np.stack([left, level, right, level, right, level + 0.94, left, level + 0.94], axis=1).reshape(-1, 4, 2)
+    norm, colours = Normalize(low, high), search_colours()
+    boxes = PolyCollection(list(corners), array=np.ma.masked_invalid(values[nodes]), cmap=colours, norm=norm)
+    boxes.set(edgecolor="white", linewidth=0.4)
+    ax.add_collection(boxes)
+    if names is not None or hierarchy.labels is not None:
+        called = NodeNames(hierarchy, names, last_part=True)
+        for node, x, w, y in zip(nodes, left, width, level, strict=True):
+            room = int(w * 95)
+            if room >= 4:
+                shade = (values[node] - low) / (high - low)
+                ink = "white" if shade < 0.14 or shade > 0.86 else INK
+                text = figure_text(called[int(node)], room)
+                ax.text(x + w / 2, y + 0.47, text, ha="center", va="center", fontsize=8, color=ink, clip_on=True)
+    ax.set(xlim=(0, 1), ylim=(hierarchy.height + 1, 0), ylabel="level", xticks=[])
+    ticks = np.arange(0, hierarchy.height + 1, 1 if hierarchy.height <= 15 else hierarchy.height // 8)
+    ax.set_yticks(ticks + 0.47, ticks.astype(str))
+    ax.spines["bottom"].set_visible(False)
+    ax.figure.colorbar(boxes, ax=ax, label=label, shrink=0.8, aspect=30, pad=0.01)
+    return ax
