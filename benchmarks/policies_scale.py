@@ -17,7 +17,7 @@ import numpy as np
 
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.paper.examples import load_amazon12
-from pomdp_hier.hqs.policies import PlansInEnvironment, look_ahead, paper_readings
+from pomdp_hier.hqs.policies import PlansInEnvironment, paper_readings, rtbss_policy
 from pomdp_hier.hqs.score import evaluate, evaluate_generic
 from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
 
@@ -45,7 +45,7 @@ def cost(sizes: list[int], simulations: int) -> list[dict[str, Any]]:
     """Seconds per item and per decision of each policy, on trees of each size."""
     policies = {
         "one-step": "one-step",
-        "RTBSS 2": look_ahead(2),
+        "RTBSS 2": rtbss_policy(2),
         "optimal": "optimal",
         "expand": paper_readings()["expand"],
         f"POUCT {simulations}": POUCT(depth=4, simulations=simulations, seed=0),

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     )
     from pomdp_hier.improvement import improve
     from pomdp_hier.measures import hai
-    from pomdp_hier.planning import RTBSS, AndOrTree, Decision, Policy, StopValue
+    from pomdp_hier.planning import RTBSS, AndOrTree, Decision, ImmediateValue, Policy
     from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
     from pomdp_hier.pomdp import (
         POMDP,
@@ -71,13 +71,13 @@ __all__ = [
     "Decision",
     "HQSResult",
     "Hierarchy",
+    "ImmediateValue",
     "Observation",
     "ObservationModel",
     "ParticleUpdater",
     "Policy",
     "RewardModel",
     "State",
-    "StopValue",
     "StoppingRule",
     "TabularPOMDP",
     "TabularUpdater",
@@ -124,7 +124,7 @@ _HOMES = {
     ),
     "pomdp_hier.improvement": "improve",
     "pomdp_hier.measures": "hai",
-    "pomdp_hier.planning": "RTBSS AndOrTree Decision Policy StopValue",
+    "pomdp_hier.planning": "RTBSS AndOrTree Decision Policy ImmediateValue",
     "pomdp_hier.planning.pomdp_py_planners": "POMCP POUCT",
     "pomdp_hier.pomdp": (
         "POMDP Action Belief Observation ObservationModel RewardModel State TabularPOMDP TransitionModel"

@@ -54,7 +54,7 @@ WRONG = {
 }
 # What goes on for as long as it was told to, and functions of the user's own, whose errors stay theirs.
 LONG = {(simulate, "n_episodes", "integer"), (value_iteration, "horizon", "integer")}
-OWN = {("reward", "class"), ("lower_bound", "class")}
+OWN = {("reward", "class"), ("leaf_value", "class")}
 
 
 def calls() -> list[tuple[Callable[..., Any], dict[str, Any]]]:

@@ -17,7 +17,7 @@ from pomdp_hier import _compiled
 from pomdp_hier._arguments import is_one_of
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines import on_numpy
-from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead, Rule, SearchRoot
+from pomdp_hier._engines.rules import AlwaysDescend, HindsightRule, LookAhead, Rule, SearchRoot
 from pomdp_hier._engines.task import Advance, Stops, Task
 from pomdp_hier._text import brief
 from pomdp_hier.errors import MissingExtraError, ParameterError, Setting
@@ -153,7 +153,7 @@ def choose_engine(task: Task, engine: str, items: Sequence[int] | Ints, seconds:
 
 
 def _runs_on_numba(rule: Rule) -> bool:
-    return isinstance(rule, LookAhead | AlwaysDescend | SearchRoot | Clairvoyant)
+    return isinstance(rule, LookAhead | AlwaysDescend | SearchRoot | HindsightRule)
 
 
 def _compilation(rule: Rule) -> dict[str, float]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from pomdp_hier._arrays import Ints
 from pomdp_hier._compiled import compiling
-from pomdp_hier._engines.rules import TIE, AlwaysDescend, Clairvoyant, LookAhead
+from pomdp_hier._engines.rules import TIE, AlwaysDescend, HindsightRule, LookAhead
 from pomdp_hier._engines.task import Advance, Stops, Task
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
@@ -60,7 +60,7 @@ class TreeArrays(NamedTuple):
     temperatures: Any
 
 
-class Likeness(NamedTuple):
+class Similarities(NamedTuple):
     """The features with what prepares their rows, the clusters' sums, and the similarity's options.
 
     Attributes:
@@ -131,7 +131,7 @@ scaled = inlined(_scaled, fastmath=False)
 
 
 @inlined
-def prepare(of: Likeness, item: int, row: Any) -> Any:
+def prepare(of: Similarities, item: int, row: Any) -> Any:
     """Write the item's unit row (cosine), or its row less the centre (distances), and return its squared length."""
     features, centre, total = of.features, of.centre, 0.0
     if of.kind == COSINE:
@@ -152,7 +152,7 @@ def prepare(of: Likeness, item: int, row: Any) -> Any:
 
 
 @inlined
-def measure(of: Likeness, node: int, share: float, row: Any) -> Any:
+def measure(of: Similarities, node: int, share: float, row: Any) -> Any:
     """Return ``<u, S>``, or ``||x - S / n||**2`` for distances, with ``share`` one over the node's size ``n``."""
     features, centre, sums, total = of.features, of.centre, of.sums, 0.0
     k = node - features.shape[0]
@@ -182,7 +182,7 @@ def measure(of: Likeness, node: int, share: float, row: Any) -> Any:
 
 
 @inlined
-def similarity(of: Likeness, measured: float, size: Any, inside: bool, square: float, n_columns: int) -> Any:
+def similarity(of: Similarities, measured: float, size: Any, inside: bool, square: float, n_columns: int) -> Any:
     """Return ``sim(x, c)`` from ``<u, S>`` or ``||x - S / n||**2``; see `features.dense`, whose equations these are."""
     # Without branches for the cosine: which child is the item's own cannot be foretold.
     left_out = 1 if inside and of.leave_out and size > 1 else 0
@@ -199,7 +199,7 @@ def similarity(of: Likeness, measured: float, size: Any, inside: bool, square: f
 @inlined
 def weigh(
     tree: TreeArrays,
-    of: Likeness,
+    of: Similarities,
     node: int,
     own: int,
     row: Any,
@@ -262,7 +262,7 @@ def weigh(
 @inlined
 def weigh_two(
     tree: TreeArrays,
-    of: Likeness,
+    of: Similarities,
     node: int,
     own: int,
     row: Any,
@@ -323,7 +323,7 @@ def follow(tree: TreeArrays, item: int, path: Any, enter_own_singleton: bool) ->
 @compiled
 def descend_all(
     tree: TreeArrays,
-    of: Likeness,
+    of: Similarities,
     items: Any,
     policy: int,
     tie_descends: bool,
@@ -361,7 +361,7 @@ def descend_all(
 @compiled
 def plan_all(
     tree: TreeArrays,
-    of: Likeness,
+    of: Similarities,
     items: Any,
     depth: int,
     tie_descends: bool,
@@ -420,7 +420,7 @@ def _open_frame(
 @compiled
 def _plans_to_descend(
     tree: TreeArrays,
-    of: Likeness,
+    of: Similarities,
     item: int,
     row: Any,
     square: float,
@@ -538,7 +538,7 @@ def _kernel(task: Task) -> Callable[[Ints, Any, Any], None]:
         ParameterError: For features or a rule that numba does not know.
     """
     rule, affinity, enter = task.rule, task.affinity, task.enter_own_singleton
-    if not isinstance(affinity, DenseAffinity) or not isinstance(rule, LookAhead | AlwaysDescend | Clairvoyant):
+    if not isinstance(affinity, DenseAffinity) or not isinstance(rule, LookAhead | AlwaysDescend | HindsightRule):
         raise ParameterError(
             f"policy: got {brief(rule)} over {type(affinity).__name__}; expected "
             "what numba supports. Use engine='numpy'."
@@ -598,10 +598,10 @@ def _tree_arrays(task: Task) -> TreeArrays:
     )
 
 
-def _likeness(affinity: DenseAffinity) -> Likeness:
+def _likeness(affinity: DenseAffinity) -> Similarities:
     kind = affinity.kind
     own = kind.own_singleton
-    return Likeness(
+    return Similarities(
         features=_read_only(affinity.features),
         scales=_read_only(np.stack([affinity.largest, affinity.lengths], axis=1)),
         centre=_read_only(affinity.centre),

@@ -10,7 +10,7 @@ import numpy as np
 
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._engines.look_ahead import Planner, weigh
-from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead, SearchRoot, ask, descends
+from pomdp_hier._engines.rules import AlwaysDescend, HindsightRule, LookAhead, SearchRoot, ask, descends
 from pomdp_hier._engines.task import Advance, Stops, Task
 from pomdp_hier.features.membership import child_counts, children_of, own_ranks, pieces, ranges
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -29,11 +29,11 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
         for step in walk.steps():
             eta, margin, loss = step.weigh(task)
             walk.move(step, walk.decide(step, eta, margin, loss), step.own_at, eta)
-            if isinstance(rule, Clairvoyant):
+            if isinstance(rule, HindsightRule):
                 rows, best = step.rows, best_probability * worth[best_node]
                 rows = rows[descends((walk.probability * worth[walk.node] - best)[rows], best[rows], rule.tie)]
                 best_node[rows], best_probability[rows] = walk.node[rows], walk.probability[rows]
-        if isinstance(rule, Clairvoyant):
+        if isinstance(rule, HindsightRule):
             nodes[at], probabilities[at] = best_node, best_probability
         else:
             nodes[at], probabilities[at] = walk.node, walk.probability
@@ -164,7 +164,7 @@ class Walk:
                     step.rows[open_], step.children[at], counts, eta[at], margin[open_], loss[open_]
                 )
             return chosen
-        if isinstance(rule, SearchRoot | AlwaysDescend | Clairvoyant):
+        if isinstance(rule, SearchRoot | AlwaysDescend | HindsightRule):
             return np.full(len(step.rows), not isinstance(rule, SearchRoot))
         tree, chosen = self.task.hierarchy, np.empty(len(step.rows), dtype=bool)
         for node in np.unique(step.nodes):

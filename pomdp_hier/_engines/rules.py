@@ -140,15 +140,15 @@ class SearchRoot:
 
 
 @dataclass(frozen=True)
-class Clairvoyant:
+class HindsightRule:
     """Stop where the oracle value along the target's own path is largest: what no policy can beat.
 
     Attributes:
         tie: Of equally good nodes, the deepest ("descend") or the first ("search").
 
     Example:
-        >>> Clairvoyant("search")
-        Clairvoyant(tie='search')
+        >>> HindsightRule("search")
+        HindsightRule(tie='search')
     """
 
     tie: Tie = "descend"
@@ -157,7 +157,7 @@ class Clairvoyant:
         check_tie(self.tie)
 
 
-Rule: TypeAlias = LookAhead | AlwaysDescend | SearchRoot | Clairvoyant | StoppingRule
+Rule: TypeAlias = LookAhead | AlwaysDescend | SearchRoot | HindsightRule | StoppingRule
 
 
 def as_rule(policy: Any, tie: Tie) -> Rule | None:
@@ -176,14 +176,14 @@ def as_rule(policy: Any, tie: Tie) -> Rule | None:
         "optimal": LookAhead(None, tie),
         "search-root": SearchRoot(),
         "descend": AlwaysDescend(),
-        "clairvoyant": Clairvoyant(tie),
+        "clairvoyant": HindsightRule(tie),
     }
     if isinstance(policy, str):
         if policy not in names:
             expected = ", ".join(repr(name) for name in names)
             raise ParameterError(f"policy: got {brief(policy)}; expected {expected}, a StoppingRule or a Policy.")
         return names[policy]
-    if isinstance(policy, LookAhead | AlwaysDescend | SearchRoot | Clairvoyant | StoppingRule):
+    if isinstance(policy, LookAhead | AlwaysDescend | SearchRoot | HindsightRule | StoppingRule):
         return policy
     return None
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.on_numpy import Step, Walk, batches
-from pomdp_hier._engines.rules import Clairvoyant, OneStep
+from pomdp_hier._engines.rules import HindsightRule, OneStep
 from pomdp_hier._engines.task import Task
 from pomdp_hier.hierarchy.tree import Hierarchy
 
@@ -58,7 +58,7 @@ def greedy_trail(task: Task, items: Ints, nodes: Ints, probabilities: Floats) ->
     They descend as the task's rule tells them. A clairvoyant searcher is none that could be lost; it goes on by the
     one-step rule.
     """
-    if isinstance(task.rule, Clairvoyant):
+    if isinstance(task.rule, HindsightRule):
         task = replace(task, rule=OneStep(task.rule.tie))
     none = (np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
     steps: list[tuple[Ints, Ints, Floats]] = [none]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         lost_items,
         worst_nodes,
     )
-    from pomdp_hier.analysis.levels import BestCut, LevelsAdvice, best_cut, levels_advice
+    from pomdp_hier.analysis.levels import BestCut, LevelScores, best_cut, score_by_levels
     from pomdp_hier.analysis.moves import Move, apply_move, apply_moves, suggest_moves
     from pomdp_hier.analysis.settings_sweep import delta_sweep, hqs_scorer
     from pomdp_hier.analysis.structure import StructureReport, check_structure
@@ -30,7 +30,7 @@ __all__ = [
     "BestCut",
     "Confusion",
     "Diagnosis",
-    "LevelsAdvice",
+    "LevelScores",
     "LostItem",
     "Move",
     "NodeReport",
@@ -46,8 +46,8 @@ __all__ = [
     "delta_sweep",
     "diagnose",
     "hqs_scorer",
-    "levels_advice",
     "lost_items",
+    "score_by_levels",
     "shuffled_scores",
     "suggest_moves",
     "worst_nodes",
@@ -58,7 +58,7 @@ _HOMES = {
     "pomdp_hier.analysis.diagnosis": (
         "Confusion Diagnosis LostItem NodeReport confusions diagnose lost_items worst_nodes"
     ),
-    "pomdp_hier.analysis.levels": "BestCut LevelsAdvice best_cut levels_advice",
+    "pomdp_hier.analysis.levels": "BestCut LevelScores best_cut score_by_levels",
     "pomdp_hier.analysis.settings_sweep": "hqs_scorer delta_sweep",
     "pomdp_hier.analysis.moves": "Move apply_move apply_moves suggest_moves",
     "pomdp_hier.analysis.comparison": "compare_search_policies compare",

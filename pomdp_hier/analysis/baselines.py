@@ -11,8 +11,7 @@ from pomdp_hier._arguments import check_whole, is_real
 from pomdp_hier._arrays import Floats
 from pomdp_hier._engines.task import Task
 from pomdp_hier._engines.true_path import first_choice, own_steps
-from pomdp_hier._text import brief as shown
-from pomdp_hier._text import counted
+from pomdp_hier._text import brief, counted
 from pomdp_hier.analysis.duplicates import Copies, row_keys
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -168,7 +167,7 @@ def appraised(
     """Return what a result should be held against, all on its items; takes and raises what `appraise` does."""
     if not (is_real(min_denominator) and 0 < min_denominator < math.inf):
         raise ParameterError(
-            f"min_denominator: got {shown(min_denominator)}; expected a positive number, such as {MIN_DENOMINATOR}"
+            f"min_denominator: got {brief(min_denominator)}; expected a positive number, such as {MIN_DENOMINATOR}"
         )
     ceiling = score(prepared.under(policy="clairvoyant"), Run(threads=run.threads), Sampling(), result).score
     shuffles = list(_shuffled(prepared, run, result, n_shuffles, random_state))

@@ -14,7 +14,6 @@ from pomdp_hier._arrays import Ints
 from pomdp_hier._intervals import mean_interval, rarest
 from pomdp_hier._io.memory import held
 from pomdp_hier._text import brief, counted, listed
-from pomdp_hier._text import brief as shown
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import Calibration
@@ -24,7 +23,7 @@ from pomdp_hier.hqs.score import score_items
 from pomdp_hier.hqs.settings import Run, named, read_settings
 from pomdp_hier.measures import (
     bakers_gamma,
-    class_fit,
+    class_f_score,
     cophenetic_correlation,
     dasgupta_cost,
     dendrogram_purity,
@@ -255,7 +254,7 @@ def _measures(
     yield "cophenetic", cophenetic_correlation(X, tree, similarity=similarity)
     if labels is not None:
         yield "purity", dendrogram_purity(tree, labels)
-        yield "class_f", class_fit(tree, labels).f
+        yield "class_f", class_f_score(tree, labels).f
 
 
 def _divergence(X: Any, tree: Hierarchy, similarity: str) -> float:
@@ -407,7 +406,7 @@ def _by_name(policies: Any) -> dict[str, Any]:
         return numbered(policies.items())
     if isinstance(policies, str) or not isinstance(policies, Sequence):
         raise ParameterError(
-            f"policies is {shown(policies)}; give a list of names such as {list(ENGINE_POLICIES[:2])}, or a mapping of "
+            f"policies is {brief(policies)}; give a list of names such as {list(ENGINE_POLICIES[:2])}, or a mapping of "
             "names to policies"
         )
     return numbered((named(policy), policy) for policy in held("policies", policies))

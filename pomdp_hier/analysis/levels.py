@@ -41,7 +41,7 @@ _CUTS = {
 
 
 @dataclass(frozen=True, eq=False)
-class LevelsAdvice:
+class LevelScores:
     """The score of a tree as levels are taken out.
 
     Attributes:
@@ -105,9 +105,9 @@ class LevelsAdvice:
         return "\n".join(lines)
 
 
-def levels_advice(
+def score_by_levels(
     X: Any, tree: Hierarchy, *, side: Side = "bottom", most: int = 40, confidence: float = 0.95, **settings: Any
-) -> LevelsAdvice:
+) -> LevelScores:
     """Return the score of a tree as its levels are taken out, from the bottom or the top.
 
     From the bottom, the clusters of a level become the leaf clusters, with all items below them; from the top, what
@@ -127,7 +127,7 @@ def levels_advice(
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> found = levels_advice([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
+        >>> found = score_by_levels([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
         >>> found.kept, found.clusters, [round(score, 2) for score in found.scores]
         ((1, 0), (3, 1), [0.62, 0.0])
 
@@ -145,7 +145,7 @@ def levels_advice(
     found = compare(X, named, measures=False, confidence=confidence, **settings)
     whole = str(steps[0])
     differences = [paired_difference(name, whole, found.results, confidence) for name in named]
-    return LevelsAdvice(
+    return LevelScores(
         side,
         tuple(steps),
         tuple(draft.n_nodes - draft.n_items for draft in trees),

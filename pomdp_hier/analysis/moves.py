@@ -9,7 +9,7 @@ import numpy as np
 from pomdp_hier._arguments import check_whole
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._engines.true_path import Trail, greedy_trail
-from pomdp_hier._text import brief as shown
+from pomdp_hier._text import brief
 from pomdp_hier.analysis.diagnosis import ALL_ITEMS, Diagnosis, check_result, require_diagnosis
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.membership import item_sums
@@ -168,7 +168,7 @@ def apply_moves(hierarchy: Hierarchy, moves: Iterable[tuple[int, int] | Move]) -
         try:
             node, target = (move.node, move.target) if isinstance(move, Move) else move
         except (TypeError, ValueError) as error:
-            raise ParameterError(f"a move is {shown(move)}; give a node and the inner node to hang it under") from error
+            raise ParameterError(f"a move is {brief(move)}; give a node and the inner node to hang it under") from error
         changes = draft.moved(node, target)
         if node in moved:
             raise ParameterError(f"node {node} is moved twice; give one move a node")

@@ -11,7 +11,6 @@ from pomdp_hier._arguments import is_whole
 from pomdp_hier._arrays import Floats
 from pomdp_hier._io.memory import held
 from pomdp_hier._text import brief, counted
-from pomdp_hier._text import brief as shown
 from pomdp_hier.analysis.baselines import appraised
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -175,7 +174,7 @@ def _temperatures(deltas: Sequence[float] | None) -> list[float]:
     try:
         chosen = sorted(map(float, held("deltas", deltas)))
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"deltas are {shown(deltas)}; give a list of positive numbers") from error
+        raise ParameterError(f"deltas are {brief(deltas)}; give a list of positive numbers") from error
     if not chosen or len(set(chosen)) < len(chosen):
         raise ParameterError(f"deltas are {chosen}; give one temperature or more, each once")
     return chosen

@@ -1,6 +1,6 @@
 """Belief updates: Bayes' rule on models, on arrays and on particles, and one updater held against another."""
 
-from pomdp_hier.beliefs.comparison import Agreement, assert_updaters_agree, compare_updaters
+from pomdp_hier.beliefs.comparison import UpdaterComparison, assert_updaters_agree, compare_updaters
 from pomdp_hier.beliefs.particle import ParticleUpdater
 from pomdp_hier.beliefs.updaters import (
     BayesUpdater,
@@ -12,13 +12,13 @@ from pomdp_hier.beliefs.updaters import (
 )
 
 __all__ = [
-    "Agreement",
     "BayesUpdater",
     "BeliefUpdater",
     "FullUpdater",
     "FunctionUpdater",
     "ParticleUpdater",
     "TabularUpdater",
+    "UpdaterComparison",
     "as_updater",
     "assert_updaters_agree",
     "compare_updaters",

@@ -1,4 +1,4 @@
-"""Agreement: one belief updater held against another, history by history.
+"""UpdaterComparison: one belief updater held against another, history by history.
 
 A *history* is a sequence of (action, observation) pairs from the initial belief. Along each one, the reference and the
 candidate update their own beliefs; where the two part, the histories beyond go on from the reference's belief, so that
@@ -27,7 +27,7 @@ History = tuple[tuple[Any, Any], ...]
 
 
 @dataclass(frozen=True)
-class Agreement:
+class UpdaterComparison:
     """What was compared, what was left out, and how far the two updaters are apart; all differences are absolute.
 
     Attributes:
@@ -105,7 +105,7 @@ def compare_updaters(
     max_histories: int = 10_000,
     mode: Literal["all", "random"] = "all",
     rng: int | np.random.Generator | None = None,
-) -> Agreement:
+) -> UpdaterComparison:
     """Compare two updaters on the histories that are reachable from the problem's initial belief.
 
     What takes more than two seconds shows a bar on a terminal.
@@ -153,7 +153,7 @@ def compare_updaters(
 
 
 @same_arguments(compare_updaters)
-def assert_updaters_agree(*given: Any, **settings: Any) -> Agreement:
+def assert_updaters_agree(*given: Any, **settings: Any) -> UpdaterComparison:
     """Return the result of `compare_updaters`; for tests.
 
     Args:
@@ -212,8 +212,8 @@ class _Comparison:
         self.different: set[History] = set()
         self.worst: tuple[float, History | None, str] = (0.0, None, "")
 
-    def result(self) -> Agreement:
-        return Agreement(
+    def result(self) -> UpdaterComparison:
+        return UpdaterComparison(
             n_compared=self.n_compared,
             n_skipped=self.n_skipped,
             depth=self.depth,

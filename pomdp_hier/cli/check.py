@@ -9,7 +9,7 @@ from pomdp_hier.cli.console import ExitCode
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
-    from pomdp_hier.beliefs import Agreement
+    from pomdp_hier.beliefs import UpdaterComparison
     from pomdp_hier.pomdp import POMDP
 
 NAME = "validate"
@@ -106,7 +106,9 @@ def _hierarchy(options: argparse.Namespace) -> int:
     return ExitCode.DONE if sound else ExitCode.CHECK_FAILED
 
 
-def _compare(reference: Any, candidate: Any, problem: "POMDP", depth: int, options: argparse.Namespace) -> "Agreement":
+def _compare(
+    reference: Any, candidate: Any, problem: "POMDP", depth: int, options: argparse.Namespace
+) -> "UpdaterComparison":
     from pomdp_hier.beliefs import compare_updaters
 
     return compare_updaters(

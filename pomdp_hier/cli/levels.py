@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         inputs.refuse_unused(options, ("side", "most", "policy"), "with --cut")
     inputs.check_out(options, endings=trees.written_endings(options))
-    from pomdp_hier.analysis.levels import best_cut, levels_advice
+    from pomdp_hier.analysis.levels import best_cut, score_by_levels
 
     read = inputs.read_inputs(options)
     settings = inputs.settings(options)
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
         cut = best_cut(read.features, read.tree, levels=options.cut, max_clusters=options.max_clusters, **settings)
         tree, rows, text = cut.tree, cut.to_rows(), cut.summary()
     else:
-        found = levels_advice(read.features, read.tree, side=options.side, most=options.most, **settings)
+        found = score_by_levels(read.features, read.tree, side=options.side, most=options.most, **settings)
         tree, rows, text = found.trees[found.best], found.to_rows(), found.summary()
     if options.json:
         print(json.dumps(rows, indent=1))

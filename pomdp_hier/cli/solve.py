@@ -98,8 +98,8 @@ def _write_policy(solution: "Solution", options: argparse.Namespace) -> None:
     """Write the policy in the form that the file's name asks for."""
     from pomdp_hier._io.writing import write_file
     from pomdp_hier.planning.controllers import (
+        AlphaVectorPolicy,
         PolicyGraph,
-        VectorPolicy,
         write_alpha,
         write_policy_graph,
         write_policy_xml,
@@ -115,5 +115,5 @@ def _write_policy(solution: "Solution", options: argparse.Namespace) -> None:
 
         index = solution.problem.compiled.action_index
         actions = np.array([index[a] for a in solution.alpha_actions], dtype=np.int64)
-        policy = VectorPolicy(solution.alpha_vectors, actions)
+        policy = AlphaVectorPolicy(solution.alpha_vectors, actions)
         (write_alpha if ending == ".alpha" else write_policy_xml)(policy, options.policy)

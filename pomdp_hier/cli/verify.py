@@ -12,7 +12,7 @@ from pomdp_hier.cli.console import ExitCode
 from pomdp_hier.errors import Argument, CertificateError, ParameterError
 
 if TYPE_CHECKING:
-    from pomdp_hier.planning import CertifiedBounds
+    from pomdp_hier.planning import VerifiedBounds
 
 NAME = "verify"
 SUMMARY = "check that a certificate proves its bounds on a problem's optimal value"
@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     return ExitCode.DONE
 
 
-def _plain(bounds: "CertifiedBounds") -> dict[str, Any]:
+def _plain(bounds: "VerifiedBounds") -> dict[str, Any]:
     from pomdp_hier.planning.certificates.exact_model import as_fraction
 
     return {

@@ -7,8 +7,7 @@ import numpy as np
 
 from pomdp_hier._arguments import is_one_of, is_whole
 from pomdp_hier._io.memory import held
-from pomdp_hier._text import brief as shown
-from pomdp_hier._text import listed
+from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import Argument, ParameterError
 
 _LONGEST_RANGE = 10_000_000  # a longer one holds nothing, but would fill the memory as a list
@@ -21,7 +20,7 @@ def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
         >>> check_choice("form", "lines", ("auto", "lines", "table"))
     """
     if not is_one_of(value, *choices):
-        raise ParameterError(Argument(name), f"={shown(value)} is unknown: choose one of {listed(choices)}")
+        raise ParameterError(Argument(name), f"={brief(value)} is unknown: choose one of {listed(choices)}")
 
 
 def check_flag(name: str, value: object) -> None:
@@ -31,7 +30,7 @@ def check_flag(name: str, value: object) -> None:
         >>> check_flag("singletons", True)
     """
     if not isinstance(value, bool | np.bool_):
-        raise ParameterError(Argument(name), f"={shown(value)}, expected True or False")
+        raise ParameterError(Argument(name), f"={brief(value)}, expected True or False")
 
 
 def check_text(name: str, value: object) -> None:
@@ -41,7 +40,7 @@ def check_text(name: str, value: object) -> None:
         >>> check_text("sep", None)
     """
     if value is not None and (not isinstance(value, str) or not value):
-        raise ParameterError(Argument(name), f"={shown(value)}, expected text or None")
+        raise ParameterError(Argument(name), f"={brief(value)}, expected text or None")
 
 
 def dense(what: str, values: Any) -> Any:
@@ -59,7 +58,7 @@ def dense(what: str, values: Any) -> Any:
         remedy = "give .toarray(), or a list" if hides else "expected a list"
         raise ParameterError(f"{what}: got {type(values).__name__} of shape {values.shape}; {remedy}")
     if _is_long_range(values):
-        raise ParameterError(f"{what}: got {shown(values)}, expected a range of at most {_LONGEST_RANGE:,} numbers")
+        raise ParameterError(f"{what}: got {brief(values)}, expected a range of at most {_LONGEST_RANGE:,} numbers")
     return held(what, values)
 
 
@@ -93,7 +92,7 @@ def as_text(where: str, value: object) -> str:
     try:
         return str(value)
     except (ValueError, RecursionError):
-        raise ParameterError(f"{where}: got {shown(value)}, expected text or a number of fewer digits") from None
+        raise ParameterError(f"{where}: got {brief(value)}, expected text or a number of fewer digits") from None
 
 
 def as_number(name: str, value: Any, least: int = 1) -> int:
@@ -108,7 +107,7 @@ def as_number(name: str, value: Any, least: int = 1) -> int:
     """
     if not (is_whole(value) and value >= least):
         expected = "a positive integer" if least == 1 else f"a whole number, {least} or more"
-        raise ParameterError(Argument(name), f"={shown(value)}, expected {expected}")
+        raise ParameterError(Argument(name), f"={brief(value)}, expected {expected}")
     return int(value)
 
 
@@ -124,13 +123,13 @@ def as_ids(name: str, values: Any) -> tuple[Hashable, ...]:
     """
     values = dense(name, values)
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise ParameterError(Argument(name), f"={shown(values)}, expected a list of ids")
+        raise ParameterError(Argument(name), f"={brief(values)}, expected a list of ids")
     found = tuple(values.tolist() if isinstance(values, np.ndarray) else values)
     for place, value in enumerate(found):
         try:
             hash(value)
         except TypeError:
             raise ParameterError(
-                f"{name}[{place}] is {shown(value)}, expected an id such as a string or a number"
+                f"{name}[{place}] is {brief(value)}, expected an id such as a string or a number"
             ) from None
     return found

@@ -10,8 +10,7 @@ from itertools import count
 from typing import Any, Generic, TypeVar
 
 from pomdp_hier._arguments import is_whole
-from pomdp_hier._text import brief as shown
-from pomdp_hier._text import listed
+from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import FlatTree
 
@@ -201,5 +200,5 @@ class Draft(Generic[Tree]):
 def _check_number(what: str, value: Any) -> None:
     if not is_whole(value):
         raise ParameterError(
-            f"{what} {shown(value)} is no node's number; hierarchy.node(label) is the number of a label"
+            f"{what} {brief(value)} is no node's number; hierarchy.node(label) is the number of a label"
         )

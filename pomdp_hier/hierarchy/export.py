@@ -7,7 +7,7 @@ import networkx as nx
 import numpy as np
 
 from pomdp_hier._io.writing import write_file
-from pomdp_hier._text import brief as shown
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError, Setting
 from pomdp_hier.hierarchy.arguments import as_ids, as_number, check_flag
 from pomdp_hier.hierarchy.flat import FlatTree
@@ -110,7 +110,7 @@ def _written(text: str, path: str | os.PathLike[str] | None) -> str:
     if path is None:
         return text
     if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
-        raise ParameterError(f"path={shown(path)}, expected a path as text or a Path")
+        raise ParameterError(f"path={brief(path)}, expected a path as text or a Path")
     try:
         text.encode()
     except UnicodeEncodeError as error:

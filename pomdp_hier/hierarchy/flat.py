@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike
 
 from pomdp_hier._arguments import is_whole
 from pomdp_hier._arrays import Bools, Ints
-from pomdp_hier._text import brief as shown
-from pomdp_hier._text import counted, listed
+from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import HierarchyError, ParameterError, Setting
 from pomdp_hier.hierarchy.arguments import as_ids, as_number, check_flag, dense
 from pomdp_hier.hierarchy.arrays import cycle_error, cycle_through, min_below, sum_below, sum_to_root
@@ -256,8 +255,8 @@ class FlatTree:
         if len(nodes) == 1:
             return nodes[0]
         if nodes:
-            raise HierarchyError(f"label {shown(label)} is not unique: nodes {listed(nodes)} have it; use the number")
-        raise HierarchyError(f"no node has the label {shown(label)}; labels are such as {listed(self.item_labels[:3])}")
+            raise HierarchyError(f"label {brief(label)} is not unique: nodes {listed(nodes)} have it; use the number")
+        raise HierarchyError(f"no node has the label {brief(label)}; labels are such as {listed(self.item_labels[:3])}")
 
     def rows(self, ids: Sequence[Hashable]) -> Ints:
         """Return the row of ``ids`` with each item ``[N]``: ``X[hierarchy.rows(ids)]`` is in the hierarchy's order.
@@ -307,7 +306,7 @@ class FlatTree:
         """
         perm = _whole_numbers(items, "items")
         if perm.shape != (self.n_items,) or not np.array_equal(np.sort(perm), np.arange(self.n_items)):
-            raise ParameterError(f"items must be a permutation of 0..{self.n_items - 1}, got {shown(items)}")
+            raise ParameterError(f"items must be a permutation of 0..{self.n_items - 1}, got {brief(items)}")
         at = np.concatenate((perm.astype(np.int64), np.arange(self.n_items, self.n_nodes)))
         fields = {name: value for name, value in self.__getstate__().items() if not isinstance(value, np.ndarray)}
         for name in ("parent", "is_cluster", "is_leaf", "sizes", "levels", "starts"):
@@ -461,14 +460,14 @@ def require_hierarchy(hierarchy: object) -> None:
     """
     if not isinstance(hierarchy, FlatTree):
         raise HierarchyError(
-            f"hierarchy: {shown(hierarchy)} is no Hierarchy; build one with Hierarchy.from_paths, from_linkage, "
+            f"hierarchy: {brief(hierarchy)} is no Hierarchy; build one with Hierarchy.from_paths, from_linkage, "
             "from_children or another from_..., and give it after the features"
         )
 
 
 def _missing(what: str, number: object, count: int) -> str:
     hint = "" if is_whole(number) else "; .node(label) is the number of a label"
-    return f"{what} {shown(number)} does not exist: the {what}s are 0..{count - 1}{hint}"
+    return f"{what} {brief(number)} does not exist: the {what}s are 0..{count - 1}{hint}"
 
 
 def _whole_numbers(values: ArrayLike, what: str) -> Ints:
@@ -478,9 +477,9 @@ def _whole_numbers(values: ArrayLike, what: str) -> Ints:
     except ValueError as error:
         if isinstance(error, ParameterError):
             raise
-        raise HierarchyError(f"{what} is {shown(values)}, expected a list or array of node numbers") from None
+        raise HierarchyError(f"{what} is {brief(values)}, expected a list or array of node numbers") from None
     if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-        raise HierarchyError(f"{what} is {shown(values)}, expected a list or array of node numbers")
+        raise HierarchyError(f"{what} is {brief(values)}, expected a list or array of node numbers")
     return numbers.astype(np.int64)
 
 
@@ -498,7 +497,7 @@ def _checked_labels(labels: Sequence[Hashable] | None, n_items: int, n_nodes: in
         try:
             hash(name)
         except TypeError:
-            raise HierarchyError(f"label {shown(name)} of node {node} is not hashable; give a string") from None
+            raise HierarchyError(f"label {brief(name)} of node {node} is not hashable; give a string") from None
     return names
 
 

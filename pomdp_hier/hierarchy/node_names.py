@@ -5,8 +5,7 @@ import warnings
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pomdp_hier._text import brief as shown
-from pomdp_hier._text import counted, visible
+from pomdp_hier._text import brief, counted, visible
 from pomdp_hier.errors import HierarchyWarning, ParameterError, PomdpHierWarning, Setting
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def label_text(label: Hashable) -> str:
     """
     if isinstance(label, tuple):
         return " / ".join(map(str, label)) if label else "(root)"
-    return shown(label) if isinstance(label, int) and label.bit_length() >= 200 else str(label)
+    return brief(label) if isinstance(label, int) and label.bit_length() >= 200 else str(label)
 
 
 class NodeNames(Sequence[str]):
@@ -64,7 +63,7 @@ class NodeNames(Sequence[str]):
         if given is None or isinstance(given, Mapping):
             return
         if isinstance(given, str | bytes) or not hasattr(given, "__iter__") or getattr(given, "ndim", 1) != 1:
-            raise ParameterError(f"names: {shown(given)} is no list; give one name an item or one a node")
+            raise ParameterError(f"names: {brief(given)} is no list; give one name an item or one a node")
         self._by_node = tuple(given)
         if len(self._by_node) not in (tree.n_items, tree.n_nodes):
             raise ParameterError(

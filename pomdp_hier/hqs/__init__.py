@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pomdp_hier._imports import attach
 
 if TYPE_CHECKING:
-    from pomdp_hier._engines.rules import Clairvoyant, LookAhead, OneStep, SearchRoot, StoppingRule
+    from pomdp_hier._engines.rules import HindsightRule, LookAhead, OneStep, SearchRoot, StoppingRule
     from pomdp_hier.hqs.belief import ClosedFormUpdater
     from pomdp_hier.hqs.calibration import calibrate_delta
     from pomdp_hier.hqs.guidance import temperatures
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from pomdp_hier.hqs.paper.reproduction import reproduce
     from pomdp_hier.hqs.policies import (
         AlgorithmOne,
-        ClairvoyantSearch,
         FixedLevel,
+        HindsightSearch,
         OptimalSearch,
         PlansInEnvironment,
-        look_ahead,
         paper_readings,
+        rtbss_policy,
     )
     from pomdp_hier.hqs.result import HQSResult
     from pomdp_hier.hqs.reward import node_rewards, paper_reward
@@ -46,13 +46,13 @@ __all__ = [
     "PAPER_TABLE",
     "PAPER_TEXT",
     "AlgorithmOne",
-    "Clairvoyant",
-    "ClairvoyantSearch",
     "ClosedFormUpdater",
     "Descend",
     "FixedLevel",
     "Found",
     "HQSResult",
+    "HindsightRule",
+    "HindsightSearch",
     "LookAhead",
     "Node",
     "NotFound",
@@ -71,12 +71,12 @@ __all__ = [
     "hqs_score",
     "load_amazon12",
     "load_dvd",
-    "look_ahead",
     "node_rewards",
     "oracle_value",
     "paper_readings",
     "paper_reward",
     "reproduce",
+    "rtbss_policy",
     "search_environment",
     "search_environment_from_guidance",
     "search_problem",
@@ -96,14 +96,14 @@ _HOMES = {
     "pomdp_hier.hqs.paper.presets": "PAPER_TABLE PAPER_TEXT",
     "pomdp_hier.hqs.paper.reproduction": "reproduce",
     "pomdp_hier.hqs.policies": (
-        "AlgorithmOne ClairvoyantSearch FixedLevel OptimalSearch PlansInEnvironment look_ahead paper_readings"
+        "AlgorithmOne HindsightSearch FixedLevel OptimalSearch PlansInEnvironment rtbss_policy paper_readings"
     ),
     "pomdp_hier.hqs.result": "HQSResult",
     "pomdp_hier.hqs.reward": "node_rewards paper_reward",
     "pomdp_hier.hqs.sampling": "Sample",
     "pomdp_hier.hqs.score": "evaluate evaluate_generic hqs_samples hqs_score oracle_value",
     "pomdp_hier.hqs.guidance": "temperatures",
-    "pomdp_hier._engines.rules": "Clairvoyant LookAhead OneStep SearchRoot StoppingRule",
+    "pomdp_hier._engines.rules": "HindsightRule LookAhead OneStep SearchRoot StoppingRule",
 }
 
 __getattr__, __dir__ = attach(__name__, _HOMES, globals())

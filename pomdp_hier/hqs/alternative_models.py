@@ -160,13 +160,13 @@ def backtracking_search(
     Example:
         >>> from pomdp_hier.hqs.paper.examples import load_amazon12
         >>> from pomdp_hier.hqs.model import search_environment, search_problem
-        >>> from pomdp_hier.planning import RTBSS, StopValue
+        >>> from pomdp_hier.planning import RTBSS, ImmediateValue
         >>> from pomdp_hier.simulation import policy_value
         >>> shop = load_amazon12()
         >>> item = {"similarity": "precomputed", "delta": 0.01}
         >>> models = [build(shop.similarity, shop.hierarchies["A"], 0, **item)
         ...           for build in (search_problem, search_environment)]
-        >>> policy = RTBSS(2, lower_bound=StopValue(SEARCH))
+        >>> policy = RTBSS(2, leaf_value=ImmediateValue(SEARCH))
         >>> for backs in (0, 1):
         ...     agent, world = backtracking_search(*models, backs=backs)
         ...     print(round(float(policy_value(policy, agent, world)), 4))

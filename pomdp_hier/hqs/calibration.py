@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arguments import check_whole
-from pomdp_hier._text import brief as shown
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import BOUNDS, ENTRIES, Calibration, most_likely_delta
@@ -63,7 +63,7 @@ def calibrate_delta(
         low = high = 0.0
     if not 0 < low < high < np.inf:
         raise ParameterError(
-            f"bounds: got {shown(bounds)}; expected "
+            f"bounds: got {brief(bounds)}; expected "
             f"two positive numbers, the smaller first. Pass, for example, {BOUNDS}."
         )
     check_whole("max_entries", max_entries, 1)

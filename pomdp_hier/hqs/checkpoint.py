@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pomdp_hier._imports import from_extra
-from pomdp_hier._text import brief as shown
+from pomdp_hier._text import brief
 from pomdp_hier.errors import CheckpointError, ParameterError
 
 _APPLICATION, _FORMAT = 0x484F5353, 1
@@ -151,14 +151,14 @@ def _read(connection: sqlite3.Connection, path: Path, key: str, n_items: int, n_
     keys = [row[0] for row in connection.execute("SELECT key FROM run")]
     if keys != [key]:
         raise CheckpointError(
-            f"{path}: belongs to a run on other data or settings (its key is {shown(keys[0] if keys else None)[:14]}, "
+            f"{path}: belongs to a run on other data or settings (its key is {brief(keys[0] if keys else None)[:14]}, "
             f"this run's is {key[:12]}); {_OTHER}"
         )
     rows: dict[int, Row] = {}
     for *fields, checksum in connection.execute("SELECT item, value, node, probability, reward, checksum FROM rows"):
         row = Row(*fields)
         if not _possible(row, n_items, n_nodes) or row.checksum != checksum:
-            raise CheckpointError(f"{path}: the row of item {shown(row.item)} is damaged; {_OTHER}")
+            raise CheckpointError(f"{path}: the row of item {brief(row.item)} is damaged; {_OTHER}")
         rows[row.item] = row
     return rows
 
@@ -205,7 +205,7 @@ def fingerprint(policy_version: str | None = None, **parts: Any) -> str:
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             if policy_version is None:
                 raise ParameterError(
-                    f"{name}: {shown(part)} cannot be told apart from another of its kind ({error}); say what it is "
+                    f"{name}: {brief(part)} cannot be told apart from another of its kind ({error}); say what it is "
                     "with policy_version, a text that changes with its code, or define it at the top of a module"
                 ) from error
             hashes[name] = f"{type(part).__module__}.{type(part).__qualname__}"

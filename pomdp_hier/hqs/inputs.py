@@ -10,7 +10,7 @@ import numpy as np
 
 from pomdp_hier._engines.rules import OneStep
 from pomdp_hier._engines.task import NodeRewards, Task
-from pomdp_hier._text import brief as shown
+from pomdp_hier._text import brief
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features.affinity import Affinity, affinity, warn_about
 from pomdp_hier.features.items import ItemFeatures, item_features
@@ -133,7 +133,7 @@ def _calibrated(prepared: Prepared, trees: Mapping[str, Hierarchy]) -> Prepared:
     """
     found = most_likely_delta(prepared.tasks(trees))
     notes = [
-        f"the calibrated temperature of {shown(name)} stands at the {tree.at_bound} bound, {tree.delta:g}: "
+        f"the calibrated temperature of {brief(name)} stands at the {tree.at_bound} bound, {tree.delta:g}: "
         "beyond it the guidance would fit still better. Pass delta as a number."
         for name, tree in found.trees.items()
         if tree.at_bound
@@ -190,16 +190,16 @@ def as_trees(hierarchy: Hierarchy | Mapping[str, Hierarchy]) -> dict[str, Hierar
         require_hierarchy(tree)
         if not isinstance(name, str):
             raise ParameterError(
-                f"hierarchy: got {shown(name)} as the name of a tree; expected text. Use {shown(str(name))}."
+                f"hierarchy: got {brief(name)} as the name of a tree; expected text. Use {brief(str(name))}."
             )
     for (first, one), (name, other) in combinations(trees.items(), 2):
-        called = f"tree {shown(first)}", f"tree {shown(name)}"
+        called = f"tree {brief(first)}", f"tree {brief(name)}"
         numbers = item_numbers(one, other, "the comparison", names=called, error=ParameterError)
         if numbers is not None:
             at = int(np.flatnonzero(numbers != np.arange(len(numbers)))[0])
             raise ParameterError(
-                f"trees: got {shown(one.item_labels[at])} as item {at} of {called[0]}, and "
-                f"{shown(other.item_labels[at])} of {called[1]}; expected the items in the order of the feature rows. "
+                f"trees: got {brief(one.item_labels[at])} as item {at} of {called[0]}, and "
+                f"{brief(other.item_labels[at])} of {called[1]}; expected the items in the order of the feature rows. "
                 "Number them alike: other.permuted(other.rows(first.item_labels), with_labels=True)"
             )
     return trees

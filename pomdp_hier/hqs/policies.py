@@ -20,7 +20,7 @@ from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.model import Descend, Search, SearchState
-from pomdp_hier.planning import RTBSS, StopValue
+from pomdp_hier.planning import RTBSS, ImmediateValue
 from pomdp_hier.planning.decision import Decision, Policy, where_to_decide
 from pomdp_hier.planning.policies import HoldsPolicy, as_policy
 from pomdp_hier.pomdp import POMDP, Belief
@@ -147,7 +147,7 @@ class PlannedSearch:
         tolerance: How close two floats may be to count as the same; exact numbers must be equal.
 
     Example:
-        >>> PlannedSearch(RTBSS(1, lower_bound=StopValue(Search())), "search").tie
+        >>> PlannedSearch(RTBSS(1, leaf_value=ImmediateValue(Search())), "search").tie
         'search'
     """
 
@@ -174,16 +174,16 @@ def _by_tie(search: Number, descend: Number, tie: Tie, tolerance: float) -> Deci
     return _decision(descends, {SEARCH: search, DESCEND: descend}, (SEARCH, DESCEND) if tied else ())
 
 
-def look_ahead(depth: int, tie: Tie = "descend") -> PlannedSearch:
+def rtbss_policy(depth: int, tie: Tie = "descend") -> PlannedSearch:
     """RTBSS that looks so many actions ahead, a belief at the fringe worth the value of searching there.
 
     Depth 1 is the paper's one-step policy.
 
     Example:
-        >>> look_ahead(2).planner.depth
+        >>> rtbss_policy(2).planner.depth
         2
     """
-    planner = RTBSS(depth, lower_bound=StopValue(SEARCH), tie="all", tie_tolerance=ROUNDING)
+    planner = RTBSS(depth, leaf_value=ImmediateValue(SEARCH), tie="all", tie_tolerance=ROUNDING)
     return PlannedSearch(planner, tie)
 
 
@@ -202,12 +202,12 @@ def paper_readings(tie: Tie = "descend") -> dict[str, PlannedSearch]:
     References:
         Huang, Piao, Moreno and Hurley, section 4.1 and the appendix's Expand.
     """
-    literal = RTBSS(2, lower_bound="immediate", tie="all", tie_tolerance=ROUNDING)
-    clipped = RTBSS(1, lower_bound="immediate", tie="all", tie_tolerance=ROUNDING)
+    literal = RTBSS(2, leaf_value="immediate", tie="all", tie_tolerance=ROUNDING)
+    clipped = RTBSS(1, leaf_value="immediate", tie="all", tie_tolerance=ROUNDING)
     return {
         "expand": PlannedSearch(literal, tie),
         "max-0": PlannedSearch(clipped, tie),
-        "search": look_ahead(1, tie),
+        "search": rtbss_policy(1, tie),
     }
 
 
@@ -271,7 +271,7 @@ class OptimalSearch:
         return f"OptimalSearch(tie={self.tie!r})"
 
 
-class ClairvoyantSearch:
+class HindsightSearch:
     """Stops where the value along the item's own path is largest: the best that any policy can do.
 
     ``t = argmax_t (r(c_t) + 1) prod eta - 1`` over the path that really holds the item, which a searcher cannot know.
@@ -284,7 +284,7 @@ class ClairvoyantSearch:
         >>> from pomdp_hier.hqs.model import search_environment_from_guidance, three_node
         >>> eta, rewards = {"c0": {"c1": 0.9, "c2": 0.1}}, {"c0": 0, "c1": 0.5, "c2": 0.5}
         >>> world = search_environment_from_guidance(eta, rewards, ["c0", "c2"])
-        >>> print(ClairvoyantSearch(environment=world).decide(three_node(0.9, r1=0.5, r2=0.5)).action)
+        >>> print(HindsightSearch(environment=world).decide(three_node(0.9, r1=0.5, r2=0.5)).action)
         search
 
     References:
@@ -303,9 +303,9 @@ class ClairvoyantSearch:
                     best = at
             self._ahead = frozenset(node for node, _ in path[:best])
 
-    def for_environment(self, environment: POMDP) -> "ClairvoyantSearch":
+    def for_environment(self, environment: POMDP) -> "HindsightSearch":
         """Return the policy for one item."""
-        return ClairvoyantSearch(self.tie, environment)
+        return HindsightSearch(self.tie, environment)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the decision at the node where the belief is.
@@ -321,7 +321,7 @@ class ClairvoyantSearch:
         return Decision(DESCEND if node_of(belief) in self._ahead else SEARCH)
 
     def __repr__(self) -> str:
-        return f"ClairvoyantSearch(tie={self.tie!r})"
+        return f"HindsightSearch(tie={self.tie!r})"
 
 
 class PlansInEnvironment(HoldsPolicy):
@@ -334,7 +334,7 @@ class PlansInEnvironment(HoldsPolicy):
     Example:
         >>> from pomdp_hier.hqs.model import search_environment_from_guidance, three_node
         >>> eta, rewards = {"c0": {"c1": 0.9, "c2": 0.1}}, {"c0": 0, "c1": 0.5, "c2": 0.5}
-        >>> told = PlansInEnvironment(look_ahead(1), search_environment_from_guidance(eta, rewards, ["c0", "c2"]))
+        >>> told = PlansInEnvironment(rtbss_policy(1), search_environment_from_guidance(eta, rewards, ["c0", "c2"]))
         >>> print(told.decide(three_node(0.9, r1=0.5, r2=0.5)).action)
         search
     """
@@ -445,9 +445,9 @@ def search_policy(policy: Any, tie: Tie = "descend", hierarchy: Hierarchy | None
     """
     rule = rules.as_rule(policy, tie)
     if isinstance(rule, rules.LookAhead):
-        return OptimalSearch(rule.tie) if rule.depth is None else look_ahead(rule.depth, rule.tie)
-    if isinstance(rule, rules.Clairvoyant):
-        return ClairvoyantSearch(rule.tie)
+        return OptimalSearch(rule.tie) if rule.depth is None else rtbss_policy(rule.depth, rule.tie)
+    if isinstance(rule, rules.HindsightRule):
+        return HindsightSearch(rule.tie)
     if isinstance(rule, (rules.SearchRoot, rules.AlwaysDescend)):
         return _Always(isinstance(rule, rules.AlwaysDescend))
     if rule is not None:

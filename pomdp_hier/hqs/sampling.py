@@ -21,7 +21,7 @@ from scipy.special import stdtrit
 from pomdp_hier._arguments import check_level, generator, is_one_of, is_real, is_whole
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._intervals import unseen
-from pomdp_hier._text import brief as shown
+from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 
@@ -203,30 +203,30 @@ class Sampling:
 
     def __post_init__(self) -> None:
         if not is_one_of(self.sampling, "simple", "stratified"):
-            raise ParameterError(f"sampling: got {shown(self.sampling)}; expected 'simple' or 'stratified'.")
+            raise ParameterError(f"sampling: got {brief(self.sampling)}; expected 'simple' or 'stratified'.")
         target, size = self.target_error, self.sample_size
         if not self.asked:
             for name, default in (("sampling", "stratified"), ("random_state", None)):
                 value = getattr(self, name)
                 if value is not default and not is_one_of(value, default):
                     raise ParameterError(
-                        f"{name}: got {shown(value)}, which only a sample uses. Pass sample_size or target_error, or "
+                        f"{name}: got {brief(value)}, which only a sample uses. Pass sample_size or target_error, or "
                         "leave it out."
                     )
         if size is not None and target is not None:
             raise ParameterError(
                 Argument("sample_size"),
-                f": got {shown(size)} beside ",
+                f": got {brief(size)} beside ",
                 Argument("target_error"),
-                f" {shown(target)}; expected one of them. Leave the other out: it follows.",
+                f" {brief(target)}; expected one of them. Leave the other out: it follows.",
             )
         if target is not None and not (is_real(target) and 0 < target < math.inf):
             raise ParameterError(
-                Argument("target_error"), f": got {shown(target)}; expected a positive half-width, such as 0.01."
+                Argument("target_error"), f": got {brief(target)}; expected a positive half-width, such as 0.01."
             )
         if size is not None and not (is_real(size) and 0 < size < math.inf):
             raise ParameterError(
-                Argument("sample_size"), f": got {shown(size)}; expected a number of items, or a fraction of them."
+                Argument("sample_size"), f": got {brief(size)}; expected a number of items, or a fraction of them."
             )
         generator("random_state", self.random_state)
 
@@ -326,6 +326,6 @@ def _number(sample_size: float, n_items: int) -> int:
         return min(n_items, max(2, round(sample_size * n_items)))  # one item would say nothing about the error
     raise ParameterError(
         Argument("sample_size"),
-        f": got {shown(sample_size)}; expected an integer from 1 to {n_items}, or a fraction of the items as a float "
+        f": got {brief(sample_size)}; expected an integer from 1 to {n_items}, or a fraction of the items as a float "
         "above 0 and up to 1.0.",
     )

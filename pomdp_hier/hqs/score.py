@@ -13,7 +13,7 @@ from pomdp_hier._engines.dispatch import choose_engine, run_engine
 from pomdp_hier._engines.rules import Tie
 from pomdp_hier._engines.task import NodeRewards, Stops
 from pomdp_hier._progress import shown_progress
-from pomdp_hier._text import brief as shown
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -161,7 +161,7 @@ def evaluate_generic(
         HQSResult(score=0.622188, 4 items)
     """
     if settings.setdefault("engine", "generic") != "generic":
-        raise ParameterError(f"engine: got {shown(settings['engine'])}; expected 'generic'. Leave it out.")
+        raise ParameterError(f"engine: got {brief(settings['engine'])}; expected 'generic'. Leave it out.")
     prepared, run, sampling = opened(X, hierarchy, settings)
     if items is None:
         return score(prepared, run, sampling)
@@ -172,7 +172,7 @@ def evaluate_generic(
     chosen = np.asarray(items)
     inside = chosen.dtype.kind in "iu" and chosen.ndim == 1 and len(chosen) > 0
     if not inside or chosen.min() < 0 or chosen.max() >= hierarchy.n_items:
-        raise ParameterError(f"items: got {shown(items)}; expected item numbers from 0 to {hierarchy.n_items - 1}.")
+        raise ParameterError(f"items: got {brief(items)}; expected item numbers from 0 to {hierarchy.n_items - 1}.")
     return score_items(prepared, run, chosen)
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from pomdp_hier._arguments import check_flag, check_whole, is_whole
-from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead, Rule, SearchRoot, Tie, as_rule
+from pomdp_hier._engines.rules import AlwaysDescend, HindsightRule, LookAhead, Rule, SearchRoot, Tie, as_rule
 from pomdp_hier._jobs import check_jobs
-from pomdp_hier._text import brief as shown
+from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError, Setting
 from pomdp_hier.features.similarity import Similarity, as_similarity
 from pomdp_hier.hqs.guidance import check_temperature
@@ -50,13 +50,13 @@ class Settings:
         as_similarity(self.similarity)
         if isinstance(self.delta, str) and self.delta != CALIBRATED:
             raise ParameterError(
-                Argument("delta"), f": got {shown(self.delta)}; expected a positive number or '{CALIBRATED}'."
+                Argument("delta"), f": got {brief(self.delta)}; expected a positive number or '{CALIBRATED}'."
             )
         check_temperature(1.0 if isinstance(self.delta, str) else self.delta, self.nu)
         as_rule(self.policy, self.tie)
         if self.reward is not None and not callable(self.reward):
             raise ParameterError(
-                f"reward: got {shown(self.reward)}; expected "
+                f"reward: got {brief(self.reward)}; expected "
                 "a function, reward(size, n_items), or None for the paper's."
             )
         check_flag("enter_own_singleton", self.enter_own_singleton)
@@ -77,7 +77,7 @@ class Settings:
         if getattr(self.policy, "tie", None) != self.tie:
             raise ParameterError(
                 Argument("tie"),
-                f": got {shown(self.tie)}, which policy {named(self.policy)} does not use: it settles ties itself. "
+                f": got {brief(self.tie)}, which policy {named(self.policy)} does not use: it settles ties itself. "
                 "Leave it out, or choose a policy by its name: ",
                 Setting("policy", "one-step"),
             )
@@ -118,27 +118,27 @@ class Run:
 
     def __post_init__(self) -> None:
         if not isinstance(self.engine, str) or self.engine not in _ENGINES:
-            raise ParameterError(f"engine: got {shown(self.engine)}; expected {', '.join(map(repr, _ENGINES))}.")
+            raise ParameterError(f"engine: got {brief(self.engine)}; expected {', '.join(map(repr, _ENGINES))}.")
         if self.threads is not None and not (is_whole(self.threads) and self.threads >= 1):
             raise ParameterError(
-                f"threads: got {shown(self.threads)}; expected "
+                f"threads: got {brief(self.threads)}; expected "
                 "an integer of at least 1, or None for one per usable CPU."
             )
         check_flag("progress", self.progress)
         if self.updater is not None and not callable(self.updater):
             raise ParameterError(
-                f"updater: got {shown(self.updater)}; expected "
+                f"updater: got {brief(self.updater)}; expected "
                 "a function from a problem to an updater, such as BayesUpdater."
             )
         check_whole("seed", self.seed)
         check_jobs(self.n_jobs)
         if self.checkpoint is not None and not isinstance(self.checkpoint, str | os.PathLike):
-            raise ParameterError(f"checkpoint: got {shown(self.checkpoint)}; expected the path of a file.")
+            raise ParameterError(f"checkpoint: got {brief(self.checkpoint)}; expected the path of a file.")
         if self.policy_version is not None and not isinstance(self.policy_version, str):
-            raise ParameterError(f"policy_version: got {shown(self.policy_version)}; expected text, such as 'bold 2'.")
+            raise ParameterError(f"policy_version: got {brief(self.policy_version)}; expected text, such as 'bold 2'.")
         if self.policy_version is not None and self.checkpoint is None:
             raise ParameterError(
-                f"policy_version: got {shown(self.policy_version)}, which only a checkpoint uses. Pass checkpoint= and "
+                f"policy_version: got {brief(self.policy_version)}, which only a checkpoint uses. Pass checkpoint= and "
                 "engine='generic', or leave it out."
             )
 
@@ -151,7 +151,7 @@ class Run:
         generic = self.engine == "generic" or settings.rule is None
         if generic and self.engine not in ("auto", "generic"):
             raise ParameterError(
-                f"engine: got {shown(self.engine)}; expected "
+                f"engine: got {brief(self.engine)}; expected "
                 f"'generic', as policy {named(settings.policy)} is not a stopping rule."
             )
         return generic
@@ -165,7 +165,7 @@ class Run:
         generic = [self.is_generic(each) for each in settings]
         if all(generic) or self.engine == "numpy":
             rules = [each.rule for each in settings]
-            compiled = all(isinstance(rule, LookAhead | AlwaysDescend | SearchRoot | Clairvoyant) for rule in rules)
+            compiled = all(isinstance(rule, LookAhead | AlwaysDescend | SearchRoot | HindsightRule) for rule in rules)
             self._refuse(
                 ("threads",),
                 "engine='numba'",
@@ -178,7 +178,7 @@ class Run:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in names and value != field.default:
-                raise ParameterError(f"{field.name}: got {shown(value)}, which only {route} uses. {remedy}")
+                raise ParameterError(f"{field.name}: got {brief(value)}, which only {route} uses. {remedy}")
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def read_settings(given: Mapping[str, Any], **refused: str) -> Request:
         refused.setdefault("policy_version", refused["checkpoint"])
     for name, reason in refused.items():
         if name in given:
-            raise ParameterError(f"{name}: got {shown(given[name])}; {reason}")
+            raise ParameterError(f"{name}: got {brief(given[name])}; {reason}")
     kinds = (Settings, Run, Sampling)
     known = [{field.name for field in fields(kind)} for kind in kinds]
     unknown = [name for name in given if not any(name in names for names in known)]
@@ -232,4 +232,4 @@ def named(setting: Any) -> str:
     """Return the name of a setting, or how it writes itself."""
     if isinstance(setting, str):
         return setting
-    return getattr(setting, "__name__", None) or shown(setting, 1000)
+    return getattr(setting, "__name__", None) or brief(setting, 1000)

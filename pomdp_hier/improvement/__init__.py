@@ -10,14 +10,14 @@ from pomdp_hier._imports import attach
 if TYPE_CHECKING:
     from pomdp_hier.improvement.edits import apply_edits
     from pomdp_hier.improvement.entry_point import improve
-    from pomdp_hier.improvement.result import Edit, HeldOut, Improvement
+    from pomdp_hier.improvement.result import Edit, HeldOutGain, Improvement
 
-__all__ = ["Edit", "HeldOut", "Improvement", "apply_edits", "improve"]
+__all__ = ["Edit", "HeldOutGain", "Improvement", "apply_edits", "improve"]
 
 _HOMES = {
     "pomdp_hier.improvement.edits": "apply_edits",
     "pomdp_hier.improvement.entry_point": "improve",
-    "pomdp_hier.improvement.result": "Edit HeldOut Improvement",
+    "pomdp_hier.improvement.result": "Edit HeldOutGain Improvement",
 }
 
 __getattr__, __dir__ = attach(__name__, _HOMES, globals())

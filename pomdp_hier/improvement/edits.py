@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from pomdp_hier._text import brief as shown
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.editing import Draft, Parents
 from pomdp_hier.hierarchy.flat import require_hierarchy
@@ -33,7 +33,7 @@ def apply_edits(hierarchy: Hierarchy, edits: Iterable[Edit]) -> Hierarchy:
     draft = Draft(hierarchy)
     for edit in edits:
         if not isinstance(edit, Edit):
-            raise ParameterError(f"an edit is {shown(edit)}; give what improve(X, hierarchy).edits holds")
+            raise ParameterError(f"an edit is {brief(edit)}; give what improve(X, hierarchy).edits holds")
         draft.apply(changes_of(draft, edit.kind, edit.nodes, edit.source, edit.target))
     return draft.tree()
 
@@ -60,4 +60,4 @@ def changes_of(draft: Draft[Hierarchy], kind: str, nodes: Iterable[int], source:
         return changes
     if kind in ("take out", "take out level", "collapse below"):
         return draft.without(nodes)
-    raise ParameterError(f"kind is {shown(kind)}; expected {', '.join(map(repr, KINDS))}")
+    raise ParameterError(f"kind is {brief(kind)}; expected {', '.join(map(repr, KINDS))}")

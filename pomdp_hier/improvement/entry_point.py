@@ -10,8 +10,7 @@ import numpy as np
 from pomdp_hier._arguments import check_level, check_whole, is_real, is_whole
 from pomdp_hier._arrays import Ints
 from pomdp_hier._progress import shown_progress
-from pomdp_hier._text import brief as shown
-from pomdp_hier._text import listed
+from pomdp_hier._text import brief, listed
 from pomdp_hier.analysis.duplicates import row_keys
 from pomdp_hier.errors import Argument, HierarchyError, ParameterError
 from pomdp_hier.hierarchy.arguments import as_ids
@@ -24,7 +23,7 @@ from pomdp_hier.improvement.collapse import best_collapse
 from pomdp_hier.improvement.edits import KINDS, apply_edits
 from pomdp_hier.improvement.held_out import Rest, fold_of
 from pomdp_hier.improvement.incremental import ScoredDraft, check_policy
-from pomdp_hier.improvement.result import Edit, HeldOut, Improvement, names_of
+from pomdp_hier.improvement.result import Edit, HeldOutGain, Improvement, names_of
 from pomdp_hier.improvement.search import Limits, Made, Search
 
 _MOST_LISTED = 5
@@ -93,7 +92,7 @@ def improve(
     limits = _limits(hierarchy, kinds, fixed, fixed_levels, max_edits, max_loss)
     before = score(prepared, run, Sampling())
     if hierarchy.root < hierarchy.n_items:
-        return Improvement(hierarchy, hierarchy, (), before, before, HeldOut(), {}, "nothing gains")
+        return Improvement(hierarchy, hierarchy, (), before, before, HeldOutGain(), {}, "nothing gains")
     scored = ScoredDraft(prepared)
     best = best_collapse(scored)
     ceilings = {} if best is None else {"collapse": best.score}
@@ -170,7 +169,7 @@ def _check_numbers(
     check_level("confidence", confidence)
     for name, value in (("max_loss", max_loss), ("time_limit", time_limit)):
         if value is not None and not (is_real(value) and value >= 0):
-            raise ParameterError(f"{name} is {shown(value)}; give a number of at least 0, or None for no limit")
+            raise ParameterError(f"{name} is {brief(value)}; give a number of at least 0, or None for no limit")
 
 
 def _limits(
@@ -198,7 +197,7 @@ def _limits(
         if not (is_whole(level) and 0 <= level <= tree.levels.max()):
             raise ParameterError(
                 Argument("fixed_levels"),
-                f": got {shown(level)}; the tree has the levels 0 (the root's) to {tree.levels.max()}",
+                f": got {brief(level)}; the tree has the levels 0 (the root's) to {tree.levels.max()}",
             )
         nodes.update(np.flatnonzero(tree.levels == level).tolist())
     return Limits(tuple(str(kind) for kind in wanted), frozenset(nodes), max_edits, max_loss)

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier.improvement.result import HeldOut
+from pomdp_hier.improvement.result import HeldOutGain
 from pomdp_hier.improvement.search import Made, Proposal
 
 
@@ -58,38 +58,38 @@ class Rest:
             entry = (float(mine.sum()), float((mine**2).sum()), len(held))
             self._edits.setdefault(_key(one.proposal), []).append(entry)
 
-    def all(self) -> HeldOut:
+    def all(self) -> HeldOutGain:
         """Return the gain of all edits."""
         if not self._rises:
-            return HeldOut()
+            return HeldOutGain()
         rise = np.concatenate(self._rises)
         return measured(float(rise.sum()), float((rise**2).sum()), len(rise), self.confidence)
 
-    def of(self, proposal: Proposal) -> HeldOut:
+    def of(self, proposal: Proposal) -> HeldOutGain:
         """Return the gain of one edit, over the folds in which it was found again."""
         entries = self._edits.get(_key(proposal))
         if not entries:
-            return HeldOut()
+            return HeldOutGain()
         total, squares, n = (sum(column) for column in zip(*entries, strict=True))
         return measured(float(total), float(squares), int(n), self.confidence)
 
 
-def measured(total: float, squares: float, n: int, confidence: float) -> HeldOut:
+def measured(total: float, squares: float, n: int, confidence: float) -> HeldOutGain:
     """Return the mean of n numbers with its t interval, given their sum and their sum of squares.
 
     Example:
         >>> measured(3.0, 5.0, 3, 0.95)
-        HeldOut(gain=1.0, interval=(-1.4841..., 3.4841...), items=3)
+        HeldOutGain(gain=1.0, interval=(-1.4841..., 3.4841...), items=3)
 
     References:
         Student (1908).
     """
     mean = total / n
     if n < 2:
-        return HeldOut(mean, (-math.inf, math.inf), n)
+        return HeldOutGain(mean, (-math.inf, math.inf), n)
     variance = max(0.0, (squares - total * mean) / (n - 1))
     half = float(stdtrit(n - 1, (1 + float(confidence)) / 2)) * math.sqrt(variance / n)
-    return HeldOut(mean, (mean - half, mean + half), n)
+    return HeldOutGain(mean, (mean - half, mean + half), n)
 
 
 def _key(proposal: Proposal) -> tuple[object, ...]:

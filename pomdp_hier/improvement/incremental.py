@@ -21,7 +21,7 @@ import numpy as np
 
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._engines.dispatch import similarities_of
-from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead, Rule, SearchRoot, ask, descends
+from pomdp_hier._engines.rules import AlwaysDescend, HindsightRule, LookAhead, Rule, SearchRoot, ask, descends
 from pomdp_hier._engines.true_path import own_steps
 from pomdp_hier._io.memory import memory_available, require_memory
 from pomdp_hier.errors import Argument, ParameterError, PomdpHierError, Setting
@@ -135,7 +135,7 @@ class ScoredDraft:
         self._rewards = SizeRewards(np.arange(1, tree.n_items + 1), tree.n_items, settings.reward)
         self._alone = float(self._rewards.of(np.array([1]))[0]) + 1.0
         self._by_level = settings.nu != 1.0 or not isinstance(
-            self._rule, LookAhead | AlwaysDescend | SearchRoot | Clairvoyant
+            self._rule, LookAhead | AlwaysDescend | SearchRoot | HindsightRule
         )
         self._likeness = likeness(prepared.affinity)
         self.seen: dict[int, _Seen] = {}
@@ -178,7 +178,7 @@ class ScoredDraft:
     @property
     def looks_ahead(self) -> bool:
         """Whether where a search stops depends on what is below."""
-        return isinstance(self._rule, Clairvoyant)
+        return isinstance(self._rule, HindsightRule)
 
     @property
     def n_pairs(self) -> int:
@@ -403,14 +403,14 @@ class ScoredDraft:
             rise = self._rewards.rise(sizes, np.full(len(sizes), m))
             loss = worth * ((1.0 - eta) * eta).sum(axis=0)
             return share, descends((eta**2 * rise[:, None]).sum(axis=0) - loss, loss, rule.tie)
-        if isinstance(rule, SearchRoot | AlwaysDescend | Clairvoyant):
+        if isinstance(rule, SearchRoot | AlwaysDescend | HindsightRule):
             return share, np.full(m, not isinstance(rule, SearchRoot))
         return share, ask(rule, np.ascontiguousarray(eta.T), sizes, self._rewards.of(sizes), level).copy()
 
     def _value(self, share: Floats, goes: Bools, below: Floats, worth: float) -> Floats:
         """Return ``W`` of a node, given that of the own child."""
         further = share * below
-        if isinstance(self._rule, Clairvoyant):
+        if isinstance(self._rule, HindsightRule):
             goes = goes & descends(further - worth, np.broadcast_to(worth, further.shape), self._rule.tie)
         return np.where(goes, further, worth)
 

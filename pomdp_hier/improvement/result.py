@@ -19,7 +19,7 @@ _NOT_KNOWN = (math.nan, math.nan)
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutGain:
     """A gain measured on items that had no say in choosing what is measured.
 
     Attributes:
@@ -29,7 +29,7 @@ class HeldOut:
         items: How many items were measured.
 
     Example:
-        >>> HeldOut(0.01, (0.004, 0.016), 100).holds, HeldOut(0.01, (0.0, 0.02), 100).holds, HeldOut().holds
+        >>> HeldOutGain(0.01, (0.004, 0.016), 100).holds, HeldOutGain(0.01, (0.0, 0.02), 100).holds, HeldOutGain().holds
         (True, False, False)
     """
 
@@ -79,7 +79,7 @@ class Edit:
     most_helped: tuple[tuple[int, float], ...] = ()
     most_hurt: tuple[tuple[int, float], ...] = ()
     names: tuple[str, str, str] = ("", "", "")
-    held_out: HeldOut = field(default_factory=HeldOut)
+    held_out: HeldOutGain = field(default_factory=HeldOutGain)
 
     @property
     def holds(self) -> bool:
@@ -127,7 +127,7 @@ class Improvement:
     edits: tuple[Edit, ...]
     before: HQSResult
     after: HQSResult
-    held_out: HeldOut
+    held_out: HeldOutGain
     ceilings: Mapping[str, float]
     stopped: str
 

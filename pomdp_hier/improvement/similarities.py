@@ -20,7 +20,7 @@ Cluster = tuple[int, Ints]
 """A node's number, by which a similarity of the user's own may know it, and its items."""
 
 
-class Likeness(Protocol):
+class Similarities(Protocol):
     """Features and a similarity."""
 
     @property
@@ -40,7 +40,7 @@ class Likeness(Protocol):
         """
 
 
-def likeness(affinity: Affinity) -> Likeness:
+def likeness(affinity: Affinity) -> Similarities:
     """Return the same features and similarity without the tree."""
     if isinstance(affinity, DenseAffinity):
         return _Dense(affinity)

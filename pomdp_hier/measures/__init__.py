@@ -1,6 +1,12 @@
 """Other measures of a hierarchy, to stand beside HQS."""
 
-from pomdp_hier.measures.classes import ClassFit, PrecisionRecall, class_fit, dendrogram_purity, path_precision_recall
+from pomdp_hier.measures.classes import (
+    ClassFit,
+    PrecisionRecall,
+    class_f_score,
+    dendrogram_purity,
+    hierarchical_precision_recall,
+)
 from pomdp_hier.measures.costs import (
     cophenetic_correlation,
     dasgupta_cost,
@@ -22,14 +28,14 @@ __all__ = [
     "PrecisionRecall",
     "TripletDistance",
     "bakers_gamma",
-    "class_fit",
+    "class_f_score",
     "cophenetic_correlation",
     "dasgupta_cost",
     "dendrogram_purity",
     "entanglement",
     "hai",
+    "hierarchical_precision_recall",
     "moseley_wang_revenue",
-    "path_precision_recall",
     "robinson_foulds",
     "tree_cophenetic_correlation",
     "tree_sampling_divergence",

@@ -27,7 +27,7 @@ def aligned(one: Hierarchy, other: Hierarchy, what: str) -> Hierarchy:
 
     Example:
         >>> one, other = Hierarchy.from_newick("((a,b),(c,d));"), Hierarchy.from_newick("((b,d),(a,c));")
-        >>> aligned(one, other, "this").item_labels, aligned(one, other, "this").items(4).tolist()
+        >>> aligned(one, other, "this").item_labels, aligned(one, other, "this").items(5).tolist()
         (('a', 'b', 'c', 'd'), [1, 3])
     """
     numbers = item_numbers(one, other, what)

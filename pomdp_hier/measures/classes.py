@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pomdp_hier._arrays import Ints
-from pomdp_hier._text import brief as shown
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.measures.lca_pairs import branching_nodes, one_label_an_item
@@ -21,7 +21,7 @@ class PrecisionRecall:
     """A precision, a recall, and ``f``, their harmonic mean; each between 0 and 1.
 
     Example:
-        >>> path_precision_recall([("a", "b")], [("a", "c")])
+        >>> hierarchical_precision_recall([("a", "b")], [("a", "c")])
         PrecisionRecall(precision=0.5, recall=0.5, f=0.5)
     """
 
@@ -39,14 +39,14 @@ class ClassFit(PrecisionRecall):
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> class_fit(tree, ["cat", "cat", "dog", "dog"]).best[("dog",)]
+        >>> class_f_score(tree, ["cat", "cat", "dog", "dog"]).best[("dog",)]
         (5, 1.0)
     """
 
     best: dict[tuple[Hashable, ...], tuple[int, float]] = field(repr=False)
 
 
-def class_fit(hierarchy: Hierarchy, labels: Sequence[Hashable | Path]) -> ClassFit:
+def class_f_score(hierarchy: Hierarchy, labels: Sequence[Hashable | Path]) -> ClassFit:
     """Return how well a hierarchy recovers classes: for each class the F of its best cluster, averaged by class size.
 
     A cluster c has precision ``|c and k| / |c|`` and recall ``|c and k| / |k|`` for a class k, F their harmonic mean,
@@ -68,7 +68,7 @@ def class_fit(hierarchy: Hierarchy, labels: Sequence[Hashable | Path]) -> ClassF
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> fit = class_fit(tree, [("a", "x"), ("a", "x"), ("a", "y"), ("b",)])
+        >>> fit = class_f_score(tree, [("a", "x"), ("a", "x"), ("a", "y"), ("b",)])
         >>> round(fit.f, 3), fit.best[("a", "x")]
         (0.844, (4, 1.0))
 
@@ -112,7 +112,7 @@ def _best_clusters(
     )
 
 
-def path_precision_recall(true: Sequence[Path], predicted: Sequence[Path]) -> PrecisionRecall:
+def hierarchical_precision_recall(true: Sequence[Path], predicted: Sequence[Path]) -> PrecisionRecall:
     """Return the hierarchical precision, recall and F of predicted category paths against the true ones.
 
     With ``T_i`` and ``P_i`` the nodes on item i's true and predicted path (each beginning of the path is a node; the
@@ -134,7 +134,7 @@ def path_precision_recall(true: Sequence[Path], predicted: Sequence[Path]) -> Pr
         ParameterError: Different numbers of paths.
 
     Example:
-        >>> path_precision_recall([("a", "x"), ("b", "y")], [("a",), ("b", "z")])
+        >>> hierarchical_precision_recall([("a", "x"), ("b", "y")], [("a",), ("b", "z")])
         PrecisionRecall(precision=0.6666666666666666, recall=0.5, f=0.5714285714285714)
 
     References:
@@ -143,7 +143,7 @@ def path_precision_recall(true: Sequence[Path], predicted: Sequence[Path]) -> Pr
     """
     for name, paths in (("true", true), ("predicted", predicted)):
         if not isinstance(paths, Iterable):
-            raise ParameterError(f"{name}: got {shown(paths)}; expected a list of one path per item")
+            raise ParameterError(f"{name}: got {brief(paths)}; expected a list of one path per item")
     true, predicted = list(true), list(predicted)
     if len(true) != len(predicted):
         raise ParameterError(f"predicted: got {len(predicted)} paths; expected {len(true)}, one per true path")

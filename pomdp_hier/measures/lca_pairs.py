@@ -11,7 +11,6 @@ from pomdp_hier._arguments import generator
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._io.memory import held
 from pomdp_hier._text import brief
-from pomdp_hier._text import brief as shown
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.affinity import PrecomputedAffinity, affinity
 from pomdp_hier.features.dense import DenseAffinity
@@ -122,7 +121,7 @@ def one_label_an_item(hierarchy: Hierarchy, labels: Any, read: Callable[[Any], A
         names = [read(label) for label in given]
     except TypeError:
         raise ParameterError(
-            f"labels: got {shown(labels)}; expected a list of one label per item, in item order"
+            f"labels: got {brief(labels)}; expected a list of one label per item, in item order"
         ) from None
     if len(names) != hierarchy.n_items:
         raise ParameterError(f"labels: got {len(names)}; expected {hierarchy.n_items}, one per item, in item order")
@@ -130,7 +129,7 @@ def one_label_an_item(hierarchy: Hierarchy, labels: Any, read: Callable[[Any], A
         try:
             hash(name)
         except TypeError:
-            raise ParameterError(f"labels[{item}]: got {shown(name)}; expected a name, a number or None") from None
+            raise ParameterError(f"labels[{item}]: got {brief(name)}; expected a name, a number or None") from None
     return names
 
 
@@ -189,7 +188,7 @@ def shared(one: Hierarchy, other: Hierarchy) -> Shared:
 
 
 @dataclass(frozen=True, eq=False)
-class Meetings:
+class LcaPairs:
     """Where pairs of items meet in both trees; the sum of the weights is the number of pairs.
 
     Attributes:
@@ -205,7 +204,7 @@ class Meetings:
     weight: Floats
 
 
-def met(one: Hierarchy, other: Hierarchy, pairs: Shared) -> Meetings:
+def met(one: Hierarchy, other: Hierarchy, pairs: Shared) -> LcaPairs:
     """Return where all pairs of items meet, by the equation above.
 
     Example:
@@ -222,7 +221,7 @@ def met(one: Hierarchy, other: Hierarchy, pairs: Shared) -> Meetings:
         (inner_a & (up_b >= 0), pairs.a, up_b, pairs.above_b, -0.5),
         ((up_a >= 0) & (up_b >= 0), up_a, up_b, pairs.above, 0.5),
     )
-    return Meetings(
+    return LcaPairs(
         np.concatenate([u[here] for here, u, _, _, _ in terms]),
         np.concatenate([v[here] for here, _, v, _, _ in terms]),
         np.concatenate([count[here] for here, _, _, count, _ in terms]),
@@ -230,14 +229,14 @@ def met(one: Hierarchy, other: Hierarchy, pairs: Shared) -> Meetings:
     )
 
 
-def drawn(one: Hierarchy, other: Hierarchy, n_samples: int, seed: int) -> Meetings:
+def drawn(one: Hierarchy, other: Hierarchy, n_samples: int, seed: int) -> LcaPairs:
     """Return where pairs of items meet that are drawn at random, each pair alike."""
     rng = generator("seed", seed)
     i = rng.integers(one.n_items, size=n_samples)
     j = (i + rng.integers(1, one.n_items, size=n_samples)) % one.n_items
     u, v = meeting(one, i, j), meeting(other, i, j)
     n_pairs = one.n_items * (one.n_items - 1) / 2
-    return Meetings(u, v, np.empty(0, dtype=np.int64), np.full(n_samples, n_pairs / n_samples))
+    return LcaPairs(u, v, np.empty(0, dtype=np.int64), np.full(n_samples, n_pairs / n_samples))
 
 
 def meeting(tree: Hierarchy, i: Ints, j: Ints) -> Ints:

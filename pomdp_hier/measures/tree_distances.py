@@ -14,7 +14,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.measures.alignment import aligned
 from pomdp_hier.measures.costs import inner_heights
 from pomdp_hier.measures.lca_pairs import (
-    Meetings,
+    LcaPairs,
     Shared,
     cost_of_sharing,
     drawn,
@@ -197,7 +197,7 @@ def triplet_distance(
     return TripletDistance(share, share, share, 0)
 
 
-def _both_say(one: Hierarchy, other: Hierarchy, pairs: Meetings) -> int:
+def _both_say(one: Hierarchy, other: Hierarchy, pairs: LcaPairs) -> int:
     """Return of how many triples both trees say the same one."""
     outside = one.n_items - one.sizes[pairs.u] - other.sizes[pairs.v] + pairs.shared
     return int((2 * pairs.weight).astype(np.int64) @ outside) // 2

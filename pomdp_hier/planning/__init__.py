@@ -1,9 +1,9 @@
 """Planning: decisions, policies, RTBSS, bounds, AND-OR trees and exact values."""
 
 from pomdp_hier.planning.and_or.tree import AndOrTree
-from pomdp_hier.planning.certificates.verify import CertifiedBounds, verify
+from pomdp_hier.planning.certificates.verify import VerifiedBounds, verify
 from pomdp_hier.planning.decision import Decision, Policy
-from pomdp_hier.planning.leaf_values import ConvexFringe, StopValue
+from pomdp_hier.planning.leaf_values import ConvexLeafValue, ImmediateValue
 from pomdp_hier.planning.point_based.planner import PointBased
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.point_based.solve import solve
@@ -18,26 +18,26 @@ from pomdp_hier.planning.policies import (
     as_policy,
 )
 from pomdp_hier.planning.rtbss.planner import RTBSS
-from pomdp_hier.planning.value_iteration import AlphaVectors, exact_value, value_iteration
+from pomdp_hier.planning.value_iteration import FiniteHorizonSolution, exact_value, value_iteration
 
 __all__ = [
     "RTBSS",
-    "AlphaVectors",
     "AndOrTree",
-    "CertifiedBounds",
-    "ConvexFringe",
+    "ConvexLeafValue",
     "Decision",
     "FIBPolicy",
+    "FiniteHorizonSolution",
     "FirstAction",
     "FunctionPolicy",
+    "ImmediateValue",
     "OptimalPolicy",
     "PointBased",
     "Policy",
     "QMDPPolicy",
     "RandomPolicy",
     "Solution",
-    "StopValue",
     "ThresholdPolicy",
+    "VerifiedBounds",
     "as_policy",
     "exact_value",
     "solve",

@@ -15,11 +15,11 @@ from scipy import sparse
 from pomdp_hier._arrays import Bools, Floats
 from pomdp_hier.planning.decision import OutcomeRows, outcome_rows
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
-from pomdp_hier.planning.leaf_values import FringeVectors
+from pomdp_hier.planning.leaf_values import LeafVectors
 from pomdp_hier.pomdp import TabularPOMDP
 
 
-def _start(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None) -> FringeVectors:
+def _start(compiled: TabularPOMDP, depth: int, fringe: LeafVectors | None) -> LeafVectors:
     """Return the leaf values to start from, 0 by default.
 
     Raises:
@@ -29,7 +29,7 @@ def _start(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None) -> 
     if fringe is not None:
         return fringe
     shape = (1, compiled.n_states)
-    return FringeVectors(np.zeros(shape), np.ones(shape, dtype=bool))
+    return LeafVectors(np.zeros(shape), np.ones(shape, dtype=bool))
 
 
 def _at_states(vectors: Floats, legal: Bools) -> Floats:
@@ -50,7 +50,7 @@ def reward_range(compiled: TabularPOMDP) -> tuple[float, float]:
     return float(rewards.min()), float(rewards.max())
 
 
-def range_bound(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None = None) -> Floats:
+def range_bound(compiled: TabularPOMDP, depth: int, fringe: LeafVectors | None = None) -> Floats:
     """``[depth, A, S]``: the action's own reward, then the greatest reward at every step and the greatest fringe value.
 
     ``B_d(s, a) = R(s, a) + gamma U_{d-1}`` with ``U_d = max(R) + gamma U_{d-1}`` and ``U_0 = max(L)``; terminal states
@@ -74,7 +74,7 @@ def range_bound(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None
     return table
 
 
-def qmdp_bound(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None = None) -> Floats:
+def qmdp_bound(compiled: TabularPOMDP, depth: int, fringe: LeafVectors | None = None) -> Floats:
     """``[depth, A, S]``: the d-step value of a searcher who sees the state from the next step on.
 
     ``B_d(s, a) = R(s, a) + gamma sum_s' T(s, a, s') max_a' B_{d-1}(s', a')``, with ``L`` at the states in place of the
@@ -117,7 +117,7 @@ def _product(matrix: sparse.csr_array, vector: Floats) -> Floats:
     return result
 
 
-def fib_bound(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None = None) -> Floats:
+def fib_bound(compiled: TabularPOMDP, depth: int, fringe: LeafVectors | None = None) -> Floats:
     """``[depth, A, S]``: the d-step fast informed bound, never above `qmdp_bound`.
 
     ``B_d(s, a) = R(s, a) + gamma sum_o max_a' sum_s' p(s', o | s, a) B_{d-1}(s', a')``, with the vectors of the
@@ -169,7 +169,7 @@ def _usable(outcomes: OutcomeRows, legal: Bools, legal_after: Bools | None) -> B
     return usable
 
 
-def blind_bound(compiled: TabularPOMDP, depth: int, fringe: FringeVectors | None = None) -> Floats:
+def blind_bound(compiled: TabularPOMDP, depth: int, fringe: LeafVectors | None = None) -> Floats:
     """``[depth, A, S]``, a lower bound: the d-step value of the same action over and over.
 
     ``B_d(s, a) = R(s, a) + gamma sum_s' T(s, a, s') B_{d-1}(s', a)``, with ``B_0(s, a) = F[k, s]`` for the fringe's own

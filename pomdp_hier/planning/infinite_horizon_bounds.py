@@ -18,7 +18,7 @@ from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import TERMINAL_VALUE
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
 from pomdp_hier.planning.point_based.initial_bounds import blind_plans, blind_stage, informed_bound, outcome_groups
-from pomdp_hier.planning.point_based.model_arrays import live_model
+from pomdp_hier.planning.point_based.model_arrays import solver_model
 from pomdp_hier.planning.point_based.tib import tighter_informed_bound
 from pomdp_hier.pomdp import TabularPOMDP
 
@@ -104,7 +104,7 @@ def _value_of(compiled: TabularPOMDP, choice: Ints) -> Floats:
     return solved
 
 
-def endless_qmdp(compiled: TabularPOMDP) -> Floats:
+def infinite_horizon_qmdp(compiled: TabularPOMDP) -> Floats:
     """Return ``[A, S]``, the value of one who sees the state from the next step on; -inf where not legal.
 
     Raises:
@@ -112,7 +112,7 @@ def endless_qmdp(compiled: TabularPOMDP) -> Floats:
 
     Example:
         >>> from pomdp_hier.problems import tiger
-        >>> endless_qmdp(tiger().compiled).round(3).tolist()
+        >>> infinite_horizon_qmdp(tiger().compiled).round(3).tolist()
         [[189.0, 189.0], [90.0, 200.0], [200.0, 90.0]]
 
     References:
@@ -127,43 +127,43 @@ def endless_qmdp(compiled: TabularPOMDP) -> Floats:
     return np.where(legal & ~compiled.terminal, q + more, np.where(compiled.terminal, 0.0, -np.inf))
 
 
-def endless_fib(compiled: TabularPOMDP) -> Floats:
-    """Return ``[A, S]``, the fast informed bound, by policy iteration; never above `endless_qmdp` but for rounding.
+def infinite_horizon_fib(compiled: TabularPOMDP) -> Floats:
+    """Return the fast informed bound ``[A, S]`` by policy iteration, at most `infinite_horizon_qmdp` up to rounding.
 
     Raises:
         ModelError: Values may grow without end.
 
     Example:
         >>> from pomdp_hier.problems import tiger
-        >>> endless_fib(tiger().compiled).round(3).tolist()
+        >>> infinite_horizon_fib(tiger().compiled).round(3).tolist()
         [[87.179, 87.179], [-17.179, 92.821], [92.821, -17.179]]
 
     References:
         Hauskrecht (2000), section 4.3.
     """
-    return endless_table(compiled, "fib").at_start
+    return infinite_horizon_table(compiled, "fib").at_start
 
 
-def endless_tib(compiled: TabularPOMDP) -> Floats:
-    """Return ``[A, S]``, the tighter informed bound at known states; never above `endless_fib` but for rounding.
+def infinite_horizon_tib(compiled: TabularPOMDP) -> Floats:
+    """Return the tighter informed bound ``[A, S]`` at known states, at most `infinite_horizon_fib` up to rounding.
 
-    It is `endless_fib` where a problem is so large that a sweep would take very long.
+    It is `infinite_horizon_fib` where a problem is so large that a sweep would take very long.
 
     Raises:
         ModelError: Values may grow without end.
 
     Example:
         >>> from pomdp_hier.problems import tiger
-        >>> endless_tib(tiger().compiled).round(1).tolist()
+        >>> infinite_horizon_tib(tiger().compiled).round(1).tolist()
         [[53.3, 53.3], [-52.8, 57.2], [57.2, -52.8]]
 
     References:
         Krale, Koops, Junges, Simão and Jansen (2025).
     """
-    return endless_table(compiled, "tib").at_start
+    return infinite_horizon_table(compiled, "tib").at_start
 
 
-def endless_blind(compiled: TabularPOMDP) -> Floats:
+def infinite_horizon_blind(compiled: TabularPOMDP) -> Floats:
     """Return ``[A, S]``, a lower bound: the value of the same action over and over; -inf where no plan is legal.
 
     Where the action may not be legal after an observation, the plan goes on with the first that always is.
@@ -173,17 +173,17 @@ def endless_blind(compiled: TabularPOMDP) -> Floats:
 
     Example:
         >>> from pomdp_hier.problems import tiger
-        >>> endless_blind(tiger().compiled).round(3).tolist()
+        >>> infinite_horizon_blind(tiger().compiled).round(3).tolist()
         [[-20.0, -20.0], [-955.0, -845.0], [-845.0, -955.0]]
 
     References:
         Hauskrecht (1997).
     """
-    return endless_table(compiled, "blind").at_start
+    return infinite_horizon_table(compiled, "blind").at_start
 
 
 @dataclass(frozen=True, eq=False)
-class EndlessTable:
+class InfiniteHorizonTable:
     """A bound at known states, for each set of actions that an observation can leave legal.
 
     Attributes:
@@ -201,7 +201,7 @@ class EndlessTable:
         return table
 
 
-def endless_table(compiled: TabularPOMDP, name: Literal["fib", "tib", "blind"]) -> EndlessTable:
+def infinite_horizon_table(compiled: TabularPOMDP, name: Literal["fib", "tib", "blind"]) -> InfiniteHorizonTable:
     """Return one of the bounds for everything that may be legal.
 
     Raises:
@@ -209,10 +209,10 @@ def endless_table(compiled: TabularPOMDP, name: Literal["fib", "tib", "blind"]) 
 
     Example:
         >>> from pomdp_hier.problems import tiger
-        >>> endless_table(tiger().compiled, "blind").tables.shape
+        >>> infinite_horizon_table(tiger().compiled, "blind").tables.shape
         (1, 3, 2)
     """
-    model = live_model(compiled)
+    model = solver_model(compiled)
     require_float_range(compiled, float(model.slack.max(initial=1.0)))
     groups = outcome_groups(model)
     if name == "blind":
@@ -223,4 +223,4 @@ def endless_table(compiled: TabularPOMDP, name: Literal["fib", "tib", "blind"]) 
     full = np.full((int(model.kind_after.max()) + 1, compiled.n_actions, compiled.n_states), -np.inf)
     full[:, :, compiled.terminal] = 0.0
     full[model.kind, :, model.state] = table.T
-    return EndlessTable(full, model.kind_after)
+    return InfiniteHorizonTable(full, model.kind_after)

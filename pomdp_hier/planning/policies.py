@@ -25,8 +25,8 @@ from pomdp_hier._text import brief, listed, visible
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision, Policy, best_and_tied, where_to_decide
-from pomdp_hier.planning.infinite_horizon_bounds import endless_fib, mdp_values
-from pomdp_hier.planning.value_iteration import AlphaVectors, value_iteration
+from pomdp_hier.planning.infinite_horizon_bounds import infinite_horizon_fib, mdp_values
+from pomdp_hier.planning.value_iteration import FiniteHorizonSolution, value_iteration
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
 from pomdp_hier.pomdp.numeric import Number, total
 from pomdp_hier.pomdp.signatures import SIGNATURES, bind
@@ -293,11 +293,11 @@ class QMDPPolicy:
 
 
 class FIBPolicy(QMDPPolicy):
-    """Takes the action that would be best if the state were told one step late.
+    """Greedy policy of the fast informed bound (FIB).
 
-    ``a = argmax_a sum_s b(s) Q_FIB(s, a)``, with the table of `pomdp_hier.planning.infinite_horizon_bounds.endless_fib`. Unlike
-    `QMDPPolicy` it knows that observations matter; like it, it takes them to be better than they are. For endless,
-    discounted runs.
+    ``a = argmax_a sum_s b(s) Q_FIB(s, a)``, with the table `infinite_horizon_fib` of
+    `pomdp_hier.planning.infinite_horizon_bounds`. Unlike `QMDPPolicy`, it values observations; like it, it assumes more
+    information than the agent has. For discounted, infinite-horizon problems.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -313,7 +313,7 @@ class FIBPolicy(QMDPPolicy):
         super().__init__()
 
     def _solve(self, compiled: TabularPOMDP) -> tuple[Floats, int]:
-        return endless_fib(compiled), 0
+        return infinite_horizon_fib(compiled), 0
 
     def __repr__(self) -> str:
         return "FIBPolicy()"
@@ -344,9 +344,9 @@ class OptimalPolicy:
     def __init__(self, horizon: int) -> None:
         require_count("horizon", horizon, 1, "actions")
         self.horizon = horizon
-        self._solved: tuple[POMDP, AlphaVectors] | None = None
+        self._solved: tuple[POMDP, FiniteHorizonSolution] | None = None
 
-    def solution(self, problem: POMDP) -> AlphaVectors:
+    def solution(self, problem: POMDP) -> FiniteHorizonSolution:
         """Return the alpha vectors of the problem for every number of steps up to the horizon."""
         if self._solved is None or self._solved[0] is not problem:
             self._solved = (problem, value_iteration(problem, self.horizon))

@@ -21,7 +21,7 @@ from pomdp_hier.planning.decision import (
     where_to_decide,
 )
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
-from pomdp_hier.planning.leaf_values import FringeVectors
+from pomdp_hier.planning.leaf_values import LeafVectors
 from pomdp_hier.planning.vector_pruning import Points, prune
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
 from pomdp_hier.pomdp.numeric import Number, total
@@ -29,7 +29,7 @@ from pomdp_hier.pomdp.problem import require_problem
 
 
 @dataclass(frozen=True, eq=False)
-class AlphaVectors:
+class FiniteHorizonSolution:
     """The optimal value for every belief and every number of steps up to a horizon, and the optimal policy.
 
     With ``t`` steps to go, ``V_t(b) = max_k sum_s b(s) alpha[k, s]`` over the vectors that are legal under ``b``.
@@ -54,7 +54,7 @@ class AlphaVectors:
 
     def __repr__(self) -> str:
         value = self.value(self.compiled.belief(self.compiled.initial))
-        return f"AlphaVectors(horizon={self.horizon}, {len(self.vectors)} vectors, value={value:.6g})"
+        return f"FiniteHorizonSolution(horizon={self.horizon}, {len(self.vectors)} vectors, value={value:.6g})"
 
     @property
     def horizon(self) -> int:
@@ -104,24 +104,24 @@ class AlphaVectors:
             q_values[name] = max(score, q_values.get(name, score))
         return q_values
 
-    def at_step(self, step: int) -> "AlphaVectors":
+    def at_step(self, step: int) -> "FiniteHorizonSolution":
         """Return the same solution with ``step`` steps gone, for a run that started with the whole horizon."""
-        return AlphaVectors(self.compiled, self.stages[: max(2, len(self.stages) - step)])
+        return FiniteHorizonSolution(self.compiled, self.stages[: max(2, len(self.stages) - step)])
 
     @property
-    def leaf(self) -> FringeVectors:
-        """These vectors as what `RTBSS` looks ahead to: ``RTBSS(d, lower_bound=value_iteration(problem, n))``.
+    def leaf(self) -> LeafVectors:
+        """These vectors as what `RTBSS` looks ahead to: ``RTBSS(d, leaf_value=value_iteration(problem, n))``.
 
         Example:
             >>> from pomdp_hier.planning import RTBSS
             >>> from pomdp_hier.problems import tiger
-            >>> deep = RTBSS(2, lower_bound=value_iteration(tiger(), 3)).decide(tiger()).value
+            >>> deep = RTBSS(2, leaf_value=value_iteration(tiger(), 3)).decide(tiger()).value
             >>> round(deep, 6), round(RTBSS(5).decide(tiger()).value, 6)
             (2.763096, 2.763096)
         """
         vectors, actions = self.stages[-1]
         after = self.compiled.legal_after
-        return FringeVectors.of(vectors, after if after is None or not self.horizon else after[:, actions])
+        return LeafVectors.of(vectors, after if after is None or not self.horizon else after[:, actions])
 
     def _row(self, observation: Hashable) -> int:
         if observation not in self.compiled.observation_index:
@@ -153,7 +153,7 @@ class AlphaVectors:
 
 def value_iteration(
     problem: POMDP, horizon: int, *, tolerance: float = 1e-10, max_vectors: int = 200_000
-) -> AlphaVectors:
+) -> FiniteHorizonSolution:
     """Return the exact solution for a finite horizon, by incremental pruning.
 
     ``alpha_t(s) = R(s, a) + gamma sum_o sum_s' p(s', o | s, a) alpha_{t-1, o}(s')`` for every action and every choice
@@ -201,7 +201,7 @@ def value_iteration(
         labels = None if compiled.legal_after is None else compiled.legal_after.T[actions]
         kept = prune(stacked, tolerance, points, labels)
         stages.append((stacked[kept], actions[kept]))
-    return AlphaVectors(compiled, tuple(stages))
+    return FiniteHorizonSolution(compiled, tuple(stages))
 
 
 def _by_observation(flat: sparse.csr_array, size: int, count: int) -> list[tuple[int, sparse.csr_array]]:

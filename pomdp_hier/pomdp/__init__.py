@@ -1,7 +1,7 @@
 """What a POMDP is: spaces, beliefs, models, the problem itself, and its compiled form."""
 
 from pomdp_hier.pomdp.belief import Belief
-from pomdp_hier.pomdp.checks import Fault, check_problem
+from pomdp_hier.pomdp.checks import ModelIssue, check_problem
 from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel
 from pomdp_hier.pomdp.problem import POMDP
 from pomdp_hier.pomdp.spaces import Action, Observation, State
@@ -12,7 +12,7 @@ __all__ = [
     "POMDP",
     "Action",
     "Belief",
-    "Fault",
+    "ModelIssue",
     "Observation",
     "ObservationModel",
     "RewardModel",

@@ -45,7 +45,7 @@ class _Words(str):
 
 
 @dataclass(frozen=True)
-class Fault:
+class ModelIssue:
     """One thing that is wrong with a problem.
 
     Attributes:
@@ -55,7 +55,7 @@ class Fault:
         remedy: What was expected, and what to do.
 
     Example:
-        >>> print(Fault("row sum", "transition from 'a' under 'go'", 0.9, "expected 1. Divide it by its sum."))
+        >>> print(ModelIssue("row sum", "transition from 'a' under 'go'", 0.9, "expected 1. Divide it by its sum."))
         row sum: transition from 'a' under 'go': got 0.9; expected 1. Divide it by its sum.
     """
 
@@ -86,7 +86,7 @@ class _Place:
         return self._form.format(*map(brief, self._values))
 
 
-def check_problem(problem: POMDP, tolerance: float | None = None) -> list[Fault]:
+def check_problem(problem: POMDP, tolerance: float | None = None) -> list[ModelIssue]:
     """Every fault of the problem; an empty list if there is none.
 
     It asks the models about each state that is listed or can be reached, under each action that may be legal there, and
@@ -134,7 +134,7 @@ class _Checker:
     def __init__(self, problem: POMDP, tolerance: float) -> None:
         self.problem = problem
         self.tolerance = tolerance
-        self.faults: list[Fault] = []
+        self.faults: list[ModelIssue] = []
         states, _, observations = problem.given_spaces
         self.state_space = None if states is None else frozenset(states)
         self.observation_space = None if observations is None else frozenset(observations)
@@ -153,7 +153,7 @@ class _Checker:
         self.bar = slow_work("checking", "states", None if states is None else len(states))
 
     def add(self, kind: str, place: _Place | str, value: Any, remedy: str) -> None:
-        fault = Fault(kind, str(place), value, remedy)
+        fault = ModelIssue(kind, str(place), value, remedy)
         if fault.place not in {f.place for f in self.faults[-50:] if f.kind == kind}:
             self.faults.append(fault)
 

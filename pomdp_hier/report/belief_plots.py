@@ -12,7 +12,7 @@ from pomdp_hier._arrays import Floats
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.policies import as_policy, decided
-from pomdp_hier.planning.value_iteration import AlphaVectors
+from pomdp_hier.planning.value_iteration import FiniteHorizonSolution
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.problem import require_problem
@@ -366,7 +366,7 @@ def _draw_triangle(
     return ax
 
 
-def draw_backups(plan: AlphaVectors, *, steps: Sequence[int] | None = None) -> "list[Axes]":
+def draw_backups(plan: FiniteHorizonSolution, *, steps: Sequence[int] | None = None) -> "list[Axes]":
     """Return the axes of one figure with the alpha vectors of a two-state problem, backup by backup.
 
     Args:
@@ -386,7 +386,7 @@ def draw_backups(plan: AlphaVectors, *, steps: Sequence[int] | None = None) -> "
     References:
         Smallwood and Sondik (1973).
     """
-    check_kind("plan", plan, AlphaVectors, "what value_iteration returned")
+    check_kind("plan", plan, FiniteHorizonSolution, "what value_iteration returned")
     steps = list(range(1, min(plan.horizon, 6) + 1)) if steps is None else list(steps)
     for step in steps:
         check_whole("steps", step, 1)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from pomdp_hier._arguments import check_kind
-from pomdp_hier.planning.controllers import Controller, PolicyGraph
+from pomdp_hier.planning.controllers import FiniteStateController, PolicyGraph
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.report.canvas import BLUE, GREY, INK, ORANGE, new_axes
 from pomdp_hier.report.escaping import figure_text
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def draw_controller(controller: Controller, *, ax: "Axes | None" = None) -> "Axes":
+def draw_controller(controller: FiniteStateController, *, ax: "Axes | None" = None) -> "Axes":
     """Return the axes with the controller's nodes on a circle: action and belief in each, observations on the edges.
 
     The start is at the top, with a heavy frame.
@@ -31,7 +31,7 @@ def draw_controller(controller: Controller, *, ax: "Axes | None" = None) -> "Axe
         >>> draw_controller(solve(tiger(), horizon=1).controller()).get_title()
         'controller of 1 node'
     """
-    check_kind("controller", controller, Controller, "what Solution.controller returns")
+    check_kind("controller", controller, FiniteStateController, "what Solution.controller returns")
     graph = PolicyGraph(controller, limit=30)
     side = 3.5 + 0.9 * len(graph.nodes) ** 0.75
     ax = new_axes(ax, width=1.3 * side, height=side)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pomdp_hier._arguments import check_kind, check_whole, numbered
-from pomdp_hier.analysis.levels import BestCut, LevelsAdvice
+from pomdp_hier.analysis.levels import BestCut, LevelScores
 from pomdp_hier.analysis.settings_sweep import DeltaSweep
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
@@ -113,13 +113,13 @@ def draw_delta_sweep(sweep: DeltaSweep, *, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
-def draw_levels(found: LevelsAdvice | BestCut, *, ax: "Axes | None" = None) -> "Axes":
+def draw_levels(found: LevelScores | BestCut, *, ax: "Axes | None" = None) -> "Axes":
     """Return the axes with the score over the levels that are kept, or over the clusters of a flat cut.
 
     The bars are the intervals of the difference from the whole tree, drawn around each score; the best is filled.
 
     Args:
-        found: What `levels_advice` or `best_cut` returned.
+        found: What `score_by_levels` or `best_cut` returned.
         ax: Where to draw; a new figure by default.
 
     Raises:
@@ -128,12 +128,12 @@ def draw_levels(found: LevelsAdvice | BestCut, *, ax: "Axes | None" = None) -> "
 
     Example:
         >>> from pomdp_hier import Hierarchy
-        >>> from pomdp_hier.analysis import levels_advice
+        >>> from pomdp_hier.analysis import score_by_levels
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> draw_levels(levels_advice([[1, 0], [9, 1], [0, 1], [1, 9]], tree)).get_xlabel()
+        >>> draw_levels(score_by_levels([[1, 0], [9, 1], [0, 1], [1, 9]], tree)).get_xlabel()
         'levels kept, taken out from the bottom'
     """
-    check_kind("found", found, LevelsAdvice | BestCut, "what levels_advice or best_cut returns")
+    check_kind("found", found, LevelScores | BestCut, "what score_by_levels or best_cut returns")
     ax = new_axes(ax, width=6.4, height=3.6)
     rows = found.to_rows()
     scores = [row["hqs"] for row in rows]

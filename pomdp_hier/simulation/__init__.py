@@ -3,9 +3,9 @@
 from pomdp_hier.simulation.comparison import (
     ComparisonRow,
     PolicyComparison,
-    clairvoyant_value,
     compare_policies,
     compare_values,
+    mdp_value,
 )
 from pomdp_hier.simulation.episodes import Episode, Step
 from pomdp_hier.simulation.exact import PolicyValue, Visit, policy_value
@@ -20,9 +20,9 @@ __all__ = [
     "SimulationResult",
     "Step",
     "Visit",
-    "clairvoyant_value",
     "compare_policies",
     "compare_values",
+    "mdp_value",
     "policy_value",
     "simulate",
     "simulate_in_pomdp_py",

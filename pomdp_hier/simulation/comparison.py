@@ -17,7 +17,7 @@ from pomdp_hier._jobs import check_jobs
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief, listed, visible
 from pomdp_hier.errors import MissingExtraError, ParameterError
-from pomdp_hier.planning.controllers.controller import Controller
+from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.planning.infinite_horizon_bounds import mdp_values
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.policies import as_policy
@@ -61,7 +61,7 @@ class ComparisonRow:
             ``"not distinguishable"``.
         regret: The clairvoyant value less its value, ``None`` where there is none to compare with.
         seconds_per_decision: The mean time of one decision, ``None`` where it was not measured.
-        optimum_regret: How far it is from the optimum at least and at most, where that is known to lie between two
+        optimality_gap: How far it is from the optimum at least and at most, where that is known to lie between two
             bounds: proved where the value is exact, at the interval's level where it was simulated, ``None`` where one
             simulated value has no interval.
 
@@ -79,7 +79,7 @@ class ComparisonRow:
     verdict: str
     regret: float | None
     seconds_per_decision: float | None
-    optimum_regret: tuple[float, float] | None = None
+    optimality_gap: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,7 @@ class PolicyComparison:
                     "" if base else _span(row.difference_interval),
                     row.verdict,
                     "" if row.regret is None else f"{row.regret:z.4f}",
-                    _span(row.optimum_regret),
+                    _span(row.optimality_gap),
                     _milliseconds(row.seconds_per_decision),
                 ]
             )
@@ -246,7 +246,7 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def clairvoyant_value(environment: POMDP, *, horizon: int | None = None, tolerance: float = 1e-12) -> float:
+def mdp_value(environment: POMDP, *, horizon: int | None = None, tolerance: float = 1e-12) -> float:
     """Return the value of the best policy that sees the state, ``sum_s b(s) V_MDP(s)``: no policy's is higher.
 
     Args:
@@ -261,13 +261,13 @@ def clairvoyant_value(environment: POMDP, *, horizon: int | None = None, toleran
         >>> coin = POMDP(transition=lambda s, a: "end", observation=lambda s, a: "done",
         ...              reward=lambda s, a: 1 if a == s else -1, terminal=["end"],
         ...              initial_belief={"heads": 0.5, "tails": 0.5}, legal_actions=["heads", "tails"])
-        >>> clairvoyant_value(coin)
+        >>> mdp_value(coin)
         1.0
 
     References:
         Littman, Cassandra and Kaelbling (1995), section 4.1.
     """
-    require_problem(environment, "clairvoyant_value")
+    require_problem(environment, "mdp_value")
     if horizon == 0:
         return 0.0
     compiled = environment.compiled
@@ -389,7 +389,7 @@ def compare_policies(
     n_episodes: int = 1000,
     seed: int | None = 0,
     horizon: int | None = None,
-    cutoff: float = 1e-9,
+    truncation_error: float = 1e-9,
     updater: Any = None,
     baseline: str | None = None,
     clairvoyant: bool | float = True,
@@ -415,7 +415,7 @@ def compare_policies(
         n_episodes: How many episodes a policy.
         seed: Where the random numbers start.
         horizon: The most actions in a run; ``None`` for no limit but that of the cut-off.
-        cutoff: Without a horizon, runs are cut off where what can still come is worth less than this, in rewards.
+        truncation_error: Without a horizon, episodes end where the remaining discounted reward is below this.
         updater: How the agent updates its belief; Bayes' rule by default.
         baseline: The name of the policy that the others are held against; the first by default.
         clairvoyant: True to take the regret to the policy that sees the environment's state, or its value; False for
@@ -467,7 +467,7 @@ def compare_policies(
                 environment,
                 updater=updater,
                 horizon=horizon,
-                cutoff=cutoff,
+                truncation_error=truncation_error,
                 trace=bool(trace),
                 n_jobs=n_jobs,
                 progress=bar,
@@ -480,7 +480,7 @@ def compare_policies(
             n_episodes=n_episodes,
             seed=seed,
             horizon=horizon,
-            cutoff=cutoff,
+            truncation_error=truncation_error,
             updater=updater,
             half_width=half_width,
             confidence=confidence,
@@ -504,7 +504,7 @@ def compare_policies(
     values = {name: run.values for name, run in runs.items()}
     shortest = min(len(array) for array in values.values()) if values else 0
     if clairvoyant is True:
-        clairvoyant = clairvoyant_value(problem if environment is None else environment, horizon=horizon)
+        clairvoyant = mdp_value(problem if environment is None else environment, horizon=horizon)
     table = compare_values(
         {name: array[:shortest] for name, array in values.items()},
         baseline=baseline,
@@ -554,7 +554,7 @@ def _is_controller_of(
 ) -> bool:
     """Return whether a policy's value is that of a linear system: a controller, run for ever in its own problem."""
     alone = horizon is None and updater is None and environment in (None, problem)
-    return alone and isinstance(policy, Controller) and policy.problem is problem and not policy.stops
+    return alone and isinstance(policy, FiniteStateController) and policy.problem is problem and not policy.stops
 
 
 def _held_against(table: PolicyComparison, optimum: tuple[float, float]) -> PolicyComparison:
@@ -564,7 +564,7 @@ def _held_against(table: PolicyComparison, optimum: tuple[float, float]) -> Poli
         low, high = (row.value - table.error, row.value + table.error) if row.interval is None else row.interval
         known = not math.isnan(low)
         gap = (max(0.0, optimum[0] - high), max(0.0, optimum[1] - low)) if known else None
-        rows.append(replace(row, optimum_regret=gap))
+        rows.append(replace(row, optimality_gap=gap))
     return replace(table, rows=tuple(rows), optimum=optimum)
 
 

@@ -17,7 +17,7 @@ from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.numeric import Number, is_nonnegative
 from pomdp_hier.simulation.decision_cache import Decider
 from pomdp_hier.simulation.intervals import check_confidence
-from pomdp_hier.simulation.truncation import RunLength
+from pomdp_hier.simulation.truncation import Truncation
 
 _PARTS = 8  # of a process's share of the episodes, so that progress shows and a slow part holds up little
 
@@ -80,7 +80,7 @@ class Runner(Protocol):
     """What runs single episodes, and remembers what it may from one to the next."""
 
     decider: Decider
-    length: RunLength
+    length: Truncation
 
     def episode(self, seed: np.random.SeedSequence, *, keep: bool) -> Episode:
         """Return one run, without its steps unless they are kept."""

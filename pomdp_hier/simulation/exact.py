@@ -25,7 +25,7 @@ from pomdp_hier.planning.policies import action_probabilities, as_policy
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, total
 from pomdp_hier.pomdp.problem import require_problem
-from pomdp_hier.simulation.truncation import RunLength
+from pomdp_hier.simulation.truncation import Truncation
 
 Update = Callable[[Belief, Any, Any], Belief]
 
@@ -123,7 +123,7 @@ def policy_value(
     *,
     updater: Any = None,
     horizon: int | None = None,
-    cutoff: float = 1e-9,
+    truncation_error: float = 1e-9,
     trace: bool = False,
     max_beliefs: int = 100_000,
     n_jobs: int = 1,
@@ -143,9 +143,9 @@ def policy_value(
         environment: The model that generates states, observations and rewards; the agent's own by default.
         updater: How the agent updates its belief; Bayes' rule in its own model by default.
         horizon: The most actions in a run; ``None`` for no limit but that of the cut-off.
-        cutoff: Without a horizon, or with one of more than 100,000 actions, runs that have not ended are cut off where
-            what can still come is worth less than this, in rewards; `PolicyValue.error` says what was. With a discount
-            of 1 every run must come to an end.
+        truncation_error: Without a horizon, or with one of more than 100,000 actions, episodes end where the remaining
+            discounted reward is below this, in rewards; `PolicyValue.error` reports it. With a discount of 1 every
+            episode must terminate.
         trace: Keep every visit.
         max_beliefs: How many beliefs may be decided at before giving up.
         n_jobs: How many processes decide at the beliefs of a step, -1 for one a CPU, with the same numbers for any;
@@ -177,7 +177,7 @@ def policy_value(
     require_count("max_beliefs", max_beliefs, 1, "beliefs")
     check_flag("trace", trace)
     environment = problem if environment is None else environment
-    length = RunLength(environment, problem, horizon, cutoff)
+    length = Truncation(environment, problem, horizon, truncation_error)
     with shown_progress(progress, "policy_value", " beliefs") as bar:
         deciders = _Deciders(chosen, problem, n_jobs)
         run = _Evaluation(deciders, problem, environment, as_updater(updater, problem).update, max_beliefs, bar)
@@ -269,7 +269,7 @@ class _Evaluation:
         self.max_beliefs = max_beliefs
         self.bar = bar
 
-    def value(self, length: RunLength, trace: bool) -> PolicyValue:
+    def value(self, length: Truncation, trace: bool) -> PolicyValue:
         start = self._alive(self.environment.initial_belief.get_histogram())
         pairs = [_Pair(self.problem.initial_belief, None, start, None)] if start else []
         terms: list[Number] = []

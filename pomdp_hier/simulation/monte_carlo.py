@@ -98,7 +98,7 @@ def simulate(
     seed: int | None = 0,
     horizon: int | None = None,
     updater: Any = None,
-    cutoff: float = 1e-9,
+    truncation_error: float = 1e-9,
     half_width: float | None = None,
     min_episodes: int = 1000,
     confidence: float = 0.95,
@@ -122,9 +122,9 @@ def simulate(
         seed: Where the random numbers start; the same seed pairs the episodes of two policies.
         horizon: The most actions in an episode; ``None`` for no limit but that of the cut-off.
         updater: How the agent updates its belief; Bayes' rule in its own model by default.
-        cutoff: Without a horizon, or with one of more than 100,000 actions, episodes are cut off where what can still
-            come is worth less than this, in rewards; `SimulationResult.error` says what was. With a
-            discount of 1 every episode must come to an end.
+        truncation_error: Without a horizon, or with one of more than 100,000 actions, episodes end where the remaining
+            discounted reward is below this, in rewards; `SimulationResult.error` reports it. With a discount of 1 every
+            episode must terminate.
         half_width: Stop once half the interval is no wider than this, in rewards; checked after every ``batch``.
         min_episodes: How many episodes to run before ``half_width`` can end them.
         confidence: The level of the interval, in (0, 1).
@@ -158,7 +158,7 @@ def simulate(
     for model in (problem,) if environment is None else (problem, environment):
         require_problem(model, "simulate, after the policy")
     environment = problem if environment is None else environment
-    build = partial(Simulator, chosen, problem, environment, updater, horizon, cutoff)
+    build = partial(Simulator, chosen, problem, environment, updater, horizon, truncation_error)
     sent = {"policy": chosen, "problem": problem, "environment": environment, "updater": updater}
     refuse_one_stream(updater, n_jobs)
     span = math.nan if half_width is None else return_span(environment, horizon)

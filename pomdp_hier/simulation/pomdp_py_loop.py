@@ -20,7 +20,7 @@ from pomdp_hier.pomdp.wrappers import unwrapped
 from pomdp_hier.simulation.decision_cache import Decider
 from pomdp_hier.simulation.episodes import Episode, EpisodeRuns, check_simulation
 from pomdp_hier.simulation.monte_carlo import SimulationResult
-from pomdp_hier.simulation.truncation import RunLength
+from pomdp_hier.simulation.truncation import Truncation
 
 
 def simulate_in_pomdp_py(
@@ -31,7 +31,7 @@ def simulate_in_pomdp_py(
     n_episodes: int = 1000,
     seed: int | None = 0,
     horizon: int | None = None,
-    cutoff: float = 1e-9,
+    truncation_error: float = 1e-9,
     confidence: float = 0.95,
     n_jobs: int = 1,
     progress: bool | tqdm = False,
@@ -46,7 +46,7 @@ def simulate_in_pomdp_py(
             otherwise equal beliefs are decided once.
         problem: The agent's own model; its observations must not depend on the state left.
         environment: The model that generates states, observations and rewards; the agent's own by default.
-        n_episodes, seed, horizon, cutoff, confidence, n_jobs, progress: As for `simulate`.
+        n_episodes, seed, horizon, truncation_error, confidence, n_jobs, progress: As for `simulate`.
 
     Raises:
         ImpossibleObservationError: The environment makes an observation that the agent's model rules out.
@@ -65,7 +65,7 @@ def simulate_in_pomdp_py(
     for model in (problem,) if environment is None else (problem, environment):
         require_problem(model, "simulate_in_pomdp_py, after the policy")
     world, chosen = problem if environment is None else environment, as_policy(policy)
-    build = partial(_Loop, chosen, problem, world, horizon, cutoff)
+    build = partial(_Loop, chosen, problem, world, horizon, truncation_error)
     sent = {"policy": chosen, "problem": problem, "environment": world}
     with shown_progress(progress, "simulate", " episodes", n_episodes) as bar:
         runs = EpisodeRuns(build, sent, seed, n_jobs, bar)
@@ -84,9 +84,11 @@ def simulate_in_pomdp_py(
 class _Loop:
     """Runs episodes through pomdp-py's objects."""
 
-    def __init__(self, policy: Policy, problem: POMDP, world: POMDP, horizon: int | None, cutoff: float) -> None:
+    def __init__(
+        self, policy: Policy, problem: POMDP, world: POMDP, horizon: int | None, truncation_error: float
+    ) -> None:
         self.decider = Decider(policy, problem)
-        self.length = RunLength(world, problem, horizon, cutoff)
+        self.length = Truncation(world, problem, horizon, truncation_error)
         self.problem, self.world = problem, world
 
     def episode(self, seed: np.random.SeedSequence, *, keep: bool) -> Episode:

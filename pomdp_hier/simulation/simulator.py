@@ -14,7 +14,7 @@ from pomdp_hier.pomdp.numeric import Number
 from pomdp_hier.simulation.decision_cache import REMEMBERED, Decider
 from pomdp_hier.simulation.episodes import Episode, Step, draws
 from pomdp_hier.simulation.exact import conflict
-from pomdp_hier.simulation.truncation import RunLength
+from pomdp_hier.simulation.truncation import Truncation
 
 
 class _Row:
@@ -44,13 +44,13 @@ class Simulator:
         environment: POMDP,
         updater: Any,
         horizon: int | None,
-        cutoff: float,
+        truncation_error: float,
     ) -> None:
         self.decider = Decider(policy, problem)
         self.problem = problem
         self.environment = environment
         self.update = as_updater(updater, problem).update
-        self.length = RunLength(environment, problem, horizon, cutoff)
+        self.length = Truncation(environment, problem, horizon, truncation_error)
         self._remembers = not draws(updater)  # an updater that draws updates each time anew
         self._start = _Row(environment.initial_belief.get_histogram())
         self._successors: dict[Any, _Row] = {}

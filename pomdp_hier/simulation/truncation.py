@@ -19,7 +19,7 @@ _EXPLORED = 10_000  # states to look at for one that ends the process
 _LONGEST = 100_000  # actions of a run that nothing bounds
 
 
-class RunLength:
+class Truncation:
     """Says when runs of an environment are cut off.
 
     Args:
@@ -27,7 +27,7 @@ class RunLength:
         problem: The agent's model, by which a run may end as well.
         horizon: The most actions in a run; ``None`` for no limit. One of more than 100,000 actions does not keep runs
             from being cut off before, where rewards and a discount bound what can still come.
-        cutoff: Without a horizon of less, the error that a cut may make, in rewards.
+        truncation_error: Without a horizon of less, the error that a cut may make, in rewards.
 
     Attributes:
         error: What the cuts that were made can have left out of a run's return, 0 if none was made but the horizon's.
@@ -37,20 +37,22 @@ class RunLength:
 
     Example:
         >>> from pomdp_hier.problems import tiger
-        >>> length = RunLength(tiger(), tiger(), None, 1e-9)
+        >>> length = Truncation(tiger(), tiger(), None, 1e-9)
         >>> next(step for step in range(10_000) if length.is_reached(step)), length.error < 1e-9
         (553, True)
     """
 
-    def __init__(self, environment: POMDP, problem: POMDP, horizon: int | None, cutoff: float) -> None:
+    def __init__(self, environment: POMDP, problem: POMDP, horizon: int | None, truncation_error: float) -> None:
         if horizon is not None:
             require_count("horizon", horizon, 0, "actions")
-        if not (is_nonnegative(cutoff) and 0 < cutoff < math.inf):
-            raise ParameterError(f"cutoff: {brief(cutoff)}; expected a positive number of rewards, such as 1e-9")
+        if not (is_nonnegative(truncation_error) and 0 < truncation_error < math.inf):
+            raise ParameterError(
+                f"truncation_error: {brief(truncation_error)}; expected a positive number of rewards, such as 1e-9"
+            )
         self.environment = environment
         self.problem = problem
         self.horizon = horizon
-        self.cutoff = cutoff
+        self.truncation_error = truncation_error
         self.error = 0.0
         self._last: int | None = None
 
@@ -97,7 +99,7 @@ class RunLength:
         if gamma == 0 or largest == 0:
             return _SHORT, 0.0
         scale = largest / (1 - float(gamma))
-        last = max(_SHORT, math.ceil(math.log(self.cutoff / scale) / math.log(gamma)))
+        last = max(_SHORT, math.ceil(math.log(self.truncation_error / scale) / math.log(gamma)))
         return last, scale * float(gamma) ** last
 
 

@@ -20,19 +20,19 @@ from pomdp_hier.analysis import (
     compare_search_policies,
     delta_sweep,
     hqs_scorer,
-    levels_advice,
+    score_by_levels,
     suggest_moves,
 )
 from pomdp_hier.beliefs import ParticleUpdater
 from pomdp_hier.errors import PomdpHierError
 from pomdp_hier.measures import (
     bakers_gamma,
-    class_fit,
+    class_f_score,
     cophenetic_correlation,
     dasgupta_cost,
     dendrogram_purity,
     entanglement,
-    path_precision_recall,
+    hierarchical_precision_recall,
     tree_sampling_divergence,
 )
 from pomdp_hier.planning import solve
@@ -70,12 +70,16 @@ ADVICE = {
         "got 1; expected 45",
         lambda: dendrogram_purity(TREE, ["a"] * N),
     ),
-    "a label": (lambda: dendrogram_purity(TREE, [[1]] * N), "a name, a number", lambda: class_fit(TREE, [1] * N)),
-    "no label": (lambda: class_fit(TREE, [None] * N), "label or path", lambda: class_fit(TREE, [("a", "b")] * N)),
+    "a label": (lambda: dendrogram_purity(TREE, [[1]] * N), "a name, a number", lambda: class_f_score(TREE, [1] * N)),
+    "no label": (
+        lambda: class_f_score(TREE, [None] * N),
+        "label or path",
+        lambda: class_f_score(TREE, [("a", "b")] * N),
+    ),
     "paths": (
-        lambda: path_precision_recall(["a"], []),
+        lambda: hierarchical_precision_recall(["a"], []),
         "got 0 .* expected 1",
-        lambda: path_precision_recall(["a"], ["a"]),
+        lambda: hierarchical_precision_recall(["a"], ["a"]),
     ),
     "power": (lambda: entanglement(TREE, TREE, power=0), "such as 1.5", lambda: entanglement(TREE, TREE, power=1.5)),
     "heights": (
@@ -119,7 +123,11 @@ ADVICE = {
         "one an item",
         lambda: diagnose(X, TREE, interchangeable=range(N), **D),
     ),
-    "side": (lambda: levels_advice(X, TREE, side="x", **D), "'top'", lambda: levels_advice(X, TREE, side="top", **D)),
+    "side": (
+        lambda: score_by_levels(X, TREE, side="x", **D),
+        "'top'",
+        lambda: score_by_levels(X, TREE, side="top", **D),
+    ),
     "moves": (lambda: apply_moves(TREE, [(0, 46), (0, 47)]), "moved twice", lambda: apply_moves(TREE, [(0, 46)])),
     "moves under other settings": (
         lambda: suggest_moves(X, diagnose(X, TREE, **D), delta=0.1),
@@ -259,10 +267,10 @@ ADVICE = {
         "give a horizon",
         lambda: simulate(FirstAction(), tiger(discount=1), n_episodes=2, horizon=3),
     ),
-    "cutoff": (
-        lambda: simulate(FirstAction(), TIGER, n_episodes=2, cutoff=0),
+    "truncation_error": (
+        lambda: simulate(FirstAction(), TIGER, n_episodes=2, truncation_error=0),
         "1e-9",
-        lambda: simulate(FirstAction(), TIGER, n_episodes=2, cutoff=1e-9),
+        lambda: simulate(FirstAction(), TIGER, n_episodes=2, truncation_error=1e-9),
     ),
     "confidence": (
         lambda: compare_policies(FIRST, TIGER, confidence=95, horizon=1),

@@ -57,7 +57,7 @@ def test_measures_are_those_called_alone():
     assert figures["divergence"] == measures.tree_sampling_divergence(X, broken)
     assert figures["cophenetic"] == measures.cophenetic_correlation(X, broken)
     assert figures["purity"] == measures.dendrogram_purity(broken, labels)
-    assert figures["class_f"] == measures.class_fit(broken, labels).f
+    assert figures["class_f"] == measures.class_f_score(broken, labels).f
     assert {*found.to_rows()[0]} == {"tree", "rank", *MEASURES}
     assert found.ranks()["clean"] == dict.fromkeys(
         ["hqs", "dasgupta_cost", "revenue", "divergence", "cophenetic", "purity", "class_f"], 1

@@ -9,7 +9,7 @@ import pytest
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from pomdp_hier import Hierarchy, evaluate
-from pomdp_hier.analysis import BestCut, best_cut, compare, levels_advice
+from pomdp_hier.analysis import BestCut, best_cut, compare, score_by_levels
 from pomdp_hier.analysis.levels import _cut, _fronts, _splits, without_levels
 from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.features.similarity import Cosine
@@ -142,7 +142,7 @@ def test_what_a_cut_cannot_use_is_refused(arguments, told):
 @pytest.mark.parametrize("side", ["bottom", "top"])
 def test_levels_have_the_scores_and_differences_of_their_trees(side):
     X, tree = clean_case()
-    found = levels_advice(X, tree, side=side, delta=0.02)
+    found = score_by_levels(X, tree, side=side, delta=0.02)
     assert found.kept == (2, 1, 0)
     assert found.trees[0] == tree
     for kept, one, score, difference in zip(found.kept, found.trees, found.scores, found.differences, strict=True):
@@ -171,10 +171,10 @@ def test_a_level_that_tells_nothing_is_advised_away():
     mixed = [list(range(12)), list(range(12, 24))]
     tree = Hierarchy.from_children([*leaves, [24, 25], [26, 27], [28, 29]], 24)
     assert len(mixed) == 2
-    found = levels_advice(X, tree, side="top", delta=0.05)
+    found = score_by_levels(X, tree, side="top", delta=0.05)
     assert found.kept[found.best] == 1
     assert found.summary().endswith("Keep 1 level of 2: without the topmost level the tree is better.")
-    kept = levels_advice(X, tree, side="bottom", delta=0.05)
+    kept = score_by_levels(X, tree, side="bottom", delta=0.05)
     assert kept.best == int(np.argmax(kept.scores))
     for short, best in ((1e-14, 1), (1e-10, 0)):  # of scores that are equal to rounding that with the fewest levels
         results = tuple(SimpleNamespace(score=score) for score in (0.5, 0.5 - short, 0.1))
@@ -184,7 +184,7 @@ def test_a_level_that_tells_nothing_is_advised_away():
 def test_so_many_levels_are_tried_at_equal_steps():
     X = features(n=40)
     tree = dendrogram(X, "single")
-    found = levels_advice(X, tree, most=5, delta=0.1)
+    found = score_by_levels(X, tree, most=5, delta=0.1)
     deepest = int(tree.levels[40:].max())
     assert len(found.kept) == 5
     assert found.kept[0] == deepest
@@ -202,11 +202,11 @@ def test_so_many_levels_are_tried_at_equal_steps():
 def test_what_levels_cannot_use_is_refused(arguments, told):
     X, tree = clean_case()
     with pytest.raises(ParameterError, match=told):
-        levels_advice(X, tree, **arguments)
+        score_by_levels(X, tree, **arguments)
 
 
 def test_no_tree_is_refused():
-    for function in (levels_advice, best_cut):
+    for function in (score_by_levels, best_cut):
         with pytest.raises(HierarchyError):
             function(features(), [[0, 1]])
 
@@ -235,7 +235,7 @@ def test_the_figure_has_each_score_and_marks_the_best():
     from pomdp_hier.report import draw_levels
 
     X, tree = clean_case()
-    advice = levels_advice(X, tree, delta=0.02)
+    advice = score_by_levels(X, tree, delta=0.02)
     ax = draw_levels(advice)
     line = next(line for line in ax.lines if len(line.get_xdata()) == 3)
     assert list(line.get_ydata()) == list(advice.scores)
@@ -261,7 +261,7 @@ def test_clusters_are_split_by_number_only_where_every_parent_has_a_higher_one()
 
 
 def test_what_is_said_of_levels_and_cuts_stands_in_its_column():
-    found = levels_advice(features(), dendrogram(features()), most=4, delta=0.1)
+    found = score_by_levels(features(), dendrogram(features()), most=4, delta=0.1)
     head, _, *lines = found.summary().splitlines()
     assert head.split() == ["levels", "clusters", "hqs", "gain", "95", "%", "interval"]
     for row, line in zip(found.to_rows()[1:], lines, strict=False):

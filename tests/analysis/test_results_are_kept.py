@@ -14,9 +14,9 @@ from pomdp_hier import (
     improve,
     simulate,
 )
-from pomdp_hier.analysis import best_cut, compare_search_policies, delta_sweep, hqs_scorer, levels_advice
+from pomdp_hier.analysis import best_cut, compare_search_policies, delta_sweep, hqs_scorer, score_by_levels
 from pomdp_hier.hqs import calibrate_delta
-from pomdp_hier.measures import class_fit, triplet_distance
+from pomdp_hier.measures import class_f_score, triplet_distance
 from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import policy_value
@@ -42,11 +42,11 @@ RESULTS = {
     "Comparison": (lambda: compare(X, {"a": TREE, "b": OTHER}, measures=False, **DELTA), "'a' - 'b' +0."),
     "Improvement": (lambda: improve(X, OTHER, max_edits=1, **DELTA), "held out +0."),
     "DeltaSweep": (lambda: delta_sweep(X, TREE, n_shuffles=2), "13 deltas from 0.001 to 1"),
-    "LevelsAdvice": (lambda: levels_advice(X, TREE, **DELTA), "kept="),
+    "LevelScores": (lambda: score_by_levels(X, TREE, **DELTA), "kept="),
     "BestCut": (lambda: best_cut(X, TREE, **DELTA), "score=0.93"),
     "Calibration": (lambda: calibrate_delta(X, TREE), "delta="),
     "HQSScorer": (lambda: hqs_scorer(**DELTA), "0.05"),
-    "ClassFit": (lambda: class_fit(TREE, [k // 5 for k in range(45)]), "f=1.0"),
+    "ClassFit": (lambda: class_f_score(TREE, [k // 5 for k in range(45)]), "f=1.0"),
     "TripletDistance": (lambda: triplet_distance(TREE, OTHER), "low="),
     "SimulationResult": (
         lambda: simulate(FirstAction(), TIGER, n_episodes=9, horizon=2, keep_episodes=2),

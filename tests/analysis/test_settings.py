@@ -53,7 +53,7 @@ FUNCTIONS = {
     "delta_sweep": lambda **s: appraisal.delta_sweep(X, TREE, [0.1, 1.0], n_shuffles=1, **s),
     "diagnose": lambda **s: appraisal.diagnose(X, TREE, **s),
     "hqs_scorer": lambda **s: appraisal.hqs_scorer(**s)(OwnTree().fit(X), X),
-    "levels_advice": lambda **s: appraisal.levels_advice(X, TREE, **s),
+    "score_by_levels": lambda **s: appraisal.score_by_levels(X, TREE, **s),
     "improve": lambda **s: improvement.improve(X, TREE, kinds=["move"], folds=0, **s),
     "suggest_moves": lambda **s: appraisal.suggest_moves(X, diagnosed(**s), candidates=1, **s),
 }
@@ -82,7 +82,7 @@ VALUES = {
 REFUSED = {
     "best_cut": {"policy", "enter_own_singleton", "engine", "threads", "progress", "updater", "seed", "n_jobs"}
     | {"checkpoint", "policy_version", *SAMPLES},
-    "levels_advice": {"checkpoint", "policy_version"},
+    "score_by_levels": {"checkpoint", "policy_version"},
     "compare": {"checkpoint", "policy_version"},
     "compare_search_policies": {"checkpoint", "policy_version", "policy"},
     "delta_sweep": {"checkpoint", "policy_version", "target_error", "delta"},

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier import Hierarchy
-from pomdp_hier.analysis import best_cut, levels_advice
+from pomdp_hier.analysis import best_cut, score_by_levels
 from pomdp_hier.cli import main
 from tests.planted import clean_case
 
@@ -26,7 +26,7 @@ def call(folder, *arguments):
 @pytest.mark.parametrize("side", ["bottom", "top"])
 def test_the_lines_and_the_rows_are_those_of_the_function(files, capsys, side):
     X, tree, folder = files
-    found = levels_advice(X, tree, side=side, delta=0.02)
+    found = score_by_levels(X, tree, side=side, delta=0.02)
     out = folder / "best.json"
     assert call(folder, "--side", side, "-o", out) == 0
     assert capsys.readouterr().out == found.summary() + "\n"

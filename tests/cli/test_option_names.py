@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.analysis import appraise, compare, compare_search_policies, suggest_moves
-from pomdp_hier.analysis.levels import best_cut, levels_advice
+from pomdp_hier.analysis.levels import best_cut, score_by_levels
 from pomdp_hier.beliefs import compare_updaters
 from pomdp_hier.cli import build_parser, main
 from pomdp_hier.features import load_features, text_features
@@ -22,7 +22,7 @@ READERS = [getattr(Hierarchy, name) for name in dir(Hierarchy) if name.startswit
 FUNCTIONS = [
     *READERS,
     *(Hierarchy.to_text, Settings, Run, Sampling, appraise, compare, compare_search_policies, suggest_moves),
-    *(compare_updaters, load_features, text_features, solve, improve, best_cut, levels_advice),
+    *(compare_updaters, load_features, text_features, solve, improve, best_cut, score_by_levels),
 ]
 ARGUMENTS = {name for function in FUNCTIONS for name in inspect.signature(function).parameters}
 # Names with an underscore are no English; the others are arguments where a value follows.

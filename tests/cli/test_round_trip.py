@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pomdp_hier.analysis import levels_advice
+from pomdp_hier.analysis import score_by_levels
 from pomdp_hier.cli import main
 from pomdp_hier.hierarchy import Hierarchy
 from tests.tree_texts import TREE_TEXTS
@@ -46,7 +46,7 @@ def test_what_improve_moves_is_all_that_is_another_text(kind, tmp_path, capsys):
 def test_the_best_levels_come_out_in_the_same_format_or_not_at_all(kind, tmp_path, capsys):
     arguments, source, target = given(tmp_path, kind)
     form = TREE_TEXTS[kind][1]
-    found = levels_advice(np.load(arguments[0]), read(source, form), delta=0.1)
+    found = score_by_levels(np.load(arguments[0]), read(source, form), delta=0.1)
     best = found.trees[found.best]
     code = main(["levels", *arguments])
     if best.height == 0 and kind in ("paths", "bare paths", "levels", "lines with ids"):

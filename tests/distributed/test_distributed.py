@@ -14,7 +14,7 @@ from pomdp_hier.distributed.sources import Cut, cut_bounds
 from pomdp_hier.errors import DataWarning, FeatureError, ParameterError
 from pomdp_hier.features import validation
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs import Clairvoyant, LookAhead
+from pomdp_hier.hqs import HindsightRule, LookAhead
 from pomdp_hier.hqs.score import evaluate
 from tests.extras import INSTALLED_ENGINES
 from tests.worker_killer import KillsOnce, NoRoom
@@ -75,7 +75,7 @@ def test_partitions_score_as_the_whole(data):
     options = {
         "similarity": data.draw(st.sampled_from(SIMILARITIES)),
         "delta": data.draw(st.sampled_from([0.05, 0.5])),
-        "policy": data.draw(st.sampled_from(["one-step", "descend", Clairvoyant(), LookAhead(2), LookAhead(3)])),
+        "policy": data.draw(st.sampled_from(["one-step", "descend", HindsightRule(), LookAhead(2), LookAhead(3)])),
         "enter_own_singleton": data.draw(st.booleans()),
         "engine": data.draw(st.sampled_from(INSTALLED_ENGINES)),
     }

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from pomdp_hier import Hierarchy
 from pomdp_hier.errors import DataWarning, PomdpHierError
 from pomdp_hier.hqs import (
-    ClairvoyantSearch,
     ClosedFormUpdater,
     FixedLevel,
+    HindsightSearch,
     LookAhead,
     OptimalSearch,
     PlansInEnvironment,
@@ -19,8 +19,8 @@ from pomdp_hier.hqs import (
     calibrate_delta,
     evaluate,
     evaluate_generic,
-    look_ahead,
     reproduce,
+    rtbss_policy,
     search_environment,
     search_problem,
     search_problem_from_guidance,
@@ -123,15 +123,15 @@ ADVICE = {  # what is refused: what its message says to do
         lambda: ClosedFormUpdater(search_problem(X, TREE, 0)),
     ),
     "clairvoyant": (
-        lambda: ClairvoyantSearch().decide(search_problem(X, TREE, 0)),
+        lambda: HindsightSearch().decide(search_problem(X, TREE, 0)),
         "for_environment(environment)",
-        lambda: ClairvoyantSearch().for_environment(search_environment(X, TREE, 0)).decide(search_problem(X, TREE, 0)),
+        lambda: HindsightSearch().for_environment(search_environment(X, TREE, 0)).decide(search_problem(X, TREE, 0)),
     ),
     "environment": (
-        lambda: PlansInEnvironment(look_ahead(1)).decide(search_problem(X, TREE, 0)),
+        lambda: PlansInEnvironment(rtbss_policy(1)).decide(search_problem(X, TREE, 0)),
         "for_environment(environment)",
         lambda: (
-            PlansInEnvironment(look_ahead(1))
+            PlansInEnvironment(rtbss_policy(1))
             .for_environment(search_environment(X, TREE, 0))
             .decide(search_problem(X, TREE, 0))
         ),

@@ -16,7 +16,7 @@ from pomdp_hier.hqs.model import (
 )
 from pomdp_hier.hqs.paper.examples import load_amazon12
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, AlgorithmOne, OptimalSearch
-from pomdp_hier.planning import RTBSS, StopValue
+from pomdp_hier.planning import RTBSS, ImmediateValue
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.simulation import policy_value, simulate
 from tests.search_trees import a_path, random_guidance
@@ -83,7 +83,7 @@ def test_the_greedy_searcher_is_worth_all_or_nothing():
 def test_greedy_q_values_are_the_agents():
     agent, _ = choosing_search(*models())
     decision = GreedyChild().decide(agent)
-    planned = RTBSS(1, lower_bound=StopValue(SEARCH)).decide(agent)
+    planned = RTBSS(1, leaf_value=ImmediateValue(SEARCH)).decide(agent)
     assert decision.q_values == planned.q_values
     assert decision.action == planned.action
 
@@ -95,7 +95,7 @@ def test_without_backs_it_is_the_plain_search(seed):
     problem = search_problem_from_guidance(eta, rewards)
     environment = search_environment_from_guidance(eta, rewards, a_path(rng, eta))
     agent, world = backtracking_search(problem, environment, backs=0)
-    plan = RTBSS(8, lower_bound=StopValue(SEARCH))
+    plan = RTBSS(8, leaf_value=ImmediateValue(SEARCH))
     assert policy_value(plan, agent).value == policy_value(OptimalSearch(), problem).value
     assert policy_value(plan, agent, world).value == policy_value(plan, problem, environment).value
 
@@ -116,7 +116,7 @@ def test_turning_back_restores_the_belief_and_costs_its_price():
 
 
 def test_whoever_can_turn_back_is_worth_at_least_as_much_to_themselves():
-    plan = RTBSS(3, lower_bound=StopValue(SEARCH))
+    plan = RTBSS(3, leaf_value=ImmediateValue(SEARCH))
     worth = [policy_value(plan, backtracking_search(*models(), backs=backs)[0]).value for backs in (0, 1, 2)]
     assert worth == sorted(worth)
     agent, world = backtracking_search(*models(("a", "b", "d")), backs=1)
@@ -126,7 +126,7 @@ def test_whoever_can_turn_back_is_worth_at_least_as_much_to_themselves():
 
 
 def test_on_a_good_tree_turning_back_and_choosing_help_on_a_bad_one_they_hurt():
-    plan = RTBSS(2, lower_bound=StopValue(SEARCH))
+    plan = RTBSS(2, leaf_value=ImmediateValue(SEARCH))
     for name, number, better in (("A", 0, True), ("D", 0, False)):
         problem, environment = item(name, number, 0.005)
         plain = float(policy_value(AlgorithmOne(), problem, environment))

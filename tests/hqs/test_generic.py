@@ -26,7 +26,7 @@ from pomdp_hier.hqs.paper.presets import PAPER_TABLE, PAPER_TEXT
 from pomdp_hier.hqs.policies import SEARCH, AlgorithmOne, FixedLevel, PlannedSearch, paper_readings, true_path
 from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.score import evaluate, evaluate_generic, hqs_score
-from pomdp_hier.planning import RTBSS, RandomPolicy, StopValue
+from pomdp_hier.planning import RTBSS, ImmediateValue, RandomPolicy
 from pomdp_hier.planning.pomdp_py_planners import POUCT
 from pomdp_hier.simulation import policy_value, simulate_in_pomdp_py
 from tests.scorer_oracle import Oracle, features, trees
@@ -34,7 +34,7 @@ from tests.scorer_oracle import cosine as oracle_cosine
 
 SHOP = load_amazon12()
 GIVEN = {"similarity": "precomputed"}
-BARE_RTBSS = RTBSS(1, lower_bound=StopValue(SEARCH), tie="all", updater=None)
+BARE_RTBSS = RTBSS(1, leaf_value=ImmediateValue(SEARCH), tie="all", updater=None)
 
 
 def close(a, b, tolerance=1e-12):

@@ -33,7 +33,7 @@ def everything(X, tree, **options):
         "cophenetic": measures.cophenetic_correlation(X, tree),
         "levels' cophenetic": measures.cophenetic_correlation(X, tree, heights="levels"),
         "purity": measures.dendrogram_purity(tree, (X[:, 0] > 0).tolist()),
-        "f": measures.class_fit(tree, (X[:, 0] > 0).tolist()).f,
+        "f": measures.class_f_score(tree, (X[:, 0] > 0).tolist()).f,
     }
 
 

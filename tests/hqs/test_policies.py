@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pomdp_hier._engines.rules import AlwaysDescend, Clairvoyant, LookAhead, OneStep, SearchRoot
+from pomdp_hier._engines.rules import AlwaysDescend, HindsightRule, LookAhead, OneStep, SearchRoot
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.model import (
@@ -24,14 +24,14 @@ from pomdp_hier.hqs.policies import (
     DESCEND,
     SEARCH,
     AlgorithmOne,
-    ClairvoyantSearch,
     FixedLevel,
+    HindsightSearch,
     OptimalSearch,
     PlannedSearch,
     PlansInEnvironment,
     RuleSearch,
-    look_ahead,
     paper_readings,
+    rtbss_policy,
     search_policy,
     true_path,
 )
@@ -39,7 +39,7 @@ from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.planning import QMDPPolicy, RandomPolicy
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.problems import tiger
-from pomdp_hier.simulation import clairvoyant_value, policy_value
+from pomdp_hier.simulation import mdp_value, policy_value
 from tests.search_trees import a_path, random_guidance
 
 F = Fraction
@@ -59,7 +59,7 @@ def test_algorithm_one_is_the_appendix():
     decision = AlgorithmOne().decide(problem)
     assert decision.q_values[SEARCH] == b * (1 + r0) - 1
     assert decision.q_values[DESCEND] == b * (eta**2 * (r1 + 1) + (1 - eta) ** 2 * (r2 + 1)) - 1
-    assert look_ahead(1).decide(problem).q_values == decision.q_values
+    assert rtbss_policy(1).decide(problem).q_values == decision.q_values
     optimal = OptimalSearch().decide(problem)
     assert optimal.q_values == decision.q_values
     assert decision.action == optimal.action == SEARCH
@@ -67,7 +67,7 @@ def test_algorithm_one_is_the_appendix():
 
 @pytest.mark.parametrize("tie", ["descend", "search"])
 @pytest.mark.parametrize(
-    "make", [AlgorithmOne, OptimalSearch, lambda tie: look_ahead(1, tie), lambda tie: look_ahead(3, tie)]
+    "make", [AlgorithmOne, OptimalSearch, lambda tie: rtbss_policy(1, tie), lambda tie: rtbss_policy(3, tie)]
 )
 def test_an_exact_tie_goes_as_told(make, tie):
     # One certain child of the same worth, in fractions and in floats.
@@ -95,7 +95,7 @@ def test_the_optimal_policy_is_what_full_look_ahead_finds(seed, n_nodes):
     rng = np.random.default_rng(seed)
     eta, rewards = random_guidance(rng, n_nodes, exact=True)
     problem = search_problem_from_guidance(eta, rewards)
-    deep = look_ahead(max(1, min(n_nodes, 8)))
+    deep = rtbss_policy(max(1, min(n_nodes, 8)))
     for tie in ("descend", "search"):
         optimal = OptimalSearch(tie)
         first = optimal.decide(problem)
@@ -116,9 +116,9 @@ def test_no_policy_beats_the_clairvoyant_one_in_the_environment(seed, n_nodes):
     environment = search_environment_from_guidance(eta, rewards, path)
     best = max((rewards[node] + 1) * p - 1 for node, p in true_path(environment))
     for tie in ("descend", "search"):
-        clairvoyant = ClairvoyantSearch(tie).for_environment(environment)
+        clairvoyant = HindsightSearch(tie).for_environment(environment)
         assert policy_value(clairvoyant, problem, environment).value == best
-    assert clairvoyant_value(environment) == pytest.approx(float(best), abs=1e-12)
+    assert mdp_value(environment) == pytest.approx(float(best), abs=1e-12)
     for policy in (AlgorithmOne(), OptimalSearch(), search_policy("descend"), search_policy("search-root")):
         assert policy_value(policy, problem, environment).value <= best
 
@@ -130,18 +130,18 @@ def test_the_clairvoyant_tie_is_the_deepest_or_the_first():
     problem = search_problem_from_guidance(eta, rewards)
     stops = {}
     for tie in ("descend", "search"):
-        policy = ClairvoyantSearch(tie).for_environment(environment)
+        policy = HindsightSearch(tie).for_environment(environment)
         stops[tie] = policy.decide(problem).action
     assert stops == {"descend": DESCEND, "search": SEARCH}
 
 
 def test_policies_that_need_the_environment_say_so():
     problem, environment = item("A", 0)
-    for policy in (ClairvoyantSearch(), PlansInEnvironment(QMDPPolicy())):
+    for policy in (HindsightSearch(), PlansInEnvironment(QMDPPolicy())):
         with pytest.raises(PlanningError, match=r"Call for_environment\(environment\)"):
             policy.decide(problem)
     seeing = PlansInEnvironment(QMDPPolicy()).for_environment(environment)
-    clairvoyant = ClairvoyantSearch().for_environment(environment)
+    clairvoyant = HindsightSearch().for_environment(environment)
     assert policy_value(seeing, problem, environment).value == pytest.approx(
         policy_value(clairvoyant, problem, environment).value
     )
@@ -154,7 +154,7 @@ def test_names_and_rules_find_their_policies():
     assert search_policy(OneStep("search")).planner.depth == 1
     assert search_policy(LookAhead(3)).planner.depth == 3
     assert isinstance(search_policy(LookAhead(None, "search")), OptimalSearch)
-    assert isinstance(search_policy(Clairvoyant()), ClairvoyantSearch)
+    assert isinstance(search_policy(HindsightRule()), HindsightSearch)
     problem = three_node(0.9, r1=0.5, r2=0.5)
     assert search_policy(SearchRoot()).decide(problem).action == SEARCH
     assert search_policy(AlwaysDescend()).decide(problem).action == DESCEND
@@ -243,9 +243,9 @@ def test_a_rule_that_says_neither_yes_nor_no_is_named(engine, answer):
     [
         AlgorithmOne(),
         OptimalSearch(),
-        look_ahead(2),
-        ClairvoyantSearch(),
-        PlansInEnvironment(look_ahead(1)),
+        rtbss_policy(2),
+        HindsightSearch(),
+        PlansInEnvironment(rtbss_policy(1)),
         search_policy("descend"),
         search_policy(FixedLevel(1), hierarchy=SHOP.hierarchies["E"]),
     ],

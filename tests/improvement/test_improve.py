@@ -8,7 +8,7 @@ import pytest
 
 from pomdp_hier import Hierarchy, evaluate, hqs_score, improve
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.improvement import Edit, HeldOut, apply_edits
+from pomdp_hier.improvement import Edit, HeldOutGain, apply_edits
 from tests.planted import clean_case, misplaced, swapped
 
 DELTA = {"delta": 0.02}
@@ -70,7 +70,7 @@ def test_each_gain_is_exact_given_the_edits_before_and_they_add_up():
     ]
     for most in range(len(better.edits)):
         assert sum(line.startswith("  ") and ". " in line for line in better.summary(most).splitlines()) == most
-    assert replace(better, held_out=HeldOut(0.1, items=1)).numbered(confirmed=True) == sure
+    assert replace(better, held_out=HeldOutGain(0.1, items=1)).numbered(confirmed=True) == sure
     assert any(line.endswith(f": {better.ceilings['any']:.4f}") for line in said)
     doubtful = len(better.edits) - len(sure)
     assert doubtful == sum(int(line.split()[-2]) for line in said if line.startswith("made as well"))

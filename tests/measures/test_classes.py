@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.measures import class_fit, path_precision_recall
+from pomdp_hier.measures import class_f_score, hierarchical_precision_recall
 from tests.hierarchy_oracle import samples
 
 PATHS = st.lists(st.sampled_from("ab"), max_size=3).map(tuple)
@@ -24,9 +24,9 @@ def test_the_best_cluster_of_every_class(sample, data):
             classes.setdefault(path[:length], set()).add(item)
     if not classes:
         with pytest.raises(ParameterError, match="labels: got None"):
-            class_fit(tree, labels)
+            class_f_score(tree, labels)
         return
-    fit = class_fit(tree, labels)
+    fit = class_f_score(tree, labels)
     total = sum(map(len, classes.values()))
     f = precision = recall = 0.0
     clusters = [(node, set(tree.items(node).tolist())) for node in np.flatnonzero(tree.is_cluster).tolist()]
@@ -45,12 +45,12 @@ def test_the_best_cluster_of_every_class(sample, data):
 
 def test_a_tree_that_is_the_classes_fits_them():
     tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-    fit = class_fit(tree, [("all", "x"), ("all", "x"), ("all", "y"), ("all", "y")])
+    fit = class_f_score(tree, [("all", "x"), ("all", "x"), ("all", "y"), ("all", "y")])
     assert (fit.precision, fit.recall, fit.f) == (1, 1, 1)
-    plain = class_fit(tree, ["x", "x", "y", None])
+    plain = class_f_score(tree, ["x", "x", "y", None])
     assert plain.best[("y",)] == (5, pytest.approx(2 / 3))
     with pytest.raises(ParameterError, match="labels: got 1; expected 4"):
-        class_fit(tree, ["x"])
+        class_f_score(tree, ["x"])
 
 
 @settings(max_examples=40, deadline=None)
@@ -59,7 +59,7 @@ def test_paths_as_sets_of_ancestors(cases):
     sets = [tuple({path[:k] for k in range(1, len(path) + 1)} for path in case) for case in cases]
     common = sum(len(true & guess) for true, guess in sets)
     n_true, n_guess = (sum(len(case[side]) for case in sets) for side in (0, 1))
-    found = path_precision_recall([true for true, _ in cases], [guess for _, guess in cases])
+    found = hierarchical_precision_recall([true for true, _ in cases], [guess for _, guess in cases])
     expected = (common / n_guess if n_guess else np.nan, common / n_true if n_true else np.nan)
     np.testing.assert_allclose((found.precision, found.recall), expected)
     if common:
@@ -67,22 +67,22 @@ def test_paths_as_sets_of_ancestors(cases):
 
 
 def test_stopping_early_costs_recall_only():
-    early = path_precision_recall([("a", "b", "c")], [("a",)])
+    early = hierarchical_precision_recall([("a", "b", "c")], [("a",)])
     assert (early.precision, early.recall) == (1, 1 / 3)
     with pytest.raises(ParameterError, match=r"got 1 .* expected 2"):
-        path_precision_recall([("a",), ("b",)], [("a",)])
+        hierarchical_precision_recall([("a",), ("b",)], [("a",)])
 
 
 def test_what_is_no_list_of_paths_or_labels_is_refused():
     tree = Hierarchy.from_children([[0, 1]], 2)
     with pytest.raises(HierarchyError, match="is no Hierarchy"):
-        class_fit(["a", "b"], tree)
+        class_f_score(["a", "b"], tree)
     with pytest.raises(ParameterError, match=r"^labels: got .* one label per item"):
-        class_fit(tree, tree)
+        class_f_score(tree, tree)
     with pytest.raises(ParameterError, match=r"^true: got .* one path per item"):
-        path_precision_recall(tree, [("a",)])
+        hierarchical_precision_recall(tree, [("a",)])
 
 
 def test_rows_of_an_array_are_paths():
     codes = np.array([[1, 2], [3, 4]])
-    assert path_precision_recall(codes, [(1, 2), (3, 5)]).precision == 3 / 4
+    assert hierarchical_precision_recall(codes, [(1, 2), (3, 5)]).precision == 3 / 4

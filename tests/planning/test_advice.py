@@ -6,8 +6,8 @@ import pytest
 from pomdp_hier import POMDP, compare_policies, policy_value
 from pomdp_hier.errors import PomdpHierError
 from pomdp_hier.planning import RTBSS, exact_value, solve, value_iteration
-from pomdp_hier.planning.controllers import Controller, write_alpha, write_policy_graph
-from pomdp_hier.planning.controllers.exact_values import VectorPolicy
+from pomdp_hier.planning.controllers import FiniteStateController, write_alpha, write_policy_graph
+from pomdp_hier.planning.controllers.exact_values import AlphaVectorPolicy
 from pomdp_hier.planning.infinite_horizon_bounds import mdp_values
 from pomdp_hier.planning.policies import ThresholdPolicy
 from pomdp_hier.planning.pomdp_py_planners import POUCT
@@ -18,9 +18,9 @@ LEAKY = POMDP.from_arrays(T=[[[0.5, 0.50625], [0, 1.0]]], Z=[[[1], [1]]], R=[[1,
 LESS = POMDP.from_arrays(T=[[[0.5, 0.50625], [0, 1.0]]], Z=[[[1], [1]]], R=[[1, 1]], discount=0.9937, tolerance=0.01)
 ONCE = tiger(discount=0.5)
 TWO_STEPS = solve(ONCE, horizon=2).controller()
-CIRCLES = Controller(ENDLESS, np.array([0]), np.zeros((1, 2), dtype=int))
-LONG = Controller(cheese_maze(), np.zeros(300, dtype=int), np.zeros((300, 7), dtype=int))
-ILLEGAL = VectorPolicy(np.array([[-np.inf, 1.0]]), np.array([0]))
+CIRCLES = FiniteStateController(ENDLESS, np.array([0]), np.zeros((1, 2), dtype=int))
+LONG = FiniteStateController(cheese_maze(), np.zeros(300, dtype=int), np.zeros((300, 7), dtype=int))
+ILLEGAL = AlphaVectorPolicy(np.array([[-np.inf, 1.0]]), np.array([0]))
 
 
 def apart(legal):
@@ -97,7 +97,7 @@ ADVICE = [  # what raises, the advice, the same with the advice taken
     (
         lambda _: CIRCLES.value(),
         "a discount below 1.",
-        lambda _: Controller(ONCE, CIRCLES.actions, CIRCLES.after).value(),
+        lambda _: FiniteStateController(ONCE, CIRCLES.actions, CIRCLES.after).value(),
     ),
     (lambda _: LONG.exact_values, "Call minimised()", lambda _: LONG.minimised().value(exact=True)),
     (lambda _: LONG.value(exact=True), "value() with exact=False.", lambda _: LONG.value(exact=False)),
@@ -107,14 +107,14 @@ ADVICE = [  # what raises, the advice, the same with the advice taken
         lambda folder: write_policy_graph(TWO_STEPS, folder / "p.pg"),
     ),
     (
-        lambda _: RTBSS(1, lower_bound="fib").decide(ENDLESS),
+        lambda _: RTBSS(1, leaf_value="fib").decide(ENDLESS),
         "Pass value_iteration(problem, n)",
-        lambda _: RTBSS(1, lower_bound=value_iteration(ENDLESS, 2)).decide(ENDLESS),
+        lambda _: RTBSS(1, leaf_value=value_iteration(ENDLESS, 2)).decide(ENDLESS),
     ),
     (
-        lambda _: RTBSS(1, lower_bound=solve(cheese_maze())).decide(tiger()),
+        lambda _: RTBSS(1, leaf_value=solve(cheese_maze())).decide(tiger()),
         "Take the solution of this problem.",
-        lambda _: RTBSS(1, lower_bound=solve(tiger())).decide(tiger()),
+        lambda _: RTBSS(1, leaf_value=solve(tiger())).decide(tiger()),
     ),
     (
         lambda _: ThresholdPolicy([], otherwise="sing").decide(tiger()),

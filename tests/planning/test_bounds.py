@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
-from pomdp_hier.planning import RTBSS, StopValue
+from pomdp_hier.planning import RTBSS, ImmediateValue
 from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound, reward_range
-from pomdp_hier.planning.leaf_values import ConvexFringe, fringe_vectors
+from pomdp_hier.planning.leaf_values import ConvexLeafValue, leaf_vectors
 from pomdp_hier.pomdp import POMDP, Belief
 from tests.pomdp_models import random_problem, search_tree, tiger
 
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("rewards", ["positive", "negative", "mixed"])
-@pytest.mark.parametrize("fringe", ["zero", "immediate", StopValue(2)])
+@pytest.mark.parametrize("fringe", ["zero", "immediate", ImmediateValue(2)])
 def test_admissible_and_ordered(seed, rewards, fringe):
     problem = random_problem(seed, rewards=rewards, discount=[0.0, 0.5, 1.0][seed % 3], terminal=seed % 2 == 0)
-    compiled, vectors = problem.compiled, fringe_vectors(problem, fringe)
+    compiled, vectors = problem.compiled, leaf_vectors(problem, fringe)
     depth = 3
     tables = {f: f(compiled, depth, vectors) @ compiled.initial for f in (fib_bound, qmdp_bound, range_bound)}
     blind = blind_bound(compiled, depth, vectors) @ compiled.initial
@@ -153,12 +153,12 @@ def partly_legal(seed, by):
 
 
 @pytest.mark.parametrize("by", ["state", "observation"])
-@pytest.mark.parametrize("fringe", ["zero", "immediate", StopValue(1)])
+@pytest.mark.parametrize("fringe", ["zero", "immediate", ImmediateValue(1)])
 def test_where_few_actions_are_legal_the_tables_are_those_of_the_definitions(by, fringe):
     kinds = set()
     for seed in range(4):
         problem = partly_legal(seed, by)
-        compiled, vectors = problem.compiled, fringe_vectors(problem, fringe)
+        compiled, vectors = problem.compiled, leaf_vectors(problem, fringe)
         expected, allowed = loops(problem, fringe, 3)
         for name, bound in (("fib", fib_bound), ("qmdp", qmdp_bound), ("blind", blind_bound)):
             table = bound(compiled, 3, vectors)
@@ -173,7 +173,7 @@ def test_where_few_actions_are_legal_the_tables_are_those_of_the_definitions(by,
 
 def test_a_fringe_that_is_only_bounded_bounds_nothing_from_below():
     problem = tiger()
-    vectors = fringe_vectors(problem, ConvexFringe(lambda problem, belief: 5 * max(belief.values())))
+    vectors = leaf_vectors(problem, ConvexLeafValue(lambda problem, belief: 5 * max(belief.values())))
     assert vectors.vectors.tolist() == [[5.0, 5.0]]
     assert (blind_bound(problem.compiled, 2, vectors) == -np.inf).all()
 
@@ -206,5 +206,5 @@ def test_the_same_action_over_and_over_has_to_be_legal_after_everything():
         actions=["look", "dig"],
     )
     compiled = problem.compiled
-    for fringe, first in ((StopValue("dig"), -np.inf), (StopValue("look"), 4.0)):
-        assert blind_bound(compiled, 1, fringe_vectors(problem, fringe)).tolist() == [[[first], [-np.inf]]]
+    for fringe, first in ((ImmediateValue("dig"), -np.inf), (ImmediateValue("look"), 4.0)):
+        assert blind_bound(compiled, 1, leaf_vectors(problem, fringe)).tolist() == [[[first], [-np.inf]]]

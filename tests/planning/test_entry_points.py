@@ -25,8 +25,8 @@ from pomdp_hier.planning import (
 from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.simulation import (
-    clairvoyant_value,
     compare_policies,
+    mdp_value,
     policy_value,
     simulate,
     simulate_in_pomdp_py,
@@ -43,7 +43,7 @@ POLICIES = {
     "OptimalPolicy": OptimalPolicy(2),
     "QMDPPolicy": QMDPPolicy(horizon=2),
     "ThresholdPolicy": ThresholdPolicy([("right", 0.7, "open-left")], "listen"),
-    "AlphaVectors": value_iteration(tiger(), 2),
+    "FiniteHorizonSolution": value_iteration(tiger(), 2),
     "POUCT": POUCT(depth=1, simulations=20, seed=0),
     "POMCP": POMCP(depth=1, simulations=20, seed=0),
 }
@@ -52,8 +52,8 @@ READERS = {name: policy.decide for name, policy in POLICIES.items()} | {
     "AndOrTree.build": lambda problem, belief: AndOrTree.build(problem, belief, depth=1),
     "AndOrTree.find": lambda problem, belief: AndOrTree.build(problem, BELIEF, depth=1).find(belief),
     "AndOrTree.explain": lambda problem, belief: AndOrTree.build(problem, BELIEF, depth=1).explain(belief),
-    "AlphaVectors.value": lambda problem, belief: POLICIES["AlphaVectors"].value(belief),
-    "AlphaVectors.action": lambda problem, belief: POLICIES["AlphaVectors"].action(belief),
+    "FiniteHorizonSolution.value": lambda problem, belief: POLICIES["FiniteHorizonSolution"].value(belief),
+    "FiniteHorizonSolution.action": lambda problem, belief: POLICIES["FiniteHorizonSolution"].action(belief),
     "action_probabilities": lambda problem, belief: POLICIES["RandomPolicy"].action_probabilities(problem, belief),
 }
 
@@ -92,7 +92,7 @@ def test_another_thing_than_a_problem_is_refused(name):
         lambda wrong: policy_value(FirstAction(), wrong),
         lambda wrong: policy_value(FirstAction(), tiger(), wrong or "none"),
         lambda wrong: compare_policies([FirstAction()], wrong),
-        lambda wrong: clairvoyant_value(wrong),
+        lambda wrong: mdp_value(wrong),
     ],
 )
 def test_functions_refuse_another_thing_than_a_problem(ask):
@@ -162,7 +162,7 @@ WRONG = [0, -1, 1.5, "2", True, None, float("nan")]
         (lambda v: QMDPPolicy(horizon=v).decide(tiger()), "horizon", [None]),
         (lambda v: value_iteration(tiger(), v), "horizon", [0]),
         (lambda v: exact_value(tiger(), horizon=v), "horizon", [0]),
-        (lambda v: POLICIES["AlphaVectors"].value(BELIEF, to_go=v), "to_go", [0, None]),
+        (lambda v: POLICIES["FiniteHorizonSolution"].value(BELIEF, to_go=v), "to_go", [0, None]),
         (lambda v: solve(tiger(), horizon=2).bounds(BELIEF, to_go=v), "to_go", [0, None]),
         (lambda v: simulate(FirstAction(), tiger(), n_episodes=1, horizon=v), "horizon", [0, None]),
         (lambda v: policy_value(FirstAction(), tiger(discount=0.5), horizon=v), "horizon", [0, None]),
@@ -199,7 +199,7 @@ FIRST = FirstAction()
         (lambda v: compare_updaters(*UPDATERS, depth=v), "depth", []),
         (lambda v: compare_updaters(*UPDATERS, depth=1, max_histories=v), "max_histories", []),
         (lambda v: simulate(FIRST, tiger(), n_episodes=2, horizon=1, half_width=v), "half_width", [None]),
-        (lambda v: policy_value(FIRST, tiger(discount=0.5), cutoff=v), "cutoff", []),
+        (lambda v: policy_value(FIRST, tiger(discount=0.5), truncation_error=v), "truncation_error", []),
         (lambda v: simulate(FIRST, tiger(), n_episodes=2, horizon=1, confidence=v), "confidence", []),
         (lambda v: compare_policies([FIRST], tiger(), horizon=1, clairvoyant=v), "clairvoyant", [0, -1, None]),
         (lambda v: compare_policies([FIRST], tiger(), horizon=1, trace=v), "trace", [0]),
@@ -224,7 +224,7 @@ def test_a_clairvoyant_value_of_any_kind_of_number_is_taken():
 
 def test_more_steps_than_a_solution_holds_and_unknown_observations_are_named():
     with pytest.raises(PomdpHierError, match="to_go: got 3; expected at most 2"):
-        POLICIES["AlphaVectors"].value(BELIEF, to_go=3)
+        POLICIES["FiniteHorizonSolution"].value(BELIEF, to_go=3)
     with pytest.raises(PomdpHierError, match="to_go: got 3; expected at most 2"):
         solve(tiger(), horizon=2).bounds(BELIEF, to_go=3)
     with pytest.raises(PomdpHierError, match="to_go: got 1; expected None"):
@@ -243,7 +243,7 @@ def test_more_steps_than_a_solution_holds_and_unknown_observations_are_named():
 
 
 def test_callables_that_give_no_numbers_are_named():
-    with pytest.raises(PomdpHierError, match="lower_bound: got None from the callable; expected a number"):
+    with pytest.raises(PomdpHierError, match="leaf_value: got None from the callable; expected a number"):
         RTBSS(1, lambda problem, belief: None).decide(tiger())
     with pytest.raises(PomdpHierError, match="upper_bound: got 'high' for action 'listen'; expected a number"):
         RTBSS(2, upper_bound=lambda problem, belief, action, depth: "high").decide(tiger())

@@ -7,7 +7,12 @@ from pomdp_hier import POMDP
 from pomdp_hier.errors import ModelError
 from pomdp_hier.planning import exact_value, solve, value_iteration, verify
 from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound
-from pomdp_hier.planning.infinite_horizon_bounds import endless_blind, endless_fib, endless_qmdp, mdp_values
+from pomdp_hier.planning.infinite_horizon_bounds import (
+    infinite_horizon_blind,
+    infinite_horizon_fib,
+    infinite_horizon_qmdp,
+    mdp_values,
+)
 from tests.small_problems import KINDS, small_problem
 
 UNITS = [s * 2.0**k for s in (1, -1) for k in (-900, 266, 333, 900)]  # from 1e-271 to 1e270
@@ -70,7 +75,10 @@ def test_rewards_whose_values_are_no_floats_are_named_before_any_work(reward, ho
         lambda: mdp_values(compiled, horizon=horizon),
         lambda: value_iteration(problem, depth),
         *(lambda bound=bound: bound(compiled, depth) for bound in (blind_bound, fib_bound, qmdp_bound, range_bound)),
-        *(lambda bound=bound: bound(compiled) for bound in (endless_blind, endless_fib, endless_qmdp)),
+        *(
+            lambda bound=bound: bound(compiled)
+            for bound in (infinite_horizon_blind, infinite_horizon_fib, infinite_horizon_qmdp)
+        ),
     ]
     for call in calls:
         with pytest.raises(ModelError) as caught:

@@ -8,7 +8,12 @@ import pytest
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning import RTBSS, FIBPolicy, FirstAction, QMDPPolicy, solve
 from pomdp_hier.planning.decision import outcome_matrix
-from pomdp_hier.planning.infinite_horizon_bounds import endless_blind, endless_fib, endless_qmdp, endless_tib
+from pomdp_hier.planning.infinite_horizon_bounds import (
+    infinite_horizon_blind,
+    infinite_horizon_fib,
+    infinite_horizon_qmdp,
+    infinite_horizon_tib,
+)
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import cheese_maze, tiger
 from pomdp_hier.simulation import compare_policies, policy_value
@@ -22,15 +27,15 @@ def test_they_stand_in_order_around_the_optimum(seed):
     compiled, solution = problem.compiled, solve(problem, precision=1e-4, max_trials=60)
     qmdp, fib, tib, blind = (
         float((bound(compiled) @ compiled.initial).max())
-        for bound in (endless_qmdp, endless_fib, endless_tib, endless_blind)
+        for bound in (infinite_horizon_qmdp, infinite_horizon_fib, infinite_horizon_tib, infinite_horizon_blind)
     )
     assert blind <= solution.upper + 1e-9
     assert blind <= solution.lower + 1e-9
     assert solution.lower <= tib + 1e-9
     assert tib <= fib + 1e-8
-    assert (endless_tib(compiled) <= endless_fib(compiled) + 1e-8).all()
+    assert (infinite_horizon_tib(compiled) <= infinite_horizon_fib(compiled) + 1e-8).all()
     assert fib <= qmdp + 1e-8
-    assert (endless_fib(compiled) <= endless_qmdp(compiled) + 1e-8).all()
+    assert (infinite_horizon_fib(compiled) <= infinite_horizon_qmdp(compiled) + 1e-8).all()
 
 
 def tib_by_definition(compiled, sweeps):
@@ -70,22 +75,22 @@ def tib_by_definition(compiled, sweeps):
 @pytest.mark.parametrize(("kind", "seed"), [("plain", 0), ("ends", 1), ("legal by state", 2)])
 def test_the_tighter_bound_is_what_its_definition_says(kind, seed):
     compiled = small_problem(seed, kind=kind, discount=0.5).compiled
-    found, defined = endless_tib(compiled), tib_by_definition(compiled, 16)
+    found, defined = infinite_horizon_tib(compiled), tib_by_definition(compiled, 16)
     assert (np.isfinite(found) == np.isfinite(defined)).all()
     scale = float(np.abs(found[np.isfinite(found)]).max())
     assert np.where(np.isfinite(found), found - defined, 0) == pytest.approx(0, abs=3e-4 * scale)
 
 
 def test_by_hand():
-    assert endless_blind(tiger().compiled)[0] == pytest.approx(-20)
-    assert np.isfinite(endless_fib(cheese_maze().compiled)).all()
+    assert infinite_horizon_blind(tiger().compiled)[0] == pytest.approx(-20)
+    assert np.isfinite(infinite_horizon_fib(cheese_maze().compiled)).all()
 
 
 def test_what_the_iteration_has_left_out_is_added():
     one = POMDP.from_arrays(T=[[[1.0]]], Z=[[[1.0]]], R=[[1.0]], discount=0.999).compiled
-    assert endless_qmdp(one)[0, 0] == pytest.approx(1000, abs=2e-10)
+    assert infinite_horizon_qmdp(one)[0, 0] == pytest.approx(1000, abs=2e-10)
     ends = POMDP.from_arrays(T=[[[0, 1], [0, 1]]], Z=[[[1], [1]]], R=[[3, 0]], discount=1.0, terminal=[1]).compiled
-    assert endless_qmdp(ends).tolist() == [[3, 0]]
+    assert infinite_horizon_qmdp(ends).tolist() == [[3, 0]]
 
 
 @pytest.mark.parametrize("kind", ["legal by state", "legal by observation"])
@@ -94,7 +99,7 @@ def test_what_is_not_legal_at_the_start_is_worth_nothing(kind):
     for seed in range(6):
         compiled = small_problem(seed, kind=kind, discount=0.5).compiled
         legal = compiled.legal if compiled.legal_after is None else compiled.legal & compiled.legal_after[-1][:, None]
-        for bound in (endless_fib, endless_tib, endless_blind):
+        for bound in (infinite_horizon_fib, infinite_horizon_tib, infinite_horizon_blind):
             finite = np.isfinite(bound(compiled))
             assert (finite <= legal).all()  # a state that cannot be met before any observation has no value there
             assert (finite == legal)[:, compiled.initial > 0].all()
@@ -106,8 +111,8 @@ def test_what_is_not_legal_at_the_start_is_worth_nothing(kind):
 def test_a_solution_is_a_leaf_and_a_bound_for_looking_ahead(seed):
     problem = small_problem(seed, kind="plain", discount=0.8)
     rough, fine = solve(problem, max_trials=1, precision=0), solve(problem, precision=1e-5, max_trials=100)
-    values = [RTBSS(depth, lower_bound=rough, upper_bound=rough).decide(problem).value for depth in (1, 2, 3)]
-    plain = RTBSS(2, lower_bound=lambda _, belief: rough.bounds(belief)[0]).decide(problem).value
+    values = [RTBSS(depth, leaf_value=rough, upper_bound=rough).decide(problem).value for depth in (1, 2, 3)]
+    plain = RTBSS(2, leaf_value=lambda _, belief: rough.bounds(belief)[0]).decide(problem).value
     assert values[1] == pytest.approx(plain)
     assert all(rough.lower - 1e-9 <= value <= fine.upper + 1e-9 for value in values)
 
@@ -119,15 +124,15 @@ def test_regret_is_bounded_from_both_sides():
     table = compare_policies(
         {"controller": solution.controller(), "listen": FirstAction()}, problem, against=solution, clairvoyant=False
     )
-    low, high = table["controller"].optimum_regret
+    low, high = table["controller"].optimality_gap
     assert low == 0 <= high <= 1e-3
-    low, high = table["listen"].optimum_regret
+    low, high = table["listen"].optimality_gap
     assert low <= 19.37136838 + 20 <= high
     assert high - low <= solution.gap + 1e-6
     assert "optimum in [19.37" in str(table)
     assert table.to_dict()["optimum"] == [solution.lower, solution.upper]
     sampled = compare_policies([FirstAction()], problem, against=solution, method="monte-carlo", n_episodes=3)
-    assert sampled.rows[0].optimum_regret == pytest.approx((39.37, 39.37), abs=1e-2)
+    assert sampled.rows[0].optimality_gap == pytest.approx((39.37, 39.37), abs=1e-2)
 
 
 def test_a_solution_of_something_else_is_refused():
@@ -139,7 +144,7 @@ def test_a_solution_of_something_else_is_refused():
 def test_the_policy_of_fib_reads_its_table_and_never_expects_more_than_qmdp():
     for seed in range(5):
         problem = random_problem(seed, discount=0.9)
-        table, index = endless_fib(problem.compiled), problem.compiled.action_index
+        table, index = infinite_horizon_fib(problem.compiled), problem.compiled.action_index
         decision = FIBPolicy().decide(problem)
         vector = problem.compiled.vector(problem.initial_belief)
         support = np.flatnonzero(vector)

@@ -15,8 +15,8 @@ from pomdp_hier.planning import (
     RTBSS,
     FIBPolicy,
     FirstAction,
+    ImmediateValue,
     QMDPPolicy,
-    StopValue,
     exact_value,
     solve,
     value_iteration,
@@ -50,7 +50,7 @@ STRANGE = one_of(
     None, "start", "dict", "first", {"nowhere": 1}, 3
 )  # where states are looked up, not handed to the model
 LEAVES = one_of(
-    "zero", "immediate", "qmdp", "fib", "blind", StopValue("listen"), "solution", "vectors", "lowest", None, 3
+    "zero", "immediate", "qmdp", "fib", "blind", ImmediateValue("listen"), "solution", "vectors", "lowest", None, 3
 )
 
 
@@ -266,7 +266,7 @@ class Calls(RandomCalls):
             method=method,
             n_episodes=20,
             horizon=horizon,
-            cutoff=0.1,
+            truncation_error=0.1,
             baseline=baseline,
             clairvoyant=clairvoyant,
             against=solution,
@@ -276,12 +276,12 @@ class Calls(RandomCalls):
         str(found), found._repr_html_()
         assert {row.name for row in found} | set(found.failed) == set(policies)
         for row in found:
-            low, high = row.optimum_regret or (0, 0)
+            low, high = row.optimality_gap or (0, 0)
             assert low <= high
             if method == "exact" and solution is not None:
                 assert high >= -slack(problem) - found.error
             if method == "exact":
-                alone = policy_value(policies[row.name], problem, horizon=horizon, cutoff=0.1)
+                alone = policy_value(policies[row.name], problem, horizon=horizon, truncation_error=0.1)
                 assert float(alone.value) == pytest.approx(float(row.value), abs=slack(problem) + 0.2)
 
 

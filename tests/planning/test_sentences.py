@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError, PolicyFileError
-from pomdp_hier.planning import RTBSS, AndOrTree, OptimalPolicy, StopValue, solve, value_iteration, vector_pruning
+from pomdp_hier.planning import RTBSS, AndOrTree, ImmediateValue, OptimalPolicy, solve, value_iteration, vector_pruning
 from pomdp_hier.planning.and_or.view import view
 from pomdp_hier.planning.controllers import (
-    Controller,
+    AlphaVectorPolicy,
+    FiniteStateController,
     PolicyGraph,
-    VectorPolicy,
     read_alpha,
     read_policy_graph,
     read_policy_xml,
@@ -31,14 +31,14 @@ def test_a_controller():
     with pytest.raises(
         ModelError, match=re.escape("controller: got 1 actions, successors of shape (1, 7) and start 0")
     ):
-        Controller(tiger(), np.array([0]), at_once)
+        FiniteStateController(tiger(), np.array([0]), at_once)
     with pytest.raises(ModelError, match=re.escape("[N, 2], and a start below N")):
-        Controller(tiger(), np.array([0]), at_once)
+        FiniteStateController(tiger(), np.array([0]), at_once)
     with pytest.raises(
         ModelError, match="controller: got actions up to 7, successors up to 0; expected actions from 0 to 2"
     ):
-        Controller(tiger(), np.array([0, 7]), positions)
-    long = Controller(cheese_maze(), np.zeros(300, dtype=int), np.zeros((300, 7), dtype=int))
+        FiniteStateController(tiger(), np.array([0, 7]), positions)
+    long = FiniteStateController(cheese_maze(), np.zeros(300, dtype=int), np.zeros((300, 7), dtype=int))
     with pytest.raises(PlanningError, match="controller: got 300 nodes times 11 states; expected at most 3,000"):
         _ = long.exact_values
     with pytest.raises(ParameterError, match=r"the controller has 300 nodes; .*raise the limit of 200"):
@@ -46,7 +46,7 @@ def test_a_controller():
     with pytest.raises(
         ModelError, match="vectors: got 3 states and actions up to 4; expected the problem's 2 states and 3"
     ):
-        VectorPolicy(np.zeros((1, 3)), np.array([4])).decide(tiger())
+        AlphaVectorPolicy(np.zeros((1, 3)), np.array([4])).decide(tiger())
 
 
 SPARSE = '<Policy><AlphaVector vectorLength="2"><SparseVector action="0">{}</SparseVector></AlphaVector></Policy>'
@@ -151,7 +151,7 @@ def test_values_that_do_not_settle():
 
 def test_planners_by_their_settings():
     assert repr(RTBSS(3, "immediate", upper_bound="qmdp")) == (
-        "RTBSS(depth=3, lower_bound='immediate', upper_bound='qmdp')"
+        "RTBSS(depth=3, leaf_value='immediate', upper_bound='qmdp')"
     )
     assert "(OptimalPolicy(horizon=4) at step 1)" in repr(OptimalPolicy(4).at_step(1))
     with pytest.raises(PlanningError, match=re.escape("simulations: got 2 for 3 legal actions; expected at least 4")):
@@ -161,7 +161,7 @@ def test_planners_by_their_settings():
     ):
         check_bound(2, 1, "a", 5)
     with pytest.raises(ModelError, match=re.escape("vectors: got shape (1, 2) with 3 actions; expected [K, S]")):
-        VectorPolicy(np.zeros((1, 2)), np.zeros(3, dtype=int))
+        AlphaVectorPolicy(np.zeros((1, 2)), np.zeros(3, dtype=int))
 
 
 def test_symbols():
@@ -206,7 +206,7 @@ def test_a_stop_that_is_not_legal_names_the_first_state():
         initial_belief={"start": 1},
         legal_actions=lambda s: ["go", "stop"] if s == "start" else ["go"],
     )
-    words = re.escape("got StopValue('stop'), which is not legal at a leaf belief (its first state: 'left')")
+    words = re.escape("got ImmediateValue('stop'), which is not legal at a leaf belief (its first state: 'left')")
     for engine in ("plain", "arrays"):
         with pytest.raises(PlanningError, match=words):
-            RTBSS(1, StopValue("stop"), engine=engine).decide(sides)
+            RTBSS(1, ImmediateValue("stop"), engine=engine).decide(sides)

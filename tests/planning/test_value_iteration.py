@@ -7,7 +7,7 @@ import pomdp_py
 import pytest
 
 from pomdp_hier.errors import ParameterError, PlanningError
-from pomdp_hier.planning import AlphaVectors, exact_value, value_iteration
+from pomdp_hier.planning import FiniteHorizonSolution, exact_value, value_iteration
 from pomdp_hier.planning.vector_pruning import Points, prune
 from pomdp_hier.pomdp import POMDP, Belief
 from tests.pomdp_models import random_fractions, random_problem, search_tree, tiger
@@ -132,7 +132,7 @@ def test_limits_are_named():
         exact_value(tiger(), horizon=201)
     with pytest.raises(PlanningError, match=r"max_vectors: got 4; expected at least .* horizon lower, or use RTBSS"):
         value_iteration(tiger(), 3, max_vectors=4)
-    assert isinstance(value_iteration(tiger(), 0), AlphaVectors)
+    assert isinstance(value_iteration(tiger(), 0), FiniteHorizonSolution)
     with pytest.raises(PlanningError, match="to_go=0"):
         value_iteration(tiger(), 0).action({"left": 1})
 

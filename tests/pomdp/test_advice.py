@@ -154,7 +154,7 @@ RAISED: dict[str, Case] = {
     "arrays by belief": Case(
         lambda: two(**LEGAL_BY_BELIEF).compiled,
         "Plan on the problem itself, with RTBSS",
-        lambda: RTBSS(2, lower_bound="zero", upper_bound="range").decide(two(**LEGAL_BY_BELIEF)),
+        lambda: RTBSS(2, leaf_value="zero", upper_bound="range").decide(two(**LEGAL_BY_BELIEF)),
     ),
     "arrays by belief, other advice": Case(
         lambda: two(**LEGAL_BY_BELIEF).compiled,

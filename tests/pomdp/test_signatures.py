@@ -265,8 +265,8 @@ def test_updaters_and_policies_by_names():
 
 def test_bounds_by_names():
     problem = tiger()
-    expected = RTBSS(2, lower_bound=lambda problem, belief: belief["tiger-left"]).decide(problem)
-    turned = RTBSS(2, lower_bound=lambda b, p: b["tiger-left"], upper_bound=lambda belief, problem, a, k: 1e3)
+    expected = RTBSS(2, leaf_value=lambda problem, belief: belief["tiger-left"]).decide(problem)
+    turned = RTBSS(2, leaf_value=lambda b, p: b["tiger-left"], upper_bound=lambda belief, problem, a, k: 1e3)
     assert turned.decide(problem).value == expected.value
     with pytest.raises(ParameterError, match=r"^upper_bound: got \(problem, belief\); expected"):
         RTBSS(2, upper_bound=lambda problem, belief: 1)

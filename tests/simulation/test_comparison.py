@@ -15,7 +15,7 @@ from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import tiger
-from pomdp_hier.simulation import clairvoyant_value, compare_policies, compare_values, policy_value, simulate
+from pomdp_hier.simulation import compare_policies, compare_values, mdp_value, policy_value, simulate
 from pomdp_hier.simulation.comparison import _verdict
 from tests.nasty import NASTY, acts
 from tests.pomdp_models import sensor
@@ -117,8 +117,8 @@ def test_traces_on_request():
 
 def test_clairvoyant_is_a_ceiling_or_what_one_says_it_is():
     environment = sensor(0.8)
-    assert clairvoyant_value(environment) == 10
-    assert clairvoyant_value(environment, horizon=0) == 0
+    assert mdp_value(environment) == 10
+    assert mdp_value(environment, horizon=0) == 0
     assert compare_policies([FirstAction()], environment, horizon=1, clairvoyant=3).rows[0].regret == 4
     assert compare_policies([FirstAction()], environment, horizon=1, clairvoyant=False).rows[0].regret is None
 
@@ -271,9 +271,11 @@ def test_what_it_says_of_its_numbers_stands_in_its_place():
 def test_a_regret_to_the_optimum_allows_for_what_was_cut_off():
     problem = tiger(discount=0.9)
     solution = solve(problem, precision=1.0)
-    table = compare_policies({"listen": FirstAction()}, problem, against=solution, cutoff=1.0, clairvoyant=False)
+    table = compare_policies(
+        {"listen": FirstAction()}, problem, against=solution, truncation_error=1.0, clairvoyant=False
+    )
     assert table.error > 0.001
-    low, high = table["listen"].optimum_regret
+    low, high = table["listen"].optimality_gap
     value = table["listen"].value
     assert low == pytest.approx(solution.lower - value - table.error, abs=1e-9)
     assert high == pytest.approx(solution.upper - value + table.error, abs=1e-9)
@@ -309,22 +311,31 @@ def always_one() -> POMDP:
 
 
 @pytest.mark.parametrize("options", [{"method": "exact"}, {"method": "monte-carlo", "n_episodes": 20}])
-@pytest.mark.parametrize("cutoff", [60.0, 1.0, 1e-3])
+@pytest.mark.parametrize("truncation_error", [60.0, 1.0, 1e-3])
 @pytest.mark.filterwarnings("ignore:half_width:pomdp_hier.errors.SimulationWarning")  # all returns are the same
-def test_intervals_and_gaps_contain_the_error_of_a_cutoff(options, cutoff):
+def test_intervals_and_gaps_contain_the_error_of_a_cutoff(options, truncation_error):
     problem = always_one()
     policies = {"go": FirstAction(), "same": FirstAction()}
-    table = compare_policies(policies, problem, against=solve(problem, precision=1e-6), cutoff=cutoff, **options)
+    table = compare_policies(
+        policies, problem, against=solve(problem, precision=1e-6), truncation_error=truncation_error, **options
+    )
     for row in table:
-        least, most = row.optimum_regret
+        least, most = row.optimality_gap
         assert least <= 1e-4
         assert most >= 0
         assert row.interval is None or row.interval[0] <= 100 <= row.interval[1] + 1e-9
     if options["method"] == "monte-carlo":
-        result = simulate(FirstAction(), problem, n_episodes=20, cutoff=cutoff)
+        result = simulate(FirstAction(), problem, n_episodes=20, truncation_error=truncation_error)
         assert result.interval == table["go"].interval
-        assert 0 < result.error <= cutoff
-        narrow = simulate(FirstAction(), problem, n_episodes=60, min_episodes=20, cutoff=cutoff, half_width=cutoff / 9)
+        assert 0 < result.error <= truncation_error
+        narrow = simulate(
+            FirstAction(),
+            problem,
+            n_episodes=60,
+            min_episodes=20,
+            truncation_error=truncation_error,
+            half_width=truncation_error / 9,
+        )
         assert not narrow.stopped_early
 
 
@@ -332,7 +343,7 @@ def test_one_episode_proves_nothing():
     problem = sensor(0.8)
     solution = solve(problem, horizon=2)
     table = compare_policies(POLICIES, problem, against=solution, horizon=2, method="monte-carlo", n_episodes=1)
-    assert {row.optimum_regret for row in table} == {None}
+    assert {row.optimality_gap for row in table} == {None}
     assert {row.verdict for row in table} <= {"baseline", "same", "not distinguishable"}
     assert table.n == 1
 
@@ -341,6 +352,6 @@ def test_a_controller_of_few_actions_is_not_worth_what_it_is_worth_for_ever():
     problem = tiger(discount=0.5)
     controller = solve(problem, precision=1e-2).controller()
     for horizon in (1, None):
-        exact = policy_value(controller, problem, horizon=horizon, cutoff=1e-9).value
+        exact = policy_value(controller, problem, horizon=horizon, truncation_error=1e-9).value
         table = compare_policies({"c": controller}, problem, horizon=horizon, clairvoyant=False)
         assert table["c"].value == pytest.approx(float(exact), abs=1e-6)

@@ -235,7 +235,7 @@ def test_endless_problems_are_cut_where_little_can_still_come():
     assert value.value == pytest.approx(-2, abs=1e-9)  # -1 / (1 - 0.5)
     assert 0 < value.error <= 1e-9
     assert value.unfinished == pytest.approx(1)
-    coarse = policy_value(lambda belief: "listen", problem, cutoff=1e-7)
+    coarse = policy_value(lambda belief: "listen", problem, truncation_error=1e-7)
     assert coarse.n_steps < value.n_steps
     assert -2 <= coarse.value <= -2 + coarse.error <= -2 + 1e-7
     assert policy_value(lambda belief: "listen", problem, horizon=3).error == 0

@@ -135,8 +135,8 @@ def test_an_impossible_observation_comes_with_its_history():
         ({"horizon": -2}, "horizon: got -2"),
         ({"horizon": 1.5}, "horizon: got 1.5"),
         ({"horizon": "2"}, "horizon: got '2'"),
-        ({"cutoff": 0}, "cutoff: 0"),
-        ({"cutoff": None}, "cutoff: None"),
+        ({"truncation_error": 0}, "truncation_error: 0"),
+        ({"truncation_error": None}, "truncation_error: None"),
         ({"half_width": "1"}, "half_width: '1'"),
         ({"min_episodes": 0}, "min_episodes: got 0"),
         ({"batch": 2.5}, "batch: got 2.5"),
@@ -241,7 +241,7 @@ def test_endless_runs_are_cut_where_little_can_still_come(run):
     assert result.unfinished == 2
     assert 0 < result.error <= 1e-9
     assert result.value == pytest.approx(4, abs=result.error)
-    sharp = run(FirstAction(), forever, n_episodes=1, cutoff=1e-14)
+    sharp = run(FirstAction(), forever, n_episodes=1, truncation_error=1e-14)
     assert sharp.error < 1e-14
     assert run(FirstAction(), forever, n_episodes=1, horizon=3).error == 0
     endless = POMDP(

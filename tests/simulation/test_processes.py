@@ -95,7 +95,7 @@ def combinations(*names):
 def test_every_combination_of_settings_simulates_the_same_bits_in_parts(policy, parts, capsys):
     table = combinations(*COMBINATIONS)
     for options in table if policy == "a function" else table[::5]:
-        given = {**options, "n_episodes": 7, "min_episodes": 4, "batch": 2, "cutoff": 400.0, "seed": 3}
+        given = {**options, "n_episodes": 7, "min_episodes": 4, "batch": 2, "truncation_error": 400.0, "seed": 3}
         expected = record(simulate(POLICIES[policy], TIGER, **given))
         before = len(parts)
         assert record(simulate(POLICIES[policy], TIGER, n_jobs=2, **given)) == expected

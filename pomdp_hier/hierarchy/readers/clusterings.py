@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from pomdp_hier._arrays import Ints
 from pomdp_hier._text import brief, counted, listed
-from pomdp_hier._text import brief as shown
 from pomdp_hier.errors import ReaderError
 from pomdp_hier.hierarchy.arguments import as_ids, check_choice, dense, is_row
 from pomdp_hier.hierarchy.node_names import Note
@@ -34,7 +33,7 @@ def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> T
             raise TypeError
         rows = np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ReaderError(f"the linkage is {shown(Z)}, expected a matrix of numbers [N - 1, 4]") from None
+        raise ReaderError(f"the linkage is {brief(Z)}, expected a matrix of numbers [N - 1, 4]") from None
     if rows.ndim != 2 or not 2 <= rows.shape[1] <= 4:
         raise ReaderError(f"the linkage has shape {rows.shape}, expected [N - 1, 4] (or 2 or 3 columns)")
     if np.isnan(rows).any():
@@ -336,4 +335,4 @@ def _topic(value: Any, row: int) -> int:
             raise ValueError
         return int(value)
     except (TypeError, ValueError, OverflowError):
-        raise ReaderError(f"row {row} has the topic {shown(value)}, expected a whole number") from None
+        raise ReaderError(f"row {row} has the topic {brief(value)}, expected a whole number") from None

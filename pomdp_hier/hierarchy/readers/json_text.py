@@ -8,8 +8,7 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
-from pomdp_hier._text import brief as shown
-from pomdp_hier._text import listed
+from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import PythonAdvice, ReaderError
 from pomdp_hier.hierarchy.arguments import check_choice
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, read_edges, read_parents, tree_of_links
@@ -70,7 +69,7 @@ def read_json(source: TextSource | Any, join: Join, form: JsonForm = "auto", add
     layout = json_form(value) if form == "auto" else form
     if layout == "nested":
         if not isinstance(value, list | tuple | dict):
-            raise ReaderError(f"nested JSON is {shown(value)}, expected an object with a name and children")
+            raise ReaderError(f"nested JSON is {brief(value)}, expected an object with a name and children")
         return read_nodes(value, join)
     if layout == "parents":
         return read_parents(value, join)
@@ -78,7 +77,7 @@ def read_json(source: TextSource | Any, join: Join, form: JsonForm = "auto", add
     if isinstance(value, dict):
         value, join, singletons, labels, form = _from_object(value, join, form)
     if not isinstance(value, (list, tuple)):
-        raise ReaderError(f"the JSON is {shown(value)}, expected a list of lists, or an object")
+        raise ReaderError(f"the JSON is {brief(value)}, expected a list of lists, or an object")
     if form == "auto":
         form = "edges" if layout == "edges" else "children"
     arrays = read_edges(value, join) if form == "edges" else _read_children(value, join, labels, add_root)
@@ -90,7 +89,7 @@ def _check_known(value: Any) -> None:
     """Raise for JSON that another reader reads: paths, JSON-LD, objects with children under a key of their own."""
     if isinstance(value, list) and value and all(isinstance(path, str) for path in value):
         raise ReaderError(
-            f"JSON: got a list of text, {shown(value[0])}; expected nodes. Give one path per line in a file that ends "
+            f"JSON: got a list of text, {brief(value[0])}; expected nodes. Give one path per line in a file that ends "
             "in .txt",
             PythonAdvice(", or the list to from_paths"),
             ".",
@@ -108,8 +107,8 @@ def _check_known(value: Any) -> None:
     below = [key for key, cell in root.items() if isinstance(cell, list) and cell and isinstance(cell[0], dict)]
     if len(below) == 1 and below[0] not in (*CHILD_KEYS, "edges"):
         raise ReaderError(
-            f"JSON: got objects below the key {shown(below[0])}; expected the key 'children'. Rename it",
-            PythonAdvice(f", or pass the parsed value to from_nodes with children={shown(below[0])}"),
+            f"JSON: got objects below the key {brief(below[0])}; expected the key 'children'. Rename it",
+            PythonAdvice(f", or pass the parsed value to from_nodes with children={brief(below[0])}"),
             ".",
         )
 
@@ -208,10 +207,10 @@ def _from_object(
     counts = {key: value[key] for key in ("n_items", "n_leaves") if value.get(key) is not None}
     for key, count in counts.items():
         if type(count) is not int or count < 1:
-            raise ReaderError(f"{key} is {shown(count)} in the JSON, expected a positive integer")
+            raise ReaderError(f"{key} is {brief(count)} in the JSON, expected a positive integer")
     singletons = value.get("singletons")
     if singletons is not None and not isinstance(singletons, bool):
-        raise ReaderError(f"singletons is {shown(singletons)} in the JSON, expected true or false")
+        raise ReaderError(f"singletons is {brief(singletons)} in the JSON, expected true or false")
     items, labels = (_ids(value.get(key), key) for key in ("items", "labels"))
     if items is not None:
         counts["the length of items"] = len(items)
@@ -233,7 +232,7 @@ def _ids(names: Any, key: str) -> list[Hashable] | None:
     if names is None:
         return None
     if not isinstance(names, (list, tuple)):
-        raise ReaderError(f"{key} is {shown(names)} in the JSON, expected a list of ids")
+        raise ReaderError(f"{key} is {brief(names)} in the JSON, expected a list of ids")
     return [_hashable(name, key) for name in names]
 
 
@@ -244,7 +243,7 @@ def _hashable(name: object, key: str) -> Hashable:
     try:
         hash(name)
     except TypeError:
-        raise ReaderError(f"{key} holds {shown(name)}, expected strings or numbers") from None
+        raise ReaderError(f"{key} holds {brief(name)}, expected strings or numbers") from None
     return name
 
 

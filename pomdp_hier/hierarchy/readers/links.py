@@ -11,8 +11,7 @@ import numpy as np
 
 from pomdp_hier._arguments import is_whole
 from pomdp_hier._arrays import Bools, Ints
-from pomdp_hier._text import brief as shown
-from pomdp_hier._text import counted, listed
+from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import Argument, HierarchyError, PythonAdvice, ReaderError, Setting
 from pomdp_hier.hierarchy.arguments import as_ids, as_number, as_text, check_choice, check_flag, dense, is_row
 from pomdp_hier.hierarchy.arrays import cycle_error
@@ -125,7 +124,7 @@ def tree_of_links(nodes: LinkedNodes, join: Join) -> TreeArrays:
     if len({name.strip().casefold() for name in texts}) < len(texts):
         spelt: dict[str, str] = {}
         twice = [name for name in texts if spelt.setdefault(name.strip().casefold(), name) != name]
-        pairs = [f"{shown(spelt[name.strip().casefold()])} and {shown(name)}" for name in twice[:3]]
+        pairs = [f"{brief(spelt[name.strip().casefold()])} and {brief(name)}" for name in twice[:3]]
         warn_user(
             [f"ids of categories that differ in case or blanks alone: {', '.join(pairs)}. Write them in one spelling"]
         )
@@ -141,7 +140,7 @@ def _single_links(nodes: LinkedNodes, notes: list[Note]) -> tuple[Ints, Ints]:
     if own.size:
         row = own[0] if nodes.rows is None else nodes.rows[own[0]]
         raise HierarchyError(
-            f"{nodes.where} {row}: {shown(nodes.ids[above[own[0]]])} is its own parent (a self-loop); "
+            f"{nodes.where} {row}: {brief(nodes.ids[above[own[0]]])} is its own parent (a self-loop); "
             f"remove the {nodes.where}, or leave the parent of a root empty"
         )
     first = np.sort(np.unique(above * len(nodes.ids) + below, return_index=True)[1])
@@ -177,7 +176,7 @@ def _check_several(several: list[int], ids: list[Hashable], above: Ints, below: 
             stuck = next(up for up in parents[stuck] if n_open[up])
         raise cycle_error([ids[node] for node, place in seen.items() if place >= seen[stuck]])
     if choice == "error":
-        first = [f"{shown(ids[node])} (parents {listed([ids[up] for up in parents[node]])})" for node in several[:5]]
+        first = [f"{brief(ids[node])} (parents {listed([ids[up] for up in parents[node]])})" for node in several[:5]]
         more = f", ... ({len(several):,} in all)" if len(several) > 5 else ""
         raise HierarchyError(
             f"{counted(len(several), 'node')} with several parents: {', '.join(first)}{more}; a tree has one parent a "
@@ -356,7 +355,7 @@ def link_pairs(pairs: Iterable[object], where: str = "edge", start: int = 0) -> 
         ReaderError: For a pair that is none, an id that is missing (``None``, NaN) or not hashable.
     """
     if not hasattr(pairs, "__iter__") or isinstance(pairs, (str, bytes, dict)):
-        raise ReaderError(f"the {where}s are {shown(pairs)}, expected [parent, child] pairs")
+        raise ReaderError(f"the {where}s are {brief(pairs)}, expected [parent, child] pairs")
     rows = [
         pair if isinstance(pair, (list, tuple)) else _as_pair(pair, place, where)
         for place, pair in enumerate(pairs, start)
@@ -377,20 +376,20 @@ def link_pairs(pairs: Iterable[object], where: str = "edge", start: int = 0) -> 
 
 def _as_pair(pair: object, place: int, where: str) -> Sequence[object]:
     if not is_row(pair):
-        raise ReaderError(f"{where} {place} is {shown(pair)}, expected a [parent, child] pair")
+        raise ReaderError(f"{where} {place} is {brief(pair)}, expected a [parent, child] pair")
     return tuple(pair)  # type: ignore[arg-type]
 
 
 def _check_pair(pair: Sequence[object], place: int, where: str) -> None:
     """Raise if the pair is not two ids."""
     if len(pair) != 2:
-        raise ReaderError(f"{where} {place} is {shown(pair)}, expected a [parent, child] pair of two ids")
+        raise ReaderError(f"{where} {place} is {brief(pair)}, expected a [parent, child] pair of two ids")
     if any(is_missing(name) for name in pair):
-        raise ReaderError(f"{where} {place} is {shown(pair)}: an id is missing")
+        raise ReaderError(f"{where} {place} is {brief(pair)}: an id is missing")
     try:
         hash(tuple(pair))
     except TypeError:
-        raise ReaderError(f"{where} {place} is {shown(pair)}: ids are strings or numbers") from None
+        raise ReaderError(f"{where} {place} is {brief(pair)}: ids are strings or numbers") from None
 
 
 def read_edges(
@@ -475,7 +474,7 @@ def read_parents(
         source = list(source.items())
     if _is_row_of_numbers(source):
         raise ReaderError(
-            f"got {shown(source)}, expected rows of two cells, 'id' and 'parent'; an array with the parent of each "
+            f"got {brief(source)}, expected rows of two cells, 'id' and 'parent'; an array with the parent of each "
             "node, -1 at the root, goes to Hierarchy(parents, n_items)"
         )
     table = read_table(source, names=("id", "parent"), delimiter=delimiter, header=header)
@@ -491,12 +490,12 @@ def read_parents(
     for row, cells in enumerate(table.rows, 1):
         node, above = (cell.strip() if isinstance(cell, str) else cell for cell in (cells[id_at], cells[parent_at]))
         if is_missing(node) or (isinstance(node, str) and not node):
-            raise ReaderError(f"row {row} has no id (its parent is {shown(above)}); every row needs one")
+            raise ReaderError(f"row {row} has no id (its parent is {brief(above)}); every row needs one")
         try:
             place = position.setdefault(node, len(position))
             above = no_parent.get(above, above)
         except TypeError:
-            raise ReaderError(f"row {row} is {shown(cells)}: ids are strings or numbers") from None
+            raise ReaderError(f"row {row} is {brief(cells)}: ids are strings or numbers") from None
         if is_missing(above) or (isinstance(above, str) and not above):
             root_rows.setdefault(place, row)
         else:
@@ -510,7 +509,7 @@ def read_parents(
             place, name = links.pop(at)
             root_rows[place] = link_rows.pop(at)
         more = f", as {len(own) - 1:,} more are" if len(own) > 1 else ""
-        notes.append(f"row {root_rows[place]}: {shown(name)} is its own parent{more}, and taken for a root")
+        notes.append(f"row {root_rows[place]}: {brief(name)} is its own parent{more}, and taken for a root")
     undefined = list(dict.fromkeys(above for _, above in links if above not in position))
     if not root_rows:  # then the roots are what no row is about: of one that is a typing error there are two
         position.update({above: place for place, above in enumerate(undefined, len(position))})
@@ -518,13 +517,13 @@ def read_parents(
         place = next(node for node, above in links if above not in position)
         raise HierarchyError(
             f"{counted(len(undefined), 'parent')} without a row: {listed(undefined)} (first as the parent of "
-            f"{shown(list(position)[place])}); give each a row, a root's with an empty parent",
+            f"{brief(list(position)[place])}); give each a row, a root's with an empty parent",
             _nearest(undefined, position),
         )
     both = next((place for place, _ in links if place in root_rows), None)
     if both is not None:
         raise HierarchyError(
-            f"{shown(list(position)[both])} has no parent in row {root_rows[both]}, but one in another row; remove one"
+            f"{brief(list(position)[both])} has no parent in row {root_rows[both]}, but one in another row; remove one"
         )
     above_places, below_places = [position[above] for _, above in links], [place for place, _ in links]
     nodes = LinkedNodes(list(position), above_places, below_places, "row", link_rows)

@@ -9,8 +9,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pomdp_hier._text import brief as shown
-from pomdp_hier._text import counted
+from pomdp_hier._text import brief, counted
 from pomdp_hier.errors import ReaderError
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, in_number_order, text_ids, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import TextSource, TreeArrays, read_text
@@ -92,10 +91,10 @@ def parse_newick(text: str) -> NewickNodes:
             stage = ":"
         elif stage == ":":
             if kind == "quoted" or not _is_length(token):
-                raise _failure(text, f"{shown(token, 20)} is no length", position)
+                raise _failure(text, f"{brief(token, 20)} is no length", position)
             stage = "length"
         elif stage in ("name", "length"):
-            what = f"{shown(token, 20)} where ',' or ')' was expected (quote a name with spaces)"
+            what = f"{brief(token, 20)} where ',' or ')' was expected (quote a name with spaces)"
             raise _failure(text, what, position)
         else:
             names[node] = token[1:-1].replace(token[0] * 2, token[0]) if kind == "quoted" else token
@@ -134,7 +133,7 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
             if position == len(text):
                 return
         if text[position] != "[":
-            what = "a quote that is never closed" if text[position] in "'\"" else f"a stray {shown(text[position])}"
+            what = "a quote that is never closed" if text[position] in "'\"" else f"a stray {brief(text[position])}"
             raise _failure(text, what, position)
 
 
@@ -151,7 +150,7 @@ def _after_comment(text: str, position: int) -> int:
 def _check_end(text: str, position: int) -> None:
     """Raise unless only spaces and comments follow the tree."""
     for _, token, start in _tokens(text[position:]):
-        what = f"text after the final ';' ({shown(token, 20)}): one tree is read"
+        what = f"text after the final ';' ({brief(token, 20)}): one tree is read"
         raise _failure(text, what, position + start)
 
 

@@ -15,8 +15,7 @@ from typing import Any, Literal
 import networkx as nx
 
 from pomdp_hier._io.formats import file_ending
-from pomdp_hier._text import brief as shown
-from pomdp_hier._text import counted, listed
+from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import Argument, HierarchyError, ParameterError, PythonAdvice, ReaderError, Setting
 from pomdp_hier.hierarchy.arguments import as_ids, as_text, check_choice, check_flag, check_text, dense, is_row
 from pomdp_hier.hierarchy.node_names import Note
@@ -134,7 +133,7 @@ def _in_one_spelling(rows: PathRows, in_category: bool) -> list[Note]:
     if not changed:
         return []
     rows.paths = [written[path] for path in rows.paths]
-    pairs = [f"{shown(old)} as {shown(new)}" for old, new in dict.fromkeys(changed)]
+    pairs = [f"{brief(old)} as {brief(new)}" for old, new in dict.fromkeys(changed)]
     some = ", ".join(pairs[:3]) + (", ..." if len(pairs) > 3 else "")
     return [f"{counted(len(pairs), 'category', 'categories')} written in one spelling: {some}"]
 
@@ -153,7 +152,7 @@ class _Categories:
         """Return the node of a path, made with those above it if it is new."""
         if len(path) > _MOST_LEVELS:
             raise ReaderError(
-                f"a path of {len(path):,} levels, {shown(path[:3])} and so on: at most {_MOST_LEVELS:,} are read, "
+                f"a path of {len(path):,} levels, {brief(path[:3])} and so on: at most {_MOST_LEVELS:,} are read, "
                 "since each category is known by its whole path; is the separator right?"
             )
         node = 0
@@ -186,11 +185,11 @@ def _tree_of_items(rows: PathRows, join: Join) -> TreeArrays:
     items = list(range(len(rows.paths))) if rows.items is None else rows.items
     for row, (path, item) in enumerate(zip(rows.paths, items, strict=True), 1):
         if is_missing(item) or (isinstance(item, str) and not item):
-            raise ReaderError(f"row {row} has no item id (its path is {shown(path)}); every row needs one")
+            raise ReaderError(f"row {row} has no item id (its path is {brief(path)}); every row needs one")
         try:
             categories.hang(item, categories.place(path))
         except TypeError:
-            raise ReaderError(f"row {row} has the item id {shown(item)}, expected a string or a number") from None
+            raise ReaderError(f"row {row} has the item id {brief(item)}, expected a string or a number") from None
     if join.items_at_inner == "error":
         divided = {path[:end] for path in set(rows.paths) for end in range(len(path))}
         at_inner = [item for path, item in zip(rows.paths, items, strict=True) if path in divided]
@@ -214,7 +213,7 @@ def _tree_of_paths(rows: PathRows, join: Join, how: PathFormat) -> TreeArrays:
         row, first = next((row, seen[p]) for row, p in enumerate(rows.paths, 1) if seen.setdefault(p, row) != row)
         if join.on_multiple_parents == "error":
             raise HierarchyError(
-                f"row {row} is the path of row {first} again, {shown(' / '.join(rows.paths[row - 1]))}: the item "
+                f"row {row} is the path of row {first} again, {brief(' / '.join(rows.paths[row - 1]))}: the item "
                 "stands there twice; if paths name the category of one item a row, pass ",
                 Setting("ends_in", "category"),
             )
@@ -255,7 +254,7 @@ def _rows(source: Any, how: PathFormat) -> PathRows:
         lines = content_lines(text, how.comment)
         if not lines and text.strip():
             raise ReaderError(
-                f"text: got comments alone, which start with {shown(how.comment)}; expected one path per line.",
+                f"text: got comments alone, which start with {brief(how.comment)}; expected one path per line.",
                 PythonAdvice(" Pass comment=None."),
             )
         return rows_of_bare_lines(lines, how)
@@ -266,7 +265,7 @@ def _rows(source: Any, how: PathFormat) -> PathRows:
         return rows_of_table(read_table(source), how)
     source = dense("the paths", source)
     if not isinstance(source, Iterable):
-        raise ReaderError(f"got {shown(source)}, expected paths: a list, a table, a file or text")
+        raise ReaderError(f"got {brief(source)}, expected paths: a list, a table, a file or text")
     rows = list(source)
     if all(isinstance(row, str) for row in rows):
         return rows_of_bare_lines([row for row in rows if row.strip()] if how.form == "outline" else rows, how)
@@ -332,8 +331,8 @@ def rows_of_lines(
     for row, path in enumerate(paths, 1):
         segments, blank = split(path)
         if not segments:
-            whose = "" if items is None else f" of item {shown(items[row - 1])}"
-            raise ReaderError(f"row {row}: the path{whose} is empty ({shown(path)}); name at least one category")
+            whose = "" if items is None else f" of item {brief(items[row - 1])}"
+            raise ReaderError(f"row {row}: the path{whose} is empty ({brief(path)}); name at least one category")
         rows.paths.append(segments)
         rows.n_blank += blank
     if how.sep is None and not notes:
@@ -366,7 +365,7 @@ def _read_separator(paths: Sequence[str], how: PathFormat, bare: bool) -> tuple[
         return ">", []
     if found[0].sep is None:
         raise found[0].refusal(paths)
-    counts = ", ".join(f"{shown(one.sep)} in {one.n_lines:,}" for one in found)
+    counts = ", ".join(f"{brief(one.sep)} in {one.n_lines:,}" for one in found)
     if found[0].in_names:
         return ">", [
             (f"separator: got none in {counted(len(paths), 'path')}, so that each is one category ({counts}). Pass ",
@@ -374,7 +373,7 @@ def _read_separator(paths: Sequence[str], how: PathFormat, bare: bool) -> tuple[
         ]  # fmt: skip
     if len(found) > 1:
         return found[0].sep, [
-            (f"separator: {shown(found[0].sep)} taken; {counts} of {counted(len(paths), 'path')}. Pass ",
+            (f"separator: {brief(found[0].sep)} taken; {counts} of {counted(len(paths), 'path')}. Pass ",
              Setting("sep"), " to choose another")
         ]  # fmt: skip
     return found[0].sep, []
@@ -385,8 +384,8 @@ def _doubts(paths: Sequence[Path], sep: str | None = None) -> list[Note]:
     if len(paths) > 2 and len({path[0] for path in paths}) == len(paths) and any(len(path) > 1 for path in paths):
         advice: tuple[str | Setting, ...] = ("Name the columns with ", Setting("levels"), " or ", Setting("item"))
         if sep is not None:
-            advice = (f"Pass another separator than {shown(sep)} with ", Setting("sep"))
-        said = f"no two of the {len(paths):,} paths share a top category (such as {shown(paths[0][0])}), as ids do. "
+            advice = (f"Pass another separator than {brief(sep)} with ", Setting("sep"))
+        said = f"no two of the {len(paths):,} paths share a top category (such as {brief(paths[0][0])}), as ids do. "
         return [(said, *advice)]
     return []
 
@@ -464,7 +463,7 @@ def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
         pairs = [pair for pair in zip(cells[one], cells[other], strict=True) if all(pair)]
         if nx.is_directed_acyclic_graph(nx.DiGraph(pairs)):
             raise ReaderError(
-                f"the columns {shown(table.columns[one])} and {shown(table.columns[other])} hold the same names, "
+                f"the columns {brief(table.columns[one])} and {brief(table.columns[other])} hold the same names, "
                 f"{listed(sorted(shared))}, as links from parents to children do: read them as parents or edges, with ",
                 Setting("parent"),
                 "; if they are levels of paths all the same, say so with ",
@@ -483,7 +482,7 @@ def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
         and any(len(held[at]) < sum(map(bool, cells[at])) for at in columns[1:])
     ):
         raise ReaderError(
-            f"the column {shown(table.columns[first])} has another value in each row, as ids do, and no "
+            f"the column {brief(table.columns[first])} has another value in each row, as ids do, and no "
             "category: say which are the ids with ",
             Setting("item"),
             ", or which are levels with ",
@@ -504,7 +503,7 @@ def rows_of_table(table: Table, how: PathFormat) -> PathRows:
         paths = []
         for row, cells in enumerate(table.rows, 1):
             if not isinstance(cells[path_at], str):
-                raise ReaderError(f"row {row} has the path {shown(cells[path_at])}, expected text")
+                raise ReaderError(f"row {row} has the path {brief(cells[path_at])}, expected text")
             paths.append(cells[path_at])
         rows = rows_of_lines(paths, how, items=items)
     elif levels:
@@ -525,20 +524,20 @@ def _level_path(cells: Sequence[Any], row: int, rows: PathRows, how: PathFormat)
     """Return path of one cell a level: blanks at the end are levels that it does not reach, a blank before is a gap."""
     nested = next((cell for cell in cells if isinstance(cell, list | tuple | set | Mapping)), None)
     if nested is not None:
-        raise ReaderError(f"row {row} has the segment {shown(nested)}, expected text; give the path alone")
+        raise ReaderError(f"row {row} has the segment {brief(nested)}, expected text; give the path alone")
     where = f"row {row}"
     segments = ["" if is_missing(cell) else as_text(where, cell) for cell in cells]
     if how.strip:
         segments = [segment.strip() for segment in segments]
     while segments and not segments[-1]:
         segments.pop()
-    item = "" if rows.items is None else f" (item {shown(rows.items[row - 1])})"
+    item = "" if rows.items is None else f" (item {brief(rows.items[row - 1])})"
     if not segments:
         raise ReaderError(f"row {row}{item}: all levels are blank; name at least one category")
     if "" in segments:
         if how.blank_levels == "error":
             raise ReaderError(
-                f"row {row}{item}: level {segments.index('') + 1} is blank but a later one is not, {shown(segments)}; "
+                f"row {row}{item}: level {segments.index('') + 1} is blank but a later one is not, {brief(segments)}; "
                 "fill it, or pass ",
                 Setting("blank_levels", "skip"),
             )
@@ -563,6 +562,6 @@ def _from_sequences(rows: Sequence[Any], how: PathFormat, items: list[Hashable] 
     found = PathRows(items=items, is_text=False)
     for row, segments in enumerate(rows, 1):
         if not is_row(segments):
-            raise ReaderError(f"row {row} is {shown(segments)}, expected a path: text or a list of segments")
+            raise ReaderError(f"row {row} is {brief(segments)}, expected a path: text or a list of segments")
         found.paths.append(_level_path(list(segments), row, found, how))
     return found

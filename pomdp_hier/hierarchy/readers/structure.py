@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pomdp_hier._text import brief as shown
-from pomdp_hier._text import listed
+from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import PythonAdvice, ReaderError, Setting
 
 _SEPARATORS = (">", "|", "/", "›", "»", "→", "-->", "->", "=>", ">>", "::", ";", "\\", "--", "\t")
@@ -54,7 +53,7 @@ class Structure:
 
     def refusal(self, lines: Sequence[str], expected: str = "one path per line") -> ReaderError:
         """Return the error for lines that have this structure."""
-        return ReaderError(f"text: got {self.what}, {shown(lines[0])}; expected {expected}. ", *self.advice, ".")
+        return ReaderError(f"text: got {self.what}, {brief(lines[0])}; expected {expected}. ", *self.advice, ".")
 
 
 def structures(lines: Sequence[str], *, bare: bool = True) -> list[Structure]:
@@ -165,10 +164,10 @@ def _marks(lines: Sequence[str], text: str) -> list[Structure]:
     fitting.sort(key=lambda sep: -counts[sep])
     kept = fitting[:1] + [sep for sep in fitting[1:] if sep in ">|" or not _is_within(lines, sep, fitting[0])]
     if kept:
-        return [Structure(f"separator {shown(sep)}", sep=sep, n_lines=counts[sep]) for sep in kept]
+        return [Structure(f"separator {brief(sep)}", sep=sep, n_lines=counts[sep]) for sep in kept]
     counts |= {sep: sum(sep in line for line in lines) for sep in _IN_NAMES if sep in text}
     return [
-        Structure(f"separator {shown(sep)}", sep=sep, n_lines=count, in_names=True)
+        Structure(f"separator {brief(sep)}", sep=sep, n_lines=count, in_names=True)
         for sep, count in sorted(counts.items(), key=lambda pair: -pair[1])
         if 2 * count > len(lines) > 1 or sep in _SEPARATORS
     ]
@@ -214,7 +213,7 @@ def _layout(lines: Sequence[str], marks: Sequence[Structure]) -> Structure | Non
         )  # fmt: skip
         if delimiter == ",":
             advice = (*advice, ". Pass ", Setting("sep", ","), " if each line is a path")
-        return Structure(f"a table of {n_columns} columns parted by {shown(delimiter)}", advice)
+        return Structure(f"a table of {n_columns} columns parted by {brief(delimiter)}", advice)
     pairs = [line.split() for line in lines]
     if (
         len(lines) > 2
@@ -264,14 +263,14 @@ def outline_levels(lines: Sequence[str]) -> list[tuple[str, ...]]:
         depth = 0 if mark is None else mark.end()
         name = line[depth:].strip()
         if not name:
-            raise ReaderError(f"row {row}: got {shown(line)}; expected a name. Remove the line.")
+            raise ReaderError(f"row {row}: got {brief(line)}; expected a name. Remove the line.")
         closed = None
         while above and above[-1][0] >= depth:
             closed = above.pop()[0]
         if closed is not None and closed > depth:
             levels = [level for level, _ in above]
             raise ReaderError(
-                f"row {row}: got {shown(name)} behind {depth} characters; expected the indentation of a line above, "
+                f"row {row}: got {brief(name)} behind {depth} characters; expected the indentation of a line above, "
                 f"{listed([*levels, closed])}. Indent it as its siblings."
             )
         above.append((depth, name))

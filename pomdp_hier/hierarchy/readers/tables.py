@@ -14,7 +14,6 @@ from pomdp_hier._arrays import Ints
 from pomdp_hier._imports import from_extra
 from pomdp_hier._io.formats import Kind, kind_of, open_csv, text_of
 from pomdp_hier._text import brief, listed
-from pomdp_hier._text import brief as shown
 from pomdp_hier.errors import Argument, ParameterError, ReaderError, Setting
 from pomdp_hier.hierarchy.arguments import as_text, dense, is_row
 from pomdp_hier.hierarchy.node_names import Note
@@ -40,7 +39,7 @@ class Table:
         """
         if given is not None:
             if not isinstance(given, str) or given not in self.columns:
-                raise ParameterError(f"no column {shown(given)}: the table has {listed(self.columns, limit=10)}")
+                raise ParameterError(f"no column {brief(given)}: the table has {listed(self.columns, limit=10)}")
             return self.columns.index(given)
         names = self.names
         return next((names.index(name) for name in known if name in names), None)
@@ -101,14 +100,14 @@ def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = N
         return Table(list(columns), list(zip(*columns.values(), strict=True)))
     source = dense("the table", source)
     if not isinstance(source, Iterable):
-        raise ReaderError(f"got {shown(source)}, expected CSV, a data frame, a dictionary of columns or a list of rows")
+        raise ReaderError(f"got {brief(source)}, expected CSV, a data frame, a dictionary of columns or a list of rows")
     rows = list(source)
     if rows and all(isinstance(row, Mapping) for row in rows):
         keys = list(dict.fromkeys(as_text("a column's name", key) for row in rows for key in row))
         return Table(keys, [[row.get(key) for key in keys] for row in rows])
     for number, row in enumerate(rows, 1):
         if not is_row(row) or (names and len(row) != len(names)):
-            raise ReaderError(f"row {number} is {shown(row)}, expected {len(names)} cells: {listed(names)}")
+            raise ReaderError(f"row {number} is {brief(row)}, expected {len(names)} cells: {listed(names)}")
     return Table(list(names), rows)
 
 
@@ -116,7 +115,7 @@ def require_header(header: bool, source: Any) -> None:
     """Raise `ParameterError` unless a source that is not text is said to have a header, as by default."""
     if not header:
         raise ParameterError(
-            Argument("header"), f": got False for {shown(source)}; expected a file or text. Leave it out."
+            Argument("header"), f": got False for {brief(source)}; expected a file or text. Leave it out."
         )
 
 
@@ -198,14 +197,14 @@ def read_text(source: TextSource | Any, is_text: Callable[[str], bool]) -> str:
     source = source.removeprefix("\ufeff") if isinstance(source, str) else source
     content: object = source
     if isinstance(source, os.PathLike) or (isinstance(source, str) and not is_text(source) and not _foreign(source)):
-        name = shown(os.fspath(source))
+        name = brief(os.fspath(source))
         try:
             content = Path(source).read_bytes()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
             raise ReaderError(f"{name} cannot be read as a file: {reason}") from None
     elif hasattr(source, "read"):
-        name = shown(getattr(source, "name", "the open file"))
+        name = brief(getattr(source, "name", "the open file"))
         try:
             content = source.read()
         except UnicodeDecodeError as error:
@@ -217,7 +216,7 @@ def read_text(source: TextSource | Any, is_text: Callable[[str], bool]) -> str:
     if isinstance(content, (bytes, bytearray, memoryview)):
         return text_of(bytes(content), name, ReaderError)
     if not isinstance(content, str):
-        raise ReaderError(f"got {shown(source)}, expected a path, an open file, or text")
+        raise ReaderError(f"got {brief(source)}, expected a path, an open file, or text")
     if kind := _foreign(content):
         raise ReaderError(f"{name} is {kind.what}; {kind.remedy}")
     return content.removeprefix("\ufeff")

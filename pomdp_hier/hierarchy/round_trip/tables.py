@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from pomdp_hier._io.formats import open_csv
-from pomdp_hier._text import brief as shown
+from pomdp_hier._text import brief
 from pomdp_hier.errors import HierarchyError, ReaderError
 from pomdp_hier.hierarchy.node_names import NodeNames, label_text
 from pomdp_hier.hierarchy.readers.paths import (
@@ -200,7 +200,7 @@ def ids_of(tree: Hierarchy, what: str, items: bool = False) -> list[str | None]:
     told = [name for name in (ids[: tree.n_items] if items else ids) if name is not None]
     twice = next((name for name, times in Counter(told).items() if times > 1), None)
     if twice is not None:
-        raise HierarchyError(f"two nodes have the id {shown(twice)}, which {what} cannot hold; write .json")
+        raise HierarchyError(f"two nodes have the id {brief(twice)}, which {what} cannot hold; write .json")
     return ids
 
 
@@ -230,7 +230,7 @@ def paths_like(tree: Hierarchy, text: str, how: PathFormat) -> str:
             elif len(names) > len(levels):
                 item = rows.paths[row][-1] if rows.items is None else rows.items[row]
                 raise HierarchyError(
-                    f"item {shown(item)} has {len(names)} levels now, and the table {len(levels)}; write .json"
+                    f"item {brief(item)} has {len(names)} levels now, and the table {len(levels)}; write .json"
                 )
             else:
                 cells = sheet.table.rows[row]
@@ -277,7 +277,7 @@ def _new_paths(tree: Hierarchy, rows: PathRows, how: PathFormat) -> dict[int, li
             paths[node] = paths[above] if in_category and is_item else (*paths[above], names[node])
         if not (in_category and is_item) and seen.setdefault(paths[node], node) != node:
             raise HierarchyError(
-                f"two categories would have the path {shown(label_text(paths[node]))}, which paths cannot hold; "
+                f"two categories would have the path {brief(label_text(paths[node]))}, which paths cannot hold; "
                 "write .json"
             )
     changes: dict[int, list[str] | None] = {}
@@ -285,7 +285,7 @@ def _new_paths(tree: Hierarchy, rows: PathRows, how: PathFormat) -> dict[int, li
     for row, (key, old) in enumerate(zip(keys, rows.paths, strict=True)):
         node = node_of.get(key)
         if node is not None and not paths[node]:
-            raise HierarchyError(f"item {shown(key)} hangs under no category now, which paths cannot hold; write .json")
+            raise HierarchyError(f"item {brief(key)} hangs under no category now, which paths cannot hold; write .json")
         if told.setdefault(key, old) == old and (node is None or paths[node] != old):
             changes[row] = None if node is None else list(paths[node])
     return changes

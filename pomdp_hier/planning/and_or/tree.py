@@ -71,7 +71,7 @@ class AndOrTree(Nodes):
         belief: Belief | None = None,
         *,
         depth: int,
-        lower_bound: Any = "zero",
+        leaf_value: Any = "zero",
         upper_bound: Any = "fib",
         prune: bool = False,
         tie_tolerance: float = 0.0,
@@ -86,7 +86,7 @@ class AndOrTree(Nodes):
             problem: The problem.
             belief: The root; the initial belief by default.
             depth: How many actions to look ahead; the tree is grown without recursion, so it may be thousands.
-            lower_bound, upper_bound, prune, tie_tolerance, updater: As for `RTBSS`; nothing is pruned by default.
+            leaf_value, upper_bound, prune, tie_tolerance, updater: As for `RTBSS`; nothing is pruned by default.
             observation: The observation before the root, where legal actions depend on it.
             illegal: Whether actions that are not legal under a belief get a node as well.
             max_nodes: Where to give up.
@@ -95,7 +95,7 @@ class AndOrTree(Nodes):
             PlanningError: The tree has more than ``max_nodes`` nodes, or a bound is violated.
         """
         planner = RTBSS(
-            depth, lower_bound, upper_bound, prune=prune, updater=updater, tie_tolerance=tie_tolerance, engine="auto"
+            depth, leaf_value, upper_bound, prune=prune, updater=updater, tie_tolerance=tie_tolerance, engine="auto"
         )
         return cls.from_planner(planner, problem, belief, observation=observation, illegal=illegal, max_nodes=max_nodes)
 

@@ -62,7 +62,7 @@ from pomdp_hier.pomdp.problem import require_problem
 
 
 @dataclass(frozen=True)
-class CertifiedBounds:
+class VerifiedBounds:
     """Two proved bounds on the optimal value of one problem, from one belief, over one horizon, at one discount.
 
     Attributes:
@@ -111,7 +111,7 @@ class CertifiedBounds:
 
     def __repr__(self) -> str:
         lower, upper = _decimal(self.lower, floor), _decimal(self.upper, ceil)
-        return f"CertifiedBounds(lower={lower}, upper={upper}, problem={self.problem!r}, horizon={self.horizon})"
+        return f"VerifiedBounds(lower={lower}, upper={upper}, problem={self.problem!r}, horizon={self.horizon})"
 
 
 def _decimal(value: Fraction, rounded: Callable[[Fraction], int]) -> str:
@@ -140,7 +140,7 @@ def _plain(value: Fraction) -> str:
     return text if Fraction(text) == value else str(value)
 
 
-def verify(certificate: Any, problem: POMDP, *, belief: Any = None, observation: Hashable = None) -> CertifiedBounds:
+def verify(certificate: Any, problem: POMDP, *, belief: Any = None, observation: Hashable = None) -> VerifiedBounds:
     """Return the bounds that a certificate proves for a problem, from a given belief.
 
     Args:
@@ -530,7 +530,7 @@ class _Result:
     stage: _Stage
     start: _Start
 
-    def bounds(self) -> CertifiedBounds:
+    def bounds(self) -> VerifiedBounds:
         claims, start = self.claims, self.start
         unit = 2**claims.value_bits
         lower, upper = Fraction(claims.lower, unit), Fraction(claims.upper, unit)
@@ -542,7 +542,7 @@ class _Result:
         horizon = claims.horizon
         if horizon is not None and self.model.terminates(set(start.weights), horizon):
             horizon = None
-        return CertifiedBounds(
+        return VerifiedBounds(
             lower,
             upper,
             problem=self.model.fingerprint(start.initial),

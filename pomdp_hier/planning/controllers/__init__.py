@@ -1,7 +1,7 @@
 """Finite-state controllers and policies of alpha vectors: exact values, files of other solvers, drawings."""
 
-from pomdp_hier.planning.controllers.controller import Controller
-from pomdp_hier.planning.controllers.exact_values import VectorPolicy
+from pomdp_hier.planning.controllers.controller import FiniteStateController
+from pomdp_hier.planning.controllers.exact_values import AlphaVectorPolicy
 from pomdp_hier.planning.controllers.files import (
     read_alpha,
     read_policy_graph,
@@ -13,9 +13,9 @@ from pomdp_hier.planning.controllers.files import (
 from pomdp_hier.planning.controllers.formats import PolicyGraph
 
 __all__ = [
-    "Controller",
+    "AlphaVectorPolicy",
+    "FiniteStateController",
     "PolicyGraph",
-    "VectorPolicy",
     "read_alpha",
     "read_policy_graph",
     "read_policy_xml",

@@ -17,9 +17,9 @@ from scipy import sparse
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, PlanningError
-from pomdp_hier.planning.controllers.exact_values import VectorPolicy
+from pomdp_hier.planning.controllers.exact_values import AlphaVectorPolicy
 from pomdp_hier.planning.decision import Decision, Policy, outcome_matrix, where_to_decide
-from pomdp_hier.planning.leaf_values import FringeVectors
+from pomdp_hier.planning.leaf_values import LeafVectors
 from pomdp_hier.pomdp import POMDP, Belief
 
 _MOST_FRACTIONS = 3_000
@@ -30,7 +30,7 @@ _NOT_LEGAL = (
 
 
 @dataclass(frozen=True, eq=False)
-class Controller:
+class FiniteStateController:
     """A finite-state controller for a problem.
 
     Attributes:
@@ -43,7 +43,7 @@ class Controller:
     Example:
         >>> from pomdp_hier.problems import tiger
         >>> exact = tiger(discount=Fraction(19, 20), accuracy=Fraction(17, 20))
-        >>> listening = Controller(exact, np.array([0]), np.array([[0, 0]]))
+        >>> listening = FiniteStateController(exact, np.array([0]), np.array([[0, 0]]))
         >>> round(listening.value(), 6), listening.value(exact=True)
         (-20.0, Fraction(-20, 1))
 
@@ -76,7 +76,7 @@ class Controller:
         value = ""
         with suppress(PlanningError):  # it may have none
             value = f", value={self.value():.6g}"
-        return f"Controller({len(self)} nodes, start={self.start}{value})"
+        return f"FiniteStateController({len(self)} nodes, start={self.start}{value})"
 
     @property
     def action_names(self) -> tuple[Any, ...]:
@@ -212,20 +212,22 @@ class Controller:
     # --- as a policy ---------------------------------------------------------------------------------------------
 
     @cached_property
-    def vectors(self) -> VectorPolicy:
+    def vectors(self) -> AlphaVectorPolicy:
         """The values of the nodes as a policy of alpha vectors: at each belief, the action of the best node.
 
         Below a discount of 1 it is at least as good as a controller that never stops. Without a discount it may repeat
         actions of equal value indefinitely.
         """
-        return VectorPolicy(self.values, self.actions)
+        return AlphaVectorPolicy(self.values, self.actions)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the action of the node that is best at the belief; of a controller that stops, of its start node.
 
         A single decision knows no node. Simulations and exact evaluations go from node to node, by `with_memory`.
         """
-        policy = VectorPolicy(self.values[[self.start]], self.actions[[self.start]]) if self.stops else self.vectors
+        policy = (
+            AlphaVectorPolicy(self.values[[self.start]], self.actions[[self.start]]) if self.stops else self.vectors
+        )
         return policy.decide(problem, belief, observation=observation)
 
     def with_memory(self, memory: int | None) -> Policy:
@@ -259,32 +261,32 @@ class Controller:
         return made
 
     @property
-    def leaf(self) -> FringeVectors:
-        """The values of the nodes as what `RTBSS` looks ahead to: ``RTBSS(d, lower_bound=controller)``.
+    def leaf(self) -> LeafVectors:
+        """The values of the nodes as what `RTBSS` looks ahead to: ``RTBSS(d, leaf_value=controller)``.
 
         Of a controller that stops after n actions, that of its start: the search is then ``d + n`` actions long.
 
         Example:
             >>> from pomdp_hier.planning import RTBSS
             >>> from pomdp_hier.problems import tiger
-            >>> listening = Controller(tiger(), np.array([0]), np.array([[0, 0]]))
-            >>> round(RTBSS(3, lower_bound=listening).decide(tiger()).value, 6) >= round(listening.value(), 6)
+            >>> listening = FiniteStateController(tiger(), np.array([0]), np.array([[0, 0]]))
+            >>> round(RTBSS(3, leaf_value=listening).decide(tiger()).value, 6) >= round(listening.value(), 6)
             True
         """
         after, nodes = self.problem.compiled.legal_after, [self.start] if self.stops else list(range(len(self)))
         usable = None if after is None else after[:, self.actions[nodes]]
-        return FringeVectors.of(self.values[nodes], usable, "the controller", below_optimum=not self.stops)
+        return LeafVectors.of(self.values[nodes], usable, "the controller", below_optimum=not self.stops)
 
     # --- other controllers ---------------------------------------------------------------------------------------
 
-    def minimised(self) -> "Controller":
+    def minimised(self) -> "FiniteStateController":
         """Return the least controller that does the same from the start: nodes that cannot be told apart are one.
 
         Observations that cannot be made after a node's action tell nothing.
 
         Example:
             >>> from pomdp_hier.problems import tiger
-            >>> twice = Controller(tiger(), np.array([0, 0, 1]), np.array([[1, 1], [0, 0], [2, 2]]))
+            >>> twice = FiniteStateController(tiger(), np.array([0, 0, 1]), np.array([[1, 1], [0, 0], [2, 2]]))
             >>> len(twice.minimised())
             1
         """
@@ -299,7 +301,7 @@ class Controller:
             n_blocks = len(rows)
         return self._kept(after, block)
 
-    def _kept(self, after: Ints, block: Ints) -> "Controller":
+    def _kept(self, after: Ints, block: Ints) -> "FiniteStateController":
         """Return the controller of one node a block, those that the start leads to, in the order of their coming."""
         first = {int(b): int(k) for k, b in reversed(list(enumerate(block)))}
         order = {int(block[self.start]): 0}
@@ -335,7 +337,7 @@ class Controller:
 class _Node:
     """One node of a controller as a policy."""
 
-    controller: Controller
+    controller: FiniteStateController
     node: int
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:

@@ -97,7 +97,7 @@ def _eliminate(rows: dict[int, Row], right: dict[int, Fraction]) -> dict[int, Fr
 
 
 @dataclass(frozen=True, eq=False)
-class VectorPolicy:
+class AlphaVectorPolicy:
     """A policy of alpha vectors, over the states and actions of a problem in their order.
 
     Attributes:
@@ -106,7 +106,7 @@ class VectorPolicy:
 
     Example:
         >>> from pomdp_hier.problems import tiger
-        >>> policy = VectorPolicy(np.array([[-1.0, -1.0], [-100.0, 10.0]]), np.array([0, 1]))
+        >>> policy = AlphaVectorPolicy(np.array([[-1.0, -1.0], [-100.0, 10.0]]), np.array([0, 1]))
         >>> policy.decide(tiger()).action, policy.decide(tiger(), {"tiger-right": 1}).action
         ('listen', 'open-left')
     """
@@ -122,7 +122,7 @@ class VectorPolicy:
             )
 
     def __repr__(self) -> str:
-        return f"VectorPolicy({len(self.vectors)} vectors, {self.vectors.shape[1]} states)"
+        return f"AlphaVectorPolicy({len(self.vectors)} vectors, {self.vectors.shape[1]} states)"
 
     def value(self, problem: POMDP, belief: Any = None) -> float:
         """Return ``max_k sum_s b(s) alpha_k(s)`` over the vectors that are legal under the belief."""

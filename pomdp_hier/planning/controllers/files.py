@@ -22,8 +22,8 @@ from pomdp_hier._io.memory import memory_available
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import PolicyFileError
-from pomdp_hier.planning.controllers.controller import Controller
-from pomdp_hier.planning.controllers.exact_values import VectorPolicy
+from pomdp_hier.planning.controllers.controller import FiniteStateController
+from pomdp_hier.planning.controllers.exact_values import AlphaVectorPolicy
 from pomdp_hier.pomdp import POMDP
 
 PathLike = str | os.PathLike[str]
@@ -32,7 +32,7 @@ _MOST_ENTRIES = 100_000_000  # a file may claim any length for its vectors
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")  # not all that Python takes for a number
 
 
-def read_alpha(path: PathLike, problem: POMDP | None = None) -> VectorPolicy:
+def read_alpha(path: PathLike, problem: POMDP | None = None) -> AlphaVectorPolicy:
     """Return the policy of a ``.alpha`` file.
 
     Args:
@@ -46,7 +46,7 @@ def read_alpha(path: PathLike, problem: POMDP | None = None) -> VectorPolicy:
     Example:
         >>> from tempfile import TemporaryDirectory
         >>> from pomdp_hier.problems import tiger
-        >>> policy = VectorPolicy(np.array([[-1.0, -1.0], [-100.0, 10.0]]), np.array([0, 1]))
+        >>> policy = AlphaVectorPolicy(np.array([[-1.0, -1.0], [-100.0, 10.0]]), np.array([0, 1]))
         >>> with TemporaryDirectory() as folder:
         ...     write_alpha(policy, f"{folder}/tiger.alpha")
         ...     print(read_alpha(f"{folder}/tiger.alpha", tiger()).vectors.tolist())
@@ -67,7 +67,7 @@ def read_alpha(path: PathLike, problem: POMDP | None = None) -> VectorPolicy:
     return _fitting(name, vectors, actions, problem)
 
 
-def write_alpha(policy: VectorPolicy, path: PathLike) -> None:
+def write_alpha(policy: AlphaVectorPolicy, path: PathLike) -> None:
     """Write the vectors as a ``.alpha`` file, with numbers that read as the same floats.
 
     Args:
@@ -87,7 +87,7 @@ def write_alpha(policy: VectorPolicy, path: PathLike) -> None:
     write_file(path, "\n".join(lines) + "\n")
 
 
-def read_policy_graph(path: PathLike, problem: POMDP, *, start: int = 0) -> Controller:
+def read_policy_graph(path: PathLike, problem: POMDP, *, start: int = 0) -> FiniteStateController:
     """Return the controller of a ``.pg`` file.
 
     Args:
@@ -102,7 +102,7 @@ def read_policy_graph(path: PathLike, problem: POMDP, *, start: int = 0) -> Cont
     Example:
         >>> from tempfile import TemporaryDirectory
         >>> from pomdp_hier.problems import tiger
-        >>> listening = Controller(tiger(), np.array([0]), np.array([[0, 0]]))
+        >>> listening = FiniteStateController(tiger(), np.array([0]), np.array([[0, 0]]))
         >>> with TemporaryDirectory() as folder:
         ...     write_policy_graph(listening, f"{folder}/tiger.pg")
         ...     print(round(read_policy_graph(f"{folder}/tiger.pg", tiger()).value(), 6))
@@ -138,10 +138,12 @@ def read_policy_graph(path: PathLike, problem: POMDP, *, start: int = 0) -> Cont
         if missing:
             raise PolicyFileError(f"{name}:{i}: got the next node {missing[0]}; expected a node of the file, or -")
         after.append([numbers.get(node, -1) for node in then])
-    return Controller(problem, np.array(actions, dtype=np.int64), np.array(after, dtype=np.int64), numbers[start])
+    return FiniteStateController(
+        problem, np.array(actions, dtype=np.int64), np.array(after, dtype=np.int64), numbers[start]
+    )
 
 
-def write_policy_graph(controller: Controller, path: PathLike) -> None:
+def write_policy_graph(controller: FiniteStateController, path: PathLike) -> None:
     """Write the controller as a ``.pg`` file; its start node is the first.
 
     Args:
@@ -163,7 +165,7 @@ def write_policy_graph(controller: Controller, path: PathLike) -> None:
     write_file(path, "\n".join(lines) + "\n")
 
 
-def read_policy_xml(path: PathLike, problem: POMDP | None = None) -> VectorPolicy:
+def read_policy_xml(path: PathLike, problem: POMDP | None = None) -> AlphaVectorPolicy:
     """Return the policy of one of SARSOP's XML files.
 
     Args:
@@ -178,7 +180,7 @@ def read_policy_xml(path: PathLike, problem: POMDP | None = None) -> VectorPolic
     Example:
         >>> from tempfile import TemporaryDirectory
         >>> from pomdp_hier.problems import tiger
-        >>> policy = VectorPolicy(np.array([[-1.0, -1.0], [-100.0, 10.0]]), np.array([0, 1]))
+        >>> policy = AlphaVectorPolicy(np.array([[-1.0, -1.0], [-100.0, 10.0]]), np.array([0, 1]))
         >>> with TemporaryDirectory() as folder:
         ...     write_policy_xml(policy, f"{folder}/tiger.policy")
         ...     print(read_policy_xml(f"{folder}/tiger.policy", tiger()).vectors.tolist())
@@ -192,7 +194,7 @@ def read_policy_xml(path: PathLike, problem: POMDP | None = None) -> VectorPolic
     return _fitting(name, reader.vectors, reader.actions, problem)
 
 
-def write_policy_xml(policy: VectorPolicy, path: PathLike) -> None:
+def write_policy_xml(policy: AlphaVectorPolicy, path: PathLike) -> None:
     """Write the vectors as SARSOP's policy XML.
 
     Args:
@@ -360,7 +362,7 @@ def _decimal(word: str, where: str) -> float:
     return value
 
 
-def _fitting(name: str, vectors: list[Any], actions: list[int], problem: POMDP | None) -> VectorPolicy:
+def _fitting(name: str, vectors: list[Any], actions: list[int], problem: POMDP | None) -> AlphaVectorPolicy:
     if problem is not None:
         compiled = problem.compiled
         if len(vectors[0]) != compiled.n_states or max(actions) >= compiled.n_actions:
@@ -369,7 +371,7 @@ def _fitting(name: str, vectors: list[Any], actions: list[int], problem: POMDP |
                 f"the problem, {compiled.n_states} states and {compiled.n_actions} actions, from 0"
             )
     _require_room(len(vectors) * len(vectors[0]), name)
-    return VectorPolicy(np.array(vectors), np.array(actions, dtype=np.int64))
+    return AlphaVectorPolicy(np.array(vectors), np.array(actions, dtype=np.int64))
 
 
 def _require_room(count: int, where: str) -> None:
@@ -379,7 +381,7 @@ def _require_room(count: int, where: str) -> None:
         raise PolicyFileError(f"{where}: got vectors of {count:,} values; expected at most {most:,}, as memory allows")
 
 
-def _refuse_infinite(policy: VectorPolicy) -> None:
+def _refuse_infinite(policy: AlphaVectorPolicy) -> None:
     if not np.isfinite(policy.vectors).all():
         raise PolicyFileError(
             "vectors: got -inf, where an action is not legal; expected a finite value in every state. Write the "

@@ -8,7 +8,7 @@ from typing import Any
 from pomdp_hier._text import visible
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.and_or.markup import in_dot, in_latex
-from pomdp_hier.planning.controllers.controller import Controller
+from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.planning.decision import outcome_matrix
 from pomdp_hier.pomdp import Belief
 
@@ -53,7 +53,9 @@ class PolicyGraph:
           1 listen  V -1     tiger-left .85, tiger-right .15
     """
 
-    def __init__(self, controller: Controller, *, name: Callable[[Any], str] = str, limit: int = 200) -> None:
+    def __init__(
+        self, controller: FiniteStateController, *, name: Callable[[Any], str] = str, limit: int = 200
+    ) -> None:
         if len(controller) > limit:
             raise ParameterError(
                 f"limit: the controller has {len(controller)} nodes; minimise it, solve less precisely, or raise the "

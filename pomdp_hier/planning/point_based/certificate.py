@@ -13,7 +13,7 @@ import numpy as np
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.planning.float_range import LEAST
-from pomdp_hier.planning.point_based.model_arrays import LiveModel
+from pomdp_hier.planning.point_based.model_arrays import SolverModel
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.stage import Stage
 from pomdp_hier.planning.point_based.tib import OutcomeBeliefs
@@ -220,7 +220,7 @@ def _scaled(value: float, bits: int) -> int:
     return (numerator << bits) // denominator
 
 
-def _places(model: LiveModel) -> tuple[list[int], int]:
+def _places(model: SolverModel) -> tuple[list[int], int]:
     """Of each live state its place in a certificate, and how many places there are.
 
     Sets of legal actions are numbered as the observations first give them, the start last.

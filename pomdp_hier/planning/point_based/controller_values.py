@@ -8,13 +8,15 @@ import numpy as np
 from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier.planning.point_based.model_arrays import LiveModel
+from pomdp_hier.planning.point_based.model_arrays import SolverModel
 
 _SMALL_SYSTEM = 4_000
 _MOST_STEPS = 300
 
 
-def controller_values(model: LiveModel, actions: Ints, after: Ints, guess: Floats | None = None) -> tuple[Floats, int]:
+def controller_values(
+    model: SolverModel, actions: Ints, after: Ints, guess: Floats | None = None
+) -> tuple[Floats, int]:
     """Return ``[N, n]``, at most the values of a controller's nodes, and how many products with P that took.
 
     A value is -inf where the controller can reach an action that is not legal.
@@ -26,9 +28,9 @@ def controller_values(model: LiveModel, actions: Ints, after: Ints, guess: Float
         guess: ``[N, n]``, where to begin, if the system is large.
 
     Example:
-        >>> from pomdp_hier.planning.point_based.model_arrays import live_model
+        >>> from pomdp_hier.planning.point_based.model_arrays import solver_model
         >>> from pomdp_hier.problems import tiger
-        >>> listen, _ = controller_values(live_model(tiger().compiled), np.array([0]), np.array([[0, 0]]))
+        >>> listen, _ = controller_values(solver_model(tiger().compiled), np.array([0]), np.array([[0, 0]]))
         >>> listen.round(6).tolist()
         [[-20.0, -20.0]]
     """
@@ -59,7 +61,7 @@ def controller_values(model: LiveModel, actions: Ints, after: Ints, guess: Float
     return np.where(lost, -np.inf, solved).reshape(len(actions), size)[rank], n_products
 
 
-def _lost(model: LiveModel, actions: Ints, column: Ints, length: Ints) -> Bools:
+def _lost(model: SolverModel, actions: Ints, column: Ints, length: Ints) -> Bools:
     """Return ``[N n]``, whether a node comes from a state to an action that is not legal, or to no node."""
     lost: Bools = ~model.legal[actions].ravel()
     if not lost.any() and column.min(initial=0) >= 0:

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from pomdp_hier.planning.controllers.controller import Controller
+from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.pomdp import POMDP
 
 _MOST_UNKNOWNS = 1_000_000
 
 
-def archived_controller(problem: POMDP, search: Search) -> Controller:
+def archived_controller(problem: POMDP, search: Search) -> FiniteStateController:
     """Return the controller of all vectors that the lower bound rests on: worth at least the bound, by construction.
 
     Args:
@@ -34,10 +34,10 @@ def archived_controller(problem: POMDP, search: Search) -> Controller:
                 queue.append(key)
             row.append(place[key])
         after.append(row)
-    return Controller(problem, np.array(actions, dtype=np.int64), np.array(after, dtype=np.int64))
+    return FiniteStateController(problem, np.array(actions, dtype=np.int64), np.array(after, dtype=np.int64))
 
 
-def compact_controller(problem: POMDP, search: Search) -> Controller | None:
+def compact_controller(problem: POMDP, search: Search) -> FiniteStateController | None:
     """Return a controller that goes on with the newest vectors, or ``None`` where it would be too large.
 
     Its value must be looked at: newer vectors are better at the beliefs where they were made, not everywhere.
@@ -51,4 +51,4 @@ def compact_controller(problem: POMDP, search: Search) -> Controller | None:
     numbers, after = search.newest_vectors()
     if len(numbers) * problem.compiled.n_states > _MOST_UNKNOWNS:
         return None
-    return Controller(problem, np.array([search.stages[0].actions[k] for k in numbers]), after)
+    return FiniteStateController(problem, np.array([search.stages[0].actions[k] for k in numbers]), after)

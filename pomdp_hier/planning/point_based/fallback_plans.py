@@ -9,7 +9,7 @@ import numpy as np
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.planning.point_based.controller_values import controller_values
-from pomdp_hier.planning.point_based.model_arrays import LiveModel
+from pomdp_hier.planning.point_based.model_arrays import SolverModel
 from pomdp_hier.planning.point_based.stage import Stage
 
 Support = tuple[int, ...]
@@ -35,14 +35,14 @@ def cover(stage: Stage, index: Ints) -> None:
         _cover_finite(stage, support, {})
 
 
-def _first_action(model: LiveModel, support: Support) -> int:
+def _first_action(model: SolverModel, support: Support) -> int:
     legal = model.legal[:, list(support)].all(axis=1)
     if not legal.any():
         raise model.dead_end(np.array(support))
     return int(legal.argmax())
 
 
-def _following(model: LiveModel, support: Support, action: int) -> dict[int, Support]:
+def _following(model: SolverModel, support: Support, action: int) -> dict[int, Support]:
     """Return the states that are possible after each observation."""
     rows: dict[int, set[int]] = {}
     for s in support:

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.planning.point_based.controller_values import controller_values
-from pomdp_hier.planning.point_based.model_arrays import LiveModel
+from pomdp_hier.planning.point_based.model_arrays import SolverModel
 
 _LARGEST_SYSTEM = 30_000
 _SWEEPS = 1_000
@@ -19,7 +19,7 @@ _SWEEPS = 1_000
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The outcomes of a `LiveModel`, one row for each action, state and observation that can follow.
+    """The outcomes of a `SolverModel`, one row for each action, state and observation that can follow.
 
     Attributes:
         matrix: ``[G, n]`` CSR, ``p(s', o | s, a)``.
@@ -34,13 +34,13 @@ class Groups:
     usable: Bools
 
 
-def outcome_groups(model: LiveModel) -> Groups:
+def outcome_groups(model: SolverModel) -> Groups:
     """Return the outcomes by action, state and observation.
 
     Example:
-        >>> from pomdp_hier.planning.point_based.model_arrays import live_model
+        >>> from pomdp_hier.planning.point_based.model_arrays import solver_model
         >>> from pomdp_hier.problems import tiger
-        >>> outcome_groups(live_model(tiger().compiled)).matrix.shape
+        >>> outcome_groups(solver_model(tiger().compiled)).matrix.shape
         (12, 2)
     """
     row = np.repeat(np.arange(len(model.indptr) - 1), np.diff(model.indptr))
@@ -57,7 +57,7 @@ def outcome_groups(model: LiveModel) -> Groups:
 # --- above -----------------------------------------------------------------------------------------------------------
 
 
-def informed_stage(model: LiveModel, groups: Groups, ahead: Floats | None) -> Floats:
+def informed_stage(model: SolverModel, groups: Groups, ahead: Floats | None) -> Floats:
     """Return ``[A, n]``, one backup of the fast informed bound.
 
     ``Q(a, s) = R(s, a) + gamma sum_o max_a' sum_s' p(s', o | s, a) Q(a', s')``; -inf where ``a`` is not legal.
@@ -98,7 +98,7 @@ def _finite(values: Floats) -> Floats:
     return np.where(np.isfinite(values), values, 0.0)
 
 
-def informed_bound(model: LiveModel, groups: Groups) -> Floats:
+def informed_bound(model: SolverModel, groups: Groups) -> Floats:
     """Return ``[A, n]``, the fast informed bound of the endless horizon, at least its fixed point.
 
     Policy iteration: with the best action after each outcome held fast, the bound is the solution of a linear system.
@@ -133,7 +133,7 @@ def informed_bound(model: LiveModel, groups: Groups) -> Floats:
     return q + (float(short) + 1e-15 * scale) * model.slack
 
 
-def _solve(model: LiveModel, groups: Groups, chosen: Ints) -> Floats:
+def _solve(model: SolverModel, groups: Groups, chosen: Ints) -> Floats:
     """Return ``[A, n]``, the values when each outcome is followed by the chosen action."""
     from scipy.sparse.linalg import spsolve
 
@@ -151,15 +151,15 @@ def _solve(model: LiveModel, groups: Groups, chosen: Ints) -> Floats:
 # --- below -----------------------------------------------------------------------------------------------------------
 
 
-def blind_plans(model: LiveModel, groups: Groups) -> Ints:
+def blind_plans(model: SolverModel, groups: Groups) -> Ints:
     """Return ``[A, O]``, what follows each action if it is repeated, or the first that is legal where it may not be.
 
     It is -1 where no one action is always legal.
 
     Example:
-        >>> from pomdp_hier.planning.point_based.model_arrays import live_model
+        >>> from pomdp_hier.planning.point_based.model_arrays import solver_model
         >>> from pomdp_hier.problems import tiger
-        >>> model = live_model(tiger().compiled)
+        >>> model = solver_model(tiger().compiled)
         >>> blind_plans(model, outcome_groups(model)).tolist()
         [[0, 0], [1, 1], [2, 2]]
     """
@@ -177,7 +177,7 @@ def blind_plans(model: LiveModel, groups: Groups) -> Ints:
     return after
 
 
-def blind_stage(model: LiveModel, plans: Ints, ahead: Floats | None) -> Floats:
+def blind_stage(model: SolverModel, plans: Ints, ahead: Floats | None) -> Floats:
     """Return ``[A, n]``, the values of the plans with one action more to go than ``ahead``.
 
     Args:

@@ -27,7 +27,7 @@ from pomdp_hier.pomdp.name_checks import require_observation
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class LiveModel:
+class SolverModel:
     """The arrays that a solver works on; n live states, A actions, O observations.
 
     Attributes:
@@ -42,7 +42,7 @@ class LiveModel:
 
     Example:
         >>> from pomdp_hier.problems import tiger
-        >>> live_model(tiger().compiled).size
+        >>> solver_model(tiger().compiled).size
         2
     """
 
@@ -182,7 +182,7 @@ def _kind(compiled: TabularPOMDP, kind_after: Ints, observation: Hashable) -> in
     return int(kind_after[-1 if observation is None else compiled.observation_index[observation]])
 
 
-def live_model(compiled: TabularPOMDP, start: Floats | None = None, observation: Hashable = None) -> LiveModel:
+def solver_model(compiled: TabularPOMDP, start: Floats | None = None, observation: Hashable = None) -> SolverModel:
     """Return the layout of a problem.
 
     Args:
@@ -197,7 +197,7 @@ def live_model(compiled: TabularPOMDP, start: Floats | None = None, observation:
     Example:
         >>> from pomdp_hier.pomdp import POMDP
         >>> once = POMDP.from_arrays(T=[[[0.5, 0.5], [0, 1]]], Z=[[[1], [1]]], R=[[1, 0]], terminal=[1])
-        >>> model = live_model(once.compiled)
+        >>> model = solver_model(once.compiled)
         >>> model.state.tolist(), model.row_sums.tolist()
         ([0], [[0.5]])
     """
@@ -215,7 +215,7 @@ def live_model(compiled: TabularPOMDP, start: Floats | None = None, observation:
         of_kind[kind_after] = compiled.legal_after
         legal = legal & of_kind[kind].T
     indptr, column, probability = _flatten(compiled, outcomes, kind_after, pairs, legal)
-    return LiveModel(
+    return SolverModel(
         compiled=compiled,
         state=state,
         kind=kind,

@@ -25,7 +25,7 @@ def expand(
     Entries below ``drop`` times their belief's mass are left out; what they can be worth is added up.
 
     Args:
-        model: ``indptr``, ``column``, ``probability`` and the number of states of a `LiveModel`.
+        model: ``indptr``, ``column``, ``probability`` and the number of states of a `SolverModel`.
         action: Which action.
         index: The positions of the belief's states.
         weight: Their weights.
@@ -171,7 +171,7 @@ def backup(
     """Return ``[n]``, ``alpha(s) = R(s, a) + gamma sum_o sum_s' p(s', o | s, a) alpha_o(s')``.
 
     Args:
-        model: ``indptr``, ``column``, ``probability`` and the number of states of a `LiveModel`.
+        model: ``indptr``, ``column``, ``probability`` and the number of states of a `SolverModel`.
         action: Which action.
         reward: ``[n]``, its rewards.
         discount: gamma.

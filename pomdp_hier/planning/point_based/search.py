@@ -24,7 +24,7 @@ from pomdp_hier.planning.point_based.initial_bounds import (
     informed_stage,
     outcome_groups,
 )
-from pomdp_hier.planning.point_based.model_arrays import LiveModel
+from pomdp_hier.planning.point_based.model_arrays import SolverModel
 from pomdp_hier.planning.point_based.stage import Children, HasKernels, Kernels, Stage
 from pomdp_hier.planning.point_based.tib import tighter_informed_bound
 
@@ -56,7 +56,7 @@ class Search(HasKernels):
     """
 
     def __init__(
-        self, model: LiveModel, kernels: Kernels, start: Floats, horizon: int | None, most_bytes: float = np.inf
+        self, model: SolverModel, kernels: Kernels, start: Floats, horizon: int | None, most_bytes: float = np.inf
     ) -> None:
         self.model, self.kernels, self.horizon, self.most_bytes = model, kernels, horizon, most_bytes
         self.backups = self.trials = self._idle = self._changes = 0
@@ -287,7 +287,7 @@ class Search(HasKernels):
         return stage.default[action]
 
 
-def _stages(model: LiveModel, kernels: Kernels, horizon: int | None) -> list[Stage]:
+def _stages(model: SolverModel, kernels: Kernels, horizon: int | None) -> list[Stage]:
     """Return the stages with their first bounds; the last one is where the search starts."""
     groups = outcome_groups(model)
     plans = blind_plans(model, groups)

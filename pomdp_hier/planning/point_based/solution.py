@@ -10,10 +10,10 @@ from scipy import sparse
 
 from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ParameterError, PlanningError
-from pomdp_hier.planning.controllers.controller import Controller
+from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision, where_to_decide
-from pomdp_hier.planning.leaf_values import FringeVectors
+from pomdp_hier.planning.leaf_values import LeafVectors
 from pomdp_hier.planning.point_based.certificate import write_certificate
 from pomdp_hier.planning.point_based.extraction import archived_controller, compact_controller
 from pomdp_hier.planning.point_based.search import Search
@@ -182,15 +182,15 @@ class Solution:
         return SolutionPolicy(self)
 
     @property
-    def leaf(self) -> FringeVectors:
-        """The lower bound as what `RTBSS` looks ahead to: ``RTBSS(d, lower_bound=solution)``."""
+    def leaf(self) -> LeafVectors:
+        """The lower bound as what `RTBSS` looks ahead to: ``RTBSS(d, leaf_value=solution)``."""
         model, endless = self.search.model, self.horizon is None
         if model.compiled.legal_after is None:
-            return FringeVectors.of(self.alpha_vectors, name="the solution", below_optimum=endless)
+            return LeafVectors.of(self.alpha_vectors, name="the solution", below_optimum=endless)
         kinds = range(int(model.kind_after.max()) + 1)
         usable = np.repeat(model.kind_after[:, None] == np.array(kinds), self.search.stages[-1].in_use, axis=1)
         vectors = np.concatenate([self._vectors(kind) for kind in kinds])
-        return FringeVectors.of(vectors, usable, name="the solution", below_optimum=endless)
+        return LeafVectors.of(vectors, usable, name="the solution", below_optimum=endless)
 
     def action_bound(self, problem: POMDP, belief: Belief, action: Any, depth: int) -> float:
         """Return ``R(b, a) + gamma sum_o Pr(o | b, a) U(tau)``, which bounds `RTBSS` with `leaf` at any depth.
@@ -202,7 +202,7 @@ class Solution:
             >>> from pomdp_hier.planning import RTBSS, solve
             >>> from pomdp_hier.problems import tiger
             >>> solution = solve(tiger(), precision=1.0)
-            >>> online = RTBSS(2, lower_bound=solution, upper_bound=solution)
+            >>> online = RTBSS(2, leaf_value=solution, upper_bound=solution)
             >>> solution.lower <= online.decide(tiger()).value <= solution.upper
             True
         """
@@ -216,7 +216,7 @@ class Solution:
             total += compiled.discount * probability * self.bounds(then, observation=observation, to_go=to_go)[1]
         return total
 
-    def controller(self) -> Controller:
+    def controller(self) -> FiniteStateController:
         """Return a finite-state controller that is worth at least `lower` from the start, by its exact value.
 
         A node for each alpha vector in use, going on where the belief at which it was made goes on; where rounding or

@@ -20,7 +20,7 @@ from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, MissingExtraError, ParameterError, PlanningError
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
 from pomdp_hier.planning.point_based import on_numpy
-from pomdp_hier.planning.point_based.model_arrays import LiveModel, live_model
+from pomdp_hier.planning.point_based.model_arrays import SolverModel, solver_model
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.solution import Progress, Solution
 from pomdp_hier.pomdp import POMDP
@@ -94,7 +94,7 @@ def solve(
     began = time.process_time()
     start = problem.initial_belief if belief is None else problem.as_belief(belief)
     compiled = problem.compiled
-    model = live_model(compiled, compiled.vector(start), observation)
+    model = solver_model(compiled, compiled.vector(start), observation)
     weights = model.weights(start, observation)
     if not weights.any():
         raise PlanningError("belief: got terminal states alone; expected one that is not terminal. The value is 0.")
@@ -140,7 +140,7 @@ def _check(
         raise ParameterError(f"engine: got {brief(engine)}; expected 'auto', 'numpy' or 'numba'")
 
 
-def _refuse_many_stages(horizon: int, model: LiveModel) -> None:
+def _refuse_many_stages(horizon: int, model: SolverModel) -> None:
     """Refuse a horizon whose stages, one an action, find no memory: they are made before the search begins."""
     most = memory_available() // (_STAGE_BYTES + 3 * model.reward.nbytes)
     if horizon > most:
@@ -149,7 +149,7 @@ def _refuse_many_stages(horizon: int, model: LiveModel) -> None:
         )
 
 
-def _kernels(engine: str, model: LiveModel) -> ModuleType:
+def _kernels(engine: str, model: SolverModel) -> ModuleType:
     """Return the inner loops."""
     small = len(model.probability) <= _SMALL
     if engine == "numpy" or (engine == "auto" and (small or importlib.util.find_spec("numba") is None)):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.planning.point_based import on_numpy
-from pomdp_hier.planning.point_based.model_arrays import Beliefs, LiveModel, Points
+from pomdp_hier.planning.point_based.model_arrays import Beliefs, Points, SolverModel
 from pomdp_hier.planning.point_based.tib import OutcomeBeliefs
 
 DROP = 1e-10
@@ -78,7 +78,7 @@ class Stage(HasKernels):
 
     def __init__(
         self,
-        model: LiveModel,
+        model: SolverModel,
         kernels: Kernels,
         informed: Floats,
         next_stage: "Stage | None",

@@ -18,7 +18,7 @@ from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.planning.point_based.initial_bounds import Groups, best_usable
-from pomdp_hier.planning.point_based.model_arrays import LiveModel
+from pomdp_hier.planning.point_based.model_arrays import SolverModel
 from pomdp_hier.planning.point_based.on_numpy import rounded_bits
 
 _MOST_TERMS = 15_000_000  # products a sweep for each action, in some hundreds of megabytes
@@ -45,7 +45,9 @@ class OutcomeBeliefs:
     groups: Groups
 
 
-def tighter_informed_bound(model: LiveModel, groups: Groups, informed: Floats) -> tuple[Floats, OutcomeBeliefs | None]:
+def tighter_informed_bound(
+    model: SolverModel, groups: Groups, informed: Floats
+) -> tuple[Floats, OutcomeBeliefs | None]:
     """Return ``[A, n]``, the bound at known states, and what it rests on.
 
     Each sweep over the beliefs goes from a bound to a bound that is no greater, so that they may end at any time.
@@ -57,10 +59,10 @@ def tighter_informed_bound(model: LiveModel, groups: Groups, informed: Floats) -
             large that a sweep would take long, or has probabilities that are almost 0.
 
     Example:
-        >>> from pomdp_hier.planning.point_based.model_arrays import live_model
+        >>> from pomdp_hier.planning.point_based.model_arrays import solver_model
         >>> from pomdp_hier.planning.point_based.initial_bounds import informed_bound, outcome_groups
         >>> from pomdp_hier.problems import tiger
-        >>> model = live_model(tiger().compiled)
+        >>> model = solver_model(tiger().compiled)
         >>> groups = outcome_groups(model)
         >>> informed = informed_bound(model, groups)
         >>> tighter, _ = tighter_informed_bound(model, groups, informed)
@@ -115,7 +117,7 @@ def _beliefs(groups: Groups) -> tuple[sparse.csr_array, Floats, Ints]:
 
 
 def _step(
-    model: LiveModel, groups: Groups, belief: sparse.csr_array, mass: Floats, row: Ints
+    model: SolverModel, groups: Groups, belief: sparse.csr_array, mass: Floats, row: Ints
 ) -> tuple[sparse.csr_array, Ints, Bools]:
     """Return ``[M, B]``, ``beta(s) Pr(o | s, a)`` at ``beta(s, a, o)`` for each belief, action and observation.
 

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.planning.decision import TERMINAL_VALUE, outcome_matrix
-from pomdp_hier.planning.leaf_values import FringeVectors, illegal_at_fringe
+from pomdp_hier.planning.leaf_values import LeafVectors, illegal_at_fringe
 from pomdp_hier.planning.rtbss.pruning import Pruning
 from pomdp_hier.planning.rtbss.recursive import BudgetExhausted
 from pomdp_hier.pomdp import TabularPOMDP
@@ -204,7 +204,7 @@ class ArraySearch:
     """
 
     compiled: TabularPOMDP
-    fringe: FringeVectors
+    fringe: LeafVectors
     pruning: Pruning
     lower: Floats | None = None
     merge_tolerance: float | None = 0.0
@@ -218,7 +218,7 @@ class ArraySearch:
         self._dense = compiled.n_actions * compiled.n_observations * compiled.n_states**2 <= _DENSE
         matrices = [outcome_matrix(compiled, a) for a in range(compiled.n_actions)]
         self._outcomes = [m.toarray() for m in matrices] if self._dense else matrices
-        self._actions = FringeVectors(compiled.reward, compiled.legal, compiled.legal_after)
+        self._actions = LeafVectors(compiled.reward, compiled.legal, compiled.legal_after)
         self._base, self._tail = self._closed_form()
         self._folded = self._fold()
 
@@ -336,7 +336,7 @@ class ArraySearch:
             return np.zeros(beliefs.shape[0], dtype=bool)
         return ~touches(beliefs, ~terminal[None, :])[:, 0]
 
-    def _usable(self, beliefs: Rows, seen: Ints, vectors: FringeVectors) -> Bools:
+    def _usable(self, beliefs: Rows, seen: Ints, vectors: LeafVectors) -> Bools:
         """``[n, K]``: the vector (or action) may be used under the belief."""
         if vectors.legal.all():
             usable = np.ones((beliefs.shape[0], len(vectors.vectors)), dtype=bool)
@@ -354,7 +354,7 @@ class ArraySearch:
 
     # --- the last steps in closed form ---------------------------------------------------------------------------
 
-    def _closed_form(self) -> tuple[int, FringeVectors]:
+    def _closed_form(self) -> tuple[int, LeafVectors]:
         """Return greatest depth at which the value is a maximum of linear functions at hand, and these functions."""
         fringe, compiled = self.fringe, self.compiled
         always = fringe.legal.all() and (fringe.legal_after is None or fringe.legal_after.all())

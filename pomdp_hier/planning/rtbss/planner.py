@@ -1,6 +1,6 @@
 """RTBSS: real-time belief space search, a depth-limited look-ahead from the current belief.
 
-The problem is looked ``depth`` actions ahead: at the fringe a belief is worth what ``lower_bound`` says; before it,
+The problem is looked ``depth`` actions ahead: at the fringe a belief is worth what ``leaf_value`` says; before it,
 ``V_d(b) = max_a R(b, a) + gamma sum_o Pr(o | b, a) V_{d-1}(tau(b, a, o))``. Actions are tried in the order of an upper
 bound, and those that cannot win are pruned: a pruned action never competes.
 """
@@ -20,12 +20,12 @@ from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range
 from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision, best_and_tied, where_to_decide
 from pomdp_hier.planning.leaf_values import (
-    ConvexFringe,
-    FringeVectors,
-    StopValue,
-    fringe_function,
-    fringe_vectors,
+    ConvexLeafValue,
+    ImmediateValue,
+    LeafVectors,
     has_vectors,
+    leaf_function,
+    leaf_vectors,
 )
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.policies import HoldsPolicy, action_probabilities, as_policy, decided
@@ -43,9 +43,9 @@ _DEEPEST_RECURSION = 250  # each level takes two or three of Python's 1,000 fram
 _FINEST_MERGING = 1e-15  # below it, probabilities near 1 are told apart by their rounding alone
 
 
-def _named(lower_bound: Any, upper_bound: Any, updater: Any) -> dict[str, bool]:
+def _named(leaf_value: Any, upper_bound: Any, updater: Any) -> dict[str, bool]:
     """Return which arguments are known by name or as vectors; the others are called, which arrays cannot do."""
-    named = {"lower_bound": has_vectors(lower_bound), "upper_bound": has_vectors(upper_bound)}
+    named = {"leaf_value": has_vectors(leaf_value), "upper_bound": has_vectors(upper_bound)}
     return named | {"updater": updater is None}
 
 
@@ -54,21 +54,20 @@ class RTBSS(HoldsPolicy, AgentPlanner):
 
     Args:
         depth: How many actions to look ahead, at least 1.
-        lower_bound: What a belief at the fringe is worth, the leaf. What the value at the root then says, and what the
+        leaf_value: What a belief at the fringe is worth, the leaf. What the value at the root then says, and what the
             planner earns in a run without end, differ:
 
-            - ``"zero"``; ``"immediate"``, the best immediate reward; `StopValue` of an action, the reward of taking it
-              now: the value of so many actions, and no bound of more.
-            - ``"blind"``, the value of the best action repeated for ever; a solution of `pomdp_hier.planning.solve`; a
-              `pomdp_hier.planning.controllers.Controller`, if no node is legal where the next is not: lower bounds.
-              The value at the root is one too, rises with the depth, and is what the planner earns at least.
-            - ``"qmdp"``, ``"fib"``, what could be earned if states were seen later on
-              (`pomdp_hier.planning.infinite_horizon_bounds`): upper bounds. The value at the root is one too, and no lower one;
-              it falls with the depth; nothing is said of what the planner earns, which is often more.
-            - What `value_iteration` returns for n actions: the value of ``depth + n`` actions. A solution of a horizon
-              of n, or a controller that stops after n: at most that.
-            - A callable ``(problem, belief) -> number``, which switches pruning off unless it comes as a `ConvexFringe`
-              or with an upper bound of its own.
+            - ``"zero"``; ``"immediate"``, the best immediate reward; `ImmediateValue` of an action, its own reward:
+              the value of ``depth + 1`` actions (``"zero"``: ``depth``), and not a bound for longer horizons.
+            - ``"blind"``, the best blind policy; a solution of `pomdp_hier.planning.solve`; a `FiniteStateController`
+              whose nodes are legal wherever they are reached: lower bounds. The root value is a lower bound too. It
+              rises with the depth, and the planner's value is at least this.
+            - ``"qmdp"``, ``"fib"`` (`pomdp_hier.planning.infinite_horizon_bounds`): upper bounds. The root value is an
+              upper bound too, and falls with the depth. It does not bound the planner's value.
+            - A result of `value_iteration` for n actions: the value of ``depth + n`` actions. A solution of horizon n,
+              or a controller that stops after n: at most that.
+            - A callable ``(problem, belief) -> number``. It switches pruning off, except as a `ConvexLeafValue` or with
+              an upper bound of its own.
 
             Endless values need a discount below 1, or an end; with a horizon, take those of `value_iteration`.
         upper_bound: What orders and prunes: ``"fib"``, ``"qmdp"``, ``"range"`` (see `pomdp_hier.planning.bounds`), a
@@ -122,7 +121,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
     def __init__(
         self,
         depth: int,
-        lower_bound: Any = "zero",
+        leaf_value: Any = "zero",
         upper_bound: str | Callable[[POMDP, Belief, Any, int], Number] = "fib",
         tie: Literal["first", "all"] = "first",
         prune: bool = True,
@@ -158,12 +157,12 @@ class RTBSS(HoldsPolicy, AgentPlanner):
             raise ParameterError(
                 f"merge_tolerance: got {brief(merge_tolerance)}; expected 0, or at least {_FINEST_MERGING}"
             )
-        lower_bound = getattr(lower_bound, "leaf", lower_bound)
-        self.fringe = fringe_function(lower_bound)
+        leaf_value = getattr(leaf_value, "leaf", leaf_value)
+        self.fringe = leaf_function(leaf_value)
         if engine == "arrays":
-            self._refuse_on_arrays(lower_bound, upper_bound, updater)
+            self._refuse_on_arrays(leaf_value, upper_bound, updater)
         self.depth = int(depth)
-        self.lower_bound = lower_bound
+        self.leaf_value = leaf_value
         self.upper_bound = upper_bound
         if callable(upper_bound):
             self._action_bound = bind("upper_bound", upper_bound, SIGNATURES["bound"]).call
@@ -181,8 +180,8 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         self.problem = problem
 
     @staticmethod
-    def _refuse_on_arrays(lower_bound: Any, upper_bound: Any, updater: Any) -> None:
-        for name, named in _named(lower_bound, upper_bound, updater).items():
+    def _refuse_on_arrays(leaf_value: Any, upper_bound: Any, updater: Any) -> None:
+        for name, named in _named(leaf_value, upper_bound, updater).items():
             if not named:
                 raise ParameterError(
                     f"engine: got 'arrays' with {name}, which is called; expected 'plain' or 'auto'. Pass one of "
@@ -191,13 +190,13 @@ class RTBSS(HoldsPolicy, AgentPlanner):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Only the settings: what was computed for a problem stays behind when a planner goes to another process."""
-        names = ("depth", "lower_bound", "upper_bound", "tie", "prune", "updater", "budget")
+        names = ("depth", "leaf_value", "upper_bound", "tie", "prune", "updater", "budget")
         named = ("engine", "tie_tolerance", "merge_tolerance", "fallback", "problem")
         build = partial(type(self), **{name: getattr(self, name) for name in named})
         return build, tuple(getattr(self, name) for name in names)
 
     def __repr__(self) -> str:
-        return f"RTBSS(depth={self.depth}, lower_bound={self.lower_bound!r}, upper_bound={self.upper_bound!r})"
+        return f"RTBSS(depth={self.depth}, leaf_value={self.leaf_value!r}, upper_bound={self.upper_bound!r})"
 
     # --- deciding ------------------------------------------------------------------------------------------------
 
@@ -307,10 +306,10 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         return copy.copy(prepared[self.depth])
 
     def _prepare(self, problem: POMDP) -> ArraySearch:
-        vectors = fringe_vectors(problem, self.lower_bound)
+        vectors = leaf_vectors(problem, self.leaf_value)
         if vectors is None:
             raise ParameterError(
-                f"lower_bound: got {brief(self.lower_bound)}; expected alpha vectors. Pass engine='plain'."
+                f"leaf_value: got {brief(self.leaf_value)}; expected alpha vectors. Pass engine='plain'."
             )
         pruning = self.pruning(problem)
         lower = None if pruning.table is None else blind_bound(problem.compiled, self.depth, vectors)
@@ -321,7 +320,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
     def _on_arrays(self, problem: POMDP, belief: Belief) -> bool:
         if self.engine != "auto":
             return self.engine == "arrays"
-        named = all(_named(self.lower_bound, self.upper_bound, self.updater).values())
+        named = all(_named(self.leaf_value, self.upper_bound, self.updater).values())
         if not named or problem.legal_by == "belief" or self.depth == 1:
             return False
         return not has_exact_numbers(problem, belief)
@@ -330,7 +329,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         """Return the advice that brings the search onto arrays, where there is a way."""
         if problem.legal_by == "belief" or has_symbols(problem):
             return ""
-        called = [name for name, named in _named(self.lower_bound, self.upper_bound, self.updater).items() if not named]
+        called = [name for name, named in _named(self.leaf_value, self.upper_bound, self.updater).items() if not named]
         leave = f"leave out {' and '.join(called)} and " if called else ""
         return f", or {leave}pass engine='arrays', which computes in floats"
 
@@ -354,14 +353,14 @@ class RTBSS(HoldsPolicy, AgentPlanner):
                 tie_tolerance=self.tie_tolerance,
                 check_slack=check_slack,
             )
-        convex = has_vectors(self.lower_bound) or isinstance(self.lower_bound, ConvexFringe)
+        convex = has_vectors(self.leaf_value) or isinstance(self.leaf_value, ConvexLeafValue)
         if not (by_bayes and convex) or problem.legal_by == "belief":  # the named bounds hold for no others
             return Pruning()
         prunings = self._prunings.setdefault(problem, {})
         if self.depth not in prunings:
             prunings[self.depth] = Pruning()
             if not has_symbols(problem):
-                vectors = fringe_vectors(problem, self.lower_bound)
+                vectors = leaf_vectors(problem, self.leaf_value)
                 prunings[self.depth] = Pruning.by_table(
                     problem,
                     _BOUNDS[str(self.upper_bound)](problem.compiled, self.depth, vectors),
@@ -373,10 +372,10 @@ class RTBSS(HoldsPolicy, AgentPlanner):
 
     def _is_below(self, solution: Solution, problem: POMDP) -> bool:
         """Return whether a solution bounds the search: the leaf is at most what is optimal with so much to go."""
-        leaf = self.lower_bound
+        leaf = self.leaf_value
         if solution.horizon is not None:
             return isinstance(leaf, str) and leaf == "zero" and self.depth <= solution.horizon
-        if isinstance(leaf, FringeVectors):
+        if isinstance(leaf, LeafVectors):
             return leaf.below_optimum
-        named = isinstance(leaf, (str, StopValue)) and leaf not in ("blind", "fib", "qmdp")
+        named = isinstance(leaf, (str, ImmediateValue)) and leaf not in ("blind", "fib", "qmdp")
         return leaf == "blind" or (named and reward_range(problem.compiled)[0] >= 0)  # what comes later is no loss

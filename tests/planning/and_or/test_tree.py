@@ -11,7 +11,7 @@ import networkx as nx
 import pytest
 
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
-from pomdp_hier.planning import RTBSS, AndOrTree, StopValue, exact_value
+from pomdp_hier.planning import RTBSS, AndOrTree, ImmediateValue, exact_value
 from pomdp_hier.planning.and_or.markup import latex_number
 from pomdp_hier.planning.and_or.symbols import tidy_sum
 from pomdp_hier.pomdp import POMDP, Belief
@@ -360,7 +360,7 @@ def test_a_large_tree_collapses_to_its_plan():
     assert tree.to_dot(full=True).count(" -> ") == 780
     small = tree.to_text(full=False, limit=11)
     assert "11 of 781 nodes shown" in small
-    with pytest.raises(ParameterError, match=r"^limit: 0"):
+    with pytest.raises(ParameterError, match=r"^limit: got 0;"):
         tree.to_text(full=False, limit=0)
     with pytest.raises(PlanningError, match=r"^max_nodes: got 100;"):
         AndOrTree.build(grid(5, 5), depth=2, max_nodes=100)
@@ -440,7 +440,7 @@ def test_tikz():
     document = tree.to_tikz(standalone=True)
     assert document.startswith(r"\documentclass[tikz, border=4pt]{standalone}")
     assert r"$\text{search}$" in document
-    tiny = AndOrTree.build(grid(2, 2), depth=1, lower_bound=StopValue(1)).to_tikz()
+    tiny = AndOrTree.build(grid(2, 2), depth=1, leaf_value=ImmediateValue(1)).to_tikz()
     assert r"\text{0}" in tiny
 
 

@@ -129,5 +129,5 @@ def test_bounds_are_kept_and_printed_in_short(copied):
     bounds = verify(solve(tiger(), precision=1e-2).certificate(), tiger())
     assert copied(bounds) == bounds
     assert repr(bounds) == (
-        f"CertifiedBounds(lower=19.371368322, upper=19.380677829, problem={bounds.problem!r}, horizon=None)"
+        f"VerifiedBounds(lower=19.371368322, upper=19.380677829, problem={bounds.problem!r}, horizon=None)"
     )

@@ -8,9 +8,9 @@ import pytest
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError, PolicyFileError
 from pomdp_hier.planning import RTBSS, exact_value, solve
 from pomdp_hier.planning.controllers import (
-    Controller,
+    AlphaVectorPolicy,
+    FiniteStateController,
     PolicyGraph,
-    VectorPolicy,
     read_alpha,
     read_policy_graph,
     read_policy_xml,
@@ -93,7 +93,7 @@ def test_floats_and_fractions_agree_at_every_node_and_state(kind):
         problem, random = small_problem(seed, kind=kind, discount=0.5), np.random.default_rng(seed)
         actions = random.integers(0, problem.compiled.n_actions, 3)
         after = random.integers(-1, 3, (3, problem.compiled.n_observations))
-        controller = Controller(problem, actions, after, start=1)
+        controller = FiniteStateController(problem, actions, after, start=1)
         exact = np.array([[-np.inf if v is None else float(v) for v in row] for row in controller.exact_values])
         assert controller.values == pytest.approx(exact, abs=1e-9)
         lost += int((exact == -np.inf).sum())
@@ -101,7 +101,9 @@ def test_floats_and_fractions_agree_at_every_node_and_state(kind):
 
 
 def test_a_value_by_hand():
-    always = Controller(tiger(discount=Fraction(1, 2)), np.array([1]), np.array([[0, 0]]))  # open the left door
+    always = FiniteStateController(
+        tiger(discount=Fraction(1, 2)), np.array([1]), np.array([[0, 0]])
+    )  # open the left door
     assert always.value(exact=True) == -90
     assert always.value({"tiger-left": 1}, exact=True) == Fraction(-100) - 45
 
@@ -123,7 +125,7 @@ def test_minimising_keeps_the_value():
     for problem in (tiger(), cheese_maze()):
         solution = solve(problem, precision=1e-2)
         whole = solution.controller()
-        doubled = Controller(
+        doubled = FiniteStateController(
             problem,
             np.tile(whole.actions, 2),
             np.vstack([whole.after, np.where(whole.after >= 0, whole.after + len(whole), -1)]),
@@ -135,11 +137,11 @@ def test_minimising_keeps_the_value():
 
 def test_what_is_no_controller_is_refused():
     with pytest.raises(ModelError, match="controller"):
-        Controller(tiger(), np.array([0]), np.array([[0, 1]]))
+        FiniteStateController(tiger(), np.array([0]), np.array([[0, 1]]))
     with pytest.raises(ModelError, match="controller"):
-        Controller(tiger(), np.array([7]), np.array([[0, 0]]))
+        FiniteStateController(tiger(), np.array([7]), np.array([[0, 0]]))
     with pytest.raises(PlanningError, match="indefinitely"):
-        Controller(maze_4x3(), np.array([0]), np.zeros((1, 6), dtype=int)).value()
+        FiniteStateController(maze_4x3(), np.array([0]), np.zeros((1, 6), dtype=int)).value()
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
@@ -285,22 +287,22 @@ def test_broken_policy_graphs_are_refused(tmp_path, text):
 
 
 def test_vectors_of_another_problem_are_refused():
-    policy = VectorPolicy(np.zeros((1, 3)), np.array([0]))
+    policy = AlphaVectorPolicy(np.zeros((1, 3)), np.array([0]))
     with pytest.raises(ModelError, match="3 states"):
         policy.decide(tiger())
     with pytest.raises(ModelError, match="expected"):
-        VectorPolicy(np.zeros((0, 3)), np.zeros(0, dtype=int))
+        AlphaVectorPolicy(np.zeros((0, 3)), np.zeros(0, dtype=int))
 
 
 def test_vectors_are_read_where_they_are_legal():
-    alone = VectorPolicy(np.array([[-np.inf, 1.5], [0.5, 0.25]]), np.array([1, 0]))
+    alone = AlphaVectorPolicy(np.array([[-np.inf, 1.5], [0.5, 0.25]]), np.array([1, 0]))
     assert alone.decide(tiger(), {"tiger-right": 1}).action == "open-left"
     assert alone.decide(tiger(), {"tiger-left": 1}).action == "listen"
     with pytest.raises(ModelError, match="got 2 states and actions up to 3; expected the problem's 2 states and 3"):
-        VectorPolicy(np.zeros((2, 2)), np.array([0, 3])).decide(tiger())
+        AlphaVectorPolicy(np.zeros((2, 2)), np.array([0, 3])).decide(tiger())
     search = three_node(0.75, 0.0, 0.5, 0.25)
     descend, only = (search.all_actions.index(action) for action in ("descend", "search"))
-    both = VectorPolicy(np.array([np.full(7, 9.0), np.full(7, 2.0)]), np.array([descend, only]))
+    both = AlphaVectorPolicy(np.array([np.full(7, 9.0), np.full(7, 2.0)]), np.array([descend, only]))
     assert both.value(search, {("c0", 1): 1}) == 9
     assert both.value(search, {("c1", 1): 1}) == 2
 
@@ -315,7 +317,7 @@ def test_without_a_discount_a_controller_has_a_value_if_it_surely_ends():
         terminal=["end"],
         legal_actions=["go"],
     )
-    controller = Controller(walk, np.array([0]), np.zeros((1, 2), dtype=int))
+    controller = FiniteStateController(walk, np.array([0]), np.zeros((1, 2), dtype=int))
     assert controller.value() == controller.value(exact=True) == 3
     assert PolicyGraph(controller).to_text().splitlines()[0] == "* 0 go  V 3  a 1"
 
@@ -354,7 +356,7 @@ def test_an_action_that_is_not_legal_after_the_observation_has_no_value():
         legal_actions=lambda o: ["push", "wait"] if o is None else ["wait"],
         legal_by="observation",
     )
-    pushes, waits = (Controller(problem, np.array([0, a]), np.ones((2, 1), dtype=int)) for a in (0, 1))
+    pushes, waits = (FiniteStateController(problem, np.array([0, a]), np.ones((2, 1), dtype=int)) for a in (0, 1))
     assert (waits.value(), waits.value(exact=True)) == (2, 2)
     for exact in (False, True):
         with pytest.raises(PlanningError, match="not legal"):
@@ -373,7 +375,7 @@ def check_a_controller_that_stops(seed, kind):
     assert policy_value(controller, problem, horizon=3).value == pytest.approx(best, abs=1e-7)
     assert controller.decide(problem).value == pytest.approx(best, abs=1e-7)
     table = compare_policies({"c": controller, "p": solution.policy}, problem, horizon=3, against=solution)
-    assert [row.optimum_regret[0] for row in table] == pytest.approx([0, 0], abs=1e-7)
+    assert [row.optimality_gap[0] for row in table] == pytest.approx([0, 0], abs=1e-7)
     return problem, controller
 
 
@@ -384,7 +386,7 @@ def test_a_controller_that_stops_earns_what_it_says(seed, kind):
     assert looked <= float(exact_value(problem, horizon=5)) + 1e-9
     if controller.stops:  # beyond its steps it has no action, and says so
         with pytest.raises(PlanningError, match="expected a run within its steps"):
-            compare_policies([controller], problem, cutoff=1e-2, clairvoyant=False)
+            compare_policies([controller], problem, truncation_error=1e-2, clairvoyant=False)
 
 
 @pytest.mark.slow
@@ -418,7 +420,7 @@ def test_names_are_only_names():
 
 
 def test_a_small_graph_is_written_with_each_label_in_its_place():
-    controller = Controller(tiger(), np.array([2, 0, 1]), np.array([[1, 1], [1, 0], [0, 1]]), start=1)
+    controller = FiniteStateController(tiger(), np.array([2, 0, 1]), np.array([[1, 1], [1, 0], [0, 1]]), start=1)
     assert controller.beliefs() == [
         Belief({"tiger-left": 0.15000000000000002, "tiger-right": 0.85}),
         Belief({"tiger-left": 0.5, "tiger-right": 0.5}),
@@ -465,7 +467,7 @@ def test_long_lists_are_cut_and_counted():
         discount=0.5,
         legal_actions=["go"],
     )
-    graph = PolicyGraph(Controller(five, np.array([0]), np.zeros((1, 5), dtype=int)))
+    graph = PolicyGraph(FiniteStateController(five, np.array([0]), np.zeros((1, 5), dtype=int)))
     (node,), (edge,) = graph.nodes, graph.edges
     assert (graph.belief_text(node), graph.belief_text(node, 5)) == (
         "a .2, b .2, c .2, 2 more",
@@ -514,7 +516,7 @@ def check_a_controller_runs_as_it_is_valued(seed):
     assert table["c"].value == near
     rng = np.random.default_rng(seed)
     shape = (3, problem.compiled.n_observations)
-    other = Controller(problem, np.zeros(3, dtype=int), rng.integers(0, 3, shape), int(rng.integers(3)))
+    other = FiniteStateController(problem, np.zeros(3, dtype=int), rng.integers(0, 3, shape), int(rng.integers(3)))
     truth = float(enumerated(problem, other, horizon))
     near = pytest.approx(truth, abs=1e-9 * max(1.0, float(np.abs(problem.compiled.reward).max())))
     assert policy_value(other, problem, horizon=horizon).value == near
@@ -568,7 +570,7 @@ def test_nodes_that_tie_do_not_circle_without_a_discount():
         terminal=["done"],
         legal_actions=["wait", "cash"],
     )
-    controller = Controller(problem, np.array([0, 1]), np.array([[1], [-1]]))
+    controller = FiniteStateController(problem, np.array([0, 1]), np.array([[1], [-1]]))
     assert controller.value(exact=True) == policy_value(controller, problem).value == 10
     assert simulate(controller, problem, n_episodes=2).value == 10
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from pomdp_hier.planning import solve
-from pomdp_hier.planning.controllers import Controller
+from pomdp_hier.planning.controllers import FiniteStateController
 from pomdp_hier.planning.point_based import controller_values as module
 from pomdp_hier.planning.point_based import search
-from pomdp_hier.planning.point_based.model_arrays import live_model
+from pomdp_hier.planning.point_based.model_arrays import solver_model
 from pomdp_hier.problems import maze_4x3, tiger
 from tests.small_problems import KINDS, small_problem
 
@@ -19,12 +19,12 @@ def test_values_are_those_of_the_controller_and_never_above(seed, kind, direct, 
     if not direct:
         monkeypatch.setattr(module, "_SMALL_SYSTEM", 0)
     problem = small_problem(seed, kind=kind)
-    model = live_model(problem.compiled)
+    model = solver_model(problem.compiled)
     rng = np.random.default_rng(seed)
     actions = rng.integers(0, model.n_actions, 6)
     after = rng.integers(0, 6, (6, model.n_observations))
     values, _ = module.controller_values(model, actions, after)
-    truth = Controller(problem, actions, after).values[:, model.state]
+    truth = FiniteStateController(problem, actions, after).values[:, model.state]
     assert ((values == -np.inf) == (truth == -np.inf)).all()
     held = truth > -np.inf
     scale = 1 + np.abs(truth[held]).max(initial=0.0)
@@ -35,7 +35,7 @@ def test_values_are_those_of_the_controller_and_never_above(seed, kind, direct, 
 def test_a_solver_that_ends_early_gives_less_and_not_more(monkeypatch):
     monkeypatch.setattr(module, "_SMALL_SYSTEM", 0)
     monkeypatch.setattr(module, "_MOST_STEPS", 1)
-    model = live_model(maze_4x3(discount=0.95).compiled)
+    model = solver_model(maze_4x3(discount=0.95).compiled)
     actions = np.zeros(3, dtype=np.int64)
     after = np.ones((3, model.n_observations), dtype=np.int64)
     early, n_products = module.controller_values(model, actions, after)

@@ -7,7 +7,7 @@ import pytest
 
 from pomdp_hier.planning import solve, verify
 from pomdp_hier.planning.point_based.initial_bounds import blind_plans, outcome_groups
-from pomdp_hier.planning.point_based.model_arrays import live_model
+from pomdp_hier.planning.point_based.model_arrays import solver_model
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import rock_sample, tiger
 from tests.small_problems import KINDS, small_problem
@@ -57,9 +57,9 @@ def test_what_is_pruned_changes_no_bound(stage):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_error_a_backup_adds_up_to_no_more_than_the_slack(kind):
-    assert live_model(tiger().compiled).slack.tolist() == pytest.approx([20, 20])  # 1 / (1 - 0.95)
+    assert solver_model(tiger().compiled).slack.tolist() == pytest.approx([20, 20])  # 1 / (1 - 0.95)
     for seed in range(4):
-        model = live_model(small_problem(seed, kind=kind).compiled)
+        model = solver_model(small_problem(seed, kind=kind).compiled)
         row = np.repeat(np.arange(len(model.indptr) - 1), np.diff(model.indptr))
         ahead = np.bincount(
             row, weights=model.probability * model.slack[model.column % model.size], minlength=model.legal.size
@@ -71,7 +71,7 @@ def test_an_error_a_backup_adds_up_to_no_more_than_the_slack(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_blind_plan_goes_on_with_what_is_legal_in_all_that_may_follow(kind):
     for seed in range(8):
-        model = live_model(small_problem(seed, kind=kind).compiled)
+        model = solver_model(small_problem(seed, kind=kind).compiled)
         plans = blind_plans(model, outcome_groups(model))
         for a in range(model.n_actions):
             for o in range(model.n_observations):

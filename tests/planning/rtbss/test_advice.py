@@ -7,7 +7,7 @@ import pytest
 from pomdp_hier.beliefs import BayesUpdater
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning import RTBSS, AndOrTree, solve
-from pomdp_hier.planning.leaf_values import ConvexFringe
+from pomdp_hier.planning.leaf_values import ConvexLeafValue
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import tiger
 
@@ -42,8 +42,8 @@ SURE = {"prune": False, "merge_tolerance": 1e-9}
 ADVICE = [
     ({"depth": 2, "fallback": first}, TIGER, "Pass budget", {"budget": 100}),
     ({"depth": 2, "fallback": first}, TIGER, "leave out fallback", {"fallback": None}),
-    ({"depth": 2, "engine": "arrays", "lower_bound": leaf}, TIGER, "Pass one of them", {"engine": "plain"}),
-    ({"depth": 2, "engine": "arrays", "lower_bound": leaf}, TIGER, "Pass one of them", {"engine": "auto"}),
+    ({"depth": 2, "engine": "arrays", "leaf_value": leaf}, TIGER, "Pass one of them", {"engine": "plain"}),
+    ({"depth": 2, "engine": "arrays", "leaf_value": leaf}, TIGER, "Pass one of them", {"engine": "auto"}),
     ({"depth": 2, "engine": "arrays", "upper_bound": low}, TIGER, "leave out upper_bound", {"upper_bound": "fib"}),
     ({"depth": 2, "engine": "arrays", "updater": BayesUpdater(TIGER)}, TIGER, "leave out updater", {"updater": None}),
     ({"depth": 2, "budget": 1}, TIGER, "Raise budget", {"budget": 10**6}),
@@ -53,15 +53,15 @@ ADVICE = [
     ({"depth": 300, "engine": "plain", **SURE}, TIGER, ", or pass engine='arrays'", {"engine": "arrays"}),
     ({"depth": 300, **SURE}, THIRDS, "pass engine='arrays'", {"engine": "arrays"}),
     (
-        {"depth": 300, "lower_bound": leaf, "updater": BayesUpdater(TIGER), **SURE},
+        {"depth": 300, "leaf_value": leaf, "updater": BayesUpdater(TIGER), **SURE},
         TIGER,
-        "leave out lower_bound and updater and pass engine='arrays'",
-        {"lower_bound": "zero", "updater": None, "engine": "arrays"},
+        "leave out leaf_value and updater and pass engine='arrays'",
+        {"leaf_value": "zero", "updater": None, "engine": "arrays"},
     ),
     ({"depth": 2, "upper_bound": low}, TIGER, "Pass prune=False", {"prune": False}),
     ({"depth": 2, "upper_bound": low}, TIGER, "upper_bound='fib'", {"upper_bound": "fib"}),
-    ({"depth": 2, "lower_bound": ConvexFringe(doubt)}, TIGER, "Pass prune=False", {"prune": False}),
-    ({"depth": 2, "lower_bound": ConvexFringe(doubt)}, TIGER, "without ConvexFringe", {"lower_bound": doubt}),
+    ({"depth": 2, "leaf_value": ConvexLeafValue(doubt)}, TIGER, "Pass prune=False", {"prune": False}),
+    ({"depth": 2, "leaf_value": ConvexLeafValue(doubt)}, TIGER, "without ConvexLeafValue", {"leaf_value": doubt}),
 ]
 
 
@@ -131,7 +131,7 @@ def test_a_solution_is_named_by_itself_where_arrays_cannot_call_it():
     solution = solve(TIGER, precision=1.0)
     with pytest.raises(ParameterError, match=r"^engine: got 'arrays' with upper_bound"):
         RTBSS(2, upper_bound=solution, engine="arrays")
-    assert RTBSS(2, lower_bound=solution, engine="arrays").decide(TIGER).action == "listen"
+    assert RTBSS(2, leaf_value=solution, engine="arrays").decide(TIGER).action == "listen"
 
 
 def test_an_updater_that_is_a_name_is_not_passed_over_by_arrays():

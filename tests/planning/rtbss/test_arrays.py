@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from pomdp_hier.errors import ModelError
-from pomdp_hier.planning import RTBSS, StopValue
+from pomdp_hier.planning import RTBSS, ImmediateValue
 from pomdp_hier.planning.rtbss import arrays as rtbss_arrays
 from pomdp_hier.planning.rtbss.arrays import expand, merge, products, touches
 from pomdp_hier.pomdp import POMDP, Belief
@@ -40,7 +40,7 @@ def random_search(seed: int) -> POMDP:
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("fringe", ["zero", "immediate", StopValue("search")])
+@pytest.mark.parametrize("fringe", ["zero", "immediate", ImmediateValue("search")])
 def test_search_trees(kind, seed, fringe):
     problem = random_search(seed)
     for depth in (1, 2, 3, 4):
@@ -66,7 +66,7 @@ def test_in_pieces(kind, seed, monkeypatch):
     seed=st.integers(0, 10**6),
     depth=st.integers(2, 4),
     rewards=st.sampled_from(["positive", "negative", "mixed"]),
-    fringe=st.sampled_from(["zero", "immediate", StopValue(0)]),
+    fringe=st.sampled_from(["zero", "immediate", ImmediateValue(0)]),
     bound=st.sampled_from(["fib", "qmdp", "range"]),
     discount=st.sampled_from([0.0, 0.5, 1.0]),
     terminal=st.booleans(),

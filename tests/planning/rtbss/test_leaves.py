@@ -9,7 +9,11 @@ import pytest
 from pomdp_hier.beliefs import BayesUpdater
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning import RTBSS, AndOrTree, FirstAction, solve, value_iteration
-from pomdp_hier.planning.infinite_horizon_bounds import endless_blind, endless_fib, endless_qmdp
+from pomdp_hier.planning.infinite_horizon_bounds import (
+    infinite_horizon_blind,
+    infinite_horizon_fib,
+    infinite_horizon_qmdp,
+)
 from pomdp_hier.planning.value_iteration import exact_value
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import policy_value
@@ -17,7 +21,7 @@ from tests.pomdp_models import random_fractions, search_tree, tiger
 from tests.small_problems import KINDS, small_problem
 
 NAMES = ("qmdp", "fib", "blind")
-TABLES = {"qmdp": endless_qmdp, "fib": endless_fib, "blind": endless_blind}
+TABLES = {"qmdp": infinite_horizon_qmdp, "fib": infinite_horizon_fib, "blind": infinite_horizon_blind}
 SEEDS = {"plain": 4, "ends": 7, "legal by state": 5, "legal by observation": 4, "observes the state left": 1}
 
 MOST_SLOW = [kind if kind == "legal by state" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
@@ -139,7 +143,7 @@ def test_a_leaf_from_below_is_what_the_policy_earns_at_least():
     for seed, leaf in itertools.product(range(3), NAMES):
         problem = small_problem(seed, kind=KINDS[seed % 2], discount=0.25)
         planner = RTBSS(1, leaf)
-        earned, promised = policy_value(planner, problem, cutoff=0.1), planner.decide(problem).value
+        earned, promised = policy_value(planner, problem, truncation_error=0.1), planner.decide(problem).value
         assert leaf != "blind" or earned.value >= promised - earned.error - 1e-9
         earns_less += leaf != "blind" and earned.value < promised - earned.error - 1e-9
     assert earns_less  # QMDP and FIB promise more than can be earned
@@ -182,7 +186,7 @@ def test_exact_numbers_stand_beside_leaves_in_floats():
 def test_trees_and_other_processes_know_the_leaves():
     for leaf in (*NAMES, value_iteration(tiger(), 2), solve(tiger(), precision=1.0)):
         planner = RTBSS(2, leaf)
-        assert AndOrTree.build(tiger(), depth=2, lower_bound=leaf).value == pytest.approx(planner.decide(tiger()).value)
+        assert AndOrTree.build(tiger(), depth=2, leaf_value=leaf).value == pytest.approx(planner.decide(tiger()).value)
         again = pickle.loads(pickle.dumps(planner))
         assert again.decide(tiger()).value == planner.decide(tiger()).value
 
@@ -192,7 +196,7 @@ def test_what_has_no_leaf_is_refused():
         ParameterError, match="'best'; expected one of 'zero', 'immediate', 'qmdp', 'fib', 'blind', or a"
     ):
         RTBSS(2, "best")
-    with pytest.raises(ParameterError, match="expected a name, a StopValue, a solution"):
+    with pytest.raises(ParameterError, match="expected a name, a ImmediateValue, a solution"):
         RTBSS(2, np.zeros((2, 2)))
     other = value_iteration(small_problem(4, kind="plain", discount=0.8), 1)
     for engine in ("plain", "arrays"):
@@ -226,6 +230,6 @@ def test_where_no_action_can_follow_blindly_there_is_no_blind_leaf():
         actions=["on", "back left", "back right"],
     )
     for engine in ("plain", "arrays"):
-        with pytest.raises(PlanningError, match="lower_bound: got 'blind', which is not legal at a leaf"):
+        with pytest.raises(PlanningError, match="leaf_value: got 'blind', which is not legal at a leaf"):
             RTBSS(2, "blind", engine=engine).decide(problem)
         assert RTBSS(2, "fib", engine=engine).decide(problem).value == pytest.approx(2)

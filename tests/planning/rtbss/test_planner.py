@@ -9,7 +9,7 @@ import pytest
 
 from pomdp_hier.beliefs import BayesUpdater, as_updater
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
-from pomdp_hier.planning import RTBSS, AndOrTree, ConvexFringe, PointBased, StopValue, solve
+from pomdp_hier.planning import RTBSS, AndOrTree, ConvexLeafValue, ImmediateValue, PointBased, solve
 from pomdp_hier.planning.policies import FirstAction, OptimalPolicy, RandomPolicy
 from pomdp_hier.planning.rtbss.planner import _DEEPEST_RECURSION, _FINEST_MERGING
 from pomdp_hier.planning.value_iteration import exact_value, value_iteration
@@ -76,17 +76,17 @@ def _beliefs(problem, seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("fringe", ["zero", "immediate", StopValue(1)])
+@pytest.mark.parametrize("fringe", ["zero", "immediate", ImmediateValue(1)])
 @pytest.mark.parametrize("depth", [1, 3])
 def test_every_fringe(seed, fringe, depth):
     problem = random_problem(seed, discount=0.9, terminal=seed % 2 == 1, observations=3 - seed % 2)
     value_of = {
         "zero": lambda b: 0.0,
         "immediate": lambda b: max(problem.reward(b, a) for a in problem.actions(b)),
-        StopValue(1): lambda b: problem.reward(b, 1),
+        ImmediateValue(1): lambda b: problem.reward(b, 1),
     }[fringe]
     exact = exact_value(problem, horizon=depth, final_value=value_of)
-    as_callable = [lambda p, b: value_of(b), ConvexFringe(lambda p, b: value_of(b))]
+    as_callable = [lambda p, b: value_of(b), ConvexLeafValue(lambda p, b: value_of(b))]
     for engine in ENGINES:
         for bound in ("fib", "qmdp", "range"):
             decision = RTBSS(depth, fringe, bound, engine=engine).decide(problem)
@@ -94,7 +94,7 @@ def test_every_fringe(seed, fringe, depth):
     for fringe_callable in as_callable:
         decision = RTBSS(depth, fringe_callable).decide(problem)
         assert decision.value == pytest.approx(exact, abs=1e-10)
-        assert decision.stats["pruning"] == (isinstance(fringe_callable, ConvexFringe) and depth > 1)
+        assert decision.stats["pruning"] == (isinstance(fringe_callable, ConvexLeafValue) and depth > 1)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -187,19 +187,19 @@ def test_legal_actions_and_the_end(engine):
         lambda c, d: eta[c, d],
         {"c0": 0.1, "c1": 0.5, "c2": 0.6, "c3": 0.9, "c4": 0.8},
     )
-    one_step = RTBSS(1, StopValue("search"), engine=engine).decide(problem)
+    one_step = RTBSS(1, ImmediateValue("search"), engine=engine).decide(problem)
     assert one_step.q_values["search"] == pytest.approx(0.1)
     assert one_step.q_values["descend"] == pytest.approx(0.7 * (0.7 * 1.5 - 1) + 0.3 * (0.3 * 1.6 - 1))
     leaf = Belief({("c2", 1): 0.25, ("c2", 0): 0.75})
-    at_leaf = RTBSS(1, StopValue("search"), engine=engine).decide(problem, leaf)
+    at_leaf = RTBSS(1, ImmediateValue("search"), engine=engine).decide(problem, leaf)
     assert at_leaf.q_values == {"search": pytest.approx(0.25 * 1.6 - 1)}
-    for fringe in ("zero", "immediate", StopValue("search")):
+    for fringe in ("zero", "immediate", ImmediateValue("search")):
         deep = RTBSS(5, fringe, engine=engine).decide(problem)
         assert deep.value == pytest.approx(exact_value(problem, horizon=5), abs=1e-12)
     with pytest.raises(PlanningError, match="belief: got terminal"):
         RTBSS(2, engine=engine).decide(problem, Belief.certain(("end", 1)))
-    with pytest.raises(PlanningError, match=r"StopValue.*descend.*, which is not legal at a leaf"):
-        RTBSS(1, StopValue("descend"), engine=engine).decide(problem)
+    with pytest.raises(PlanningError, match=r"ImmediateValue.*descend.*, which is not legal at a leaf"):
+        RTBSS(1, ImmediateValue("descend"), engine=engine).decide(problem)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -251,7 +251,7 @@ def test_the_papers_three_readings():
     eta, r0, r1, r2, b = Fraction(2, 3), Fraction(1, 10), Fraction(1, 2), Fraction(3, 5), Fraction(1, 2)
     problem = three_node(eta, r0, r1, r2, b)
     search_now = [eta * (eta * b * (r1 + 1) - 1), (1 - eta) * ((1 - eta) * b * (r2 + 1) - 1)]
-    one_step = RTBSS(1, StopValue("search")).decide(problem)
+    one_step = RTBSS(1, ImmediateValue("search")).decide(problem)
     assert one_step.q_values == {"descend": sum(search_now), "search": b * (1 + r0) - 1}
     literal = RTBSS(2, "immediate", prune=False).decide(problem)
     assert literal.q_values["descend"] == sum(search_now)
@@ -331,7 +331,7 @@ def test_symbols_need_numbers_to_decide():
     b, e = sympy.symbols("b eta", positive=True)
     problem = three_node(e, sympy.Rational(1, 10), sympy.Rational(1, 2), sympy.Rational(3, 5), b)
     with pytest.raises(PlanningError, match=r"^problem: got the value"):
-        RTBSS(1, StopValue("search")).decide(problem)
+        RTBSS(1, ImmediateValue("search")).decide(problem)
 
 
 @pytest.mark.parametrize(
@@ -340,8 +340,8 @@ def test_symbols_need_numbers_to_decide():
         ({"depth": 0}, "depth: got 0; expected an integer"),
         ({"depth": 1.5}, "depth: got 1.5; expected an integer"),
         ({"depth": 1, "budget": "a"}, "budget: got 'a'"),
-        ({"depth": 2, "lower_bound": "best"}, "lower_bound: got 'best'; expected one of"),
-        ({"depth": 2, "lower_bound": 7}, "lower_bound: got 7; expected a name"),
+        ({"depth": 2, "leaf_value": "best"}, "leaf_value: got 'best'; expected one of"),
+        ({"depth": 2, "leaf_value": 7}, "leaf_value: got 7; expected a name"),
         ({"depth": 2, "upper_bound": "mdp"}, "upper_bound: got 'mdp'"),
         ({"depth": 2, "tie": "last"}, "tie: got 'last'"),
         ({"depth": 2, "budget": 0}, "budget: got 0;"),
@@ -353,7 +353,7 @@ def test_refused_arguments(arguments, message):
     with pytest.raises(ParameterError, match=message):
         RTBSS(**arguments)
     with pytest.raises(ParameterError, match="expected one of the actions 'listen'"):
-        RTBSS(2, StopValue("shout"), engine="arrays").decide(tiger())
+        RTBSS(2, ImmediateValue("shout"), engine="arrays").decide(tiger())
 
 
 def test_endless_problems_are_searched_as_far_as_one_looks():
@@ -375,7 +375,11 @@ def _nothing(problem, belief):
 
 
 def test_planners_travel_to_other_processes():
-    for planner in (RTBSS(3, budget=10**6, tie="all"), RTBSS(2, StopValue("listen")), RTBSS(3, ConvexFringe(_nothing))):
+    for planner in (
+        RTBSS(3, budget=10**6, tie="all"),
+        RTBSS(2, ImmediateValue("listen")),
+        RTBSS(3, ConvexLeafValue(_nothing)),
+    ):
         before = planner.decide(tiger())
         again = pickle.loads(pickle.dumps(planner))
         assert repr(again) == repr(planner)

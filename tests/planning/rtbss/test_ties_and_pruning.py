@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import PlanningError
-from pomdp_hier.planning import RTBSS, AndOrTree, ConvexFringe
+from pomdp_hier.planning import RTBSS, AndOrTree, ConvexLeafValue
 from pomdp_hier.planning.decision import best_and_tied, is_tied, largest
 from pomdp_hier.planning.rtbss.dispatch import has_exact_numbers, has_symbols
 from pomdp_hier.planning.rtbss.pruning import Pruning, check_bound
@@ -160,7 +160,7 @@ def test_a_convex_fringe_below_its_states_prunes_nothing_that_wins():
 
     for depth in (2, 3):
         plain = RTBSS(depth, doubtful).decide(tiger())
-        declared = RTBSS(depth, ConvexFringe(doubtful)).decide(tiger())
+        declared = RTBSS(depth, ConvexLeafValue(doubtful)).decide(tiger())
         assert declared.value == pytest.approx(plain.value, abs=1e-12)
         assert declared.action == plain.action
 
