@@ -145,7 +145,7 @@ def by_cleanlab(X: Any, tree: Hierarchy) -> tuple[np.ndarray, np.ndarray]:
 
 def by_lost_items(X: Any, tree: Hierarchy) -> tuple[np.ndarray, np.ndarray]:
     """Return minus the value of each item that the searcher of HQS loses, and the place where the search ends."""
-    from pomdp_hier.appraisal.diagnosis import diagnose
+    from pomdp_hier.analysis.diagnosis import diagnose
 
     found = diagnose(X, tree, delta=0.01)
     score = np.where(found.lost, -found.result.values, -2.0)
