@@ -118,6 +118,10 @@ class MisfiledItems:
     def _judged(self) -> Bools:
         return (self.targets >= 0) & ~np.isnan(self.probabilities)
 
+    @property
+    def _informative(self) -> bool:
+        return self.auc >= _LEAST_AUC and self.gain >= _LEAST_GAIN
+
     @cached_property
     def _units(self) -> UnitRows:
         return UnitRows(self.features)
@@ -153,7 +157,7 @@ class MisfiledItems:
         empty = int(((self.n_terms == 0) & ~np.isnan(self.probabilities)).sum())
         if empty:
             notes.append(f"{counted(empty, 'item')} without features (rows of zeros): not judged.")
-        if self.auc < _LEAST_AUC or self.gain < _LEAST_GAIN:
+        if not self._informative:
             notes.append(
                 f"The features say next to nothing about this tree: AUC {self.auc:z.2f}, "
                 f"gain {self.gain:z.2f} nats per item."
@@ -189,10 +193,11 @@ class MisfiledItems:
         if self.model is not None:
             lines.append(f"fit of the features to the tree: AUC {self.auc:z.3f}, gain {self.gain:z.2f} nats per item")
         called = NodeNames(self.hierarchy, names, in_words=True)
-        for one, other in self.twins[:_NAMED]:
+        twins = self.twins if self._informative else ()  # features that say nothing distinguish no clusters
+        for one, other in twins[:_NAMED]:
             lines.append(f"These two clusters cannot be distinguished: {called[one]} and {called[other]}.")
-        if len(self.twins) > _NAMED:
-            lines.append(f"{counted(len(self.twins) - _NAMED, 'further pair')} of clusters cannot be distinguished.")
+        if len(twins) > _NAMED:
+            lines.append(f"{counted(len(twins) - _NAMED, 'further pair')} of clusters cannot be distinguished.")
         return [*lines, *self.notes]
 
     def summary(self, limit: int = 10, names: Any = None) -> str:

@@ -149,6 +149,7 @@ def test_features_that_say_nothing_flag_nothing(case, kind):
     found = find_misfiled(rng.normal(size=X.shape) if kind == "random features" else rng.permutation(X), whole)
     assert (found.probabilities > 0.5).sum() == 0
     assert said(found, "next to nothing")
+    assert not said(found, "distinguished")
 
 
 def test_a_column_of_another_scale_is_named(case):
