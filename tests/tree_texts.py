@@ -1,6 +1,6 @@
 """Trees of salt, oat, mint (and more) as texts of every format that can be written back."""
 
-__all__ = ["EDGES", "LEVELS", "LINES", "PARENTS", "PATHS", "TREE_TEXTS"]
+__all__ = ["CANONICAL", "EDGES", "LEVELS", "LINES", "PARENTS", "PATHS", "TREE_TEXTS"]
 
 PARENTS = "id,parent,price\nall,,\ntea,all,\nmilk,all,\nsalt,milk,2\nmint,tea,3\noat,milk,1\n"
 EDGES = "parent,child,since\nall,tea,1\nall,milk,1\nmilk,salt,2\ntea,mint,3\nmilk,oat,4\n"
@@ -8,27 +8,6 @@ SKOS = "broader,narrower\nall,tea\nall,milk\nmilk,salt\ntea,mint\nmilk,oat\n"
 PATHS = "sku,path,stock\nsalt,Food > Milk,4\nmint,Food > Tea,5\noat,Food > Milk,6\n"
 LEVELS = "item,l1,l2\nsalt,Food,Milk\nmint,Food,Tea\noat,Food,Milk\n"
 LINES = "Food > Milk > salt\nFood > Tea > mint\nFood > Milk > oat\n"
-ROWS = """[
- {"id": "all", "parent": null},
- {"id": "milk", "parent": "all", "price": 1.50},
- {"id": "tea", "parent": "all", "price": 2},
- {"id": "salt", "parent": "milk", "price": 1e5},
- {"parent": "tea", "id": "mint"}, {"id": "oat", "parent": "milk"}
-]
-"""
-OBJECTS = """{"name": "all", "owner": "me", "children": [
-  {"name": "milk", "color": "red", "children": [
-    {"name": "salt", "price": 1.50},
-    {"name": "oat", "price": 2e3}
-  ]},
-  {"name": "tea", "children": [
-    {"name": "mint", "note": "children: [1, 2]"},
-    "sage"
-  ]}
-]}
-"""
-SALT = '    {"name": "salt", "price": 1.50},\n'
-
 # The text, its form and reader, and what is another text where salt has moved from the milk to the tea.
 TREE_TEXTS = {
     "parents": (PARENTS, "parents", {"salt,milk,2": "salt,tea,2"}),
@@ -73,31 +52,30 @@ TREE_TEXTS = {
         "paths",
         {"7 - Food > Milk": "7 - Food > Tea"},
     ),
-    "lengths": (
-        "[&R] ((salt:0.10,'oat':2e-3)milk:1[a, b],\n (mint:3[c])tea)all:0; \n",
-        "newick",
-        {"salt:0.10,'oat'": "'oat'", "mint:3": "salt:0.10,mint:3"},
-    ),
-    "objects": (OBJECTS, "json", {SALT: "", '    {"name": "mint"': SALT + '    {"name": "mint"'}),
-    "keys": (
-        '{"all": {"milk": ["salt", "oat"], "tea": {"mint": null, "herbs": ["sage"]}}}',
+}
+
+# The same for formats that are written in their canonical form: the text, its form and its ending.
+CANONICAL = {
+    "lengths": ("[&R] ((salt:0.10,'oat':2e-3)milk:1[a, b],\n (mint:3[c])tea)all:0; \n", "newick", ".nwk"),
+    "objects": (
+        """{"name": "all", "owner": "me", "children": [
+  {"name": "milk", "children": [{"name": "salt", "price": 1.50}, {"name": "oat"}]},
+  {"name": "tea", "children": [{"name": "mint"}, "sage"]}
+]}""",
         "json",
-        {'"salt", ': "", '"mint": null': '"salt": null, "mint": null'},
+        ".json",
     ),
-    "keys in lists": (
-        '{ "milk": [ "salt" , "rice", {"more": ["oat"]} ],\n "tea": ["mint"] }',
+    "keys": ('{"all": {"milk": ["salt", "oat"], "tea": {"mint": null, "herbs": ["sage"]}}}', "json", ".json"),
+    "rows": (
+        '[{"id": "all", "parent": null}, {"id": "milk", "parent": "all"}, {"id": "tea", "parent": "all"},'
+        ' {"id": "salt", "parent": "milk"}, {"parent": "tea", "id": "mint"}, {"id": "oat", "parent": "milk"}]',
         "json",
-        {'"salt" , ': "", '"mint"': '"salt" , "mint"'},
+        ".json",
     ),
-    "rows": (ROWS, "json", {'"salt", "parent": "milk"': '"salt", "parent": "tea"'}),
-    "pairs": (
-        '{"who":"me","edges":[["all","milk"],["all","tea"],["milk","salt"],["tea","mint"],["milk","oat"]],"at":7.10}',
-        "json",
-        {'["milk","salt"]': '["tea","salt"]'},
-    ),
+    "pairs": ('{"edges":[["all","milk"],["all","tea"],["milk","salt"],["tea","mint"],["milk","oat"]]}', "json", ".txt"),
     "lists": (
-        '{"who": "me", "children": [[4, 5], [0, 2],\n [1]], "labels": ["salt", "mint", "oat", "all", "milk", "tea"]}',
+        '{"children": [[4, 5], [0, 2],\n [1]], "labels": ["salt", "mint", "oat", "all", "milk", "tea"]}',
         "json",
-        {"[0, 2],\n [1]": "[2],\n [0, 1]"},
+        ".json",
     ),
 }

@@ -40,6 +40,7 @@ _FORMATS = {
 }
 OF_TREES = ("tree_key", *dict.fromkeys(option for options in _FORMATS.values() for option in options.values()))
 
+_JSON_FORMS = ("json", "children", "nested", "edges", "linkage")
 _NEWICK_ENDINGS = frozenset({".nwk", ".newick", ".tree", ".tre", ".nh"})
 _TABLE_ENDINGS = frozenset({".csv", ".tsv"})
 _ID_COLUMNS = ("id", "code", "item", "key", "sku", "uri", "concept", "node", "notation", "identifier")
@@ -180,9 +181,7 @@ def _read_as(content: bytes, kind: str, form: str, options: argparse.Namespace, 
     """Return the tree in the content of a file."""
     if kind in ("npy", "npz"):
         return TreeFile(_from_array(content, options, form), True)
-    if kind == "text" and form in ("json", "children", "nested", "linkage"):
-        return _from_json(content, options, form, n_rows)
-    if kind == "text" and form == "edges" and _starts(content, b"[", b"{"):
+    if kind == "text" and form in _JSON_FORMS and (form != "edges" or _starts(content, b"[", b"{")):
         return _from_json(content, options, form, n_rows)
     source = _parquet_columns(content, options) if kind == "parquet" else content
     return _from_text(source, options, form, n_rows)
@@ -237,30 +236,40 @@ def _name_columns(header: Sequence[str], path: str, columns: Sequence[str] | Non
 
 
 def written_endings(options: argparse.Namespace) -> tuple[str, ...]:
-    """Return the endings that a changed tree may be written with: JSON, and that of the tree which was read."""
+    """Return the endings that a changed tree may be written with: JSON, and that of the tree's file.
+
+    Raises:
+        ReaderError: The target has the ending of the tree's file, and that format cannot be written back.
+    """
+    from pomdp_hier.hierarchy.round_trip import FORMATS
+
     given = file_ending(options.tree) if options.tree != "-" else ""
-    return (".json", *((given,) if given not in ("", ".json", ".npy", ".npz", ".parquet") else ()))
+    if given in ("", ".json", ".npy", ".npz", ".parquet"):
+        return (".json",)
+    if options.out is not None and file_ending(options.out) == given:
+        _, form = _recognised(_tree_bytes(options), options)
+        if form not in (*FORMATS, *_JSON_FORMS):
+            raise ReaderError(
+                f"{options.tree}: got the format {form}, which cannot be written back; expected one of "
+                f"{', '.join(FORMATS)}, json. Give --out a name that ends in .json."
+            )
+    return (".json", given)
 
 
 def written_like_source(tree: "Hierarchy", options: argparse.Namespace, target: str) -> str:
-    """Return a changed tree as text: in the format of the tree that was read where the endings are the same, else JSON.
+    """Return a changed tree as text: in the format of its source if the endings are the same, else as JSON.
 
     Raises:
         HierarchyError: The format cannot hold the tree.
     """
-    from pomdp_hier.hierarchy.readers.json_text import parse_json
-    from pomdp_hier.hierarchy.round_trip import FORMATS, written_like
+    from pomdp_hier.hierarchy.round_trip import written_like
 
-    if options.tree == "-":
+    if options.tree == "-" or file_ending(target) == ".json":
         return tree.to_json()
     name, content = source_name(options.tree), _tree_bytes(options)
-    kind, form = _recognised(content, options)
-    if file_ending(target) == ".json":
-        is_json = kind == "text" and form in ("json", "children", "nested", "edges") and _starts(content, b"[", b"{")
-        if not is_json or (form == "json" and _is_linkage(parse_json(content))):
-            return tree.to_json()
-    if kind != "text" or form not in FORMATS:
-        raise ReaderError(f"{name}: is read as {form}, which cannot be written back; give a target that ends in .json")
+    _, form = _recognised(content, options)
+    if form in _JSON_FORMS and _starts(content, b"[", b"{"):
+        return tree.to_json()
     known = ("sep", "blank_levels", "ends_in", "levels", "item", "path", "id", "parent", "child", "header", "delimiter")
     chosen = {name: value for name, value in _arguments(options, form).items() if name in known}
     if form == "paths":

@@ -1,13 +1,13 @@
 """JSON: edges or children lists, bare or in an object that says which, and nested objects of any depth."""
 
 import json
-import re
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Literal, NoReturn
 
 import numpy as np
 
+from pomdp_hier._io.decoding import decoding
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import PythonAdvice, ReaderError
 from pomdp_hier.hierarchy.arguments import check_choice
@@ -31,19 +31,16 @@ def parse_json(source: TextSource | Any) -> Any:
     if isinstance(source, (list, tuple, dict)):
         return source
     text = read_text(source, is_text=lambda text: text.lstrip().startswith(("[", "{")))
-
-    try:
-        return json.loads(text, parse_constant=_refuse_constant)
-    except json.JSONDecodeError as error:
-        if error.msg == "Extra data" and (lines := _json_lines(text)):
-            return lines
-        if error.pos == len(text) - len(text.lstrip()):
-            refuse_other_formats(text, "JSON")
-        raise _not_json(text, error.msg, error.pos) from None
-    except RecursionError:
-        return parse_deep_json(text)
-    except ValueError as error:  # an integer of more digits than Python converts
-        raise ReaderError(f"the JSON cannot be parsed: {error}") from None
+    expected = "JSON nested at most some thousand levels deep, of numbers of at most 4,300 digits"
+    with decoding("JSON", ReaderError, expected, "Write a deep tree as edges or Newick"):
+        try:
+            return json.loads(text, parse_constant=_refuse_constant)
+        except json.JSONDecodeError as error:
+            if error.msg == "Extra data" and (lines := _json_lines(text)):
+                return lines
+            if error.pos == len(text) - len(text.lstrip()):
+                refuse_other_formats(text, "JSON")
+            raise _not_json(text, error.msg, error.pos) from None
 
 
 def _json_lines(text: str) -> list[Any]:
@@ -266,129 +263,16 @@ def as_json(
         raise ReaderError(f"a label cannot be written as JSON: {error}; use strings or numbers") from None
 
 
-# ---- JSON nested deeper than the parser of the standard library, which recurses, can go
-
-_SPACE = re.compile(r"[ \t\n\r]*")
-
-
 def _refuse_constant(constant: str) -> NoReturn:
-    """Raise for NaN and the infinities, which Python reads though JSON has none."""
-    raise ReaderError(f"the JSON holds {constant}, which is no id")
+    """Raise for NaN and the infinities, which Python's parser accepts although JSON does not have them."""
+    raise ReaderError(f"JSON: got {constant}; expected text or a number. Remove it.")
 
 
 def _not_json(text: str, what: str, position: int) -> ReaderError:
-    """Return the error for text that breaks the grammar, with its place."""
+    """Return the error for text that breaks the grammar, with its position."""
     line = text.count("\n", 0, position) + 1
     column = position - text.rfind("\n", 0, position)
     return ReaderError(
-        f"not JSON: {what} at line {line}, column {column} (character {position} of {len(text)}); is the file cut off?"
+        f"JSON: got text that breaks the grammar ({what}) at line {line}, column {column} (character {position} of "
+        f"{len(text)}); expected JSON. Give the whole file."
     )
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
-
-
-@dataclass(slots=True, eq=False)
-class JsonSpan:
-    """A value in JSON, and where in the text it stands.
-
-    Attributes:
-        value: The value.
-        start, end: Where its text starts, and the place after it.
-        parts: The values in a list or an object.
-        keys: The keys of an object, and where each starts.
-    """
-
-    value: Any
-    start: int
-    end: int
-    parts: list["JsonSpan"] = field(default_factory=list)
-    keys: list[tuple[str, int]] = field(default_factory=list)
-
-
-def parse_deep_json(text: str) -> Any:
-    """Return the value of JSON text that may be nested deeper than Python recurses.
-
-    Example:
-        >>> parse_deep_json('{"a": [1, {"b": null}], "c": "d"}')
-        {'a': [1, {'b': None}], 'c': 'd'}
-    """
-    return json_spans(text).value
-
-
-def json_spans(text: str) -> JsonSpan:
-    """Return the value of JSON text with the places of all that is in it; the open ones are on a stack of its own.
-
-    Example:
-        >>> whole = json_spans('{"a": [1, {}]}')
-        >>> whole.keys, [(part.value, part.start, part.end) for part in whole.parts[0].parts]
-        ([('a', 1)], [(1, 7, 8), ({}, 10, 12)])
-    """
-    whole = JsonSpan([], 0, 0)
-    stack = [whole]
-    position, wants = _after_space(text, 0), "value"
-    while position < len(text) or wants == "value":
-        mark = text[position : position + 1]
-        top = stack[-1]
-        is_object = isinstance(top.value, dict)
-        if wants == "end" and len(stack) == 1:
-            raise _not_json(text, "Extra data", position)
-        if wants in ("end", "first") and mark == ("}" if is_object else "]"):
-            position, wants = position + 1, "end"
-            stack.pop().end = position
-        elif wants == "end":
-            if mark != ",":
-                raise _not_json(text, "Expecting ',' delimiter", position)
-            position, wants = position + 1, "value"
-        else:
-            if is_object:
-                key, start = _key(text, position)
-                top.keys.append((key, position))
-                position, mark = start, text[start : start + 1]
-            value, end, wants = _value(text, position, mark)
-            if is_object:
-                top.value[key] = value
-            else:
-                top.value.append(value)
-            top.parts.append(JsonSpan(value, position, end))
-            if wants == "first":
-                stack.append(top.parts[-1])
-            position = end
-        position = _after_space(text, position)
-    if len(stack) > 1:
-        raise _not_json(text, f"{len(stack) - 1} brackets still open", len(text))
-    return whole.parts[0]
-
-
-def _after_space(text: str, position: int) -> int:
-    found = _SPACE.match(text, position)
-    return position if found is None else found.end()
-
-
-def _key(text: str, position: int) -> tuple[str, int]:
-    """Return the key of an object's entry, and where its value starts."""
-    if text[position : position + 1] != '"':
-        raise _not_json(text, "Expecting property name enclosed in double quotes", position)
-    key, position = _scalar(text, position)
-    position = _after_space(text, position)
-    if text[position : position + 1] != ":":
-        raise _not_json(text, "Expecting ':' delimiter", position)
-    return key, _after_space(text, position + 1)
-
-
-def _scalar(text: str, position: int) -> tuple[Any, int]:
-    try:
-        return _DECODER.raw_decode(text, position)
-    except json.JSONDecodeError as error:
-        raise _not_json(text, error.msg, error.pos) from None
-    except ValueError as error:  # an integer of more digits than Python converts
-        raise ReaderError(f"the JSON cannot be parsed: {error}") from None
-
-
-def _value(text: str, position: int, mark: str) -> tuple[Any, int, str]:
-    """Return a scalar, or an opened list or object; where it ends; and what comes next."""
-    if mark == "[":
-        return [], position + 1, "first"
-    if mark == "{":
-        return {}, position + 1, "first"
-    return *_scalar(text, position), "end"

@@ -29,17 +29,11 @@ class NewickNodes:
         names: As the text has them.
         parents: The parent of each node, -1 at the root.
         is_leaf: Whether each has no brackets.
-        heads: What stands before each node's bracket, or all of a leaf, with comments and spaces.
-        tails: What stands after its closing bracket; empty at a leaf.
-        end: Where the text of the tree ends: at its semicolon.
     """
 
     names: list[str | None]
     parents: list[int]
     is_leaf: list[bool]
-    heads: list[str]
-    tails: list[str]
-    end: int = 0
 
     def without_support(self) -> list[str | None]:
         """Return the names, without those of inner nodes where all are numbers: support values."""
@@ -62,26 +56,23 @@ def parse_newick(text: str) -> NewickNodes:
     """
     names: list[str | None] = [None]
     parents, is_leaf = [-1], [True]
-    heads, tails = [""], [""]
-    node, stage, position, after = 0, "new", 0, 0
+    node, stage, position = 0, "new", 0
     for kind, token, position in _tokens(text):
         if kind == "(":
             if stage != "new":
                 raise _failure(text, "'(' where ',' or ')' was expected", position)
             is_leaf[node] = False
-            heads[node] = text[after:position]
         elif kind in ",);":
             if stage == ":":
                 raise _failure(text, "no length after ':'", position)
             if is_leaf[node] and not names[node]:
                 raise _failure(text, "a leaf without a name", position)
-            (heads if is_leaf[node] else tails)[node] = text[after:position]
             above = parents[node]
             if kind == ";":
                 if above >= 0:
                     raise _failure(text, "';' inside brackets", position)
                 _check_end(text, position + 1)
-                return NewickNodes(names, parents, is_leaf, heads, tails, position)
+                return NewickNodes(names, parents, is_leaf)
             if above < 0:
                 raise _failure(text, "',' outside all brackets" if kind == "," else "')' without '('", position)
             node, stage = above, "closed"
@@ -103,11 +94,7 @@ def parse_newick(text: str) -> NewickNodes:
             names.append(None)
             parents.append(node)
             is_leaf.append(True)
-            heads.append("")
-            tails.append("")
             node, stage = len(names) - 1, "new"
-        if kind in "(),":
-            after = position + 1
     depth = -1
     while node >= 0:
         depth, node = depth + 1, parents[node]

@@ -64,11 +64,10 @@ def test_it_comes_back_as_it_was() -> None:
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        ("[[0, 1], [2, 3", r"not JSON: .* line 1, column 15 \(character 14 of 14\); is the file cut off\?"),
+        ("[[0, 1], [2, 3", r"JSON: .* line 1, column 15 \(character 14 of 14\)"),
         (b"[[0, 1]\xff]", "not UTF-8: byte 7 is 0xff"),
-        ("[[0, NaN]]", "holds NaN"),
-        ("[" * 100_000, "nested too deep|cannot be parsed|not JSON"),
-        ("[[" + "9" * 5000 + "]]", "cannot be parsed"),
+        ("[[0, NaN]]", "got NaN"),
+        ("[[" + "9" * 5000 + "]]", "JSON: cannot be decoded"),
         ("{}", "expected either"),
         ('{"edges": [], "children": []}', "expected either"),
         ('{"children": [[0]], "n_items": "2"}', "n_items is '2'"),

@@ -1,8 +1,9 @@
-"""Tables written back after edits: only the cells of moved items change."""
+"""An edited tree in the format of its source: tables keep their other columns and their row order."""
 
 import csv
 import io
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from typing import Any
 
 from pomdp_hier._io.formats import open_csv
 from pomdp_hier._text import brief
-from pomdp_hier.errors import HierarchyError, ReaderError
+from pomdp_hier.errors import HierarchyError, HierarchyWarning, ParameterError, ReaderError
 from pomdp_hier.hierarchy.node_names import NodeNames, label_text
 from pomdp_hier.hierarchy.readers.paths import (
     PathFormat,
@@ -33,6 +34,87 @@ from pomdp_hier.hierarchy.readers.tables import (
     table_of_csv,
 )
 from pomdp_hier.hierarchy.tree import Hierarchy
+
+FORMATS = ("newick", "parents", "edges", "paths")
+_MARK = "\ufeff"
+
+
+def written_like(tree: Hierarchy, source: str, form: str, read: Callable[[str], Hierarchy], /, **columns: Any) -> str:
+    """Return a tree as text in the format of its source: a table with its other cells unchanged, or canonical Newick.
+
+    Only the parent or path cells of moved nodes change. Removed nodes lose their row; a new node gets one, with blanks
+    in the other columns. The text is read again and compared with the tree before it is returned.
+
+    Args:
+        tree: The tree, with the labels of the source.
+        source: The text of the source.
+        form: One of ``newick``, ``parents``, ``edges`` and ``paths``.
+        read: Reads such a text, with the options that the source was read with.
+        **columns: The reader's options: ``id`` or ``item``, ``parent``, ``child``, ``path``, ``levels``, ``sep``, and
+            ``form="table"`` for paths in a table.
+
+    Raises:
+        ReaderError: For another format.
+        HierarchyError: The format cannot hold the tree: two nodes of one id, or more levels than the table has columns.
+
+    Example:
+        >>> text = "id,parent,price\\nall,0,\\ntea,all,\\nsalt,tea,2\\nmint,tea,3\\noat,all,4\\n"
+        >>> labels = Hierarchy.from_parents(text).labels
+        >>> labels
+        ('salt', 'mint', 'oat', 'all', 'tea')
+        >>> moved = Hierarchy([3, 4, 4, -1, 3], 3, labels=labels)
+        >>> print(written_like(moved, text, "parents", Hierarchy.from_parents), end="")
+        id,parent,price
+        all,0,
+        tea,all,
+        salt,all,2
+        mint,tea,3
+        oat,tea,4
+    """
+    if form not in FORMATS:
+        raise ReaderError(f"form: got {brief(form)}; expected one of {', '.join(FORMATS)}. Write the tree as JSON.")
+    text = source.removeprefix(_MARK)
+    mark = source[: len(source) - len(text)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HierarchyWarning)  # the first reading of the source has given them
+        if form == "newick":
+            written = _newick(tree)
+        elif form == "paths":
+            written = paths_like(tree, text, PathFormat(**columns))
+        else:
+            written = links_like(tree, text, form, columns, read(text))
+        _check_same(tree, mark + written, read)
+    return mark + written
+
+
+def _newick(tree: Hierarchy) -> str:
+    try:
+        return tree.to_newick() + "\n"
+    except ParameterError:
+        raise HierarchyError(
+            "target: got a tree whose items share names, or have none; expected one distinct name per item in Newick. "
+            "Write .json."
+        ) from None
+
+
+def _check_same(tree: Hierarchy, written: str, read: Callable[[str], Hierarchy]) -> None:
+    """Raise HierarchyError unless the text reads as the same items below the same clusters, in any order."""
+    try:
+        again = read(written)
+    except HierarchyError as error:
+        raise HierarchyError(
+            "target: got a tree whose text could not be read again (", *error.parts, "). Write .json."
+        ) from error
+    found = []
+    for one in (tree, again):
+        names = NodeNames(one, last_part=True)
+        below = [hash(names[item]) for item in range(one.n_items)] + [0] * (one.n_nodes - one.n_items)
+        for node in reversed(one._reading_order().tolist()):
+            if node != one.root:
+                below[one.parent[node]] += below[node]
+        found.append(Counter(below))
+    if found[0] != found[1]:
+        raise HierarchyError("target: got a tree whose text would be read as another tree. Write .json.")
 
 
 @dataclass(frozen=True, eq=False)
