@@ -26,7 +26,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.calibration import calibrate_delta
 from pomdp_hier.hqs.score import evaluate
 
-POLICIES = ("one-step", "optimal", "descend", "clairvoyant")
+POLICIES = ("one-step", "optimal", "descend", "hindsight")
 DELTA = 0.005
 
 

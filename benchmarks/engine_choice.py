@@ -28,7 +28,7 @@ CASES = {
     "chain, 10,000 levels": (1, 10_000, 10),
     "chain, 100,000 levels": (1, 100_000, 10),
 }
-POLICIES = ("one-step", "optimal", "descend", "clairvoyant")
+POLICIES = ("one-step", "optimal", "descend", "hindsight")
 DELTA = 0.1
 
 
@@ -88,7 +88,7 @@ def main(argv: list[str] | None = None) -> int:
     print(f"{'case':<26}{'policy':<13}{'levels':>9}{'numpy':>8}{'cold':>8}{'cached':>8}{'auto':>8}  chosen")
     for case in list(CASES)[:1] if options.quick else CASES:
         for policy in POLICIES:
-            if CASES[case][1] > 10_000 and CASES[case][0] == 1 and policy in ("descend", "clairvoyant"):
+            if CASES[case][1] > 10_000 and CASES[case][0] == 1 and policy in ("descend", "hindsight"):
                 continue  # 5 billion steps
             with tempfile.TemporaryDirectory() as cache, tempfile.TemporaryDirectory() as empty:
                 runs = [fresh(case, policy, engine, cache) for engine in ("numpy", "numba", "numba")]

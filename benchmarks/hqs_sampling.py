@@ -56,7 +56,7 @@ def errors(tree: Hierarchy, values: np.ndarray, fraction: float, method: str, dr
         sample = draw(tree, size, method, rng.permutation(tree.n_items))
         drawn = values[sample.items]
         misses[at] = abs(sample.estimate(drawn) - truth)
-        held += misses[at] <= sample.half_width(drawn)
+        held += misses[at] <= sample.margin_of_error(drawn)
     return float(misses.mean() / abs(truth)), held / draws
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.paper.examples import load_amazon12
 from pomdp_hier.hqs.policies import PlansInEnvironment, paper_readings, rtbss_policy
-from pomdp_hier.hqs.score import evaluate, evaluate_generic
+from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
 
 
@@ -56,7 +56,7 @@ def cost(sizes: list[int], simulations: int) -> list[dict[str, Any]]:
         items = np.random.default_rng(2).choice(size, size=min(size, 25), replace=False)
         for name, policy in policies.items():
             began = time.process_time()
-            result = evaluate_generic(X, tree, policy=policy, delta=0.05, items=items)
+            result = evaluate(X, tree, engine="generic", policy=policy, delta=0.05, items=items)
             spent = time.process_time() - began
             row = {"items": size, "nodes": tree.n_nodes, "policy": name, "score": result.score}
             row["ms/item"] = 1000 * spent / len(items)
@@ -78,12 +78,12 @@ def pomcp(deltas: list[float], simulations: int) -> list[dict[str, Any]]:
         settings: dict[str, Any] = {"similarity": "precomputed", "delta": delta}
         for name, tree in shop.hierarchies.items():
             row: dict[str, Any] = {"delta": delta, "tree": name}
-            for rule in ("one-step", "optimal", "clairvoyant"):
+            for rule in ("one-step", "optimal", "hindsight"):
                 row[rule] = evaluate(shop.similarity, tree, policy=rule, **settings).score
             for kind in (POUCT, POMCP):
                 planner = kind(depth=8, simulations=simulations, seed=0)
                 for model, policy in (("agent", planner), ("environment", PlansInEnvironment(planner))):
-                    result = evaluate_generic(shop.similarity, tree, policy=policy, **settings)
+                    result = evaluate(shop.similarity, tree, engine="generic", policy=policy, **settings)
                     row[f"{kind.__name__} {model}"] = result.score
             rows.append(row)
     return rows

@@ -176,7 +176,7 @@ class Oracle:
             b *= self.eta(x, node, level)[rank]
             node, level = children[rank], level + 1
             seen.append((self.search(b, node), node, b))
-        if self.policy == "clairvoyant":
+        if self.policy == "hindsight":
             best = max(value for value, _, _ in seen)
             close = [abs(float(best - value)) for value, _, _ in seen if value != best]
             closest = min(close, default=None)

@@ -23,7 +23,18 @@ from pomdp_hier.pomdp import check_problem
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import compare_policies, policy_value, simulate
 
-SETTINGS = ("delta", "nu", "similarity", "policy", "tie", "engine", "threads", "sample_size", "target_error", "seed")
+SETTINGS = (
+    "delta",
+    "nu",
+    "similarity",
+    "policy",
+    "tie",
+    "engine",
+    "threads",
+    "sample_size",
+    "half_width",
+    "random_state",
+)
 X = np.random.default_rng(0).normal(size=(12, 3))
 TREE = Hierarchy.from_paths({f"i{k}": f"a{k % 3} > b{k % 6}" for k in range(12)})
 OTHER = Hierarchy.from_paths({f"i{k}": f"c{k % 2}" for k in range(12)})

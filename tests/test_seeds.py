@@ -35,7 +35,7 @@ DRAWS = {
     "compare_updaters": lambda seed: compare_updaters(BAYES, BAYES, tiger(), depth=1, **DRAWN, rng=seed),
     "delta_sweep": lambda seed: delta_sweep(X, TREE, [0.1], n_shuffles=1, random_state=seed),
     "evaluate": lambda seed: evaluate(X, TREE, sample_size=2, random_state=seed),
-    "generic": lambda seed: evaluate(X, TREE, engine="generic", seed=seed),
+    "generic": lambda seed: evaluate(X, TREE, engine="generic", random_state=seed),
     "improve": lambda seed: improve(X, TREE, folds=2, random_state=seed),
     "ParticleUpdater": lambda seed: ParticleUpdater(tiger(), seed=seed),
     "POMCP": lambda seed: POMCP(seed=seed),

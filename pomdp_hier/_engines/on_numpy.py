@@ -147,7 +147,7 @@ class Walk:
     def decide(self, step: Step, eta: Floats, margin: Floats, loss: Floats) -> Bools:
         """Return which of a step's items the task's rule lets go on ``[m]``.
 
-        A clairvoyant searcher looks at all that there is to choose from.
+        A hindsight searcher looks at all that there is to choose from.
 
         Args:
             step: The step.

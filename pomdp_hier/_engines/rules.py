@@ -176,7 +176,7 @@ def as_rule(policy: Any, tie: Tie) -> Rule | None:
         "optimal": LookAhead(None, tie),
         "search-root": SearchRoot(),
         "descend": AlwaysDescend(),
-        "clairvoyant": HindsightRule(tie),
+        "hindsight": HindsightRule(tie),
     }
     if isinstance(policy, str):
         if policy not in names:

@@ -55,7 +55,7 @@ class Trail:
 def greedy_trail(task: Task, items: Ints, nodes: Ints, probabilities: Floats) -> Trail:
     """Return the steps of searchers for these items that stand at these nodes and go on to the most alike child.
 
-    They descend as the task's rule tells them. A clairvoyant searcher is none that could be lost; it goes on by the
+    They descend as the task's rule tells them. A hindsight searcher is none that could be lost; it goes on by the
     one-step rule.
     """
     if isinstance(task.rule, HindsightRule):

@@ -33,7 +33,7 @@ class Appraisal:
     Attributes:
         score: The HQS.
         search_root: The value of not using the tree: searching the root at once; 0 with the paper's reward.
-        ceiling: What the clairvoyant policy gets on the same tree and guidance: no policy gets more.
+        ceiling: What the hindsight policy gets on the same tree and guidance: no policy gets more.
         perfect: The mean reward of the items' leaf clusters: guidance that never errs, down to the leaves.
         shuffled: The mean score of the same shape with the items shuffled; NaN without shuffles.
         shuffled_median: Their median: a few shuffles in which searchers do set out can pull the mean.
@@ -152,6 +152,7 @@ def appraise(
         The adjustment for chance is in the manner of Hubert, Arabie (1985), Comparing partitions.
     """
     prepared, run, sampling = opened(X, hierarchy, settings)
+    run = run.seeded(random_state)
     result = score(prepared, run, sampling.seeded(random_state))
     return appraised(prepared, run, result, n_shuffles, random_state, min_denominator)
 
@@ -169,7 +170,7 @@ def appraised(
         raise ParameterError(
             f"min_denominator: got {brief(min_denominator)}; expected a positive number, such as {MIN_DENOMINATOR}"
         )
-    ceiling = score(prepared.under(policy="clairvoyant"), Run(threads=run.threads), Sampling(), result).score
+    ceiling = score(prepared.under(policy="hindsight"), Run(threads=run.threads), Sampling(), result).score
     shuffles = list(_shuffled(prepared, run, result, n_shuffles, random_state))
     scores = [shuffle.score for shuffle in shuffles]
     shuffled = math.fsum(scores) / n_shuffles if n_shuffles else float("nan")
@@ -212,6 +213,7 @@ def shuffled_scores(
     """
     refused = {"checkpoint": "it would be of one tree, and every shuffle is another; leave it out"}
     prepared, run, sampling = opened(X, hierarchy, settings, refused)
+    run = run.seeded(random_state)
     result: HQSResult | None = None
     scores = []
     for shuffle in _shuffles(hierarchy, n_shuffles, random_state):

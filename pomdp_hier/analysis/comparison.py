@@ -196,7 +196,7 @@ def compare(
         quadratic_limit: With more items, HAI and the tree sampling divergence, which look at all pairs, are left NaN.
         confidence: Of the intervals.
         **settings: As for `evaluate`; ``delta="calibrated"`` takes one temperature for all, the mean over the trees,
-            and ``target_error`` is that of every tree's score.
+            and ``half_width`` is that of every tree's score.
 
     Raises:
         FeatureError: For features that cannot be used.
@@ -323,7 +323,7 @@ def _in_words(found: Comparison) -> Iterator[str]:
         )
 
 
-ENGINE_POLICIES = ("one-step", "optimal", "descend", "search-root", "clairvoyant")
+ENGINE_POLICIES = ("one-step", "optimal", "descend", "search-root", "hindsight")
 """The policies that go by a name."""
 
 
@@ -336,7 +336,7 @@ def compare_search_policies(
     confidence: float = 0.95,
     **settings: Any,
 ) -> PolicyComparison:
-    """Return the policies' HQS on one hierarchy, paired by item, with the regret to the clairvoyant policy.
+    """Return the policies' HQS on one hierarchy, paired by item, with the regret to the hindsight policy.
 
     Each value is exact for these items. The intervals take the items as a sample of those that one might search for,
     and do not allow for rare ones that these lack. If a sample is asked for, it is drawn once for all policies. The
@@ -363,7 +363,7 @@ def compare_search_policies(
         optimal      -0.3621  0.6454 not distinguishable
         descend      -0.5239  0.8073 not distinguishable
         search-root   0.0000  0.2834 not distinguishable
-        clairvoyant   0.2834  0.0000 better
+        hindsight     0.2834  0.0000 better
     """
     request = read_settings(
         settings,
@@ -376,7 +376,8 @@ def compare_search_policies(
     run, prepared = request.run, prepare(X, hierarchy, request.settings)
     searches = {name: prepared.under(policy=policy) for name, policy in searched.items()}
     run.check_used(*(search.settings for search in searches.values()))
-    ceiling = prepared.under(policy="clairvoyant")
+    request.check_random_state(*(search.settings for search in searches.values()))
+    ceiling = prepared.under(policy="hindsight")
     seconds, decisions = dict.fromkeys(searched, 0.0), dict.fromkeys(searched, 0)
 
     def score_all(items: Ints) -> Iterator[tuple[str | None, HQSResult]]:

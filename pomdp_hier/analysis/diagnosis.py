@@ -28,7 +28,7 @@ from pomdp_hier.hqs.score import score
 
 _EVERY = "a diagnosis follows every item"
 ALL_ITEMS = dict.fromkeys(
-    ("sample_size", "target_error", "sampling", "random_state"), f"{_EVERY}; leave it out, or diagnose a smaller tree"
+    ("sample_size", "half_width", "sampling"), f"{_EVERY}; leave it out, or diagnose a smaller tree"
 )
 """Why no sample can be diagnosed, by the settings that ask for one."""
 

@@ -32,7 +32,6 @@ _CUTS = {
     "engine": "a cut is scored by sums of its own; leave it out",
     "threads": "a cut is scored in one thread; leave it out",
     "updater": "a cut is scored by sums of its own; leave it out",
-    "seed": "nothing is drawn; leave it out",
     "n_jobs": "a cut is scored in one process; leave it out",
     "progress": "a cut takes seconds; leave it out",
     "checkpoint": "a cut takes seconds; leave it out",

@@ -23,7 +23,7 @@ _SAME = 1e-12
 _REFUSED = {
     "delta": "a sweep goes over a range of temperatures; give it as deltas",
     "checkpoint": "a checkpoint is of one run, and a sweep is many; leave it out",
-    "target_error": "trees and temperatures are scored on one sample, whose size cannot go by each; give sample_size",
+    "half_width": "trees and temperatures are scored on one sample, whose size cannot go by each; give sample_size",
 }
 
 
@@ -154,6 +154,7 @@ def delta_sweep(
     trees = as_trees(hierarchy)
     chosen = _temperatures(deltas)
     prepared, run, sampling = opened(X, next(iter(trees.values())), settings, _REFUSED)
+    run = run.seeded(random_state)
     result: HQSResult | None = None
     rows: list[SweepRow] = []
     for name, tree in trees.items():
@@ -257,7 +258,7 @@ def hqs_scorer(*, cut: bool = True, **settings: Any) -> HQSScorer:
     request = read_settings(
         settings,
         checkpoint="a checkpoint is of one run, and every model is another; leave it out",
-        target_error="models are scored on one sample, whose size cannot go by each; give sample_size",
+        half_width="models are scored on one sample, whose size cannot go by each; give sample_size",
     )
     request.check_used()
     sampling = request.sampling

@@ -97,7 +97,7 @@ def add_setting_options(parser: argparse.ArgumentParser, *, calibrated: bool = F
     tie = "what to do where searching and descending are worth the same (default: descend)"
     add("--tie", choices=("descend", "search"), default="descend", help=tie)
     if calibrated:
-        names = "one-step, optimal, search-root, descend or clairvoyant"
+        names = "one-step, optimal, search-root, descend or hindsight"
         add("--policy", default="one-step", metavar="NAME", help=f"how searchers decide: {names} (default: one-step)")
 
 

@@ -15,7 +15,7 @@ EXAMPLES = (
     "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier policies points.csv - --policy one-step --policy expand",
 )
 
-_RULES = ("one-step", "optimal", "descend", "search-root", "clairvoyant")
+_RULES = ("one-step", "optimal", "descend", "search-root", "hindsight")
 _PLANNED = ("expand", "max-0", "pouct", "pouct-environment")
 
 
@@ -42,7 +42,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Compare the policies."""
     names = list(dict.fromkeys(options.policy or _RULES))
-    if not set(names) & set(_PLANNED):
+    planned = bool(set(names) & set(_PLANNED))
+    if not planned:
         inputs.refuse_unused(options, ("jobs", "seed"), "on policies that are not planned for each item")
     policies = {name: _policy(name, options.tie) for name in names}
     from pomdp_hier.analysis.comparison import compare_search_policies
@@ -58,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         nu=options.nu,
         tie=options.tie,
         n_jobs=options.jobs,
-        seed=options.seed,
+        random_state=options.seed if planned else None,
         progress=not options.quiet,
     )
     print(json.dumps(table.to_dict(), indent=1) if options.json else table)

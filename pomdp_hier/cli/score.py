@@ -41,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--engine", choices=("auto", "numpy", "numba"), default="auto", help="what computes (default: auto)")
     add("--sample-size", metavar="N", help="score a sample only: a number of items, or a fraction of them such as 0.1")
-    add("--target-error", type=float, metavar="X", help="sample until the 95%% interval is as narrow as +- X")
+    add("--half-width", type=float, metavar="X", help="sample until the 95%% interval is as narrow as +- X")
     add("--sampling", choices=("stratified", "simple"), default="stratified", help="how to draw (default: stratified)")
     add("--random-state", type=int, metavar="N", help="the seed of the draw (default: another one each time)")
     add(
@@ -100,7 +100,7 @@ def _evaluated(options: argparse.Namespace) -> _Said:
     """Return the result of all items, or of a sample, computed here."""
     sampling = {
         "sample_size": _sample_size(options.sample_size),
-        "target_error": options.target_error,
+        "half_width": options.half_width,
         "sampling": options.sampling,
         "random_state": options.random_state,
     }
@@ -159,15 +159,15 @@ def _shuffles(found: inputs.Inputs, asked: int | None) -> int:
 
 def _check_usage(options: argparse.Namespace) -> None:
     """Raise for options that contradict each other, before anything is read."""
-    sampled = options.sample_size is not None or options.target_error is not None
+    sampled = options.sample_size is not None or options.half_width is not None
     if options.dask is not None:
         if options.features == "-":
             raise ParameterError("--dask scores .npy or Parquet files that every worker sees; give FEATURES as a path")
         of_features = (name for name in inputs.OF_FEATURES if name != "id_column")
-        others = ("sample_size", "target_error", "sampling", "random_state", "shuffles")
+        others = ("sample_size", "half_width", "sampling", "random_state", "shuffles")
         inputs.refuse_unused(options, (*of_features, *others), "with --dask")
     if not sampled:
-        inputs.refuse_unused(options, ("sampling", "random_state"), "without --sample-size or --target-error")
+        inputs.refuse_unused(options, ("sampling", "random_state"), "without --sample-size or --half-width")
     elif options.shuffles:
         raise ParameterError("--shuffles has no effect on a sample; leave it out")
     if options.quiet or options.out == "-":

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pomdp_hier.hqs.result import HQSResult
     from pomdp_hier.hqs.reward import node_rewards, paper_reward
     from pomdp_hier.hqs.sampling import Sample
-    from pomdp_hier.hqs.score import evaluate, evaluate_generic, hqs_samples, hqs_score, oracle_value
+    from pomdp_hier.hqs.score import evaluate, hqs_samples, hqs_score, oracle_value
 
 __all__ = [
     "PAPER_TABLE",
@@ -66,7 +66,6 @@ __all__ = [
     "StoppingRule",
     "calibrate_delta",
     "evaluate",
-    "evaluate_generic",
     "hqs_samples",
     "hqs_score",
     "load_amazon12",
@@ -101,7 +100,7 @@ _HOMES = {
     "pomdp_hier.hqs.result": "HQSResult",
     "pomdp_hier.hqs.reward": "node_rewards paper_reward",
     "pomdp_hier.hqs.sampling": "Sample",
-    "pomdp_hier.hqs.score": "evaluate evaluate_generic hqs_samples hqs_score oracle_value",
+    "pomdp_hier.hqs.score": "evaluate hqs_samples hqs_score oracle_value",
     "pomdp_hier.hqs.guidance": "temperatures",
     "pomdp_hier._engines.rules": "HindsightRule LookAhead OneStep SearchRoot StoppingRule",
 }

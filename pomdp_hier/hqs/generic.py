@@ -125,7 +125,7 @@ def _ends_when_lost(environment: POMDP) -> POMDP:
 def score_generic(prepared: Prepared, run: Run, items: Ints) -> HQSResult:
     """Return the result of these items' searches, in their order."""
     settings, hierarchy = prepared.settings, prepared.hierarchy
-    job = _Job(prepared, search_policy(settings.policy, settings.tie, hierarchy), run.updater, run.seed)
+    job = _Job(prepared, search_policy(settings.policy, settings.tie, hierarchy), run.updater, run.policy_seed)
     chosen = items.tolist()
     if run.checkpoint is None:
         rows = _finish(job, chosen, {}, None, run)
@@ -140,7 +140,7 @@ def score_generic(prepared: Prepared, run: Run, items: Ints) -> HQSResult:
         stop_levels=hierarchy.levels[nodes],
         path_probabilities=np.array([row.probability for row in rows]),
         rewards=np.array([row.reward for row in rows]),
-        config={**settings.record(), "engine": "generic", "seed": run.seed},
+        config={**settings.record(), "engine": "generic", "policy_seed": run.policy_seed},
     )
 
 

@@ -4,7 +4,7 @@ The engine (`pomdp_hier._engines`) knows its policies as rules on what is seen a
 decide from a belief over states, by planning in the POMDP of the item. They are two programs for one thing, and each
 tests the other. `search_policy` finds the policy that belongs to a rule or a name.
 
-A policy that needs to know the environment (a clairvoyant one, or one that plans with the environment's model) has
+A policy that needs to know the environment (a hindsight one, or one that plans with the environment's model) has
 ``for_environment(environment)``, which the generic route calls for each item.
 """
 

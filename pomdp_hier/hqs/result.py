@@ -95,7 +95,7 @@ class HQSResult:
         """Return the interval in which the score of all items lies with this confidence.
 
         It allows for rare losses that the sample did not show (`pomdp_hier.hqs.sampling.Sample.interval`), and has no
-        width where every item was scored. Its coverage is nominal where sampling ended by its width, ``target_error``.
+        width where every item was scored. Its coverage is nominal where sampling ended by its width, ``half_width``.
 
         Raises:
             ParameterError: For a level outside 0 to 1.
@@ -132,8 +132,8 @@ class HQSResult:
         low, high = self.interval()
         method = f"a {self.sample.method} sample of {self.n_items} items"
         error = f"standard error {self.standard_error:z.6f}, 95 % interval {low:z.6f} to {high:z.6f}"
-        if self.sample.target_error is not None:
-            error += f" (sampled until +- {self.sample.target_error:g}: its coverage is nominal)"
+        if self.sample.half_width is not None:
+            error += f" (sampled until +- {self.sample.half_width:g}: its coverage is nominal)"
         return [f"{method}; {error}"]
 
     def to_json(self) -> str:

@@ -65,7 +65,7 @@ class Sample:
         strata: The stratum of each ``[n]``.
         stratum_sizes: The number of items of each stratum, drawn or not ``[H]``.
         method: How they were drawn.
-        target_error: The half-width of the 95 % interval at which drawing ended; None for a size fixed beforehand. The
+        half_width: The half-width of the 95 % interval at which drawing ended; None for a size fixed beforehand. The
             interval of a sample that ended by its own width has its coverage in name only.
 
     Example:
@@ -78,7 +78,7 @@ class Sample:
     strata: Ints
     stratum_sizes: Ints
     method: Method
-    target_error: float | None = None
+    half_width: float | None = None
 
     @property
     def n_items(self) -> int:
@@ -131,17 +131,17 @@ class Sample:
         low, high = min(low, float(values.min())), max(high, float(values.max()))
         total, rest = math.fsum(values), size - n
         least, most = min(mean, (total + rest * low) / size), max(mean, (total + rest * high) / size)
-        t, below, above = self._reaches(values, level, low, high)
+        t, below, above = self._margins(values, level, low, high)
         return max(least, mean - t - below), min(most, mean + t + above)
 
-    def half_width(self, values: Floats, level: float = 0.95) -> float:
+    def margin_of_error(self, values: Floats, level: float = 0.95) -> float:
         """Return how far the interval at this level reaches from the estimate: the longer of its two sides."""
         (low, high), mean = self.interval(values, level), self.estimate(values)
         return max(mean - low, high - mean)
 
     def size_for(self, target: float, values: Floats) -> float:
         """Return the size at which the half-width of the 95 % interval should be the target, by its parts' rates."""
-        t, below, above = self._reaches(values, 0.95, min(-1.0, float(values.min())), max(1.0, float(values.max())))
+        t, below, above = self._margins(values, 0.95, min(-1.0, float(values.min())), max(1.0, float(values.max())))
         n, size = len(values), self.n_items
 
         def excess(wanted: float) -> float:
@@ -153,7 +153,7 @@ class Sample:
             return size
         return n if excess(n) <= 0 else float(brentq(excess, n, last))
 
-    def _reaches(self, values: Floats, level: float, low: float, high: float) -> tuple[float, float, float]:
+    def _margins(self, values: Floats, level: float, low: float, high: float) -> tuple[float, float, float]:
         """Return half the width of the t interval, infinite where the standard error is NaN, and its extensions."""
         variances, drawn = self._variances(values), self._drawn()
         total = float(variances.sum())
@@ -199,30 +199,27 @@ class Sampling:
     sample_size: float | None = None
     sampling: Method = "stratified"
     random_state: int | np.random.Generator | None = None
-    target_error: float | None = None
+    half_width: float | None = None
 
     def __post_init__(self) -> None:
         if not is_one_of(self.sampling, "simple", "stratified"):
             raise ParameterError(f"sampling: got {brief(self.sampling)}; expected 'simple' or 'stratified'.")
-        target, size = self.target_error, self.sample_size
-        if not self.asked:
-            for name, default in (("sampling", "stratified"), ("random_state", None)):
-                value = getattr(self, name)
-                if value is not default and not is_one_of(value, default):
-                    raise ParameterError(
-                        f"{name}: got {brief(value)}, which only a sample uses. Pass sample_size or target_error, or "
-                        "leave it out."
-                    )
+        target, size = self.half_width, self.sample_size
+        if not self.asked and not is_one_of(self.sampling, "stratified"):
+            raise ParameterError(
+                f"sampling: got {brief(self.sampling)}, which only a sample uses. Pass sample_size or half_width, or "
+                "leave it out."
+            )
         if size is not None and target is not None:
             raise ParameterError(
                 Argument("sample_size"),
                 f": got {brief(size)} beside ",
-                Argument("target_error"),
+                Argument("half_width"),
                 f" {brief(target)}; expected one of them. Leave the other out: it follows.",
             )
         if target is not None and not (is_real(target) and 0 < target < math.inf):
             raise ParameterError(
-                Argument("target_error"), f": got {brief(target)}; expected a positive half-width, such as 0.01."
+                Argument("half_width"), f": got {brief(target)}; expected a positive half-width, such as 0.01."
             )
         if size is not None and not (is_real(size) and 0 < size < math.inf):
             raise ParameterError(
@@ -233,7 +230,7 @@ class Sampling:
     @property
     def asked(self) -> bool:
         """Whether a sample is asked for, instead of every item."""
-        return self.sample_size is not None or self.target_error is not None
+        return self.sample_size is not None or self.half_width is not None
 
     def seeded(self, random_state: Any) -> "Sampling":
         """Return the same with this random state, for functions that take one for more than the draw."""
@@ -258,7 +255,7 @@ class Sampling:
         columns: dict[Name, dict[str, npt.NDArray[Any]]] = {}
         results: dict[Name, Result] = {}
         while True:
-            sample = draw(hierarchy, size, self.sampling, ranks, self.target_error)
+            sample = draw(hierarchy, size, self.sampling, ranks, self.half_width)
             fresh = np.setdiff1d(sample.items, known)
             if len(fresh):
                 results = dict(score(fresh))
@@ -270,12 +267,12 @@ class Sampling:
                     for field, column in result.columns().items():
                         have[field] = np.concatenate([have.get(field, column[:0]), column])[order]
             at = np.searchsorted(known, sample.items)
-            if self.target_error is None:
+            if self.half_width is None:
                 break
             scored = [have["values"][at] for have in columns.values()]
-            if max(map(sample.half_width, scored)) <= self.target_error:
+            if max(map(sample.margin_of_error, scored)) <= self.half_width:
                 break
-            needed = max(sample.size_for(self.target_error, values) for values in scored)
+            needed = max(sample.size_for(self.half_width, values) for values in scored)
             size = min(n_items, max(math.ceil(_MARGIN * needed), size + 1 + size // 8))
         config = {**self._record(), "random_state": int(seed) if isinstance(seed, int | np.integer) else repr(seed)}
         return {
@@ -290,12 +287,12 @@ class Sampling:
 
     def _record(self) -> dict[str, Any]:
         record: dict[str, Any] = {"sample_size": self.sample_size, "sampling": self.sampling}
-        if self.target_error is not None:
-            record |= {"target_error": float(self.target_error), "coverage": "nominal"}
+        if self.half_width is not None:
+            record |= {"half_width": float(self.half_width), "coverage": "nominal"}
         return record
 
 
-def draw(hierarchy: Hierarchy, size: int, method: Method, ranks: Ints, target_error: float | None = None) -> Sample:
+def draw(hierarchy: Hierarchy, size: int, method: Method, ranks: Ints, half_width: float | None = None) -> Sample:
     """Return a sample of ``size`` items by their random ranks ``[N]``.
 
     Example:
@@ -314,7 +311,7 @@ def draw(hierarchy: Hierarchy, size: int, method: Method, ranks: Ints, target_er
     chosen = np.arange(n_items) - np.repeat(cuts[:-1], sizes) < np.repeat(drawn, sizes)
     items, strata = order[chosen], stratum[chosen]
     ascending = np.argsort(items)
-    return Sample(items[ascending], strata[ascending], sizes, method, target_error)
+    return Sample(items[ascending], strata[ascending], sizes, method, half_width)
 
 
 def _number(sample_size: float, n_items: int) -> int:

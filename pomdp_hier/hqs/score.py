@@ -17,7 +17,7 @@ from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.similarity import Similarity
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.inputs import Prepared, opened, prepare
+from pomdp_hier.hqs.inputs import Prepared, prepare
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import Reward
 from pomdp_hier.hqs.sampling import Method, Sampling
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pomdp_hier.pomdp import POMDP
 
 
-_OF_A_SAMPLE = ("sample_size", "sampling", "random_state", "target_error", "coverage")
+_OF_A_SAMPLE = ("sample_size", "sampling", "random_state", "half_width", "coverage")
 
 
 def oracle_value(probability: npt.ArrayLike, reward: npt.ArrayLike) -> Floats:
@@ -58,122 +58,108 @@ def evaluate(
     sample_size: float | None = None,
     sampling: Method = "stratified",
     random_state: int | np.random.Generator | None = None,
-    target_error: float | None = None,
+    half_width: float | None = None,
     updater: "Callable[[POMDP], Any] | None" = None,
-    seed: int = 0,
     n_jobs: int = 1,
     checkpoint: str | os.PathLike[str] | None = None,
     policy_version: str | None = None,
+    items: Sequence[int] | Ints | None = None,
 ) -> HQSResult:
-    """Return the Hierarchy Quality for Search of a tree over items, per item and overall.
+    """Return the Hierarchy Quality for Search (HQS) of a tree over items, per item and overall.
 
-    A searcher for item x steps from a node to its child c' with probability ``eta``, a softmax of similarities, until
-    the policy stops it; the search is worth ``V_x = (r(c) + 1) * product of eta along x's own path - 1`` there, and HQS
-    is the mean of V_x.
-
-    References:
-        Huang, Piao, Moreno and Hurley, *POMDP Modelling for Assessing Hierarchies*.
+    A searcher for item x steps from a node to its child c' with probability ``eta``, a softmax over child similarities,
+    until the policy stops it. There the value of the search is ``V_x = (r(c) + 1) * product of eta along the true path
+    - 1``. HQS is the mean of V_x, between -1 (every search fails) and 1. A score of 0 equals ignoring the tree and
+    searching all items at once.
 
     Args:
         X: Features ``[N, D]``, dense (also a memory map) or sparse, or similarities ``[N, N]`` with
             ``similarity="precomputed"``.
         hierarchy: The tree over the N items, in the order of the rows.
         similarity: ``"cosine"``, ``"inverse_sqeuclidean"``, ``"negative_euclidean"``, ``"precomputed"``, one of their
-            records with options, or a function of the items' rows and a cluster.
-            Take the one that the tree was made with, or that searchers use.
-        delta: Temperature of the guidance at the root; smaller is surer. 0.01 is the paper's setting for cosines.
-            ``"calibrated"`` is the temperature that best fits where the items are (`calibrate_delta`); the result's
-            ``config`` has it. Neither was fitted to the choices of people.
-        nu: Its growth per level, at least 1.
-        tie: Whether to "descend" or to "search" when both are worth the same, as at a node with one child.
-        policy: ``"one-step"`` (the paper's), ``"optimal"`` (of the agent's model), ``"descend"``, ``"search-root"``,
-            ``"clairvoyant"`` (the best stop in hindsight), ``LookAhead(depth)``, a ``StoppingRule`` or a ``Policy``.
+            records with options, or a function of the items' rows and a cluster. Use the similarity that made the tree,
+            or the one that searchers use.
+        delta: Softmax temperature of the searcher at the root. Near 0 it enters the most similar child; for large
+            values it picks a child uniformly at random. 0.01 is the setting in the paper's text. ``"calibrated"`` is
+            the maximum-likelihood temperature for where the items are (`calibrate_delta`), reported in ``config``.
+            Neither was fitted to people.
+        nu: Growth of the temperature per level, at least 1.
+        tie: Whether to "descend" or to "search" if both have the same value, as at a node with one child.
+        policy: ``"one-step"`` (the paper's), ``"optimal"`` (for the agent's model), ``"descend"``, ``"search-root"``,
+            ``"hindsight"`` (the best stop on the true path), ``LookAhead(depth)``, a `StoppingRule`, a `Policy`, or a
+            function of the belief.
         reward: ``reward(size, n_items)``, not growing with the size; None for the paper's.
-        enter_own_singleton: Whether the search for x may step into x itself, where the tree has it as a leaf cluster of
-            its own. (A one-item cluster with a node number of its own is a cluster like any other.)
-        engine: ``"auto"`` (numba where it is installed and there is enough to do, else numpy), ``"numpy"``,
-            ``"numba"``, or ``"generic"``, which plans each item's POMDP.
-        threads: Threads for numba where that runs, None for one per usable CPU; the same to the last bit.
+        enter_own_singleton: Whether the search for x may step into x itself, where the tree has it as a leaf cluster. A
+            one-item cluster with a node number of its own is a cluster like any other.
+        engine: ``"auto"`` (numba if it is installed and faster, otherwise numpy), ``"numpy"``, ``"numba"``, or
+            ``"generic"``, which builds the POMDP of each item and plans in it.
+        threads: Threads for numba, None for one per usable CPU. The result does not depend on it.
         progress: Whether to show a progress bar on stderr.
-        sample_size: Score a sample only: a number of items, or a fraction of them as a float. The result carries the
+        sample_size: Score a sample only: a number of items, or a fraction of them as a float. The result has the
             standard error and an interval.
-        sampling: ``"stratified"`` along the leaf order of the tree, whose error is smaller, or ``"simple"``.
-        random_state: The seed of the draw or a Generator; None for a seed that the result's ``config`` tells.
-        target_error: Instead of a size: sample until the 95 % interval reaches no further than this to either side.
-            Its coverage is then nominal.
-        updater, seed, n_jobs, checkpoint, policy_version: For the generic route, see
-            :func:`evaluate_generic`.
+        sampling: ``"stratified"`` along the leaf order of the tree, with a smaller error, or ``"simple"``.
+        random_state: Seed of the sample, or a Generator; None for a fresh seed, reported in ``config``. An integer also
+            seeds the policies of the generic engine, whose default seed is 0.
+        half_width: In place of a size: sample until the 95 % interval extends at most this far to either side. Its
+            coverage is then nominal.
+        updater: Generic engine: function from a problem to the agent's updater, such as the class `TabularUpdater`;
+            Bayes' rule by default.
+        n_jobs: Generic engine: number of processes, -1 for one per CPU. More than one needs joblib, and uses the
+            backend of ``joblib.parallel_config``.
+        checkpoint: Generic engine: file of finished items, from which a later call resumes. It needs joblib. Runs are
+            distinguished by data, settings and the state of policy, updater and similarity, but not by their code
+            (`pomdp_hier.hqs.checkpoint`).
+        policy_version: Text that distinguishes versions of the code of a checkpointed policy. It also allows policies
+            that cannot be pickled.
+        items: The items to score, in the order of the result; None for all.
+
+    Notes:
+        In the generic engine a policy with ``seeded`` gets one seed per item, and any other is copied per item. The
+        result does not depend on the number of processes. Actions whose Q values differ by a few roundings are a tie.
+        Under a reward that is the same for several cluster sizes, the vectorised engines resolve smaller losses.
 
     Raises:
-        FeatureError: For features that cannot be used.
-        ParameterError: For a setting that cannot, or that this route does not use.
-        MissingExtraError: If an engine is asked for that is not installed.
+        FeatureError: The features are unusable.
+        ParameterError: A setting is out of range, or has no effect with this engine; or an item is unknown.
+        CheckpointError: The checkpoint belongs to other data or settings, is damaged, or is in use.
+        MissingExtraError: The engine, the processes or the checkpoint need a package that is not installed.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
         >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
         >>> evaluate(X, tree, delta=0.1)
         HQSResult(score=0.622188, 4 items)
+        >>> evaluate(X, tree, delta=0.1, engine="generic", items=[2]).values.round(3)
+        array([0.622])
+
+    References:
+        Huang, Piao, Moreno and Hurley, *POMDP Modelling for Assessing Hierarchies*.
     """
     settings = Settings(similarity, delta, nu, tie, policy, reward, enter_own_singleton)
-    run = Run(engine, threads, progress, updater, seed, n_jobs, checkpoint, policy_version)
-    request = Request(settings, run, Sampling(sample_size, sampling, random_state, target_error))
+    run = Run(engine, threads, progress, updater, random_state, n_jobs, checkpoint, policy_version)
+    request = Request(settings, run, Sampling(sample_size, sampling, random_state, half_width))
     request.check_used()
-    return score(prepare(X, hierarchy, settings, compiled=engine != "numpy"), run, request.sampling)
+    if items is not None and request.sampling.asked:
+        raise ParameterError(
+            f"items: got {brief(items)} beside a sample; expected one of them. Leave out items, or sample_size and "
+            "half_width."
+        )
+    prepared = prepare(X, hierarchy, settings, compiled=engine != "numpy")
+    if items is None:
+        return score(prepared, run, request.sampling)
+    return score_items(prepared, run, _chosen(items, hierarchy.n_items))
 
 
-def evaluate_generic(
-    X: Any, hierarchy: Hierarchy, *, items: Sequence[int] | Ints | None = None, **settings: Any
-) -> HQSResult:
-    """Return the Hierarchy Quality for Search by planning in the POMDP of each item.
-
-    A policy with ``seeded`` is given a seed an item, any other is copied for each: the result does not depend on the
-    number of workers or on the order in which they finish.
-
-    Values of actions that differ by less than a few roundings count as a tie here. Under a reward that is the same for
-    clusters of several sizes, a step can lose less than that; the engine tells such a loss from a tie, and stops.
-
-    Args:
-        X, hierarchy: As for `pomdp_hier.hqs.score.evaluate`.
-        items: The items to score, in the order of the result; None for all.
-        **settings: Those of `evaluate`, of which these say how this route runs:
-
-            - ``policy``: Any name or rule of the engine, a `Policy`, or a function of the belief.
-            - ``updater``: Makes the agent's updater from its problem, such as the class `TabularUpdater`; Bayes by
-              default.
-            - ``seed``: Where the items' seeds come from.
-            - ``n_jobs``: How many processes, -1 for one a CPU; more than one needs joblib, and runs on the back end
-              that ``joblib.parallel_config`` names.
-            - ``checkpoint``: A file that finished items are written to, and taken from when the run is started again.
-              It needs joblib, and tells runs apart by data, settings and the state of policy, updater and similarity,
-              not by their code: see `pomdp_hier.hqs.checkpoint`.
-            - ``policy_version``: What tells the code apart: change it with the code. Also for policies that cannot be
-              pickled.
+def _chosen(items: Any, n_items: int) -> Ints:
+    """Return item numbers as an array.
 
     Raises:
-        CheckpointError: The checkpoint belongs to other data or settings, is damaged, or is in use.
-        MissingExtraError: More than one process, or a checkpoint, without joblib.
-        ParameterError: For a setting that cannot be, or no such item.
-
-    Example:
-        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> evaluate_generic([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
-        HQSResult(score=0.622188, 4 items)
+        ParameterError: They are not item numbers.
     """
-    if settings.setdefault("engine", "generic") != "generic":
-        raise ParameterError(f"engine: got {brief(settings['engine'])}; expected 'generic'. Leave it out.")
-    prepared, run, sampling = opened(X, hierarchy, settings)
-    if items is None:
-        return score(prepared, run, sampling)
-    if sampling.asked:
-        raise ParameterError(
-            "items: got items and a sample; expected one of them. Leave out items=, or sample_size= and target_error=."
-        )
     chosen = np.asarray(items)
-    inside = chosen.dtype.kind in "iu" and chosen.ndim == 1 and len(chosen) > 0
-    if not inside or chosen.min() < 0 or chosen.max() >= hierarchy.n_items:
-        raise ParameterError(f"items: got {brief(items)}; expected item numbers from 0 to {hierarchy.n_items - 1}.")
-    return score_items(prepared, run, chosen)
+    if chosen.dtype.kind in "iu" and chosen.ndim == 1 and len(chosen) and 0 <= chosen.min() <= chosen.max() < n_items:
+        return chosen
+    raise ParameterError(f"items: got {brief(items)}; expected item numbers from 0 to {n_items - 1}.")
 
 
 def score(prepared: Prepared, run: Run, sampling: Sampling, like: HQSResult | None = None) -> HQSResult:
@@ -235,23 +221,23 @@ def hqs_score(
     sample_size: float | None = None,
     sampling: Method = "stratified",
     random_state: int | np.random.Generator | None = None,
-    target_error: float | None = None,
+    half_width: float | None = None,
     updater: "Callable[[POMDP], Any] | None" = None,
-    seed: int = 0,
     n_jobs: int = 1,
     checkpoint: str | os.PathLike[str] | None = None,
     policy_version: str | None = None,
+    items: Sequence[int] | Ints | None = None,
 ) -> float:
-    """Return the HQS of a tree over items: the mean of :func:`hqs_samples`, exactly summed, in -1 to 1.
+    """Return the HQS of a tree over items: the mean of `hqs_samples`, between -1 and 1.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
         hierarchy: The tree over the N items, in the order of the rows.
         similarity, delta, nu, tie, policy, reward, enter_own_singleton, engine, threads, progress, sample_size,
-        sampling, random_state, target_error, updater, seed, n_jobs, checkpoint, policy_version: As for `evaluate`.
+        sampling, random_state, half_width, updater, n_jobs, checkpoint, policy_version, items: As for `evaluate`.
 
     Raises:
-        FeatureError, ParameterError, MissingExtraError: As :func:`evaluate`.
+        FeatureError, ParameterError, MissingExtraError: As `evaluate`.
 
     Example:
         >>> from pomdp_hier.hqs.paper.examples import load_amazon12
@@ -280,23 +266,23 @@ def hqs_samples(
     sample_size: float | None = None,
     sampling: Method = "stratified",
     random_state: int | np.random.Generator | None = None,
-    target_error: float | None = None,
+    half_width: float | None = None,
     updater: "Callable[[POMDP], Any] | None" = None,
-    seed: int = 0,
     n_jobs: int = 1,
     checkpoint: str | os.PathLike[str] | None = None,
     policy_version: str | None = None,
+    items: Sequence[int] | Ints | None = None,
 ) -> Floats:
-    """Return each item's oracle value ``V_x`` ``[N]``, in -1 to 1: what the search for it is worth.
+    """Return the oracle value ``V_x`` of the search for each item ``[N]``, between -1 and 1.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
         hierarchy: The tree over the N items, in the order of the rows.
         similarity, delta, nu, tie, policy, reward, enter_own_singleton, engine, threads, progress, sample_size,
-        sampling, random_state, target_error, updater, seed, n_jobs, checkpoint, policy_version: As for `evaluate`.
+        sampling, random_state, half_width, updater, n_jobs, checkpoint, policy_version, items: As for `evaluate`.
 
     Raises:
-        FeatureError, ParameterError, MissingExtraError: As :func:`evaluate`.
+        FeatureError, ParameterError, MissingExtraError: As `evaluate`.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)

@@ -5,10 +5,12 @@ Everything inside hands these records on. What a route does not use is refused, 
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from pomdp_hier._arguments import check_flag, check_whole, is_whole
+import numpy as np
+
+from pomdp_hier._arguments import check_flag, generator, is_whole
 from pomdp_hier._engines.rules import AlwaysDescend, HindsightRule, LookAhead, Rule, SearchRoot, Tie, as_rule
 from pomdp_hier._jobs import check_jobs
 from pomdp_hier._text import brief
@@ -111,7 +113,7 @@ class Run:
     threads: int | None = None
     progress: bool = False
     updater: "Callable[[POMDP], Any] | None" = None
-    seed: int = 0
+    random_state: int | np.random.Generator | None = None
     n_jobs: int = 1
     checkpoint: str | os.PathLike[str] | None = None
     policy_version: str | None = None
@@ -130,7 +132,7 @@ class Run:
                 f"updater: got {brief(self.updater)}; expected "
                 "a function from a problem to an updater, such as BayesUpdater."
             )
-        check_whole("seed", self.seed)
+        generator("random_state", self.random_state)
         check_jobs(self.n_jobs)
         if self.checkpoint is not None and not isinstance(self.checkpoint, str | os.PathLike):
             raise ParameterError(f"checkpoint: got {brief(self.checkpoint)}; expected the path of a file.")
@@ -141,6 +143,15 @@ class Run:
                 f"policy_version: got {brief(self.policy_version)}, which only a checkpoint uses. Pass checkpoint= and "
                 "engine='generic', or leave it out."
             )
+
+    @property
+    def policy_seed(self) -> int:
+        """The seed of the policies of the generic engine: the integer that was given, otherwise 0."""
+        return int(self.random_state) if is_whole(self.random_state) else 0
+
+    def seeded(self, random_state: Any) -> "Run":
+        """Return the same run with this random state, for functions that take one for shuffles as well."""
+        return replace(self, random_state=random_state)
 
     def is_generic(self, settings: Settings) -> bool:
         """Whether these settings take the generic route, instead of an engine that scores all items at once.
@@ -172,7 +183,7 @@ class Run:
                 "Pass that for dense features, or leave it out." if compiled else "Leave it out.",
             )
         if not any(generic):
-            self._refuse(("updater", "seed", "n_jobs", "checkpoint", "policy_version"), "engine='generic'")
+            self._refuse(("updater", "n_jobs", "checkpoint", "policy_version"), "engine='generic'")
 
     def _refuse(self, names: tuple[str, ...], route: str, remedy: str = "Pass that, or leave it out.") -> None:
         for field in fields(self):
@@ -197,6 +208,21 @@ class Request:
         """
         self.settings.check_tie()
         self.run.check_used(self.settings)
+        self.check_random_state(self.settings)
+
+    def check_random_state(self, *settings: Settings) -> None:
+        """Raise for a random state that neither a sample nor a policy of these searches uses.
+
+        Raises:
+            ParameterError: The random state has no effect.
+        """
+        given, whole = self.run.random_state, is_whole(self.run.random_state)
+        if given is None or self.sampling.asked or (whole and any(self.run.is_generic(each) for each in settings)):
+            return
+        raise ParameterError(
+            f"random_state: got {brief(given)}, which only a sample or an integer with engine='generic' uses. Pass "
+            "sample_size or half_width, or leave it out."
+        )
 
 
 def read_settings(given: Mapping[str, Any], **refused: str) -> Request:

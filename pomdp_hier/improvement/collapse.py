@@ -8,7 +8,7 @@ two sums, each of which what happens elsewhere in the tree leaves alone:
                    sum of P_c(x) (r(c) + 1) over x that stop at c + sum of best(c')    c with its children c' )
 
 Where each item of a list is a leaf cluster of its own, the first sum is over what searches are worth that see all of
-them. This needs a policy that decides at c by what it sees there; a clairvoyant one looks further.
+them. This needs a policy that decides at c by what it sees there; a hindsight one looks further.
 """
 
 from dataclasses import dataclass

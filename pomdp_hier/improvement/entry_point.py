@@ -28,10 +28,8 @@ from pomdp_hier.improvement.search import Limits, Made, Search
 
 _MOST_LISTED = 5
 _REFUSED = dict.fromkeys(
-    ("sample_size", "target_error", "sampling"), "an edit changes few items, which a sample may miss; leave it out"
-) | dict.fromkeys(
-    ("updater", "seed", "n_jobs", "checkpoint", "policy_version"), "improve plans no item's POMDP; leave it out"
-)
+    ("sample_size", "half_width", "sampling"), "an edit changes few items, which a sample may miss; leave it out"
+) | dict.fromkeys(("updater", "n_jobs", "checkpoint", "policy_version"), "improve plans no item's POMDP; leave it out")
 
 
 def improve(

@@ -4,7 +4,7 @@ With ``W_c(x)`` what a search for x is worth, plus one, that stands at node c of
 
     W_c(x) = eta(c, c') * W_c'(x)   if it goes on to the child c' that holds x,   r(c) + 1   if it stops,
 
-the value of x is ``W_root(x) - 1`` (and for a clairvoyant searcher ``W_c`` is the larger of the two). ``W_c`` depends
+the value of x is ``W_root(x) - 1`` (and for a hindsight searcher ``W_c`` is the larger of the two). ``W_c`` depends
 on what is below c alone: on the children's items, which make ``eta`` and whether to go on, on how many items c and they
 hold, which makes the rewards, and on the level of c where the temperature grows with it. Items do not come or go, so
 that N, by which rewards are normalised, stays. Hence an edit touches the nodes whose items or children it changes, the

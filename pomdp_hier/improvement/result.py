@@ -109,7 +109,7 @@ class Improvement:
         after: The score of the better one.
         held_out: The gain of edits chosen on a part of the items, on the rest of them, over all parts.
         ceilings: What is out of reach: ``"collapse"`` is the best score of the given tree with some clusters collapsed
-            to lists, exactly (not known for a clairvoyant policy, or where lists of single items grow too long), and
+            to lists, exactly (not known for the hindsight policy, or where lists of single items grow too long), and
             ``"any"`` what no tree over the items can pass, the reward of an item found by itself.
         stopped: Why the search ended: ``"nothing gains"``, ``"edits"``, ``"time"`` or ``"interrupted"``.
 

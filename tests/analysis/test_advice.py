@@ -146,7 +146,7 @@ ADVICE = {
         lambda: delta_sweep(X, TREE, [0.1], n_shuffles=0),
     ),
     "target of a sweep": (
-        lambda: delta_sweep(X, TREE, [0.1], target_error=0.1),
+        lambda: delta_sweep(X, TREE, [0.1], half_width=0.1),
         "give sample_size",
         lambda: delta_sweep(X, TREE, [0.1], sample_size=9, n_shuffles=0),
     ),
@@ -189,13 +189,13 @@ ADVICE = {
     ),
     "random_state": (
         lambda: sampled(random_state=1),
-        "Pass sample_size or target_error, or leave it out",
-        lambda: (sampled(random_state=1, sample_size=9), sampled(random_state=1, target_error=0.5), sampled()),
+        "Pass sample_size or half_width, or leave it out",
+        lambda: (sampled(random_state=1, sample_size=9), sampled(random_state=1, half_width=0.5), sampled()),
     ),
     "size and target": (
-        lambda: sampled(sample_size=9, target_error=0.1),
+        lambda: sampled(sample_size=9, half_width=0.1),
         "expected one of them",
-        lambda: (sampled(sample_size=9), sampled(target_error=0.5)),
+        lambda: (sampled(sample_size=9), sampled(half_width=0.5)),
     ),
     "sample_size": (
         lambda: hqs_score(X, TREE, sample_size=N + 1),

@@ -31,7 +31,7 @@ def test_every_figure_by_another_route(tree, seed, enter):
     options = {"delta": 0.3, "enter_own_singleton": enter, "engine": "numpy"}
     found = appraise(X, tree, n_shuffles=2, **options)
     plain = oracle.Oracle(tree, oracle.cosine(X), delta=0.3, enter_own_singleton=enter)
-    best = oracle.Oracle(tree, oracle.cosine(X), delta=0.3, enter_own_singleton=enter, policy="clairvoyant")
+    best = oracle.Oracle(tree, oracle.cosine(X), delta=0.3, enter_own_singleton=enter, policy="hindsight")
     down = evaluate(X, tree, policy="descend", **options)
     assert found.score == pytest.approx(np.mean([plain.score(x).value for x in range(tree.n_items)]), abs=1e-9)
     assert found.ceiling == pytest.approx(np.mean([best.score(x).value for x in range(tree.n_items)]), abs=1e-12)

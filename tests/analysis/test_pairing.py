@@ -66,9 +66,9 @@ def test_differences_and_gains_of_a_sample_are_those_of_its_items(case, gains, s
     assert f"of {len(sample.items)} in the sample" in " ".join(found.sentences())
 
 
-def test_a_target_error_holds_for_every_tree(case):
+def test_a_half_width_holds_for_every_tree(case):
     X, one, other = case
-    found = compare(X, {"A": one, "B": other}, measures=False, target_error=0.04, random_state=1, **DELTA)
+    found = compare(X, {"A": one, "B": other}, measures=False, half_width=0.04, random_state=1, **DELTA)
     for result in found.results.values():
         low, high = result.interval()
         assert high - low <= 2 * 0.04
@@ -82,7 +82,7 @@ def test_no_policy_of_a_sample_beats_the_clairvoyant_one(case, seed, sampling):
     X, _, tree = case
     table = compare_search_policies(X, tree, sample_size=50, random_state=seed, sampling=sampling, **DELTA)
     assert all(row.regret >= -1e-12 for row in table)
-    assert table["clairvoyant"].regret == 0
+    assert table["hindsight"].regret == 0
 
 
 def test_policies_of_a_sample_are_estimated_as_the_sample_says(case):
@@ -130,10 +130,10 @@ def test_what_cannot_be_paired_is_refused_with_the_reason():
         (lambda: diagnose(X, tree, sample_size=20), "a diagnosis follows every item"),
         (lambda: diagnose(X, tree, sampled, **DELTA), "the result is of a sample, and a diagnosis follows every item"),
         (lambda: suggest_moves(X, found, sample_size=20, **DELTA), "a move changes few items"),
-        (lambda: delta_sweep(X, tree, target_error=0.1), "whose size cannot go by each; give sample_size"),
+        (lambda: delta_sweep(X, tree, half_width=0.1), "whose size cannot go by each; give sample_size"),
         (lambda: hqs_scorer(sample_size=20), "the same items for all models"),
         (lambda: hqs_scorer(sample_size=20, sampling="simple"), "an integer as random_state"),
-        (lambda: hqs_scorer(target_error=0.1), "whose size cannot go by each"),
+        (lambda: hqs_scorer(half_width=0.1), "whose size cannot go by each"),
     ):
         with pytest.raises(ParameterError, match=words):
             ask()

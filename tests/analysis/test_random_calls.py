@@ -28,7 +28,7 @@ VALUES = {
         "optimal",
         "descend",
         "search-root",
-        "clairvoyant",
+        "hindsight",
         hqs.LookAhead(2),
         hqs.FixedLevel(1),
         RTBSS(1),
@@ -43,14 +43,13 @@ VALUES = {
     "threads": [None, 1, 2, 0, "2"],
     "progress": [False, "yes"],
     "updater": [None, TabularUpdater, "bayes"],
-    "seed": [0, 7, -1, "now"],
     "n_jobs": [1, 0, "lots"],
     "checkpoint": [None, "PATH", 3],
     "policy_version": [None, "1", 3],
     "sample_size": [None, 3, 0.5, N, 1, 0, 7, 1.5, "half", True],
     "sampling": ["stratified", "simple", "cluster", None],
     "random_state": [None, 0, 3, -1, "now"],
-    "target_error": [None, 0.5, 0.01, 0.0, "x"],
+    "half_width": [None, 0.5, 0.01, 0.0, "x"],
 }
 KEYWORDS = st.dictionaries(st.sampled_from(sorted(VALUES)), MOSTLY_VALID, max_size=4).map(
     lambda drawn: {name: VALUES[name][at % len(VALUES[name])] for name, at in drawn.items()}
@@ -246,7 +245,7 @@ class Calls(RandomCalls):
             result.to_json()
 
 
-SAMPLE = ("sample_size", "sampling", "random_state", "target_error", "delta", "progress")
+SAMPLE = ("sample_size", "sampling", "random_state", "half_width", "delta", "progress")
 MODEL = ("similarity", "delta", "nu", "reward", "enter_own_singleton")
 
 

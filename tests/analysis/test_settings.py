@@ -25,7 +25,7 @@ from tests.planted import clean_case
 X, TREE = clean_case()
 MOVED = TREE.permuted(np.random.default_rng(0).permutation(TREE.n_items))
 TREES = {"one": TREE, "moved": MOVED}
-SAMPLES = {"sample_size", "sampling", "random_state", "target_error"}
+SAMPLES = {"sample_size", "sampling", "random_state", "half_width"}
 MODEL = tuple(inspect.signature(Settings).parameters)
 GENERIC = {"engine": "generic"}
 
@@ -42,7 +42,6 @@ def diagnosed(**settings):
 
 FUNCTIONS = {
     "evaluate": lambda **s: hqs.evaluate(X, TREE, **s),
-    "evaluate_generic": lambda **s: hqs.evaluate_generic(X, TREE, **s),
     "hqs_score": lambda **s: hqs.hqs_score(X, TREE, **s),
     "hqs_samples": lambda **s: hqs.hqs_samples(X, TREE, **s),
     "appraise": lambda **s: appraisal.appraise(X, TREE, n_shuffles=1, **s),
@@ -70,28 +69,26 @@ VALUES = {
     "threads": {"threads": 2},
     "progress": {"progress": True},
     "updater": {"updater": TabularUpdater, **GENERIC},
-    "seed": {"seed": 7, **GENERIC},
     "n_jobs": {"n_jobs": -1, **GENERIC},
     "checkpoint": {"checkpoint": "FILE", **GENERIC},
     "policy_version": {"policy_version": "1", "checkpoint": "FILE", **GENERIC},
     "sample_size": {"sample_size": 12},
     "sampling": {"sample_size": 12, "sampling": "simple"},
     "random_state": {"sample_size": 12, "random_state": 3},
-    "target_error": {"target_error": 0.2},
+    "half_width": {"half_width": 0.2},
 }
 REFUSED = {
-    "best_cut": {"policy", "enter_own_singleton", "engine", "threads", "progress", "updater", "seed", "n_jobs"}
+    "best_cut": {"policy", "enter_own_singleton", "engine", "threads", "progress", "updater", "n_jobs"}
     | {"checkpoint", "policy_version", *SAMPLES},
     "score_by_levels": {"checkpoint", "policy_version"},
     "compare": {"checkpoint", "policy_version"},
     "compare_search_policies": {"checkpoint", "policy_version", "policy"},
-    "delta_sweep": {"checkpoint", "policy_version", "target_error", "delta"},
+    "delta_sweep": {"checkpoint", "policy_version", "half_width", "delta"},
     "diagnose": SAMPLES,
-    "hqs_scorer": {"checkpoint", "policy_version", "sample_size", "sampling", "random_state", "target_error"},
+    "hqs_scorer": {"checkpoint", "policy_version", "sample_size", "sampling", "random_state", "half_width"},
     "shuffled_scores": {"checkpoint", "policy_version"},
-    "improve": {"checkpoint", "policy_version", "updater", "seed", "n_jobs", "policy", *SAMPLES},
+    "improve": {"checkpoint", "policy_version", "updater", "n_jobs", "policy", *SAMPLES},
     "suggest_moves": {"checkpoint", "policy_version", *SAMPLES},
-    "evaluate_generic": {"engine", "threads"},
 }
 SLOW = {"n_jobs"}
 
@@ -105,9 +102,9 @@ def test_the_tables_are_whole():
             if "policy_version" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
                 taking.add(name)
     assert taking == set(FUNCTIONS)
-    assert set(VALUES) == set(inspect.signature(hqs.evaluate).parameters) - {"X", "hierarchy"}
+    assert set(VALUES) == set(inspect.signature(hqs.evaluate).parameters) - {"X", "hierarchy", "items"}
     fields = [name for kind in (Settings, Run, Sampling) for name in inspect.signature(kind).parameters]
-    assert sorted(fields) == sorted(VALUES)
+    assert sorted(fields) == sorted([*VALUES, "random_state"])  # of a sample, and of the policies
     usual = inspect.signature(hqs.evaluate).parameters
     models = (hqs.search_problem, hqs.search_environment, item_guidance, hqs.calibrate_delta, evaluate_distributed)
     for kind in (Settings, Run, Sampling, *models):
@@ -117,7 +114,7 @@ def test_the_tables_are_whole():
 
 
 # Each of these plans every item's POMDP once more; `updater` stands for them in the default run.
-_PLANNED_AGAIN = {"seed", "n_jobs", "policy_version", "checkpoint"}
+_PLANNED_AGAIN = {"n_jobs", "policy_version", "checkpoint"}
 
 
 @pytest.mark.parametrize(
@@ -131,8 +128,6 @@ def test_every_function_takes_or_refuses_every_setting(name, setting, tmp_path, 
         given["checkpoint"] = tmp_path / "run"
     if setting in SLOW:
         given["n_jobs"] = 1
-    if name == "evaluate_generic":
-        given.pop("engine", None) if setting != "engine" else None
     if setting == "random_state" and name in ("appraise", "shuffled_scores", "delta_sweep"):
         assert FUNCTIONS[name](**given) is not None  # an argument of its own there
     elif setting in REFUSED.get(name, ()):
@@ -154,14 +149,13 @@ WRONG = {
     "threads": [0, -1, 1.5, "2", True],
     "progress": ["yes", None],
     "updater": ["bayes", 1],
-    "seed": [-1, 1.5, "now", None],
     "n_jobs": ["lots", 0, -2, 1.5],
     "checkpoint": [3, True],
     "policy_version": [1, b"x"],
     "sample_size": [0, -3, 46, 1.5, "half", True, math.nan],
     "sampling": ["cluster", None],
     "random_state": [-1, "now", 1.5],
-    "target_error": [0.0, -1, "x", math.inf],
+    "half_width": [0.0, -1, "x", math.inf],
 }
 
 
@@ -172,8 +166,6 @@ def test_every_function_refuses_every_wrong_value(name, setting):
         others = {"sample_size": 12} if setting in ("random_state", "sampling") else {}
         if setting == "policy_version":
             others = {"checkpoint": "unused", **GENERIC}
-        if name == "evaluate_generic":
-            others.pop("engine", None)
         with pytest.raises(PomdpHierError):
             FUNCTIONS[name](**{**others, setting: value})
 
@@ -182,14 +174,13 @@ def test_every_function_refuses_every_wrong_value(name, setting):
     ("given", "words"),
     [
         ({"n_jobs": 2}, "n_jobs: got 2, which only engine='generic' uses"),
-        ({"seed": 7}, "seed: got 7, which only engine='generic' uses"),
         ({"updater": TabularUpdater}, "updater: got .* which only engine='generic' uses"),
         ({"checkpoint": "run"}, "checkpoint: got 'run', which only engine='generic' uses"),
         ({"threads": 3, "engine": "generic"}, "threads: got 3, which only engine='numba' uses"),
         ({"threads": 3, "engine": "numpy"}, "threads: got 3, which only engine='numba' uses"),
         ({"threads": 3, "policy": POUCT()}, "threads: got 3, which only engine='numba' uses"),
         ({"sampling": "simple"}, "sampling: got 'simple', which only a sample uses. Pass sample_size"),
-        ({"random_state": 1}, "random_state: got 1, which only a sample uses"),
+        ({"random_state": 1}, "random_state: got 1, which only a sample or"),
         ({"policy_version": "1"}, "Pass checkpoint= and"),
         ({"tie": "search", "policy": hqs.FixedLevel(1)}, "tie: got 'search', which policy"),
     ],

@@ -101,10 +101,10 @@ def test_no_bad_value_of_any_option_is_answered_with_a_name_out_of_python(folder
         (["score", "two.npz", "tree.csv"], "name the one to use: --key"),
         (["score", "points.csv", "tree.csv", "--sample-size=0"], "--sample-size: got 0; expected a number of items"),
         (["score", "points.csv", "tree.csv", "--sample-size=99"], "--sample-size: got 99; expected an integer"),
-        (["score", "points.csv", "tree.csv", "--target-error=0"], "--target-error: got 0.0; expected a positive"),
+        (["score", "points.csv", "tree.csv", "--half-width=0"], "--half-width: got 0.0; expected a positive"),
         (
-            ["score", "points.csv", "tree.csv", "--sample-size=2", "--target-error=0.1"],
-            "--sample-size: got 2 beside --target-error 0.1; expected one",
+            ["score", "points.csv", "tree.csv", "--sample-size=2", "--half-width=0.1"],
+            "--sample-size: got 2 beside --half-width 0.1; expected one",
         ),
         (["score", "points.csv", "tree.csv", "--delta=0"], "--delta: got 0.0; expected a positive number"),
         (["score", "points.csv", "tree.csv", "--nu=0.5"], "--nu: got 0.5; expected a number of at least 1"),

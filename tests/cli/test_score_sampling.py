@@ -55,9 +55,9 @@ def test_the_table_of_a_sample_lists_its_items(files, capsys):
     assert [float(row["value"]) for row in rows] == expected.values.tolist()
 
 
-def test_a_target_error_is_said_to_be_nominal(files, capsys):
+def test_a_half_width_is_said_to_be_nominal(files, capsys):
     _, _, paths = files
-    assert main(["score", *paths, "--target-error", "0.2", "--random-state", "1"]) == 0
+    assert main(["score", *paths, "--half-width", "0.2", "--random-state", "1"]) == 0
     assert "nominal" in capsys.readouterr().out
 
 
@@ -71,7 +71,7 @@ def test_wrong_sizes_and_combinations_are_refused(files, capsys):
     _, _, paths = files
     refused(capsys, "--sample-size many: give a number of items", *paths, "--sample-size", "many")
     refused(capsys, "--sample-size: got 46", *paths, "--sample-size", "46")
-    refused(capsys, "expected one of them", *paths, "--sample-size", "9", "--target-error", "0.1")
+    refused(capsys, "expected one of them", *paths, "--sample-size", "9", "--half-width", "0.1")
     refused(capsys, "has no effect with --dask", *paths, "--sample-size", "9", "--dask")
     refused(capsys, "give FEATURES as a path", "-", paths[1], "--dask=tcp://127.0.0.1:1")
 

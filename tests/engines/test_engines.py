@@ -143,7 +143,7 @@ class TestAgainstThePlainScorer:
             check(quiet(sp.csr_matrix(X), tree, policy=policy, **options), plain)
 
     @pytest.mark.parametrize("engine", ENGINES)
-    @pytest.mark.parametrize("policy", ["descend", "search-root", "clairvoyant"])
+    @pytest.mark.parametrize("policy", ["descend", "search-root", "hindsight"])
     @settings(max_examples=20, deadline=None)
     @given(case=cases())
     def test_other_policies(self, case, policy, engine):
@@ -371,7 +371,7 @@ def equal_children(n_children):
 
 
 @pytest.mark.parametrize("engine", [*ENGINES, "generic"])
-@pytest.mark.parametrize("policy", ["one-step", "optimal", "clairvoyant"])
+@pytest.mark.parametrize("policy", ["one-step", "optimal", "hindsight"])
 def test_an_exact_tie_is_a_tie_on_every_engine(policy, engine):
     """With rewards ``r' + 1 = k (r + 1)`` of k equal children, ``sum eta**2 (r' + 1) = r + 1``, whatever floats say."""
     for n_children in (3, 7) if engine == "generic" else (2, 3, 7, 11, 23, 49, 121):

@@ -18,7 +18,6 @@ from pomdp_hier.hqs import (
     Search,
     calibrate_delta,
     evaluate,
-    evaluate_generic,
     reproduce,
     rtbss_policy,
     search_environment,
@@ -56,7 +55,7 @@ def score(**settings):
 
 
 def generic(**settings):
-    return lambda: evaluate_generic(X, TREE, **settings)
+    return lambda: evaluate(X, TREE, engine="generic", **settings)
 
 
 SPARSE = sp.csr_array(X)
@@ -69,9 +68,9 @@ ADVICE = {  # what is refused: what its message says to do
     "threads, policy": (score(threads=2, policy=Hasty()), "Leave it out", score(policy=Hasty())),
     "threads, rule": (score(threads=2, policy=Bold(), engine="numpy"), "Leave it out", score(policy=Bold())),
     "threads of 0": (score(threads=0), "or None", score(threads=None), score(threads=1)),
-    "seed": (score(seed=2), "engine='generic'", score(seed=2, engine="generic"), score()),
+    "seed": (score(random_state=2), "engine='generic'", score(random_state=2, engine="generic"), score()),
     "n_jobs": (score(n_jobs=1, updater=ClosedFormUpdater), "engine='generic'", generic(updater=ClosedFormUpdater)),
-    "policy unknown": (score(policy="bold"), "'one-step'", score(policy="one-step"), score(policy="clairvoyant")),
+    "policy unknown": (score(policy="bold"), "'one-step'", score(policy="one-step"), score(policy="hindsight")),
     "tie unknown": (score(tie="flip"), "'descend' or 'search'", score(tie="search")),
     "tie unused": (score(tie="search", policy=Bold()), 'policy="one-step"', score(tie="search", policy="one-step")),
     "rule's answer": (score(policy=Unsure()), "eta.max(axis=1) > 0.6", score(policy=Bold())),
@@ -88,15 +87,13 @@ ADVICE = {  # what is refused: what its message says to do
     "reward, growing": (score(reward=lambda size, n: size), "no more for a larger", score(reward=lambda size, n: 0.5)),
     "sampling unknown": (score(sampling="cluster", sample_size=2), "'simple'", score(sampling="simple", sample_size=2)),
     "sampling unused": (score(sampling="simple"), "sample_size", score(sampling="simple", sample_size=2), score()),
-    "seed unused": (score(random_state=1), "target_error", score(random_state=1, target_error=0.5)),
-    "size and error": (score(sample_size=2, target_error=0.1), "Leave the other", score(target_error=0.1)),
+    "seed unused": (score(random_state=1), "half_width", score(random_state=1, half_width=0.5)),
+    "size and error": (score(sample_size=2, half_width=0.1), "Leave the other", score(half_width=0.1)),
     "size of 9": (score(sample_size=9), "1 to 4", score(sample_size=4), score(sample_size=1.0)),
     "size of 0": (score(sample_size=0), "number of items", score(sample_size=1)),
-    "error": (score(target_error=0), "0.01", score(target_error=0.01)),
-    "generic, engine": (generic(engine="numpy"), "Leave it out", generic()),
+    "error": (score(half_width=0), "0.01", score(half_width=0.01)),
     "items and sample": (generic(items=[0], sample_size=2), "Leave out", generic(items=[0]), generic(sample_size=2)),
     "items": (generic(items=[9]), "0 to 3", generic(items=[3])),
-    "setting unknown": (generic(deltas=1), "delta", generic(delta=1)),
     "bounds": (lambda: calibrate_delta(X, TREE, bounds=(3, 2)), "0.0001", lambda: calibrate_delta(X, TREE)),
     "no tree": (lambda: as_trees({}), "by name", lambda: as_trees({"a": TREE}), lambda: as_trees(TREE)),
     "tree's name": (lambda: as_trees({1: TREE}), "Use '1'", lambda: as_trees({"1": TREE})),
@@ -122,7 +119,7 @@ ADVICE = {  # what is refused: what its message says to do
         "search_problem()",
         lambda: ClosedFormUpdater(search_problem(X, TREE, 0)),
     ),
-    "clairvoyant": (
+    "hindsight": (
         lambda: HindsightSearch().decide(search_problem(X, TREE, 0)),
         "for_environment(environment)",
         lambda: HindsightSearch().for_environment(search_environment(X, TREE, 0)).decide(search_problem(X, TREE, 0)),

@@ -2,6 +2,7 @@
 
 import warnings
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from pomdp_hier.hqs.paper.examples import load_amazon12
 from pomdp_hier.hqs.paper.presets import PAPER_TABLE, PAPER_TEXT
 from pomdp_hier.hqs.policies import SEARCH, AlgorithmOne, FixedLevel, PlannedSearch, paper_readings, true_path
 from pomdp_hier.hqs.reward import node_rewards
-from pomdp_hier.hqs.score import evaluate, evaluate_generic, hqs_score
+from pomdp_hier.hqs.score import evaluate, hqs_score
 from pomdp_hier.planning import RTBSS, ImmediateValue, RandomPolicy
 from pomdp_hier.planning.pomdp_py_planners import POUCT
 from pomdp_hier.simulation import policy_value, simulate_in_pomdp_py
@@ -34,6 +35,7 @@ from tests.scorer_oracle import cosine as oracle_cosine
 
 SHOP = load_amazon12()
 GIVEN = {"similarity": "precomputed"}
+on_pomdps = partial(evaluate, engine="generic")
 BARE_RTBSS = RTBSS(1, leaf_value=ImmediateValue(SEARCH), tie="all", updater=None)
 
 
@@ -59,20 +61,20 @@ def same(one, other):
 def test_rtbss_over_bayes_equals_algorithm_one_and_the_engine(name, preset):
     tree, tie = SHOP.hierarchies[name], preset["tie"]
     engine = evaluate(SHOP.similarity, tree, **GIVEN, **preset)
-    rtbss = evaluate_generic(
+    rtbss = on_pomdps(
         SHOP.similarity, tree, policy=PlannedSearch(BARE_RTBSS, tie), updater=BayesUpdater, **GIVEN, **preset
     )
-    letter = evaluate_generic(SHOP.similarity, tree, policy=AlgorithmOne(tie), **GIVEN, **preset)
+    letter = on_pomdps(SHOP.similarity, tree, policy=AlgorithmOne(tie), **GIVEN, **preset)
     assert same(rtbss, engine)
     assert same(letter, engine)
 
 
-@pytest.mark.parametrize("policy", ["one-step", "optimal", "search-root", "descend", "clairvoyant", LookAhead(2)])
+@pytest.mark.parametrize("policy", ["one-step", "optimal", "search-root", "descend", "hindsight", LookAhead(2)])
 @pytest.mark.parametrize("name", "ABE")
 def test_every_rule_of_the_engine_has_its_policy(name, policy):
     tree = SHOP.hierarchies[name]
     options = {"policy": policy, **GIVEN, **PAPER_TABLE}
-    assert same(evaluate_generic(SHOP.similarity, tree, **options), evaluate(SHOP.similarity, tree, **options))
+    assert same(on_pomdps(SHOP.similarity, tree, **options), evaluate(SHOP.similarity, tree, **options))
 
 
 @given(st.data())
@@ -90,7 +92,7 @@ def test_on_random_trees_the_two_routes_agree(data):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DataWarning)  # rows of zeros are another test's
         engine = evaluate(X, tree, policy=LookAhead(depth, options["tie"]), **options)
-        generic = evaluate_generic(X, tree, policy=LookAhead(depth, options["tie"]), **options)
+        generic = on_pomdps(X, tree, policy=LookAhead(depth, options["tie"]), **options)
     oracle = Oracle(tree, oracle_cosine(X), depth=depth, **options)
     for item in range(tree.n_items):
         margin = oracle.score(item).margin
@@ -147,7 +149,7 @@ READINGS = {
 def test_the_three_readings_of_two_look_aheads(reading):
     policy = paper_readings()[reading]
     for name, score in READINGS[reading].items():
-        result = evaluate_generic(SHOP.similarity, SHOP.hierarchies[name], policy=policy, **GIVEN, **PAPER_TABLE)
+        result = on_pomdps(SHOP.similarity, SHOP.hierarchies[name], policy=policy, **GIVEN, **PAPER_TABLE)
         assert round(result.score, 4) == score
 
 
@@ -200,12 +202,12 @@ def test_a_simulation_in_pomdp_pys_loop_covers_the_oracle_value():
 def test_any_updater_serves(updater):
     tree = SHOP.hierarchies["E"]
     engine = evaluate(SHOP.similarity, tree, **GIVEN, **PAPER_TABLE)
-    assert same(evaluate_generic(SHOP.similarity, tree, updater=updater, **GIVEN, **PAPER_TABLE), engine)
+    assert same(on_pomdps(SHOP.similarity, tree, updater=updater, **GIVEN, **PAPER_TABLE), engine)
 
 
 def test_a_policy_that_draws_is_weighed():
     tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-    result = evaluate_generic(np.eye(4), tree, policy=RandomPolicy(0), delta=0.5)
+    result = on_pomdps(np.eye(4), tree, policy=RandomPolicy(0), delta=0.5)
     # Stops at the root with probability 1/2 (reward 0), else at the own cluster, reached with probability eta.
     r = node_rewards(tree).reward[4]
     for item in range(4):
@@ -222,13 +224,13 @@ def test_pouct_earns_what_the_model_it_plans_with_lets_it_see():
 
     tree = SHOP.hierarchies["B"]
     scores = {
-        name: evaluate_generic(SHOP.similarity, tree, policy=policy, **GIVEN, **PAPER_TABLE).score
+        name: on_pomdps(SHOP.similarity, tree, policy=policy, **GIVEN, **PAPER_TABLE).score
         for name, policy in {
             "agent": POUCT(depth=6, simulations=400, seed=0),
             "environment": PlansInEnvironment(POUCT(depth=6, simulations=400, seed=0)),
         }.items()
     }
-    ceiling = hqs_score(SHOP.similarity, tree, policy="clairvoyant", **GIVEN, **PAPER_TABLE)
+    ceiling = hqs_score(SHOP.similarity, tree, policy="hindsight", **GIVEN, **PAPER_TABLE)
     assert scores["agent"] < 0
     assert abs(scores["environment"] - ceiling) < 0.02
 
@@ -250,7 +252,7 @@ def test_the_public_functions_take_the_generic_route():
 def test_guidance_that_underflows_is_a_lost_search():
     X = np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
     tree = Hierarchy.from_children([[0, 3], [2, 1], [4, 5]], 4)
-    result = evaluate_generic(X, tree, delta=1e-4, policy="descend")
+    result = on_pomdps(X, tree, delta=1e-4, policy="descend")
     engine = evaluate(X, tree, delta=1e-4, policy="descend")
     assert result.values.tolist() == engine.values.tolist()
     assert -1.0 in result.values
@@ -260,5 +262,5 @@ def test_guidance_that_underflows_is_a_lost_search():
 def test_rows_of_zeros_are_warned_about_once():
     tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
     with pytest.warns(DataWarning, match="zeros") as caught:
-        evaluate_generic(np.diag([1.0, 0.0, 1.0, 1.0]), tree)
+        on_pomdps(np.diag([1.0, 0.0, 1.0, 1.0]), tree)
     assert len(caught) == 1

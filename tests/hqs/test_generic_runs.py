@@ -9,6 +9,7 @@ import sys
 import textwrap
 import time
 from contextlib import closing
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,11 +18,12 @@ from pomdp_hier.errors import CheckpointError, ParameterError
 from pomdp_hier.hqs.paper.examples import load_amazon12
 from pomdp_hier.hqs.paper.presets import PAPER_TABLE
 from pomdp_hier.hqs.policies import AlgorithmOne
-from pomdp_hier.hqs.score import evaluate, evaluate_generic
+from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.planning.pomdp_py_planners import POUCT
 
 SHOP = load_amazon12()
 GIVEN = {"similarity": "precomputed"}
+on_pomdps = partial(evaluate, engine="generic")
 
 DRAWS = POUCT(depth=3, simulations=20, seed=5)
 
@@ -31,14 +33,14 @@ def test_the_result_does_not_depend_on_the_number_of_workers():
     pytest.importorskip("joblib")
     tree = SHOP.hierarchies["A"]
     results = [
-        evaluate_generic(SHOP.similarity, tree, policy=DRAWS, seed=3, n_jobs=n_jobs, **GIVEN, **PAPER_TABLE)
+        on_pomdps(SHOP.similarity, tree, policy=DRAWS, random_state=3, n_jobs=n_jobs, **GIVEN, **PAPER_TABLE)
         for n_jobs in (1, 2)
     ]
     assert np.array_equal(results[0].values, results[1].values)
-    other = evaluate_generic(SHOP.similarity, tree, policy=DRAWS, seed=4, **GIVEN, **PAPER_TABLE)
+    other = on_pomdps(SHOP.similarity, tree, policy=DRAWS, random_state=4, **GIVEN, **PAPER_TABLE)
     assert not np.array_equal(results[0].values, other.values)
     with pytest.raises(ParameterError, match="n_jobs is 0"):
-        evaluate_generic(SHOP.similarity, tree, n_jobs=0, **GIVEN)
+        on_pomdps(SHOP.similarity, tree, n_jobs=0, **GIVEN)
 
 
 class Stumbles:
@@ -57,17 +59,17 @@ class Stumbles:
 def test_a_run_that_broke_off_resumes_and_ends_with_the_same_bits(tmp_path):
     tree, path = SHOP.hierarchies["A"], tmp_path / "run"
     options = {"policy": Stumbles(), "checkpoint": path, **GIVEN, **PAPER_TABLE}
-    whole = evaluate_generic(SHOP.similarity, tree, **{**options, "checkpoint": None})
+    whole = on_pomdps(SHOP.similarity, tree, **{**options, "checkpoint": None})
     once = Stumbles.calls
     Stumbles.calls, Stumbles.plan["breaks_at"] = 0, once // 2
     with pytest.raises(InterruptedError):
-        evaluate_generic(SHOP.similarity, tree, **options)
+        on_pomdps(SHOP.similarity, tree, **options)
     Stumbles.plan["breaks_at"], Stumbles.calls = math.inf, 0
-    resumed = evaluate_generic(SHOP.similarity, tree, **options)
+    resumed = on_pomdps(SHOP.similarity, tree, **options)
     assert Stumbles.calls < once
     assert np.array_equal(whole.values, resumed.values)
     Stumbles.calls = 0
-    again = evaluate_generic(SHOP.similarity, tree, **options)
+    again = on_pomdps(SHOP.similarity, tree, **options)
     assert Stumbles.calls == 0
     assert np.array_equal(again.values, whole.values)
     assert np.array_equal(again.stop_nodes, whole.stop_nodes)
@@ -75,7 +77,7 @@ def test_a_run_that_broke_off_resumes_and_ends_with_the_same_bits(tmp_path):
 
 def test_a_checkpoint_of_anything_else_is_refused(tmp_path):
     tree, path = SHOP.hierarchies["A"], tmp_path / "run"
-    evaluate_generic(SHOP.similarity, tree, checkpoint=path, delta=0.01, **GIVEN)
+    on_pomdps(SHOP.similarity, tree, checkpoint=path, delta=0.01, **GIVEN)
     changed = SHOP.similarity.copy()
     changed[0, 1] += 1e-16
     changed[1, 0] = 0.5
@@ -87,7 +89,7 @@ def test_a_checkpoint_of_anything_else_is_refused(tmp_path):
         (changed, tree, {}),
     ):
         with pytest.raises(CheckpointError, match="other data or settings"):
-            evaluate_generic(X, hierarchy, checkpoint=path, **{"delta": 0.01, **options}, **GIVEN)
+            on_pomdps(X, hierarchy, checkpoint=path, **{"delta": 0.01, **options}, **GIVEN)
 
 
 def _batches(path):
@@ -108,10 +110,10 @@ def test_a_killed_run_resumes_with_the_same_bits(tmp_path):
         """
         import sys
         from pomdp_hier.hqs.paper.examples import load_amazon12
-        from pomdp_hier.hqs.score import evaluate_generic
+        from pomdp_hier.hqs.score import evaluate
         from pomdp_hier.planning.pomdp_py_planners import POUCT
         shop = load_amazon12()
-        evaluate_generic(shop.similarity, shop.hierarchies["A"], similarity="precomputed", delta=0.005,
+        evaluate(shop.similarity, shop.hierarchies["A"], engine="generic", similarity="precomputed", delta=0.005,
                          policy=POUCT(depth=3, simulations=100, seed=5), checkpoint=sys.argv[1])
         """
     )
@@ -124,8 +126,8 @@ def test_a_killed_run_resumes_with_the_same_bits(tmp_path):
     run.wait()
     assert 0 < _rows(path) <= 12
     options = {"policy": POUCT(depth=3, simulations=100, seed=5), **GIVEN, "delta": 0.005}
-    resumed = evaluate_generic(SHOP.similarity, SHOP.hierarchies["A"], checkpoint=path, **options)
-    fresh = evaluate_generic(SHOP.similarity, SHOP.hierarchies["A"], **options)
+    resumed = on_pomdps(SHOP.similarity, SHOP.hierarchies["A"], checkpoint=path, **options)
+    fresh = on_pomdps(SHOP.similarity, SHOP.hierarchies["A"], **options)
     assert np.array_equal(resumed.values, fresh.values)
     assert np.array_equal(resumed.stop_nodes, fresh.stop_nodes)
     assert _rows(path) == 12
@@ -134,25 +136,25 @@ def test_a_killed_run_resumes_with_the_same_bits(tmp_path):
 def test_some_items_can_be_had_alone_and_kept_for_all(tmp_path):
     tree, path = SHOP.hierarchies["A"], tmp_path / "run"
     options = {"policy": DRAWS, **GIVEN, **PAPER_TABLE}
-    whole = evaluate_generic(SHOP.similarity, tree, **options)
-    some = evaluate_generic(SHOP.similarity, tree, items=np.array([7, 2]), checkpoint=path, **options)
+    whole = on_pomdps(SHOP.similarity, tree, **options)
+    some = on_pomdps(SHOP.similarity, tree, items=np.array([7, 2]), checkpoint=path, **options)
     assert some.values.tolist() == whole.values[[7, 2]].tolist()
     assert _rows(path) == 2
-    assert np.array_equal(evaluate_generic(SHOP.similarity, tree, checkpoint=path, **options).values, whole.values)
+    assert np.array_equal(on_pomdps(SHOP.similarity, tree, checkpoint=path, **options).values, whole.values)
 
 
 @pytest.mark.parametrize("items", [[], [12], [-1], [0.0], [[0]], "all", [True]])
 def test_items_that_are_none_are_refused(items):
     with pytest.raises(ParameterError, match="expected item numbers from 0 to 11"):
-        evaluate_generic(SHOP.similarity, SHOP.hierarchies["A"], items=items, **GIVEN)
+        on_pomdps(SHOP.similarity, SHOP.hierarchies["A"], items=items, **GIVEN)
 
 
 def test_items_and_a_sample_are_too_much():
     tree = SHOP.hierarchies["A"]
-    with pytest.raises(ParameterError, match="items: got items and a sample"):
-        evaluate_generic(SHOP.similarity, tree, items=[0], sample_size=3, **GIVEN)
-    assert len(evaluate_generic(SHOP.similarity, tree, items=[3], **GIVEN).values) == 1
-    assert len(evaluate_generic(SHOP.similarity, tree, items=[3, 3], **GIVEN).values) == 2
+    with pytest.raises(ParameterError, match=r"items: got \[0\] beside a sample"):
+        on_pomdps(SHOP.similarity, tree, items=[0], sample_size=3, **GIVEN)
+    assert len(on_pomdps(SHOP.similarity, tree, items=[3], **GIVEN).values) == 1
+    assert len(on_pomdps(SHOP.similarity, tree, items=[3, 3], **GIVEN).values) == 2
 
 
 @pytest.mark.parametrize("engine", ["generic", "numpy"])

@@ -109,7 +109,7 @@ def test_strata_that_were_drawn_whole_add_nothing_to_the_error():
     sample = Sample(np.arange(4), np.array([0, 1, 1, 2]), np.array([1, 2, 1]), "stratified")
     values = np.array([5.0, -1.0, 3.0, 0.5])
     assert sample.standard_error(values) == 0.0
-    assert sample.half_width(values) == 0.0
+    assert sample.margin_of_error(values) == 0.0
     assert sample.estimate(values) == pytest.approx(values.mean(), abs=1e-15)
 
 
@@ -216,9 +216,9 @@ def test_the_seed_fixes_the_draw_and_is_told_when_none_was_given(case):
 
 
 @pytest.mark.parametrize("sampling", ["simple", "stratified"])
-def test_a_target_error_is_reached_with_few_items_and_said_to_be_nominal(case, full, sampling):
+def test_a_half_width_is_reached_with_few_items_and_said_to_be_nominal(case, full, sampling):
     X, tree = case
-    result = evaluate(X, tree, delta=0.05, target_error=0.05, sampling=sampling, random_state=4)
+    result = evaluate(X, tree, delta=0.05, half_width=0.05, sampling=sampling, random_state=4)
     low, high = result.interval()
     assert (high - low) / 2 <= 0.05
     assert 96 <= result.n_sampled < tree.n_items
@@ -227,12 +227,12 @@ def test_a_target_error_is_reached_with_few_items_and_said_to_be_nominal(case, f
     assert "nominal" in result.summary()
     # No larger than needed by much: four fifths of it would not have reached the target.
     smaller = draw(tree, round(0.8 * result.n_sampled), sampling, np.random.default_rng(4).permutation(tree.n_items))
-    assert smaller.half_width(full.values[smaller.items]) > 0.05
+    assert smaller.margin_of_error(full.values[smaller.items]) > 0.05
 
 
-def test_a_target_error_out_of_reach_ends_with_every_item(case, full):
+def test_a_half_width_out_of_reach_ends_with_every_item(case, full):
     X, tree = case
-    result = evaluate(X, tree, delta=0.05, target_error=1e-9)
+    result = evaluate(X, tree, delta=0.05, half_width=1e-9)
     assert result.n_sampled == tree.n_items
     assert result.score == full.score
     assert result.interval() == (full.score, full.score)
@@ -249,7 +249,7 @@ def test_no_item_is_scored_twice_on_the_way_to_a_target(case, monkeypatch):
             1
         ],
     )
-    evaluate(X, tree, delta=0.05, target_error=0.03, random_state=1)
+    evaluate(X, tree, delta=0.05, half_width=0.03, random_state=1)
     assert len(asked) == len(set(asked))
 
 
@@ -301,10 +301,10 @@ def test_a_fraction_gives_two_items_at_least():
         ({"sample_size": True}, "sample_size: got True"),
         ({"sample_size": float("nan")}, "sample_size: got nan"),
         ({"sample_size": 5, "sampling": "cluster"}, "sampling: got 'cluster'"),
-        ({"sample_size": 5, "target_error": 0.1}, "expected one of them"),
-        ({"target_error": 0.0}, "target_error: got 0.0; expected a positive half-width"),
-        ({"target_error": "0.1"}, "target_error: got '0.1'; expected a positive half-width"),
-        ({"target_error": True}, "target_error: got True"),
+        ({"sample_size": 5, "half_width": 0.1}, "expected one of them"),
+        ({"half_width": 0.0}, "half_width: got 0.0; expected a positive half-width"),
+        ({"half_width": "0.1"}, "half_width: got '0.1'; expected a positive half-width"),
+        ({"half_width": True}, "half_width: got True"),
         ({"sample_size": 5, "random_state": -1}, "random_state is -1"),
         ({"sample_size": 5, "random_state": "now"}, "random_state is 'now'"),
     ],

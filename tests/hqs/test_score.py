@@ -93,7 +93,7 @@ def test_twins_agree():
 def test_one_item_is_worth_nothing_and_never_nan():
     tree = Hierarchy.from_children([[0]], 1)
     for name in ("numpy", "numba"):
-        for policy in ("one-step", "optimal", "descend", "clairvoyant", "search-root"):
+        for policy in ("one-step", "optimal", "descend", "hindsight", "search-root"):
             assert hqs_score([[1.0, 2.0]], tree, engine=name, policy=policy) == 0.0
 
 
@@ -109,7 +109,7 @@ def test_engines_agree_on_many_blocks(similarity, policy):
     assert len(np.unique(one.stop_levels)) > 5, "the case should be one where searches end at many levels"
 
 
-@pytest.mark.parametrize("policy", ["one-step", "optimal", "clairvoyant"])
+@pytest.mark.parametrize("policy", ["one-step", "optimal", "hindsight"])
 def test_the_same_bits_for_any_number_of_threads(policy, monkeypatch):
     pytest.importorskip("numba")
     monkeypatch.setattr("pomdp_hier._engines.on_numba.PIECE_ITEMS", 100)
@@ -177,9 +177,9 @@ def test_a_stopping_rule_of_ones_own():
 
 def test_the_order_of_the_policies():
     tree, X = dendrogram(400)
-    value = {p: hqs_samples(X, tree, delta=0.2, policy=p) for p in ("one-step", "optimal", "descend", "clairvoyant")}
+    value = {p: hqs_samples(X, tree, delta=0.2, policy=p) for p in ("one-step", "optimal", "descend", "hindsight")}
     for policy in ("one-step", "optimal", "descend"):
-        assert (value["clairvoyant"] >= value[policy] - 1e-12).all()
+        assert (value["hindsight"] >= value[policy] - 1e-12).all()
     np.testing.assert_array_equal(hqs_samples(X, tree, policy="search-root"), 0.0)
 
 

@@ -148,7 +148,7 @@ def test_trees_of_other_items():
         ({"delta": "hot"}, "delta: got 'hot'; expected a positive number or 'calibrated'"),
         ({"sampling": "simple"}, "sampling: got 'simple', which only a sample uses. Pass sample_size"),
         ({"heat": 1}, "heat: got an unknown setting; expected one of similarity, delta, nu"),
-        ({"seed": 1.5}, "seed is 1.5; give a whole number of at least 0"),
+        ({"random_state": 1.5, "sample_size": 3}, "random_state"),
         ({"checkpoint": "here"}, "checkpoint: got 'here'; not by us"),
         (
             {"engine": "numpy", "policy": OptimalSearch()},
@@ -159,7 +159,7 @@ def test_trees_of_other_items():
             "tie: got 'search', which policy OptimalSearch(tie='descend') does",
         ),
         ({"threads": 2, "engine": "generic"}, "threads: got 2, which only engine='numba' uses"),
-        ({"seed": 3}, "seed: got 3, which only engine='generic' uses"),
+        ({"random_state": 3}, "random_state: got 3, which only a sample or an integer with engine='generic' uses"),
     ],
 )
 def test_settings_that_cannot_be(given, words):

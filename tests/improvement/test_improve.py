@@ -188,7 +188,7 @@ OPTIONS = {
     "max_loss": [None, 0.0, 0.1],
     "folds": [0, 2],
     "singletons": [False, True],
-    "policy": ["one-step", "descend", "clairvoyant"],
+    "policy": ["one-step", "descend", "hindsight"],
     "nu": [1.0, 1.4],
 }
 

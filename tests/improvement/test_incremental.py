@@ -32,7 +32,7 @@ SETTINGS = {
     "deltas by level": {"nu": 1.7},
     "search on a tie": {"tie": "search"},
     "descend": {"policy": "descend", "nu": 1.3},
-    "clairvoyant": {"policy": "clairvoyant"},
+    "hindsight": {"policy": "hindsight"},
     "root": {"policy": "search-root"},
     "own rule": {"policy": Bold()},
     "reward": {"reward": lambda size, n: 1 - (size / n) ** 0.5},
