@@ -97,23 +97,16 @@ def _lines(solution: "Solution", problem: "POMDP") -> str:
 def _write_policy(solution: "Solution", options: argparse.Namespace) -> None:
     """Write the policy in the form that the file's name asks for."""
     from pomdp_hier._io.writing import write_file
-    from pomdp_hier.planning.controllers import (
-        AlphaVectorPolicy,
-        PolicyGraph,
-        write_alpha,
-        write_policy_graph,
-        write_policy_xml,
-    )
+    from pomdp_hier.planning import AlphaVectorPolicy, write_policy
 
     ending = Path(options.policy).suffix.lower()
     if ending == ".pg":
-        write_policy_graph(solution.controller(), options.policy)
+        write_policy(solution.controller(), options.policy)
     elif ending == ".dot":
-        write_file(options.policy, PolicyGraph(solution.controller()).to_dot() + "\n")
+        write_file(options.policy, solution.controller().to_dot() + "\n")
     else:
         import numpy as np
 
         index = solution.problem.compiled.action_index
         actions = np.array([index[a] for a in solution.alpha_actions], dtype=np.int64)
-        policy = AlphaVectorPolicy(solution.alpha_vectors, actions)
-        (write_alpha if ending == ".alpha" else write_policy_xml)(policy, options.policy)
+        write_policy(AlphaVectorPolicy(solution.alpha_vectors, actions), options.policy)

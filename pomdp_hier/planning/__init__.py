@@ -2,12 +2,15 @@
 
 from pomdp_hier.planning.and_or.tree import AndOrTree
 from pomdp_hier.planning.certificates.verify import VerifiedBounds, verify
+from pomdp_hier.planning.controllers.controller import FiniteStateController
+from pomdp_hier.planning.controllers.files import read_policy, write_policy
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.leaf_values import ConvexLeafValue, ImmediateValue
 from pomdp_hier.planning.point_based.planner import PointBased
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.point_based.solve import solve
 from pomdp_hier.planning.policies import (
+    AlphaVectorPolicy,
     FIBPolicy,
     FirstAction,
     FunctionPolicy,
@@ -17,16 +20,21 @@ from pomdp_hier.planning.policies import (
     ThresholdPolicy,
     as_policy,
 )
+from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
 from pomdp_hier.planning.rtbss.planner import RTBSS
 from pomdp_hier.planning.value_iteration import FiniteHorizonSolution, exact_value, value_iteration
 
 __all__ = [
+    "POMCP",
+    "POUCT",
     "RTBSS",
+    "AlphaVectorPolicy",
     "AndOrTree",
     "ConvexLeafValue",
     "Decision",
     "FIBPolicy",
     "FiniteHorizonSolution",
+    "FiniteStateController",
     "FirstAction",
     "FunctionPolicy",
     "ImmediateValue",
@@ -40,7 +48,9 @@ __all__ = [
     "VerifiedBounds",
     "as_policy",
     "exact_value",
+    "read_policy",
     "solve",
     "value_iteration",
     "verify",
+    "write_policy",
 ]

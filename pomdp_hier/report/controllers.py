@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from pomdp_hier._arguments import check_kind
-from pomdp_hier.planning.controllers import FiniteStateController, PolicyGraph
+from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.report.canvas import BLUE, GREY, INK, ORANGE, new_axes
 from pomdp_hier.report.escaping import figure_text
@@ -32,12 +32,12 @@ def draw_controller(controller: FiniteStateController, *, ax: "Axes | None" = No
         'controller of 1 node'
     """
     check_kind("controller", controller, FiniteStateController, "what Solution.controller returns")
-    graph = PolicyGraph(controller, limit=30)
+    graph = controller.graph(limit=30)
     side = 3.5 + 0.9 * len(graph.nodes) ** 0.75
     ax = new_axes(ax, width=1.3 * side, height=side)
-    places = graph.places()
+    positions = graph.positions()
     boxes = {}
-    for k, (x, y) in places.items():
+    for k, (x, y) in positions.items():
         node = graph.nodes[k]
         words = f"{k} {figure_text(str(node.action))}\n{figure_text(graph.belief_text(node, 2))}"
         frame = {"boxstyle": "round", "fc": "white", "ec": BLUE, "lw": 2.6 if k == controller.start else 1.2}
@@ -45,8 +45,8 @@ def draw_controller(controller: FiniteStateController, *, ax: "Axes | None" = No
         boxes[k] = box.get_bbox_patch()
     # Arrows are drawn after the boxes, so that they end where these stand by then.
     for edge in graph.edges:
-        x, y = places[edge.source]
-        u, v = places[edge.target]
+        x, y = positions[edge.source]
+        u, v = positions[edge.target]
         words = figure_text(graph.edge_text(edge, 2))
         if edge.source == edge.target:
             ax.text(1.32 * x, 1.32 * y, f"{words} ↺", fontsize=8, color=GREY, ha="center", va="center")

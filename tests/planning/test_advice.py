@@ -5,9 +5,15 @@ import pytest
 
 from pomdp_hier import POMDP, compare_policies, policy_value
 from pomdp_hier.errors import PomdpHierError
-from pomdp_hier.planning import RTBSS, exact_value, solve, value_iteration
-from pomdp_hier.planning.controllers import FiniteStateController, write_alpha, write_policy_graph
-from pomdp_hier.planning.controllers.exact_values import AlphaVectorPolicy
+from pomdp_hier.planning import (
+    RTBSS,
+    AlphaVectorPolicy,
+    FiniteStateController,
+    exact_value,
+    solve,
+    value_iteration,
+    write_policy,
+)
 from pomdp_hier.planning.infinite_horizon_bounds import mdp_values
 from pomdp_hier.planning.policies import ThresholdPolicy
 from pomdp_hier.planning.pomdp_py_planners import POUCT
@@ -102,9 +108,9 @@ ADVICE = [  # what raises, the advice, the same with the advice taken
     (lambda _: LONG.exact_values, "Call minimised()", lambda _: LONG.minimised().value(exact=True)),
     (lambda _: LONG.value(exact=True), "value() with exact=False.", lambda _: LONG.value(exact=False)),
     (
-        lambda folder: write_alpha(ILLEGAL, folder / "p.alpha"),
+        lambda folder: write_policy(ILLEGAL, folder / "p.alpha"),
         "Write the controller as a .pg file.",
-        lambda folder: write_policy_graph(TWO_STEPS, folder / "p.pg"),
+        lambda folder: write_policy(TWO_STEPS, folder / "p.pg"),
     ),
     (
         lambda _: RTBSS(1, leaf_value="fib").decide(ENDLESS),

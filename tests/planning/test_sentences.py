@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError, PolicyFileError
-from pomdp_hier.planning import RTBSS, AndOrTree, ImmediateValue, OptimalPolicy, solve, value_iteration, vector_pruning
-from pomdp_hier.planning.and_or.view import view
-from pomdp_hier.planning.controllers import (
+from pomdp_hier.planning import (
+    RTBSS,
     AlphaVectorPolicy,
+    AndOrTree,
     FiniteStateController,
-    PolicyGraph,
-    read_alpha,
-    read_policy_graph,
-    read_policy_xml,
+    ImmediateValue,
+    OptimalPolicy,
+    read_policy,
+    solve,
+    value_iteration,
+    vector_pruning,
 )
+from pomdp_hier.planning.and_or.view import view
 from pomdp_hier.planning.infinite_horizon_bounds import mdp_values
 from pomdp_hier.planning.pomdp_py_planners import POUCT
 from pomdp_hier.planning.rtbss.pruning import check_bound
@@ -41,8 +44,8 @@ def test_a_controller():
     long = FiniteStateController(cheese_maze(), np.zeros(300, dtype=int), np.zeros((300, 7), dtype=int))
     with pytest.raises(PlanningError, match="controller: got 300 nodes times 11 states; expected at most 3,000"):
         _ = long.exact_values
-    with pytest.raises(ParameterError, match=r"the controller has 300 nodes; .*raise the limit of 200"):
-        PolicyGraph(long)
+    with pytest.raises(ParameterError, match=r"^limit: got 200 for a controller of 300 nodes"):
+        long.to_text()
     with pytest.raises(
         ModelError, match="vectors: got 3 states and actions up to 4; expected the problem's 2 states and 3"
     ):
@@ -53,32 +56,32 @@ SPARSE = '<Policy><AlphaVector vectorLength="2"><SparseVector action="0">{}</Spa
 
 
 @pytest.mark.parametrize(
-    ("read", "text", "words"),
+    ("ending", "text", "words"),
     [
-        (read_policy_xml, SPARSE.format("<Entry>1 2 3</Entry>"), ":1: got an <Entry> of 3 words; expected a position"),
-        (read_policy_xml, SPARSE.format("<Entry>5 1.5</Entry>"), ":1: got position 5; expected each below 2"),
-        (read_policy_xml, "<Policy>\n<a>", ":2: "),
-        (read_alpha, "0\n1 2\n\n1\n", ": got 3 lines that are not empty; expected two per vector"),
-        (read_alpha, "0\n1 2\n\n1\n1\n", ":5: got 1 values; expected 2"),
-        (read_alpha, "4\n1 2 3\n", ": got vectors of 3 states and actions up to 4; expected those of the problem, 2"),
-        (read_policy_graph, "0 1 0\n", ":1: got 3 entries; expected a node, an action and 2 next nodes"),
-        (read_policy_graph, "0 1 0 0\n1 9 0 0\n", ":2: got action 9; expected one of the problem's 3, from 0"),
-        (read_policy_graph, "0 1 0 0\n1 1 0 7\n", ":2: got the next node 7; expected a node of the file"),
-        (read_alpha, b"0\n\xff", ": got a byte that is not UTF-8 at 2; expected a text file"),
+        ("xml", SPARSE.format("<Entry>1 2 3</Entry>"), ":1: got an <Entry> of 3 words; expected an index"),
+        ("xml", SPARSE.format("<Entry>5 1.5</Entry>"), ":1: got index 5; expected each below 2"),
+        ("xml", "<Policy>\n<a>", ":2: "),
+        ("alpha", "0\n1 2\n\n1\n", ": got 3 lines that are not empty; expected two per vector"),
+        ("alpha", "0\n1 2\n\n1\n1\n", ":5: got 1 values; expected 2"),
+        ("alpha", "4\n1 2 3\n", ": got vectors of 3 states and actions up to 4; expected 2"),
+        ("pg", "0 1 0\n", ":1: got 3 entries; expected a node, an action and 2 next nodes"),
+        ("pg", "0 1 0 0\n1 9 0 0\n", ":2: got action 9; expected one of the problem's 3, from 0"),
+        ("pg", "0 1 0 0\n1 1 0 7\n", ":2: got the next node 7; expected a node of the file"),
+        ("alpha", b"0\n\xff", ": got a byte that is not UTF-8 at 2; expected a text file"),
     ],
 )
-def test_a_policy_file(tmp_path, read, text, words):
-    path = tmp_path / "policy"
+def test_a_policy_file(tmp_path, ending, text, words):
+    path = tmp_path / f"policy.{ending}"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(PolicyFileError) as error:
-        read(path, tiger())
+        read_policy(path, tiger())
     assert str(error.value).startswith(f"{path}{words}")
 
 
 def test_a_graph_that_starts_nowhere(tmp_path):
-    (tmp_path / "graph").write_text("0 1 0 0\n1 1 0 0\n")
+    (tmp_path / "graph.pg").write_text("0 1 0 0\n1 1 0 0\n")
     with pytest.raises(PolicyFileError, match="got start=5; expected one of its 2 nodes: 0, 1"):
-        read_policy_graph(tmp_path / "graph", tiger(), start=5)
+        read_policy(tmp_path / "graph.pg", tiger(), start=5)
 
 
 def test_alpha_vectors(monkeypatch):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from pomdp_hier.planning import solve
-from pomdp_hier.planning.controllers import PolicyGraph
 from pomdp_hier.problems import tiger
 
 pytest.importorskip("matplotlib")
@@ -15,7 +14,7 @@ from pomdp_hier.report import draw_bounds, draw_controller
 
 def test_every_edge_ends_in_sight_at_its_node():
     controller = solve(tiger(), precision=1e-3).controller()
-    graph = PolicyGraph(controller)
+    graph = controller.graph()
     ax = draw_controller(controller)
     words = [text.get_text() for text in ax.texts]
     boxes = {int(text.get_text().split()[0]): text for text in ax.texts if text.get_text()[:1].isdigit()}

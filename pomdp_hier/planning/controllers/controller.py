@@ -4,7 +4,7 @@ The value of node k in state s solves ``v_k(s) = R(s, a_k) + gamma sum_o sum_s' 
 linear system in N S unknowns, in floats or in fractions.
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -16,10 +16,11 @@ from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._text import brief
-from pomdp_hier.errors import ModelError, PlanningError
-from pomdp_hier.planning.controllers.exact_values import AlphaVectorPolicy
+from pomdp_hier.errors import ModelError, ParameterError, PlanningError
+from pomdp_hier.planning.controllers.graph import ControllerGraph, GraphEdge, GraphNode
 from pomdp_hier.planning.decision import Decision, Policy, outcome_matrix, where_to_decide
 from pomdp_hier.planning.leaf_values import LeafVectors
+from pomdp_hier.planning.policies import AlphaVectorPolicy
 from pomdp_hier.pomdp import POMDP, Belief
 
 _MOST_FRACTIONS = 3_000
@@ -276,6 +277,66 @@ class FiniteStateController:
         after, nodes = self.problem.compiled.legal_after, [self.start] if self.stops else list(range(len(self)))
         usable = None if after is None else after[:, self.actions[nodes]]
         return LeafVectors.of(self.values[nodes], usable, "the controller", below_optimum=not self.stops)
+
+    # --- as a graph ----------------------------------------------------------------------------------------------
+
+    def graph(self, *, name: Callable[[Any], str] = str, limit: int = 200) -> ControllerGraph:
+        """Return nodes with the beliefs of a run from the start, and edges with the possible observations."""
+        if len(self) > limit:
+            raise ParameterError(
+                f"limit: got {limit} for a controller of {len(self)} nodes; expected at least as many. Call "
+                "minimised() first, solve less precisely, or raise the limit."
+            )
+        compiled, nodes, edges = self.problem.compiled, [], []
+        for k, belief in enumerate(self.beliefs()):
+            value = None
+            if belief is not None:
+                weights = compiled.vector(belief)
+                value = float(self.values[k, weights > 0] @ weights[weights > 0])
+            nodes.append(GraphNode(k, self.action_names[k], belief, value))
+            by_target: dict[int, list[Any]] = {}
+            for o in np.flatnonzero(self._made[self.actions[k]] & (self.after[k] >= 0)).tolist():
+                by_target.setdefault(int(self.after[k, o]), []).append(compiled.observations[o])
+            edges += [GraphEdge(k, then, tuple(seen)) for then, seen in by_target.items()]
+        return ControllerGraph(tuple(nodes), tuple(edges), self.start, name)
+
+    def to_dict(self, *, name: Callable[[Any], str] = str, limit: int = 200) -> dict[str, Any]:
+        """Return nodes, with the belief and value at each, and edges as plain values, fit for JSON.
+
+        Args:
+            name: The function that names states, actions and observations.
+            limit: The greatest number of nodes.
+
+        Raises:
+            ParameterError: The controller has more nodes.
+
+        Example:
+            >>> from pomdp_hier.problems import tiger
+            >>> FiniteStateController(tiger(), np.array([0]), np.array([[0, 0]])).to_dict()["edges"]
+            [{'source': 0, 'target': 0, 'observations': ['hear-left', 'hear-right']}]
+        """
+        return self.graph(name=name, limit=limit).to_dict()
+
+    def to_text(self, *, name: Callable[[Any], str] = str, limit: int = 200) -> str:
+        """Return one line per node, with ``*`` at the start, and one per edge; arguments as for `to_dict`.
+
+        Example:
+            >>> from pomdp_hier.planning import solve
+            >>> from pomdp_hier.problems import tiger
+            >>> print(solve(tiger(), horizon=2).controller().to_text())
+            * 0 listen  V -1.95  tiger-left .5, tiger-right .5
+                  hear-left, hear-right -> 1
+              1 listen  V -1     tiger-left .85, tiger-right .15
+        """
+        return self.graph(name=name, limit=limit).to_text()
+
+    def to_dot(self, *, name: Callable[[Any], str] = str, limit: int = 200) -> str:
+        """Return the graph in DOT, the language of Graphviz; arguments as for `to_dict`."""
+        return self.graph(name=name, limit=limit).to_dot()
+
+    def to_tikz(self, *, name: Callable[[Any], str] = str, limit: int = 200) -> str:
+        """Return the graph as a TikZ picture, with the nodes on a circle; arguments as for `to_dict`."""
+        return self.graph(name=name, limit=limit).to_tikz()
 
     # --- other controllers ---------------------------------------------------------------------------------------
 

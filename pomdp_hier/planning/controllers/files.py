@@ -1,11 +1,11 @@
-"""Policies in the files of other solvers: pomdp-solve's ``.alpha`` and ``.pg``, SARSOP's policy XML.
+"""Policy files of other solvers: ``.alpha`` and ``.pg`` of pomdp-solve, policy XML of SARSOP.
 
-``.alpha``: for each vector a line with its action's number and a line with its values, then an empty one. ``.pg``: a
-line for each node with its number, its action's number, and the next node after each observation, ``-`` for none. XML:
-``<Policy><AlphaVector><Vector action=.. obsValue=..>values</Vector>``, or ``SparseVector`` with ``Entry`` elements of a
-position and a value. Actions, states and observations are numbered in the order of the ``.pomdp`` file.
+``.alpha``: per vector, one line with the index of its action, one line with its values, and an empty line. ``.pg``: per
+node, one line with its number, the index of its action, and the next node after each observation, ``-`` for none. XML:
+``<Policy><AlphaVector><Vector action=.. obsValue=..>values</Vector>``, or ``SparseVector`` with one ``Entry`` of index
+and value per nonzero value. Actions, states and observations are numbered in the order of the ``.pomdp`` file.
 
-XML is read with document types and entities refused, so that a small file cannot expand into a large one.
+Document types and entities in XML are rejected, so that a small file cannot expand into a large one.
 """
 
 import math
@@ -17,29 +17,43 @@ from xml.parsers import expat
 
 import numpy as np
 
+from pomdp_hier._arguments import check_whole
 from pomdp_hier._arrays import Floats
 from pomdp_hier._io.memory import memory_available
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief, listed
-from pomdp_hier.errors import PolicyFileError
+from pomdp_hier.errors import ParameterError, PolicyFileError
 from pomdp_hier.planning.controllers.controller import FiniteStateController
-from pomdp_hier.planning.controllers.exact_values import AlphaVectorPolicy
+from pomdp_hier.planning.policies import AlphaVectorPolicy
 from pomdp_hier.pomdp import POMDP
+from pomdp_hier.pomdp.problem import require_problem
 
 PathLike = str | os.PathLike[str]
 
-_MOST_ENTRIES = 100_000_000  # a file may claim any length for its vectors
-_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")  # not all that Python takes for a number
+_VECTORS = AlphaVectorPolicy, "the vectors of a FiniteStateController"
+_WRITTEN: dict[str, tuple[type, str]] = {
+    ".alpha": _VECTORS,
+    ".pg": (FiniteStateController, "what Solution.controller returns"),
+    ".policy": _VECTORS,
+    ".xml": _VECTORS,
+}
+_MOST_ENTRIES = 100_000_000  # of all vectors, whatever a file declares
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")  # fewer forms than Python accepts
 
 
-def read_alpha(path: PathLike, problem: POMDP | None = None) -> AlphaVectorPolicy:
-    """Return the policy of a ``.alpha`` file.
+def read_policy(path: PathLike, problem: POMDP, *, start: int = 0) -> AlphaVectorPolicy | FiniteStateController:
+    """Return the policy of a file, in the format of its file name extension.
 
     Args:
-        path: The file.
-        problem: The problem that it should be for.
+        path: ``.alpha`` (vectors of pomdp-solve), ``.pg`` (its policy graph), ``.policy`` or ``.xml`` (SARSOP).
+        problem: The problem that was solved.
+        start: The start node of a policy graph, which the file does not state.
+
+    Returns:
+        A `FiniteStateController` from ``.pg``, an `AlphaVectorPolicy` otherwise.
 
     Raises:
+        ParameterError: The extension is unknown, or ``start`` is given for a file of vectors.
         PolicyFileError: The file has another form, or is for a problem of another size; the message names the line.
         OSError: The file cannot be read.
 
@@ -48,10 +62,68 @@ def read_alpha(path: PathLike, problem: POMDP | None = None) -> AlphaVectorPolic
         >>> from pomdp_hier.problems import tiger
         >>> policy = AlphaVectorPolicy(np.array([[-1.0, -1.0], [-100.0, 10.0]]), np.array([0, 1]))
         >>> with TemporaryDirectory() as folder:
-        ...     write_alpha(policy, f"{folder}/tiger.alpha")
-        ...     print(read_alpha(f"{folder}/tiger.alpha", tiger()).vectors.tolist())
+        ...     write_policy(policy, f"{folder}/tiger.alpha")
+        ...     print(read_policy(f"{folder}/tiger.alpha", tiger()).vectors.tolist())
         [[-1.0, -1.0], [-100.0, 10.0]]
+
+    References:
+        Cassandra, pomdp-solve; Kurniawati, Hsu and Lee (2008), SARSOP.
     """
+    require_problem(problem, "read_policy, after the path")
+    check_whole("start", start)
+    ending = _ending(path)
+    if ending == ".pg":
+        return _read_graph(path, problem, start)
+    if start:
+        raise ParameterError(f"start: got {start} for a {ending} file; expected 0, as vectors have no start node")
+    return _read_alpha(path, problem) if ending == ".alpha" else _read_xml(path, problem)
+
+
+def write_policy(policy: AlphaVectorPolicy | FiniteStateController, path: PathLike) -> None:
+    """Write a policy to a file, in the format of its file name extension.
+
+    Numbers are written so that they read as the same floats. The start node of a controller is written first.
+
+    Args:
+        policy: An `AlphaVectorPolicy` for ``.alpha``, ``.policy`` or ``.xml``; a `FiniteStateController` for ``.pg``.
+        path: The file; an existing one is replaced.
+
+    Raises:
+        ParameterError: The extension is unknown, or the format is for the other kind of policy.
+        PolicyFileError: A vector has no value in some state, which these formats cannot express.
+        OSError: The file cannot be written.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> from pomdp_hier.problems import tiger
+        >>> listening = FiniteStateController(tiger(), np.array([0]), np.array([[0, 0]]))
+        >>> with TemporaryDirectory() as folder:
+        ...     write_policy(listening, f"{folder}/tiger.pg")
+        ...     print(round(read_policy(f"{folder}/tiger.pg", tiger()).value(), 6))
+        -20.0
+    """
+    ending = _ending(path)
+    kind, source = _WRITTEN[ending]
+    if not isinstance(policy, kind):
+        raise ParameterError(
+            f"policy: got a {type(policy).__name__} for a {ending} file; expected a {kind.__name__}. Take {source}."
+        )
+    given: Any = policy
+    lines = (_graph_lines if ending == ".pg" else _alpha_lines if ending == ".alpha" else _xml_lines)(given)
+    write_file(path, "\n".join(lines) + "\n")
+
+
+def _ending(path: PathLike) -> str:
+    ending = Path(path).suffix.lower()
+    if ending not in _WRITTEN:
+        raise ParameterError(
+            f"path: got {brief(os.fspath(path))}; expected a file name that ends in {listed(list(_WRITTEN))}"
+        )
+    return ending
+
+
+def _read_alpha(path: PathLike, problem: POMDP) -> AlphaVectorPolicy:
+    """Return the policy of a ``.alpha`` file."""
     name, lines = _lines(path)
     filled = [(i, line.split()) for i, line in enumerate(lines, start=1) if line.strip()]
     if not filled or len(filled) % 2:
@@ -59,55 +131,25 @@ def read_alpha(path: PathLike, problem: POMDP | None = None) -> AlphaVectorPolic
     actions, vectors = [], []
     for (i, head), (j, values) in zip(filled[::2], filled[1::2], strict=True):
         if len(head) != 1:
-            raise PolicyFileError(f"{name}:{i}: got {brief(' '.join(head))}; expected the number of an action alone")
-        actions.append(_whole(head[0], f"{name}:{i}"))
+            raise PolicyFileError(f"{name}:{i}: got {brief(' '.join(head))}; expected the index of an action alone")
+        actions.append(_index(head[0], f"{name}:{i}"))
         vectors.append([_decimal(value, f"{name}:{j}") for value in values])
         if len(vectors[-1]) != len(vectors[0]):
             raise PolicyFileError(f"{name}:{j}: got {len(vectors[-1])} values; expected {len(vectors[0])}, as before")
-    return _fitting(name, vectors, actions, problem)
+    return _vectors_of(name, vectors, actions, problem)
 
 
-def write_alpha(policy: AlphaVectorPolicy, path: PathLike) -> None:
-    """Write the vectors as a ``.alpha`` file, with numbers that read as the same floats.
-
-    Args:
-        policy: Vectors ``[K, S]`` and the positions of their actions.
-        path: The file; one that is there is replaced.
-
-    Raises:
-        PolicyFileError: A vector is not for every state, which the format cannot say.
-
-    Example:
-        See `read_alpha`.
-    """
-    _refuse_infinite(policy)
+def _alpha_lines(policy: AlphaVectorPolicy) -> list[str]:
+    """Return the lines of a ``.alpha`` file."""
+    _require_finite(policy)
     lines = []
     for action, vector in zip(policy.actions.tolist(), policy.vectors.tolist(), strict=True):
         lines += [str(action), " ".join(map(repr, vector)), ""]
-    write_file(path, "\n".join(lines) + "\n")
+    return lines
 
 
-def read_policy_graph(path: PathLike, problem: POMDP, *, start: int = 0) -> FiniteStateController:
-    """Return the controller of a ``.pg`` file.
-
-    Args:
-        path: The file.
-        problem: The problem that it is for.
-        start: The node to start in, which the file does not say.
-
-    Raises:
-        PolicyFileError: The file has another form, or is for a problem of another size; the message names the line.
-        OSError: The file cannot be read.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> from pomdp_hier.problems import tiger
-        >>> listening = FiniteStateController(tiger(), np.array([0]), np.array([[0, 0]]))
-        >>> with TemporaryDirectory() as folder:
-        ...     write_policy_graph(listening, f"{folder}/tiger.pg")
-        ...     print(round(read_policy_graph(f"{folder}/tiger.pg", tiger()).value(), 6))
-        -20.0
-    """
+def _read_graph(path: PathLike, problem: POMDP, start: int) -> FiniteStateController:
+    """Return the controller of a ``.pg`` file."""
     name, lines = _lines(path)
     compiled = problem.compiled
     rows = [(i, line.split()) for i, line in enumerate(lines, start=1) if line.strip()]
@@ -118,22 +160,22 @@ def read_policy_graph(path: PathLike, problem: POMDP, *, start: int = 0) -> Fini
                 f"{name}:{i}: got {len(words)} entries; expected a node, an action and {compiled.n_observations} next "
                 "nodes"
             )
-        node = _whole(words[0], f"{name}:{i}")
+        node = _index(words[0], f"{name}:{i}")
         if node in numbers:
             raise PolicyFileError(f"{name}:{i}: got node {node} again; expected each node once")
         numbers[node] = len(numbers)
     if start not in numbers:
         raise PolicyFileError(
-            f"{name}: got start={brief(start)}; expected one of its {len(numbers)} nodes: {listed(list(numbers))}"
+            f"{name}: got start={start}; expected one of its {len(numbers)} nodes: {listed(list(numbers))}"
         )
     actions, after = [], []
     for i, words in rows:
-        actions.append(_whole(words[1], f"{name}:{i}"))
+        actions.append(_index(words[1], f"{name}:{i}"))
         if actions[-1] >= compiled.n_actions:
             raise PolicyFileError(
                 f"{name}:{i}: got action {actions[-1]}; expected one of the problem's {compiled.n_actions}, from 0"
             )
-        then = [-1 if word == "-" else _whole(word, f"{name}:{i}") for word in words[2:]]
+        then = [-1 if word == "-" else _index(word, f"{name}:{i}") for word in words[2:]]
         missing = [node for node in then if node >= 0 and node not in numbers]
         if missing:
             raise PolicyFileError(f"{name}:{i}: got the next node {missing[0]}; expected a node of the file, or -")
@@ -143,71 +185,30 @@ def read_policy_graph(path: PathLike, problem: POMDP, *, start: int = 0) -> Fini
     )
 
 
-def write_policy_graph(controller: FiniteStateController, path: PathLike) -> None:
-    """Write the controller as a ``.pg`` file; its start node is the first.
-
-    Args:
-        controller: The controller.
-        path: The file; one that is there is replaced.
-
-    Raises:
-        PomdpHierError: The file cannot be written.
-
-    Example:
-        See `read_policy_graph`.
-    """
+def _graph_lines(controller: FiniteStateController) -> list[str]:
+    """Return the lines of a ``.pg`` file, the start node first."""
     order = [controller.start, *(k for k in range(len(controller)) if k != controller.start)]
-    place = {k: i for i, k in enumerate(order)}
+    number = {k: i for i, k in enumerate(order)}
     lines = []
     for k in order:
-        then = [str(place[t]) if t >= 0 else "-" for t in controller.after[k].tolist()]
-        lines.append(f"{place[k]} {int(controller.actions[k])}  {' '.join(then)}")
-    write_file(path, "\n".join(lines) + "\n")
+        then = [str(number[t]) if t >= 0 else "-" for t in controller.after[k].tolist()]
+        lines.append(f"{number[k]} {int(controller.actions[k])}  {' '.join(then)}")
+    return lines
 
 
-def read_policy_xml(path: PathLike, problem: POMDP | None = None) -> AlphaVectorPolicy:
-    """Return the policy of one of SARSOP's XML files.
-
-    Args:
-        path: The file.
-        problem: The problem that it should be for.
-
-    Raises:
-        PolicyFileError: The file has another form, has a document type or entities, is about a state that is partly
-            observed, or is for a problem of another size.
-        OSError: The file cannot be read.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> from pomdp_hier.problems import tiger
-        >>> policy = AlphaVectorPolicy(np.array([[-1.0, -1.0], [-100.0, 10.0]]), np.array([0, 1]))
-        >>> with TemporaryDirectory() as folder:
-        ...     write_policy_xml(policy, f"{folder}/tiger.policy")
-        ...     print(read_policy_xml(f"{folder}/tiger.policy", tiger()).vectors.tolist())
-        [[-1.0, -1.0], [-100.0, 10.0]]
-    """
+def _read_xml(path: PathLike, problem: POMDP) -> AlphaVectorPolicy:
+    """Return the policy of an XML file of SARSOP."""
     name = os.fspath(path)
-    reader = _PolicyReader(name, None if problem is None else problem.compiled.n_states)
+    reader = _XmlReader(name, problem.compiled.n_states)
     reader.read(Path(path).read_bytes())
     if not reader.vectors:
         raise PolicyFileError(f"{name}: got no <Vector> and no <SparseVector>; expected SARSOP's policy XML")
-    return _fitting(name, reader.vectors, reader.actions, problem)
+    return _vectors_of(name, reader.vectors, reader.actions, problem)
 
 
-def write_policy_xml(policy: AlphaVectorPolicy, path: PathLike) -> None:
-    """Write the vectors as SARSOP's policy XML.
-
-    Args:
-        policy: Vectors ``[K, S]`` and the positions of their actions.
-        path: The file; one that is there is replaced.
-
-    Raises:
-        PolicyFileError: A vector is not for every state, which the format cannot say.
-
-    Example:
-        See `read_policy_xml`.
-    """
-    _refuse_infinite(policy)
+def _xml_lines(policy: AlphaVectorPolicy) -> list[str]:
+    """Return the lines of SARSOP's policy XML."""
+    _require_finite(policy)
     n, size = policy.vectors.shape
     lines = [
         '<?xml version="1.0" encoding="ISO-8859-1"?>',
@@ -216,7 +217,7 @@ def write_policy_xml(policy: AlphaVectorPolicy, path: PathLike) -> None:
     ]
     for action, vector in zip(policy.actions.tolist(), policy.vectors.tolist(), strict=True):
         lines.append(f'<Vector action="{action}" obsValue="0">{" ".join(map(repr, vector))} </Vector>')
-    write_file(path, "\n".join([*lines, "</AlphaVector>", "</Policy>", ""]))
+    return [*lines, "</AlphaVector>", "</Policy>"]
 
 
 _CHILDREN = {
@@ -227,20 +228,14 @@ _CHILDREN = {
 }
 
 
-class _PolicyReader:
-    """Takes vectors from the elements of the XML, as they come.
+class _XmlReader:
+    """Reader of vectors, element by element, for a problem of a known number of states."""
 
-    Args:
-        name: What messages call the file.
-        n_states: The states of the problem that it should be for, if there is one.
-    """
-
-    def __init__(self, name: str, n_states: int | None) -> None:
+    def __init__(self, name: str, n_states: int) -> None:
         self.name = name
         self.vectors: list[Floats] = []
         self.actions: list[int] = []
-        self._expected = n_states
-        self._length = 0
+        self._length = n_states
         self._open: list[str] = []
         self._text: list[str] = []
         self._entries: dict[int, float] = {}
@@ -280,26 +275,24 @@ class _PolicyReader:
         self._open.append(tag)
         self._text.clear()
         if tag == "AlphaVector":
-            self._length = self._read_length(attributes)
+            self._check_length(attributes)
         if tag in ("Vector", "SparseVector"):
-            self.actions.append(_whole(attributes.get("action", ""), self._where))
+            self.actions.append(_index(attributes.get("action", ""), self._where))
             if attributes.get("obsValue", "0") != "0":
                 self._refuse_observed(f"obsValue {brief(attributes['obsValue'])}")
             self._entries = {}
             if (len(self.vectors) + 1) * self._length > _MOST_ENTRIES:
                 raise PolicyFileError(f"{self._where}: got more than {_MOST_ENTRIES:,} numbers; expected fewer in all")
 
-    def _read_length(self, attributes: dict[str, str]) -> int:
-        """Return the length of the vectors that follow, compared with what is known before it takes memory."""
-        length = _whole(attributes.get("vectorLength", ""), self._where)
-        known = len(self.vectors[0]) if self.vectors else self._expected
-        if known is not None and length != known:
-            source = "the vectors before" if self.vectors else "the problem's states"
-            raise PolicyFileError(f"{self._where}: got vectorLength {length}; expected {known}, as of {source}")
-        _require_room(length, self._where)
+    def _check_length(self, attributes: dict[str, str]) -> None:
+        """Raise unless the vectors that follow have the problem's length, before they take memory."""
+        length = _index(attributes.get("vectorLength", ""), self._where)
+        if length != self._length:
+            raise PolicyFileError(
+                f"{self._where}: got vectorLength {length}; expected {self._length}, the number of states"
+            )
         if attributes.get("numObsValue", "1") != "1":
             self._refuse_observed(f"numObsValue {brief(attributes['numObsValue'])}")
-        return length
 
     def _refuse_observed(self, got: str) -> None:
         raise PolicyFileError(
@@ -320,15 +313,15 @@ class _PolicyReader:
         elif tag == "Entry":
             if len(words) != 2:
                 raise PolicyFileError(
-                    f"{self._where}: got an <Entry> of {len(words)} words; expected a position and a value"
+                    f"{self._where}: got an <Entry> of {len(words)} words; expected an index and a value"
                 )
-            position = _whole(words[0], self._where)
-            if position >= self._length or position in self._entries:
-                again = " again" if position in self._entries else ""
+            index = _index(words[0], self._where)
+            if index >= self._length or index in self._entries:
+                again = " again" if index in self._entries else ""
                 raise PolicyFileError(
-                    f"{self._where}: got position {position}{again}; expected each below {self._length} at most once"
+                    f"{self._where}: got index {index}{again}; expected each below {self._length} at most once"
                 )
-            self._entries[position] = _decimal(words[1], self._where)
+            self._entries[index] = _decimal(words[1], self._where)
         elif tag == "SparseVector":
             vector = np.zeros(self._length)
             vector[list(self._entries)] = list(self._entries.values())
@@ -349,9 +342,9 @@ def _lines(path: PathLike) -> tuple[str, list[str]]:
         raise PolicyFileError(f"{name}: got a byte that is not UTF-8 at {error.start}; expected a text file") from error
 
 
-def _whole(word: str, where: str) -> int:
+def _index(word: str, where: str) -> int:
     if not (word.isascii() and word.isdigit() and len(word) <= 12):
-        raise PolicyFileError(f"{where}: got {brief(word)}; expected the number of a node, action or position")
+        raise PolicyFileError(f"{where}: got {brief(word)}; expected the index of a node, action or state")
     return int(word)
 
 
@@ -362,26 +355,20 @@ def _decimal(word: str, where: str) -> float:
     return value
 
 
-def _fitting(name: str, vectors: list[Any], actions: list[int], problem: POMDP | None) -> AlphaVectorPolicy:
-    if problem is not None:
-        compiled = problem.compiled
-        if len(vectors[0]) != compiled.n_states or max(actions) >= compiled.n_actions:
-            raise PolicyFileError(
-                f"{name}: got vectors of {len(vectors[0])} states and actions up to {max(actions)}; expected those of "
-                f"the problem, {compiled.n_states} states and {compiled.n_actions} actions, from 0"
-            )
-    _require_room(len(vectors) * len(vectors[0]), name)
+def _vectors_of(name: str, vectors: list[Any], actions: list[int], problem: POMDP) -> AlphaVectorPolicy:
+    compiled = problem.compiled
+    if len(vectors[0]) != compiled.n_states or max(actions) >= compiled.n_actions:
+        raise PolicyFileError(
+            f"{name}: got vectors of {len(vectors[0])} states and actions up to {max(actions)}; expected "
+            f"{compiled.n_states} states and actions up to {compiled.n_actions - 1}, as the problem has"
+        )
+    count, most = len(vectors) * len(vectors[0]), memory_available() // 8
+    if count > most:
+        raise PolicyFileError(f"{name}: got vectors of {count:,} values; expected at most {most:,}, as memory allows")
     return AlphaVectorPolicy(np.array(vectors), np.array(actions, dtype=np.int64))
 
 
-def _require_room(count: int, where: str) -> None:
-    """Raise unless there is memory for so many values, whatever a file claims."""
-    most = memory_available() // 8
-    if count > most:
-        raise PolicyFileError(f"{where}: got vectors of {count:,} values; expected at most {most:,}, as memory allows")
-
-
-def _refuse_infinite(policy: AlphaVectorPolicy) -> None:
+def _require_finite(policy: AlphaVectorPolicy) -> None:
     if not np.isfinite(policy.vectors).all():
         raise PolicyFileError(
             "vectors: got -inf, where an action is not legal; expected a finite value in every state. Write the "

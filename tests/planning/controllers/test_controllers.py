@@ -6,18 +6,16 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError, PolicyFileError
-from pomdp_hier.planning import RTBSS, exact_value, solve
-from pomdp_hier.planning.controllers import (
+from pomdp_hier.planning import (
+    RTBSS,
     AlphaVectorPolicy,
     FiniteStateController,
-    PolicyGraph,
-    read_alpha,
-    read_policy_graph,
-    read_policy_xml,
-    write_alpha,
-    write_policy_graph,
-    write_policy_xml,
+    exact_value,
+    read_policy,
+    solve,
+    write_policy,
 )
+from pomdp_hier.planning.controllers import files
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.problems import cheese_maze, maze_4x3, tiger
 from pomdp_hier.simulation import compare_policies, policy_value, simulate, simulate_in_pomdp_py
@@ -147,28 +145,43 @@ def test_what_is_no_controller_is_refused():
 # --- files -----------------------------------------------------------------------------------------------------------
 
 
-def test_alpha_files_and_xml_round_trip(tmp_path, classic):
+@pytest.mark.parametrize("ending", ["alpha", "policy", "XML"])
+def test_vectors_round_trip(tmp_path, classic, ending):
     policy = classic.vectors
-    for write, read in ((write_alpha, read_alpha), (write_policy_xml, read_policy_xml)):
-        write(policy, tmp_path / "file")
-        again = read(tmp_path / "file", tiger())
-        assert np.array_equal(again.vectors, policy.vectors)
-        assert np.array_equal(again.actions, policy.actions)
-        assert again.value(tiger()) == pytest.approx(classic.value())
+    write_policy(policy, tmp_path / f"file.{ending}")
+    again = read_policy(tmp_path / f"file.{ending}", tiger())
+    assert np.array_equal(again.vectors, policy.vectors)
+    assert np.array_equal(again.actions, policy.actions)
+    assert again.value(tiger()) == pytest.approx(classic.value())
+
+
+def test_the_format_is_that_of_the_extension(tmp_path, classic):
+    for call in (lambda path: read_policy(path, tiger()), lambda path: write_policy(classic, path)):
+        with pytest.raises(ParameterError, match=r"^path: got '.*/p\.txt'; expected .*'\.alpha', '\.pg'"):
+            call(tmp_path / "p.txt")
+    for policy, ending, kind in (
+        (classic, "xml", "AlphaVectorPolicy"),
+        (classic.vectors, "pg", "FiniteStateController"),
+    ):
+        with pytest.raises(ParameterError, match=rf"^policy: got a \w+ for a \.{ending} file; expected a {kind}"):
+            write_policy(policy, tmp_path / f"p.{ending}")
+        assert not list(tmp_path.iterdir())
+    with pytest.raises(ParameterError, match=r"^start: got 1 for a \.alpha file"):
+        read_policy(tmp_path / "p.alpha", tiger(), start=1)
 
 
 def test_policy_graphs_round_trip(tmp_path, classic):
-    write_policy_graph(classic, tmp_path / "tiger.pg")
-    again = read_policy_graph(tmp_path / "tiger.pg", tiger())
+    write_policy(classic, tmp_path / "tiger.pg")
+    again = read_policy(tmp_path / "tiger.pg", tiger())
     assert again.value() == pytest.approx(classic.value())
 
 
 def test_a_file_of_pomdp_solve_is_read(tmp_path):
     (tmp_path / "tiger.pg").write_text("0 2  2 2\n1 1  2 2\n2 0  3 4\n3 0  1 2\n4 0  2 0\n")
-    controller = read_policy_graph(tmp_path / "tiger.pg", tiger(), start=2)
+    controller = read_policy(tmp_path / "tiger.pg", tiger(), start=2)
     assert len(controller) == 5
     (tmp_path / "tiger.alpha").write_text("0\n-1.0 -1.0\n\n1\n-100 10\n\n2\n10 -100\n")
-    assert read_alpha(tmp_path / "tiger.alpha", tiger()).decide(tiger()).action == "listen"
+    assert read_policy(tmp_path / "tiger.alpha", tiger()).decide(tiger()).action == "listen"
 
 
 def test_sparse_vectors_of_sarsop_are_read(tmp_path):
@@ -177,7 +190,7 @@ def test_sparse_vectors_of_sarsop_are_read(tmp_path):
         '<AlphaVector vectorLength="2" numObsValue="1" numVectors="1"><SparseVector action="1" obsValue="0">'
         "<Entry>1 2.5</Entry></SparseVector></AlphaVector></Policy>"
     )
-    policy = read_policy_xml(tmp_path / "p.policy", tiger())
+    policy = read_policy(tmp_path / "p.policy", tiger())
     assert policy.vectors.tolist() == [[0.0, 2.5]]
 
 
@@ -216,7 +229,7 @@ BOMB = (
 def test_broken_xml_is_refused(tmp_path, text, match):
     (tmp_path / "p.policy").write_text(text)
     with pytest.raises(PolicyFileError, match=match):
-        read_policy_xml(tmp_path / "p.policy", tiger())
+        read_policy(tmp_path / "p.policy", tiger())
 
 
 SPARSE = '<Policy><AlphaVector vectorLength="2"><SparseVector action="0">{}</SparseVector></AlphaVector></Policy>'
@@ -224,10 +237,10 @@ DENSE = '<Policy><AlphaVector vectorLength="2"><Vector action="0">{}</Vector></A
 WRONG = [
     (SPARSE.format('<AlphaVector vectorLength="1000000000"/>'), "'AlphaVector'"),
     (SPARSE.format('<Vector action="0">1 2</Vector>'), "'Vector'"),
-    (SPARSE.format("<Entry>0 1</Entry><Entry>0 2</Entry>"), "position 0 again"),
+    (SPARSE.format("<Entry>0 1</Entry><Entry>0 2</Entry>"), "index 0 again"),
     (SPARSE.format("<Entry>0 1</Entry>7"), "'7'"),
     (SPARSE.format("<Entry>0 <Entry>1</Entry></Entry>"), "'Entry'"),
-    (SPARSE.format("<Entry>2 1</Entry>"), "position 2"),
+    (SPARSE.format("<Entry>2 1</Entry>"), "index 2"),
     (SPARSE.format("<Entry>0 1_0</Entry>"), "'1_0'"),
     (DENSE.format("1 <b/> 2"), "'b'"),
     (DENSE.format("1_000 2"), "'1_000'"),
@@ -243,31 +256,31 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("text", "named"), WRONG)
-@pytest.mark.parametrize("problem", [None, tiger()])
-def test_no_number_of_a_policy_file_is_dropped_crossed_or_guessed(tmp_path, text, named, problem):
+def test_no_number_of_a_policy_file_is_dropped_crossed_or_guessed(tmp_path, text, named):
     (tmp_path / "p.policy").write_text(text, encoding="utf-8")
     with pytest.raises(PolicyFileError, match=rf"p\.policy:1: got .*{named}"):
-        read_policy_xml(tmp_path / "p.policy", problem)
+        read_policy(tmp_path / "p.policy", tiger())
 
 
-def test_a_claimed_length_takes_no_memory(tmp_path):
+def test_a_claimed_length_takes_no_memory(tmp_path, monkeypatch):
     text = '<Policy><AlphaVector vectorLength="{}"><SparseVector action="0"/></AlphaVector></Policy>'
     for length in (999_999_999_999, 99_999_999):
         (tmp_path / "p.policy").write_text(text.format(length))
         with pytest.raises(PolicyFileError, match=f"vectorLength {length}; expected 2"):
-            read_policy_xml(tmp_path / "p.policy", tiger())
-    (tmp_path / "p.policy").write_text(text.format(999_999_999_999))
-    with pytest.raises(PolicyFileError, match="as memory allows"):
-        read_policy_xml(tmp_path / "p.policy")
+            read_policy(tmp_path / "p.policy", tiger())
+    monkeypatch.setattr(files, "memory_available", lambda: 31)
+    (tmp_path / "p.alpha").write_text("0\n1 2\n\n1\n1 2\n")
+    with pytest.raises(PolicyFileError, match="got vectors of 4 values; expected at most 3, as memory allows"):
+        read_policy(tmp_path / "p.alpha", tiger())
 
 
 @pytest.mark.parametrize("word", ["1_0", "nan", "infinity", "1e400", "\u0661", "0x1p3"])
 def test_numbers_of_an_alpha_file_are_decimals(tmp_path, word):
     (tmp_path / "p.alpha").write_text(f"0\n{word} 2\n", encoding="utf-8")
     with pytest.raises(PolicyFileError, match=r"p\.alpha:2: got "):
-        read_alpha(tmp_path / "p.alpha", tiger())
+        read_policy(tmp_path / "p.alpha", tiger())
     (tmp_path / "p.alpha").write_text("\ufeff0\r\n+1.5e-1 .5\r\n", encoding="utf-8")
-    assert read_alpha(tmp_path / "p.alpha", tiger()).vectors.tolist() == [[0.15, 0.5]]
+    assert read_policy(tmp_path / "p.alpha", tiger()).vectors.tolist() == [[0.15, 0.5]]
 
 
 @pytest.mark.parametrize(
@@ -276,14 +289,14 @@ def test_numbers_of_an_alpha_file_are_decimals(tmp_path, word):
 def test_broken_alpha_files_are_refused(tmp_path, text):
     (tmp_path / "f.alpha").write_text(text)
     with pytest.raises(PolicyFileError, match=r"\.alpha"):
-        read_alpha(tmp_path / "f.alpha", tiger())
+        read_policy(tmp_path / "f.alpha", tiger())
 
 
 @pytest.mark.parametrize("text", ["", "0 0 0\n", "0 0 0 7\n", "0 9 0 0\n", "0 0 0 0\n0 0 0 0\n", "x 0 0 0\n"])
 def test_broken_policy_graphs_are_refused(tmp_path, text):
     (tmp_path / "f.pg").write_text(text)
     with pytest.raises(PolicyFileError, match=r"\.pg"):
-        read_policy_graph(tmp_path / "f.pg", tiger())
+        read_policy(tmp_path / "f.pg", tiger())
 
 
 def test_vectors_of_another_problem_are_refused():
@@ -319,7 +332,7 @@ def test_without_a_discount_a_controller_has_a_value_if_it_surely_ends():
     )
     controller = FiniteStateController(walk, np.array([0]), np.zeros((1, 2), dtype=int))
     assert controller.value() == controller.value(exact=True) == 3
-    assert PolicyGraph(controller).to_text().splitlines()[0] == "* 0 go  V 3  a 1"
+    assert controller.to_text().splitlines()[0] == "* 0 go  V 3  a 1"
 
 
 def test_a_state_that_is_never_met_takes_no_value_from_the_others():
@@ -400,23 +413,25 @@ def test_controllers_that_stop_earn_what_they_say(seed, kind):
 
 
 def test_the_graph_in_every_form(classic):
-    graph = PolicyGraph(classic)
-    data = graph.to_dict()
+    data = classic.to_dict()
     assert len(data["nodes"]) == 5
     assert sum(len(edge["observations"]) for edge in data["edges"]) == 10
     assert data["nodes"][classic.start]["belief"] == {"tiger-left": 0.5, "tiger-right": 0.5}
-    assert "open-right" in graph.to_text()
-    assert graph.to_dot().count("->") == len(data["edges"])
-    assert graph.to_tikz().count(r"\draw") == len(data["edges"])
+    assert "open-right" in classic.to_text()
+    assert classic.to_dot().count("->") == len(data["edges"])
+    assert classic.to_tikz().count(r"\draw") == len(data["edges"])
 
 
 def test_names_are_only_names():
     hostile = 'a"]; evil [label="\n'
-    graph = PolicyGraph(solve(tiger(), horizon=1).controller(), name=lambda _: hostile)
-    assert "\n" not in graph.to_text().split("\n")[0]
-    assert 'evil [label="' not in graph.to_dot()
-    with pytest.raises(ParameterError, match="limit"):
-        PolicyGraph(solve(tiger(), precision=1e-2).controller(), limit=1)
+    controller = solve(tiger(), horizon=1).controller()
+    assert "\n" not in controller.to_text(name=lambda _: hostile).split("\n")[0]
+    assert 'evil [label="' not in controller.to_dot(name=lambda _: hostile)
+    assert controller.to_tikz(name=lambda _: "a_b").count(r"a\_b") >= 2
+    long = solve(tiger(), precision=1e-2).controller()
+    for form in (long.to_text, long.to_dot, long.to_tikz, long.to_dict):
+        with pytest.raises(ParameterError, match=r"^limit: got 1 for a controller of"):
+            form(limit=1)
 
 
 def test_a_small_graph_is_written_with_each_label_in_its_place():
@@ -428,31 +443,30 @@ def test_a_small_graph_is_written_with_each_label_in_its_place():
     ]
     least = controller.minimised()
     assert (least.action_names, least.start, least.after.tolist()) == (("listen", "open-right"), 0, [[0, 1], [0, 0]])
-    graph = PolicyGraph(controller)
-    assert graph.to_text().splitlines() == [
+    assert controller.to_text().splitlines() == [
         "  0 open-right  V -303.497  tiger-right .85, tiger-left .15",
         "      hear-left, hear-right -> 1",
         "* 1 listen      V -231.576  tiger-left .5, tiger-right .5",
         "      hear-left -> 1",
         "      hear-right -> 0",
-        "  2 open-left               not met",
+        "  2 open-left               not reached",
         "      hear-left -> 0",
         "      hear-right -> 1",
     ]
-    assert graph.to_dot().splitlines()[4:-1] == [
+    assert controller.to_dot().splitlines()[4:-1] == [
         r'  n0 [label="0 open-right\ntiger-right .85, tiger-left .15"];',
         r'  n1 [label="1 listen\ntiger-left .5, tiger-right .5", penwidth=2.5];',
-        r'  n2 [label="2 open-left\nnot met"];',
+        r'  n2 [label="2 open-left\nnot reached"];',
         '  n0 -> n1 [label="hear-left, hear-right"];',
         '  n1 -> n1 [label="hear-left"];',
         '  n1 -> n0 [label="hear-right"];',
         '  n2 -> n0 [label="hear-left"];',
         '  n2 -> n1 [label="hear-right"];',
     ]
-    assert graph.to_tikz().splitlines()[1:6] == [
+    assert controller.to_tikz().splitlines()[1:6] == [
         r"  \node[state, very thick] (n1) at (0.00, 2.00) {1 listen\\tiger-left .5, tiger-right .5};",
         r"  \node[state] (n0) at (1.73, -1.00) {0 open-right\\tiger-right .85, tiger-left .15};",
-        r"  \node[state] (n2) at (-1.73, -1.00) {2 open-left\\not met};",
+        r"  \node[state] (n2) at (-1.73, -1.00) {2 open-left\\not reached};",
         r"  \draw (n0) to[bend left=12] node[auto, font=\scriptsize] {hear-left, hear-right} (n1);",
         r"  \draw (n1) to[loop above] node[auto, font=\scriptsize] {hear-left} (n1);",
     ]
@@ -467,7 +481,7 @@ def test_long_lists_are_cut_and_counted():
         discount=0.5,
         legal_actions=["go"],
     )
-    graph = PolicyGraph(FiniteStateController(five, np.array([0]), np.zeros((1, 5), dtype=int)))
+    graph = FiniteStateController(five, np.array([0]), np.zeros((1, 5), dtype=int)).graph()
     (node,), (edge,) = graph.nodes, graph.edges
     assert (graph.belief_text(node), graph.belief_text(node, 5)) == (
         "a .2, b .2, c .2, 2 more",

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from pomdp_hier.planning import solve
-from pomdp_hier.planning.controllers import FiniteStateController
+from pomdp_hier.planning import FiniteStateController, solve
 from pomdp_hier.planning.point_based import controller_values as module
 from pomdp_hier.planning.point_based import search
 from pomdp_hier.planning.point_based.model_arrays import solver_model
