@@ -4,6 +4,7 @@ The one place that looks at text before it is read as paths or as a table; anoth
 """
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -19,6 +20,9 @@ _BULLET = re.compile(r"\s*(?:\*+|#+|[-+•◦▪‣·])\s+\S")
 _DRAWN = re.compile(r"^[\s│|]*(?:[├└╰]|[|`+]--)", re.MULTILINE)
 _CODE = re.compile(r"\s*[A-Z]{0,3}\d[\w.-]*\.?\s+\S")
 _COLUMNS = re.compile(r"\S {2,}\S")
+_MARK = re.compile(
+    r"(?:&#?\w+;|[^\w\s'’\"()\[\]{}.,]|[\x1c-\x1f]|_{2,})+"
+)  # signs that no name needs: HTML's too, and "__"
 
 Advice: TypeAlias = tuple[str | Setting, ...]
 
@@ -164,13 +168,30 @@ def _marks(lines: Sequence[str], text: str) -> list[Structure]:
     fitting.sort(key=lambda sep: -counts[sep])
     kept = fitting[:1] + [sep for sep in fitting[1:] if sep in ">|" or not _is_within(lines, sep, fitting[0])]
     if kept:
+        kept[0] = _whole_mark(lines, kept[0])
+        counts[kept[0]] = counts.get(kept[0], counts[fitting[0]])
         return [Structure(f"separator {brief(sep)}", sep=sep, n_lines=counts[sep]) for sep in kept]
-    counts |= {sep: sum(sep in line for line in lines) for sep in _IN_NAMES if sep in text}
+    counts |= {sep: sum(sep in line for line in lines) for sep in (*_IN_NAMES, *_unknown_marks(lines)) if sep in text}
     return [
         Structure(f"separator {brief(sep)}", sep=sep, n_lines=count, in_names=True)
         for sep, count in sorted(counts.items(), key=lambda pair: -pair[1])
         if 2 * count > len(lines) > 1 or sep in _SEPARATORS
     ]
+
+
+def _whole_mark(lines: Sequence[str], sep: str) -> str:
+    """Return the mark that a separator is a part of in all of the first lines, such as ``&gt;`` for ``;``."""
+    wholes = {mark for line in lines[:100] for mark in _MARK.findall(line.strip()) if sep in mark}
+    whole = wholes.pop() if len(wholes) == 1 else sep
+    return sep if "\\" in whole or whole.strip("-&") == sep.strip("-&") else whole  # a backslash escapes
+
+
+def _unknown_marks(lines: Sequence[str]) -> list[str]:
+    """Return marks between names in more than half of the first lines, beside the known separators."""
+    sample = [line.strip() for line in lines[:100]]
+    counts = Counter(mark for line in sample for mark in {m.group() for m in _MARK.finditer(line) if m.start() > 0})
+    known = {"-", "&", "/", *(sep.strip() for sep in _IN_NAMES)}
+    return [mark for mark, count in counts.items() if 2 * count > len(sample) and mark not in known]
 
 
 def _fits(lines: Sequence[str], sep: str, count: int) -> bool:

@@ -12,7 +12,10 @@ pd = optional("pandas")
 FOOD = {("Food", "Fruit", "Apple"), ("Food", "Fruit", "Pear"), ("Food", "Bread"), ("Drink", "Tea"), ("Drink", "Milk")}
 
 
-@pytest.mark.parametrize("mark", ["›", "»", "→", "->", "-->", ">>", "=>", "::", ";", "\\", "--", "/", "|", ">"])
+@pytest.mark.parametrize(
+    "mark",
+    ["›", "»", "→", "->", "-->", ">>", "=>", "::", ";", "\\", "--", "/", "|", ">", "—>", "~>", "&gt;", "&raquo;", "||"],
+)
 @pytest.mark.parametrize("space", ["", " "])
 def test_the_separator_that_most_paths_have_is_taken(mark, space):
     sep = f"{space}{mark}{space}"
@@ -20,6 +23,20 @@ def test_the_separator_that_most_paths_have_is_taken(mark, space):
     assert set(tree.item_labels) == FOOD
     rows = Hierarchy.from_paths({f"item {at}": sep.join(path) for at, path in enumerate(sorted(FOOD))})
     assert {("Food", "Fruit"), ("Drink",)} <= set(rows.labels)
+
+
+@pytest.mark.parametrize("mark", [" • ", " — ", " – ", "⇒", "~", "__", "^", "<", "＞", "\x1f", ".", " - "])
+def test_a_mark_between_all_names_is_never_passed_over_in_silence(mark):
+    paths = [mark.join(path) for path in sorted(FOOD)]
+    for source in (paths, "\n".join(paths)):
+        with pytest.warns(HierarchyWarning, match=rf"in {len(paths)}\)\. Pass sep="):
+            assert set(Hierarchy.from_paths(source).item_labels) == {(path,) for path in paths}
+    assert set(Hierarchy.from_paths(paths, sep=mark).item_labels) == FOOD
+
+
+def test_marks_that_stand_in_names_are_not_asked_about():
+    names = ["Johnson & Johnson", "Rock 'n' Roll", "C++", "e-mail", "St. John's (Wort)", "#1", "100 %"]
+    assert Hierarchy.from_paths(names, sep=None).n_items == len(names)
 
 
 def test_a_separator_of_all_paths_beats_one_of_a_few():
