@@ -1,32 +1,32 @@
-"""Arguments as they come in: whether a value is of the kind that is wanted, told in one place for every room."""
+"""Checks of arguments, with one pattern of message for every subpackage."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from inspect import signature
 from numbers import Real
 from typing import Any, ParamSpec, TypeGuard, TypeVar
 
 import numpy as np
 
-from pomdp_hier._text import brief
-from pomdp_hier.errors import Argument, ParameterError
+from pomdp_hier._text import brief, listed
+from pomdp_hier.errors import Argument, ParameterError, Setting
 
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
 
 
-def is_whole(value: object) -> TypeGuard[int]:
-    """Whether the value is a whole number, of Python or numpy; True and False are none.
+def is_integer(value: object) -> TypeGuard[int]:
+    """Return whether the value is an integer of Python or numpy, other than True and False.
 
     Example:
-        >>> is_whole(3), is_whole(np.int64(3)), is_whole(3.0), is_whole(True)
+        >>> is_integer(3), is_integer(np.int64(3)), is_integer(3.0), is_integer(True)
         (True, True, False, False)
     """
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def is_real(value: object) -> TypeGuard[float]:
-    """Whether the value is a real number that a float can hold, of Python, numpy or fractions; True and False are none.
+    """Return whether the value is a real number that a float can hold, other than True and False.
 
     Example:
         >>> is_real(0.5), is_real(np.float32(0.5)), is_real("0.5"), is_real(1j), is_real(True), is_real(10**400)
@@ -42,7 +42,7 @@ def is_real(value: object) -> TypeGuard[float]:
 
 
 def is_one_of(value: object, *words: object) -> bool:
-    """Whether the value is one of these words, asked without comparing what cannot be compared, as arrays.
+    """Return whether the value is one of the given words; an array is never compared with a word.
 
     Example:
         >>> is_one_of("first", "first", "all"), is_one_of(np.array(["first"]), "first", "all")
@@ -51,19 +51,92 @@ def is_one_of(value: object, *words: object) -> bool:
     return any(value is word or (isinstance(value, str) and value == word) for word in words)
 
 
-def check_whole(name: str, value: object, least: int = 0, most: int | None = None) -> None:
-    """Raise unless the value is a whole number of at least, and perhaps at most, so much.
+def unexpected(name: str, value: object, expected: str, *advice: str | Setting) -> ParameterError:
+    """Return the error for an argument with a wrong value; `advice` says what to do, and may name settings.
+
+    Example:
+        >>> print(unexpected("depth", 0, "an integer of at least 1"))
+        depth: got 0; expected an integer of at least 1.
+    """
+    return ParameterError(Argument(name), f": got {brief(value)}; expected {expected}.", *advice)
+
+
+def check_integer(name: str, value: object, least: int = 0, most: int | None = None, *, unit: str = "") -> None:
+    """Raise an error unless the value is an integer within the bounds.
+
+    Args:
+        name: The argument's name.
+        value: The given value.
+        least: The lower bound.
+        most: The upper bound, or ``None`` for no bound.
+        unit: What the argument counts, for the message.
 
     Raises:
-        ParameterError: It is another number, or none; ``True`` and ``False`` are none.
+        ParameterError: The value is not such an integer.
+
+    Example:
+        >>> check_integer("depth", 0, 1, unit="actions to look ahead")
+        Traceback (most recent call last):
+        pomdp_hier.errors.ParameterError: depth: got 0; expected an integer of at least 1 (actions to look ahead).
     """
-    if not (is_whole(value) and value >= least and (most is None or value <= most)):
+    if not (is_integer(value) and value >= least and (most is None or value <= most)):
         upper = "" if most is None else f" and at most {most:,}"
-        raise ParameterError(Argument(name), f" is {brief(value)}; give a whole number of at least {least}{upper}")
+        raise unexpected(name, value, f"an integer of at least {least}{upper}" + (f" ({unit})" if unit else ""))
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raise `ParameterError` unless the value is true or false."""
+    if not isinstance(value, bool | np.bool_):
+        raise unexpected(name, value, "True or False")
+
+
+def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
+    """Raise `ParameterError` unless the value is one of the choices.
+
+    Example:
+        >>> check_choice("form", "linen", ("auto", "lines"))
+        Traceback (most recent call last):
+        pomdp_hier.errors.ParameterError: form: got 'linen'; expected one of 'auto', 'lines'.
+    """
+    if not is_one_of(value, *choices):
+        raise unexpected(name, value, f"one of {listed(choices, limit=len(choices))}")
+
+
+def check_text(name: str, value: object) -> None:
+    """Raise `ParameterError` unless the value is a text that is not empty, or ``None``."""
+    if value is not None and (not isinstance(value, str) or not value):
+        raise unexpected(name, value, "text or None")
+
+
+def check_level(name: str, value: object) -> None:
+    """Raise `ParameterError` unless the value is a confidence level, between 0 and 1."""
+    if not (is_real(value) and 0 < value < 1):
+        raise unexpected(name, value, "a number between 0 and 1, such as 0.95")
+
+
+def check_kind(name: str, value: object, kind: Any, source: str) -> None:
+    """Raise an error unless the value is of a class, as where features are given in place of a result.
+
+    Args:
+        name: The argument's name.
+        value: The given value.
+        kind: The class, or several.
+        source: The expression that returns such values, for the message.
+
+    Raises:
+        ParameterError: The value is of another class.
+
+    Example:
+        >>> check_kind("result", [0.5], float, "the result of evaluate(X, hierarchy)")
+        Traceback (most recent call last):
+        pomdp_hier.errors.ParameterError: result: got a list; expected the result of evaluate(X, hierarchy).
+    """
+    if not isinstance(value, kind):
+        raise ParameterError(Argument(name), f": got a {type(value).__name__}; expected {source}.")
 
 
 def numbered(named: Iterable[tuple[object, T]]) -> dict[str, T]:
-    """Return values by their names as text; a text that comes again gets a number, so that none takes another's place.
+    """Return the values by their names as text; a repeated name gets a number.
 
     Example:
         >>> numbered([("a", 0.5), (1, 0.25), ("1", 0.125)])
@@ -81,85 +154,44 @@ def numbered(named: Iterable[tuple[object, T]]) -> dict[str, T]:
 
 
 def generator(name: str, seed: Any) -> np.random.Generator:
-    """Return the numpy generator of a seed, or the one that was given.
+    """Return the numpy generator of a seed, or the given generator.
 
     Raises:
-        ParameterError: Numpy has none for it.
+        ParameterError: Numpy does not accept the seed.
 
     Example:
         >>> generator("seed", -1)
         Traceback (most recent call last):
-        pomdp_hier.errors.ParameterError: seed is -1 (expected non-negative integer); expected a number of at ...
+        pomdp_hier.errors.ParameterError: seed: got -1; expected an integer of at least 0, a numpy Generator, ...
     """
-    return _seeded(np.random.default_rng, name, seed, "a number of at least 0, a numpy Generator, or None")
+    return _seeded(np.random.default_rng, name, seed, "an integer of at least 0, a numpy Generator, or None")
 
 
 def entropy(name: str, seed: Any) -> Any:
-    """Return what numpy's seed sequence of a seed starts from.
+    """Return the entropy of numpy's seed sequence for a seed.
 
     Raises:
-        ParameterError: Numpy has none for it.
+        ParameterError: Numpy does not accept the seed.
 
     Example:
         >>> entropy("seed", 7)
         7
     """
-    return _seeded(np.random.SeedSequence, name, seed, "a number of at least 0, or None").entropy
+    return _seeded(np.random.SeedSequence, name, seed, "an integer of at least 0, or None").entropy
 
 
 def _seeded(make: Callable[[Any], R], name: str, seed: Any, expected: str) -> R:
     try:
         if not isinstance(seed, range):  # which may be longer than any list of numbers
             return make(seed)
-        reason = "a range"
+        reason = "is a range"
     except (ValueError, TypeError) as error:
-        reason = str(error)
-    raise ParameterError(Argument(name), f" is {brief(seed)} ({reason}); expected {expected}")
-
-
-def check_level(name: str, value: object) -> None:
-    """Raise unless the value is a level of confidence.
-
-    Raises:
-        ParameterError: It is not between 0 and 1.
-    """
-    if not (is_real(value) and 0 < value < 1):
-        raise ParameterError(Argument(name), f" is {brief(value)}; expected a number between 0 and 1, such as 0.95")
-
-
-def check_flag(name: str, value: object) -> None:
-    """Raise unless the value is true or false.
-
-    Raises:
-        ParameterError: It is something else.
-    """
-    if not isinstance(value, bool | np.bool_):
-        raise ParameterError(Argument(name), f" is {brief(value)}; expected True or False")
-
-
-def check_kind(name: str, value: object, kind: Any, source: str) -> None:
-    """Raise unless the value is of a class, as where features or a path stand in the place of a result.
-
-    Args:
-        name: The argument's name.
-        value: What was given.
-        kind: The class, or several.
-        source: What returns such values, for the message.
-
-    Raises:
-        ParameterError: It is of another class.
-
-    Example:
-        >>> check_kind("result", [0.5], float, "what evaluate(X, hierarchy) returns")
-        Traceback (most recent call last):
-        pomdp_hier.errors.ParameterError: result: got a list; give what evaluate(X, hierarchy) returns
-    """
-    if not isinstance(value, kind):
-        raise ParameterError(f"{name}: got a {type(value).__name__}; give {source}")
+        reason = f"numpy: {error}"
+    raise unexpected(name, seed, f"{expected} ({reason})")
 
 
 def same_arguments(other: Callable[P, Any]) -> Callable[[Callable[..., R]], Callable[P, R]]:
-    """Give a function that hands on its arguments those of another, for ``help`` and for type checkers.
+    """Give a function with ``**settings`` the signature of the function that it calls, for ``help`` and type checkers.
 
     Example:
         >>> def power(base: float, *, exponent: float = 2.0) -> float:

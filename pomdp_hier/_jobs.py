@@ -9,7 +9,7 @@ from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from pomdp_hier._arguments import is_whole
+from pomdp_hier._arguments import is_integer, unexpected
 from pomdp_hier._imports import from_extra
 from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError
@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 
 def check_jobs(n_jobs: object) -> None:
-    """Raise unless it is a number of processes.
+    """Raise an error unless the value is a number of processes.
 
     Raises:
         ParameterError: It is not.
@@ -29,12 +29,10 @@ def check_jobs(n_jobs: object) -> None:
     Example:
         >>> check_jobs(0)
         Traceback (most recent call last):
-        pomdp_hier.errors.ParameterError: n_jobs is 0; expected a number of processes, or -1 for one a CPU
+        pomdp_hier.errors.ParameterError: n_jobs: got 0; expected an integer from 1 to ..., or -1 for one per CPU.
     """
-    if not is_whole(n_jobs) or not (1 <= n_jobs <= _MOST_JOBS or n_jobs == -1):
-        raise ParameterError(
-            Argument("n_jobs"), f" is {brief(n_jobs)}; expected a number of processes, or -1 for one a CPU"
-        )
+    if not is_integer(n_jobs) or not (1 <= n_jobs <= _MOST_JOBS or n_jobs == -1):
+        raise unexpected("n_jobs", n_jobs, f"an integer from 1 to {_MOST_JOBS:,}, or -1 for one per CPU")
 
 
 def n_workers(n_jobs: int) -> int:

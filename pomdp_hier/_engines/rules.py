@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from pomdp_hier._arguments import is_one_of, is_whole
+from pomdp_hier._arguments import is_integer, is_one_of
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
@@ -105,7 +105,7 @@ class LookAhead:
     tie: Tie = "descend"
 
     def __post_init__(self) -> None:
-        if self.depth is not None and not (is_whole(self.depth) and self.depth >= 1):
+        if self.depth is not None and not (is_integer(self.depth) and self.depth >= 1):
             raise ParameterError(f"depth: got {brief(self.depth)}; expected an integer of at least 1, or None for all.")
         check_tie(self.tie)
 

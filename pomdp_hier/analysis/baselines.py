@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_whole, is_real
+from pomdp_hier._arguments import check_integer, is_real
 from pomdp_hier._arrays import Floats
 from pomdp_hier._engines.task import Task
 from pomdp_hier._engines.true_path import first_choice, own_steps
@@ -266,8 +266,8 @@ def first_branch(task: Task, keys: Sequence[Hashable] | None = None, result: HQS
 
 def _shuffles(hierarchy: Hierarchy, n_shuffles: int, random_state: int) -> Iterator[Hierarchy]:
     """Return the same shape with its items shuffled, so many times."""
-    check_whole("n_shuffles", n_shuffles, most=1_000_000)
-    check_whole("random_state", random_state)
+    check_integer("n_shuffles", n_shuffles, most=1_000_000)
+    check_integer("random_state", random_state)
     for seed in np.random.SeedSequence(random_state).spawn(n_shuffles):
         yield hierarchy.permuted(np.random.default_rng(seed).permutation(hierarchy.n_items))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_flag, check_level, check_whole, is_one_of, numbered
+from pomdp_hier._arguments import check_flag, check_integer, check_level, is_one_of, numbered
 from pomdp_hier._arrays import Ints
 from pomdp_hier._intervals import mean_interval, rarest
 from pomdp_hier._io.memory import held
@@ -219,7 +219,7 @@ def compare(
         raise ParameterError(f"reference is {brief(first)}; the trees are {', '.join(map(repr, named))}")
     check_level("confidence", confidence)
     check_flag("measures", measures)
-    check_whole("quadratic_limit", quadratic_limit)
+    check_integer("quadratic_limit", quadratic_limit)
     along = next(iter(named.values()))
     refused = {"checkpoint": "a checkpoint is of one run; evaluate each tree with its own"}
     prepared, run, sampling = opened(X, along, settings, refused, trees=named)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_kind, check_whole
+from pomdp_hier._arguments import check_integer, check_kind
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._engines.on_numpy import Step
 from pomdp_hier._engines.task import Task
@@ -162,7 +162,7 @@ def check_result(result: HQSResult, prepared: Prepared) -> None:
     Raises:
         ParameterError: It is of a sample, of other items, or of other settings.
     """
-    check_kind("result", result, HQSResult, "what evaluate(X, hierarchy) returns")
+    check_kind("result", result, HQSResult, "the result of evaluate(X, hierarchy)")
     if result.sample is not None:
         raise ParameterError(f"the result is of a sample, and {_EVERY}; leave it out, or give that of all items")
     if len(result.values) != prepared.hierarchy.n_items:
@@ -376,8 +376,8 @@ def require_diagnosis(diagnosis: object, n: object = 0) -> None:
     Raises:
         ParameterError: It is something else.
     """
-    check_kind("diagnosis", diagnosis, Diagnosis, "what diagnose(X, hierarchy) returns")
-    check_whole("n", n)
+    check_kind("diagnosis", diagnosis, Diagnosis, "the result of diagnose(X, hierarchy)")
+    check_integer("n", n)
 
 
 def node_report(diagnosis: Diagnosis, node: int) -> NodeReport:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pomdp_hier._arguments import check_whole, is_one_of
+from pomdp_hier._arguments import check_integer, is_one_of
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.rules import descends
 from pomdp_hier._text import brief, counted
@@ -134,7 +134,7 @@ def score_by_levels(
         Student (1908), The probable error of a mean, Biometrika.
     """
     require_hierarchy(tree)
-    check_whole("most", most, 2)
+    check_integer("most", most, 2)
     if not is_one_of(side, "bottom", "top"):
         raise ParameterError(f"side is {brief(side)}; expected 'bottom' or 'top'")
     deepest = int(tree.levels[tree.n_items :].max())
@@ -243,8 +243,8 @@ def best_cut(X: Any, tree: Hierarchy, *, levels: int = 1, max_clusters: int = 10
         Huang, Piao, Moreno and Hurley, HQS; Sokal, Michener (1958), on cutting dendrograms.
     """
     require_hierarchy(tree)
-    check_whole("levels", levels, 1)
-    check_whole("max_clusters", max_clusters, 1)
+    check_integer("levels", levels, 1)
+    check_integer("max_clusters", max_clusters, 1)
     prepared, *_ = opened(X, tree, settings, _CUTS | dict.fromkeys(ALL_ITEMS, "a cut needs all items; leave it out"))
     order = _splits(tree, max_clusters)
     fronts = list(_fronts(tree, order))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_whole
+from pomdp_hier._arguments import check_integer
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._engines.true_path import Trail, greedy_trail
 from pomdp_hier._text import brief
@@ -96,8 +96,8 @@ def suggest_moves(
         (5, 6, 7, 0.22)
     """
     require_diagnosis(diagnosis)
-    check_whole("n", n)
-    check_whole("candidates", candidates)
+    check_integer("n", n)
+    check_integer("candidates", candidates)
     tree = diagnosis.hierarchy
     prepared, run, _ = opened(X, tree, settings, _REFUSED, warn=False)
     check_result(diagnosis.result, prepared)

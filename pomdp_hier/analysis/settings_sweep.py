@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import is_whole
+from pomdp_hier._arguments import is_integer
 from pomdp_hier._arrays import Floats
 from pomdp_hier._io.memory import held
 from pomdp_hier._text import brief, counted
@@ -262,7 +262,7 @@ def hqs_scorer(*, cut: bool = True, **settings: Any) -> HQSScorer:
     )
     request.check_used()
     sampling = request.sampling
-    if sampling.asked and (sampling.sampling != "simple" or not is_whole(sampling.random_state)):
+    if sampling.asked and (sampling.sampling != "simple" or not is_integer(sampling.random_state)):
         raise ParameterError(
             Argument("sample_size"),
             f": got {brief(sampling.sample_size)} with sampling={brief(sampling.sampling)} and random_state="

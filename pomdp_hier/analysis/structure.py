@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pomdp_hier._arguments import check_whole
-from pomdp_hier._text import brief, counted
+from pomdp_hier._arguments import check_integer, is_real, unexpected
+from pomdp_hier._text import counted
 from pomdp_hier.analysis.diagnosis import Diagnosis, require_diagnosis
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import require_hierarchy
@@ -134,9 +134,9 @@ def check_structure(
         (3, (Chain(top=8, length=1), Chain(top=6, length=1)), 2.5)
     """
     require_hierarchy(hierarchy)
-    check_whole("wide", wide, 1)
-    if not (isinstance(lopsided, int | float) and 0 < lopsided <= 1):
-        raise ParameterError(f"lopsided is {brief(lopsided)}; give a share above 0 and up to 1, such as 0.9")
+    check_integer("wide", wide, 1)
+    if not (is_real(lopsided) and 0 < lopsided <= 1):
+        raise unexpected("lopsided", lopsided, "a share above 0 and at most 1, such as 0.9")
     if diagnosis is not None:
         require_diagnosis(diagnosis)
     if diagnosis is not None and diagnosis.hierarchy is not hierarchy and diagnosis.hierarchy != hierarchy:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from tqdm import tqdm
 
-from pomdp_hier._arguments import check_whole, generator, is_one_of, same_arguments
+from pomdp_hier._arguments import check_integer, generator, is_one_of, same_arguments
 from pomdp_hier._text import brief
 from pomdp_hier.beliefs.updaters import FullUpdater, FunctionUpdater, as_updater
 from pomdp_hier.errors import Argument, ModelError, ParameterError
@@ -133,8 +133,8 @@ def compare_updaters(
         >>> result.agrees, result.n_compared, result.n_skipped
         (True, 258, 0)
     """
-    check_whole("depth", depth, 1)
-    check_whole("max_histories", max_histories, 1)
+    check_integer("depth", depth, 1)
+    check_integer("max_histories", max_histories, 1)
     if tolerance is not None and not is_nonnegative(tolerance):
         raise ParameterError(
             Argument("tolerance"), f": got {brief(tolerance)}; expected a number of at least 0, such as 1e-12, or None."

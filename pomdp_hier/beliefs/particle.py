@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_whole, generator
+from pomdp_hier._arguments import check_integer, generator
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.bayes_rule import impossible
 from pomdp_hier.pomdp.core import Given
@@ -41,7 +41,7 @@ class ParticleUpdater:
     """
 
     def __init__(self, problem: POMDP, n_particles: int = 1000, seed: int | np.random.Generator | None = None) -> None:
-        check_whole("n_particles", n_particles, 1, _MOST_PARTICLES)
+        check_integer("n_particles", n_particles, 1, _MOST_PARTICLES)
         require_problem(problem, "ParticleUpdater")
         self.problem = problem
         self.n_particles = n_particles

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pomdp_hier._arguments import is_whole
+from pomdp_hier._arguments import check_integer
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.dispatch import choose_engine, seconds_at_most
 from pomdp_hier._engines.rules import LookAhead, Tie
@@ -108,10 +108,7 @@ def evaluate_distributed(
             ".",
         )
     require_hierarchy(hierarchy)
-    if not is_whole(partition_items) or partition_items < 1:
-        raise ParameterError(
-            f"partition_items is {brief(partition_items)}; expected a whole number of at least 1, such as 100000"
-        )
+    check_integer("partition_items", partition_items, 1)
     kind = as_similarity(similarity)
     if not isinstance(kind, Cosine | InverseSquaredEuclidean | NegativeEuclidean):
         raise ParameterError(

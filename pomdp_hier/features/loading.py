@@ -9,7 +9,7 @@ from typing import IO, Any, Literal
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from pomdp_hier._arguments import is_whole
+from pomdp_hier._arguments import check_integer
 from pomdp_hier._imports import from_extra
 from pomdp_hier._io.formats import check_kind, kind_of, unpacked
 from pomdp_hier._io.memory import memory_available, require_memory
@@ -219,8 +219,7 @@ def text_features(
         array([0.  , 0.61, 0.  , 0.8 , 0.  ])
     """
     for option, value in (("min_df", min_df), ("ngrams", ngrams)):
-        if not (is_whole(value) and value >= 1):
-            raise ParameterError(Argument(option), f" is {brief(value)}; give a whole number, 1 or more")
+        check_integer(option, value, 1)
     if isinstance(stop_words, str) and stop_words != "english":
         raise ParameterError(f'stop_words is {brief(stop_words)}; give "english" or a list of words')
     rows = list(texts)

@@ -1,46 +1,16 @@
-"""Arguments of the readers and of a tree's methods, each kind checked in one place."""
+"""Checks of the lists and names that the readers and the methods of a tree take."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import is_one_of, is_whole
+from pomdp_hier._arguments import unexpected
 from pomdp_hier._io.memory import held
-from pomdp_hier._text import brief, listed
-from pomdp_hier.errors import Argument, ParameterError
+from pomdp_hier._text import brief
+from pomdp_hier.errors import ParameterError
 
 _LONGEST_RANGE = 10_000_000  # a longer one holds nothing, but would fill the memory as a list
-
-
-def check_choice(name: str, value: object, choices: Sequence[object]) -> None:
-    """Raise `ParameterError` unless ``value`` is one of ``choices``.
-
-    Example:
-        >>> check_choice("form", "lines", ("auto", "lines", "table"))
-    """
-    if not is_one_of(value, *choices):
-        raise ParameterError(Argument(name), f"={brief(value)} is unknown: choose one of {listed(choices)}")
-
-
-def check_flag(name: str, value: object) -> None:
-    """Raise `ParameterError` unless ``value`` is true or false.
-
-    Example:
-        >>> check_flag("singletons", True)
-    """
-    if not isinstance(value, bool | np.bool_):
-        raise ParameterError(Argument(name), f"={brief(value)}, expected True or False")
-
-
-def check_text(name: str, value: object) -> None:
-    """Raise `ParameterError` unless ``value`` is text that is not empty, or ``None``.
-
-    Example:
-        >>> check_text("sep", None)
-    """
-    if value is not None and (not isinstance(value, str) or not value):
-        raise ParameterError(Argument(name), f"={brief(value)}, expected text or None")
 
 
 def dense(what: str, values: Any) -> Any:
@@ -95,22 +65,6 @@ def as_text(where: str, value: object) -> str:
         raise ParameterError(f"{where}: got {brief(value)}, expected text or a number of fewer digits") from None
 
 
-def as_number(name: str, value: Any, least: int = 1) -> int:
-    """Return ``value`` if it is a whole number of at least ``least``.
-
-    Raises:
-        ParameterError: It is something else.
-
-    Example:
-        >>> as_number("n_items", 3)
-        3
-    """
-    if not (is_whole(value) and value >= least):
-        expected = "a positive integer" if least == 1 else f"a whole number, {least} or more"
-        raise ParameterError(Argument(name), f"={brief(value)}, expected {expected}")
-    return int(value)
-
-
 def as_ids(name: str, values: Any) -> tuple[Hashable, ...]:
     """Return a list, array or column of ids as a tuple.
 
@@ -123,7 +77,7 @@ def as_ids(name: str, values: Any) -> tuple[Hashable, ...]:
     """
     values = dense(name, values)
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
-        raise ParameterError(Argument(name), f"={brief(values)}, expected a list of ids")
+        raise unexpected(name, values, "a list of ids")
     found = tuple(values.tolist() if isinstance(values, np.ndarray) else values)
     for place, value in enumerate(found):
         try:

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from itertools import count
 from typing import Any, Generic, TypeVar
 
-from pomdp_hier._arguments import is_whole
+from pomdp_hier._arguments import is_integer
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.flat import FlatTree
@@ -198,7 +198,7 @@ class Draft(Generic[Tree]):
 
 
 def _check_number(what: str, value: Any) -> None:
-    if not is_whole(value):
+    if not is_integer(value):
         raise ParameterError(
             f"{what} {brief(value)} is no node's number; hierarchy.node(label) is the number of a label"
         )

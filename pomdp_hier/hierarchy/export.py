@@ -6,10 +6,11 @@ from collections.abc import Hashable, Sequence
 import networkx as nx
 import numpy as np
 
+from pomdp_hier._arguments import check_flag, check_integer
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError, Setting
-from pomdp_hier.hierarchy.arguments import as_ids, as_number, check_flag
+from pomdp_hier.hierarchy.arguments import as_ids
 from pomdp_hier.hierarchy.flat import FlatTree
 from pomdp_hier.hierarchy.node_names import draw_text
 from pomdp_hier.hierarchy.readers.json_text import as_json
@@ -96,8 +97,8 @@ class ExportedTree(FlatTree):
             └─ cat
         """
         check_flag("ascii_only", ascii_only)
-        as_number("max_lines", max_lines, 1)
-        as_number("max_items", max_items, 0)
+        check_integer("max_lines", max_lines, 1)
+        check_integer("max_items", max_items, 0)
         return draw_text(self, max_lines=max_lines, max_items=max_items, names=names, ascii_only=ascii_only)
 
 

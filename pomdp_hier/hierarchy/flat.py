@@ -12,11 +12,11 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pomdp_hier._arguments import is_whole
+from pomdp_hier._arguments import check_flag, check_integer, is_integer
 from pomdp_hier._arrays import Bools, Ints
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import HierarchyError, ParameterError, Setting
-from pomdp_hier.hierarchy.arguments import as_ids, as_number, check_flag, dense
+from pomdp_hier.hierarchy.arguments import as_ids, dense
 from pomdp_hier.hierarchy.arrays import cycle_error, cycle_through, min_below, sum_below, sum_to_root
 from pomdp_hier.hierarchy.node_names import warn_user
 
@@ -91,7 +91,7 @@ class FlatTree:
     ) -> list[str]:
         """Check the parents, drop empty clusters, set every field, and return what to warn of."""
         check_flag("singletons", singletons)
-        as_number("n_items", n_items, 0)
+        check_integer("n_items", n_items, 0)
         parents = _whole_numbers(parent, "parent").copy()
         rank = np.arange(parents.size)
         if order is not None:
@@ -181,7 +181,7 @@ class FlatTree:
     # ---- looking things up
 
     def _node(self, node: int) -> int:
-        if not is_whole(node) or not 0 <= node < self.n_nodes:
+        if not is_integer(node) or not 0 <= node < self.n_nodes:
             raise ParameterError(_missing("node", node, self.n_nodes))
         return int(node)
 
@@ -212,7 +212,7 @@ class FlatTree:
             >>> FlatTree([3, 3, 4, 4, -1], 3).path(1)
             array([4, 3])
         """
-        if not is_whole(item) or not 0 <= item < self.n_items:
+        if not is_integer(item) or not 0 <= item < self.n_items:
             raise ParameterError(_missing("item", item, self.n_items))
         node = int(self.leaf_of_item[item])
         path = np.empty(self.levels[node] + 1, dtype=np.int64)
@@ -466,7 +466,7 @@ def require_hierarchy(hierarchy: object) -> None:
 
 
 def _missing(what: str, number: object, count: int) -> str:
-    hint = "" if is_whole(number) else "; .node(label) is the number of a label"
+    hint = "" if is_integer(number) else "; .node(label) is the number of a label"
     return f"{what} {brief(number)} does not exist: the {what}s are 0..{count - 1}{hint}"
 
 

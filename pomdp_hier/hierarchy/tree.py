@@ -6,9 +6,9 @@ from typing import Any, Literal, Self
 import networkx as nx
 from numpy.typing import ArrayLike
 
+from pomdp_hier._arguments import check_flag
 from pomdp_hier._text import counted
 from pomdp_hier.errors import PythonAdvice
-from pomdp_hier.hierarchy.arguments import check_flag
 from pomdp_hier.hierarchy.export import ExportedTree
 from pomdp_hier.hierarchy.node_names import warn_user
 from pomdp_hier.hierarchy.readers.clusterings import HdbscanTree, read_bertopic, read_hdbscan, read_linkage

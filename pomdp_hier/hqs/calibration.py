@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_whole
+from pomdp_hier._arguments import check_integer
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -66,7 +66,7 @@ def calibrate_delta(
             f"bounds: got {brief(bounds)}; expected "
             f"two positive numbers, the smaller first. Pass, for example, {BOUNDS}."
         )
-    check_whole("max_entries", max_entries, 1)
+    check_integer("max_entries", max_entries, 1)
     settings = Settings(similarity=similarity, nu=nu, enter_own_singleton=enter_own_singleton)
     trees = as_trees(hierarchy)
     prepared = prepare(X, next(iter(trees.values())), settings)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import is_whole, same_arguments
+from pomdp_hier._arguments import is_integer, same_arguments
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, ParameterError
 from pomdp_hier.features.similarity import Similarity
@@ -410,7 +410,7 @@ def _prepared(X: Any, hierarchy: Hierarchy, settings: Settings) -> Prepared:
 
 def _guidance(prepared: Prepared, item: int) -> dict[int, dict[int, float]]:
     hierarchy = prepared.hierarchy
-    if not is_whole(item) or not 0 <= item < hierarchy.n_items:
+    if not is_integer(item) or not 0 <= item < hierarchy.n_items:
         raise ParameterError(
             f"item: got {brief(item)}; expected "
             f"0 to {hierarchy.n_items - 1}. hierarchy.node(label) is an item's number."

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 from scipy.special import stdtrit
 
-from pomdp_hier._arguments import check_level, generator, is_one_of, is_real, is_whole
+from pomdp_hier._arguments import check_level, generator, is_integer, is_one_of, is_real
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._intervals import unseen
 from pomdp_hier._text import brief
@@ -316,7 +316,7 @@ def draw(hierarchy: Hierarchy, size: int, method: Method, ranks: Ints, half_widt
 
 def _number(sample_size: float, n_items: int) -> int:
     """Return the number of items that a number or a fraction of them asks for."""
-    if is_whole(sample_size):
+    if is_integer(sample_size):
         if 1 <= sample_size <= n_items:
             return int(sample_size)
     elif isinstance(sample_size, float | np.floating) and 0 < sample_size <= 1:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pomdp_hier._arguments import check_flag, generator, is_whole
+from pomdp_hier._arguments import check_flag, generator, is_integer
 from pomdp_hier._engines.rules import AlwaysDescend, HindsightRule, LookAhead, Rule, SearchRoot, Tie, as_rule
 from pomdp_hier._jobs import check_jobs
 from pomdp_hier._text import brief
@@ -121,7 +121,7 @@ class Run:
     def __post_init__(self) -> None:
         if not isinstance(self.engine, str) or self.engine not in _ENGINES:
             raise ParameterError(f"engine: got {brief(self.engine)}; expected {', '.join(map(repr, _ENGINES))}.")
-        if self.threads is not None and not (is_whole(self.threads) and self.threads >= 1):
+        if self.threads is not None and not (is_integer(self.threads) and self.threads >= 1):
             raise ParameterError(
                 f"threads: got {brief(self.threads)}; expected "
                 "an integer of at least 1, or None for one per usable CPU."
@@ -147,7 +147,7 @@ class Run:
     @property
     def policy_seed(self) -> int:
         """The seed of the policies of the generic engine: the integer that was given, otherwise 0."""
-        return int(self.random_state) if is_whole(self.random_state) else 0
+        return int(self.random_state) if is_integer(self.random_state) else 0
 
     def seeded(self, random_state: Any) -> "Run":
         """Return the same run with this random state, for functions that take one for shuffles as well."""
@@ -216,7 +216,7 @@ class Request:
         Raises:
             ParameterError: The random state has no effect.
         """
-        given, whole = self.run.random_state, is_whole(self.run.random_state)
+        given, whole = self.run.random_state, is_integer(self.run.random_state)
         if given is None or self.sampling.asked or (whole and any(self.run.is_generic(each) for each in settings)):
             return
         raise ParameterError(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_level, check_whole, is_real, is_whole
+from pomdp_hier._arguments import check_integer, check_level, is_integer, is_real, unexpected
 from pomdp_hier._arrays import Ints
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief, listed
@@ -157,17 +157,17 @@ def _check_numbers(
     max_edits: object, max_loss: Any, folds: Any, confidence: Any, time_limit: Any, random_state: object
 ) -> None:
     if max_edits is not None:
-        check_whole("max_edits", max_edits)
-    check_whole("folds", folds, most=1_000_000)
+        check_integer("max_edits", max_edits)
+    check_integer("folds", folds, most=1_000_000)
     if folds == 1:
         raise ParameterError(
             "folds is 1, which leaves no items to choose by; give 2 or more, or 0 for no held-out gains"
         )
-    check_whole("random_state", random_state)
+    check_integer("random_state", random_state)
     check_level("confidence", confidence)
     for name, value in (("max_loss", max_loss), ("time_limit", time_limit)):
         if value is not None and not (is_real(value) and value >= 0):
-            raise ParameterError(f"{name} is {brief(value)}; give a number of at least 0, or None for no limit")
+            raise unexpected(name, value, "a number of at least 0, or None for no limit")
 
 
 def _limits(
@@ -192,7 +192,7 @@ def _limits(
         )
     nodes = {_node(tree, label) for label in as_ids("fixed", fixed)}
     for level in as_ids("fixed_levels", fixed_levels):
-        if not (is_whole(level) and 0 <= level <= tree.levels.max()):
+        if not (is_integer(level) and 0 <= level <= tree.levels.max()):
             raise ParameterError(
                 Argument("fixed_levels"),
                 f": got {brief(level)}; the tree has the levels 0 (the root's) to {tree.levels.max()}",
@@ -210,6 +210,6 @@ def _node(tree: Hierarchy, label: Hashable) -> int:
     try:
         return tree.node(label)
     except HierarchyError as error:
-        if is_whole(label) and "not unique" not in str(error) and 0 <= label < tree.n_nodes:
+        if is_integer(label) and "not unique" not in str(error) and 0 <= label < tree.n_nodes:
             return int(label)
         raise ParameterError(f"fixed: {error}") from None

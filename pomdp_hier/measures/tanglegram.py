@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pomdp_hier._arguments import check_whole, is_real
+from pomdp_hier._arguments import check_integer, is_real
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.membership import item_sums
@@ -69,7 +69,7 @@ def untangle(one: Hierarchy, other: Hierarchy, *, rounds: int = 20) -> tuple[Hie
         barycentre rule).
     """
     numbers = item_numbers(one, other, "untangling")
-    check_whole("rounds", rounds)
+    check_integer("rounds", rounds)
     placed = other if numbers is None else other.permuted(numbers, with_labels=True)
     best = one, placed
     least = entanglement(one, placed)

@@ -7,7 +7,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from pomdp_hier._arguments import check_flag, check_whole, generator
+from pomdp_hier._arguments import check_flag, check_integer, generator
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.hierarchy.arrays import min_below
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -178,8 +178,8 @@ def triplet_distance(
         between trees of arbitrary degree.
     """
     other = aligned(one, other, "the triplet distance")
-    check_whole("n_samples", n_samples, 1, _MOST_SAMPLES)
-    check_whole("limit", limit)
+    check_integer("n_samples", n_samples, 1, _MOST_SAMPLES)
+    check_integer("limit", limit)
     n = one.n_items
     if n < 3:
         return TripletDistance(0.0, 0.0, 0.0, 0)
@@ -342,8 +342,8 @@ def _correlation(
     one: Hierarchy, other: Hierarchy, x: Floats, y: Floats, limit: int, n_samples: int, seed: int
 ) -> float:
     """Return the correlation, over all pairs of items, of a number of where they meet in either tree."""
-    check_whole("n_samples", n_samples, 1, _MOST_SAMPLES)
-    check_whole("limit", limit)
+    check_integer("n_samples", n_samples, 1, _MOST_SAMPLES)
+    check_integer("limit", limit)
     n = one.n_items
     if n < 3:
         return float("nan")

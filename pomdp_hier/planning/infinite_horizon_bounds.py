@@ -12,9 +12,9 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
+from pomdp_hier._arguments import check_integer
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier.errors import PlanningError
-from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import TERMINAL_VALUE
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
 from pomdp_hier.planning.point_based.initial_bounds import blind_plans, blind_stage, informed_bound, outcome_groups
@@ -62,7 +62,7 @@ def mdp_values(
         Littman, Cassandra and Kaelbling (1995), section 4.1; Puterman (1994), section 6.5.
     """
     if horizon is not None:
-        require_count("horizon", horizon, 1, "actions")
+        check_integer("horizon", horizon, 1, unit="actions")
     require_float_range(compiled, horizon_sum(compiled.discount, horizon))
     legal = compiled.legal.copy()
     if compiled.legal_after is not None:

@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pomdp_hier._arguments import generator
+from pomdp_hier._arguments import check_integer, generator
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._text import brief, listed, visible
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
-from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision, Policy, best_and_tied, where_to_decide
 from pomdp_hier.planning.infinite_horizon_bounds import infinite_horizon_fib, mdp_values
 from pomdp_hier.planning.value_iteration import FiniteHorizonSolution, value_iteration
@@ -342,7 +341,7 @@ class OptimalPolicy:
     """
 
     def __init__(self, horizon: int) -> None:
-        require_count("horizon", horizon, 1, "actions")
+        check_integer("horizon", horizon, 1, unit="actions")
         self.horizon = horizon
         self._solved: tuple[POMDP, FiniteHorizonSolution] | None = None
 

@@ -13,10 +13,9 @@ from typing import Any, ClassVar
 
 import pomdp_py
 
-from pomdp_hier._arguments import generator
+from pomdp_hier._arguments import check_integer, generator
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError, PlanningError
-from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision, best_and_tied, where_to_decide
 from pomdp_hier.planning.policies import Seed
 from pomdp_hier.pomdp import POMDP, Belief
@@ -59,8 +58,8 @@ class POUCT:
     def __init__(
         self, depth: int = 5, simulations: int = 1_000, *, exploration: float | None = None, seed: Seed = None
     ) -> None:
-        require_count("depth", depth, 1, "actions to look ahead")
-        require_count("simulations", simulations, 2, "runs (the first only opens the tree)")
+        check_integer("depth", depth, 1, unit="actions to look ahead")
+        check_integer("simulations", simulations, 2, unit="runs (the first only opens the tree)")
         if exploration is not None and not (is_nonnegative(exploration) and exploration < float("inf")):
             raise ParameterError(
                 f"exploration: got {brief(exploration)}; expected a finite number of at least 0, or None"
@@ -156,7 +155,7 @@ class POMCP(POUCT):
         particles: int = 1_000,
     ) -> None:
         super().__init__(depth, simulations, exploration=exploration, seed=seed)
-        require_count("particles", particles, 1, "states to draw from the belief")
+        check_integer("particles", particles, 1, unit="states to draw from the belief")
         self.particles = particles
 
     def seeded(self, seed: Seed) -> "POMCP":

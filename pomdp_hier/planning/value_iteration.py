@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arguments import check_whole, is_real
+from pomdp_hier._arguments import check_integer, is_real
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
-from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import (
     TERMINAL_VALUE,
     Decision,
@@ -134,7 +133,7 @@ class FiniteHorizonSolution:
         """Return the value of each vector that is legal under the belief, and the position of its action."""
         compiled = self.compiled
         if to_go is not None:
-            require_count("to_go", to_go, 0, "steps")
+            check_integer("to_go", to_go, 0, unit="steps")
             if to_go > self.horizon:
                 raise ParameterError(f"to_go: got {to_go}; expected at most {self.horizon}, the horizon")
         vectors, actions = self.stages[self.horizon if to_go is None else to_go]
@@ -181,8 +180,8 @@ def value_iteration(
         Cassandra, Littman and Zhang (1997).
     """
     require_problem(problem, "value_iteration")
-    require_count("horizon", horizon, 0, "steps")
-    check_whole("max_vectors", max_vectors, 1)
+    check_integer("horizon", horizon, 0, unit="steps")
+    check_integer("max_vectors", max_vectors, 1)
     if not (is_real(tolerance) and tolerance >= 0):
         raise ParameterError(f"tolerance: got {brief(tolerance)}; expected a number of at least 0")
     compiled = problem.compiled
@@ -276,7 +275,7 @@ def exact_value(
         Smallwood and Sondik (1973).
     """
     require_problem(problem, "exact_value")
-    require_count("horizon", horizon, 0, "steps")
+    check_integer("horizon", horizon, 0, unit="steps")
     if horizon > 200:
         raise ParameterError(
             f"horizon: got {horizon}; expected at most 200, as enumeration is exponential in it. Use value_iteration."

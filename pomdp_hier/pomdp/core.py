@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from pomdp_hier._arguments import is_one_of, is_real, is_whole
+from pomdp_hier._arguments import is_integer, is_one_of, is_real
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
@@ -47,7 +47,7 @@ class CorePOMDP:
         if not (is_real(tolerance) and 0 <= tolerance < 1):
             raise ModelError(f"tolerance: got {brief(tolerance)}; expected a number in [0, 1). Use 1e-9, for example.")
         self.tolerance = tolerance
-        if not (is_whole(max_states) and max_states >= 1):
+        if not (is_integer(max_states) and max_states >= 1):
             raise ModelError(f"max_states: got {brief(max_states)}; expected an integer of at least 1.")
         if not isinstance(initial_belief, Belief):
             initial_belief = Belief(initial_belief, tolerance=tolerance)

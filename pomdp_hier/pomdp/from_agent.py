@@ -9,7 +9,7 @@ from typing import Any
 
 import pomdp_py
 
-from pomdp_hier._arguments import is_whole
+from pomdp_hier._arguments import is_integer
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import Belief, histogram
@@ -96,7 +96,7 @@ def _models_of(agent: pomdp_py.Agent) -> tuple[Any, Any, Any]:
 def _require_use(how: Mapping[str, Any], exact: bool) -> None:
     """Raise where a setting would do nothing, or makes no sense."""
     draws = how["draws"]
-    if draws is not None and not (is_whole(draws) and draws >= 1):
+    if draws is not None and not (is_integer(draws) and draws >= 1):
         raise ModelError(f"draws: got {brief(draws)}; expected the number of samples per row, at least 1, or None.")
     for name in ("normalize", "draws"):
         if exact and how[name]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from pomdp_hier._arguments import generator, is_whole
+from pomdp_hier._arguments import generator, is_integer
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp import POMDP, Belief, State
@@ -144,7 +144,7 @@ def rock_sample(
 
 def _places(n: int, k: int, rocks: Sequence[tuple[int, int]] | None, seed: int) -> list[tuple[int, int]]:
     """Return where the rocks are: as given, or drawn."""
-    if not (is_whole(n) and is_whole(k) and n >= 1 and 0 <= k <= n * n):
+    if not (is_integer(n) and is_integer(k) and n >= 1 and 0 <= k <= n * n):
         raise ParameterError(
             f"rock_sample: got n={brief(n)}, k={brief(k)}; expected integers, n of at least 1, k from 0 to n * n."
         )

@@ -62,7 +62,7 @@ def draw_and_or(
         >>> ax = draw_and_or(AndOrTree.build(tiger(), depth=2))
         >>> ax.get_figure().savefig("tree.png", dpi=150)  # doctest: +SKIP
     """
-    check_kind("tree", tree, AndOrTree, "AndOrTree.build(problem, depth=...)")
+    check_kind("tree", tree, AndOrTree, "the result of AndOrTree.build")
     if full and len(tree) > limit:
         raise ParameterError(
             f"full: got a tree of {len(tree)} nodes; expected at most {limit} for a drawing. Leave full out to see the "

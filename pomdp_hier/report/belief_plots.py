@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_kind, check_whole
+from pomdp_hier._arguments import check_integer, check_kind
 from pomdp_hier._arrays import Floats
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ParameterError
@@ -51,7 +51,7 @@ def draw_belief_trace(
         'probability'
     """
     beliefs = _sequence(beliefs, labels)
-    check_whole("most", most, 1)
+    check_integer("most", most, 1)
     ax = new_axes(ax, width=max(4.8, 0.9 * len(beliefs) + 2.4), height=3.4)
     order = list(dict.fromkeys(states if states is not None else [s for b in beliefs for s in b]))
     weight = {s: max(float(b[s]) for b in beliefs) for s in order}
@@ -284,7 +284,7 @@ def draw_action_regions(
         raise ParameterError(f"states: {brief(stray)} is not one of the problem's states")
     if resolution is None:
         resolution = 400 if len(chosen) == 2 else 48
-    check_whole("resolution", resolution, 2)
+    check_integer("resolution", resolution, 2)
     decider = as_policy(policy)
 
     def action(weights: Iterable[float]) -> Any:
@@ -386,10 +386,10 @@ def draw_backups(plan: FiniteHorizonSolution, *, steps: Sequence[int] | None = N
     References:
         Smallwood and Sondik (1973).
     """
-    check_kind("plan", plan, FiniteHorizonSolution, "what value_iteration returned")
+    check_kind("plan", plan, FiniteHorizonSolution, "the result of value_iteration")
     steps = list(range(1, min(plan.horizon, 6) + 1)) if steps is None else list(steps)
     for step in steps:
-        check_whole("steps", step, 1)
+        check_integer("steps", step, 1)
         if step > plan.horizon:
             raise ParameterError(f"steps: {step}; the plan has {plan.horizon}")
     if not steps or len(plan.compiled.states) != 2:

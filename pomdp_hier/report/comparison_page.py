@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_whole
+from pomdp_hier._arguments import check_integer
 from pomdp_hier._arrays import Floats
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief, counted
@@ -79,7 +79,7 @@ def comparison_html(
         ParameterError: There are more or fewer than two trees, or the diagnoses are of others.
     """
     _check_given(comparison, diagnoses)
-    check_whole("most", most)
+    check_integer("most", most)
     best, other = comparison.ranking
     gain = comparison.results[best].values - comparison.results[other].values
     trees = {name: diagnoses[name].hierarchy for name in (best, other)}

@@ -31,7 +31,7 @@ def draw_controller(controller: FiniteStateController, *, ax: "Axes | None" = No
         >>> draw_controller(solve(tiger(), horizon=1).controller()).get_title()
         'controller of 1 node'
     """
-    check_kind("controller", controller, FiniteStateController, "what Solution.controller returns")
+    check_kind("controller", controller, FiniteStateController, "the result of Solution.controller")
     graph = controller.graph(limit=30)
     side = 3.5 + 0.9 * len(graph.nodes) ** 0.75
     ax = new_axes(ax, width=1.3 * side, height=side)
@@ -81,7 +81,7 @@ def draw_bounds(solution: Solution, *, ax: "Axes | None" = None) -> "Axes":
         >>> draw_bounds(solve(tiger())).get_ylabel()
         'value at the start'
     """
-    check_kind("solution", solution, Solution, "what solve returns")
+    check_kind("solution", solution, Solution, "the result of solve")
     ax = new_axes(ax, width=6.4, height=3.6)
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter  # after a missing one was told
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_kind, check_whole
+from pomdp_hier._arguments import check_integer, check_kind
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief, counted
 from pomdp_hier.analysis.baselines import Appraisal
@@ -110,7 +110,7 @@ def report_html(
         '<!doctype html>'
     """
     require_diagnosis(diagnosis)
-    check_whole("most", most)
+    check_integer("most", most)
     _check_given(diagnosis, appraisal, moves, improvement)
     tree = diagnosis.hierarchy
     payload, position = icicle_payload(diagnosis, *node_names(tree, names))
@@ -147,12 +147,12 @@ def _check_given(
     diagnosis: Diagnosis, appraisal: object, moves: Sequence[Move], improvement: Improvement | None
 ) -> None:
     """Raise for what is not of the kind or of the tree that the page is about."""
-    check_kind("appraisal", appraisal, Appraisal | None, "what appraise(X, hierarchy) returns")
+    check_kind("appraisal", appraisal, Appraisal | None, "the result of appraise(X, hierarchy)")
     if not isinstance(moves, Sequence) or not all(isinstance(move, Move) for move in moves):
         raise ParameterError(f"moves: got {brief(moves)}; expected what suggest_moves(X, diagnosis) returns")
     if improvement is None:
         return
-    check_kind("improvement", improvement, Improvement, "what improve(X, hierarchy) returns")
+    check_kind("improvement", improvement, Improvement, "the result of improve(X, hierarchy)")
     if len(moves):
         raise ParameterError("moves and improvement: both are given; give one of them, the edits or the single moves")
     if not np.array_equal(improvement.hierarchy.parent, diagnosis.hierarchy.parent):

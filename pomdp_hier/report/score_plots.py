@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_kind, check_whole, numbered
+from pomdp_hier._arguments import check_integer, check_kind, numbered
 from pomdp_hier.analysis.levels import BestCut, LevelScores
 from pomdp_hier.analysis.settings_sweep import DeltaSweep
 from pomdp_hier.errors import ParameterError
@@ -41,7 +41,7 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
         >>> draw_policy_comparison(rows).get_xlabel()
         'value'
     """
-    check_kind("comparison", comparison, PolicyComparison, "what compare_policies returns")
+    check_kind("comparison", comparison, PolicyComparison, "the result of compare_policies")
     rows = comparison.rows
     ax = new_axes(ax, width=6.4, height=1.2 + 0.42 * len(rows))
     for k, row in enumerate(rows):
@@ -91,7 +91,7 @@ def draw_delta_sweep(sweep: DeltaSweep, *, ax: "Axes | None" = None) -> "Axes":
         >>> draw_delta_sweep(sweep).get_xscale()
         'log'
     """
-    check_kind("sweep", sweep, DeltaSweep, "what delta_sweep returns")
+    check_kind("sweep", sweep, DeltaSweep, "the result of delta_sweep")
     ax = new_axes(ax, width=6.4, height=4.0)
     deltas = sweep.deltas
     for k, tree in enumerate(sweep.trees):
@@ -133,7 +133,7 @@ def draw_levels(found: LevelScores | BestCut, *, ax: "Axes | None" = None) -> "A
         >>> draw_levels(score_by_levels([[1, 0], [9, 1], [0, 1], [1, 9]], tree)).get_xlabel()
         'levels kept, taken out from the bottom'
     """
-    check_kind("found", found, LevelScores | BestCut, "what score_by_levels or best_cut returns")
+    check_kind("found", found, LevelScores | BestCut, "the result of score_by_levels or best_cut")
     ax = new_axes(ax, width=6.4, height=3.6)
     rows = found.to_rows()
     scores = [row["hqs"] for row in rows]
@@ -181,7 +181,7 @@ def draw_value_density(
         >>> ax.get_xlabel()
         'value of a search for the item'
     """
-    check_whole("bins", bins, 1)
+    check_integer("bins", bins, 1)
     named: Iterable[tuple[Any, Any]] = [("", values)]
     if isinstance(values, Mapping):
         named = values.items()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from tqdm import tqdm
 
-from pomdp_hier._arguments import check_kind, check_whole, is_one_of, is_real, numbered
+from pomdp_hier._arguments import check_integer, check_kind, is_one_of, is_real, numbered
 from pomdp_hier._arrays import Floats
 from pomdp_hier._intervals import mean_interval, rarest
 from pomdp_hier._io.memory import held
@@ -451,7 +451,7 @@ def compare_policies(
     if not isinstance(clairvoyant, bool | None):
         clairvoyant = _ceiling(clairvoyant)
     if not isinstance(trace, bool):
-        check_whole("trace", trace)
+        check_integer("trace", trace)
     check_jobs(n_jobs)
     runs: dict[str, _Run] = {}
     failed: dict[str, Exception] = {}
@@ -531,7 +531,7 @@ def _ceiling(clairvoyant: Any) -> float:
 
 def _check_solution(solution: Any, environment: POMDP, horizon: int | None) -> None:
     """Refuse a solution that is not about what happens in the comparison."""
-    check_kind("against", solution, Solution, "what solve returns for the environment")
+    check_kind("against", solution, Solution, "the result of solve for the environment")
     asked = "solve(environment)" if horizon is None else f"solve(environment, horizon={horizon})"
     if solution.problem is not environment:
         raise ParameterError(

@@ -7,11 +7,10 @@ from typing import Any, Protocol
 import numpy as np
 from tqdm import tqdm
 
-from pomdp_hier._arguments import entropy
+from pomdp_hier._arguments import check_integer, entropy
 from pomdp_hier._jobs import OnceAProcess, check_jobs, in_processes, n_workers
 from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError
-from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.numeric import Number, is_nonnegative
@@ -212,7 +211,7 @@ def check_simulation(
 ) -> None:
     """Raise unless every number of a simulation is in its range."""
     for name, count in (("n_episodes", n_episodes), ("batch", batch), ("min_episodes", min_episodes)):
-        require_count(name, count, 1, "episodes")
+        check_integer(name, count, 1, unit="episodes")
     if half_width is not None and not (is_nonnegative(half_width) and half_width > 0):
         raise ParameterError(f"half_width: {brief(half_width)}; expected a positive width, in rewards")
     check_confidence(confidence)

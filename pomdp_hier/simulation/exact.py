@@ -13,13 +13,12 @@ from typing import Any
 
 from tqdm import tqdm
 
-from pomdp_hier._arguments import check_flag
+from pomdp_hier._arguments import check_flag, check_integer
 from pomdp_hier._jobs import OnceAProcess, check_jobs, in_processes, n_workers
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief, counted
 from pomdp_hier.beliefs import as_updater
 from pomdp_hier.errors import Argument, ImpossibleObservationError, ParameterError, PlanningError
-from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import action_probabilities, as_policy
 from pomdp_hier.pomdp import POMDP, Belief
@@ -174,7 +173,7 @@ def policy_value(
     chosen = as_policy(policy)
     for model in (problem,) if environment is None else (problem, environment):
         require_problem(model, "policy_value, after the policy")
-    require_count("max_beliefs", max_beliefs, 1, "beliefs")
+    check_integer("max_beliefs", max_beliefs, 1, unit="beliefs")
     check_flag("trace", trace)
     environment = problem if environment is None else environment
     length = Truncation(environment, problem, horizon, truncation_error)

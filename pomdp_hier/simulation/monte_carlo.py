@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from pomdp_hier._arguments import check_whole
+from pomdp_hier._arguments import check_integer
 from pomdp_hier._arrays import Floats
 from pomdp_hier._intervals import mean_interval, unseen
 from pomdp_hier._progress import shown_progress
@@ -153,7 +153,7 @@ def simulate(
         True
     """
     check_simulation(n_episodes, half_width, min_episodes, confidence, batch)
-    check_whole("keep_episodes", keep_episodes)
+    check_integer("keep_episodes", keep_episodes)
     chosen = as_policy(policy)
     for model in (problem,) if environment is None else (problem, environment):
         require_problem(model, "simulate, after the policy")

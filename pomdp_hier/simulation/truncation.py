@@ -8,9 +8,9 @@ import math
 
 import numpy as np
 
+from pomdp_hier._arguments import check_integer
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
-from pomdp_hier.planning.counts import require_count
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import is_nonnegative, is_symbolic
 
@@ -44,7 +44,7 @@ class Truncation:
 
     def __init__(self, environment: POMDP, problem: POMDP, horizon: int | None, truncation_error: float) -> None:
         if horizon is not None:
-            require_count("horizon", horizon, 0, "actions")
+            check_integer("horizon", horizon, 0, unit="actions")
         if not (is_nonnegative(truncation_error) and 0 < truncation_error < math.inf):
             raise ParameterError(
                 f"truncation_error: {brief(truncation_error)}; expected a positive number of rewards, such as 1e-9"

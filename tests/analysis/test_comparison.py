@@ -131,7 +131,7 @@ def test_what_cannot_be_compared():
         compare(X, {"a": tree, "b": Hierarchy.from_children([[0, 1]], 2)})
     with pytest.raises(ParameterError, match="reference is 'b'"):
         compare(X, {"a": tree}, reference="b")
-    with pytest.raises(ParameterError, match="confidence is 95"):
+    with pytest.raises(ParameterError, match="confidence: got 95"):
         compare(X, {"a": tree}, confidence=95)
     with pytest.raises(ParameterError, match="delta: got 'best'"):
         compare(X, {"a": tree}, delta="best")

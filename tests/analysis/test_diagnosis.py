@@ -221,7 +221,7 @@ def test_a_result_of_other_items_and_no_choice_at_all():
 def test_a_result_in_the_place_of_a_diagnosis_is_refused_with_a_remedy(read):
     X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
     result = evaluate(X, Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4))
-    with pytest.raises(ParameterError, match=r"got a HQSResult; give what diagnose\(X, hierarchy\) returns"):
+    with pytest.raises(ParameterError, match=r"got a HQSResult; expected the result of diagnose"):
         read(result)
 
 

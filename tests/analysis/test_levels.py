@@ -122,8 +122,8 @@ def test_a_single_item_has_one_cut():
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"levels": 0}, "levels is 0"),
-        ({"max_clusters": 1.5}, "max_clusters is 1.5"),
+        ({"levels": 0}, "levels: got 0"),
+        ({"max_clusters": 1.5}, "max_clusters: got 1.5"),
         ({"policy": "descend"}, "policy: got 'descend'; a cut is scored"),
         ({"sample_size": 3}, "sample_size: got 3"),
         ({"engine": "numpy"}, "engine: got 'numpy'"),
@@ -195,7 +195,7 @@ def test_so_many_levels_are_tried_at_equal_steps():
     ("arguments", "told"),
     [
         ({"side": "left"}, "side is 'left'"),
-        ({"most": 1}, "most is 1"),
+        ({"most": 1}, "most: got 1"),
         ({"colour": 1}, "colour: got an unknown setting"),
     ],
 )

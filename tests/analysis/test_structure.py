@@ -61,7 +61,7 @@ def test_a_catch_all_draws_from_its_siblings():
 def test_limits_and_another_tree():
     X, tree = clean_case()
     for name, value in (("wide", 0), ("wide", "many"), ("lopsided", 0.0), ("lopsided", 1.5), ("lopsided", "much")):
-        with pytest.raises(ParameterError, match=f"{name} is {value!r}"):
+        with pytest.raises(ParameterError, match=f"{name}: got {value!r}"):
             check_structure(tree, **{name: value})
     with pytest.raises(ParameterError, match="diagnosis: got a Hierarchy"):
         check_structure(tree, tree)

@@ -56,7 +56,7 @@ def test_particles_that_cannot_make_the_observation_are_an_error_that_says_so():
         ParticleUpdater(tiger(accuracy=1.0), n_particles=10, seed=0).update(
             Belief.certain("tiger-left"), "listen", "hear-right"
         )
-    with pytest.raises(ParameterError, match="n_particles is 0"):
+    with pytest.raises(ParameterError, match="n_particles: got 0"):
         ParticleUpdater(tiger(), n_particles=0)
 
 

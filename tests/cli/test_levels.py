@@ -50,8 +50,8 @@ def test_a_cut(files, capsys):
         (["--cut", 1, "--side", "top"], "--side has no effect with --cut"),
         (["--cut", 1, "--policy", "optimal"], "--policy has no effect with --cut"),
         (["--force"], "--force has no effect without --out"),
-        (["--cut", 0], "levels is 0"),
-        (["--most", 1], "most is 1"),
+        (["--cut", 0], "levels: got 0"),
+        (["--most", 1], "most: got 1"),
     ],
 )
 def test_a_slip_is_one_line(files, capsys, arguments, told):

@@ -245,7 +245,7 @@ def test_refusals_say_what_to_do(case, folder, tmp_path):
         (FeatureError, "whose square overflows", da.from_array(huge, chunks=400), {"similarity": SIMILARITIES[1]}),
         (ParameterError, "which may need all of the tree", folder, {"policy": "optimal"}),
         (ParameterError, "needs all members of a cluster in one place", folder, {"similarity": "precomputed"}),
-        (ParameterError, "partition_items is 0", folder, {"partition_items": 0}),
+        (ParameterError, "partition_items: got 0", folder, {"partition_items": 0}),
         (ParameterError, "partition_items is '5'", folder, {"partition_items": "5"}),
         (ParameterError, "no scheduler answers at 'x'", folder, {"client": "x"}),
         (FeatureError, 'Leave this out: id_column="key"', folder, {"id_column": "key"}),

@@ -17,7 +17,7 @@ def test_a_drawing() -> None:
     assert TREE.to_text() == "top (5 items)\n├─ trio (3 items): é, ox, c\\nd\n├─ 🐢\n└─ one (1 item): e"
     assert TREE.to_text(ascii_only=True).splitlines()[1:3] == ["|- trio (3 items): \\xe9, ox, c\\nd", "|- \\U0001f422"]
     assert TREE.to_text(max_items=1, names=["a", "b", "c", "d", "e"]).splitlines()[1] == "├─ trio (3 items): b, …"
-    with pytest.raises(ParameterError, match="max_lines=0, expected a positive integer"):
+    with pytest.raises(ParameterError, match="max_lines: got 0;"):
         TREE.to_text(max_lines=0)
 
 
@@ -57,9 +57,9 @@ def test_files_hold_what_is_returned(tmp_path: Path) -> None:
 
 
 def test_counts_say_what_they_may_be() -> None:
-    with pytest.raises(ParameterError, match="max_lines=0, expected a positive integer"):
+    with pytest.raises(ParameterError, match="max_lines: got 0;"):
         TREE.to_text(max_lines=0)
-    with pytest.raises(ParameterError, match="max_items=-1, expected a whole number, 0 or more"):
+    with pytest.raises(ParameterError, match="max_items: got -1;"):
         TREE.to_text(max_items=-1)
     assert TREE.to_text(max_items=0).splitlines()[1].startswith("├─ trio (3 items)")
 

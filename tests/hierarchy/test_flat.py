@@ -192,7 +192,7 @@ def test_parents_are_whole_numbers(parent: object) -> None:
 
 
 def test_the_number_of_items_is_whole() -> None:
-    with pytest.raises(ParameterError, match=r"n_items=2\.0, expected a whole number, 0 or more"):
+    with pytest.raises(ParameterError, match=r"n_items: got 2\.0;"):
         Hierarchy([2, 2, -1], 2.0)  # type: ignore[arg-type]
 
 
@@ -327,7 +327,7 @@ def test_nodes_and_items_of_another_type_are_refused_in_own_words(name: str) -> 
 def test_options_of_another_type_are_refused_in_own_words(tmp_path) -> None:
     tree = Hierarchy.from_children([[0, 1], [2, 3]], 3)
     for value in FOREIGN[2:]:
-        with pytest.raises(ParameterError, match="singletons="):
+        with pytest.raises(ParameterError, match="singletons: got"):
             tree.with_singletons(value)
         with pytest.raises(ParameterError, match="names"):
             tree.to_newick(names=value)
@@ -335,7 +335,7 @@ def test_options_of_another_type_are_refused_in_own_words(tmp_path) -> None:
             with pytest.raises(ParameterError, match="path="):
                 tree.to_json(value)
         if not isinstance(value, int):
-            with pytest.raises(ParameterError, match="max_lines="):
+            with pytest.raises(ParameterError, match="max_lines: got"):
                 tree.to_text(max_lines=value)
     for read in (Hierarchy.from_children, Hierarchy.from_linkage, Hierarchy.from_edges, Hierarchy.from_parents,
                  Hierarchy.from_paths, Hierarchy.from_bertopic):  # fmt: skip

@@ -39,7 +39,7 @@ def test_the_result_does_not_depend_on_the_number_of_workers():
     assert np.array_equal(results[0].values, results[1].values)
     other = on_pomdps(SHOP.similarity, tree, policy=DRAWS, random_state=4, **GIVEN, **PAPER_TABLE)
     assert not np.array_equal(results[0].values, other.values)
-    with pytest.raises(ParameterError, match="n_jobs is 0"):
+    with pytest.raises(ParameterError, match="n_jobs: got 0"):
         on_pomdps(SHOP.similarity, tree, n_jobs=0, **GIVEN)
 
 

@@ -305,8 +305,8 @@ def test_a_fraction_gives_two_items_at_least():
         ({"half_width": 0.0}, "half_width: got 0.0; expected a positive half-width"),
         ({"half_width": "0.1"}, "half_width: got '0.1'; expected a positive half-width"),
         ({"half_width": True}, "half_width: got True"),
-        ({"sample_size": 5, "random_state": -1}, "random_state is -1"),
-        ({"sample_size": 5, "random_state": "now"}, "random_state is 'now'"),
+        ({"sample_size": 5, "random_state": -1}, "random_state: got -1"),
+        ({"sample_size": 5, "random_state": "now"}, "random_state: got 'now'"),
     ],
 )
 def test_refusals_name_the_value_and_the_remedy(settings, words):
@@ -319,5 +319,5 @@ def test_levels_outside_0_to_1_are_refused(case):
     X, tree = case
     for level in (95, "x", None, True):
         for settings in ({"sample_size": 10}, {}):
-            with pytest.raises(ParameterError, match=f"level is {level!r}"):
+            with pytest.raises(ParameterError, match=f"level: got {level!r}"):
                 evaluate(X, tree, **settings).interval(level)

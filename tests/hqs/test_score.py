@@ -231,7 +231,7 @@ def test_a_temperature_that_overflows_is_the_uniform_limit():
         ({"threads": "2"}, "threads: got '2'"),
         ({"reward": 3}, "reward: got 3; expected a function"),
         ({"reward": lambda size, n_items: 1e308}, r"at most 1e\+100"),
-        ({"enter_own_singleton": "no"}, "enter_own_singleton is 'no'; expected True or False"),
+        ({"enter_own_singleton": "no"}, "enter_own_singleton: got 'no';"),
         ({"engine": "numba", "policy": Bold()}, 'engine="numba" supports the built-in'),
         ({"engine": "numba", "similarity": "precomputed"}, 'engine="numba" supports the built-in'),
     ],

@@ -8,7 +8,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from pomdp_hier._arguments import check_whole
+from pomdp_hier._arguments import check_integer
 from pomdp_hier.errors import CheckpointError, DataWarning, MissingExtraError, ModelError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.calibration import calibrate_delta
@@ -168,8 +168,8 @@ def test_settings_that_cannot_be(given, words):
 
 
 def test_a_number_that_is_too_large():
-    with pytest.raises(ParameterError, match="depth is 5000; give a whole number of at least 2 and at most 4,000"):
-        check_whole("depth", 5000, 2, 4000)
+    with pytest.raises(ParameterError, match="depth: got 5000;"):
+        check_integer("depth", 5000, 2, 4000)
 
 
 def test_settings_are_recorded_as_they_are_called():

@@ -84,8 +84,8 @@ def test_nothing_is_drawn_where_the_process_is_over():
         ({"states": ["tiger-left"]}, "a band needs 2 different ones and a triangle 3"),
         ({"states": ["tiger-left", "tiger-left"]}, "2 different ones"),
         ({"states": ["tiger-left", "lion"]}, "'lion' is not one of the problem's states"),
-        ({"resolution": 1}, "resolution is 1"),
-        ({"resolution": 2.5}, "resolution is 2.5"),
+        ({"resolution": 1}, "resolution: got 1"),
+        ({"resolution": 2.5}, "resolution: got 2.5"),
         ({"policy": 3}, "policy: 3 has no decide"),
     ],
 )
@@ -118,9 +118,9 @@ def test_backups_show_as_many_vectors_as_each_stage_has():
 @pytest.mark.parametrize(
     ("plan", "steps", "told"),
     [
-        (FirstAction(), None, "give what value_iteration returned"),
+        (FirstAction(), None, "expected the result of value_iteration"),
         (value_iteration(tiger(), 2), [3], "steps: 3; the plan has 2"),
-        (value_iteration(tiger(), 2), [0], "steps is 0"),
+        (value_iteration(tiger(), 2), [0], "steps: got 0"),
         (value_iteration(tiger(), 2), [], "0 steps"),
         (value_iteration(three_states(), 1), None, "3 states"),
     ],

@@ -422,16 +422,16 @@ def test_a_tree_of_a_thousand_clusters_is_painted(tmp_path):
 
 
 def test_arguments_in_the_other_order_are_refused_with_a_remedy(tmp_path):
-    with pytest.raises(ParameterError, match=r"got a str; give what diagnose\(X, hierarchy\) returns"):
+    with pytest.raises(ParameterError, match=r"got a str; expected .*diagnose"):
         write_report("report.html", tmp_path)
     with pytest.raises(ParameterError, match="got a list"):
         report_html([[1.0]])
     found = diagnosis_of("A")
     for settings, message in [
-        ({"appraisal": found}, "appraisal: got a Diagnosis; give what appraise"),
+        ({"appraisal": found}, "appraisal: got a Diagnosis; expected the result of appraise"),
         ({"moves": [(0, 12)]}, r"moves: got \[\(0, 12\)\]; expected what suggest_moves"),
         ({"moves": "up"}, "moves: got 'up'; expected what suggest_moves"),
-        ({"most": -1}, "most is -1; give a whole number of at least 0"),
+        ({"most": -1}, "most: got -1;"),
         ({"names": "abcdefghijkl"}, "names: .* is no list"),
     ]:
         with pytest.raises(ParameterError, match=message):

@@ -28,7 +28,7 @@ POLICIES = {
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [({"against": "best"}, "against: got a str"), ({"trace": "x"}, "trace is 'x'")]
+    ("given", "said"), [({"against": "best"}, "against: got a str"), ({"trace": "x"}, "trace: got 'x'")]
 )
 def test_what_is_no_solution_and_no_number_of_traces_is_refused(given, said):
     with pytest.raises(ParameterError, match=said):

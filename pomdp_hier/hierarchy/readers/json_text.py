@@ -7,10 +7,10 @@ from typing import Any, Literal, NoReturn
 
 import numpy as np
 
+from pomdp_hier._arguments import check_choice
 from pomdp_hier._io.decoding import decoding
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import PythonAdvice, ReaderError
-from pomdp_hier.hierarchy.arguments import check_choice
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, read_edges, read_parents, tree_of_links
 from pomdp_hier.hierarchy.readers.nested import CHILD_KEYS, NAME_KEYS, SCALARS, is_nest, read_children, read_nodes
 from pomdp_hier.hierarchy.readers.structure import refuse_other_formats

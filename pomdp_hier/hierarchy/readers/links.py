@@ -9,11 +9,11 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from pomdp_hier._arguments import is_whole
+from pomdp_hier._arguments import check_choice, check_flag, check_integer, is_integer
 from pomdp_hier._arrays import Bools, Ints
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import Argument, HierarchyError, PythonAdvice, ReaderError, Setting
-from pomdp_hier.hierarchy.arguments import as_ids, as_number, as_text, check_choice, check_flag, dense, is_row
+from pomdp_hier.hierarchy.arguments import as_ids, as_text, dense, is_row
 from pomdp_hier.hierarchy.arrays import cycle_error
 from pomdp_hier.hierarchy.node_names import Note, warn_user
 from pomdp_hier.hierarchy.readers.tables import (
@@ -67,7 +67,7 @@ class Join:
 
     def __post_init__(self) -> None:
         if self.n_items is not None:
-            as_number("n_items", self.n_items)
+            check_integer("n_items", self.n_items, 1)
         if self.items is not None:
             object.__setattr__(self, "items", as_ids("items", self.items))
         check_choice("items_at_inner", self.items_at_inner, ("leaf", "error"))
@@ -283,7 +283,7 @@ def number_of(name: Hashable) -> int | None:
     """Return the number that an id is or writes, None if it is none."""
     if isinstance(name, str):
         return int(name) if name.isascii() and name.isdigit() and len(name) < 19 and str(int(name)) == name else None
-    return int(name) if is_whole(name) else None
+    return int(name) if is_integer(name) else None
 
 
 def _item_nodes(ids: list[Hashable], has_child: Bools, join: Join) -> list[int]:

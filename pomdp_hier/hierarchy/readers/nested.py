@@ -8,11 +8,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pomdp_hier._arguments import check_text
 from pomdp_hier._arrays import Ints
 from pomdp_hier._io.memory import gathered
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import HierarchyError, ReaderError, Setting
-from pomdp_hier.hierarchy.arguments import check_text, dense, is_row
+from pomdp_hier.hierarchy.arguments import dense, is_row
 from pomdp_hier.hierarchy.readers.clusterings import read_hdbscan
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.tables import TreeArrays, is_missing

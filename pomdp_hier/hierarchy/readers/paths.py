@@ -14,10 +14,11 @@ from typing import Any, Literal
 
 import networkx as nx
 
+from pomdp_hier._arguments import check_choice, check_flag, check_text
 from pomdp_hier._io.formats import file_ending
 from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import Argument, HierarchyError, ParameterError, PythonAdvice, ReaderError, Setting
-from pomdp_hier.hierarchy.arguments import as_ids, as_text, check_choice, check_flag, check_text, dense, is_row
+from pomdp_hier.hierarchy.arguments import as_ids, as_text, dense, is_row
 from pomdp_hier.hierarchy.node_names import Note
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, text_ids, tree_of_links
 from pomdp_hier.hierarchy.readers.structure import NO_HEADER, outline_levels, structures

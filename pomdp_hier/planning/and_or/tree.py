@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_flag
+from pomdp_hier._arguments import check_flag, check_integer
 from pomdp_hier._text import brief, visible
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.and_or.as_json import read_json, write_json
@@ -15,7 +15,6 @@ from pomdp_hier.planning.and_or.markup import in_html, render_dot, render_mermai
 from pomdp_hier.planning.and_or.nodes import Nodes, backed_up, choose
 from pomdp_hier.planning.and_or.text import explain_node, render_text
 from pomdp_hier.planning.and_or.view import FULL_LIMIT
-from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.rtbss.planner import RTBSS
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.belief import as_belief
@@ -116,7 +115,7 @@ class AndOrTree(Nodes):
             PlanningError: The tree has more than ``max_nodes`` nodes, or a bound is violated.
         """
         require_problem(problem, "AndOrTree")
-        require_count("max_nodes", max_nodes, 1, "nodes")
+        check_integer("max_nodes", max_nodes, 1, unit="nodes")
         check_flag("illegal", illegal)
         grower = Grower(planner, problem, illegal, max_nodes)
         grower.grow(problem.initial_belief if belief is None else problem.as_belief(belief), observation)

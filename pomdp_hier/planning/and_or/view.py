@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from numbers import Rational
 from typing import Any
 
+from pomdp_hier._arguments import check_integer
 from pomdp_hier.planning.and_or.nodes import Nodes
-from pomdp_hier.planning.counts import require_count
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic
 
@@ -68,7 +68,7 @@ def view(tree: Nodes, *, full: bool | None = None, limit: int = FULL_LIMIT) -> V
     Raises:
         ParameterError: The limit is below 1.
     """
-    require_count("limit", limit, 1, "nodes to show")
+    check_integer("limit", limit, 1, unit="nodes to show")
     sizes_or, sizes_and = tree.subtree_sizes()
     whole = sizes_or[0] <= limit if full is None else full
     nodes = [ViewNode(True, 0, -1, 0, on_plan=True)]

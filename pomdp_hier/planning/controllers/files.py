@@ -17,7 +17,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from pomdp_hier._arguments import check_whole
+from pomdp_hier._arguments import check_integer
 from pomdp_hier._arrays import Floats
 from pomdp_hier._io.memory import memory_available
 from pomdp_hier._io.writing import write_file
@@ -70,7 +70,7 @@ def read_policy(path: PathLike, problem: POMDP, *, start: int = 0) -> AlphaVecto
         Cassandra, pomdp-solve; Kurniawati, Hsu and Lee (2008), SARSOP.
     """
     require_problem(problem, "read_policy, after the path")
-    check_whole("start", start)
+    check_integer("start", start)
     ending = _ending(path)
     if ending == ".pg":
         return _read_graph(path, problem, start)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from pomdp_hier._arguments import check_integer
 from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.controllers.controller import FiniteStateController
-from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision, where_to_decide
 from pomdp_hier.planning.leaf_values import LeafVectors
 from pomdp_hier.planning.point_based.certificate import write_certificate
@@ -170,7 +170,7 @@ class Solution:
         stages, horizon = self.search.stages, self.search.horizon
         if to_go is None:
             return stages[-1]
-        require_count("to_go", to_go, 0, "actions")
+        check_integer("to_go", to_go, 0, unit="actions")
         if horizon is None or to_go > horizon:
             held = "None, as the solution has no horizon" if horizon is None else f"at most {horizon}, its horizon"
             raise ParameterError(f"to_go: got {to_go}; expected {held}")

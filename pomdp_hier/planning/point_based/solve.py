@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pomdp_hier._arguments import check_flag, is_one_of, is_whole
+from pomdp_hier._arguments import check_flag, is_integer, is_one_of, unexpected
 from pomdp_hier._io.memory import memory_available
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief
@@ -123,18 +123,14 @@ def _check(
     horizon: Any, precision: Any, time_limit: Any, memory_limit: Any, max_trials: Any, engine: str, progress: Any
 ) -> None:
     """Refuse arguments that are out of range."""
-    if horizon is not None and not (is_whole(horizon) and horizon >= 1):
-        raise ParameterError(Argument("horizon"), f": got {brief(horizon)}; expected an integer of at least 1, or None")
+    if horizon is not None and not (is_integer(horizon) and horizon >= 1):
+        raise unexpected("horizon", horizon, "an integer of at least 1, or None")
     if not is_nonnegative(precision):
-        raise ParameterError(
-            Argument("precision"), f": got {brief(precision)}; expected a gap of at least 0, in the unit of rewards"
-        )
+        raise unexpected("precision", precision, "a gap of at least 0, in the unit of rewards")
     limits = {"time_limit": time_limit, "memory_limit": memory_limit, "max_trials": max_trials}
     for name, value in limits.items():
         if value is not None and not is_nonnegative(value):
-            raise ParameterError(
-                Argument(name), f": got {brief(value)}; expected a number of at least 0, or None for no limit"
-            )
+            raise unexpected(name, value, "a number of at least 0, or None for no limit")
     check_flag("progress", progress)
     if not is_one_of(engine, "auto", "numpy", "numba"):
         raise ParameterError(f"engine: got {brief(engine)}; expected 'auto', 'numpy' or 'numba'")

@@ -12,12 +12,11 @@ from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
-from pomdp_hier._arguments import check_flag, is_one_of
+from pomdp_hier._arguments import check_flag, check_integer, is_one_of
 from pomdp_hier._text import brief
 from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, as_updater
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound, reward_range
-from pomdp_hier.planning.counts import require_count
 from pomdp_hier.planning.decision import Decision, best_and_tied, where_to_decide
 from pomdp_hier.planning.leaf_values import (
     ConvexLeafValue,
@@ -134,7 +133,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         fallback: Any = None,
         problem: POMDP | None = None,
     ) -> None:
-        require_count("depth", depth, 1, "actions to look ahead")
+        check_integer("depth", depth, 1, unit="actions to look ahead")
         if budget is not None and not (is_nonnegative(budget) and budget >= 1):
             raise ParameterError(f"budget: got {brief(budget)}; expected a number of nodes, at least 1, or None")
         if fallback is not None and budget is None:

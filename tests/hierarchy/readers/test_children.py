@@ -58,7 +58,7 @@ def test_wrong_lists_are_refused_by_name(children: object, n_items: int, text: s
 
 @pytest.mark.parametrize("n_items", [0, -1, 1.5, True, "3"])
 def test_n_items_is_a_positive_integer(n_items: object) -> None:
-    with pytest.raises(ParameterError, match="n_items="):
+    with pytest.raises(ParameterError, match="n_items: got"):
         Hierarchy.from_children([[0]], n_items)  # type: ignore[arg-type]
 
 
@@ -75,5 +75,5 @@ def test_opt_ins() -> None:
     assert both == Hierarchy.from_children([[0, 1], [3, 2], [4, 5]], 4)
     assert both.item_labels == ("a", "b", "c", "b")
     assert both.rows(["c", "b", "a"]).tolist() == [2, 1, 0, 1]
-    with pytest.raises(ParameterError, match="on_multiple_parents='last'"):
+    with pytest.raises(ParameterError, match="on_multiple_parents: got 'last'"):
         Hierarchy.from_children(twice, 3, on_multiple_parents="last")  # type: ignore[arg-type]

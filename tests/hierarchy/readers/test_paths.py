@@ -80,7 +80,7 @@ def test_separators_escapes_and_strip() -> None:
     assert Hierarchy.from_paths([" a >b", " a >c"], strip=False).node((" a ",)) == 3
     assert Hierarchy.from_paths(["a>b", "a > c"], sep=" > ").node(("a",)) == 3
     assert Hierarchy.from_paths(["a\\>b", "c"], escape=None).node(("a\\", "b")) == 0
-    with pytest.raises(ParameterError, match="sep='', expected text or None"):
+    with pytest.raises(ParameterError, match="sep: got ''"):
         Hierarchy.from_paths(["a"], sep="")
 
 
