@@ -1,4 +1,4 @@
-"""Progress of long runs on standard error: a bar, or in a command whose output is kept, a line now and then."""
+"""Progress of long runs on standard error: a bar, or occasional lines in a command without a terminal."""
 
 import sys
 import time
@@ -11,7 +11,9 @@ from tqdm import tqdm
 
 from pomdp_hier._arguments import check_flag
 
-_in_lines = ContextVar("_in_lines", default=False)
+_in_command = ContextVar("_in_command", default=False)
+_quiet = ContextVar("_quiet", default=False)
+PATIENCE = 2.0  # seconds before the progress of work that is usually short appears
 
 _SECONDS, _SHARE = 10.0, 0.1  # the least time between two lines, and the least share of the time since the start
 _OF_TOTAL = "{desc}: {percentage:.0f} %, {n_fmt} of {total_fmt} {unit} [{elapsed}, {remaining} left{postfix}]"
@@ -19,27 +21,32 @@ _COUNTED = "{desc}: {n_fmt} {unit} [{elapsed}{postfix}]"
 
 
 @contextmanager
-def in_lines_off_terminal() -> Iterator[None]:
-    """Let progress inside be lines where standard error is not a terminal: a log keeps every state of a bar."""
-    before = _in_lines.set(True)
+def in_command(quiet: bool = False) -> Iterator[None]:
+    """Show progress as lines where standard error is not a terminal, as a log keeps every state of a bar.
+
+    Args:
+        quiet: Show no progress at all.
+    """
+    before = _in_command.set(True), _quiet.set(quiet)
     try:
         yield
     finally:
-        _in_lines.reset(before)
+        _in_command.reset(before[0])
+        _quiet.reset(before[1])
 
 
 @contextmanager
 def shown_progress(
     progress: bool | tqdm, what: str, unit: str, total: int | None = None, *, initial: int = 0, leave: bool = True
 ) -> Iterator[tqdm]:
-    """Yield a bar on standard error, which shows nothing if none is wanted; a bar that was given is continued.
+    """Yield a bar on standard error, or the bar that was given.
 
     Args:
-        progress: Whether progress is wanted, or the bar.
-        what: What is done.
-        unit: What is counted.
-        total: How many there are, if that is known.
-        initial: How many were done before.
+        progress: Whether to show progress, or the bar to continue.
+        what: The description of the bar.
+        unit: The unit that is counted.
+        total: The number of units, if known.
+        initial: The number of units done before.
         leave: Whether the bar stays on the terminal after its end.
 
     Example:
@@ -51,14 +58,32 @@ def shown_progress(
         yield progress
         return
     check_flag("progress", progress)
-    shown = progress and sys.stderr is not None
-    kind = _Lines if shown and _in_lines.get() and not sys.stderr.isatty() else tqdm
+    shown = progress and not _quiet.get() and sys.stderr is not None
+    kind = _Lines if shown and _writes_lines() else tqdm
     with kind(desc=what, unit=unit, total=total, initial=initial, leave=leave, disable=not shown) as bar:
         yield bar
 
 
+def slow_work(what: str, unit: str, total: int | None = None) -> tqdm:
+    """Return a bar for work that is usually short; it appears after `PATIENCE` seconds, and only where someone looks.
+
+    Example:
+        >>> with slow_work("exploring", "states") as bar:
+        ...     bar.update()
+    """
+    if _writes_lines() and not _quiet.get():
+        return _Lines(desc=what, unit=unit, total=total, leave=False)
+    hidden = True if _quiet.get() else None  # None: hidden off a terminal
+    return tqdm(desc=what, unit=f" {unit}", total=total, delay=PATIENCE, disable=hidden, leave=False)
+
+
+def _writes_lines() -> bool:
+    """Whether a command runs whose standard error is not a terminal."""
+    return _in_command.get() and sys.stderr is not None and not sys.stderr.isatty()
+
+
 class _Lines(tqdm):
-    """A bar for a stream that keeps what is written to it, such as a log: one line at a time, and seldom."""
+    """Progress for a stream that keeps its lines, such as a log: one line at a time, and seldom."""
 
     def __init__(self, *, total: int | None, unit: str, **options: Any) -> None:
         rare = {"miniters": 1, "mininterval": _SECONDS, "delay": _SECONDS}
@@ -66,14 +91,14 @@ class _Lines(tqdm):
         super().__init__(total=total, unit=unit.strip(), bar_format=layout, **rare, **options)
 
     def display(self, *_: Any, **__: Any) -> bool:
-        """Write a line, and wait longer for the next one the longer the run has taken."""
+        """Write a line; the wait for the next one grows with the time of the run."""
         self.fp.write(f"{self}\n")
         self.fp.flush()
         self.mininterval = max(_SECONDS, _SHARE * (time.time() - self.start_t))
         return True
 
     def set_description(self, desc: str | None = None, refresh: bool = False) -> None:
-        """Name what is done now, in the next line."""
+        """Set the description of the next line."""
         self.desc = desc or ""
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from pomdp_hier._progress import in_lines_off_terminal, shown_progress
+from pomdp_hier._progress import in_command, shown_progress
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def clock(monkeypatch):
 
 def lines_of(clock, capsys, seconds, *, progress=True, total=None):
     """The lines of a run with one step per second."""
-    with in_lines_off_terminal(), shown_progress(progress, "solve", " trials", total) as bar:
+    with in_command(), shown_progress(progress, "solve", " trials", total) as bar:
         bar._time = time.time
         bar.start_t = bar.last_print_t = time.time()
         for _ in range(seconds):

@@ -15,13 +15,13 @@ import numpy as np
 from tqdm import tqdm
 
 from pomdp_hier._arguments import check_integer, generator, is_one_of, same_arguments
+from pomdp_hier._progress import slow_work
 from pomdp_hier._text import brief
 from pomdp_hier.beliefs.updaters import FullUpdater, FunctionUpdater, as_updater
 from pomdp_hier.errors import Argument, ModelError, ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, is_exact, is_nonnegative, is_symbolic, simplified
 from pomdp_hier.pomdp.problem import require_problem
-from pomdp_hier.pomdp.progress import slow_work
 
 History = tuple[tuple[Any, Any], ...]
 

@@ -6,6 +6,7 @@ exit codes mean stands in `pomdp_hier.cli.console`, what signals do in `pomdp_hi
 """
 
 import argparse
+import sys
 import warnings
 from collections.abc import Sequence
 from typing import NoReturn
@@ -16,6 +17,7 @@ from pomdp_hier.cli import (
     completion,
     console,
     improve,
+    inputs,
     inspect,
     levels,
     misfiled,
@@ -63,12 +65,42 @@ Exit codes: 0 done, 1 cannot be done, 2 wrong usage, 3 a check failed."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that answers wrong usage in two lines: the usage of a command is long, and would hide the error."""
+    """A parser whose help leaves the reading options to ``--help-all``, and which reports wrong usage in two lines."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(
             ExitCode.WRONG_USAGE, f"error: {message}\nusage: {self.prog} --help lists the arguments, with examples\n"
         )
+
+    def reading_options(self) -> list[argparse.Action]:
+        """Return the options of the groups that say how a file is read."""
+        groups = [group for group in self._action_groups if group.title in inputs.READING_GROUPS]
+        return [option for group in groups for option in group._group_actions]
+
+    def format_help(self) -> str:
+        """Return the help without the reading options."""
+        options = self.reading_options()
+        helps = [option.help for option in options]
+        for option in options:
+            option.help = argparse.SUPPRESS
+        try:
+            return super().format_help()
+        finally:
+            for option, text in zip(options, helps, strict=True):
+                option.help = text
+
+
+class _HelpAll(argparse.Action):
+    """Prints the whole help and ends the command."""
+
+    def __init__(self, option_strings: Sequence[str], dest: str) -> None:
+        text = "show this help and the options for reading files, and exit"
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=text)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print the help."""
+        parser._print_message(argparse.ArgumentParser.format_help(parser), sys.stdout)
+        parser.exit()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -90,9 +122,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         options = build_parser().parse_args(argv)
     except SystemExit as stop:  # argparse ends the process itself; a caller of main gets a code
         return stop.code if isinstance(stop.code, int) else ExitCode.WRONG_USAGE
-    from pomdp_hier._progress import in_lines_off_terminal
+    from pomdp_hier._progress import in_command
 
-    with warnings.catch_warnings(), in_lines_off_terminal():
+    with warnings.catch_warnings(), in_command(getattr(options, "quiet", False)):
         warnings.simplefilter("always", PomdpHierWarning)
         warnings.showwarning = console.show_warning
         return _run(options)
@@ -145,6 +177,8 @@ def build_parser() -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         command.configure(subparser)
+        if subparser.reading_options():
+            subparser.add_argument("--help-all", action=_HelpAll)
         files = paths.file_arguments(subparser)
         subparser.set_defaults(run=command.run, default=subparser.get_default, files=files)
     return parser

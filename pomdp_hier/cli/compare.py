@@ -40,6 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("-o", "--out", type=paths.output_file, metavar="PATH", help=written)
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the comparison as JSON")
+    inputs.add_quiet(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -59,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
         labels=[classes.get(str(name)) for name in ids] if options.labels else None,
         measures=not options.no_measures,
         confidence=options.confidence,
+        progress=True,
         **inputs.settings(options),
     )
     names = [by_id.get(str(name), str(name)) for name in ids]

@@ -1,10 +1,13 @@
 """What every command says, and where: results on standard output, all else on standard error."""
 
+import argparse
 import io
 import os
 import shlex
 import sys
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any, TextIO
 
@@ -48,9 +51,11 @@ def fail(error: PomdpHierError | str, code: int) -> int:
 
 _OPTIONS = {
     "replace": "force",
+    "random_state": "seed",
     "fixed_levels": "fixed-level",
-    "max_lines": "lines",
-    "max_items": "items",
+    "items_at_inner": "internal-items",
+    "ends_in": "path-ends-in",
+    "side": "remove-from",
     "n_jobs": "jobs",
     "n_shuffles": "shuffles",
     "id": "item-column",
@@ -65,7 +70,7 @@ _OPTIONS = {
 
 
 def as_option(setting: Setting) -> str:
-    """Return an argument of a function, which is wrong or would mend what is wrong, as the option of the command line.
+    """Return an argument of a function as the option of the command line.
 
     Example:
         >>> as_option(Setting("on_multiple_parents", "first", "duplicate")), as_option(Setting("replace", True))
@@ -78,6 +83,29 @@ def as_option(setting: Setting) -> str:
     option = f"--{_OPTIONS.get(setting.argument, setting.argument).replace('_', '-')}"
     values = " or ".join(shlex.quote(str(value)) for value in setting.values if value is not True)
     return f"{option} {values}".rstrip()
+
+
+def note(text: str, options: argparse.Namespace) -> None:
+    """Say on standard error what is not a result, unless ``--quiet`` is given."""
+    if not options.quiet:
+        say(text)
+
+
+@contextmanager
+def steps(command: str, total: int) -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows which step of a command starts."""
+    from pomdp_hier._progress import shown_progress
+
+    with shown_progress(True, command, "step", total, leave=False) as bar:
+        started = False
+
+        def step(what: str) -> None:
+            nonlocal started
+            bar.set_description(what)
+            bar.update(started)
+            started = True
+
+        yield step
 
 
 def show_warning(message: Warning | str, category: type[Warning], *where: Any, **to: Any) -> None:

@@ -17,7 +17,7 @@ NAME = "improve"
 SUMMARY = "find edits of a tree that raise its score, and write the better tree"
 EXAMPLES = (
     "printf 'x,y\\n1,0\\n9,1\\n0,1\\n1,9\\n0,8\\n8,0\\n' > points.csv",
-    "echo '[[0,1,2],[3,4,5],[6,7]]' | pomdp-hier improve points.csv - --moves moves.csv --force",
+    "echo '[[0,1,2],[3,4,5],[6,7]]' | pomdp-hier improve points.csv - --edits-out moves.csv --force",
 )
 
 
@@ -29,7 +29,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     better = "write the better tree here: with the ending of TREE in its format, ids and columns, or as .json; .gz too"
     add("-o", "--out", type=paths.output_file, metavar="PATH", help=better)
     edits = "write the edits, one per row, to .csv, .parquet or .json; - is CSV on stdout"
-    add("--moves", type=paths.output_file, metavar="PATH", help=edits)
+    add("--edits-out", type=paths.output_file, metavar="PATH", help=edits)
     add("--force", action="store_true", help="replace the files if they exist")
     add(
         "--kinds",
@@ -42,25 +42,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     level = "a level whose nodes keep their places (the root's is 0); may be repeated"
     add("--fixed-level", metavar="N", type=inputs.count, action="append", default=[], help=level)
     inputs.add_count(parser, "--max-edits", "at most N edits (default: as many as gain)")
-    loss = "no item's search may be worth less by more than X than before"
+    loss = "reject edits that lower the value of any item by more than X"
     add("--max-loss", type=inputs.amount, metavar="X", help=loss)
-    folds = "choose edits N times without a part of the items, to measure their gain on these; 0 not to"
+    folds = "number of cross-validation folds for the held-out gain; 0 to skip"
     inputs.add_count(parser, "--folds", folds, 5)
     then = f"stop then, with the best so far; {signals.HELP}"
     add("--time-limit", type=inputs.amount, metavar="SECONDS", help=then)
     inputs.add_count(parser, "--seed", "by which the parts are drawn", 0)
     inputs.add_count(parser, "--top", "print N edits", 10)
-    add("--quiet", action="store_true", help="print nothing")
+    inputs.add_quiet(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Improve the tree."""
     if options.out is not None:
         tables.check_target(options.out, options.force, endings=trees.written_endings(options))
-    if options.moves is not None:
-        tables.check_target(options.moves, options.force, option="--moves")
-    if options.out is None and options.moves is None:
-        inputs.refuse_unused(options, ("force",), "without --out or --moves")
+    if options.edits_out is not None:
+        tables.check_target(options.edits_out, options.force, option="--edits-out")
+    if options.out is None and options.edits_out is None:
+        inputs.refuse_unused(options, ("force",), "without --out or --edits-out")
     if options.folds == 0:
         inputs.refuse_unused(options, ("seed",), "without folds")
     from pomdp_hier.improvement import improve
@@ -80,15 +80,15 @@ def run(options: argparse.Namespace) -> int:
             folds=options.folds,
             time_limit=options.time_limit,
             random_state=options.seed,
-            progress=not options.quiet,
+            progress=True,
             **inputs.settings(options),
         )
     better = found.tree
     found = found.renamed(by_id) if by_id else found
-    if options.moves is not None:
+    if options.edits_out is not None:
         rows = found.to_rows()
-        tables.write_table(options.moves, {name: [row[name] for row in rows] for name in COLUMNS}, options.force)
-    if not options.quiet and options.moves != "-":
+        tables.write_table(options.edits_out, {name: [row[name] for row in rows] for name in COLUMNS}, options.force)
+    if options.edits_out != "-":
         for line in found.summary(options.top).splitlines():
             print(console.printable(line))
     if options.out is not None:  # last, for a format may turn out not to hold the tree

@@ -15,8 +15,19 @@ if TYPE_CHECKING:
 
 
 OF_FEATURES = (
-    *("key", "id_column", "text_column", "embedding_column", "min_df", "ngrams", "sublinear", "stop_words", "join"),
+    *(
+        "key",
+        "id_column",
+        "text_column",
+        "embedding_column",
+        "min_df",
+        "max_ngram",
+        "sublinear_tf",
+        "stop_words",
+        "join",
+    ),
 )
+READING_GROUPS = ("reading FEATURES", "reading TREE")  # shown by --help-all
 OF_SETTINGS = ("similarity", "delta", "nu", "tie", "policy")
 _SIMILARITIES = ("cosine", "inverse_sqeuclidean", "negative_euclidean", "precomputed")
 
@@ -42,7 +53,7 @@ def add_input_options(parser: argparse.ArgumentParser) -> None:
 
 def add_reading_options(parser: argparse.ArgumentParser) -> None:
     """Add how to read FEATURES and TREE."""
-    add = parser.add_argument_group("how to read the features").add_argument
+    add = parser.add_argument_group(READING_GROUPS[0]).add_argument
     add("--key", metavar="NAME", help="the array of a dense .npz to take (default: X, or the only one)")
     add("--id-column", metavar="NAME", help="the column of ids (default: id, item or item_id, if there is one)")
     add(
@@ -53,8 +64,8 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     )
     add("--embedding-column", metavar="NAME", help="take the vectors in this column of a Parquet file")
     add("--min-df", type=int, metavar="N", help="text: leave out terms that fewer than N items have (default: 1)")
-    add("--ngrams", type=int, metavar="N", help="text: count runs of up to N words as terms (default: 1)")
-    add("--sublinear", action="store_true", default=None, help="text: a word said often counts less than so often")
+    add("--max-ngram", type=int, metavar="N", help="text: count runs of up to N words as terms (default: 1)")
+    add("--sublinear-tf", action="store_true", default=None, help="text: use sublinear term frequency, 1 + log(tf)")
     add("--stop-words", choices=("english",), help="text: leave out common words")
     add(
         "--join",
@@ -66,8 +77,14 @@ def add_reading_options(parser: argparse.ArgumentParser) -> None:
     trees.add_tree_options(parser)
 
 
-def add_setting_options(parser: argparse.ArgumentParser, *, calibrated: bool = False) -> None:
-    """Add what guides the searcher; ``calibrated`` is for commands that take one policy, and a fitted temperature."""
+def add_setting_options(parser: argparse.ArgumentParser, *, calibrated: bool = False, ties: bool = True) -> None:
+    """Add the settings of the searcher.
+
+    Args:
+        parser: The command's.
+        calibrated: Whether the command takes one policy, and a fitted temperature.
+        ties: Whether the command's searchers decide anything.
+    """
     add = parser.add_argument
     add(
         "--similarity",
@@ -82,9 +99,9 @@ def add_setting_options(parser: argparse.ArgumentParser, *, calibrated: bool = F
         type=_temperature if calibrated else float,
         default=0.01,
         metavar="X",
-        help="the temperature of the guidance: near 0 the most alike child is always taken, at large values any "
-        "(default: 0.01, the paper's for cosines"
-        + ("; calibrated: what fits where the items are" if calibrated else "")
+        help="softmax temperature of the searcher: near 0 it always enters the most similar child, for large values a "
+        "random one (default: 0.01, the paper's for cosines"
+        + ("; calibrated: the maximum-likelihood estimate from the tree" if calibrated else "")
         + "; not fitted to people)",
     )
     add(
@@ -92,13 +109,21 @@ def add_setting_options(parser: argparse.ArgumentParser, *, calibrated: bool = F
         type=float,
         default=1.0,
         metavar="X",
-        help="each level down, the temperature is X times as high (default: 1)",
+        help="factor by which the softmax temperature grows per level (default: 1)",
     )
-    tie = "what to do where searching and descending are worth the same (default: descend)"
-    add("--tie", choices=("descend", "search"), default="descend", help=tie)
+    tie = "the action when search and descend have equal values (default: descend)"
+    if ties:
+        add("--tie", choices=("descend", "search"), default="descend", help=tie)
     if calibrated:
         names = "one-step, optimal, search-root, descend or hindsight"
         add("--policy", default="one-step", metavar="NAME", help=f"how searchers decide: {names} (default: one-step)")
+
+
+def add_quiet(parser: argparse.ArgumentParser) -> None:
+    """Add ``--quiet``, which means the same in every command."""
+    parser.add_argument(
+        "--quiet", action="store_true", help="show no progress and no notes; results, warnings and errors stay"
+    )
 
 
 def add_count(parser: argparse.ArgumentParser, option: str, what: str, default: int | None = None) -> None:
@@ -245,7 +270,7 @@ def _read(options: argparse.Namespace) -> Inputs:
     from pomdp_hier.features.items import FeatureTable, are_row_numbers
     from pomdp_hier.features.loading import load_features
 
-    tfidf = {name: getattr(options, name) for name in ("min_df", "ngrams", "sublinear", "stop_words")}
+    tfidf = {name: getattr(options, name) for name in ("min_df", "max_ngram", "sublinear_tf", "stop_words")}
     table = load_features(
         options.features,
         key=options.key,

@@ -32,10 +32,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_reading_options(parser)
     inputs.add_setting_options(parser, calibrated=True)
     inputs.add_count(parser, "--shuffles", "shuffled trees to score as a baseline", 8)
-    inputs.add_count(parser, "--moves", "suggest N moves at most, each checked", 3)
+    inputs.add_count(parser, "--n-moves", "suggest N moves at most, each checked", 3)
     inputs.add_count(parser, "--top", "list N nodes, items and confusions", 5)
     add("--sweep", action="store_true", help="score the tree over a range of temperatures as well")
     add("--json", action="store_true", help="print everything as JSON")
+    inputs.add_quiet(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     if options.features is None:
         from pomdp_hier.analysis.structure import check_structure
 
-        unused = (*inputs.OF_FEATURES, *inputs.OF_SETTINGS, "shuffles", "moves", "top", "sweep")
+        unused = (*inputs.OF_FEATURES, *inputs.OF_SETTINGS, "shuffles", "n_moves", "top", "sweep")
         inputs.refuse_unused(options, unused, "on a tree without FEATURES")
         tree = trees.read_tree(options)
         report = check_structure(tree)
@@ -76,23 +77,28 @@ def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport
     read = inputs.read_inputs(options)
     X, tree = read.features, read.tree
     settings = inputs.settings(options)
-    appraisal = appraise(X, tree, n_shuffles=options.shuffles, **settings)
-    settings["delta"] = appraisal.result.config["delta"]
-    diagnosis = diagnose(X, tree, appraisal.result, **settings)
-    found = {
-        "appraisal": appraisal,
-        "worst_nodes": worst_nodes(diagnosis, options.top),
-        "lost_items": lost_items(diagnosis, options.top),
-        "confusions": confusions(diagnosis, options.top),
-        "moves": suggest_moves(X, diagnosis, n=options.moves, **settings) if options.moves else [],
-    }
-    if options.sweep:
-        from pomdp_hier.analysis.settings_sweep import delta_sweep
-        from pomdp_hier.features.items import item_features
+    with console.steps("inspect", 3 + options.sweep) as step:
+        step("scoring the tree and shuffled trees")
+        appraisal = appraise(X, tree, n_shuffles=options.shuffles, **settings)
+        settings["delta"] = appraisal.result.config["delta"]
+        step("diagnosing lost items")
+        diagnosis = diagnose(X, tree, appraisal.result, **settings)
+        step("trying moves")
+        found = {
+            "appraisal": appraisal,
+            "worst_nodes": worst_nodes(diagnosis, options.top),
+            "lost_items": lost_items(diagnosis, options.top),
+            "confusions": confusions(diagnosis, options.top),
+            "moves": suggest_moves(X, diagnosis, n=options.n_moves, **settings) if options.n_moves else [],
+        }
+        if options.sweep:
+            from pomdp_hier.analysis.settings_sweep import delta_sweep
+            from pomdp_hier.features.items import item_features
 
-        del settings["delta"]
-        checked = item_features(X, tree, options.similarity)  # warned about above
-        found["sweep"] = delta_sweep(checked, tree, n_shuffles=options.shuffles, **settings)
+            step("scoring the tree at other temperatures")
+            del settings["delta"]
+            checked = item_features(X, tree, options.similarity)  # warned about above
+            found["sweep"] = delta_sweep(checked, tree, n_shuffles=options.shuffles, **settings)
     return tree, check_structure(tree, diagnosis), found
 
 

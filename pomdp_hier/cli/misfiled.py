@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--expected-wrong", type=_share, default=0.1, metavar="X", help=share)
     inputs.add_count(parser, "--limit", "write N items, selected or not", 100)
     inputs.add_count(parser, "--top", "print N items", 10)
-    add("--quiet", action="store_true", help="print nothing")
+    inputs.add_quiet(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,15 +44,15 @@ def run(options: argparse.Namespace) -> int:
     by_id = trees.read_names(options.names, options.name_columns)
     read = inputs.read_inputs(options)
     with signals.may_end_search():
-        found = find_misfiled(read.features, read.tree, progress=not options.quiet)
+        found = find_misfiled(read.features, read.tree, progress=True)
     selected = found.select(options.expected_wrong, target=False)
-    printed = 0 if options.quiet or options.out == "-" else options.top
+    printed = 0 if options.out == "-" else options.top
     written = 0 if options.out is None else options.limit
     rows = found.to_rows(max(printed, written), names=by_id, selected=selected.tolist())
     if options.out is not None:
         columns = {name: [row[name] for row in rows[:written]] for name in COLUMNS}
         tables.write_table(options.out, columns, options.force)
-    if not options.quiet and options.out != "-":
+    if options.out != "-":
         for line in (
             *found.sentences(by_id),
             f"{len(selected):,} selected at an expected share of errors of {options.expected_wrong:g}",

@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--jobs", type=int, default=1, metavar="N", help="processes for planned policies, -1: one a CPU (default: 1)")
     add("--seed", type=int, default=0, metavar="N", help="where the draws of pouct start (default: 0)")
     add("--json", action="store_true", help="print the comparison as JSON")
-    add("--quiet", action="store_true", help="show no progress")
+    inputs.add_quiet(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
         tie=options.tie,
         n_jobs=options.jobs,
         random_state=options.seed if planned else None,
-        progress=not options.quiet,
+        progress=True,
     )
     print(json.dumps(table.to_dict(), indent=1) if options.json else table)
     return 0

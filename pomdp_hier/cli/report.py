@@ -28,18 +28,17 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--title", metavar="TEXT", help="the heading (default: the names of the two files)")
     few = f"{_SHUFFLES[0]}; {_SHUFFLES[1]} above {_LARGE:,} items"
     inputs.add_count(parser, "--shuffles", f"shuffled trees to score as a baseline (default: {few})")
-    inputs.add_count(parser, "--moves", "suggest N moves at most, each checked", 5)
-    inputs.add_count(parser, "--improve", "instead of moves, N edits that gain together")
-    inputs.add_count(parser, "--rows", "rows of each table at most", 25)
-    add("--quiet", action="store_true", help="print nothing, not even the score")
+    inputs.add_count(parser, "--n-moves", "suggest N moves at most, each checked", 5)
+    inputs.add_count(parser, "--n-edits", "instead of moves, N edits that gain together")
+    inputs.add_count(parser, "--max-rows", "rows of each table at most", 25)
+    inputs.add_quiet(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the report."""
     tables.check_target(options.out, options.force, endings=(".html", ".htm"))
-    if options.improve is not None:
-        inputs.refuse_unused(options, ("moves",), "with --improve")
-    from pomdp_hier._progress import shown_progress
+    if options.n_edits is not None:
+        inputs.refuse_unused(options, ("n_moves",), "with --n-edits")
     from pomdp_hier.analysis.baselines import appraise
     from pomdp_hier.analysis.diagnosis import diagnose
     from pomdp_hier.analysis.moves import suggest_moves
@@ -52,25 +51,20 @@ def run(options: argparse.Namespace) -> int:
     large = tree.n_items > _LARGE
     shuffles = _SHUFFLES[large] if options.shuffles is None else options.shuffles
     settings = inputs.settings(options)
-    with shown_progress(not options.quiet, "report", "step", _STEPS, leave=False) as bar:
-
-        def step(what: str) -> None:
-            bar.set_description(what)
-            bar.update()
-
-        step("scoring the tree, and with shuffled items")
+    with console.steps("report", _STEPS) as step:
+        step("scoring the tree and shuffled trees")
         appraisal = appraise(X, tree, n_shuffles=shuffles, **settings)
         settings["delta"] = appraisal.result.config["delta"]
-        step("looking where searchers get lost")
+        step("diagnosing lost items")
         diagnosis = diagnose(X, tree, appraisal.result, **settings)
         moves, improvement = [], None
-        if options.improve is not None:
+        if options.n_edits is not None:
             step("improving the tree")
-            improvement = improve(X, tree, max_edits=options.improve, **settings)
-        elif options.moves:
+            improvement = improve(X, tree, max_edits=options.n_edits, **settings)
+        elif options.n_moves:
             step("trying moves")
-            candidates = max(options.moves, _CANDIDATES[large])
-            moves = suggest_moves(X, diagnosis, n=options.moves, candidates=candidates, **settings)
+            candidates = max(options.n_moves, _CANDIDATES[large])
+            moves = suggest_moves(X, diagnosis, n=options.n_moves, candidates=candidates, **settings)
         step("writing the page")
         page = report_html(
             diagnosis,
@@ -79,15 +73,14 @@ def run(options: argparse.Namespace) -> int:
             improvement=improvement,
             names=by_id,
             title=options.title or _title(options),
-            most=options.rows,
+            most=options.max_rows,
         )
         write_file(options.out, page, replace=options.force)
-    if not options.quiet:
-        calibrated = "" if appraisal.calibration is None else " (calibrated)"
-        print(f"HQS {appraisal.score:z.6f}, delta {settings['delta']:g}{calibrated}, rows joined by {found.joined}")
-        for sentence in appraisal.sentences():
-            print(f"  {sentence}")
-        print(f"written to {console.printable(options.out)}, {len(page.encode()) / 1e6:z.1f} MB")
+    calibrated = "" if appraisal.calibration is None else " (calibrated)"
+    print(f"HQS {appraisal.score:z.6f}, delta {settings['delta']:g}{calibrated}, rows joined by {found.joined}")
+    for sentence in appraisal.sentences():
+        print(f"  {sentence}")
+    console.note(f"written to {options.out}, {len(page.encode()) / 1e6:z.1f} MB", options)
     return 0
 
 

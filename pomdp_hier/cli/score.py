@@ -23,7 +23,7 @@ EXAMPLES = (
     "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
     "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv -",
     "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv - --delta 0.005 --out items.csv --force",
-    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv - --sample-size 0.5 --random-state 1",
+    "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier score points.csv - --sample-size 0.5 --seed 1",
 )
 
 _COUNTED = {
@@ -43,7 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--sample-size", metavar="N", help="score a sample only: a number of items, or a fraction of them such as 0.1")
     add("--half-width", type=float, metavar="X", help="sample until the 95%% interval is as narrow as +- X")
     add("--sampling", choices=("stratified", "simple"), default="stratified", help="how to draw (default: stratified)")
-    add("--random-state", type=int, metavar="N", help="the seed of the draw (default: another one each time)")
+    add("--seed", type=int, metavar="N", help="the seed of the draw (default: another one each time)")
     add(
         "--dask",
         nargs="?",
@@ -57,10 +57,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     none = f"0 for none of this (default: {_SHUFFLES}, or 0 above {_CHEAP:,} items)"
     inputs.add_count(parser, "--shuffles", f"{beside}; {none}")
     rows = "write one row per item to .csv, .parquet or .json; - is CSV on standard output"
-    add("--out", type=paths.output_file, metavar="PATH", help=rows)
+    add("-o", "--out", type=paths.output_file, metavar="PATH", help=rows)
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the result as JSON")
-    add("--quiet", action="store_true", help="print nothing but the score, and no progress")
+    add("--score-only", action="store_true", help="print the score alone")
+    inputs.add_quiet(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -92,8 +93,7 @@ class _Said:
 
 
 def _settings(options: argparse.Namespace) -> dict[str, Any]:
-    progress = not options.quiet
-    return inputs.settings(options) | {"engine": options.engine, "progress": progress}
+    return inputs.settings(options) | {"engine": options.engine, "progress": True}
 
 
 def _evaluated(options: argparse.Namespace) -> _Said:
@@ -102,13 +102,13 @@ def _evaluated(options: argparse.Namespace) -> _Said:
         "sample_size": _sample_size(options.sample_size),
         "half_width": options.half_width,
         "sampling": options.sampling,
-        "random_state": options.random_state,
+        "random_state": options.seed,
     }
     found = inputs.read_inputs(options)
     from pomdp_hier.hqs.sampling import Sampling
 
     sampled = Sampling(**sampling).asked
-    shuffles = 0 if sampled or options.quiet or options.out == "-" else _shuffles(found, options.shuffles)
+    shuffles = 0 if sampled or options.score_only or options.out == "-" else _shuffles(found, options.shuffles)
     if shuffles:
         from pomdp_hier.analysis.baselines import appraise
 
@@ -164,17 +164,18 @@ def _check_usage(options: argparse.Namespace) -> None:
         if options.features == "-":
             raise ParameterError("--dask scores .npy or Parquet files that every worker sees; give FEATURES as a path")
         of_features = (name for name in inputs.OF_FEATURES if name != "id_column")
-        others = ("sample_size", "half_width", "sampling", "random_state", "shuffles")
+        others = ("sample_size", "half_width", "sampling", "seed", "shuffles")
         inputs.refuse_unused(options, (*of_features, *others), "with --dask")
     if not sampled:
-        inputs.refuse_unused(options, ("sampling", "random_state"), "without --sample-size or --half-width")
+        inputs.refuse_unused(options, ("sampling", "seed"), "without --sample-size or --half-width")
     elif options.shuffles:
         raise ParameterError("--shuffles has no effect on a sample; leave it out")
-    if options.quiet or options.out == "-":
-        why = "with --quiet" if options.quiet else "with --out -"
+    if options.score_only or options.out == "-":
+        why = "with --score-only" if options.score_only else "with --out -"
         inputs.refuse_unused(options, ("top", "shuffles"), why)
-    if options.out == "-" and (options.json or options.quiet):
-        raise ParameterError("--out - prints the items alone; leave out --json and --quiet")
+    for name in ("json", "score_only"):
+        if options.out == "-" or (options.score_only and name == "json"):
+            inputs.refuse_unused(options, (name,), "with --out -" if options.out == "-" else "with --score-only")
     inputs.check_out(options)
 
 
@@ -201,7 +202,7 @@ def _item_table(said: _Said, names: Sequence[str] | None) -> Mapping[str, Sequen
 def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> Iterable[str]:
     """Yield what is printed about a result."""
     result, tree = said.result, said.tree
-    if options.quiet:
+    if options.score_only:
         yield f"{result.score}"
         return
     items = result.sampled_items.tolist()
@@ -237,7 +238,7 @@ def _lines(said: _Said, names: Sequence[str], options: argparse.Namespace) -> It
         yield (
             f"  from {result.n_sampled:,} of {tree.n_items:,} items, standard error {result.standard_error:z.6f}, "
             f"{'nominal ' if 'coverage' in result.config else ''}95 % interval {low:z.6f} to {high:z.6f}, "
-            f"random state {result.config['random_state']}"
+            f"seed {result.config['random_state']}"
         )
     if said.appraisal is not None:
         yield from _beside(said.appraisal)

@@ -1,4 +1,4 @@
-"""``pomdp-hier show``: a hierarchy drawn as text."""
+"""``pomdp-hier show``: a hierarchy as text."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
 
 NAME = "show"
-SUMMARY = "draw a hierarchy as text, with the names of its items"
+SUMMARY = "show a hierarchy as text, with the names of its items"
 EXAMPLES = (
     "pomdp-hier show A",
     "pomdp-hier show dvd",
@@ -27,17 +27,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "tree",
         type=paths.input_file,
         metavar="TREE",
-        help="A to E (the paper's hierarchies), dvd (the shelf of its first figure), a tree file, or - for "
-        "standard input",
+        help="A to E (the paper's hierarchies), dvd (its first figure), a tree file, or - for standard input",
     )
     trees.add_tree_options(parser)
-    parser.add_argument("--lines", type=int, default=100, metavar="N", help="draw at most N clusters (default: 100)")
-    parser.add_argument("--items", type=int, default=7, metavar="N", help="name at most N items a cluster (default: 7)")
-    parser.add_argument("--ascii", action="store_true", help="draw without box characters")
+    inputs.add_count(parser, "--max-lines", "show at most N clusters", 100)
+    inputs.add_count(parser, "--max-items", "name at most N items per cluster", 7)
+    parser.add_argument("--ascii", action="store_true", help="show without box characters")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Draws the hierarchy."""
+    """Show the hierarchy."""
     title, tree, names = _built_in(options) if options.tree in _BUILT_IN else _from_file(options)
     from pomdp_hier._text import counted
 
@@ -48,8 +47,8 @@ def run(options: argparse.Namespace) -> int:
     )
     print(
         tree.to_text(
-            max_lines=options.lines,
-            max_items=options.items,
+            max_lines=options.max_lines,
+            max_items=options.max_items,
             names=names,
             ascii_only=options.ascii or not console.uses_unicode(sys.stdout),
         )
@@ -58,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _built_in(options: argparse.Namespace) -> "tuple[str, Hierarchy, Sequence[str]]":
-    """Title, tree, and the names of all its nodes."""
+    """Return the title, the tree, and the names of all its nodes."""
     inputs.refuse_unused(options, ("tree_format", "names", *trees.OF_TREES), "on a tree that is built in")
     name: str = options.tree
     from pomdp_hier.hqs.paper.examples import load_amazon12, load_dvd

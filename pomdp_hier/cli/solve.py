@@ -16,7 +16,7 @@ SUMMARY = "bound the optimal value of a .pomdp file from both sides, with a poli
 EXAMPLES = (
     "printf 'discount: 0.9\\nstates: 2\\nactions: 2\\nobservations: 2\\n' > walk.pomdp",
     "printf 'values: reward\\nT: * uniform\\nO: * identity\\nR: 1 : 0 : * : * 1\\n' >> walk.pomdp",
-    "pomdp-hier solve walk.pomdp --time 10 --certificate walk.json",
+    "pomdp-hier solve walk.pomdp --time-limit 10 --certificate walk.json",
     "pomdp-hier verify walk.json walk.pomdp",
 )
 
@@ -27,15 +27,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("problem", type=paths.input_file, metavar="MODEL", help="a .pomdp file")
     add("--precision", type=float, default=1e-2, metavar="X", help="the gap at which to stop (default: 0.01)")
     seconds = f"CPU seconds to stop after (default: no limit); {signals.HELP}"
-    add("--time", type=inputs.amount, metavar="SECONDS", help=seconds)
-    add("--memory", type=inputs.amount, metavar="MB", help="megabytes to stop at (default: no limit)")
+    add("--time-limit", type=inputs.amount, metavar="SECONDS", help=seconds)
+    add("--memory-limit", type=inputs.amount, metavar="MB", help="megabytes to stop at (default: no limit)")
     add("--horizon", type=int, metavar="N", help="the number of actions (default: no end)")
     proof = "write the proof of the bounds as JSON, for pomdp-hier verify"
     add("--certificate", type=paths.output_file, metavar="FILE", help=proof)
     policy = "write the policy: .alpha, .pg, .dot, or .policy for SARSOP's XML"
-    add("--policy", type=paths.output_file, metavar="FILE", help=policy)
+    add("--policy-out", type=paths.output_file, metavar="FILE", help=policy)
     add("--force", action="store_true", help="replace files that exist")
-    add("--quiet", action="store_true", help="show no progress bar")
+    inputs.add_quiet(parser)
     add("--json", action="store_true", help="print bounds and their history as JSON")
 
 
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     """Solve, print the bounds, and write what was asked for."""
     for option, path, endings in (
         ("--certificate", options.certificate, None),
-        ("--policy", options.policy, (".alpha", ".pg", ".dot", ".policy")),
+        ("--policy-out", options.policy_out, (".alpha", ".pg", ".dot", ".policy")),
     ):
         if path is not None:
             tables.check_target(path, options.force, endings=endings, option=option)
@@ -56,14 +56,14 @@ def run(options: argparse.Namespace) -> int:
         solution = solve(
             problem,
             precision=options.precision,
-            time_limit=options.time,
-            memory_limit=None if options.memory is None else options.memory * 1e6,
+            time_limit=options.time_limit,
+            memory_limit=None if options.memory_limit is None else options.memory_limit * 1e6,
             horizon=options.horizon,
-            progress=not options.quiet,
+            progress=True,
         )
     if options.certificate is not None:
         write_file(options.certificate, json.dumps(solution.certificate()) + "\n")
-    if options.policy is not None:
+    if options.policy_out is not None:
         _write_policy(solution, options)
     print(json.dumps(_plain(solution)) if options.json else _lines(solution, problem))
     return signals.exit_code(solution.status)
@@ -99,14 +99,14 @@ def _write_policy(solution: "Solution", options: argparse.Namespace) -> None:
     from pomdp_hier._io.writing import write_file
     from pomdp_hier.planning import AlphaVectorPolicy, write_policy
 
-    ending = Path(options.policy).suffix.lower()
+    ending = Path(options.policy_out).suffix.lower()
     if ending == ".pg":
-        write_policy(solution.controller(), options.policy)
+        write_policy(solution.controller(), options.policy_out)
     elif ending == ".dot":
-        write_file(options.policy, solution.controller().to_dot() + "\n")
+        write_file(options.policy_out, solution.controller().to_dot() + "\n")
     else:
         import numpy as np
 
         index = solution.problem.compiled.action_index
         actions = np.array([index[a] for a in solution.alpha_actions], dtype=np.int64)
-        write_policy(AlphaVectorPolicy(solution.alpha_vectors, actions), options.policy)
+        write_policy(AlphaVectorPolicy(solution.alpha_vectors, actions), options.policy_out)

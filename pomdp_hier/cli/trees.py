@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
 
 
-_SHARED = {"singletons": "singletons", "on_multiple_parents": "on_multiple_parents", "items_at_inner": "items_at_inner"}
+_SHARED = {"singletons": "singletons", "on_multiple_parents": "on_multiple_parents", "items_at_inner": "internal_items"}
 _NUMBERED = _SHARED | {"n_items": "n_items", "add_root": "add_root"}
 _DELIMITED = {"header": "header", "delimiter": "delimiter"}
 # The arguments of each format's reader, and the options that they are given by.
@@ -33,8 +33,8 @@ _FORMATS = {
     "parents": _NUMBERED | _DELIMITED | {"id": "item_column", "parent": "parent_column"},
     "paths": _SHARED
     | _DELIMITED
-    | {name: name for name in ("sep", "blank_levels", "ends_in", "levels")}
-    | {"item": "item_column", "path": "path_column"},
+    | {name: name for name in ("sep", "blank_levels", "levels")}
+    | {"ends_in": "path_ends_in", "item": "item_column", "path": "path_column"},
     "outline": _SHARED,
     "bertopic": {"singletons": "singletons"},
 }
@@ -49,7 +49,7 @@ _NAME_COLUMNS = ("name", "title", "label", "preflabel", "description", "text")
 
 def add_tree_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of every command that reads a tree file."""
-    add = parser.add_argument_group("how to read the tree").add_argument
+    add = parser.add_argument_group("reading TREE").add_argument
     add(
         "--tree-format",
         choices=("auto", *_FORMATS),
@@ -105,7 +105,7 @@ def _add_column_options(add: Callable[..., object]) -> None:
         help="a blank level before a filled one: refuse it, or skip it (default: error)",
     )
     add(
-        "--ends-in",
+        "--path-ends-in",
         choices=("item", "category"),
         help="whether a path ends in the item itself (default where items have no column) or in its category",
     )
@@ -129,7 +129,7 @@ def _add_shape_options(add: Callable[..., object]) -> None:
         "each (default: error)",
     )
     add(
-        "--items-at-inner",
+        "--internal-items",
         choices=("leaf", "error"),
         default="leaf",
         help="an item that has nodes below: make it a leaf of its own there, or refuse it (default: leaf)",

@@ -184,8 +184,8 @@ def text_features(
     *,
     ids: Sequence[Hashable] | None = None,
     min_df: int = 1,
-    ngrams: int = 1,
-    sublinear: bool = False,
+    max_ngram: int = 1,
+    sublinear_tf: bool = False,
     stop_words: Literal["english"] | Sequence[str] | None = None,
     name: str = "the texts",
 ) -> FeatureTable:
@@ -199,8 +199,8 @@ def text_features(
         texts: One text an item.
         ids: The id of each text.
         min_df: Leave out terms that fewer texts have.
-        ngrams: The longest run of words that counts as a term; 1 for words alone.
-        sublinear: Count ``1 + ln(tf)`` instead of ``tf``, so that a word said ten times does not count tenfold.
+        max_ngram: The longest run of words that counts as a term; 1 for words alone.
+        sublinear_tf: Count ``1 + ln(tf)`` instead of ``tf``, so that a word said ten times does not count tenfold.
         stop_words: Words to leave out: a list, or ``"english"`` for scikit-learn's.
         name: What error texts call the source.
 
@@ -218,10 +218,12 @@ def text_features(
         >>> found.matrix.toarray().round(2)[0]
         array([0.  , 0.61, 0.  , 0.8 , 0.  ])
     """
-    for option, value in (("min_df", min_df), ("ngrams", ngrams)):
+    for option, value in (("min_df", min_df), ("max_ngram", max_ngram)):
         check_integer(option, value, 1)
     if isinstance(stop_words, str) and stop_words != "english":
-        raise ParameterError(f'stop_words is {brief(stop_words)}; give "english" or a list of words')
+        raise ParameterError(
+            Argument("stop_words"), f': got {brief(stop_words)}; expected "english" or a list of words'
+        )
     rows = list(texts)
     missing = next((row for row, text in enumerate(rows) if not isinstance(text, str)), None)
     if missing is not None:
@@ -231,8 +233,8 @@ def text_features(
     sklearn_text = from_extra("text", "sklearn.feature_extraction.text", "features out of text need scikit-learn")
     vectorizer = sklearn_text.TfidfVectorizer(
         min_df=int(min_df),
-        ngram_range=(1, int(ngrams)),
-        sublinear_tf=sublinear,
+        ngram_range=(1, int(max_ngram)),
+        sublinear_tf=sublinear_tf,
         stop_words=stop_words if stop_words is None or isinstance(stop_words, str) else list(stop_words),
     )
     try:

@@ -9,6 +9,7 @@ from typing import Any
 import pomdp_py
 
 from pomdp_hier._arguments import is_real
+from pomdp_hier._progress import slow_work
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp.belief import Belief
@@ -27,7 +28,6 @@ from pomdp_hier.pomdp.numeric import (
 )
 from pomdp_hier.pomdp.pomdp_py_models import ForeignObservation, ForeignTransition
 from pomdp_hier.pomdp.problem import POMDP, require_problem
-from pomdp_hier.pomdp.progress import slow_work
 
 _N_SAMPLES = 200  # for each of the first rows of models that draw on their own, and fewer for the others
 _MOST_ROWS = 1_000

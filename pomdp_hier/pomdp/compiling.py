@@ -7,6 +7,7 @@ import numpy as np
 from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats
+from pomdp_hier._progress import slow_work
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.array_models import ArrayObservation, ArrayTransition, ListedReward, Rows, floats
@@ -14,7 +15,6 @@ from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.core import CorePOMDP
 from pomdp_hier.pomdp.name_checks import nearest
 from pomdp_hier.pomdp.numeric import Number, as_float, positive_part
-from pomdp_hier.pomdp.progress import slow_work
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 # A row of a matrix: the columns, and the number in each.

@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from pomdp_hier._arguments import is_integer, is_one_of, is_real
+from pomdp_hier._progress import slow_work
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
 from pomdp_hier.pomdp.models import as_observation, as_reward, as_transition
 from pomdp_hier.pomdp.name_checks import distinct, listed_values, require_action
 from pomdp_hier.pomdp.numeric import Number, is_finite, is_number, is_symbolic, is_text, mean, total, unquoted
-from pomdp_hier.pomdp.progress import slow_work
 from pomdp_hier.pomdp.signatures import Signature, bind, require_pickled
 
 # A belief as every function takes it.

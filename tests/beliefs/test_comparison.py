@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import sympy
 
+from pomdp_hier import _progress as progress
 from pomdp_hier.beliefs import (
     BayesUpdater,
     FunctionUpdater,
@@ -15,7 +16,7 @@ from pomdp_hier.beliefs import (
     compare_updaters,
 )
 from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError
-from pomdp_hier.pomdp import POMDP, Belief, progress
+from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.problems import tiger
 from tests.random_problems import exact_arrays, random_arrays
 

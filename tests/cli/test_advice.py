@@ -79,7 +79,7 @@ TABLE = [
     ("score x.npy tree.csv --join id", "x.npy: got no ids", "-join id"),
     ("score bare.csv tree.csv --join id", "bare.csv: got no ids", "-join id"),
     ("score x.npy tree.csv --text-column x", "x.npy", "-text-column x"),
-    ("score text.csv tree.csv --ngrams 2", "--ngrams is for text", "--text-column title"),
+    ("score text.csv tree.csv --max-ngram 2", "--max-ngram is for text", "--text-column title"),
     ("score text.csv tree.csv --text-column title --min-df 3", "text.csv: got no term in 4 texts", "--min-df 1"),
     ("score x.csv tree.csv --similarity precomputed", "x.csv: got shape (4, 2)", "-similarity precomputed"),
     ("score x.csv tree.csv --policy best", "best", "-policy best"),
@@ -98,19 +98,19 @@ TABLE = [
         "--fixed land",
     ),
     ("improve x.csv tree.csv --out x.csv", "--out: got x.csv", "improve x.csv tree.csv --out y.csv"),
-    ("improve x.csv tree.csv --out b.csv --moves b.csv", "b.csv", "improve x.csv tree.csv --out b.csv --moves m.csv"),
+    ("improve x.csv tree.csv -o b.csv --edits-out b.csv", "b.csv", "improve x.csv tree.csv -o b.csv --edits-out m.csv"),
     (
         "compare x.csv tree.csv tree.csv tree.csv -o p.html",
         "3 trees",
         "compare x.csv tree.csv tree.csv --out p.html",
     ),
-    ("levels x.csv tree.csv --max-clusters 3", "--max-clusters has no effect without --cut", "-max-clusters 3"),
+    ("levels x.csv tree.csv --max-clusters 3", "--max-clusters has no effect without --best-cut", "-max-clusters 3"),
     ("policies x.csv tree.csv --policy best", "expected one of one-step", "--policy one-step"),
     ("report x.csv tree.csv --out there.json", "--out: got there.json", "report x.csv tree.csv --out r.html"),
-    ("validate m.pomdp --items 2", "--items has no effect", "-items 2"),
+    ("check m.pomdp --check-items 2", "--check-items has no effect", "-check-items 2"),
     ("solve m.pomdp --certificate there.json", "there.json: exists already", "--force"),
-    ("solve m.pomdp --policy p.txt", "--policy: got p.txt", "solve m.pomdp --policy p.alpha"),
-    ("solve m.pomdp --memory -1", "--memory: got -1", "solve m.pomdp --memory 100"),
+    ("solve m.pomdp --policy-out p.txt", "--policy-out: got p.txt", "solve m.pomdp --policy-out p.alpha"),
+    ("solve m.pomdp --memory-limit -1", "--memory-limit: got -1", "solve m.pomdp --memory-limit 100"),
 ]
 
 
@@ -135,7 +135,7 @@ def test_advice_works(folder, capsys, line, said, advice):
 
 def test_a_warning_speaks_of_options_and_its_advice_works(folder, capsys):
     advice = ["--similarity", "negative_euclidean"]
-    assert main(["score", "one.csv", "tree.csv", "--quiet"]) == 0
+    assert main(["score", "one.csv", "tree.csv", "--score-only"]) == 0
     assert " ".join(advice) in capsys.readouterr().err
-    assert main(["score", "one.csv", "tree.csv", "--quiet", *advice]) == 0
+    assert main(["score", "one.csv", "tree.csv", "--score-only", *advice]) == 0
     assert capsys.readouterr().err == ""

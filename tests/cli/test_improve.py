@@ -38,7 +38,7 @@ def call(folder, *arguments):
 def test_the_better_tree_and_the_edits_are_written_with_the_ids_of_the_tree(broken, capsys):
     X, tree, folder = broken
     out, moves = folder / "better.json", folder / "moves.csv"
-    assert call(folder, "-o", out, "--moves", moves, "--names", folder / "names.csv", "--folds", 2) == 0
+    assert call(folder, "-o", out, "--edits-out", moves, "--names", folder / "names.csv", "--folds", 2) == 0
     expected = improve(X, tree, delta=0.02, folds=2)
     written = Hierarchy.from_json(out)
     assert written == expected.tree
@@ -72,7 +72,7 @@ def test_the_better_tree_and_the_edits_are_written_with_the_ids_of_the_tree(brok
 )
 def test_a_slip_is_one_line_and_nothing_is_written(broken, capsys, arguments, code, text):
     folder = broken[2]
-    assert call(folder, "-o", folder / "better.json", "--moves", folder / "moves.csv", *arguments) == code
+    assert call(folder, "-o", folder / "better.json", "--edits-out", folder / "moves.csv", *arguments) == code
     assert text in capsys.readouterr().err
     assert not (folder / "better.json").exists()
     assert not (folder / "moves.csv").exists()
@@ -80,7 +80,7 @@ def test_a_slip_is_one_line_and_nothing_is_written(broken, capsys, arguments, co
 
 def test_what_is_fixed_by_id_or_level_is_left_alone(broken, capsys):
     folder = broken[2]
-    assert call(folder, "--fixed-level", 1, "--fixed-level", 2, "--fixed-level", 3, "--moves", "-") == 0
+    assert call(folder, "--fixed-level", 1, "--fixed-level", 2, "--fixed-level", 3, "--edits-out", "-") == 0
     assert capsys.readouterr().out.count("\n") == 1
     assert call(folder, "--fixed", "g1", "--fixed", "g6", "--folds", 0, "--kinds", "move", "--max-edits", 1) == 0
     out = capsys.readouterr().out

@@ -39,7 +39,7 @@ def test_features_and_tree_in_the_other_order_are_told(folder, capsys):
         assert refused(capsys, 2, "inspect", "points.csv", tree) == said
         assert refused(capsys, 2, "report", tree, "points.csv", "-o", "r.html") == said
         assert refused(capsys, 2, "policies", tree, "points.csv") == said
-        assert refused(capsys, 2, "validate", "--hierarchy", tree, "points.csv") == said
+        assert refused(capsys, 2, "check", "--hierarchy", tree, "points.csv") == said
         assert refused(capsys, 2, "compare", tree, "two.nwk", "points.csv") == said
 
 
@@ -84,15 +84,15 @@ def test_a_file_of_another_kind_is_named_at_every_door(folder, capsys, content, 
         (["inspect", "tree.csv", "--sweep"], "--sweep has no effect"),
         (["score", "points.csv", "tree.csv", "--key", "X"], "leave this out: --key X"),
         (["score", "x.npy", "tree.csv", "--id-column", "id"], "leave this out: --id-column id"),
-        (["score", "points.csv", "tree.csv", "--random-state", "1"], "--random-state has no effect without"),
+        (["score", "points.csv", "tree.csv", "--seed", "1"], "--seed has no effect without"),
         (["score", "points.csv", "tree.csv", "--sampling", "simple"], "--sampling has no effect without"),
         (["score", "points.csv", "tree.csv", "--sample-size", "2", "--shuffles", "3"], "--shuffles has no effect"),
-        (["score", "points.csv", "tree.csv", "--quiet", "--top", "3"], "--top has no effect with --quiet"),
+        (["score", "points.csv", "tree.csv", "--score-only", "--top", "3"], "--top has no effect with --score-only"),
         (["score", "points.csv", "tree.csv", "--force"], "--force has no effect without --out"),
         (["score", "points.csv", "tree.csv", "--text-column", "x", "--dask"], "--text-column has no effect with"),
         (["compare", "points.csv", "tree.csv", "two.nwk", "--no-measures", "--labels", "l"], "--labels has no effect"),
         (["policies", "points.csv", "tree.csv", "--jobs", "2"], "--jobs has no effect"),
-        (["validate", "walk.pomdp", "--nu", "2"], "--nu has no effect on a .pomdp file"),
+        (["check", "walk.pomdp", "--nu", "2"], "--nu has no effect on a .pomdp file"),
     ],
 )
 def test_an_option_without_effect_is_refused(folder, capsys, arguments, said):

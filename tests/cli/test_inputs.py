@@ -139,7 +139,17 @@ def test_text_and_vectors_from_the_command_line(files, capsys):
     assert how == "id"
     both = scored(capsys, files / "t.csv", files / "named.nwk", "--text-column", "title", "--text-column", "more")[0]
     assert both != score
-    options = ("--text-column", "title", "--min-df", "2", "--ngrams", "2", "--sublinear", "--stop-words", "english")
+    options = (
+        "--text-column",
+        "title",
+        "--min-df",
+        "2",
+        "--max-ngram",
+        "2",
+        "--sublinear-tf",
+        "--stop-words",
+        "english",
+    )
     assert scored(capsys, files / "t.csv", files / "named.nwk", *options)[0] != score
     assert "is for text; say which column that is: --text-column" in refused(
         capsys, files / "t.csv", files / "named.nwk", "--min-df", "2"

@@ -65,13 +65,13 @@ def test_json_holds_what_the_functions_say(files, capsys):
 
 
 def test_the_calibrated_temperature_is_told(files, capsys):
-    none = ("--shuffles", 0, "--moves", 0, "--top", 0)
+    none = ("--shuffles", 0, "--n-moves", 0, "--top", 0)
     out = run(capsys, files / "swapped.json", files / "x.npy", "--delta", "calibrated", *none)
     assert "calibrated: the mean over 1 tree(s)" in out
     assert "moves that" not in out
 
 
-@pytest.mark.parametrize("option", ["--top", "--moves", "--shuffles"])
+@pytest.mark.parametrize("option", ["--top", "--n-moves", "--shuffles"])
 def test_negative_counts_are_refused(files, capsys, option):
     assert main(["inspect", str(files / "clean.json"), option, "-1"]) == 2
     assert f"{option}: got -1;" in capsys.readouterr().err

@@ -28,17 +28,17 @@ def test_the_lines_and_the_rows_are_those_of_the_function(files, capsys, side):
     X, tree, folder = files
     found = score_by_levels(X, tree, side=side, delta=0.02)
     out = folder / "best.json"
-    assert call(folder, "--side", side, "-o", out) == 0
+    assert call(folder, "--remove-from", side, "-o", out) == 0
     assert capsys.readouterr().out == found.summary() + "\n"
     assert Hierarchy.from_json(out) == found.trees[found.best]
-    assert call(folder, "--side", side, "--json") == 0
+    assert call(folder, "--remove-from", side, "--json") == 0
     assert json.loads(capsys.readouterr().out) == found.to_rows()
 
 
 def test_a_cut(files, capsys):
     X, tree, folder = files
     found = best_cut(X, tree, levels=2, max_clusters=20, delta=0.02)
-    assert call(folder, "--cut", 2, "--max-clusters", 20, "-o", folder / "cut.json") == 0
+    assert call(folder, "--best-cut", 2, "--max-clusters", 20, "-o", folder / "cut.json") == 0
     assert capsys.readouterr().out == found.summary() + "\n"
     assert Hierarchy.from_json(folder / "cut.json") == found.tree
 
@@ -46,12 +46,12 @@ def test_a_cut(files, capsys):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["--max-clusters", 5], "--max-clusters has no effect without --cut"),
-        (["--cut", 1, "--side", "top"], "--side has no effect with --cut"),
-        (["--cut", 1, "--policy", "optimal"], "--policy has no effect with --cut"),
+        (["--max-clusters", 5], "--max-clusters has no effect without --best-cut"),
+        (["--best-cut", 1, "--remove-from", "top"], "--remove-from has no effect with --best-cut"),
+        (["--best-cut", 1, "--policy", "optimal"], "--policy has no effect with --best-cut"),
         (["--force"], "--force has no effect without --out"),
-        (["--cut", 0], "levels: got 0"),
-        (["--most", 1], "most: got 1"),
+        (["--best-cut", 0], "levels: got 0"),
+        (["--max-trees", 1], "most: got 1"),
     ],
 )
 def test_a_slip_is_one_line(files, capsys, arguments, told):

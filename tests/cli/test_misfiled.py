@@ -59,9 +59,9 @@ def test_names_stand_for_ids(files, tmp_path, capsys):
 
 def test_json_and_standard_output(files, tmp_path, capsys):
     out = tmp_path / "misfiled.json"
-    assert main(["misfiled", *files, "-o", str(out), "--quiet"]) == 0
-    assert capsys.readouterr().out == ""
+    assert main(["misfiled", *files, "-o", str(out)]) == 0
     assert json.loads(out.read_text())[0]["item_id"] == "i7"
+    capsys.readouterr()
     assert main(["misfiled", *files, "-o", "-", "--limit", "1"]) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
 

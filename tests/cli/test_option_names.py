@@ -11,12 +11,22 @@ from pomdp_hier.analysis import appraise, compare, compare_search_policies, sugg
 from pomdp_hier.analysis.levels import best_cut, score_by_levels
 from pomdp_hier.beliefs import compare_updaters
 from pomdp_hier.cli import build_parser, main
+from pomdp_hier.cli.console import as_option
+from pomdp_hier.distributed import evaluate_distributed
+from pomdp_hier.errors import Setting
 from pomdp_hier.features import load_features, text_features
+from pomdp_hier.features.affinity import affinity
+from pomdp_hier.filing import find_misfiled
+from pomdp_hier.filing.result import MisfiledItems
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs import search_problem
+from pomdp_hier.hqs.paper.reproduction import reproduce
 from pomdp_hier.hqs.sampling import Sampling
+from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.hqs.settings import Run, Settings
 from pomdp_hier.improvement import improve
-from pomdp_hier.planning import solve
+from pomdp_hier.planning import solve, verify
+from pomdp_hier.report import write_report
 
 READERS = [getattr(Hierarchy, name) for name in dir(Hierarchy) if name.startswith("from_")]
 FUNCTIONS = [
@@ -39,7 +49,7 @@ COMMANDS = {
     "levels": ["points.csv", "tree.csv"],
     "policies": ["points.csv", "tree.csv"],
     "show": ["tree.csv"],
-    "validate": ["--hierarchy", "points.csv", "tree.csv"],
+    "check": ["--hierarchy", "points.csv", "tree.csv"],
     "solve": ["walk.pomdp", "--horizon=2"],
     "verify": ["tree.csv", "walk.pomdp"],
     "reproduce": [],
@@ -93,8 +103,8 @@ def test_no_bad_value_of_any_option_is_answered_with_a_name_out_of_python(folder
     [
         (["show", "tree.csv", "--n-items=0"], "--n-items: got 0;"),
         (["show", "tree.csv", "--n-items=99"], "tree.csv: --n-items=99, but the tree has 7 nodes"),
-        (["show", "tree.csv", "--lines=0"], "--lines: got 0;"),
-        (["show", "tree.csv", "--items=-1"], "--items: got -1;"),
+        (["show", "tree.csv", "--max-lines=0"], "--max-lines: got 0;"),
+        (["show", "tree.csv", "--max-items=-1"], "--max-items: got -1;"),
         (["show", "tree.csv", "--item-column="], "no column '': the table has 'id', 'parent'"),
         (["show", "paths.csv", "--path-column="], "--path-column: got '';"),
         (["show", "two.npz"], "name the one to use: --tree-key"),
@@ -109,15 +119,15 @@ def test_no_bad_value_of_any_option_is_answered_with_a_name_out_of_python(folder
         (["score", "points.csv", "tree.csv", "--delta=0"], "--delta: got 0.0; expected a positive number"),
         (["score", "points.csv", "tree.csv", "--nu=0.5"], "--nu: got 0.5; expected a number of at least 1"),
         (["score", "points.csv", "tree.csv", "--min-df=2"], "--min-df is for text; say which column that is: --text"),
-        (["score", "points.csv", "tree.csv", "--text-column=x", "--ngrams=0"], "--ngrams: got 0;"),
+        (["score", "points.csv", "tree.csv", "--text-column=x", "--max-ngram=0"], "--max-ngram: got 0;"),
         (["score", "points.csv", "tree.csv", "--shuffles=9999999"], "--shuffles: got 9999999;"),
         (["score", "points.csv", "tree.csv", "--similarity=precomputed"], "points.csv: got shape (4, 2)"),
         (["compare", "points.csv", "tree.csv", "tree.csv", "--confidence=2"], "--confidence: got 2.0;"),
-        (["validate", "walk.pomdp", "--max-histories=0"], "--max-histories: got 0;"),
-        (["validate", "walk.pomdp", "--tolerance=-1"], "--tolerance: got -1.0; expected a number"),
-        (["solve", "walk.pomdp", "--time=-1"], "argument --time: got -1;"),
-        (["solve", "walk.pomdp", "--memory=nan"], "argument --memory: got nan;"),
-        (["solve", "walk.pomdp", "--memory=much"], "argument --memory: got 'much';"),
+        (["check", "walk.pomdp", "--max-histories=0"], "--max-histories: got 0;"),
+        (["check", "walk.pomdp", "--tolerance=-1"], "--tolerance: got -1.0; expected a number"),
+        (["solve", "walk.pomdp", "--time-limit=-1"], "argument --time-limit: got -1;"),
+        (["solve", "walk.pomdp", "--memory-limit=nan"], "argument --memory-limit: got nan;"),
+        (["solve", "walk.pomdp", "--memory-limit=much"], "argument --memory-limit: got 'much';"),
         (["solve", "walk.pomdp", "--horizon=99999999999999999999"], "--horizon: got 99999999999999999999; expected at"),
         (["solve", "walk.pomdp", "--horizon=0"], "--horizon: got 0; expected an integer of at least 1"),
     ],
@@ -138,3 +148,58 @@ def test_a_parent_that_marks_a_root_makes_a_table_one_of_parents(tmp_path, capsy
     for root in ("0", "-1", "0.0", "null"):
         assert clusters("child,parent\n" + rows.format(root=root)) == expected
     assert clusters("child,parent\n1,0\n2,0\n3,1\n4,1\n")[0].startswith("0 ")  # edges, whose root is called 0
+
+
+# The functions that a command calls, whose parameters its options are named after.
+CALLS = {
+    "reproduce": (reproduce,),
+    "score": (evaluate, appraise, evaluate_distributed),
+    "report": (evaluate, appraise, write_report),
+    "misfiled": (find_misfiled, MisfiledItems.select, MisfiledItems.to_rows),
+    "improve": (evaluate, improve),
+    "compare": (evaluate, compare),
+    "levels": (evaluate, score_by_levels, best_cut),
+    "inspect": (evaluate, appraise),
+    "policies": (evaluate, compare_search_policies),
+    "show": (Hierarchy.to_text,),
+    "check": (compare_updaters, search_problem, affinity),
+    "solve": (solve,),
+    "verify": (verify,),
+    "completion": (),
+}
+# Options of the command line alone: outputs, how much is printed, and what selects another function.
+LINE_ONLY = {*("help", "==SUPPRESS==", "out", "edits_out", "policy_out", "certificate", "force", "json", "quiet")}
+LINE_ONLY |= {*("score_only", "top", "ascii", "dask", "hierarchy", "check_items", "sweep", "n_moves", "n_edits")}
+# Options that are called otherwise than the parameter: one name there serves several options here, or is a negation.
+OTHERWISE = {
+    ("levels", "best_cut"): "levels",
+    ("levels", "max_trees"): "most",
+    ("report", "max_rows"): "most",
+    ("compare", "no_measures"): "measures",
+    ("policies", "policy"): "policies",
+    ("misfiled", "expected_wrong"): "share",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_option_is_called_as_the_parameter_that_it_sets(command):
+    parsers = next(action for action in build_parser()._actions if isinstance(action, argparse._SubParsersAction))
+    parser = parsers.choices[command]
+    parameters = {name for function in CALLS[command] for name in inspect.signature(function).parameters}
+    as_options = {as_option(Setting(name)).removeprefix("--").replace("-", "_") for name in parameters}
+    reading = {option.dest for option in parser.reading_options()}
+    dests = {option.dest for option in parser._actions if option.option_strings} - reading - LINE_ONLY
+    assert {dest for dest in dests if OTHERWISE.get((command, dest), dest) not in as_options | parameters} == set()
+
+
+def test_help_leaves_the_reading_options_to_help_all(capsys):
+    assert main(["score", "--help"]) == 0
+    short = capsys.readouterr().out
+    assert main(["score", "--help-all"]) == 0
+    whole = capsys.readouterr().out
+    assert "--delta" in short
+    assert "--text-column" not in short
+    assert "--tree-format" not in short
+    assert all(option in whole for option in ("--delta", "--text-column", "--tree-format"))
+    assert main(["score", "--help"]) == 0
+    assert capsys.readouterr().out == short

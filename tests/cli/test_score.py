@@ -30,7 +30,7 @@ def shelf(tmp_path):
 
 
 def score_of(capsys, *arguments: object) -> float:
-    assert main(["score", *map(str, arguments), "--quiet"]) == 0
+    assert main(["score", *map(str, arguments), "--score-only", "--quiet"]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
     return float(captured.out)

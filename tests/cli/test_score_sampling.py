@@ -28,13 +28,13 @@ def refused(capsys, words, *arguments):
 def test_a_sample_tells_its_interval(files, capsys):
     X, tree, paths = files
     expected = evaluate(X, tree, sample_size=0.4, random_state=3)
-    assert main(["score", *paths, "--sample-size", "0.4", "--random-state", "3"]) == 0
+    assert main(["score", *paths, "--sample-size", "0.4", "--seed", "3"]) == 0
     text = capsys.readouterr().out
     low, high = expected.interval()
     assert f"HQS {expected.score:.6f}" in text
     assert f"from 18 of 45 items, standard error {expected.standard_error:.6f}, 95 % interval {low:.6f} to" in text
     assert "nominal" not in text
-    assert main(["score", *paths, "--sample-size", "18", "--random-state", "3", "--json", "--top", "3"]) == 0
+    assert main(["score", *paths, "--sample-size", "18", "--seed", "3", "--json", "--top", "3"]) == 0
     record = json.loads(capsys.readouterr().out)
     assert record["score"] == expected.score
     assert record["n_sampled"] == 18
@@ -46,9 +46,7 @@ def test_a_sample_tells_its_interval(files, capsys):
 
 def test_the_table_of_a_sample_lists_its_items(files, capsys):
     X, tree, paths = files
-    assert (
-        main(["score", *paths, "--sample-size", "7", "--random-state", "1", "--sampling", "simple", "--out", "-"]) == 0
-    )
+    assert main(["score", *paths, "--sample-size", "7", "--seed", "1", "--sampling", "simple", "--out", "-"]) == 0
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     expected = evaluate(X, tree, sample_size=7, random_state=1, sampling="simple")
     assert [int(row["item"]) for row in rows] == expected.sampled_items.tolist()
@@ -57,7 +55,7 @@ def test_the_table_of_a_sample_lists_its_items(files, capsys):
 
 def test_a_half_width_is_said_to_be_nominal(files, capsys):
     _, _, paths = files
-    assert main(["score", *paths, "--half-width", "0.2", "--random-state", "1"]) == 0
+    assert main(["score", *paths, "--half-width", "0.2", "--seed", "1"]) == 0
     assert "nominal" in capsys.readouterr().out
 
 
@@ -79,5 +77,5 @@ def test_wrong_sizes_and_combinations_are_refused(files, capsys):
 def test_workers_give_the_same_score(files, capsys):
     pytest.importorskip("distributed")
     _, tree, paths = files
-    assert main(["score", *paths, "--engine", "numpy", "--quiet", "--dask"]) == 0
+    assert main(["score", *paths, "--engine", "numpy", "--score-only", "--quiet", "--dask"]) == 0
     assert float(capsys.readouterr().out) == evaluate_distributed(paths[0], tree, engine="numpy").score

@@ -39,7 +39,7 @@ def test_standard_input_and_formats(tmp_path, capsys, monkeypatch):
 def test_a_large_tree_is_cut(tmp_path, capsys):
     children = [[0, 1], *([k, k + 998] for k in range(2, 1000))]
     (tmp_path / "t.json").write_text(str(children), encoding="utf-8")
-    assert main(["show", str(tmp_path / "t.json"), "--tree-format", "children", "--lines", "5", "--ascii"]) == 0
+    assert main(["show", str(tmp_path / "t.json"), "--tree-format", "children", "--max-lines", "5", "--ascii"]) == 0
     out = capsys.readouterr().out
     assert len(out.splitlines()) == 7
     assert "more of" in out
@@ -74,7 +74,7 @@ def test_bad_names_and_options(tmp_path, capsys):
     assert "no columns id and name" in capsys.readouterr().err
     assert main(["show", tree, "--names", str(tmp_path)]) == 1
     assert "cannot be read" in capsys.readouterr().err
-    assert main(["show", tree, "--lines", "0"]) == 2
+    assert main(["show", tree, "--max-lines", "0"]) == 2
     assert main(["show", str(tmp_path)]) == 1
     assert main(["show", str(tmp_path / "nowhere.json")]) == 1
     assert "No such file" in capsys.readouterr().err

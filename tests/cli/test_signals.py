@@ -104,7 +104,7 @@ def test_what_a_search_has_found_is_written_when_it_is_told_to_end(tmp_path, mon
     monkeypatch.setattr(Search, "trial", told_at(Search.trial, times))
     Path("m.pomdp").write_text(MODEL)
     before = signal.getsignal(signal.SIGTERM)
-    command = ["solve", "m.pomdp", "--precision", "0", "--certificate", "c.json", "--policy", "p.alpha", "--quiet"]
+    command = ["solve", "m.pomdp", "--precision", "0", "--certificate", "c.json", "--policy-out", "p.alpha", "--quiet"]
     assert main(command) == 143
     assert "(interrupted)" in capsys.readouterr().out
     assert main(["verify", "c.json", "m.pomdp"]) == 0
@@ -120,7 +120,7 @@ def test_the_better_tree_so_far_is_written_when_the_search_is_told_to_end(tmp_pa
     monkeypatch.setattr(Search, "_make", told_at(Search._make, 1))
     Path("x.csv").write_text("x,y\n1,0\n9,1\n0,1\n1,9\n0,8\n8,0\n")
     Path("t.json").write_text("[[0,1,2],[3,4,5],[6,7]]")
-    assert main(["improve", "x.csv", "t.json", "-o", "b.json", "--moves", "m.csv", "--folds", "0", "--quiet"]) == 143
+    assert main(["improve", "x.csv", "t.json", "-ob.json", "--edits-out=m.csv", "--folds", "0", "--quiet"]) == 143
     assert capsys.readouterr().err == ""
     assert Path("b.json").read_text().startswith("[[")
     assert len(Path("m.csv").read_text().splitlines()) == 2

@@ -70,14 +70,14 @@ def test_the_first_inequality_that_fails_is_named(model, tmp_path, capsys):
 @pytest.mark.parametrize("suffix", ["alpha", "pg", "dot", "policy"])
 def test_policies_are_written(model, tmp_path, capsys, suffix):
     path = tmp_path / f"p.{suffix}"
-    assert main(["solve", str(model), "--policy", str(path), "--horizon", "3", "--quiet", "--json"]) == 0
+    assert main(["solve", str(model), "--policy-out", str(path), "--horizon", "3", "--quiet", "--json"]) == 0
     assert path.stat().st_size > 20
     assert json.loads(capsys.readouterr().out)["lower"] == pytest.approx(2.3098)
-    assert main(["solve", str(model), "--policy", str(path), "--quiet"]) == 1
+    assert main(["solve", str(model), "--policy-out", str(path), "--quiet"]) == 1
     assert "--force" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("option", ["--certificate", "--policy"])
+@pytest.mark.parametrize("option", ["--certificate", "--policy-out"])
 def test_what_cannot_be_written_is_refused_before_anything_is_solved(model, tmp_path, capsys, option):
     assert main(["solve", str(model), option, str(tmp_path / "none" / "p.pg"), "--quiet"]) == 1
     said = f"{tmp_path / 'none' / 'p.pg'}: the folder {tmp_path / 'none'} does not exist"
@@ -87,5 +87,5 @@ def test_what_cannot_be_written_is_refused_before_anything_is_solved(model, tmp_
 
 
 def test_wrong_usage(model, capsys):
-    assert main(["solve", str(model), "--policy", "x.txt"]) == 2
+    assert main(["solve", str(model), "--policy-out", "x.txt"]) == 2
     assert main(["solve", str(model), "--precision", "-1"]) == 2

@@ -146,7 +146,7 @@ def test_columns_and_separators(tmp_path, capsys):
     assert "--item-column and --parent-column" in refused(capsys, table)
     assert "a, b" in shown(capsys, table, "--item-column", "key")
     (tmp_path / "l.txt").write_text("all::land\nall::sea\nall::land\n", encoding="utf-8")
-    drawn = shown(capsys, tmp_path / "l.txt", "--sep", "::", "--ends-in", "category")
+    drawn = shown(capsys, tmp_path / "l.txt", "--sep", "::", "--path-ends-in", "category")
     assert "3 items" in drawn
     assert "0, 2" in drawn
 
@@ -190,7 +190,7 @@ def test_what_untidy_files_give(tmp_path, capsys):
     assert "5 items" in shown(capsys, partial, "--add-root")
     inner = file("inner.json", '{"edges": [["r","a"],["a","b"],["r","c"]], "items": ["a","b","c"]}')
     assert "3 items" in shown(capsys, inner)
-    assert "'a'" in refused(capsys, inner, "--items-at-inner", "error")
+    assert "'a'" in refused(capsys, inner, "--internal-items", "error")
 
 
 @pytest.mark.parametrize(

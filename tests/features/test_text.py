@@ -28,15 +28,15 @@ def test_an_entry_is_what_the_formula_says():
 
 def test_options():
     assert text_features(TEXTS, min_df=2).columns == ("boots",)
-    assert "red boots" in text_features(TEXTS, ngrams=2).columns
+    assert "red boots" in text_features(TEXTS, max_ngram=2).columns
     assert "boots" not in text_features(TEXTS, stop_words=["boots"]).columns
     assert "the" not in text_features(["the shoe", "the boot"], stop_words="english").columns
-    plain, damped = text_features(TEXTS), text_features(TEXTS, sublinear=True)
+    plain, damped = text_features(TEXTS), text_features(TEXTS, sublinear_tf=True)
     red = plain.columns.index("red")
     assert damped.matrix[0, red] < plain.matrix[0, red]
 
 
-@pytest.mark.parametrize("options", [{"min_df": 0}, {"ngrams": 1.5}, {"ngrams": True}, {"stop_words": "klingon"}])
+@pytest.mark.parametrize("options", [{"min_df": 0}, {"max_ngram": 1.5}, {"max_ngram": True}, {"stop_words": "klingon"}])
 def test_bad_options(options):
     with pytest.raises(ParameterError, match=next(iter(options))):
         text_features(TEXTS, **options)
@@ -67,7 +67,7 @@ def test_columns_of_a_csv_file(tmp_path):
     found = load_features(path, text="title")
     assert found.ids == ("b", "a")
     assert found.columns == ("black", "boots", "red")
-    both = load_features(path, text=["title", "words"], tfidf={"ngrams": 2})
+    both = load_features(path, text=["title", "words"], tfidf={"max_ngram": 2})
     assert {"new", "boots new"} <= set(both.columns)
     assert load_features(path, text="title", id_column="words").ids == ("new", "")
     with pytest.raises(FeatureError, match="no column 'name'; the columns are price, id, title, words"):

@@ -29,7 +29,7 @@ ADVICE = [
     (PATHS, LEVELS, {"item": "p"}, ["--item-column", "p"]),
     (PATHS, LEVELS, {"levels": ["one", "two"], "ends_in": "category"}, None),
     (PATHS, "item,l1,l2\na,,Tea\nb,Food,\n", {"blank_levels": "skip"}, ["--blank-levels", "skip"]),
-    (PATHS, "A/x\nA/y\nA/x\n", {"ends_in": "category"}, ["--ends-in", "category"]),
+    (PATHS, "A/x\nA/y\nA/x\n", {"ends_in": "category"}, ["--path-ends-in", "category"]),
 ]  # fmt: skip
 FORMATS = {EDGES: "edges", PARENTS: "parents", PATHS: "paths"}
 

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from pomdp_hier.pomdp import check_problem, progress
+from pomdp_hier import _progress as progress
+from pomdp_hier.pomdp import check_problem
 from pomdp_hier.problems import tiger
 
 
