@@ -102,3 +102,53 @@ def shortened(text: str, most: int) -> str:
 def _belong_together(one: str, following: str) -> bool:
     joiner = "\u200d"
     return joiner in (one, following) or category(following)[0] == "M" or "\U0001f3fb" <= following <= "\U0001f3ff"
+
+
+# --- escaping -------------------------------------------------------------------------------------------------------
+
+_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+_LATEX |= {c: "\\" + c for c in "&%$#_{}"}
+_LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
+# What ends a string of Mermaid, begins one of its entities, directives (%%{init: …}) Markdown or formulas, or is HTML.
+_MERMAID = re.compile("[&<>\"'#|%{};`$\\\\]")
+
+
+def in_html(text: str) -> str:
+    """Return the text for HTML.
+
+    Example:
+        >>> print(in_html("<a> & 'b'"))
+        &lt;a&gt; &amp; 'b'
+    """
+    return visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+
+
+def in_dot(*lines: str) -> str:
+    r"""Return the lines as a quoted string of Graphviz, which knows the entities of HTML in these as well.
+
+    Example:
+        >>> print(in_dot('say "no"', r"\N"))
+        "say \"no\"\n\\N"
+    """
+    escaped = (visible(line).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"') for line in lines)
+    return '"' + "\\n".join(escaped) + '"'
+
+
+def in_mermaid(text: str) -> str:
+    """Return the text for a quoted string of Mermaid.
+
+    Example:
+        >>> print(in_mermaid('100 %: "#1"'))
+        100 #37;: #34;#35;1#34;
+    """
+    return _MERMAID.sub(lambda found: f"#{ord(found[0])};", visible(text))
+
+
+def in_latex(text: str) -> str:
+    r"""Return the text for LaTeX.
+
+    Example:
+        >>> print(in_latex("a_b & 5%"))
+        a\_b \& 5\%
+    """
+    return "".join(_LATEX.get(c, c) for c in visible(text))

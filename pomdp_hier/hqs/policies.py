@@ -183,7 +183,7 @@ def rtbss_policy(depth: int, tie: Tie = "descend") -> PlannedSearch:
         >>> rtbss_policy(2).planner.depth
         2
     """
-    planner = RTBSS(depth, leaf_value=ImmediateValue(SEARCH), tie="all", tie_tolerance=ROUNDING)
+    planner = RTBSS(depth, leaf_value=ImmediateValue(SEARCH), ties="all", tie_tolerance=ROUNDING)
     return PlannedSearch(planner, tie)
 
 
@@ -202,8 +202,8 @@ def paper_readings(tie: Tie = "descend") -> dict[str, PlannedSearch]:
     References:
         Huang, Piao, Moreno and Hurley, section 4.1 and the appendix's Expand.
     """
-    literal = RTBSS(2, leaf_value="immediate", tie="all", tie_tolerance=ROUNDING)
-    clipped = RTBSS(1, leaf_value="immediate", tie="all", tie_tolerance=ROUNDING)
+    literal = RTBSS(2, leaf_value="immediate", ties="all", tie_tolerance=ROUNDING)
+    clipped = RTBSS(1, leaf_value="immediate", ties="all", tie_tolerance=ROUNDING)
     return {
         "expand": PlannedSearch(literal, tie),
         "max-0": PlannedSearch(clipped, tie),

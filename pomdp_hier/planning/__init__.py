@@ -5,8 +5,7 @@ from pomdp_hier.planning.certificates.verify import VerifiedBounds, verify
 from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.planning.controllers.files import read_policy, write_policy
 from pomdp_hier.planning.decision import Decision, Policy
-from pomdp_hier.planning.leaf_values import ConvexLeafValue, ImmediateValue
-from pomdp_hier.planning.point_based.planner import PointBased
+from pomdp_hier.planning.leaf_values import ImmediateValue
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.point_based.solve import solve
 from pomdp_hier.planning.policies import (
@@ -14,7 +13,6 @@ from pomdp_hier.planning.policies import (
     FIBPolicy,
     FirstAction,
     FunctionPolicy,
-    OptimalPolicy,
     QMDPPolicy,
     RandomPolicy,
     ThresholdPolicy,
@@ -22,7 +20,7 @@ from pomdp_hier.planning.policies import (
 )
 from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
 from pomdp_hier.planning.rtbss.planner import RTBSS
-from pomdp_hier.planning.value_iteration import FiniteHorizonSolution, exact_value, value_iteration
+from pomdp_hier.planning.value_iteration import FiniteHorizonSolution, value_iteration
 
 __all__ = [
     "POMCP",
@@ -30,7 +28,6 @@ __all__ = [
     "RTBSS",
     "AlphaVectorPolicy",
     "AndOrTree",
-    "ConvexLeafValue",
     "Decision",
     "FIBPolicy",
     "FiniteHorizonSolution",
@@ -38,8 +35,6 @@ __all__ = [
     "FirstAction",
     "FunctionPolicy",
     "ImmediateValue",
-    "OptimalPolicy",
-    "PointBased",
     "Policy",
     "QMDPPolicy",
     "RandomPolicy",
@@ -47,7 +42,6 @@ __all__ = [
     "ThresholdPolicy",
     "VerifiedBounds",
     "as_policy",
-    "exact_value",
     "read_policy",
     "solve",
     "value_iteration",

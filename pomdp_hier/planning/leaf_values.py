@@ -1,8 +1,8 @@
-"""What a depth-limited search is worth where it stops looking: its fringe values.
+"""Leaf values of a depth-limited search.
 
-A fringe is given as the lower bound of `RTBSS`: a name, a `ImmediateValue`, what has a ``leaf``, or any callable
+They are given to `RTBSS` as a name, an `ImmediateValue`, an object with the attribute ``leaf``, or a callable
 ``(problem, belief) -> number``. All but callables are maxima of linear functions of the belief,
-``L(b) = max_k sum_s b(s) F[k, s]``, which is what bounds and the search on arrays work with (`LeafVectors`).
+``L(b) = max_k sum_s b(s) F[k, s]``, with which bounds and the search on arrays work (`LeafVectors`).
 """
 
 import weakref
@@ -22,15 +22,15 @@ from pomdp_hier.pomdp.numeric import Number, is_number
 from pomdp_hier.pomdp.signatures import SIGNATURES, bind
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 
-# (problem, belief, last observation) -> the value at the fringe
-Fringe = Callable[[POMDP, Belief, Hashable], Number]
+# (problem, belief, last observation) -> the value of a leaf
+LeafFunction = Callable[[POMDP, Belief, Hashable], Number]
 
 
 @dataclass(frozen=True)
 class ImmediateValue:
-    """A fringe worth the immediate reward of one designated action: ``L(b) = R_B(b, action)``.
+    """The immediate reward of one action as leaf value: ``L(b) = R(b, action)``.
 
-    With an action that ends the process ("search here", "open the door") this is the value of stopping now.
+    For an action that terminates the process ("search here", "open the door"), this is the value of stopping now.
 
     Example:
         >>> from pomdp_hier.planning import RTBSS
@@ -41,26 +41,6 @@ class ImmediateValue:
     action: Any
 
 
-@dataclass(frozen=True)
-class ConvexLeafValue:
-    """A callable fringe that its author declares convex, so that bounds from single states hold and pruning stays on.
-
-    The claim is ``L(b) <= sum_s b(s) L(e_s)`` for every belief, ``e_s`` the certainty of ``s``.
-
-    Attributes:
-        function: ``(problem, belief) -> number``.
-
-    Example:
-        >>> from pomdp_hier.planning import RTBSS
-        >>> from pomdp_hier.problems import tiger
-        >>> half_open = ConvexLeafValue(lambda problem, belief: 5 * max(belief.values()))
-        >>> RTBSS(depth=1, leaf_value=half_open).decide(tiger()).action
-        'listen'
-    """
-
-    function: Callable[[POMDP, Belief], Number]
-
-
 @dataclass(frozen=True, eq=False)
 class LeafVectors:
     """``L(b) <= max_k sum_s b(s) F[k, s]`` over the ``k`` that are legal under the belief.
@@ -69,9 +49,9 @@ class LeafVectors:
         vectors: ``[K, S]``, 0 at terminal states.
         legal: ``[K, S]``, bool: the vector may be used where the state is possible.
         legal_after: ``[O + 1, K]``, bool, where legality is by the last observation; else ``None``.
-        exact: Whether ``L(b)`` equals the maximum (a `ConvexLeafValue` only lies below it).
-        name: What messages call it.
-        below_optimum: Whether it is known to be at most the optimal value of the endless horizon.
+        exact: Whether ``L(b)`` equals the maximum (a callable declared convex is only at most it).
+        name: The name in messages.
+        below_optimum: Whether it is known to be at most the infinite-horizon optimal value.
     """
 
     vectors: Floats = field(repr=False)
@@ -90,7 +70,7 @@ class LeafVectors:
         *,
         below_optimum: bool = False,
     ) -> "LeafVectors":
-        """Return the fringe of vectors ``[K, S]`` that are -inf where they may not be used.
+        """Return the leaf values of vectors ``[K, S]`` that are -inf where they may not be used.
 
         Example:
             >>> LeafVectors.of(np.array([[1.0, -np.inf]])).legal
@@ -113,11 +93,11 @@ class LeafVectors:
         if self.legal_after is not None:
             usable &= self.legal_after[-1 if observation is None else compiled.observation_index[observation]]
         if not usable.any():
-            raise illegal_at_fringe(self.name, compiled.states[int(support[0])])
+            raise illegal_at_leaf(self.name, compiled.states[int(support[0])])
         return float((self.vectors[np.ix_(usable, support)] @ weights[support]).max())
 
     def check(self, compiled: TabularPOMDP) -> None:
-        """Refuse the vectors of another problem."""
+        """Raise for the vectors of another problem."""
         if self.vectors.shape[1] != compiled.n_states:
             raise ParameterError(
                 f"leaf_value: got {self.name} of {self.vectors.shape[1]} states; expected {compiled.n_states}. Take "
@@ -125,39 +105,38 @@ class LeafVectors:
             )
 
 
-def leaf_function(leaf_value: Any) -> Fringe:
-    """Return the fringe as a function of problem, belief and last observation.
+def leaf_function(leaf_value: Any) -> LeafFunction:
+    """Return the leaf values as a function of problem, belief and last observation.
 
     Raises:
-        ParameterError: The lower bound is none of the forms known.
-        PlanningError: (when called) the stopping action is not legal at the fringe.
+        ParameterError: ``leaf_value`` has none of the forms known.
+        PlanningError: (when called) the action of an `ImmediateValue` is not legal at the leaf.
     """
     if isinstance(leaf_value, str):
-        if leaf_value not in (*_NAMED, *_ENDLESS):
-            names = ", ".join(map(repr, (*_NAMED, *_ENDLESS)))
+        if leaf_value not in (*_NAMED, *_BOUNDS):
+            names = ", ".join(map(repr, (*_NAMED, *_BOUNDS)))
             raise ParameterError(f"leaf_value: got {brief(leaf_value)}; expected one of {names}, or a callable")
-        return _NAMED.get(leaf_value) or _VectorFringe(leaf_value)
+        return _NAMED.get(leaf_value) or _VectorLeaf(leaf_value)
     if isinstance(leaf_value, LeafVectors):
-        return _VectorFringe(leaf_value)
+        return _VectorLeaf(leaf_value)
     if isinstance(leaf_value, ImmediateValue):
-        return _StopFringe(leaf_value.action)
-    function = leaf_value.function if isinstance(leaf_value, ConvexLeafValue) else leaf_value
-    if not callable(function):
+        return _ImmediateLeaf(leaf_value.action)
+    if not callable(leaf_value):
         raise ParameterError(
-            f"leaf_value: got {brief(leaf_value)}; expected a name, a ImmediateValue, a solution, or a callable "
+            f"leaf_value: got {brief(leaf_value)}; expected a name, an ImmediateValue, a solution, or a callable "
             "(problem, belief) -> number"
         )
-    return _CallableFringe(bind("leaf_value", function, SIGNATURES["leaf"]).call)
+    return _CallableLeaf(bind("leaf_value", leaf_value, SIGNATURES["leaf"]).call)
 
 
 def has_vectors(leaf_value: Any) -> bool:
-    """Whether the fringe is a maximum of linear functions that can be listed."""
+    """Whether the leaf values are a maximum of linear functions that can be listed."""
     return isinstance(leaf_value, (str, ImmediateValue, LeafVectors))
 
 
 @dataclass(frozen=True)
-class _VectorFringe:
-    """Vectors read at a belief; those of a name are made once a problem."""
+class _VectorLeaf:
+    """Vectors read at a belief; those of a name are computed once per problem."""
 
     leaf_value: str | LeafVectors
     _made: "weakref.WeakKeyDictionary[POMDP, LeafVectors]" = field(default_factory=weakref.WeakKeyDictionary)
@@ -169,7 +148,7 @@ class _VectorFringe:
 
 
 @dataclass(frozen=True)
-class _CallableFringe:
+class _CallableLeaf:
     function: Callable[[POMDP, Belief], Number]
 
     def __call__(self, problem: POMDP, belief: Belief, observation: Hashable) -> Number:
@@ -187,49 +166,48 @@ def _immediate(problem: POMDP, belief: Belief, observation: Hashable) -> Number:
     return largest([problem.reward(belief, action) for action in problem.actions(belief, observation)])
 
 
-_NAMED: dict[str, Fringe] = {"zero": _zero, "immediate": _immediate}
-_ENDLESS = ("qmdp", "fib", "blind")
+_NAMED: dict[str, LeafFunction] = {"zero": _zero, "immediate": _immediate}
+_BOUNDS = ("qmdp", "fib", "blind")
 
 
 @dataclass(frozen=True)
-class _StopFringe:
+class _ImmediateLeaf:
     action: Any
 
     def __call__(self, problem: POMDP, belief: Belief, observation: Hashable) -> Number:
         if self.action not in problem.actions(belief, observation):
-            raise illegal_at_fringe(_stop_name(self.action), belief.support[0])
+            raise illegal_at_leaf(_immediate_name(self.action), belief.support[0])
         return problem.reward(belief, self.action)
 
 
-def illegal_at_fringe(name: str, state: Any) -> PlanningError:
-    """Return the error of a belief at the fringe under which nothing of what the fringe is made of is legal."""
+def illegal_at_leaf(name: str, state: Any) -> PlanningError:
+    """Return the error of a leaf belief under which no vector of the leaf values is legal."""
     return PlanningError(
         f"leaf_value: got {name}, which is not legal at a leaf belief (its first state: {brief(state)}); expected "
         "legal actions at every leaf. Pass 'zero', 'immediate', or a callable."
     )
 
 
-def _stop_name(action: Any) -> str:
+def _immediate_name(action: Any) -> str:
     return f"ImmediateValue({brief(action)})"
 
 
-def leaf_vectors(problem: POMDP, leaf_value: Any) -> LeafVectors | None:
-    """Return the fringe as vectors over the compiled problem; ``None`` for a callable that is not declared convex.
+def leaf_vectors(problem: POMDP, leaf_value: Any, *, convex: bool = False) -> LeafVectors | None:
+    """Return the leaf values as vectors over the compiled problem; ``None`` for a callable.
+
+    Args:
+        problem: The problem.
+        leaf_value: The leaf values.
+        convex: Whether a callable is declared convex. It is then bounded by its values at known states.
 
     Raises:
-        ParameterError: The stopping action is not an action of the problem, or vectors are for another problem.
-        PlanningError: The endless horizon has no value.
+        ParameterError: The action is not an action of the problem, or vectors are for another problem.
+        PlanningError: The infinite-horizon value does not exist.
     """
     compiled = problem.compiled
-    if isinstance(leaf_value, LeafVectors) or (isinstance(leaf_value, str) and leaf_value in _ENDLESS):
+    if isinstance(leaf_value, LeafVectors) or (isinstance(leaf_value, str) and leaf_value in _BOUNDS):
         return _linear(compiled, leaf_value)
     everywhere = np.ones((1, compiled.n_states), dtype=bool)
-    if isinstance(leaf_value, ConvexLeafValue):
-        values = [
-            0.0 if over else float(leaf_value.function(problem, Belief.certain(state)))
-            for state, over in zip(compiled.states, compiled.terminal, strict=True)
-        ]
-        return LeafVectors(np.array([values]), everywhere, exact=False)
     if isinstance(leaf_value, ImmediateValue):
         if leaf_value.action not in compiled.action_index:
             raise ParameterError(
@@ -237,16 +215,23 @@ def leaf_vectors(problem: POMDP, leaf_value: Any) -> LeafVectors | None:
                 f"{listed(compiled.actions)}"
             )
         rows = [compiled.action_index[leaf_value.action]]
-        return _rewards_as_fringe(compiled, rows, _stop_name(leaf_value.action))
+        return _rewards_as_leaf(compiled, rows, _immediate_name(leaf_value.action))
     if leaf_value == "immediate":
-        return _rewards_as_fringe(compiled, list(range(compiled.n_actions)))
+        return _rewards_as_leaf(compiled, list(range(compiled.n_actions)))
     if leaf_value == "zero":
         return LeafVectors(np.zeros((1, compiled.n_states)), everywhere)
-    return None
+    if not convex:
+        return None
+    function = leaf_function(leaf_value)
+    values = [
+        0.0 if terminal else float(function(problem, Belief.certain(state), None))
+        for state, terminal in zip(compiled.states, compiled.terminal, strict=True)
+    ]
+    return LeafVectors(np.array([values]), everywhere, exact=False)
 
 
 def _linear(compiled: TabularPOMDP, leaf_value: str | LeafVectors) -> LeafVectors:
-    """Return vectors that were given, or those of a bound of the endless horizon."""
+    """Return vectors that were given, or those of an infinite-horizon bound."""
     if isinstance(leaf_value, LeafVectors):
         leaf_value.check(compiled)
         return leaf_value
@@ -264,6 +249,6 @@ def _linear(compiled: TabularPOMDP, leaf_value: str | LeafVectors) -> LeafVector
     return LeafVectors.of(table.tables.reshape(-1, compiled.n_states), after, repr(leaf_value))
 
 
-def _rewards_as_fringe(compiled: TabularPOMDP, rows: list[int], name: str = "'immediate'") -> LeafVectors:
+def _rewards_as_leaf(compiled: TabularPOMDP, rows: list[int], name: str = "'immediate'") -> LeafVectors:
     after = None if compiled.legal_after is None else compiled.legal_after[:, rows]
     return LeafVectors(compiled.reward[rows], compiled.legal[rows], after, name=name)

@@ -19,13 +19,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pomdp_hier._arguments import check_integer, generator
+from pomdp_hier._arguments import generator
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._text import brief, listed, visible
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.decision import Decision, Policy, best_and_tied, where_to_decide
 from pomdp_hier.planning.infinite_horizon_bounds import infinite_horizon_fib, mdp_values
-from pomdp_hier.planning.value_iteration import FiniteHorizonSolution, value_iteration
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
 from pomdp_hier.pomdp.numeric import Number, total
 from pomdp_hier.pomdp.signatures import SIGNATURES, bind
@@ -316,70 +315,6 @@ class FIBPolicy(QMDPPolicy):
 
     def __repr__(self) -> str:
         return "FIBPolicy()"
-
-
-class OptimalPolicy:
-    """Takes an optimal action for a finite horizon, from alpha vectors that are computed once a problem.
-
-    In an evaluation, which asks `at_step`, the horizon runs down; a bare `decide` always has the whole of it to go.
-
-    Args:
-        horizon: How many actions the run has, at least 1.
-
-    Raises:
-        ParameterError: The horizon is below 1.
-
-    Example:
-        >>> coin = POMDP(transition=lambda s, a: s, observation=lambda s, a: s, reward=lambda s, a: float(s == a),
-        ...              initial_belief={"heads": 0.8, "tails": 0.2}, legal_actions=["tails", "heads"])
-        >>> decision = OptimalPolicy(horizon=2).decide(coin)
-        >>> decision.action, decision.value
-        ('heads', 1.8)
-
-    References:
-        Smallwood and Sondik (1973).
-    """
-
-    def __init__(self, horizon: int) -> None:
-        check_integer("horizon", horizon, 1, unit="actions")
-        self.horizon = horizon
-        self._solved: tuple[POMDP, FiniteHorizonSolution] | None = None
-
-    def solution(self, problem: POMDP) -> FiniteHorizonSolution:
-        """Return the alpha vectors of the problem for every number of steps up to the horizon."""
-        if self._solved is None or self._solved[0] is not problem:
-            self._solved = (problem, value_iteration(problem, self.horizon))
-        return self._solved[1]
-
-    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the decision with the whole horizon to go."""
-        return self.solution(problem).decide(problem, belief, observation=observation)
-
-    def at_step(self, step: int) -> Policy:
-        """Return the policy after ``step`` actions of the horizon; on the last action it stays."""
-        return _OptimalAtStep(self, step)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return the settings; what was solved is solved again where it is needed."""
-        return {**self.__dict__, "_solved": None}
-
-    def __repr__(self) -> str:
-        return f"OptimalPolicy(horizon={self.horizon})"
-
-
-@dataclass(frozen=True, eq=False)
-class _OptimalAtStep:
-    """The policy of an `OptimalPolicy` after some actions of its horizon."""
-
-    policy: OptimalPolicy
-    step: int
-
-    def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the decision with what is left of the horizon."""
-        return self.policy.solution(problem).at_step(self.step).decide(problem, belief, observation=observation)
-
-    def __repr__(self) -> str:
-        return f"({self.policy!r} at step {self.step})"
 
 
 @dataclass(frozen=True, eq=False)

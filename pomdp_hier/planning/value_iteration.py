@@ -1,6 +1,6 @@
-"""Exact finite-horizon values: alpha vectors by value iteration, and one belief's value by enumeration."""
+"""Exact value iteration for a finite horizon: alpha vectors by incremental pruning."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,6 @@ from pomdp_hier.planning.decision import (
     TERMINAL_VALUE,
     Decision,
     best_and_tied,
-    largest,
     outcome_matrix,
     where_to_decide,
 )
@@ -23,7 +22,6 @@ from pomdp_hier.planning.float_range import horizon_sum, require_float_range
 from pomdp_hier.planning.leaf_values import LeafVectors
 from pomdp_hier.planning.vector_pruning import Points, prune
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
-from pomdp_hier.pomdp.numeric import Number, total
 from pomdp_hier.pomdp.problem import require_problem
 
 
@@ -238,82 +236,3 @@ def _backup(
         if not moved:
             result = result[prune(result, tolerance, points)]
     return result
-
-
-def exact_value(
-    problem: POMDP,
-    belief: Belief | None = None,
-    horizon: int = 1,
-    *,
-    observation: Hashable = None,
-    final_value: Callable[[Belief], Number] | None = None,
-) -> Number:
-    """Return the optimal value of one belief, by enumerating every action and observation; exact for fractions.
-
-    It carries the unnormalised masses ``w(s) = Pr(s, o_1 … o_t | b, a_1 … a_t)``, so that no step divides:
-    ``V_t(w) = max_a sum_s w(s) R(s, a) + gamma sum_o V_{t-1}(w_{a, o})``.
-
-    Args:
-        problem: The problem.
-        belief: The belief to start from; the initial one by default.
-        horizon: The number of steps, at most 200.
-        observation: The last observation, where legal actions depend on it.
-        final_value: What a (normalised) belief is worth after the last step; 0 by default, and always once the process
-            is over.
-
-    Raises:
-        ParameterError: The horizon is not between 0 and 200.
-
-    Example:
-        >>> from fractions import Fraction
-        >>> guess = POMDP(transition=lambda s, a: s, observation=lambda s, a: "none", reward=lambda s, a: int(s == a),
-        ...               initial_belief=Belief.uniform([0, 1], one=Fraction(1)), legal_actions=[0, 1])
-        >>> exact_value(guess, horizon=3)
-        Fraction(3, 2)
-
-    References:
-        Smallwood and Sondik (1973).
-    """
-    require_problem(problem, "exact_value")
-    check_integer("horizon", horizon, 0, unit="steps")
-    if horizon > 200:
-        raise ParameterError(
-            f"horizon: got {horizon}; expected at most 200, as enumeration is exponential in it. Use value_iteration."
-        )
-    belief = problem.initial_belief if belief is None else problem.as_belief(belief)
-    return _enumerate(problem, belief.get_histogram(), observation, horizon, final_value)
-
-
-def _enumerate(
-    problem: POMDP,
-    masses: dict[Any, Number],
-    observation: Hashable,
-    horizon: int,
-    final_value: Callable[[Belief], Number] | None,
-) -> Number:
-    if all(problem.is_terminal(state) for state in masses) or (horizon == 0 and final_value is None):
-        return TERMINAL_VALUE
-    belief = Belief.normalized(masses)
-    if final_value is not None and horizon == 0:
-        return total(masses.values()) * final_value(belief)
-
-    def q_value(action: Any) -> Number:
-        here = total(mass * problem.expected_reward(state, action) for state, mass in masses.items())
-        ahead = (
-            _enumerate(problem, row, seen, horizon - 1, final_value) for seen, row in _step(problem, masses, action)
-        )
-        return here + problem.discount * total(ahead)
-
-    return largest([q_value(action) for action in problem.actions(belief, observation)])
-
-
-def _step(problem: POMDP, masses: dict[Any, Number], action: Any) -> Iterable[tuple[Hashable, dict[Any, Number]]]:
-    """Return the masses after the action, by observation."""
-    rows: dict[Hashable, dict[Any, Number]] = {}
-    for state, mass in masses.items():
-        for next_state, probability in problem.successors(state, action).items():
-            for seen, likelihood in problem.observation_distribution(next_state, action, state).items():
-                if probability != 0 and likelihood != 0:
-                    row = rows.setdefault(seen, {})
-                    row[next_state] = row.get(next_state, 0) + mass * probability * likelihood
-    return rows.items()

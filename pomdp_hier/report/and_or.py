@@ -8,8 +8,8 @@ import numpy as np
 
 from pomdp_hier._arguments import check_kind
 from pomdp_hier.errors import ParameterError
+from pomdp_hier.planning.and_or.text import FULL_LIMIT, BeliefWords, View, ViewNode, view, words
 from pomdp_hier.planning.and_or.tree import AndOrTree
-from pomdp_hier.planning.and_or.view import FULL_LIMIT, BeliefWords, View, ViewNode, view, words
 from pomdp_hier.report.canvas import BLUE, GREY, INK, ORANGE, new_axes
 from pomdp_hier.report.escaping import figure_text
 
@@ -136,7 +136,7 @@ class _Layout:
     def _parts(self, node: ViewNode) -> list[str]:
         if node.is_or:
             here = self.tree.or_nodes[node.index]
-            value = "over" if here.kind == "over" else f"V {self._number(here.value)}"
+            value = "terminal" if here.kind == "terminal" else f"V {self._number(here.value)}"
             return [self.beliefs(here.belief), value]
         child = self.tree.and_nodes[node.index]
         star = " ★" if node.on_plan else ""

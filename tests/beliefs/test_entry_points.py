@@ -10,11 +10,12 @@ import pytest
 from pomdp_hier import beliefs
 from pomdp_hier.beliefs import BayesUpdater, FunctionUpdater, ParticleUpdater, TabularUpdater
 from pomdp_hier.errors import ModelError, PomdpHierError
-from pomdp_hier.planning import AndOrTree, exact_value, solve, value_iteration
+from pomdp_hier.planning import AndOrTree, solve, value_iteration
 from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
 from pomdp_hier.pomdp.pomdp_py_bridge import HistoryPolicy, to_agent, to_environment
 from pomdp_hier.simulation import policy_value, simulate
+from tests.exact_oracle import exact_value
 
 TIGER = POMDP(  # plain functions with an "else", which would answer for any action
     transition=lambda s, a: s if a == "listen" else {"left": 0.5, "right": 0.5},

@@ -19,7 +19,7 @@ from pomdp_hier.hqs.checkpoint import Checkpoint, Row, fingerprint
 from pomdp_hier.hqs.model import three_node
 from pomdp_hier.hqs.policies import OptimalSearch
 from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.planning import RTBSS, OptimalPolicy, QMDPPolicy
+from pomdp_hier.planning import RTBSS, QMDPPolicy
 
 ROWS = [Row(item, 0.1 * item - 1 / 3, item % 3 + 5, 0.5, 0.9) for item in range(5)]
 SIZE = (5, 8)
@@ -231,7 +231,7 @@ def test_fingerprints_do_not_depend_on_the_process():
 
 def test_what_a_planner_remembers_is_no_part_of_it():
     problem = three_node(0.9, r1=0.5, r2=0.5)
-    for policy in (RTBSS(2), QMDPPolicy(horizon=2), OptimalPolicy(2), OptimalSearch()):
+    for policy in (RTBSS(2), QMDPPolicy(horizon=2), OptimalSearch()):
         before = fingerprint(policy=policy)
         policy.decide(problem)
         assert fingerprint(policy=policy) == before

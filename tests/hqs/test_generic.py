@@ -36,7 +36,7 @@ from tests.scorer_oracle import cosine as oracle_cosine
 SHOP = load_amazon12()
 GIVEN = {"similarity": "precomputed"}
 on_pomdps = partial(evaluate, engine="generic")
-BARE_RTBSS = RTBSS(1, leaf_value=ImmediateValue(SEARCH), tie="all", updater=None)
+BARE_RTBSS = RTBSS(1, leaf_value=ImmediateValue(SEARCH), ties="all", updater=None)
 
 
 def close(a, b, tolerance=1e-12):

@@ -9,7 +9,6 @@ from pomdp_hier.planning import (
     RTBSS,
     AlphaVectorPolicy,
     FiniteStateController,
-    exact_value,
     solve,
     value_iteration,
     write_policy,
@@ -88,7 +87,6 @@ ADVICE = [  # what raises, the advice, the same with the advice taken
     ),
     (lambda _: value_iteration(tiger(), 3, max_vectors=4), "Set it higher", lambda _: value_iteration(tiger(), 3)),
     (lambda _: value_iteration(tiger(), 3, max_vectors=4), "use RTBSS", lambda _: RTBSS(3).decide(tiger())),
-    (lambda _: exact_value(tiger(), horizon=201), "Use value_iteration.", lambda _: value_iteration(tiger(), 3)),
     (
         lambda _: policy_value(TWO_STEPS, ONCE),
         "Set horizon to its number of actions",

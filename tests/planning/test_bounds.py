@@ -5,7 +5,7 @@ import pytest
 
 from pomdp_hier.planning import RTBSS, ImmediateValue
 from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound, reward_range
-from pomdp_hier.planning.leaf_values import ConvexLeafValue, leaf_vectors
+from pomdp_hier.planning.leaf_values import leaf_vectors
 from pomdp_hier.pomdp import POMDP, Belief
 from tests.pomdp_models import random_problem, search_tree, tiger
 
@@ -173,7 +173,7 @@ def test_where_few_actions_are_legal_the_tables_are_those_of_the_definitions(by,
 
 def test_a_fringe_that_is_only_bounded_bounds_nothing_from_below():
     problem = tiger()
-    vectors = leaf_vectors(problem, ConvexLeafValue(lambda problem, belief: 5 * max(belief.values())))
+    vectors = leaf_vectors(problem, lambda problem, belief: 5 * max(belief.values()), convex=True)
     assert vectors.vectors.tolist() == [[5.0, 5.0]]
     assert (blind_bound(problem.compiled, 2, vectors) == -np.inf).all()
 

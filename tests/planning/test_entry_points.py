@@ -14,11 +14,9 @@ from pomdp_hier.planning import (
     Decision,
     FirstAction,
     FunctionPolicy,
-    OptimalPolicy,
     QMDPPolicy,
     RandomPolicy,
     ThresholdPolicy,
-    exact_value,
     solve,
     value_iteration,
 )
@@ -40,7 +38,6 @@ POLICIES = {
     "FirstAction": FirstAction(),
     "RandomPolicy": RandomPolicy(0),
     "FunctionPolicy": FunctionPolicy(lambda belief: "listen" if belief["left"] == 0.25 else 1 / 0),
-    "OptimalPolicy": OptimalPolicy(2),
     "QMDPPolicy": QMDPPolicy(horizon=2),
     "ThresholdPolicy": ThresholdPolicy([("right", 0.7, "open-left")], "listen"),
     "FiniteHorizonSolution": value_iteration(tiger(), 2),
@@ -48,7 +45,6 @@ POLICIES = {
     "POMCP": POMCP(depth=1, simulations=20, seed=0),
 }
 READERS = {name: policy.decide for name, policy in POLICIES.items()} | {
-    "exact_value": lambda problem, belief: exact_value(problem, belief, 1),
     "AndOrTree.build": lambda problem, belief: AndOrTree.build(problem, belief, depth=1),
     "AndOrTree.find": lambda problem, belief: AndOrTree.build(problem, BELIEF, depth=1).find(belief),
     "AndOrTree.explain": lambda problem, belief: AndOrTree.build(problem, BELIEF, depth=1).explain(belief),
@@ -82,7 +78,6 @@ def test_another_thing_than_a_problem_is_refused(name):
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda wrong: exact_value(wrong),
         lambda wrong: value_iteration(wrong, 1),
         lambda wrong: AndOrTree.build(wrong, depth=1),
         lambda wrong: simulate(FirstAction(), wrong),
@@ -158,10 +153,8 @@ WRONG = [0, -1, 1.5, "2", True, None, float("nan")]
         (lambda v: POUCT(depth=v), "depth", []),
         (lambda v: POUCT(simulations=v), "simulations", []),
         (lambda v: POMCP(particles=v), "particles", []),
-        (lambda v: OptimalPolicy(v), "horizon", []),
         (lambda v: QMDPPolicy(horizon=v).decide(tiger()), "horizon", [None]),
         (lambda v: value_iteration(tiger(), v), "horizon", [0]),
-        (lambda v: exact_value(tiger(), horizon=v), "horizon", [0]),
         (lambda v: POLICIES["FiniteHorizonSolution"].value(BELIEF, to_go=v), "to_go", [0, None]),
         (lambda v: solve(tiger(), horizon=2).bounds(BELIEF, to_go=v), "to_go", [0, None]),
         (lambda v: simulate(FirstAction(), tiger(), n_episodes=1, horizon=v), "horizon", [0, None]),

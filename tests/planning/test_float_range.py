@@ -5,7 +5,7 @@ import pytest
 
 from pomdp_hier import POMDP
 from pomdp_hier.errors import ModelError
-from pomdp_hier.planning import exact_value, solve, value_iteration, verify
+from pomdp_hier.planning import solve, value_iteration, verify
 from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound
 from pomdp_hier.planning.infinite_horizon_bounds import (
     infinite_horizon_blind,
@@ -13,6 +13,7 @@ from pomdp_hier.planning.infinite_horizon_bounds import (
     infinite_horizon_qmdp,
     mdp_values,
 )
+from tests.exact_oracle import exact_value
 from tests.small_problems import KINDS, small_problem
 
 UNITS = [s * 2.0**k for s in (1, -1) for k in (-900, 266, 333, 900)]  # from 1e-271 to 1e270

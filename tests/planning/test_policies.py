@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.planning import value_iteration
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.infinite_horizon_bounds import mdp_values
 from pomdp_hier.planning.policies import (
     FirstAction,
     FunctionPolicy,
-    OptimalPolicy,
     QMDPPolicy,
     RandomPolicy,
     ThresholdPolicy,
@@ -137,21 +137,19 @@ def test_qmdp_keeps_ties_and_serves_two_problems_in_turn():
 
 
 @pytest.mark.parametrize(("horizon", "value"), [(1, -1), (2, -1.95), (3, 2.3098), (4, 1.795544)])
-def test_optimal_policy_of_tiger_has_the_known_values(horizon, value):
-    policy = OptimalPolicy(horizon)
-    decision = policy.decide(tiger())
+def test_value_iteration_of_tiger_has_the_known_values(horizon, value):
+    decision = value_iteration(tiger(), horizon).decide(tiger())
     assert decision.action == "listen"
     assert decision.value == pytest.approx(value, abs=1e-5)
 
 
-def test_optimal_policy_runs_its_horizon_down():
-    policy, problem = OptimalPolicy(3), tiger()
+def test_a_finite_horizon_solution_runs_its_horizon_down():
+    problem = tiger()
+    policy = value_iteration(problem, 3)
     sure = Belief({"left": 0.85, "right": 0.15})
     assert policy.at_step(0).decide(problem, sure).action == "listen"
     assert policy.at_step(2).decide(problem, sure).value == -1  # one action left: 0.85 * 10 - 15 < -1
-    assert policy.at_step(2).decide(problem, sure).value == OptimalPolicy(1).decide(problem, sure).value
-    with pytest.raises(ParameterError, match="horizon: got 0"):
-        OptimalPolicy(0)
+    assert policy.at_step(2).decide(problem, sure).value == value_iteration(problem, 1).decide(problem, sure).value
 
 
 def test_functions_of_one_two_and_three_arguments():

@@ -17,7 +17,6 @@ from pomdp_hier.planning import (
     FirstAction,
     ImmediateValue,
     QMDPPolicy,
-    exact_value,
     solve,
     value_iteration,
     verify,
@@ -25,6 +24,7 @@ from pomdp_hier.planning import (
 from pomdp_hier.planning import controllers as files
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import compare_policies, policy_value
+from tests.exact_oracle import exact_value
 from tests.pomdp_models import random_fractions, three_node, tiger
 from tests.random_calls import MOSTLY_VALID, RandomCalls, run
 from tests.small_problems import small_problem

@@ -8,8 +8,7 @@ import sys
 import pytest
 
 from pomdp_hier.planning import RTBSS, solve, value_iteration, verify
-from pomdp_hier.planning.point_based.planner import PointBased
-from pomdp_hier.planning.policies import FIBPolicy, OptimalPolicy, QMDPPolicy
+from pomdp_hier.planning.policies import FIBPolicy, QMDPPolicy
 from pomdp_hier.problems import tiger
 
 MAKE = {
@@ -18,10 +17,9 @@ MAKE = {
     "policy": lambda: solve(tiger(), precision=0.1).policy,
     "policy at a step": lambda: solve(tiger(), horizon=3).policy.at_step(1),
     "alpha vectors": lambda: value_iteration(tiger(), 3),
-    "optimal policy at a step": lambda: OptimalPolicy(3).at_step(1),
+    "alpha vectors at a step": lambda: value_iteration(tiger(), 3).at_step(1),
     "controller": lambda: solve(tiger(), precision=0.1).controller(),
     "node": lambda: solve(tiger(), precision=0.1).controller().with_memory(1),
-    "planner": lambda: PointBased(precision=0.1),
     "online planner": lambda: RTBSS(2, solve(tiger(), precision=0.1)),
     "mdp policy": QMDPPolicy,
     "fib policy": FIBPolicy,

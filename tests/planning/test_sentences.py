@@ -1,6 +1,5 @@
 """What planners say of their numbers: each in its place, with other numbers on either side."""
 
-import json
 import re
 from types import SimpleNamespace
 
@@ -14,13 +13,12 @@ from pomdp_hier.planning import (
     AndOrTree,
     FiniteStateController,
     ImmediateValue,
-    OptimalPolicy,
     read_policy,
     solve,
     value_iteration,
     vector_pruning,
 )
-from pomdp_hier.planning.and_or.view import view
+from pomdp_hier.planning.and_or.text import view
 from pomdp_hier.planning.infinite_horizon_bounds import mdp_values
 from pomdp_hier.planning.pomdp_py_planners import POUCT
 from pomdp_hier.planning.rtbss.pruning import check_bound
@@ -156,7 +154,6 @@ def test_planners_by_their_settings():
     assert repr(RTBSS(3, "immediate", upper_bound="qmdp")) == (
         "RTBSS(depth=3, leaf_value='immediate', upper_bound='qmdp')"
     )
-    assert "(OptimalPolicy(horizon=4) at step 1)" in repr(OptimalPolicy(4).at_step(1))
     with pytest.raises(PlanningError, match=re.escape("simulations: got 2 for 3 legal actions; expected at least 4")):
         POUCT(depth=3, simulations=2).decide(tiger())
     with pytest.raises(
@@ -186,13 +183,6 @@ def test_symbols():
         AndOrTree.build(choice(a=r, b=q), depth=1).policy()
     with pytest.raises(ParameterError, match=r"^to_json: got sin\(q\) with a sin;"):
         AndOrTree.build(choice(a=sympy.sin(q)), depth=1).to_json()
-
-
-def test_a_text_of_a_tree():
-    document = json.loads(AndOrTree.build(tiger(), depth=1).to_json())
-    document["and_nodes"][1]["q"] = "x"
-    with pytest.raises(ParameterError, match=r"^text: got 'x' in and_nodes\[1\].q;"):
-        AndOrTree.from_json(json.dumps(document))
 
 
 def test_the_bounds_beside_the_bar_of_progress(capsys):

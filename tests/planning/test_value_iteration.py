@@ -7,9 +7,10 @@ import pomdp_py
 import pytest
 
 from pomdp_hier.errors import ParameterError, PlanningError
-from pomdp_hier.planning import FiniteHorizonSolution, exact_value, value_iteration
+from pomdp_hier.planning import FiniteHorizonSolution, value_iteration
 from pomdp_hier.planning.vector_pruning import Points, prune
 from pomdp_hier.pomdp import POMDP, Belief
+from tests.exact_oracle import exact_value
 from tests.pomdp_models import random_fractions, random_problem, search_tree, tiger
 
 
@@ -128,8 +129,6 @@ def test_pruning_keeps_what_is_best_somewhere():
 def test_limits_are_named():
     with pytest.raises(ParameterError, match="horizon: got -1; expected an integer of at least 0"):
         value_iteration(tiger(), -1)
-    with pytest.raises(ParameterError, match="horizon: got 201; expected at most 200"):
-        exact_value(tiger(), horizon=201)
     with pytest.raises(PlanningError, match=r"max_vectors: got 4; expected at least .* horizon lower, or use RTBSS"):
         value_iteration(tiger(), 3, max_vectors=4)
     assert isinstance(value_iteration(tiger(), 0), FiniteHorizonSolution)
@@ -141,12 +140,6 @@ def test_limits_are_named():
 def test_a_horizon_that_is_no_number_of_steps_is_refused(horizon):
     with pytest.raises(ParameterError, match=r"horizon: got .*; expected an integer of at least 0"):
         value_iteration(tiger(), horizon)
-
-
-def test_a_dict_stands_for_a_belief():
-    problem = tiger()
-    start = dict(problem.initial_belief.items())
-    assert exact_value(problem, start, 2) == exact_value(problem, horizon=2)
 
 
 def test_what_is_legal_after_an_observation_counts_from_the_first_action_to_the_last():

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from pomdp_hier.beliefs import BayesUpdater
 from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError, PlanningError
-from pomdp_hier.planning.policies import FirstAction, OptimalPolicy, RandomPolicy, ThresholdPolicy
+from pomdp_hier.planning import value_iteration
+from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import policy_value, simulate, simulate_in_pomdp_py
 from pomdp_hier.simulation.exact import conflict
@@ -200,7 +201,7 @@ def test_beliefs_of_floats_and_fractions_agree():
 def test_the_optimal_policy_is_worth_what_it_says():
     problem = sensor(0.8)
     for horizon in (1, 2, 4):
-        policy = OptimalPolicy(horizon)
+        policy = value_iteration(problem, horizon)
         assert float(policy_value(policy, problem, horizon=horizon)) == pytest.approx(
             policy.decide(problem).value, abs=1e-12
         )

@@ -15,7 +15,7 @@ from tqdm import tqdm
 from pomdp_hier import _jobs
 from pomdp_hier.beliefs import BayesUpdater, ParticleUpdater
 from pomdp_hier.errors import ImpossibleObservationError, ParameterError
-from pomdp_hier.planning import RTBSS, Decision, FirstAction, OptimalPolicy, RandomPolicy
+from pomdp_hier.planning import RTBSS, Decision, FirstAction, RandomPolicy, value_iteration
 from pomdp_hier.planning.pomdp_py_planners import POUCT
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import (
@@ -33,7 +33,7 @@ POLICIES = {
     "plans": RTBSS(depth=2),
     "draws": RandomPolicy(1),
     "draws within": POUCT(depth=2, simulations=10, seed=5),
-    "depends on the time": OptimalPolicy(4),
+    "depends on the time": value_iteration(TIGER, 4),
     "a function": lambda belief: "listen" if max(belief.values()) < 0.9 else "open-left",
 }
 COMBINATIONS = {

@@ -4,64 +4,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from pomdp_hier._text import visible
+from pomdp_hier._text import in_dot, in_html, in_latex, in_mermaid
 from pomdp_hier.planning.and_or.nodes import Nodes
-from pomdp_hier.planning.and_or.view import BeliefWords, View, ViewNode, view, words
+from pomdp_hier.planning.and_or.text import BeliefWords, View, ViewNode, view, words
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic
 
-_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-_LATEX |= {c: "\\" + c for c in "&%$#_{}"}
-_LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
-# What ends a string of Mermaid, begins one of its entities, directives (%%{init: …}) Markdown or formulas, or is HTML.
-_MERMAID = re.compile("[&<>\"'#|%{};`$\\\\]")
 _PLAIN_SYMBOL = re.compile("[A-Za-z][A-Za-z0-9_]*")
-
-
-def in_html(text: str) -> str:
-    """Return the text for HTML.
-
-    Example:
-        >>> print(in_html("<a> & 'b'"))
-        &lt;a&gt; &amp; 'b'
-    """
-    return visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
-
-
-def in_dot_html(text: str) -> str:
-    """Return the text for a label of Graphviz in its HTML, where an empty one would be an error."""
-    return in_html(text) or " "
-
-
-def in_dot(*lines: str) -> str:
-    r"""Return the lines as a quoted string of Graphviz, which knows the entities of HTML in these as well.
-
-    Example:
-        >>> print(in_dot('say "no"', r"\N"))
-        "say \"no\"\n\\N"
-    """
-    escaped = (visible(line).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"') for line in lines)
-    return '"' + "\\n".join(escaped) + '"'
-
-
-def in_mermaid(text: str) -> str:
-    """Return the text for a quoted string of Mermaid.
-
-    Example:
-        >>> print(in_mermaid('100 %: "#1"'))
-        100 #37;: #34;#35;1#34;
-    """
-    return _MERMAID.sub(lambda found: f"#{ord(found[0])};", visible(text))
-
-
-def in_latex(text: str) -> str:
-    r"""Return the text for LaTeX.
-
-    Example:
-        >>> print(in_latex("a_b & 5%"))
-        a\_b \& 5\%
-    """
-    return "".join(_LATEX.get(c, c) for c in visible(text))
 
 
 def symbols_in_latex(value: Number) -> str:
@@ -146,7 +95,7 @@ def _dot_node(labels: _Labels, node: ViewNode) -> str:
     colour = _OR if node.is_or else (_PLAN if node.on_plan else _INK)
     weight = 2.5 if node.on_plan else 1
     if node.is_or:
-        body = "<br/>".join(map(in_dot_html, lines))
+        body = "<br/>".join(in_html(line) or " " for line in lines)  # an empty label is an error of Graphviz
         symbol = f'<font point-size="16" color="{colour}">{"▶" if node.on_plan else "▷"}</font>'
         table = f'<table border="0" cellspacing="0" cellpadding="1"><tr><td>{symbol}</td><td>{body}</td></tr></table>'
         return f"shape=plain, label=<{table}>"

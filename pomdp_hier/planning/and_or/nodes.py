@@ -1,14 +1,75 @@
-"""The nodes of an AND-OR tree, how values are backed up through them, and how many lie below each."""
+"""The nodes of an AND-OR tree: grown by the search of RTBSS with an explicit stack, backed up, counted."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from pomdp_hier.planning.and_or.symbols import tidy_sum
-from pomdp_hier.planning.decision import best_and_tied
-from pomdp_hier.pomdp import Belief
+from pomdp_hier.beliefs import as_updater
+from pomdp_hier.errors import PlanningError
+from pomdp_hier.planning.decision import TERMINAL_VALUE, best_and_tied, largest
+from pomdp_hier.planning.rtbss.planner import RTBSS
+from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic, total
+
+
+def tidy(value: Number) -> Number:
+    """Return the expression as a constant plus a product, where that is shorter; a number as it is.
+
+    Example:
+        >>> import sympy
+        >>> b, r = sympy.symbols("b r")
+        >>> tidy(b * r - (1 - b)), tidy(0.5)
+        (b*(r + 1) - 1, 0.5)
+    """
+    if not is_symbolic(value):
+        return value
+    import sympy
+
+    if value.has(sympy.Max):
+        return value
+    plain = sympy.simplify(value)
+    constant, rest = sympy.expand(plain).as_coeff_Add()
+    return min((constant + _upright(sympy.factor(rest)), value, plain), key=sympy.count_ops)
+
+
+def _upright(product: Any) -> Any:
+    """Return the product with ``1 - x`` in place of ``x - 1``, the sign taken out."""
+    import sympy
+
+    factors = []
+    for factor in sympy.Mul.make_args(product):
+        base, exponent = factor.as_base_exp()
+        if base.is_Add and exponent.is_Integer and base.as_coeff_Add()[0].is_negative:
+            factors += [sympy.Integer(-1) ** exponent, (-base) ** exponent]
+        else:
+            factors.append(factor)
+    return sympy.Mul(*factors)
+
+
+def tidy_sum(reward: Number, discount: Number, branches: Iterable[tuple[Number, Number]]) -> Number:
+    """``reward + discount * sum p v`` over pairs ``(p, v)`` of expressions, keeping the factors that the values have.
+
+    Example:
+        >>> import sympy
+        >>> b, e, r, q = sympy.symbols("b e r q")
+        >>> tidy_sum(0, 1, [(e, b * e * (r + 1) - 1), (1 - e, b * (1 - e) * (q + 1) - 1)])
+        b*(e**2*(r + 1) + (1 - e)**2*(q + 1)) - 1
+    """
+    import sympy
+
+    branches = [(p, v) for p, v in branches if v != 0]
+    if not branches:
+        return reward
+    pairs = [(sympy.sympify(p), sympy.sympify(v)) for p, v in branches]
+    chances: set[Any] = set().union(*(p.free_symbols for p, _ in pairs))
+    terms = list(sympy.Add.make_args(sympy.sympify(reward)))
+    for p, v in pairs:
+        terms.extend(discount * p * term for term in sympy.Add.make_args(v))
+    # what no belief and no reward enters, a constant of the values weighted with chances that sum to 1, adds up first
+    fixed = sympy.Add(*(t for t in terms if t.free_symbols <= chances))
+    rest = sympy.Add(*(t for t in terms if not t.free_symbols <= chances))
+    return min((sympy.simplify(fixed) + sympy.factor_terms(rest), tidy(fixed + rest)), key=sympy.count_ops)
 
 
 @dataclass
@@ -20,7 +81,7 @@ class OrNode:
         depth: The actions still to look ahead.
         observation, probability: What led here from the parent, and ``Pr(o | b, a)``; ``None`` and 1 at the root.
         parent: The position of the AND node above, -1 at the root.
-        kind: ``"inner"``, ``"fringe"`` (the search stops here) or ``"over"`` (the process has ended; worth 0).
+        kind: ``"internal"``, ``"leaf"`` (the search stops here) or ``"terminal"`` (value 0).
         value: ``V(b)``.
         actions: The positions of the AND nodes below, in the problem's order, illegal ones last.
         best: Those whose Q is the value, first the one to take; empty where symbols leave it open.
@@ -31,7 +92,7 @@ class OrNode:
     observation: Hashable = None
     probability: Number = 1
     parent: int = -1
-    kind: str = "inner"
+    kind: str = "internal"
     value: Number = 0
     actions: list[int] = field(default_factory=list)
     best: list[int] = field(default_factory=list)
@@ -103,3 +164,107 @@ def choose(node: OrNode, and_nodes: list[AndNode], tolerance: float) -> None:
     q_values = {i: and_nodes[i].q for i in node.actions if and_nodes[i].status == "expanded"}
     node.value, ties = best_and_tied(q_values, tolerance)
     node.best = list(ties)
+
+
+@dataclass
+class _Frame:
+    """An OR node being worked off: the actions still to try, and the outcomes of the present one still to visit."""
+
+    node: int
+    actions: Iterator[tuple[Any, Number | None]]
+    best: Number | None = None
+    present: int = -1
+    pending: list[int] = field(default_factory=list)
+
+
+@dataclass
+class Grower:
+    """Grows the tree that an RTBSS planner's plain search walks through, without merging equal beliefs."""
+
+    planner: RTBSS
+    problem: POMDP
+    illegal: bool
+    max_nodes: int
+    or_nodes: list[OrNode] = field(default_factory=list)
+    and_nodes: list[AndNode] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.updater = as_updater(self.planner.updater, self.problem, simplify=tidy)
+        self.pruning = self.planner.pruning(self.problem)
+
+    def grow(self, belief: Belief, observation: Hashable) -> None:
+        """Grow everything below the belief."""
+        self.or_nodes.append(OrNode(belief, self.planner.depth, observation))
+        stack: list[_Frame] = []
+        self._visit(0, stack)
+        while stack:
+            frame = stack[-1]
+            if frame.pending:
+                self._visit(frame.pending.pop(), stack)
+                continue
+            if frame.present >= 0:
+                self._finish_action(frame)
+            if not self._next_action(frame):
+                self._finish_node(frame)
+                stack.pop()
+
+    def _visit(self, position: int, stack: list[_Frame]) -> None:
+        node = self.or_nodes[position]
+        if self.problem.is_over(node.belief):
+            node.kind, node.value = "terminal", TERMINAL_VALUE
+        elif node.depth == 0:
+            node.kind = "leaf"
+            node.value = tidy(self.planner.leaf(self.problem, node.belief, node.observation))
+        else:
+            legal = self.problem.actions(node.belief, node.observation)
+            stack.append(_Frame(position, iter(self.pruning.ranked(node.belief, legal, node.depth))))
+
+    def _next_action(self, frame: _Frame) -> bool:
+        """Begin the next action that is not pruned, and return whether there was one."""
+        for action, upper in frame.actions:
+            node = self.or_nodes[frame.node]
+            reward = tidy(self.problem.reward(node.belief, action))
+            child = AndNode(action, frame.node, reward=reward, upper=upper)
+            node.actions.append(len(self.and_nodes))
+            self._append(child)
+            if self.pruning.skips(upper, frame.best, at_root=frame.node == 0):
+                child.status, child.why = "pruned", "its upper bound cannot beat the best Q"
+                continue
+            frame.present = len(self.and_nodes) - 1
+            for observation, probability, posterior in self.updater.branches(node.belief, action):
+                outcome = OrNode(posterior, node.depth - 1, observation, probability, frame.present)
+                child.outcomes.append(len(self.or_nodes))
+                self.or_nodes.append(outcome)
+            self._check_size()
+            frame.pending = child.outcomes[::-1]
+            return True
+        return False
+
+    def _finish_action(self, frame: _Frame) -> None:
+        child = self.and_nodes[frame.present]
+        child.q = backed_up(child, self.or_nodes, self.problem.discount)
+        self.pruning.check(child.q, child.upper, child.action, self.or_nodes[frame.node].depth)
+        frame.best = child.q if frame.best is None else largest([frame.best, child.q])
+
+    def _finish_node(self, frame: _Frame) -> None:
+        node = self.or_nodes[frame.node]
+        order = {action: i for i, action in enumerate(self.problem.actions(node.belief, node.observation))}
+        node.actions.sort(key=lambda i: order[self.and_nodes[i].action])  # from the order in which they were tried
+        choose(node, self.and_nodes, self.planner.tie_tolerance)
+        if self.illegal:
+            for action in self.problem.all_actions:
+                if action not in order:
+                    node.actions.append(len(self.and_nodes))
+                    self._append(AndNode(action, frame.node, "illegal", why="not legal under this belief"))
+
+    def _append(self, child: AndNode) -> None:
+        self.and_nodes.append(child)
+        self._check_size()
+
+    def _check_size(self) -> None:
+        if len(self.or_nodes) + len(self.and_nodes) > self.max_nodes:
+            lower = ", or lower depth" if self.planner.depth > 1 else ""
+            raise PlanningError(
+                f"max_nodes: got {self.max_nodes}; expected at least the number of nodes of the tree. "
+                f"Raise max_nodes{lower}."
+            )

@@ -1,13 +1,198 @@
-"""An AND-OR tree as text, and the arithmetic of one node in words."""
+"""The shown part of an AND-OR tree, as text and in words; the whole tree as JSON."""
 
+import json
+import math
 from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from functools import partial
+from numbers import Rational
 from typing import Any
 
-from pomdp_hier._text import visible
-from pomdp_hier.planning.and_or.nodes import Nodes
-from pomdp_hier.planning.and_or.view import BeliefWords, ViewNode, view, words
-from pomdp_hier.pomdp.numeric import is_symbolic
+import numpy as np
+
+from pomdp_hier._arguments import check_integer
+from pomdp_hier._text import brief, visible
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.planning.and_or.nodes import AndNode, Nodes, OrNode
+from pomdp_hier.pomdp import Belief
+from pomdp_hier.pomdp.numeric import Number, is_symbolic
+
+FULL_LIMIT = 120  # nodes up to which a whole tree can be read
+
+
+@dataclass
+class ViewNode:
+    """A node that is shown.
+
+    Attributes:
+        is_or: An OR node (a belief), or else an AND node (an action).
+        index: Its position among the tree's OR or AND nodes.
+        parent: The position in the view of the node above, -1 for the root.
+        level: The distance from the root.
+        on_plan: Part of a best plan, and reached from the root; where actions tie, each begins a best plan.
+        hidden: How many nodes below it are not shown.
+        slot: Where it stands across its level: leaves at 0, 1, 2, …, others in the middle of what is below them.
+        children: Positions in the view.
+    """
+
+    is_or: bool
+    index: int
+    parent: int
+    level: int
+    on_plan: bool = False
+    hidden: int = 0
+    slot: float = 0.0
+    children: list[int] = field(default_factory=list)
+
+
+@dataclass
+class View:
+    """The nodes of a tree that are shown, parents before children, and how many there are in all."""
+
+    nodes: list[ViewNode]
+    total: int
+
+    @property
+    def collapsed(self) -> bool:
+        """Whether something is hidden."""
+        return len(self.nodes) < self.total
+
+    @property
+    def leaves(self) -> int:
+        """How many shown nodes have nothing shown below them."""
+        return sum(not node.children for node in self.nodes)
+
+
+def view(tree: Nodes, *, full: bool | None = None, limit: int = FULL_LIMIT) -> View:
+    """Return what to show: the whole tree, or the best plan with the other actions as stubs.
+
+    Args:
+        tree: The tree.
+        full: ``True`` for everything, ``False`` for the plan; ``None`` for everything if that is at most ``limit``
+            nodes.
+        limit: How many nodes a plan may have; deeper ones are left out (and counted) beyond it.
+
+    Raises:
+        ParameterError: The limit is below 1.
+    """
+    check_integer("limit", limit, 1, unit="nodes to show")
+    sizes_or, sizes_and = tree.subtree_sizes()
+    whole = sizes_or[0] <= limit if full is None else full
+    nodes = [ViewNode(True, 0, -1, 0, on_plan=True)]
+    for position, node in enumerate(nodes):  # breadth first; grows while it is walked
+        below = _below(tree, node)
+        if not whole and (not (node.on_plan or node.is_or) or len(nodes) + len(below) > limit):
+            node.hidden = (sizes_or if node.is_or else sizes_and)[node.index] - 1
+            continue
+        for child in below:
+            child.parent, child.level = position, node.level + 1
+            node.children.append(len(nodes))
+            nodes.append(child)
+    _place(nodes)
+    return View(nodes, sizes_or[0])
+
+
+def _below(tree: Nodes, node: ViewNode) -> list[ViewNode]:
+    """Return the nodes below: actions in the problem's order, whatever their values, so that a tree stands still."""
+    if not node.is_or:
+        outcomes = tree.and_nodes[node.index].outcomes
+        return [ViewNode(True, i, -1, 0, on_plan=node.on_plan) for i in outcomes]
+    here = tree.or_nodes[node.index]
+    return [ViewNode(False, i, -1, 0, on_plan=node.on_plan and i in here.best) for i in here.actions]
+
+
+def _place(nodes: list[ViewNode]) -> None:
+    """Give every node its slot."""
+    stack, leaves = [0], 0
+    while stack:  # leaves from the first to the last
+        node = nodes[stack.pop()]
+        if node.children:
+            stack.extend(reversed(node.children))
+        else:
+            node.slot, leaves = float(leaves), leaves + 1
+    for node in reversed(nodes):
+        if node.children:
+            node.slot = (nodes[node.children[0]].slot + nodes[node.children[-1]].slot) / 2
+
+
+def words(
+    value: Number | None,
+    *,
+    decimals: int = 2,
+    signed: bool = False,
+    minus: str = "−",
+    symbolic: Callable[[Any], str] = str,
+) -> str:
+    """Return a number for reading: fixed decimals for floats, in powers of ten where these would show nothing.
+
+    Args:
+        value: The number; ``None`` becomes a question mark.
+        decimals: Of floats.
+        signed: Whether a positive number bears its sign.
+        minus: The sign of negative numbers.
+        symbolic: How an expression is written.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> words(-1.0, minus="-"), words(0.5, signed=True), words(5e-7), words(Fraction(1, 3))
+        ('-1.00', '+0.50', '5.0e-07', '1/3')
+    """
+    if value is None:
+        return "?"
+    if is_symbolic(value):
+        return symbolic(value)
+    if isinstance(value, Rational):
+        text = str(abs(value))
+    else:
+        size = abs(float(value))
+        small, large = 0 < size < 0.5 * 10**-decimals, size >= 1e7
+        text = f"{size:.1e}" if small or large else f"{size:z.{decimals}f}"
+    if value < 0:
+        return minus + text
+    return "+" + text if signed and value > 0 else text
+
+
+@dataclass(frozen=True)
+class BeliefWords:
+    """How beliefs are written: as a vector over at most three states, else by their likeliest states.
+
+    Attributes:
+        states: The states in the order of the vector.
+        state_name: How a state is written.
+        decimals, minus, symbolic: See `words`.
+    """
+
+    states: tuple[Any, ...]
+    state_name: Callable[[Any], str] = str
+    decimals: int = 2
+    minus: str = "−"
+    symbolic: Callable[[Any], str] = str
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether beliefs are written as vectors."""
+        return len(self.states) <= 3
+
+    def header(self) -> str:
+        """Return what the entries of a vector stand for; empty where beliefs name their states."""
+        return f"b = ({', '.join(self.state_name(s) for s in self.states)})" if self.is_vector else ""
+
+    def __call__(self, belief: Belief) -> str:
+        if self.is_vector:
+            return f"({', '.join(self._number(belief[state]) for state in self.states)})"
+        entries = list(belief.items())
+        if not any(is_symbolic(p) for _, p in entries):
+            entries.sort(key=lambda pair: -float(pair[1]))
+        shown = ", ".join(f"{self.state_name(s)} {self._number(p)}" for s, p in entries[:2])
+        return shown + (f", +{len(entries) - 2} more" if len(entries) > 2 else "")
+
+    def _number(self, value: Number) -> str:
+        text = words(value, decimals=self.decimals, minus=self.minus, symbolic=self.symbolic)
+        if isinstance(value, float) and text.startswith("0.") and "e" not in text:
+            return text[1:] if value else "0"
+        return "1" if text == f"{1:z.{self.decimals}f}" and value == 1 else text
+
 
 _DEEPEST_INDENT = 30  # levels; below that the level is written as a number, so that lines stay short
 
@@ -46,7 +231,7 @@ def _line(tree: Nodes, node: ViewNode, beliefs: BeliefWords, *, ascii_only: bool
         here = tree.or_nodes[node.index]
         arrow = "->" if ascii_only else "→"
         before = f"{name(here.observation)} {number(here.probability)} {arrow} " if node.parent >= 0 else ""
-        ending = {"over": "  over", "fringe": "  fringe"}.get(here.kind, "")
+        ending = "" if here.kind == "internal" else f"  {here.kind}"
         return f"{before}{beliefs(here.belief)}  V {number(here.value)}{ending}{hidden}"
     child = tree.and_nodes[node.index]
     if child.status == "illegal":
@@ -69,9 +254,9 @@ def explain_node(tree: Nodes, position: int, *, decimals: int, name: Callable[[A
         return f"({text})" if compound else text
 
     lines = [f"belief {beliefs.header() + ' = ' if beliefs.header() else ''}{beliefs(node.belief)}"]
-    if node.kind == "over":
-        return _joined([*lines, "the process is over: V = 0"])
-    if node.kind == "fringe":
+    if node.kind == "terminal":
+        return _joined([*lines, "the belief is terminal: V = 0"])
+    if node.kind == "leaf":
         return _joined([*lines, f"the search stops here: V = {words(node.value, decimals=decimals)}"])
     lines.append(f"{node.depth} action{'s' if node.depth > 1 else ''} to go, discount {tree.discount}")
     for i in node.actions:
@@ -100,3 +285,71 @@ def explain_node(tree: Nodes, position: int, *, decimals: int, name: Callable[[A
 def _joined(lines: list[str]) -> str:
     """Return the lines as one text, in which no name begins another line or steers a terminal."""
     return "\n".join(map(visible, lines))
+
+
+_FORMAT = "pomdp_hier.AndOrTree"
+_FUNCTIONS = ("Add", "Mul", "Pow", "Max")
+_DOUBLE = 53  # bits of a float
+
+
+def write_json(tree: Nodes) -> str:
+    """Return the tree as a JSON text; see `AndOrTree.to_json`."""
+    try:
+        document = {
+            "format": _FORMAT,
+            "version": 1,
+            "discount": _plain(tree.discount),
+            "or_nodes": [
+                {"belief": [[_plain(s), _plain(p)] for s, p in node.belief.items()]}
+                | {f.name: _plain(getattr(node, f.name)) for f in fields(OrNode) if f.name != "belief"}
+                for node in tree.or_nodes
+            ],
+            "and_nodes": [{f.name: _plain(getattr(node, f.name)) for f in fields(AndNode)} for node in tree.and_nodes],
+        }
+        return json.dumps(document, ensure_ascii=False, allow_nan=False)
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # an integer of more digits than Python writes, a tuple in a tuple in …
+        if isinstance(error, ParameterError):
+            raise
+        raise ParameterError(
+            f"to_json: got a value that JSON cannot hold ({brief(str(error))}); expected shorter integers, and names "
+            "with less nesting. Shorten the names, or round the numbers."
+        ) from error
+
+
+def _plain(value: Any) -> Any:
+    """Return the value in JSON's own types; what JSON lacks becomes an object of one entry that says what it is."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, Fraction):
+        return {"fraction": [value.numerator, value.denominator]}
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    if isinstance(value, tuple):
+        return {"tuple": [_plain(v) for v in value]}
+    if hasattr(value, "free_symbols"):
+        return {"expression": _expression(value)}
+    return {"name": str(value)}
+
+
+def _expression(value: Any) -> Any:
+    kind = type(value).__name__
+    if kind in _FUNCTIONS:
+        return [kind, *(_expression(v) for v in value.args)]
+    if value.is_Symbol:
+        assumptions = {k: v for k, v in value._assumptions_orig.items() if isinstance(v, bool)}
+        return {"symbol": value.name, "assumptions": assumptions}
+    if value.is_Rational:
+        return {"rational": [int(value.p), int(value.q)]}
+    if value.is_Float and value._prec == _DOUBLE:
+        return {"float": repr(float(value))}
+    raise ParameterError(
+        f"to_json: got {brief(value)} with a {kind}; expected sums, products, powers and Max of symbols, rational "
+        "numbers and floats of double precision"
+    )

@@ -1,20 +1,17 @@
 """AndOrTree: a look-ahead as data. OR nodes are beliefs, AND nodes are actions, arcs are rewards and observations."""
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pomdp_hier._arguments import check_flag, check_integer
-from pomdp_hier._text import brief, visible
+from pomdp_hier._text import brief, in_html, visible
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.planning.and_or.as_json import read_json, write_json
-from pomdp_hier.planning.and_or.build import Grower
-from pomdp_hier.planning.and_or.markup import in_html, render_dot, render_mermaid, render_tikz
-from pomdp_hier.planning.and_or.nodes import Nodes, backed_up, choose
-from pomdp_hier.planning.and_or.text import explain_node, render_text
-from pomdp_hier.planning.and_or.view import FULL_LIMIT
+from pomdp_hier.planning.and_or.markup import render_dot, render_mermaid, render_tikz
+from pomdp_hier.planning.and_or.nodes import Grower, Nodes, backed_up, choose
+from pomdp_hier.planning.and_or.text import FULL_LIMIT, explain_node, render_text, write_json
 from pomdp_hier.planning.rtbss.planner import RTBSS
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.belief import as_belief
@@ -50,12 +47,12 @@ class AndOrTree(Nodes):
         b = (heads, tails)
         (.50, .50)  V 0.00
         |- heads  R 0.00  Q 0.00  *
-        |  `- nothing 1.00 -> (.50, .50)  V 0  fringe
+        |  `- nothing 1.00 -> (.50, .50)  V 0  leaf
         |- tails  R 0.00  Q 0.00  *
-        |  `- nothing 1.00 -> (.50, .50)  V 0  fringe
+        |  `- nothing 1.00 -> (.50, .50)  V 0  leaf
         `- look  R 0.00  Q 0.00  *
-           |- heads 0.50 -> (.75, .25)  V 0  fringe
-           `- tails 0.50 -> (.25, .75)  V 0  fringe
+           |- heads 0.50 -> (.75, .25)  V 0  leaf
+           `- tails 0.50 -> (.25, .75)  V 0  leaf
 
     References:
         Ross et al. (2008), section 3.1.
@@ -75,6 +72,7 @@ class AndOrTree(Nodes):
         prune: bool = False,
         tie_tolerance: float = 0.0,
         updater: Any = None,
+        convex: bool = False,
         observation: Hashable = None,
         illegal: bool = False,
         max_nodes: int = 200_000,
@@ -85,7 +83,7 @@ class AndOrTree(Nodes):
             problem: The problem.
             belief: The root; the initial belief by default.
             depth: How many actions to look ahead; the tree is grown without recursion, so it may be thousands.
-            leaf_value, upper_bound, prune, tie_tolerance, updater: As for `RTBSS`; nothing is pruned by default.
+            leaf_value, upper_bound, prune, tie_tolerance, updater, convex: As for `RTBSS`; ``prune`` is off by default.
             observation: The observation before the root, where legal actions depend on it.
             illegal: Whether actions that are not legal under a belief get a node as well.
             max_nodes: Where to give up.
@@ -94,7 +92,7 @@ class AndOrTree(Nodes):
             PlanningError: The tree has more than ``max_nodes`` nodes, or a bound is violated.
         """
         planner = RTBSS(
-            depth, leaf_value, upper_bound, prune=prune, updater=updater, tie_tolerance=tie_tolerance, engine="auto"
+            depth, leaf_value, upper_bound, prune=prune, updater=updater, tie_tolerance=tie_tolerance, convex=convex
         )
         return cls.from_planner(planner, problem, belief, observation=observation, illegal=illegal, max_nodes=max_nodes)
 
@@ -133,7 +131,7 @@ class AndOrTree(Nodes):
         return f"<AndOrTree: {sizes}, value {visible(str(self.value))}>"
 
     def policy(self) -> dict[tuple[Any, ...], Any]:
-        """Return best plan from the root: the action for each history ``(action, observation, action, …)`` it can meet.
+        """Return the best plan: the action for each history ``(action, observation, …)`` that it can reach.
 
         Example:
             >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
@@ -149,7 +147,7 @@ class AndOrTree(Nodes):
         while stack:
             position, history = stack.pop()
             node = self.or_nodes[position]
-            if node.kind != "inner":
+            if node.kind != "internal":
                 continue
             if not node.best:
                 raise ParameterError(
@@ -195,18 +193,18 @@ class AndOrTree(Nodes):
             raise ParameterError(f"node: got {position}; expected an OR node from 0 to {len(self.or_nodes) - 1}")
         return explain_node(self, position, decimals=decimals, name=name)
 
-    def backup(self, fringe: Callable[[Belief], Number] | None = None) -> "AndOrTree":
-        """Return a new tree with all values worked out again from the rewards, the probabilities and the fringe.
+    def backup(self, leaf_value: Callable[[Belief], Number] | None = None) -> "AndOrTree":
+        """Return a new tree with all values computed again from rewards, probabilities and leaf values.
 
         Args:
-            fringe: New values for the beliefs at the fringe; those of this tree by default. A pruned action does not
-                compete: its bound was for the old values.
+            leaf_value: The new value of a leaf belief; that of this tree by default. A pruned action does not compete,
+                as its bound was for the old values.
         """
         or_nodes, and_nodes = [copy(n) for n in self.or_nodes], [copy(n) for n in self.and_nodes]
         for node in reversed(or_nodes):  # outcomes stand after the node above them
-            if node.kind == "fringe" and fringe is not None:
-                node.value = fringe(node.belief)
-            elif node.kind == "inner":
+            if node.kind == "leaf" and leaf_value is not None:
+                node.value = leaf_value(node.belief)
+            elif node.kind == "internal":
                 expanded = [and_nodes[i] for i in node.actions if and_nodes[i].status == "expanded"]
                 for child in expanded:
                     child.q = backed_up(child, or_nodes, self.discount)
@@ -314,32 +312,12 @@ class AndOrTree(Nodes):
     def to_json(self) -> str:
         """Return the tree as JSON.
 
-        Fractions and expressions stay exact; strings, numbers and tuples stay what they are; other
-        names become text.
+        Fractions and expressions stay exact. Names that are not strings, numbers or tuples become text.
 
         Raises:
             ParameterError: An expression holds something else than sums, products, powers and maxima.
         """
         return write_json(self)
-
-    @classmethod
-    def from_json(cls, text: str, *, names: Iterable[Any] = (), tie_tolerance: float = 0.0) -> "AndOrTree":
-        """Return the tree that `to_json` wrote.
-
-        Args:
-            text: The JSON.
-            names: The states, actions and observations that became text, to be put back where theirs stands.
-            tie_tolerance: How close to the best Q a tie is, for `backup`.
-
-        Nothing of the text is evaluated. What `to_json` does not write (other types, nodes that are not there, records
-        that contradict each other) is refused.
-
-        Raises:
-            ParameterError: The text is something else.
-            ModelError: A belief in it is no distribution.
-        """
-        or_nodes, and_nodes, discount = read_json(text, names)
-        return cls(or_nodes, and_nodes, discount=discount, tie_tolerance=tie_tolerance)
 
     def _repr_html_(self) -> str:
         """Return the text in a notebook, collapsed to the plan where it is long."""

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pomdp_hier._text import visible
-from pomdp_hier.planning.and_or.markup import in_dot, in_latex
+from pomdp_hier._text import in_dot, in_latex, visible
 from pomdp_hier.pomdp import Belief
 
 

@@ -18,6 +18,7 @@ from pomdp_hier.planning.point_based.certificate import write_certificate
 from pomdp_hier.planning.point_based.extraction import archived_controller, compact_controller
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.stage import Stage
+from pomdp_hier.planning.pomdp_py_planners import AgentPlanner
 from pomdp_hier.pomdp import POMDP, Belief
 
 
@@ -65,7 +66,7 @@ class Solution:
     Attributes:
         lower: What `policy` earns at least from the start.
         upper: What no policy exceeds.
-        status: Why the search ended: ``"precision"``, ``"time"``, ``"memory"``, ``"trials"``, ``"interrupted"``, or
+        status: Why the search ended: ``"converged"``, ``"time"``, ``"memory"``, ``"trials"``, ``"interrupted"``, or
             ``"rounding"`` where floats hold no closer bounds, or could not hold the precision.
         history: The bounds over CPU seconds and backups.
         problem: The problem.
@@ -79,7 +80,7 @@ class Solution:
         >>> from pomdp_hier.problems import tiger
         >>> solution = solve(tiger(), horizon=3)
         >>> solution
-        Solution(lower=2.3098, upper=2.3098, status='precision')
+        Solution(lower=2.3098, upper=2.3098, status='converged')
         >>> solution.policy.decide(tiger()).action
         'listen'
     """
@@ -249,8 +250,8 @@ class Solution:
         return f"Solution(lower={self.lower:.6g}, upper={self.upper:.6g}, status={self.status!r})"
 
 
-class SolutionPolicy:
-    """The policy of a solution, for the loop, for evaluations and comparisons.
+class SolutionPolicy(AgentPlanner):
+    """The policy of a solution, for evaluation and, with `plan`, for pomdp-py's loop.
 
     Args:
         solution: The solution.
@@ -266,7 +267,7 @@ class SolutionPolicy:
     name = "point-based"
 
     def __init__(self, solution: Solution, to_go: int | None = None) -> None:
-        self.solution, self.to_go = solution, to_go
+        self.solution, self.to_go, self.problem = solution, to_go, solution.problem
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the action of the best alpha vector, with the lower bound as its value.
@@ -292,6 +293,10 @@ class SolutionPolicy:
         if self.solution.search.horizon is None:
             return self
         return SolutionPolicy(self.solution, max(1, self.solution.search.horizon - step))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return the solution and the actions to go, from which a policy is made again."""
+        return SolutionPolicy, (self.solution, self.to_go)
 
     def __repr__(self) -> str:
         return f"SolutionPolicy({self.solution!r})"

@@ -83,7 +83,7 @@ def solve(
         >>> from pomdp_hier.problems import tiger
         >>> solution = solve(tiger(), precision=1e-3)
         >>> round(solution.lower, 2), round(solution.upper, 2), solution.status
-        (19.37, 19.37, 'precision')
+        (19.37, 19.37, 'converged')
 
     References:
         Smith and Simmons (2005), HSVI2; Kurniawati, Hsu and Lee (2008), SARSOP; Krale et al. (2025), the first bound
@@ -173,7 +173,7 @@ class _Limits:
         """Return which limit is reached, ``None`` to go on."""
         lower, upper = search.bounds
         if upper - lower <= self.precision:
-            return "precision"
+            return "converged"
         values = max(abs(lower), abs(upper), search.mass * search.stages[-1].scale)
         if search.is_stuck or (0 < self.precision < math.ulp(values) and upper - lower <= _UNREACHABLE * values):
             return "rounding"

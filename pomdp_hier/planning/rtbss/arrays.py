@@ -15,7 +15,7 @@ from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.planning.decision import TERMINAL_VALUE, outcome_matrix
-from pomdp_hier.planning.leaf_values import LeafVectors, illegal_at_fringe
+from pomdp_hier.planning.leaf_values import LeafVectors, illegal_at_leaf
 from pomdp_hier.planning.rtbss.pruning import Pruning
 from pomdp_hier.planning.rtbss.recursive import BudgetExhausted
 from pomdp_hier.pomdp import TabularPOMDP
@@ -195,7 +195,7 @@ class ArraySearch:
 
     Attributes:
         compiled: The problem.
-        fringe: The value where the search stops looking.
+        leaf: The leaf values.
         pruning: The upper bound, as a table; without one everything is expanded.
         lower: A table ``[d - 1, a, s]`` that bounds the d-step values from below.
         merge_tolerance: Beliefs that agree to this are expanded once; 0 means equal, ``None`` never.
@@ -204,7 +204,7 @@ class ArraySearch:
     """
 
     compiled: TabularPOMDP
-    fringe: LeafVectors
+    leaf: LeafVectors
     pruning: Pruning
     lower: Floats | None = None
     merge_tolerance: float | None = 0.0
@@ -229,7 +229,7 @@ class ArraySearch:
 
         Raises:
             BudgetExhausted: More nodes would be needed than the budget allows.
-            PlanningError: An upper bound lies below the value it should bound, or stopping is not legal at the fringe.
+            PlanningError: An upper bound lies below the value it should bound, or stopping is not legal at the leaf.
         """
         here = float(self.compiled.reward[action] @ belief)
         if self.compiled.discount == 0:
@@ -350,17 +350,17 @@ class ArraySearch:
             belief = beliefs[[row]].toarray()[0] if sparse.issparse(beliefs) else beliefs[row]
             self.compiled.legal_actions(belief, int(seen[row]))
             first = int(np.flatnonzero((belief > 0) & ~self.compiled.terminal)[0])
-            raise illegal_at_fringe(self.fringe.name, self.compiled.states[first])
+            raise illegal_at_leaf(self.leaf.name, self.compiled.states[first])
 
     # --- the last steps in closed form ---------------------------------------------------------------------------
 
     def _closed_form(self) -> tuple[int, LeafVectors]:
         """Return greatest depth at which the value is a maximum of linear functions at hand, and these functions."""
-        fringe, compiled = self.fringe, self.compiled
-        always = fringe.legal.all() and (fringe.legal_after is None or fringe.legal_after.all())
-        if len(fringe.vectors) > 1 or not always:
-            return 0, fringe
-        ahead = np.stack([matrix @ fringe.vectors[0] for matrix in compiled.transition])
+        leaf, compiled = self.leaf, self.compiled
+        always = leaf.legal.all() and (leaf.legal_after is None or leaf.legal_after.all())
+        if len(leaf.vectors) > 1 or not always:
+            return 0, leaf
+        ahead = np.stack([matrix @ leaf.vectors[0] for matrix in compiled.transition])
         return 1, replace(self._actions, vectors=compiled.reward + compiled.discount * ahead)
 
     def _fold(self) -> Floats | None:
@@ -376,7 +376,7 @@ class ArraySearch:
     def _tail_values(self, beliefs: Rows, seen: Ints, depth: int) -> Floats:
         if depth > self._base and self._folded is not None:
             return self._folded_values(beliefs, self._folded)
-        tail = self._tail if depth == self._base else self.fringe
+        tail = self._tail if depth == self._base else self.leaf
         if depth:
             self._count(beliefs.shape[0])
         usable, over = self._usable(beliefs, seen, tail), self._over(beliefs)

@@ -19,7 +19,6 @@ from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound, reward_range
 from pomdp_hier.planning.decision import Decision, best_and_tied, where_to_decide
 from pomdp_hier.planning.leaf_values import (
-    ConvexLeafValue,
     ImmediateValue,
     LeafVectors,
     has_vectors,
@@ -65,15 +64,16 @@ class RTBSS(HoldsPolicy, AgentPlanner):
               upper bound too, and falls with the depth. It does not bound the planner's value.
             - A result of `value_iteration` for n actions: the value of ``depth + n`` actions. A solution of horizon n,
               or a controller that stops after n: at most that.
-            - A callable ``(problem, belief) -> number``. It switches pruning off, except as a `ConvexLeafValue` or with
-              an upper bound of its own.
+            - A callable ``(problem, belief) -> number``. It switches pruning off, except with ``convex=True`` or a
+              custom upper bound.
 
-            Endless values need a discount below 1, or an end; with a horizon, take those of `value_iteration`.
+            Infinite-horizon values need a discount below 1 or certain termination; else pass those of
+            `value_iteration`.
         upper_bound: What orders and prunes: ``"fib"``, ``"qmdp"``, ``"range"`` (see `pomdp_hier.planning.bounds`), a
             solution of `pomdp_hier.planning.solve`, or a callable ``(problem, belief, action, depth) -> number``. A
             solution prunes where leaves are known to be at most the optimum: the lower bounds above, or leaves of
             rewards that are never below 0; one with a horizon of at least ``depth`` where they are ``"zero"``.
-        tie: ``"first"`` prunes an inner action that could at best equal another; ``"all"`` expands it as well. At the
+        ties: ``"first"`` prunes an inner action that could at best equal another; ``"all"`` expands it as well. At the
             root all tied actions are found either way, and the first in the problem's order is taken.
         prune: ``False`` expands everything.
         updater: How beliefs are updated, and how probable observations are: a `pomdp_hier.beliefs.BeliefUpdater`, or
@@ -89,6 +89,8 @@ class RTBSS(HoldsPolicy, AgentPlanner):
             all beliefs of one depth together; ``"auto"``: arrays for looking two or more actions ahead where all
             numbers are floats and no callable is involved. Arrays and named bounds list every state; where there are
             too many, ``engine="plain"`` with ``prune=False`` visits only what the look-ahead can reach.
+        convex: Whether a callable ``leaf_value`` is convex in the belief: ``L(b) <= sum_s b(s) L(e_s)``, where ``e_s``
+            is certain of ``s``. Pruning then stays on.
         tie_tolerance: Values this close to the best count as tied; 0 compares exactly.
         merge_tolerance: Beliefs with the same depth to go, support and legal actions are expanded once if all
             probabilities agree to this; 0 means equal beliefs only, ``None`` switches it off.
@@ -122,7 +124,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         depth: int,
         leaf_value: Any = "zero",
         upper_bound: str | Callable[[POMDP, Belief, Any, int], Number] = "fib",
-        tie: Literal["first", "all"] = "first",
+        ties: Literal["first", "all"] = "first",
         prune: bool = True,
         updater: Any = None,
         budget: int | None = None,
@@ -130,6 +132,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         engine: Literal["auto", "plain", "arrays"] = "auto",
         tie_tolerance: float = 0.0,
         merge_tolerance: float | None = 0.0,
+        convex: bool = False,
         fallback: Any = None,
         problem: POMDP | None = None,
     ) -> None:
@@ -140,7 +143,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
             raise ParameterError(
                 f"fallback: got {brief(fallback)} without a budget; expected None. Pass budget, or leave out fallback."
             )
-        for name, value, allowed in (("tie", tie, ("first", "all")), ("engine", engine, ("auto", "plain", "arrays"))):
+        for name, value, allowed in (("ties", ties, ("first", "all")), ("engine", engine, ("auto", "plain", "arrays"))):
             if not is_one_of(value, *allowed):
                 raise ParameterError(f"{name}: got {brief(value)}; expected {' or '.join(map(repr, allowed))}")
         upper_bound = getattr(upper_bound, "action_bound", upper_bound)
@@ -157,7 +160,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
                 f"merge_tolerance: got {brief(merge_tolerance)}; expected 0, or at least {_FINEST_MERGING}"
             )
         leaf_value = getattr(leaf_value, "leaf", leaf_value)
-        self.fringe = leaf_function(leaf_value)
+        self.leaf = leaf_function(leaf_value)
         if engine == "arrays":
             self._refuse_on_arrays(leaf_value, upper_bound, updater)
         self.depth = int(depth)
@@ -165,8 +168,10 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         self.upper_bound = upper_bound
         if callable(upper_bound):
             self._action_bound = bind("upper_bound", upper_bound, SIGNATURES["bound"]).call
-        self.tie = tie
+        self.ties = ties
         check_flag("prune", prune)
+        check_flag("convex", convex)
+        self.convex = convex
         self.prune = prune
         self.updater = updater
         self.budget = budget
@@ -189,8 +194,8 @@ class RTBSS(HoldsPolicy, AgentPlanner):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Only the settings: what was computed for a problem stays behind when a planner goes to another process."""
-        names = ("depth", "leaf_value", "upper_bound", "tie", "prune", "updater", "budget")
-        named = ("engine", "tie_tolerance", "merge_tolerance", "fallback", "problem")
+        names = ("depth", "leaf_value", "upper_bound", "ties", "prune", "updater", "budget")
+        named = ("engine", "tie_tolerance", "merge_tolerance", "convex", "fallback", "problem")
         build = partial(type(self), **{name: getattr(self, name) for name in named})
         return build, tuple(getattr(self, name) for name in names)
 
@@ -290,7 +295,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         plain = PlainSearch(
             problem,
             as_updater(self.updater, problem),
-            self.fringe,
+            self.leaf,
             self.pruning(problem),
             merge_tolerance=self.merge_tolerance,
             budget=self.budget,
@@ -305,7 +310,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         return copy.copy(prepared[self.depth])
 
     def _prepare(self, problem: POMDP) -> ArraySearch:
-        vectors = leaf_vectors(problem, self.leaf_value)
+        vectors = leaf_vectors(problem, self.leaf_value, convex=self.convex)
         if vectors is None:
             raise ParameterError(
                 f"leaf_value: got {brief(self.leaf_value)}; expected alpha vectors. Pass engine='plain'."
@@ -338,7 +343,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         """Return what orders and prunes the actions of the problem; what is computed for it is computed once."""
         if not self.prune or self.depth == 1:  # for one step a bound costs as much as the value
             return Pruning()
-        keep_ties = self.tie == "all"
+        keep_ties = self.ties == "all"
         by_bayes = self.updater is None or isinstance(self.updater, (BayesUpdater, TabularUpdater))
         if callable(self.upper_bound):
             solution = getattr(self.upper_bound, "__self__", None)
@@ -352,14 +357,14 @@ class RTBSS(HoldsPolicy, AgentPlanner):
                 tie_tolerance=self.tie_tolerance,
                 check_slack=check_slack,
             )
-        convex = has_vectors(self.leaf_value) or isinstance(self.leaf_value, ConvexLeafValue)
+        convex = has_vectors(self.leaf_value) or self.convex
         if not (by_bayes and convex) or problem.legal_by == "belief":  # the named bounds hold for no others
             return Pruning()
         prunings = self._prunings.setdefault(problem, {})
         if self.depth not in prunings:
             prunings[self.depth] = Pruning()
             if not has_symbols(problem):
-                vectors = leaf_vectors(problem, self.leaf_value)
+                vectors = leaf_vectors(problem, self.leaf_value, convex=self.convex)
                 prunings[self.depth] = Pruning.by_table(
                     problem,
                     _BOUNDS[str(self.upper_bound)](problem.compiled, self.depth, vectors),

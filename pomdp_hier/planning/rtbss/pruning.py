@@ -99,7 +99,7 @@ def check_bound(
     if not (is_exact(value) and is_exact(upper)):
         slack = max(slack, 1e-9 * max(1.0, abs(float(value)), abs(float(upper))))
     if value - upper > slack:  # a difference of exact numbers stays exact
-        remedy = "leaf_value without ConvexLeafValue, as it is not convex" if named else "upper_bound='fib'"
+        remedy = "convex=False, as leaf_value is not convex" if named else "upper_bound='fib'"
         raise PlanningError(
             f"upper_bound: got {brief(upper)} for action {brief(action)} with {depth} actions to go; expected at least "
             f"its value {brief(value)}. Pass prune=False, or {remedy}."

@@ -1,6 +1,6 @@
-"""RTBSS as it is written in the books: a short recursion over beliefs, for any kind of number and any updater.
+"""RTBSS as in textbooks: a recursion over beliefs, for any number type and any updater.
 
-This is the definition that the search on arrays (`arrays`) is held against.
+It is the reference for the search on arrays (`arrays`).
 """
 
 from collections.abc import Hashable
@@ -9,7 +9,7 @@ from typing import Any
 
 from pomdp_hier.beliefs import FullUpdater
 from pomdp_hier.planning.decision import TERMINAL_VALUE, largest
-from pomdp_hier.planning.leaf_values import Fringe
+from pomdp_hier.planning.leaf_values import LeafFunction
 from pomdp_hier.planning.rtbss.pruning import Pruning
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, total
@@ -26,7 +26,7 @@ class PlainSearch:
     Attributes:
         problem: The problem.
         updater: Gives the posteriors of an action, with the probabilities of their observations.
-        fringe: The value where the search stops looking.
+        leaf: The leaf values.
         pruning: What orders and prunes.
         merge_tolerance: Beliefs that agree to this are expanded once; 0 means equal, ``None`` never.
         budget: How many nodes may be expanded.
@@ -35,7 +35,7 @@ class PlainSearch:
 
     problem: POMDP
     updater: FullUpdater
-    fringe: Fringe
+    leaf: LeafFunction
     pruning: Pruning
     merge_tolerance: float | None = 0.0
     budget: int | None = None
@@ -45,11 +45,11 @@ class PlainSearch:
     _known: dict[Hashable, Number] = field(default_factory=dict, repr=False)
 
     def value(self, belief: Belief, observation: Hashable, depth: int) -> Number:
-        """``V_depth(b) = max_a Q_depth(b, a)``; the fringe at depth 0; 0 once the process is over."""
+        """``V_depth(b) = max_a Q_depth(b, a)``; the leaf value at depth 0; 0 for a terminal belief."""
         if self.problem.is_over(belief):
             return TERMINAL_VALUE
         if depth == 0:
-            return self.fringe(self.problem, belief, observation)
+            return self.leaf(self.problem, belief, observation)
         key = self._key(belief, observation, depth)
         if key in self._known:
             self.reused += 1

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import CertificateError, ModelError
-from pomdp_hier.planning import exact_value, solve, verify
+from pomdp_hier.planning import solve, verify
 from pomdp_hier.planning.certificates import exact_model
 from pomdp_hier.planning.certificates.verify import _least_ratio
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.pomdp_file import read_pomdp
 from pomdp_hier.problems import cheese_maze, corridor, crying_baby, maze_4x3, rock_sample, tiger
+from tests.exact_oracle import exact_value
 from tests.pomdp_models import three_node
 from tests.small_problems import small_problem
 

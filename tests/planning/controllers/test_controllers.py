@@ -10,7 +10,6 @@ from pomdp_hier.planning import (
     RTBSS,
     AlphaVectorPolicy,
     FiniteStateController,
-    exact_value,
     read_policy,
     solve,
     write_policy,
@@ -19,6 +18,7 @@ from pomdp_hier.planning.controllers import files
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.problems import cheese_maze, maze_4x3, tiger
 from pomdp_hier.simulation import compare_policies, policy_value, simulate, simulate_in_pomdp_py
+from tests.exact_oracle import exact_value
 from tests.pomdp_models import three_node
 from tests.small_problems import KINDS, small_problem
 

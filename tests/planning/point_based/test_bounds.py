@@ -12,13 +12,14 @@ import pytest
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs import search_problem
-from pomdp_hier.planning import OptimalPolicy, PointBased, exact_value, solve, value_iteration, verify
+from pomdp_hier.planning import solve, value_iteration, verify
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.pomdp_file import write_pomdp
 from pomdp_hier.pomdp.pomdp_py_bridge import to_agent
 from pomdp_hier.problems import cheese_maze, maze_4x3, rock_sample, tiger
 from pomdp_hier.simulation import policy_value
+from tests.exact_oracle import exact_value
 from tests.small_problems import KINDS, small_problem
 from tests.terminals import stopped_when_shown
 
@@ -57,7 +58,7 @@ def test_bounds_of_a_finite_horizon_meet_at_the_exact_value(seed):
     problem = small_problem(seed)
     exact = float(exact_value(problem, horizon=3))
     solution = solve(problem, horizon=3, precision=1e-9, max_trials=300)
-    assert solution.status in ("precision", "rounding")
+    assert solution.status in ("converged", "rounding")
     assert solution.lower == pytest.approx(exact, abs=1e-8)
     assert solution.upper == pytest.approx(exact, abs=1e-8)
 
@@ -68,7 +69,7 @@ def test_bounds_hold_the_exact_solution_of_a_horizon_beyond_which_nothing_counts
         problem = small_problem(seed, kind=kind, discount=0.5)
         exact = float(value_iteration(problem, 7).value(problem.initial_belief))
         solution = solve(problem, precision=1e-3)
-        assert solution.status == "precision"
+        assert solution.status == "converged"
         slack = 20 * 0.5**7 / 0.5
         assert solution.lower - slack <= exact <= solution.upper + slack
 
@@ -124,7 +125,7 @@ def test_a_search_in_a_hierarchy_is_bounded_without_a_discount():
     X = np.array([[1.0, 0.1], [0.9, 0.3], [0.1, 1.0], [0.2, 0.8]])
     problem = search_problem(X, tree, 0, delta=0.5)
     solution = solve(problem, precision=1e-9)
-    assert solution.status == "precision"
+    assert solution.status == "converged"
     assert solution.lower == pytest.approx(float(exact_value(problem, horizon=4)), abs=1e-8)
     assert float(policy_value(solution.policy, problem).value) == pytest.approx(solution.lower, abs=1e-8)
 
@@ -132,7 +133,7 @@ def test_a_search_in_a_hierarchy_is_bounded_without_a_discount():
 def test_a_finite_policy_runs_down_its_horizon():
     problem = tiger()
     policy = solve(problem, horizon=4, precision=1e-8).policy
-    exact = policy_value(OptimalPolicy(4), problem, horizon=4).value
+    exact = policy_value(value_iteration(problem, 4), problem, horizon=4).value
     assert policy_value(policy, problem, horizon=4).value == pytest.approx(exact)
 
 
@@ -141,8 +142,8 @@ def test_limits_end_the_search():
     assert solve(problem, precision=0, max_trials=0).status == "trials"
     assert solve(problem, precision=0, time_limit=0).status == "time"
     assert solve(problem, precision=0, memory_limit=0).status == "memory"
-    assert solve(problem, precision=math.inf).status == "precision"
-    assert solve(tiger(), horizon=2, precision=0).status in ("precision", "rounding")
+    assert solve(problem, precision=math.inf).status == "converged"
+    assert solve(tiger(), horizon=2, precision=0).status in ("converged", "rounding")
 
 
 def test_an_interrupt_returns_the_bounds_there_are(monkeypatch):
@@ -205,16 +206,12 @@ def test_what_cannot_be_bounded_is_refused_with_the_reason():
             solve(tiger(), **wrong)
 
 
-def test_the_planner_decides_in_every_loop():
-    planner = PointBased(precision=1e-1)
+def test_the_policy_decides_in_every_loop():
     problem = tiger()
-    assert planner.decide(problem).action == "listen"
-    assert planner.solution(problem) is planner.solution(problem)
-    assert PointBased(problem=problem).plan(to_agent(problem)) == "listen"
-    assert pickle.loads(pickle.dumps(planner)).decide(tiger()).action == "listen"
-    finite = PointBased(horizon=3, precision=1e-8)
-    exact = policy_value(OptimalPolicy(3), problem, horizon=3).value
-    assert policy_value(finite, problem, horizon=3).value == pytest.approx(exact)
+    policy = solve(problem, precision=1e-1).policy
+    assert policy.decide(problem).action == "listen"
+    assert policy.plan(to_agent(problem)) == "listen"
+    assert pickle.loads(pickle.dumps(policy)).decide(tiger()).action == "listen"
 
 
 @pytest.mark.slow

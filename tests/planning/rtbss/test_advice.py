@@ -7,7 +7,6 @@ import pytest
 from pomdp_hier.beliefs import BayesUpdater
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning import RTBSS, AndOrTree, solve
-from pomdp_hier.planning.leaf_values import ConvexLeafValue
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import tiger
 
@@ -60,8 +59,8 @@ ADVICE = [
     ),
     ({"depth": 2, "upper_bound": low}, TIGER, "Pass prune=False", {"prune": False}),
     ({"depth": 2, "upper_bound": low}, TIGER, "upper_bound='fib'", {"upper_bound": "fib"}),
-    ({"depth": 2, "leaf_value": ConvexLeafValue(doubt)}, TIGER, "Pass prune=False", {"prune": False}),
-    ({"depth": 2, "leaf_value": ConvexLeafValue(doubt)}, TIGER, "without ConvexLeafValue", {"leaf_value": doubt}),
+    ({"depth": 2, "leaf_value": doubt, "convex": True}, TIGER, "Pass prune=False", {"prune": False}),
+    ({"depth": 2, "leaf_value": doubt, "convex": True}, TIGER, "convex=False", {"convex": False}),
 ]
 
 

@@ -9,12 +9,13 @@ import pytest
 
 from pomdp_hier.beliefs import BayesUpdater, as_updater
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
-from pomdp_hier.planning import RTBSS, AndOrTree, ConvexLeafValue, ImmediateValue, PointBased, solve
-from pomdp_hier.planning.policies import FirstAction, OptimalPolicy, RandomPolicy
+from pomdp_hier.planning import RTBSS, AndOrTree, ImmediateValue, solve
+from pomdp_hier.planning.policies import FirstAction, RandomPolicy
 from pomdp_hier.planning.rtbss.planner import _DEEPEST_RECURSION, _FINEST_MERGING
-from pomdp_hier.planning.value_iteration import exact_value, value_iteration
+from pomdp_hier.planning.value_iteration import value_iteration
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.simulation import policy_value, simulate
+from tests.exact_oracle import exact_value
 from tests.pomdp_models import random_fractions, random_problem, search_tree, three_node, tiger
 
 GOLDEN = [-1, -1.95, 2.3098, 1.795544, 2.763096, 4.428531, 4.584266]
@@ -45,7 +46,7 @@ def test_pruned_is_unpruned_is_exact(seed, rewards, discount):
     for engine in ENGINES:
         for bound in ("fib", "qmdp", "range"):
             for tie in ("first", "all"):
-                planner = RTBSS(depth, upper_bound=bound, tie=tie, engine=engine, tie_tolerance=1e-9)
+                planner = RTBSS(depth, upper_bound=bound, ties=tie, engine=engine, tie_tolerance=1e-9)
                 decision = planner.decide(problem)
                 assert decision.value == pytest.approx(exact, abs=1e-10)
                 best = max(reference.q_values.values())
@@ -76,25 +77,24 @@ def _beliefs(problem, seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("fringe", ["zero", "immediate", ImmediateValue(1)])
+@pytest.mark.parametrize("leaf", ["zero", "immediate", ImmediateValue(1)])
 @pytest.mark.parametrize("depth", [1, 3])
-def test_every_fringe(seed, fringe, depth):
+def test_every_leaf_value(seed, leaf, depth):
     problem = random_problem(seed, discount=0.9, terminal=seed % 2 == 1, observations=3 - seed % 2)
     value_of = {
         "zero": lambda b: 0.0,
         "immediate": lambda b: max(problem.reward(b, a) for a in problem.actions(b)),
         ImmediateValue(1): lambda b: problem.reward(b, 1),
-    }[fringe]
+    }[leaf]
     exact = exact_value(problem, horizon=depth, final_value=value_of)
-    as_callable = [lambda p, b: value_of(b), ConvexLeafValue(lambda p, b: value_of(b))]
     for engine in ENGINES:
         for bound in ("fib", "qmdp", "range"):
-            decision = RTBSS(depth, fringe, bound, engine=engine).decide(problem)
+            decision = RTBSS(depth, leaf, bound, engine=engine).decide(problem)
             assert decision.value == pytest.approx(exact, abs=1e-10)
-    for fringe_callable in as_callable:
-        decision = RTBSS(depth, fringe_callable).decide(problem)
+    for convex in (False, True):
+        decision = RTBSS(depth, lambda p, b: value_of(b), convex=convex).decide(problem)
         assert decision.value == pytest.approx(exact, abs=1e-10)
-        assert decision.stats["pruning"] == (isinstance(fringe_callable, ConvexLeafValue) and depth > 1)
+        assert decision.stats["pruning"] == (convex and depth > 1)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -102,7 +102,7 @@ def test_fractions_stay_exact(seed):
     problem = random_fractions(seed)
     exact = exact_value(problem, horizon=4)
     for prune in (True, False):
-        decision = RTBSS(4, prune=prune, tie="all").decide(problem)
+        decision = RTBSS(4, prune=prune, ties="all").decide(problem)
         assert decision.stats["engine"] == "plain"
         assert isinstance(decision.value, Fraction)
         assert decision.value == exact
@@ -343,7 +343,7 @@ def test_symbols_need_numbers_to_decide():
         ({"depth": 2, "leaf_value": "best"}, "leaf_value: got 'best'; expected one of"),
         ({"depth": 2, "leaf_value": 7}, "leaf_value: got 7; expected a name"),
         ({"depth": 2, "upper_bound": "mdp"}, "upper_bound: got 'mdp'"),
-        ({"depth": 2, "tie": "last"}, "tie: got 'last'"),
+        ({"depth": 2, "ties": "last"}, "ties: got 'last'"),
         ({"depth": 2, "budget": 0}, "budget: got 0;"),
         ({"depth": 2, "merge_tolerance": -1}, "merge_tolerance: got -1;"),
         ({"depth": 2, "engine": "arrays", "updater": lambda b, a, o: b}, "engine: got 'arrays' with updater"),
@@ -376,9 +376,9 @@ def _nothing(problem, belief):
 
 def test_planners_travel_to_other_processes():
     for planner in (
-        RTBSS(3, budget=10**6, tie="all"),
+        RTBSS(3, budget=10**6, ties="all"),
         RTBSS(2, ImmediateValue("listen")),
-        RTBSS(3, ConvexLeafValue(_nothing)),
+        RTBSS(3, _nothing, convex=True),
     ):
         before = planner.decide(tiger())
         again = pickle.loads(pickle.dumps(planner))
@@ -454,7 +454,7 @@ def test_a_belief_off_the_space_is_named(engine):
 @pytest.mark.parametrize("tie", ["first", "all"])
 def test_a_fallback_decides_where_the_budget_is_not_enough_for_one_action(engine, prune, tie):
     problem = tiger()
-    settings = {"prune": prune, "tie": tie, "engine": engine}
+    settings = {"prune": prune, "ties": tie, "engine": engine}
     planner = RTBSS(3, budget=1, fallback=lambda belief: "open-right", **settings)
     for again in (planner, pickle.loads(pickle.dumps(RTBSS(3, budget=1, fallback=FirstAction(), **settings)))):
         decision = again.decide(problem)
@@ -474,8 +474,8 @@ def test_a_fallback_decides_where_the_budget_is_not_enough_for_one_action(engine
 
 @pytest.mark.parametrize(
     "fallback",
-    [OptimalPolicy(3), solve(tiger(), horizon=3).policy, PointBased(horizon=3), RandomPolicy(0), FirstAction()],
-    ids=["optimal", "solution", "point-based", "random", "first"],
+    [value_iteration(tiger(), 3), solve(tiger(), horizon=3).policy, RandomPolicy(0), FirstAction()],
+    ids=["optimal", "solution", "random", "first"],
 )
 def test_a_fallback_that_always_decides_earns_what_it_earns_by_itself(fallback):
     """It knows the time, and draws anew, as it does by itself."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import PlanningError
-from pomdp_hier.planning import RTBSS, AndOrTree, ConvexLeafValue
+from pomdp_hier.planning import RTBSS, AndOrTree
 from pomdp_hier.planning.decision import best_and_tied, is_tied, largest
 from pomdp_hier.planning.rtbss.dispatch import has_exact_numbers, has_symbols
 from pomdp_hier.planning.rtbss.pruning import Pruning, check_bound
@@ -78,14 +78,14 @@ def test_the_tolerance_of_ties_holds_at_the_root_through_pruning(engine, number)
 def test_ties_below_the_root_are_pruned_unless_they_are_wanted():
     problem = stay(a=1.0, b=1.0)
     options = {"engine": "plain", "merge_tolerance": None}
-    first = RTBSS(3, tie="first", **options).decide(problem)
-    every = RTBSS(3, tie="all", **options).decide(problem)
+    first = RTBSS(3, ties="first", **options).decide(problem)
+    every = RTBSS(3, ties="all", **options).decide(problem)
     assert first.ties == every.ties == ("a", "b")
     # by hand: both actions of the root; below each of them a chain of two nodes, or a tree of 1 + 2
     assert (first.stats["nodes"], first.stats["pruned"]) == (5, 4)
     assert (every.stats["nodes"], every.stats["pruned"]) == (7, 0)
     for tie, expanded in (("first", 2 + 2 + 2), ("all", 2 + 4 + 8)):
-        tree = AndOrTree.from_planner(RTBSS(3, tie=tie, **options), problem)
+        tree = AndOrTree.from_planner(RTBSS(3, ties=tie, **options), problem)
         assert sum(child.status == "expanded" for child in tree.and_nodes) == expanded
 
 
@@ -152,15 +152,15 @@ def test_a_callable_bound_is_not_called_wrong_where_beliefs_are_merged_coarsely(
     RTBSS(3, upper_bound=sharp, merge_tolerance=0.6).decide(problem)  # all beliefs of a depth are one: values are off
 
 
-def test_a_convex_fringe_below_its_states_prunes_nothing_that_wins():
-    """A fringe far below its value at the states: the lower bound of one repeated action must not use the states."""
+def test_convex_leaf_values_below_its_states_prunes_nothing_that_wins():
+    """Leaf values far below those at the states: the lower bound of one repeated action must not use the states."""
 
     def doubtful(problem, belief):
         return -50.0 * (1 - max(belief.values()))
 
     for depth in (2, 3):
         plain = RTBSS(depth, doubtful).decide(tiger())
-        declared = RTBSS(depth, ConvexLeafValue(doubtful)).decide(tiger())
+        declared = RTBSS(depth, doubtful, convex=True).decide(tiger())
         assert declared.value == pytest.approx(plain.value, abs=1e-12)
         assert declared.action == plain.action
 
