@@ -3,7 +3,6 @@
 import argparse
 from pathlib import Path
 
-from pomdp_hier._io.writing import write_file
 from pomdp_hier.cli import console, inputs, paths, tables, trees
 
 NAME = "report"
@@ -43,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     from pomdp_hier.analysis.diagnosis import diagnose
     from pomdp_hier.analysis.moves import suggest_moves
     from pomdp_hier.improvement import improve
-    from pomdp_hier.report.page import report_html
+    from pomdp_hier.report import write_report
 
     by_id = trees.read_names(options.names, options.name_columns)
     found = inputs.read_inputs(options)
@@ -66,16 +65,17 @@ def run(options: argparse.Namespace) -> int:
             candidates = max(options.n_moves, _CANDIDATES[large])
             moves = suggest_moves(X, diagnosis, n=options.n_moves, candidates=candidates, **settings)
         step("writing the page")
-        page = report_html(
+        page = write_report(
             diagnosis,
+            options.out,
             appraisal=appraisal,
             moves=moves,
             improvement=improvement,
             names=by_id,
             title=options.title or _title(options),
-            most=options.max_rows,
+            limit=options.max_rows,
+            replace=options.force,
         )
-        write_file(options.out, page, replace=options.force)
     calibrated = "" if appraisal.calibration is None else " (calibrated)"
     print(f"HQS {appraisal.score:z.6f}, delta {settings['delta']:g}{calibrated}, rows joined by {found.joined}")
     for sentence in appraisal.sentences():

@@ -47,7 +47,7 @@ from pomdp_hier.hqs.settings import Settings
 
 
 def evaluate_distributed(
-    features: Any,
+    X: Any,
     hierarchy: Hierarchy,
     *,
     client: Any = None,
@@ -69,7 +69,7 @@ def evaluate_distributed(
     and for partitions of any size; with numba to the last bit.
 
     Args:
-        features: Dense features ``[N, D]`` as a Dask array, or the path of a Parquet file or folder, a ``.npy`` file or
+        X: Dense features ``[N, D]`` as a Dask array, or the path of a Parquet file or folder, a ``.npy`` file or
             a folder of them; every worker has to see the path. Fastest where the rows are in the tree's leaf order.
         hierarchy: The tree over the N items, in the order of the rows, or by the ids of a Parquet column.
         client: A ``distributed.Client``, or the address of a scheduler; None for this process, a partition after the
@@ -129,7 +129,7 @@ def evaluate_distributed(
             PythonAdvice(" with evaluate(X, hierarchy)"),
             ".",
         )
-    source = as_source(features, id_column)
+    source = as_source(X, id_column)
     rows_of_items = _rows_of_items(source, hierarchy)
     plan = work.Plan(
         kind=kind,

@@ -8,20 +8,17 @@ from pomdp_hier.report.belief_plots import (
     draw_belief_simplex,
     draw_belief_trace,
 )
-from pomdp_hier.report.comparison_page import comparison_html, write_comparison
+from pomdp_hier.report.comparison_page import write_comparison
 from pomdp_hier.report.controllers import draw_bounds, draw_controller
-from pomdp_hier.report.page import report_html, write_report
+from pomdp_hier.report.page import write_report
 from pomdp_hier.report.score_plots import (
-    draw_delta_sweep,
     draw_icicle,
-    draw_level_success,
-    draw_levels,
     draw_policy_comparison,
+    draw_score_curve,
     draw_value_density,
 )
 
 __all__ = [
-    "comparison_html",
     "draw_action_regions",
     "draw_alpha_vectors",
     "draw_and_or",
@@ -30,13 +27,10 @@ __all__ = [
     "draw_belief_trace",
     "draw_bounds",
     "draw_controller",
-    "draw_delta_sweep",
     "draw_icicle",
-    "draw_level_success",
-    "draw_levels",
     "draw_policy_comparison",
+    "draw_score_curve",
     "draw_value_density",
-    "report_html",
     "write_comparison",
     "write_report",
 ]

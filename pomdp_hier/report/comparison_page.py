@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,22 +26,22 @@ from pomdp_hier.report.tanglegram import Moved, moved, tanglegram
 def write_comparison(
     comparison: Comparison,
     diagnoses: Mapping[str, Diagnosis],
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
     *,
     names: Sequence[Any] | Mapping[Any, Any] | None = None,
     title: str = "Which of two trees supports search better?",
-    most: int = 25,
+    limit: int = 25,
     replace: bool = False,
-) -> Path:
-    """Return the path of the comparison of two trees, a single HTML file that needs no network.
+) -> str:
+    """Write the comparison of two trees, a single HTML file that needs no network, and return its text.
 
     Args:
-        comparison: What `pomdp_hier.analysis.compare` returned for two trees.
-        diagnoses: What `pomdp_hier.analysis.diagnose` returned for each, by the same names.
-        path: Where to write it.
+        comparison: The result of `pomdp_hier.compare` for two trees.
+        diagnoses: The result of `pomdp_hier.diagnose` for each, by the same names.
+        path: The file to write; none by default.
         names: ``[N]`` names of the items, or names by id; the labels by default.
-        title: The page's heading.
-        most: How many rows each table has at most.
+        title: The heading of the page.
+        limit: The maximum number of rows per table.
         replace: Whether an existing file may be replaced.
 
     Raises:
@@ -55,31 +54,11 @@ def write_comparison(
         ...          "bad": Hierarchy.from_children([[0, 2], [1, 3], [4, 5]], 4)}
         >>> X = [[2.0, 0.0], [1.0, 0.1], [0.0, 1.0], [0.1, 2.0]]
         >>> found = {name: diagnose(X, tree) for name, tree in trees.items()}
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_comparison(compare(X, trees), found, Path(folder) / "both.html").name
-        'both.html'
-    """
-    text = comparison_html(comparison, diagnoses, names=names, title=title, most=most)
-    write_file(path, text, replace=replace)
-    return Path(path)
-
-
-def comparison_html(
-    comparison: Comparison,
-    diagnoses: Mapping[str, Diagnosis],
-    *,
-    names: Sequence[Any] | Mapping[Any, Any] | None = None,
-    title: str = "Which of two trees supports search better?",
-    most: int = 25,
-) -> str:
-    """Return the comparison as a string; see `write_comparison` for the arguments.
-
-    Raises:
-        ParameterError: There are more or fewer than two trees, or the diagnoses are of others.
+        >>> write_comparison(compare(X, trees), found)[:15]
+        '<!doctype html>'
     """
     _check_given(comparison, diagnoses)
-    check_integer("most", most)
+    check_integer("limit", limit)
     best, other = comparison.ranking
     gain = comparison.results[best].values - comparison.results[other].values
     trees = {name: diagnoses[name].hierarchy for name in (best, other)}
@@ -96,20 +75,20 @@ def comparison_html(
         sentences=element("ul", *(element("li", line) for line in comparison.sentences()), class_="reading"),
         one=best,
         other=other,
-        gained=_items(gain, cells[best], cells[other], most, f"worth more in {best}"),
-        lost=_items(-gain, cells[best], cells[other], most, f"worth more in {other}"),
-        clusters_gained=_clusters(trees[best], gain, cells[best], most, "gain"),
-        clusters_lost=_clusters(trees[best], -gain, cells[best], most, "lose"),
+        gained=_items(gain, cells[best], cells[other], limit, f"worth more in {best}"),
+        lost=_items(-gain, cells[best], cells[other], limit, f"worth more in {other}"),
+        clusters_gained=_clusters(trees[best], gain, cells[best], limit, "gain"),
+        clusters_lost=_clusters(trees[best], -gain, cells[best], limit, "lose"),
         measures=_measures(comparison, best, other),
         apart=_apart(comparison, best, other),
         first=payloads[best],
         second=payloads[other],
         tanglegram=tanglegram(left, right, *labels),
-        moved=_moved(moved(left, right, most), trees[best], gain, cells[other], cells[best], (other, best)),
+        moved=_moved(moved(left, right, limit), trees[best], gain, cells[other], cells[best], (other, best)),
     )
     items = counted(len(gain), "item")
     config = comparison.results[best].config
-    return filled(
+    text = filled(
         "page.html",
         title=title,
         style=asset("page.css"),
@@ -119,6 +98,9 @@ def comparison_html(
         content=content,
         settings=joined(settings_lines(config), Html("\n")),
     )
+    if path is not None:
+        write_file(path, text, replace=replace)
+    return text
 
 
 def _check_given(comparison: object, diagnoses: Mapping[str, Diagnosis]) -> None:
@@ -160,8 +142,8 @@ def _cards(comparison: Comparison, best: str, other: str) -> Html:
     )
 
 
-def _items(gain: Floats, one: NodeCells, other: NodeCells, most: int, what: str) -> Html:
-    order = np.argsort(-gain, kind="stable")[:most]
+def _items(gain: Floats, one: NodeCells, other: NodeCells, limit: int, what: str) -> Html:
+    order = np.argsort(-gain, kind="stable")[:limit]
     rows = [int(item) for item in order if gain[item] >= 0.0005]
     return table(
         rows,
@@ -175,13 +157,13 @@ def _items(gain: Floats, one: NodeCells, other: NodeCells, most: int, what: str)
     )
 
 
-def _clusters(tree: Hierarchy, gain: Floats, cells: NodeCells, most: int, what: str) -> Html:
+def _clusters(tree: Hierarchy, gain: Floats, cells: NodeCells, limit: int, what: str) -> Html:
     """Return the clusters of the better tree whose items gain, or lose, most by it together."""
     # Here as in the other tables, less than half of the last digit shown is not worth a row.
     inner = np.arange(tree.n_items, tree.n_nodes)
     inner = inner[inner != tree.root]
     total = item_sums(tree, gain, inner)
-    order = np.argsort(-total, kind="stable")[:most]
+    order = np.argsort(-total, kind="stable")[:limit]
     rows = [(int(inner[k]), float(total[k])) for k in order if total[k] / tree.n_items >= 0.00005]
     return table(
         rows,

@@ -9,7 +9,6 @@ import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,74 +42,42 @@ _NOTHING = Html("")
 
 def write_report(
     diagnosis: Diagnosis,
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | None = None,
     *,
     appraisal: Appraisal | None = None,
     moves: Sequence[Move] = (),
     improvement: Improvement | None = None,
     names: Sequence[Any] | Mapping[Any, Any] | None = None,
     title: str = "How well does this hierarchy support search?",
-    most: int = 25,
+    limit: int = 25,
     replace: bool = False,
-) -> Path:
-    """Return the path of the report, a single HTML file that needs no network.
+) -> str:
+    """Write the report, a single HTML file that needs no network, and return its text.
 
     Args:
-        diagnosis: What `pomdp_hier.analysis.diagnose` returned.
-        path: Where to write it.
-        appraisal: What `pomdp_hier.analysis.appraise` returned, for the baselines.
-        moves: What `pomdp_hier.analysis.suggest_moves` returned.
-        improvement: What `pomdp_hier.improvement.improve` returned for this tree: its edits stand in place of moves.
+        diagnosis: The result of `pomdp_hier.diagnose`.
+        path: The file to write; none by default.
+        appraisal: The result of `pomdp_hier.appraise`, for the baselines.
+        moves: The result of `pomdp_hier.analysis.suggest_moves`.
+        improvement: The result of `pomdp_hier.improve` for this tree: its edits are shown in place of moves.
         names: ``[N]`` names of the items, or ``[n_nodes]`` of all nodes, or names by id; the hierarchy's labels by
             default.
-        title: The page's heading.
-        most: How many rows each table has at most.
+        title: The heading of the page.
+        limit: The maximum number of rows per table.
         replace: Whether an existing file may be replaced.
 
     Raises:
-        ParameterError: The names are not as many as the items or nodes, or another argument is of another kind.
+        ParameterError: The number of names is not that of the items or nodes, or another argument has a wrong type.
         PomdpHierError: The file exists, or cannot be written.
-
-    Example:
-        >>> from pomdp_hier.hqs import PAPER_TABLE, load_amazon12
-        >>> from pomdp_hier.analysis.diagnosis import diagnose
-        >>> shop = load_amazon12()
-        >>> found = diagnose(shop.similarity, shop.hierarchies["B"], similarity="precomputed", **PAPER_TABLE)
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_report(found, Path(folder) / "b.html", names=shop.names).stat().st_size > 10_000
-        True
-    """
-    text = report_html(
-        diagnosis, appraisal=appraisal, moves=moves, improvement=improvement, names=names, title=title, most=most
-    )
-    write_file(path, text, replace=replace)
-    return Path(path)
-
-
-def report_html(
-    diagnosis: Diagnosis,
-    *,
-    appraisal: Appraisal | None = None,
-    moves: Sequence[Move] = (),
-    improvement: Improvement | None = None,
-    names: Sequence[Any] | Mapping[Any, Any] | None = None,
-    title: str = "How well does this hierarchy support search?",
-    most: int = 25,
-) -> str:
-    """Return the report as a string; see `write_report` for the arguments.
-
-    Raises:
-        ParameterError: The names are not as many as the items or nodes, or another argument is of another kind.
 
     Example:
         >>> from pomdp_hier import Hierarchy, diagnose
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> report_html(diagnose([[2, 0], [1, 0], [0, 1], [0, 2]], tree))[:15]
+        >>> write_report(diagnose([[2, 0], [1, 0], [0, 1], [0, 2]], tree))[:15]
         '<!doctype html>'
     """
     require_diagnosis(diagnosis)
-    check_integer("most", most)
+    check_integer("limit", limit)
     _check_given(diagnosis, appraisal, moves, improvement)
     tree = diagnosis.hierarchy
     payload, position = icicle_payload(diagnosis, *node_names(tree, names))
@@ -118,20 +85,20 @@ def report_html(
     sizes = (counted(tree.n_items, "item"), counted(int(tree.is_cluster.sum()), "cluster"))
     edits = _NOTHING
     if improvement is not None:
-        edits = edits_section(improvement, cells, most)
+        edits = edits_section(improvement, cells, limit)
     elif moves:
-        edits = moves_section(moves, cells, most)
+        edits = moves_section(moves, cells, limit)
     content = filled(
         "hierarchy.html",
         baselines=_NOTHING if appraisal is None else _baselines(appraisal),
         edits=edits,
-        worst_nodes=_worst(diagnosis, cells, most),
-        confusions=_confused(diagnosis, cells, most),
+        worst_nodes=_worst(diagnosis, cells, limit),
+        confusions=_confused(diagnosis, cells, limit),
         icicle=icicle_part(payload),
         histogram=_histogram(diagnosis),
-        lost_items=_lost(diagnosis, cells, most),
+        lost_items=_lost(diagnosis, cells, limit),
     )
-    return filled(
+    text = filled(
         "page.html",
         title=title,
         style=asset("page.css"),
@@ -141,6 +108,9 @@ def report_html(
         content=content,
         settings=joined(settings_lines(diagnosis.result.config, appraisal), Html("\n")),
     )
+    if path is not None:
+        write_file(path, text, replace=replace)
+    return text
 
 
 def _check_given(
@@ -276,10 +246,10 @@ def _histogram(diagnosis: Diagnosis) -> Html:
     return filled("histogram.html", bars=joined(bars), ticks=joined(ticks), most=counted(top, "item"))
 
 
-def _worst(diagnosis: Diagnosis, cells: NodeCells, most: int) -> Html:
+def _worst(diagnosis: Diagnosis, cells: NodeCells, limit: int) -> Html:
     return table(
         # Less than half of the last digit shown is not worth a row.
-        [r for r in worst_nodes(diagnosis, most) if r.misled_cost >= 0.00005],
+        [r for r in worst_nodes(diagnosis, limit) if r.misled_cost >= 0.00005],
         [
             Column("node", lambda r: cells(r.node)),
             *cells.id_column(lambda r: r.node),
@@ -296,9 +266,9 @@ def _worst(diagnosis: Diagnosis, cells: NodeCells, most: int) -> Html:
     )
 
 
-def _confused(diagnosis: Diagnosis, cells: NodeCells, most: int) -> Html:
+def _confused(diagnosis: Diagnosis, cells: NodeCells, limit: int) -> Html:
     return table(
-        destinations(diagnosis, most),
+        destinations(diagnosis, limit),
         [
             Column("taken for", lambda r: cells(r.node)),
             *cells.id_column(lambda r: r.node),
@@ -317,21 +287,21 @@ def _confused(diagnosis: Diagnosis, cells: NodeCells, most: int) -> Html:
 
 def _sources(diagnosis: Diagnosis, cells: NodeCells, found: Destination) -> str:
     """Return whose items are taken for a cluster: how many, and their share."""
-    sizes, most = diagnosis.hierarchy.sizes, 3
+    sizes, limit = diagnosis.hierarchy.sizes, 3
     parts = [
         joined([f"{items:,} of ", cells(child), f" ({percent(items / int(sizes[child]))})"])
-        for child, items in found.sources[:most]
+        for child, items in found.sources[:limit]
     ]
-    more = found.sources[most:]
+    more = found.sources[limit:]
     rest = [f"{sum(items for _, items in more):,} of {counted(len(more), 'other')}"] if more else []
     return joined([*parts, *rest], ", ") if parts else "no item, but searchers stray here"
 
 
-def _lost(diagnosis: Diagnosis, cells: NodeCells, most: int) -> Html:
+def _lost(diagnosis: Diagnosis, cells: NodeCells, limit: int) -> Html:
     total = int(diagnosis.lost.sum())
-    shown = min(total, most)
+    shown = min(total, limit)
     rows = table(
-        lost_items(diagnosis, most),
+        lost_items(diagnosis, limit),
         [
             Column("item", lambda r: cells(r.item)),
             *cells.id_column(lambda r: r.item),

@@ -169,12 +169,12 @@ class Destination:
     examples: tuple[int, ...]
 
 
-def destinations(diagnosis: Diagnosis, n: int, *, examples: int = 4) -> list[Destination]:
+def destinations(diagnosis: Diagnosis, limit: int, *, examples: int = 4) -> list[Destination]:
     """Return the clusters that their siblings' searchers end in, by what that costs and then by the items misled.
 
     Args:
         diagnosis: What `pomdp_hier.analysis.diagnose` returned.
-        n: How many at most.
+        limit: The maximum number of clusters.
         examples: How many lost items each names at most.
     """
     tree = diagnosis.hierarchy
@@ -184,7 +184,7 @@ def destinations(diagnosis: Diagnosis, n: int, *, examples: int = 4) -> list[Des
         for part in (diagnosis.pair_cost, diagnosis.pair_searchers, diagnosis.pair_items)
     )
     found = []
-    for place in np.lexsort((-items, -cost))[:n].tolist():
+    for place in np.lexsort((-items, -cost))[:limit].tolist():
         pairs = np.flatnonzero(at == place)
         pairs = pairs[np.lexsort((-diagnosis.pair_items[pairs], -diagnosis.pair_cost[pairs]))]
         lost = np.flatnonzero(diagnosis.lost_to == nodes[place])
@@ -270,10 +270,10 @@ class NodeCells:
         title = None if short == whole else whole
         return element("button", short, title=title, type="button", **{f"data-node{self._suffix}": drawn})
 
-    def some(self, nodes: Sequence[int], most: int = 3) -> Html:
+    def some(self, nodes: Sequence[int], limit: int = 3) -> Html:
         """Return the names of a few nodes, and how many more there are."""
-        more = [f"{len(nodes) - most:,} more"] if len(nodes) > most else []
-        return joined([*(self(node) for node in nodes[:most]), *more], ", ")
+        more = [f"{len(nodes) - limit:,} more"] if len(nodes) > limit else []
+        return joined([*(self(node) for node in nodes[:limit]), *more], ", ")
 
     def id_column(self, node: Callable[[Any], int]) -> list[Column]:
         """Return the column with the ids of the records' nodes, or none where ids are what nodes are called by."""
@@ -321,10 +321,10 @@ def _cell(column: Column, record: Any, is_head: bool) -> Html:
     )  # fmt: skip
 
 
-def edits_section(improvement: Improvement, cells: NodeCells, most: int) -> Html:
+def edits_section(improvement: Improvement, cells: NodeCells, limit: int) -> Html:
     """Return the edits in their order, each with what it gains, whom it helps and whom it costs."""
     sure, doubtful = improvement.numbered(confirmed=True), improvement.numbered(confirmed=False)
-    left = max(0, len(sure) - most) + max(0, len(doubtful) - most)
+    left = max(0, len(sure) - limit) + max(0, len(doubtful) - limit)
     caption = (
         "In this order, each with what the score gains by it given those before. “On other items” is the gain on items "
         "that had no say in choosing the edit." + (f" {left:,} more are not shown." if left else "")
@@ -343,9 +343,9 @@ def edits_section(improvement: Improvement, cells: NodeCells, most: int) -> Html
     ]
     sentences = element("ul", *(element("li", line) for line in improvement.sentences()), class_="reading")
     none = f"No edit was found {'whose gain holds on other items' if doubtful else 'that raises the score'}."
-    shown = table(sure[:most], columns, caption, none)
+    shown = table(sure[:limit], columns, caption, none)
     if doubtful:
-        rest = table(doubtful[:most], columns, "Edits made between those above, whose gain may be chance.", "")
+        rest = table(doubtful[:limit], columns, "Edits made between those above, whose gain may be chance.", "")
         summary = element("summary", f"{counted(len(doubtful), 'edit')} that the other items do not confirm")
         shown = joined([shown, element("details", summary, rest)])
     return filled("edits.html", heading="What to change", sentences=sentences, table=shown)
@@ -356,11 +356,11 @@ def _costs(edit: Edit, cells: NodeCells) -> Html:
     return joined((joined([cells(item), f" {loss}"]) for item, loss in seen), ", ")
 
 
-def moves_section(moves: Sequence[Move], cells: NodeCells, most: int) -> Html:
+def moves_section(moves: Sequence[Move], cells: NodeCells, limit: int) -> Html:
     """Return single moves, each with what the score gains by it alone."""
     caption = (
         "Each was verified by scoring the tree with this one move made."
-        if not any(math.isnan(move.gain) for move in moves[:most])
+        if not any(math.isnan(move.gain) for move in moves[:limit])
         else "The gain is that of the tree with this one move made; “–” where that was not scored."
     )
     columns = [
@@ -371,7 +371,7 @@ def moves_section(moves: Sequence[Move], cells: NodeCells, most: int) -> Html:
         Column("items", lambda r: f"{r.items:,}", kind="n"),
         Column("gain in HQS", lambda r: number(r.gain, 5), kind="n"),
     ]
-    shown = table(moves[:most], columns, caption, "None.")
+    shown = table(moves[:limit], columns, caption, "None.")
     together = element("p", "The gains are each move's alone and do not add up.", class_="soft")
     return filled(
         "edits.html", heading="Suggested moves", sentences=together if len(moves) > 1 else Html(""), table=shown

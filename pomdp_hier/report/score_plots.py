@@ -69,30 +69,42 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
     return ax
 
 
-def draw_delta_sweep(sweep: DeltaSweep, *, ax: "Axes | None" = None) -> "Axes":
-    """Return the axes with each tree's score over the temperatures, its ceiling dotted, its shuffled baseline dashed.
+def draw_score_curve(found: DeltaSweep | LevelScores | BestCut, *, ax: "Axes | None" = None) -> "Axes":
+    """Return the axes with the score over the temperature, the number of levels, or the number of clusters.
 
-    A vertical line marks where two trees change places; 0 is what searching without a tree is worth.
+    - Of `delta_sweep`: each tree's score, its hindsight value dotted, its shuffled baseline dashed. A vertical line
+      marks a change in the order of two trees.
+    - Of `score_by_levels`: the bars are the intervals of the difference to the whole tree, around each score.
+    - Of `best_cut`: the scores of the cuts into one level.
+
+    The best number of levels or clusters is filled. A score of 0 equals a search without a tree.
 
     Args:
-        sweep: What `delta_sweep` returned.
-        ax: Where to draw; a new figure by default.
+        found: The result of `delta_sweep`, `score_by_levels` or `best_cut`.
+        ax: The axes; those of a new figure by default.
 
     Raises:
-        ParameterError: It is no sweep.
+        ParameterError: ``found`` is another object.
         MissingExtraError: Matplotlib is not installed.
 
     Example:
-        >>> from pomdp_hier.analysis import delta_sweep
-        >>> from pomdp_hier.hqs import load_amazon12
-        >>> shop = load_amazon12()
-        >>> two = {name: shop.hierarchies[name] for name in "BC"}
-        >>> sweep = delta_sweep(shop.similarity, two, [0.001, 0.01, 0.1], n_shuffles=2, similarity="precomputed")
-        >>> draw_delta_sweep(sweep).get_xscale()
+        >>> from pomdp_hier import Hierarchy
+        >>> from pomdp_hier.analysis import delta_sweep, score_by_levels
+        >>> X, tree = [[1, 0], [9, 1], [0, 1], [1, 9]], Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> draw_score_curve(score_by_levels(X, tree)).get_xlabel()
+        'levels kept, removed from the bottom'
+        >>> draw_score_curve(delta_sweep(X, tree, [0.01, 0.1])).get_xscale()
         'log'
     """
-    check_kind("sweep", sweep, DeltaSweep, "the result of delta_sweep")
-    ax = new_axes(ax, width=6.4, height=4.0)
+    check_kind("found", found, DeltaSweep | LevelScores | BestCut, "the result of delta_sweep or score_by_levels")
+    if isinstance(found, DeltaSweep):
+        return _draw_sweep(found, new_axes(ax, width=6.4, height=4.0))
+    ax = new_axes(ax, width=6.4, height=3.6)
+    ax.axhline(0, color=GREY, lw=0.8, ls=":")
+    return _draw_cut(found, ax) if isinstance(found, BestCut) else _draw_levels(found, ax)
+
+
+def _draw_sweep(sweep: DeltaSweep, ax: "Axes") -> "Axes":
     deltas = sweep.deltas
     for k, tree in enumerate(sweep.trees):
         colour = CYCLE[k % len(CYCLE)]
@@ -113,39 +125,21 @@ def draw_delta_sweep(sweep: DeltaSweep, *, ax: "Axes | None" = None) -> "Axes":
     return ax
 
 
-def draw_levels(found: LevelScores | BestCut, *, ax: "Axes | None" = None) -> "Axes":
-    """Return the axes with the score over the levels that are kept, or over the clusters of a flat cut.
-
-    The bars are the intervals of the difference from the whole tree, drawn around each score; the best is filled.
-
-    Args:
-        found: What `score_by_levels` or `best_cut` returned.
-        ax: Where to draw; a new figure by default.
-
-    Raises:
-        ParameterError: It is neither.
-        MissingExtraError: Matplotlib is not installed.
-
-    Example:
-        >>> from pomdp_hier import Hierarchy
-        >>> from pomdp_hier.analysis import score_by_levels
-        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> draw_levels(score_by_levels([[1, 0], [9, 1], [0, 1], [1, 9]], tree)).get_xlabel()
-        'levels kept, taken out from the bottom'
-    """
-    check_kind("found", found, LevelScores | BestCut, "the result of score_by_levels or best_cut")
-    ax = new_axes(ax, width=6.4, height=3.6)
+def _draw_cut(found: BestCut, ax: "Axes") -> "Axes":
     rows = found.to_rows()
     scores = [row["hqs"] for row in rows]
-    ax.axhline(0, color=GREY, lw=0.8, ls=":")
-    if isinstance(found, BestCut):
-        clusters = [row["clusters"] for row in rows]
-        best = max(range(len(rows)), key=lambda k: (scores[k], -k))
-        ax.plot(clusters, scores, color=BLUE, lw=1.6)
-        ax.plot(clusters[best], scores[best], "o", color=ORANGE, ms=7)
-        ax.annotate(f"{clusters[best]}", (clusters[best], scores[best]), xytext=(6, 4), textcoords="offset points")
-        ax.set(xscale="log", xlabel="clusters of the flat cut", ylabel="HQS")
-        return ax
+    clusters = [row["clusters"] for row in rows]
+    best = max(range(len(rows)), key=lambda k: (scores[k], -k))
+    ax.plot(clusters, scores, color=BLUE, lw=1.6)
+    ax.plot(clusters[best], scores[best], "o", color=ORANGE, ms=7)
+    ax.annotate(f"{clusters[best]}", (clusters[best], scores[best]), xytext=(6, 4), textcoords="offset points")
+    ax.set(xscale="log", xlabel="clusters of the flat cut", ylabel="HQS")
+    return ax
+
+
+def _draw_levels(found: LevelScores, ax: "Axes") -> "Axes":
+    rows = found.to_rows()
+    scores = [row["hqs"] for row in rows]
     kept = [row["levels"] for row in rows]
     down = [row["gain"] - row["low"] for row in rows]
     up = [row["high"] - row["gain"] for row in rows]
@@ -154,7 +148,7 @@ def draw_levels(found: LevelScores | BestCut, *, ax: "Axes | None" = None) -> "A
     for level, score, row in zip(kept, scores, rows, strict=True):
         if len(rows) <= 12:
             ax.annotate(str(row["clusters"]), (level, score), xytext=(6, 5), textcoords="offset points", fontsize=8)
-    ax.set(xlabel=f"levels kept, taken out from the {found.side}", ylabel="HQS")
+    ax.set(xlabel=f"levels kept, removed from the {found.side}", ylabel="HQS")
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -232,18 +232,18 @@ def test_what_a_cut_says():
 
 def test_the_figure_has_each_score_and_marks_the_best():
     pytest.importorskip("matplotlib")
-    from pomdp_hier.report import draw_levels
+    from pomdp_hier.report import draw_score_curve
 
     X, tree = clean_case()
     advice = score_by_levels(X, tree, delta=0.02)
-    ax = draw_levels(advice)
+    ax = draw_score_curve(advice)
     line = next(line for line in ax.lines if len(line.get_xdata()) == 3)
     assert list(line.get_ydata()) == list(advice.scores)
     assert ax.lines[-1].get_xdata() == [advice.kept[advice.best]]
     cut = best_cut(X, tree, delta=0.02)
-    assert draw_levels(cut).texts[0].get_text() == str(cut.n_clusters[-1])
+    assert draw_score_curve(cut).texts[0].get_text() == str(cut.n_clusters[-1])
     with pytest.raises(ParameterError, match="found: got a list"):
-        draw_levels([1])
+        draw_score_curve([1])
 
 
 def test_of_equal_flat_cuts_the_summary_has_the_fewest_clusters():

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 
+from pomdp_hier import load_features
 from pomdp_hier.analysis import appraise, compare, compare_search_policies, suggest_moves
 from pomdp_hier.analysis.levels import best_cut, score_by_levels
 from pomdp_hier.beliefs import compare_updaters
@@ -14,7 +15,7 @@ from pomdp_hier.cli import build_parser, main
 from pomdp_hier.cli.console import as_option
 from pomdp_hier.distributed import evaluate_distributed
 from pomdp_hier.errors import Setting
-from pomdp_hier.features import load_features, text_features
+from pomdp_hier.features import text_features
 from pomdp_hier.features.affinity import affinity
 from pomdp_hier.filing import find_misfiled
 from pomdp_hier.filing.result import MisfiledItems
@@ -174,7 +175,7 @@ LINE_ONLY |= {*("score_only", "top", "ascii", "dask", "hierarchy", "check_items"
 OTHERWISE = {
     ("levels", "best_cut"): "levels",
     ("levels", "max_trees"): "most",
-    ("report", "max_rows"): "most",
+    ("report", "max_rows"): "limit",
     ("compare", "no_measures"): "measures",
     ("policies", "policy"): "policies",
     ("misfiled", "expected_wrong"): "share",

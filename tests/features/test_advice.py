@@ -9,15 +9,9 @@ import scipy.sparse as sp
 
 from pomdp_hier import Hierarchy, evaluate, load_features
 from pomdp_hier.errors import DataWarning, FeatureError, ParameterError
-from pomdp_hier.features import (
-    ClusterView,
-    Cosine,
-    InverseSquaredEuclidean,
-    NegativeEuclidean,
-    Precomputed,
-    affinity,
-    text_features,
-)
+from pomdp_hier.features import Cosine, InverseSquaredEuclidean, NegativeEuclidean, Precomputed, text_features
+from pomdp_hier.features.affinity import affinity
+from pomdp_hier.features.similarity import ClusterView
 
 TREE = Hierarchy.from_parents({"all": None, "land": "all", "sea": "all", "ant": "land", "bee": "land", "cod": "sea"})
 X = np.array([[1.0, 0.0], [2.0, 1.0], [0.0, 1.0]])

@@ -5,8 +5,9 @@ import sys
 import numpy as np
 import pytest
 
+from pomdp_hier import load_features
 from pomdp_hier.errors import FeatureError, MissingExtraError, ParameterError
-from pomdp_hier.features import load_features, read_frame
+from pomdp_hier.features import read_frame
 
 pd = pytest.importorskip("pandas")
 pl = pytest.importorskip("polars")

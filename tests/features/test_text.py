@@ -6,8 +6,9 @@ import sys
 import numpy as np
 import pytest
 
+from pomdp_hier import load_features
 from pomdp_hier.errors import FeatureError, MissingExtraError, ParameterError
-from pomdp_hier.features import load_features, text_features
+from pomdp_hier.features import text_features
 
 TEXTS = ["Red boots, red laces", "black boots", "Shoe cream", ""]
 

@@ -10,8 +10,8 @@ from pomdp_hier import Hierarchy, compare, diagnose
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.measures import entanglement, untangle
 from pomdp_hier.measures.labels import APART
-from pomdp_hier.report import comparison_html, write_comparison
 from pomdp_hier.report import tanglegram as drawing
+from pomdp_hier.report import write_comparison
 from pomdp_hier.report.tanglegram import Moved, moved, tanglegram
 from tests.browser import complaints_of, needs_browser, opened, requests_of
 from tests.nasty_names import NASTY
@@ -31,7 +31,7 @@ def diagnosed(X, trees):
 
 def test_the_figures_are_those_of_the_comparison():
     X, trees, found = two()
-    page = comparison_html(found, diagnosed(X, trees), most=100)
+    page = write_comparison(found, diagnosed(X, trees), limit=100)
     pair = found.differences[0]
     for text in (found.results["clean"].score, found.results["swapped"].score):
         assert f"<b>{text:.4f}</b>".replace("-", "−") in page
@@ -54,7 +54,7 @@ def test_clusters_that_lose_have_a_table_as_those_that_gain():
     X, tree = clean_case()
     trees = {"clean": tree, "misplaced": misplaced(tree, 0, -1)[0]}
     found = compare(X, trees, delta=0.1, measures=False)
-    page = comparison_html(found, {name: diagnose(X, each, delta=0.1) for name, each in trees.items()}, most=100)
+    page = write_comparison(found, {name: diagnose(X, each, delta=0.1) for name, each in trees.items()}, limit=100)
     gain = found.results["clean"].values - found.results["misplaced"].values
     totals = {node: gain[tree.items(node)].sum() for node in range(45, tree.n_nodes) if node != tree.root}
     for title, sign in (("Clusters that gain by clean", 1), ("Clusters that lose by it", -1)):
@@ -71,7 +71,7 @@ def test_clusters_that_lose_have_a_table_as_those_that_gain():
 def test_the_better_tree_stands_first_whichever_is_named_first():
     X, trees, _ = two()
     turned = dict(reversed(trees.items()))
-    page = comparison_html(compare(X, turned, delta=0.02), diagnosed(X, turned))
+    page = write_comparison(compare(X, turned, delta=0.02), diagnosed(X, turned))
     assert page.index(">clean<b>") < page.index(">swapped<b>")
     low, high = (float(x) for x in re.search(r"interval ([\d.]+) to ([\d.]+)", page).groups())
     assert 0 < low < high
@@ -82,15 +82,15 @@ def test_what_is_no_comparison_of_two_trees_is_refused():
     both = diagnosed(X, trees)
     three = compare(X, {**trees, "third": trees["clean"]}, delta=0.02, measures=False)
     with pytest.raises(ParameterError, match="comparison: got 3; give what compare"):
-        comparison_html(three, both)
+        write_comparison(three, both)
     with pytest.raises(ParameterError, match="comparison: got str"):
-        comparison_html("x", both)
+        write_comparison("x", both)
     with pytest.raises(ParameterError, match="diagnoses: of 'clean'; give one of each of 'clean', 'swapped'"):
-        comparison_html(found, {"clean": both["clean"]})
+        write_comparison(found, {"clean": both["clean"]})
     with pytest.raises(ParameterError, match="diagnoses: 'clean' is of another score"):
-        comparison_html(found, {**both, "clean": diagnose(X, trees["clean"], delta=0.5)})
+        write_comparison(found, {**both, "clean": diagnose(X, trees["clean"], delta=0.5)})
     with pytest.raises(ParameterError, match="it is of a sample"):
-        comparison_html(compare(X, trees, delta=0.02, sample_size=12), both)
+        write_comparison(compare(X, trees, delta=0.02, sample_size=12), both)
 
 
 def places(picture):
@@ -146,7 +146,7 @@ def test_what_hangs_elsewhere_is_told_from_where_to_where():
     apart = abs(np.flatnonzero(left.item_order == 0)[0] - np.flatnonzero(right.item_order == 0)[0])
     assert change == Moved((0,), cluster, int(tree.parent[0]), 1, apart / 45)
     _, trees, comparison = two()
-    page = comparison_html(comparison, diagnosed(X, trees))
+    page = write_comparison(comparison, diagnosed(X, trees))
     rows = rows_of(page, "Face to face")
     gain = comparison.results["clean"].values - comparison.results["swapped"].values
     assert sorted(row[:4] for row in rows) == sorted(
@@ -165,7 +165,8 @@ def test_nothing_in_a_name_runs_and_both_icicles_zoom(tmp_path):
     names = [f"{NASTY[k % len(NASTY)]} {k}" for k in range(45)]
     named = {NASTY[0]: trees["clean"], NASTY[7]: trees["swapped"]}
     found = compare(X, named, delta=0.02)
-    page = write_comparison(found, diagnosed(X, named), tmp_path / "both.html", names=names, title=NASTY[0])
+    page = tmp_path / "both.html"
+    write_comparison(found, diagnosed(X, named), page, names=names, title=NASTY[0])
     phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
     with opened(page, phone) as browser:
         for suffix in ("", "-2"):

@@ -23,14 +23,14 @@ from pomdp_hier.report import (
     draw_and_or,
     draw_belief_simplex,
     draw_belief_trace,
-    draw_delta_sweep,
     draw_icicle,
-    draw_level_success,
     draw_policy_comparison,
+    draw_score_curve,
     draw_value_density,
 )
 from pomdp_hier.report.canvas import BLUE, GREY, ORANGE
 from pomdp_hier.report.escaping import figure_text
+from pomdp_hier.report.score_plots import draw_level_success
 from pomdp_hier.simulation import compare_policies
 from tests.nasty_names import NASTY
 
@@ -248,7 +248,7 @@ def test_profile_marks_where_trees_change_places():
     shop = load_amazon12()
     trees = {name: shop.hierarchies[name] for name in "BC"}
     sweep = delta_sweep(shop.similarity, trees, [0.001, 0.0018, 0.0032], n_shuffles=2, similarity="precomputed")
-    ax = draw_delta_sweep(sweep)
+    ax = draw_score_curve(sweep)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["B", "C"]
     assert len([text for text in ax.texts if "overtakes" in text.get_text()]) == len(sweep.flips) >= 1
     solid = next(line for line in ax.get_lines() if line.get_label() == "B")
@@ -286,7 +286,7 @@ def test_figures_go_where_they_are_told():
         (draw_belief_trace, [0.5, 0.5], r"give a list of beliefs"),
         (draw_alpha_vectors, value_iteration(tiger(), horizon=1), r"as value_iteration\(...\).vectors are"),
         (draw_policy_comparison, {"first": 1.0}, r"got a dict; expected the result of compare_policies"),
-        (draw_delta_sweep, {"first": 1.0}, r"got a dict; expected the result of delta_sweep"),
+        (draw_score_curve, {"first": 1.0}, r"got a dict; expected the result of delta_sweep"),
         (draw_belief_simplex, Belief({"left": 1}), r"got a Belief; give a list of beliefs"),
         (draw_belief_simplex, [], r"none was given"),
         (draw_value_density, "abc", r"'abc' are no numbers"),
@@ -336,7 +336,7 @@ def test_every_figure_takes_every_name():
         (draw_value_density({name: [0.1, 0.2] for name in NASTY}), NASTY),
         (draw_icicle(tree, np.zeros(8)), NASTY[7:8]),
         (draw_policy_comparison(compare_policies(policies, tiger(), horizon=1)), NASTY),
-        (draw_delta_sweep(sweep), NASTY[7:9]),
+        (draw_score_curve(sweep), NASTY[7:9]),
     ]
     for ax, names in figures:
         pixels(ax)  # a formula that cannot be read, or a character without a shape, is noticed when it is drawn

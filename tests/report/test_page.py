@@ -19,8 +19,8 @@ from pomdp_hier.hqs import PAPER_TABLE, load_amazon12
 from pomdp_hier.improvement import improve
 from pomdp_hier.report import page as page_module
 from pomdp_hier.report import page_data as payload_module
+from pomdp_hier.report import write_report
 from pomdp_hier.report.escaping import script_data
-from pomdp_hier.report.page import report_html, write_report
 from pomdp_hier.report.page_data import icicle_payload
 from tests.browser import complaints_of, needs_browser, opened, requests_of
 from tests.nasty_names import NASTY
@@ -29,6 +29,11 @@ from tests.planted import clean_case, misplaced
 
 SHOP = load_amazon12()
 SETTINGS = {"similarity": "precomputed", **PAPER_TABLE}
+
+
+def written(path, diagnosis, **options):
+    write_report(diagnosis, path, **options)
+    return path
 
 
 def diagnosis_of(letter):
@@ -68,7 +73,7 @@ def test_tables_hold_what_was_found():
     found = diagnosis_of("B")
     tree, names = found.hierarchy, [f"n{k}" for k in range(found.hierarchy.n_nodes)]
     moves = [Move(0, 12, 13, 1, 0.1, 0.125), Move(14, 12, 15, 2, 0.1, -0.5)]
-    page = report_html(found, names=names, moves=moves, most=3)
+    page = write_report(found, names=names, moves=moves, limit=3)
     worst = [r for r in worst_nodes(found, 3) if r.misled_cost > 0]
     ids = NodeNames(tree)
     assert rows_of(page, "Worst nodes") == [
@@ -104,14 +109,14 @@ def test_tables_hold_what_was_found():
     ]
     assert f"The 3 worst of {int(found.lost.sum())} items that a searcher misses" in page
     assert "Each was verified by scoring" in page
-    assert "where that was not scored" in report_html(found, moves=[Move(0, 12, 13, 1, 0.1, float("nan"))])
+    assert "where that was not scored" in write_report(found, moves=[Move(0, 12, 13, 1, 0.1, float("nan"))])
     assert f"{tree.n_items} items in {tree.is_cluster.sum()} clusters on {tree.height + 1} levels" in page
     assert f'data-node="{icicle_payload(found, names)[1][worst[0].node]}"' in page
 
 
 def test_scale_and_histogram_are_to_scale():
     appraisal = appraise(SHOP.similarity, SHOP.hierarchies["B"], **SETTINGS)
-    page = report_html(diagnosis_of("B"), appraisal=appraisal)
+    page = write_report(diagnosis_of("B"), appraisal=appraisal)
     places = [float(x) for x in re.findall('<circle cx="(.*?)%"', page)]
     known = [appraisal.shuffled, appraisal.search_root, appraisal.score, appraisal.ceiling, appraisal.perfect]
     assert places == pytest.approx([2 + 96 * (value + 1) / 2 for value in sorted(known)], abs=0.006)
@@ -135,7 +140,7 @@ def test_scale_and_histogram_are_to_scale():
 
 def test_long_names_lose_their_middle_and_tell_it_on_hover_or_unfolded():
     found, labels = diagnosis_with("B", lambda k: f"{'long ' * 20}{k}")
-    page = report_html(found)
+    page = write_report(found)
     shown = re.findall(r'title="([^"]*)" type="button" data-node="\d+">([^<]*)<', page)
     assert len(shown) > 3
     assert all(len(short) == 48 and short == f"{whole[:24]}…{whole[-23:]}" for whole, short in shown)
@@ -147,7 +152,7 @@ def test_long_names_lose_their_middle_and_tell_it_on_hover_or_unfolded():
 
 def test_a_path_is_told_whole_on_hover():
     tree = Hierarchy.from_paths({f"i{k}": ("Home", "Bath" if k % 2 else "Bed") for k in range(6)})
-    page = report_html(diagnose(np.eye(2)[[0, 0, 0, 1, 1, 1]] + 0.1, tree))
+    page = write_report(diagnose(np.eye(2)[[0, 0, 0, 1, 1, 1]] + 0.1, tree))
     assert re.search(r'<button title="Home / Bath" type="button" data-node="\d">Bath</button>', page)
 
 
@@ -171,7 +176,7 @@ class Balanced(HTMLParser):
 
 def test_page_says_the_score_and_its_baselines():
     appraisal = appraise(SHOP.similarity, SHOP.hierarchies["B"], **SETTINGS)
-    page = report_html(diagnosis_of("B"), appraisal=appraisal, names=SHOP.names)
+    page = write_report(diagnosis_of("B"), appraisal=appraisal, names=SHOP.names)
     assert page.count('<div class="card main">HQS<b>−0.2802</b>') == page.count("card main") == 1
     for sentence in appraisal.sentences():
         assert sentence.replace("'", "&#x27;") in page
@@ -228,7 +233,7 @@ def test_large_trees_keep_their_largest_clusters_and_say_so(monkeypatch):
     kept = np.flatnonzero(position >= 0)
     assert found.hierarchy.root in kept
     assert all(found.hierarchy.parent[node] in kept for node in kept if node != found.hierarchy.root)
-    assert "Not drawn: 6 clusters, the smallest. Single items are not drawn." in report_html(found)
+    assert "Not drawn: 6 clusters, the smallest. Single items are not drawn." in write_report(found)
 
 
 class Cells(HTMLParser):
@@ -258,8 +263,8 @@ def test_names_cannot_break_out_of_the_page(monkeypatch, drawn):
     found, labels = diagnosis_with("D", lambda k: f"{NASTY[k % len(NASTY)]} {k}{' long' * k}")
     clusters = range(12, found.hierarchy.n_nodes)
     moves = [Move(node, source=12, target=13, items=1, predicted=0.1, gain=0.1) for node in clusters]
-    tame = Cells(report_html(diagnosis_of("D"), moves=moves, most=100))
-    page = report_html(found, moves=moves, most=100, title=NASTY[0])
+    tame = Cells(write_report(diagnosis_of("D"), moves=moves, limit=100))
+    page = write_report(found, moves=moves, limit=100, title=NASTY[0])
     page.encode()
     cells = Cells(page)
     assert (cells.tags, cells.attributes) == (tame.tags, tame.attributes | {"title"})
@@ -288,20 +293,19 @@ def test_an_existing_file_is_kept_unless_told_otherwise(tmp_path):
     with pytest.raises(PomdpHierError, match=r"exists already.* replace=True"):
         write_report(diagnosis_of("A"), path)
     assert path.read_text() == "mine"
-    assert write_report(diagnosis_of("A"), path, replace=True) == path
-    assert path.read_text().startswith("<!doctype html>")
+    assert write_report(diagnosis_of("A"), path, replace=True) == path.read_text(encoding="utf-8")
     with pytest.raises(PomdpHierError, match="cannot be written"):
         write_report(diagnosis_of("A"), tmp_path / "nowhere" / "out.html")
 
 
 def test_names_that_do_not_fit_are_refused():
     with pytest.raises(ParameterError, match="5 names for a hierarchy of 12 items and 22 nodes"):
-        report_html(diagnosis_of("A"), names=["a"] * 5)
+        write_report(diagnosis_of("A"), names=["a"] * 5)
 
 
 def test_one_item_has_a_page():
     tree = Hierarchy.from_children([], 1)
-    page = report_html(diagnose(np.array([[1.0, 2.0]]), tree))
+    page = write_report(diagnose(np.array([[1.0, 2.0]]), tree))
     assert payload_of(page)["tree"]["size"] == [1]
     assert payload_of(page)["tree"]["label"] == payload_of(page)["items"]["label"] == ["item 0"]
     assert "1 item in 1 cluster on 1 level<" in page
@@ -316,7 +320,7 @@ def test_page_in_a_browser(tmp_path):
 
     found = diagnosis_of("A")
     names = ["<b>bold</b>", *SHOP.names[1:]]
-    page = write_report(found, tmp_path / "a.html", names=names)
+    page = written(tmp_path / "a.html", found, names=names)
     _, position = icicle_payload(found, NodeNames(found.hierarchy, names))
     with opened(page) as browser:
         canvas, tip = browser.find_element(By.ID, "icicle"), browser.find_element(By.ID, "tip")
@@ -368,7 +372,7 @@ def test_page_in_a_browser(tmp_path):
 def test_a_phone_scrolls_down_only(tmp_path):
     found, labels = diagnosis_with("A", lambda k: f"{'donaudampfschifffahrt' * 12}{k}")
     appraisal = appraise(SHOP.similarity, found.hierarchy, **SETTINGS)
-    page = write_report(found, tmp_path / "long.html", appraisal=appraisal, title=labels[0])
+    page = written(tmp_path / "long.html", found, appraisal=appraisal, title=labels[0])
     phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
     with opened(page, phone) as browser:
         assert browser.execute_script("return innerWidth") == 390
@@ -383,7 +387,7 @@ def test_nothing_in_a_name_runs(tmp_path):
     from selenium.webdriver.common.by import By
 
     found, labels = diagnosis_with("A", lambda k: f"{NASTY[k % len(NASTY)]} {k}")
-    with opened(write_report(found, tmp_path / "nasty.html", title=NASTY[0])) as browser:
+    with opened(written(tmp_path / "nasty.html", found, title=NASTY[0])) as browser:
         alone = "return document.querySelectorAll('script').length + document.querySelectorAll('img, b b').length"
         assert browser.title == NASTY[0]
         box = browser.find_element(By.ID, "search")
@@ -416,7 +420,7 @@ def test_a_tree_of_a_thousand_clusters_is_painted(tmp_path):
     children.append(list(range(n_items + 1_000, n_items + 1_100)))
     tree = Hierarchy.from_children(children, n_items)
     found = diagnose(rng.normal(size=(n_items, 8)), tree, delta=0.1)
-    with opened(write_report(found, tmp_path / "large.html")) as browser:
+    with opened(written(tmp_path / "large.html", found)) as browser:
         assert float(browser.find_element(By.ID, "icicle").get_attribute("data-paint")) > 0
         assert complaints_of(browser) == []
 
@@ -425,17 +429,17 @@ def test_arguments_in_the_other_order_are_refused_with_a_remedy(tmp_path):
     with pytest.raises(ParameterError, match=r"got a str; expected .*diagnose"):
         write_report("report.html", tmp_path)
     with pytest.raises(ParameterError, match="got a list"):
-        report_html([[1.0]])
+        write_report([[1.0]])
     found = diagnosis_of("A")
     for settings, message in [
         ({"appraisal": found}, "appraisal: got a Diagnosis; expected the result of appraise"),
         ({"moves": [(0, 12)]}, r"moves: got \[\(0, 12\)\]; expected what suggest_moves"),
         ({"moves": "up"}, "moves: got 'up'; expected what suggest_moves"),
-        ({"most": -1}, "most: got -1;"),
+        ({"limit": -1}, "limit: got -1;"),
         ({"names": "abcdefghijkl"}, "names: .* is no list"),
     ]:
         with pytest.raises(ParameterError, match=message):
-            report_html(found, **settings)
+            write_report(found, **settings)
 
 
 # --- what to change, and the view in the address -------------------------------------------------------------------
@@ -449,7 +453,7 @@ def improved_case():
 
 def test_edits_stand_first_with_whom_they_help_and_cost():
     X, tree, improvement = improved_case()
-    page = report_html(diagnose(X, tree, delta=0.02), improvement=improvement)
+    page = write_report(diagnose(X, tree, delta=0.02), improvement=improvement)
     assert page.index("<h2>What to change</h2>") < page.index("<h2>Worst nodes</h2>")
     rows = rows_of(page, "What to change")
     assert len(rows) == len(improvement.edits) >= 1
@@ -468,12 +472,12 @@ def test_an_improvement_of_another_tree_is_refused():
     X, tree, improvement = improved_case()
     other = diagnose(X, clean_case()[1], delta=0.02)
     with pytest.raises(ParameterError, match="improvement: it is of another tree"):
-        report_html(other, improvement=improvement)
+        write_report(other, improvement=improvement)
     found = diagnose(X, tree, delta=0.02)
     with pytest.raises(ParameterError, match="moves and improvement: both are given"):
-        report_html(found, improvement=improvement, moves=[Move(0, 12, 13, 1, 0.1, 0.125)])
+        write_report(found, improvement=improvement, moves=[Move(0, 12, 13, 1, 0.1, 0.125)])
     with pytest.raises(ParameterError, match="improvement: got a list"):
-        report_html(found, improvement=[1])
+        write_report(found, improvement=[1])
 
 
 @needs_browser
@@ -486,7 +490,7 @@ def test_a_view_has_an_address_and_back_returns(tmp_path):
     ids = [f"sku-{k}" for k in range(12)]
     tree = Hierarchy(found.hierarchy.parent, 12, labels=[*ids, *(f"c{k}" for k in range(found.hierarchy.n_nodes - 12))])
     found = diagnose(SHOP.similarity, tree, **SETTINGS)
-    page = write_report(found, tmp_path / "a.html", names=dict(zip(ids, SHOP.names, strict=True)))
+    page = written(tmp_path / "a.html", found, names=dict(zip(ids, SHOP.names, strict=True)))
     with opened(page) as browser:
         canvas = browser.find_element(By.ID, "icicle")
         focus = lambda node: WebDriverWait(browser, 10).until(lambda _: canvas.get_attribute("data-focus") == node)  # noqa: E731
@@ -513,7 +517,7 @@ def test_a_view_has_an_address_and_back_returns(tmp_path):
 @needs_browser
 def test_a_screen_reader_finds_a_name_for_every_control_and_a_head_for_every_row(tmp_path):
     X, tree, improvement = improved_case()
-    page = write_report(diagnose(X, tree, delta=0.02), tmp_path / "a.html", improvement=improvement)
+    page = written(tmp_path / "a.html", diagnose(X, tree, delta=0.02), improvement=improvement)
     with opened(page) as browser:
         nodes = browser.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
         seen = [(n["role"]["value"], n.get("name", {}).get("value", "")) for n in nodes if not n.get("ignored")]
