@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pomdp_hier._io.decoding import decoding
 from pomdp_hier._io.formats import check_kind, file_ending, kind_of, open_csv, text_of, unpacked
 from pomdp_hier._text import brief
 from pomdp_hier.cli.paths import input_file
@@ -386,7 +387,9 @@ def _has_root(rows: Iterator[Sequence[str]], id_at: int, parent_at: int) -> bool
 
 
 def _rows(content: bytes, kind: str, options: argparse.Namespace) -> Iterator[Sequence[str]]:
-    """Yield the rows of a table as far as they can be told; what is wrong with it is the reader's to say."""
+    """Yield the rows of a table up to its first error, which the reader reports."""
+    from pomdp_hier.hierarchy.readers.tables import comment_mark
+
     if kind == "parquet":
         columns = _parquet_columns(content, options)
         yield list(columns)
@@ -395,7 +398,7 @@ def _rows(content: bytes, kind: str, options: argparse.Namespace) -> Iterator[Se
         return
     try:
         text = content.decode("utf-8-sig", "replace")
-        table = open_csv(text, ReaderError, comment="#", delimiter=options.delimiter)
+        table = open_csv(text, ReaderError, comment=comment_mark(text), delimiter=options.delimiter)
         if not options.header:
             yield [str(at) for at in range(1, len(table.columns) + 1)]
         yield table.columns
@@ -409,7 +412,8 @@ def _parquet_columns(content: bytes, options: argparse.Namespace) -> dict[str, l
     from pomdp_hier.features._parquet import open_table
 
     table = open_table(io.BytesIO(content), source_name(options.tree), None, memory_available())
-    return {name: column.to_pylist() for name, column in zip(table.column_names, table.columns, strict=True)}
+    with decoding(source_name(options.tree), ReaderError, "a whole Parquet file"):
+        return {name: column.to_pylist() for name, column in zip(table.column_names, table.columns, strict=True)}
 
 
 # ---- reading each

@@ -27,6 +27,7 @@ from pomdp_hier.hierarchy.readers.paths import (
 )
 from pomdp_hier.hierarchy.readers.tables import (
     Table,
+    comment_mark,
     is_missing,
     links_of,
     marks_of_no_parent,
@@ -128,8 +129,8 @@ class Sheet:
     rest: str
 
     @classmethod
-    def of(cls, text: str, delimiter: str | None = None, comment: str | None = None, header: bool = True) -> "Sheet":
-        found = open_csv(text, ReaderError, delimiter=delimiter, comment=comment)
+    def of(cls, text: str, delimiter: str | None = None, comment: str | None = "#", header: bool = True) -> "Sheet":
+        found = open_csv(text, ReaderError, delimiter=delimiter, comment=comment_mark(text, comment))
         rows = list(found.rows)
         table = table_of_csv(found.columns, [row for _, row in rows], header)
         lines = list(io.StringIO(text, newline=""))

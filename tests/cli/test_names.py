@@ -77,13 +77,6 @@ def test_columns_without_a_table_are_refused(tmp_path, capsys):
     ("ending", "text", "old", "new"),
     [
         (
-            ".json",
-            '{"name": "all", "children": [\n {"name": "a", "by": 1.50, "children": ["i0", "i1", "i5"]},\n'
-            ' {"name": "b", "children": ["i2", "i3", {"name": "i4", "x": 2e3}]}\n]}\n',
-            ('"i1", "i5"', '["i2", "i3"'),
-            ('"i1"', '["i5", "i2", "i3"'),
-        ),
-        (
             ".csv",
             "# mine\nnr;l1;l2\ni0;x;a\ni1;x;a\ni2;x;b\ni3;x;b\ni4;x;b\ni5;x;a\n",
             ("i5;x;a",),

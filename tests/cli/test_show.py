@@ -49,7 +49,7 @@ def test_a_large_tree_is_cut(tmp_path, capsys):
     ("content", "said"),
     [
         (b"", "is empty"),
-        (b"[[0,1],[2", "cut off"),
+        (b"[[0,1],[2", "JSON: "),
         (b"\xff\xfe", "UTF-8"),
         (b"[[0,1],[1,0]]", "error"),
         (b"{}", "keys"),

@@ -12,7 +12,7 @@ from pomdp_hier._io.decoding import decoding
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import PythonAdvice, ReaderError
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, read_edges, read_parents, tree_of_links
-from pomdp_hier.hierarchy.readers.nested import CHILD_KEYS, NAME_KEYS, SCALARS, is_nest, read_children, read_nodes
+from pomdp_hier.hierarchy.readers.nested import check_child_key, is_nest, read_children, read_nodes
 from pomdp_hier.hierarchy.readers.structure import refuse_other_formats
 from pomdp_hier.hierarchy.readers.tables import TextSource, TreeArrays, read_text
 
@@ -98,16 +98,8 @@ def _check_known(value: Any) -> None:
             PythonAdvice(" to from_edges"),
             ".",
         )
-    root = rows[0] if rows else None
-    if not isinstance(root, dict) or not any(isinstance(root.get(key), SCALARS) for key in NAME_KEYS):
-        return
-    below = [key for key, cell in root.items() if isinstance(cell, list) and cell and isinstance(cell[0], dict)]
-    if len(below) == 1 and below[0] not in (*CHILD_KEYS, "edges"):
-        raise ReaderError(
-            f"JSON: got objects below the key {brief(below[0])}; expected the key 'children'. Rename it",
-            PythonAdvice(f", or pass the parsed value to from_nodes with children={brief(below[0])}"),
-            ".",
-        )
+    if not any(isinstance(row, dict) and "edges" in row for row in rows):
+        check_child_key(rows)
 
 
 def json_form(value: Any) -> str:

@@ -241,6 +241,13 @@ def _numbered(
             f"{counted(len(at_inner), 'item')} at inner nodes became leaves of their own there: "
             f"{listed([ids[node] for node in at_inner])}"
         )
+    if join.on_multiple_parents != "duplicate":
+        names = Counter(ids[item] for item in items.tolist())
+        if shared := [name for name, count in names.items() if count > 1 and name is not None]:
+            notes.append(
+                f"{counted(len(shared), 'name')} of several items: {listed(shared)}; features that are joined by id "
+                "give these items one row. Name each item differently"
+            )
     is_inner = np.ones(len(ids), dtype=bool)
     is_inner[items] = has_child[items]
     inner = in_number_order(np.flatnonzero(is_inner).tolist(), ids, items.size)
@@ -504,12 +511,12 @@ def read_parents(
             links.append((place, above))
             link_rows.append(row)
     notes = list[Note]()
-    if own and not root_rows and all(above in position for _, above in links):  # as in NCBI's taxonomy
+    if own:  # as the root in NCBI's taxonomy, and some roots in IAB's
         for at in reversed(own):
             place, name = links.pop(at)
-            root_rows[place] = link_rows.pop(at)
-        more = f", as {len(own) - 1:,} more are" if len(own) > 1 else ""
-        notes.append(f"row {root_rows[place]}: {brief(name)} is its own parent{more}, and taken for a root")
+            root_rows.setdefault(place, link_rows.pop(at))
+        count = f" (the first of {len(own):,} such rows)" if len(own) > 1 else ""
+        notes.append(f"row {root_rows[place]}: {brief(name)} is its own parent{count}; taken as a root")
     undefined = list(dict.fromkeys(above for _, above in links if above not in position))
     if not root_rows:  # then the roots are what no row is about: of one that is a typing error there are two
         position.update({above: place for place, above in enumerate(undefined, len(position))})

@@ -12,7 +12,7 @@ from pomdp_hier._arguments import check_text
 from pomdp_hier._arrays import Ints
 from pomdp_hier._io.memory import gathered
 from pomdp_hier._text import brief, counted, listed
-from pomdp_hier.errors import HierarchyError, ReaderError, Setting
+from pomdp_hier.errors import HierarchyError, PythonAdvice, ReaderError, Setting
 from pomdp_hier.hierarchy.arguments import dense, is_row
 from pomdp_hier.hierarchy.readers.clusterings import read_hdbscan
 from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
@@ -281,9 +281,30 @@ def read_nodes(root: object, join: Join, children: Access = None, name: Access =
             stack.extend(reversed(new))
 
     found = gathered(links(), _without_end)
+    if children is None:
+        check_child_key(objects)
     ids = [_name(name_of(node)) for node in objects]
     nodes = LinkedNodes(ids, [above for above, _ in found], [below for _, below in found], "child")
     return tree_of_links(_in_reading_order(nodes, tops), join)
+
+
+def check_child_key(nodes: Iterable[object]) -> None:
+    """Raise if dictionaries have no key of children that is known, but objects below another key.
+
+    Raises:
+        ReaderError: The message names the key.
+    """
+    rows = [node for node in nodes if isinstance(node, Mapping)]
+    if any(key in row for row in rows for key in CHILD_KEYS):
+        return
+    for row in rows:
+        below = [key for key, cell in row.items() if isinstance(cell, list) and cell and isinstance(cell[0], Mapping)]
+        if len(below) == 1 and any(isinstance(row.get(key), SCALARS) for key in NAME_KEYS):
+            raise ReaderError(
+                f"nodes: got objects below the key {brief(below[0])}; expected the key 'children'. Rename it",
+                PythonAdvice(f", or pass children={brief(below[0])} to from_nodes"),
+                ".",
+            )
 
 
 def _without_end(count: int) -> ReaderError:

@@ -403,6 +403,10 @@ def _splitter(sep: str, how: PathFormat) -> Callable[[str], tuple[Path, bool]]:
     )
 
     def split(path: str) -> tuple[Path, bool]:
+        if not escape or escape not in path:
+            bare = [part.strip() for part in path.split(sep)] if how.strip else path.split(sep)
+            kept = tuple([part for part in bare if part])
+            return kept, len(kept) < len(bare)
         parts, part, start = [], "", 0
         for found in token.finditer(path):
             part += path[start : found.start()]
@@ -425,6 +429,8 @@ def path_columns(table: Table, how: PathFormat) -> tuple[int | None, int | None,
     """Return the places of the column of items, of that of paths, and of those of levels."""
     item_at = table.column(how.item, _ITEMS)
     path_at = None if how.levels is not None else table.column(how.path, _PATHS)
+    if path_at == item_at and how.item is None:
+        item_at = None
     if how.levels is not None:
         levels = [place for name in how.levels if (place := table.column(name, ())) is not None]
     else:
@@ -476,6 +482,17 @@ def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
             Setting("levels"),
             *NO_HEADER,
         )
+    last = columns[-1]
+    is_measure = "" in cells[last] or 2 * len(held[last]) > len(cells[last])
+    if is_measure and len(columns) == 1 + has_items and all(map(_is_number, held[last])):
+        raise ReaderError(
+            f"columns: got numbers in {brief(table.columns[last])}, the one column beside the items; expected paths. "
+            "Name the column of paths with ",
+            Setting("path"),
+            ", and their separator with ",
+            Setting("sep"),
+            ".",
+        )
     first = columns[0]
     if (
         not has_items
@@ -489,6 +506,10 @@ def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
             ", or which are levels with ",
             Setting("levels"),
         )
+
+
+def _is_number(text: str) -> bool:
+    return text.replace(".", "", 1).removeprefix("-").isdecimal()
 
 
 def rows_of_table(table: Table, how: PathFormat) -> PathRows:

@@ -19,6 +19,7 @@ _BRANCH = re.compile(r"[\s│├└╰─|`]*(?:\+?-{2,}\s+|(?:\*+|#+|[-+•◦�
 _BULLET = re.compile(r"\s*(?:\*+|#+|[-+•◦▪‣·])\s+\S")
 _DRAWN = re.compile(r"^[\s│|]*(?:[├└╰]|[|`+]--)", re.MULTILINE)
 _CODE = re.compile(r"\s*[A-Z]{0,3}\d[\w.-]*\.?\s+\S")
+_LANGUAGE = re.compile(r"(?:<\s*)?(?:[a-z_]{3,}:)?([a-z]{2}(?:[-_][a-zA-Z]+)?)\s*:\s*\S")
 _COLUMNS = re.compile(r"\S {2,}\S")
 _MARK = re.compile(
     r"(?:&#?\w+;|[^\w\s'’\"()\[\]{}.,]|[\x1c-\x1f]|_{2,})+"
@@ -95,7 +96,7 @@ def refuse_other_formats(text: str, expected: str = "a table with a header") -> 
     Raises:
         ReaderError: The message names the reader.
     """
-    lines = [line for line in text[:100_000].splitlines() if line.strip()]
+    lines = [line for line in text[:100_000].splitlines() if line.strip() and not line.startswith("#")]
     if lines and (found := _other_format(lines, text)) is not None:
         raise found.refusal(lines, expected)
 
@@ -130,6 +131,18 @@ def _other_format(lines: Sequence[str], text: str) -> Structure | None:
         return Structure("LaTeX", ("Give each line its path", " with > between the names"))
     if _starting(lines, r"\[1\]\s"):
         return Structure("an R printout", ("Write the table with write.csv",))
+    return _of_models_and_languages(lines, text)
+
+
+def _of_models_and_languages(lines: Sequence[str], text: str) -> Structure | None:
+    """Return the structure of a ``.pomdp`` file, or of a multilingual taxonomy as Open Food Facts writes it."""
+    if len(set(re.findall(r"^(discount|states|actions|observations)\s*:", text, re.MULTILINE))) > 2:
+        return Structure(
+            "a POMDP file", ("Give a tree; the command solve reads models", PythonAdvice(", and so does read_pomdp"))
+        )
+    languages = [found.group(1) for line in lines if (found := _LANGUAGE.match(line))]
+    if 10 * len(languages) > 9 * len(lines) and 1 < len(set(languages)) < len(languages):
+        return Structure("names by language, as Open Food Facts writes a taxonomy", _AS_LINKS)
     return None
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from pomdp_hier._arrays import Ints
 from pomdp_hier._imports import from_extra
+from pomdp_hier._io.decoding import decoding
 from pomdp_hier._io.formats import Kind, kind_of, open_csv, text_of
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import Argument, ParameterError, ReaderError, Setting
@@ -58,7 +59,7 @@ def column_name(name: object) -> str:
         >>> [column_name(name) for name in names]
         ['parent id', 'broader', 'broader']
     """
-    text = str(name).strip().casefold()
+    text = str(name).strip().lstrip("#").casefold()
     if "://" in text:
         return re.split(r"[#/]", text.strip("<>").rstrip("#/"))[-1]
     return text.removeprefix("skos:")
@@ -132,7 +133,23 @@ def _read_frame(source: Any) -> Table:
     return Table(columns, list(zip(*(frame[name].to_list() for name in frame.columns), strict=True)))
 
 
-def read_csv(text: str, delimiter: str | None = None, comment: str | None = None, header: bool = True) -> Table:
+def comment_mark(text: str, comment: str | None = "#") -> str | None:
+    """Return the mark of comment lines above a table, ``None`` if its header or first row starts with the mark.
+
+    Example:
+        >>> comment_mark("# made today\\nid,parent\\n"), comment_mark("#id,parent\\nr,\\n")
+        ('#', None)
+    """
+    if not comment or not text.lstrip("\ufeff\r\n ").startswith(comment):
+        return comment
+    lines = [line for line in text.removeprefix("\ufeff").splitlines() if line.strip()]
+    first = next((line for line in lines if not line.lstrip().startswith(comment)), None)
+    named = lines[0].lstrip().removeprefix(comment)
+    alike = first is not None and any(0 < first.count(mark) == named.count(mark) for mark in ",;\t")
+    return None if first is None or (alike and not named[:1].isspace()) else comment
+
+
+def read_csv(text: str, delimiter: str | None = None, comment: str | None = "#", header: bool = True) -> Table:
     """Return the table of CSV text, all cells as text; rows are counted from 1 below the header.
 
     Without a header the columns are called by their numbers, "1" the first.
@@ -147,7 +164,7 @@ def read_csv(text: str, delimiter: str | None = None, comment: str | None = None
         ['1', '2']
     """
     refuse_other_formats(text)
-    found = open_csv(text, ReaderError, delimiter=delimiter, comment=comment)
+    found = open_csv(text, ReaderError, delimiter=delimiter, comment=comment_mark(text, comment))
     return table_of_csv(found.columns, [row for _, row in found.rows], header)
 
 
@@ -173,8 +190,14 @@ def first_line_is_row(table: Table) -> bool:
 
 def _check_columns(columns: Sequence[str], what: str, *advice: str | Setting) -> None:
     twice = list(dict.fromkeys(name for name, count in Counter(columns).items() if count > 1))
+    if "" in twice:
+        raise ReaderError(
+            f"{what}: got {columns.count('')} columns without a name; expected one distinct name per column. Remove "
+            "lines above the names, or name each column",
+            *advice,
+        )
     if twice:
-        raise ReaderError(f"{what} names a column twice: {listed(twice)}; rename one", *advice)
+        raise ReaderError(f"{what}: got {listed(twice)} twice; expected distinct names. Rename one", *advice)
 
 
 def is_missing(name: object) -> bool:
@@ -205,14 +228,13 @@ def read_text(source: TextSource | Any, is_text: Callable[[str], bool]) -> str:
             raise ReaderError(f"{name} cannot be read as a file: {reason}") from None
     elif hasattr(source, "read"):
         name = brief(getattr(source, "name", "the open file"))
-        try:
-            content = source.read()
-        except UnicodeDecodeError as error:
-            known = kind_of(error.object)
-            what = "is not UTF-8; save it as UTF-8" if known.name == "text" else f"is {known.what}; {known.remedy}"
-            raise ReaderError(f"{name} {what} (open it as a file of bytes)") from None
-        except (OSError, ValueError) as error:
-            raise ReaderError(f"{name} cannot be read: {error}") from None
+        with decoding(name, ReaderError, "an open file of text or bytes", "Open it again as a file of bytes"):
+            try:
+                content = source.read()
+            except UnicodeDecodeError as error:
+                known = kind_of(error.object)
+                what = "text in another encoding than UTF-8" if known.name == "text" else known.what
+                raise ReaderError(f"{name}: got {what}; expected UTF-8. Open it as a file of bytes.") from None
     if isinstance(content, (bytes, bytearray, memoryview)):
         return text_of(bytes(content), name, ReaderError)
     if not isinstance(content, str):

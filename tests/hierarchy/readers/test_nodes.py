@@ -18,7 +18,8 @@ def test_anytree() -> None:
     anytree.Node("x", parent=a)
     anytree.Node("x", parent=a)
     anytree.Node("z", parent=root)
-    tree = Hierarchy.from_nodes(root)
+    with pytest.warns(HierarchyWarning, match="1 name of several items: 'x'; .*one row"):
+        tree = Hierarchy.from_nodes(root)
     assert tree == TREE
     assert tree.labels == ("x", "x", "z", "r", "a")
     with pytest.raises(HierarchyError, match="in the tree several times: 'x'"):

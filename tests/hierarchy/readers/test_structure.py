@@ -152,9 +152,9 @@ def test_a_table_without_a_header_is_said_to_be_one_and_read():
 
 def test_a_root_that_is_its_own_parent_is_taken_for_the_root_with_a_word():
     dump = "".join(f"{a}\t|\t{b}\t|\tno rank\t|\n" for a, b in [(1, 1), (2, 1), (3, 1), (4, 2), (5, 2)])
-    with pytest.raises(ReaderError, match=r"names a column twice.* header=False"):
+    with pytest.raises(ReaderError, match=r"twice; .* header=False"):
         Hierarchy.from_parents(dump)
-    with pytest.warns(HierarchyWarning, match="row 1: '1' is its own parent, and taken for a root"):
+    with pytest.warns(HierarchyWarning, match="row 1: '1' is its own parent; taken as a root"):
         tree = Hierarchy.from_parents(dump, header=False, id="1", parent="3")
     assert tree.item_labels == ("3", "4", "5")
 
@@ -177,6 +177,7 @@ def test_json_lines_and_lists_of_parents_are_read():
         (["A > B", "A > C"], "from_paths"),
         ({"@graph": [{"@id": "a"}]}, "JSON-LD"),
         ({"name": "r", "subcategories": [{"name": "a"}, {"name": "b"}]}, "children='subcategories'"),
+        ({"all": [{"name": "r", "child": [{"name": "a"}, {"name": "b"}]}]}, "children='child'"),
     ],
 )
 def test_json_of_another_form_is_refused_with_its_reader(value, said):
@@ -211,6 +212,62 @@ def test_two_spellings_of_an_id_are_said():
 
 def test_ids_and_roots_as_catalogues_write_them():
     table = "Unique ID\tParent ID\tName\n1\t1\tApps\n2\t1\tMaps\n3\t1\tMusic\n4\t4\tTools\n5\t4\tSaws\n6\t4\tNails\n"
-    with pytest.warns(HierarchyWarning, match="row 1: '1' is its own parent, as 1 more are, and taken for a root"):
+    with pytest.warns(HierarchyWarning, match="row 1: '1' is its own parent .*first of 2"):
         tree = Hierarchy.from_parents(table, add_root=True)
     assert tree.item_labels == ("2", "3", "5", "6")
+    mixed = table.replace("4\t4\tTools", "4\t\tTools")  # one root is its own parent, one has none
+    with pytest.raises(HierarchyError, match="2 roots, expected one: '1', '4'"):
+        Hierarchy.from_parents(mixed)
+    with pytest.warns(HierarchyWarning, match="row 1: '1' is its own parent; taken as a root"):
+        assert Hierarchy.from_parents(mixed, add_root=True) == tree
+
+
+@pytest.mark.parametrize("reader", ["from_paths", "from_parents", "from_edges"])
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("# tiger\ndiscount: 0.95\nvalues: reward\nstates: 2\nactions: 3\nobservations: 2\nT:0\nidentity\n", "POMDP"),
+        ("en: Fruits, fruit\nfr: Fruits\n\n<en:Fruits\nen: Apples\nfr: Pommes\n", "names by language"),
+        (
+            "stopwords:fr: aux,au\n\n# fruits\nen: Fruits\nwikidata:en: Q1\nnl_be: Vrucht\nen: Tea\n",
+            "names by language",
+        ),
+    ],
+)
+def test_text_of_other_programs_is_refused_by_name(reader, text, what):
+    with pytest.raises(ReaderError, match=rf"text: got .*{what}"):
+        getattr(Hierarchy, reader)(text)
+
+
+@pytest.mark.parametrize("above", ["# made 2026, by me\n", "\n# made 2026\n#, and more\n\n", "\ufeff# made\n"])
+@pytest.mark.parametrize(
+    ("reader", "table"),
+    [
+        ("from_parents", "id,parent\nr,\na,r\nb,r\n"),
+        ("from_parents", "#id,parent\nr,\na,r\nb,r\n"),
+        ("from_edges", "parent;child\nr;a\nr;b\n"),
+        ("from_paths", "item,path\na,r\nb,s\n"),
+    ],
+)
+def test_comments_above_a_table_are_not_its_header(above, reader, table):
+    if not table.startswith("#"):
+        assert getattr(Hierarchy, reader)(above + table).item_labels == ("a", "b")
+    assert getattr(Hierarchy, reader)(table).item_labels == ("a", "b")
+
+
+def test_tags_that_begin_with_the_mark_of_a_comment_are_rows():
+    assert Hierarchy.from_edges("#r,#a\n#r,#b\n", header=False).item_labels == ("#a", "#b")
+
+
+def test_a_column_of_sizes_is_not_taken_for_paths():
+    table = "id,size\nflare,\nflare.data,\nflare.data.Set,586\nflare.data.Row,9\nflare.Sort,68\n"
+    with pytest.raises(ReaderError, match=r"got numbers in 'size'.* path=, .* sep="):
+        Hierarchy.from_paths(table)
+    tree = Hierarchy.from_paths(table, path="id", sep=".")
+    assert tree.item_labels == (("flare", "data", "Set"), ("flare", "data", "Row"), ("flare", "Sort"))
+    assert Hierarchy.from_paths("id,cluster\na,0\nb,1\nc,0\nd,1\n").n_nodes == 7
+
+
+def test_lines_above_the_names_of_columns_are_said():
+    with pytest.raises(ReaderError, match=r"got 2 columns without a name.* Remove lines above"):
+        Hierarchy.from_parents("Taxonomy 3.1\t\t\nid\tparent\tname\nr\t\tRoot\na\tr\tA\n")
