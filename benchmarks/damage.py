@@ -23,7 +23,7 @@ from sklearn.datasets import load_digits
 from pomdp_hier.errors import DataWarning
 from pomdp_hier.features.loading import load_features
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.calibration import calibrate_delta
+from pomdp_hier.hqs.inputs import calibrate_delta
 from pomdp_hier.hqs.score import evaluate
 
 POLICIES = ("one-step", "optimal", "descend", "hindsight")

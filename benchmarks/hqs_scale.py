@@ -24,8 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pomdp_hier._engines.dispatch import choose_engine, run_engine
-from pomdp_hier._engines.rules import AlwaysDescend, OneStep, Rule
-from pomdp_hier._engines.task import Task
+from pomdp_hier._engines.task import AlwaysDescend, LookAhead, Rule, Task
 from pomdp_hier.features.affinity import Affinity, affinity
 from pomdp_hier.features.similarity import InverseSquaredEuclidean
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -171,7 +170,7 @@ def run_case(case: dict[str, Any]) -> dict[str, Any]:
         summed.append(time.process_time() - start)
     figures = {**case, "height": int(tree.height), "tree_s": built, "sums_s": float(np.median(summed))}
     everyone = np.arange(tree.n_items)
-    for name, rule in (("forced", AlwaysDescend()), ("0.005", OneStep("descend"))):
+    for name, rule in (("forced", AlwaysDescend()), ("0.005", LookAhead(1))):
         if name == "forced" and case["shape"] == "caterpillar" and case["n"] > 10_000 and not case["patient"]:
             continue
         task = task_of(close, rule, case["threads"])

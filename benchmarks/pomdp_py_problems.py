@@ -30,7 +30,8 @@ from typing import Any
 
 import pomdp_py
 
-from pomdp_hier import POMDP, POUCT, BayesUpdater, check_problem
+from pomdp_hier import POMDP, BayesUpdater, check_problem
+from pomdp_hier.planning.pomdp_py_planners import POUCT
 from pomdp_hier.pomdp.pomdp_py_bridge import to_agent
 from pomdp_hier.pomdp.wrappers import seeded_random, unwrapped
 

@@ -11,11 +11,23 @@ import pytest
 import pomdp_hier
 
 HEAVY = ["dask", "joblib", "matplotlib", "narwhals", "numba", "pandas", "polars", "pyarrow", "sklearn", "sympy"]
+FRONTS = {  # what users call or construct; a front grows here, on purpose
+    "pomdp_hier": "POMDP RTBSS Action AndOrTree BayesUpdater Belief BeliefUpdater Hierarchy Observation "
+    "ObservationModel RewardModel State TransitionModel __version__ appraise check_problem compare compare_policies "
+    "compare_updaters diagnose evaluate find_misfiled hqs_samples hqs_score improve load_features policy_value "
+    "read_pomdp simulate solve three_node value_iteration verify write_pomdp",
+    "pomdp_hier.hqs": "ClosedFormUpdater FixedLevel LookAhead StoppingRule calibrate_delta rtbss_policy "
+    "search_environment search_problem",
+    "pomdp_hier.hqs.model": "Descend Node Search SearchState",
+    "pomdp_hier.hqs.paper": "PAPER_TABLE PAPER_TEXT load_amazon12 load_dvd reproduce three_node",
+}
 ROOMS = [
     "beliefs",
     "features",
     "hierarchy",
     "hqs",
+    "hqs.model",
+    "hqs.paper",
     "improvement",
     "measures",
     "planning",
@@ -60,6 +72,11 @@ def test_every_public_name_is_documented_and_listed(module):
     assert set(loaded.__all__) <= set(dir(loaded))
 
 
+@pytest.mark.parametrize("module", FRONTS)
+def test_a_front_lists_these_names_and_no_others(module):
+    assert importlib.import_module(module).__all__ == FRONTS[module].split()
+
+
 def loaded_by(code):
     """The top-level packages that a fresh interpreter has loaded after the code."""
     script = f"import sys\n{code}\nprint(*sorted({{name.partition('.')[0] for name in sys.modules}}))"
@@ -76,10 +93,11 @@ def test_importing_the_package_loads_no_extra_and_no_pomdp_py():
 
 def test_scoring_loads_no_pomdp_py():
     code = (
-        "from pomdp_hier import Hierarchy, HQSResult, appraise, diagnose, evaluate, hqs_samples, hqs_score\n"
-        "from pomdp_hier import load_amazon12\n"
+        "from pomdp_hier import Hierarchy, appraise, diagnose, evaluate, hqs_samples, hqs_score\n"
+        "from pomdp_hier.hqs.result import HQSResult\n"
+        "from pomdp_hier.hqs.paper import load_amazon12\n"
         "from pomdp_hier.analysis import delta_sweep, hqs_scorer, lost_items\n"
-        "from pomdp_hier.hqs import PAPER_TABLE\n"
+        "from pomdp_hier.hqs.paper import PAPER_TABLE\n"
         "shop = load_amazon12()\n"
         "hqs_score(shop.similarity, shop.hierarchies['A'], similarity='precomputed', engine='numpy', **PAPER_TABLE)"
     )

@@ -7,7 +7,7 @@ from pomdp_hier import Hierarchy, evaluate
 from pomdp_hier.analysis import appraise, delta_sweep
 from pomdp_hier.beliefs import BayesUpdater, ParticleUpdater, assert_updaters_agree, compare_updaters
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.hqs.calibration import calibrate_delta
+from pomdp_hier.hqs.inputs import calibrate_delta
 from pomdp_hier.improvement import improve
 from pomdp_hier.measures.tree_distances import bakers_gamma, tree_cophenetic_correlation, triplet_distance
 from pomdp_hier.planning.policies import RandomPolicy

@@ -17,8 +17,7 @@ from pomdp_hier import _compiled
 from pomdp_hier._arguments import is_one_of
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines import on_numpy
-from pomdp_hier._engines.rules import AlwaysDescend, HindsightRule, LookAhead, Rule, SearchRoot
-from pomdp_hier._engines.task import Advance, Stops, Task
+from pomdp_hier._engines.task import Advance, AlwaysDescend, HindsightRule, LookAhead, Rule, SearchRoot, Stops, Task
 from pomdp_hier._text import brief
 from pomdp_hier.errors import MissingExtraError, ParameterError, Setting
 from pomdp_hier.features.affinity import Affinity, Batch

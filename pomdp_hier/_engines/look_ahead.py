@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier._engines.rules import LookAhead, descends
-from pomdp_hier._engines.task import Task
+from pomdp_hier._engines.task import LookAhead, Task, descends
 from pomdp_hier.features.affinity import Batch
 from pomdp_hier.features.membership import children_of, ranges
 

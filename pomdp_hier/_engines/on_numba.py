@@ -15,8 +15,7 @@ import numpy as np
 
 from pomdp_hier._arrays import Ints
 from pomdp_hier._compiled import compiling
-from pomdp_hier._engines.rules import TIE, AlwaysDescend, HindsightRule, LookAhead
-from pomdp_hier._engines.task import Advance, Stops, Task
+from pomdp_hier._engines.task import TIE, Advance, AlwaysDescend, HindsightRule, LookAhead, Stops, Task
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.dense import DenseAffinity

@@ -1,16 +1,220 @@
-"""What an engine is given and what it gives back."""
+"""Input and output of an engine: the task with its stopping rule, and where the searches stop."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier._engines.rules import Rule
+from pomdp_hier._arguments import is_integer, is_one_of
+from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._text import brief
+from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.affinity import Affinity
 from pomdp_hier.hierarchy.arrays import min_below
 from pomdp_hier.hierarchy.tree import Hierarchy
+
+Tie: TypeAlias = Literal["descend", "search"]
+
+
+TIE = 2.0**-41
+"""The share of the loss by which a gain may differ and still be equal: the rounding of sums over 10,000 children."""
+
+
+def descends(margin: Floats, loss: Floats, tie: Tie) -> Bools:
+    """Return whether to continue, where that changes the value by ``margin``, a gain less the ``loss`` ``[n]``.
+
+    Amounts that are equal but for rounding tie. The scale is the loss and not 1, so that the smallest strict loss is a
+    loss, and an exact tie is a tie for any number of children. This is the one definition; `on_numba` has its twin.
+
+    Example:
+        >>> import numpy as np
+        >>> margin, loss = np.array([-0.1, 1e-15, 0.0, -1e-20, 0.1]), np.array([1.0, 1.0, 0.0, 1e-20, 1.0])
+        >>> descends(margin, loss, "descend").tolist()
+        [False, True, True, False, True]
+        >>> descends(margin, loss, "search").tolist()
+        [False, False, False, False, True]
+    """
+    return margin >= -TIE * loss if tie == "descend" else margin > TIE * loss
+
+
+def check_tie(tie: str) -> None:
+    """Raise unless the tie is a word that is known.
+
+    Raises:
+        ParameterError: It is another.
+    """
+    if not is_one_of(tie, "descend", "search"):
+        raise ParameterError(f"tie: got {brief(tie)}; expected 'descend' or 'search'.")
+
+
+@runtime_checkable
+class StoppingRule(Protocol):
+    """A stopping rule of the user's own.
+
+    ``descend`` is called for the items that stand at one node, all together.
+
+    Example:
+        >>> from pomdp_hier import Hierarchy, hqs_score
+        >>> class Bold:
+        ...     def descend(self, eta, sizes, rewards, level):
+        ...         return eta.max(axis=1) > 0.6
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> round(hqs_score([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1, policy=Bold()), 4)
+        0.6222
+    """
+
+    def descend(
+        self,
+        eta: Floats,
+        sizes: Ints,
+        rewards: Floats,
+        level: int,
+    ) -> Bools:
+        """Return for each item whether it goes on to a child, ``bool [m]``.
+
+        Args:
+            eta: The guidance ``[m, children]``.
+            sizes: The children's sizes ``[children]``; their sum is the node's own.
+            rewards: The rewards of searching each child ``[children]``.
+            level: The node's level; the root's is 0.
+        """
+
+
+@dataclass(frozen=True)
+class LookAhead:
+    """Plan ``depth`` steps ahead, each branch ending in a search: RTBSS with the value of searching now at its fringe.
+
+    Descends when ``sum over c' of eta**2 W(c')`` is larger than ``r(c) + 1``, where
+    ``W = max(r + 1, sum of eta**2 W)`` down to the depth and ``r + 1`` there. Depth 1 is the paper's policy, and None,
+    without end, the optimal policy of the agent's model.
+
+    Attributes:
+        depth: Steps to look ahead, at least 1; None for all.
+        tie: What to do when both are worth the same.
+
+    Raises:
+        ParameterError: For a depth below 1.
+
+    Example:
+        >>> LookAhead(2)
+        LookAhead(depth=2, tie='descend')
+    """
+
+    depth: int | None = 1
+    tie: Tie = "descend"
+
+    def __post_init__(self) -> None:
+        if self.depth is not None and not (is_integer(self.depth) and self.depth >= 1):
+            raise ParameterError(f"depth: got {brief(self.depth)}; expected an integer of at least 1, or None for all.")
+        check_tie(self.tie)
+
+
+@dataclass(frozen=True)
+class AlwaysDescend:
+    """Go down to a leaf cluster whatever happens."""
+
+
+@dataclass(frozen=True)
+class SearchRoot:
+    """Search the root at once.
+
+    Example:
+        >>> SearchRoot()
+        SearchRoot()
+    """
+
+
+@dataclass(frozen=True)
+class HindsightRule:
+    """Stop where the oracle value along the target's own path is largest: what no policy can beat.
+
+    Attributes:
+        tie: Of equally good nodes, the deepest ("descend") or the first ("search").
+
+    Example:
+        >>> HindsightRule("search")
+        HindsightRule(tie='search')
+    """
+
+    tie: Tie = "descend"
+
+    def __post_init__(self) -> None:
+        check_tie(self.tie)
+
+
+Rule: TypeAlias = LookAhead | AlwaysDescend | SearchRoot | HindsightRule | StoppingRule
+
+
+def as_rule(policy: Any, tie: Tie) -> Rule | None:
+    """Return the rule that a policy's name stands for, a rule as it is, and None for what is not a rule.
+
+    Raises:
+        ParameterError: For an unknown name or tie.
+
+    Example:
+        >>> as_rule("optimal", "search")
+        LookAhead(depth=None, tie='search')
+    """
+    check_tie(tie)
+    names: dict[str, Rule] = {
+        "one-step": LookAhead(1, tie),
+        "optimal": LookAhead(None, tie),
+        "search-root": SearchRoot(),
+        "descend": AlwaysDescend(),
+        "hindsight": HindsightRule(tie),
+    }
+    if isinstance(policy, str):
+        if policy not in names:
+            expected = ", ".join(repr(name) for name in names)
+            raise ParameterError(f"policy: got {brief(policy)}; expected {expected}, a StoppingRule or a Policy.")
+        return names[policy]
+    if isinstance(policy, LookAhead | AlwaysDescend | SearchRoot | HindsightRule | StoppingRule):
+        return policy
+    return None
+
+
+def ask(
+    rule: StoppingRule,
+    eta: Floats,
+    sizes: Ints,
+    rewards: Floats,
+    level: int,
+) -> Bools:
+    """Return what a stopping rule answers for the items at one node, ``bool [m]``.
+
+    Args:
+        rule: The rule.
+        eta, sizes, rewards, level: See `StoppingRule.descend`.
+
+    Raises:
+        ParameterError: If it answers with anything but one yes or no an item.
+
+    Example:
+        >>> class Undecided:
+        ...     def descend(self, eta, sizes, rewards, level):
+        ...         return eta[:, 0]
+        ...     def __repr__(self):
+        ...         return "Undecided()"
+        >>> ask(Undecided(), np.array([[0.5, 0.5]]), np.array([1, 1]), np.zeros(2), 0)
+        Traceback (most recent call last):
+            ...
+        pomdp_hier.errors.ParameterError: policy: got float64 of shape (1,) from Undecided() at level 0; expected ...
+    """
+    answer = rule.descend(eta, sizes, rewards, level)
+    try:
+        checked = np.asarray(answer)
+    except ValueError:  # lists of unequal lengths
+        checked = np.asarray(None)
+    if checked.dtype != np.bool_ or checked.shape != (len(eta),):
+        raise ParameterError(
+            f"policy: got {checked.dtype} of shape {checked.shape} from {brief(rule)} at level {level}; expected "
+            "an array "
+            f"of bool of shape ({len(eta)},), one per item. Let descend() return one, such as eta.max(axis=1) > 0.6."
+        )
+    return checked
+
 
 Advance = Callable[[int], object]
 """Told how many more items are done."""

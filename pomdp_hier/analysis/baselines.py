@@ -9,8 +9,8 @@ import numpy as np
 
 from pomdp_hier._arguments import check_integer, is_real
 from pomdp_hier._arrays import Floats
+from pomdp_hier._engines.on_numpy import first_choice, own_steps
 from pomdp_hier._engines.task import Task
-from pomdp_hier._engines.true_path import first_choice, own_steps
 from pomdp_hier._text import brief, counted
 from pomdp_hier.analysis.duplicates import Copies, row_keys
 from pomdp_hier.errors import ParameterError

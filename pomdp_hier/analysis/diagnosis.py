@@ -15,9 +15,8 @@ import numpy as np
 
 from pomdp_hier._arguments import check_integer, check_kind
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier._engines.on_numpy import Step
+from pomdp_hier._engines.on_numpy import Step, first_choice, greedy_trail, own_steps
 from pomdp_hier._engines.task import Task
-from pomdp_hier._engines.true_path import first_choice, greedy_trail, own_steps
 from pomdp_hier._text import brief
 from pomdp_hier.analysis.duplicates import Copies, row_keys
 from pomdp_hier.errors import ParameterError

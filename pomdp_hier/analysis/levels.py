@@ -8,7 +8,7 @@ import numpy as np
 
 from pomdp_hier._arguments import check_integer, is_one_of
 from pomdp_hier._arrays import Floats, Ints
-from pomdp_hier._engines.rules import descends
+from pomdp_hier._engines.task import descends
 from pomdp_hier._text import brief, counted
 from pomdp_hier.analysis.comparison import PairedDifference, compare, paired_difference
 from pomdp_hier.analysis.diagnosis import ALL_ITEMS

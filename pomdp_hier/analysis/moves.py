@@ -8,7 +8,7 @@ import numpy as np
 
 from pomdp_hier._arguments import check_integer
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier._engines.true_path import Trail, greedy_trail
+from pomdp_hier._engines.on_numpy import Trail, greedy_trail
 from pomdp_hier._text import brief
 from pomdp_hier.analysis.diagnosis import ALL_ITEMS, Diagnosis, check_result, require_diagnosis
 from pomdp_hier.errors import ParameterError

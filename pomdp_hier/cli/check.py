@@ -90,8 +90,8 @@ def _hierarchy(options: argparse.Namespace) -> int:
     from pomdp_hier._progress import shown_progress
     from pomdp_hier.beliefs import BayesUpdater
     from pomdp_hier.features.affinity import affinity
-    from pomdp_hier.hqs.belief import ClosedFormUpdater
-    from pomdp_hier.hqs.model import search_environment, search_problem
+    from pomdp_hier.hqs.item_search import search_environment, search_problem
+    from pomdp_hier.hqs.model import ClosedFormUpdater
 
     options.features, options.tree = options.hierarchy
     read = inputs.read_inputs(options)

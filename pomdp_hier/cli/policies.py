@@ -76,7 +76,7 @@ def _policy(name: str, tie: Any) -> Any:
         return name
     kind, _, number = name.rpartition("-")
     if kind in ("level", "look-ahead") and number.isdecimal():
-        from pomdp_hier._engines.rules import LookAhead
+        from pomdp_hier._engines.task import LookAhead
         from pomdp_hier.hqs.policies import FixedLevel
 
         return FixedLevel(int(number)) if kind == "level" else LookAhead(int(number), tie)

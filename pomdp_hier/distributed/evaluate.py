@@ -18,8 +18,7 @@ import numpy as np
 from pomdp_hier._arguments import check_integer
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.dispatch import choose_engine, seconds_at_most
-from pomdp_hier._engines.rules import LookAhead, Tie
-from pomdp_hier._engines.task import NodeRewards, Stops, Task
+from pomdp_hier._engines.task import LookAhead, NodeRewards, Stops, Task, Tie
 from pomdp_hier._imports import from_extra
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief

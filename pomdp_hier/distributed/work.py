@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.dispatch import run_engine
-from pomdp_hier._engines.rules import Rule
-from pomdp_hier._engines.task import NodeRewards, Task
+from pomdp_hier._engines.task import NodeRewards, Rule, Task
 from pomdp_hier.distributed.sources import TreePart
 from pomdp_hier.features.dense import DenseAffinity, DenseKind
 from pomdp_hier.features.validation import row_pieces

@@ -54,7 +54,7 @@ def choosing_search(problem: POMDP, environment: POMDP) -> tuple[POMDP, POMDP]:
 
     Example:
         >>> from pomdp_hier.hqs.paper.examples import load_amazon12
-        >>> from pomdp_hier.hqs.model import search_environment, search_problem
+        >>> from pomdp_hier.hqs import search_environment, search_problem
         >>> from pomdp_hier.simulation import policy_value
         >>> shop = load_amazon12()
         >>> item = {"similarity": "precomputed", "delta": 0.005}
@@ -159,7 +159,7 @@ def backtracking_search(
 
     Example:
         >>> from pomdp_hier.hqs.paper.examples import load_amazon12
-        >>> from pomdp_hier.hqs.model import search_environment, search_problem
+        >>> from pomdp_hier.hqs import search_environment, search_problem
         >>> from pomdp_hier.planning import RTBSS, ImmediateValue
         >>> from pomdp_hier.simulation import policy_value
         >>> shop = load_amazon12()

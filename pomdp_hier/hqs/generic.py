@@ -17,7 +17,8 @@ from pomdp_hier._version import __version__
 from pomdp_hier.features.items import ItemFeatures
 from pomdp_hier.hqs.checkpoint import Checkpoint, Row, fingerprint
 from pomdp_hier.hqs.inputs import Prepared
-from pomdp_hier.hqs.model import END, SearchState, search_models
+from pomdp_hier.hqs.item_search import search_models
+from pomdp_hier.hqs.model import END, SearchState
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, reward_at, search_policy
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.settings import Run
@@ -62,7 +63,7 @@ def search_value(
             come then, so that the value is the same; left out, only the item's own path is walked.
 
     Example:
-        >>> from pomdp_hier.hqs.model import search_environment, search_problem
+        >>> from pomdp_hier.hqs import search_environment, search_problem
         >>> from pomdp_hier.hqs.paper.examples import load_amazon12
         >>> shop = load_amazon12()
         >>> models = [build(shop.similarity, shop.hierarchies["A"], 0, similarity="precomputed", delta=0.005)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from pomdp_hier._arguments import generator, is_real
 from pomdp_hier._arrays import Floats
+from pomdp_hier._engines.on_numpy import own_steps
 from pomdp_hier._engines.task import Task
-from pomdp_hier._engines.true_path import own_steps
 from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.features.membership import ranges

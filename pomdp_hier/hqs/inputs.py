@@ -1,4 +1,4 @@
-"""What a score needs, prepared once a call: features, tree and settings; and the scorer's task made of them."""
+"""Checked input of a score: features, trees, settings and the calibrated temperature."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._engines.rules import OneStep
-from pomdp_hier._engines.task import NodeRewards, Task
+from pomdp_hier._arguments import check_integer
+from pomdp_hier._engines.task import LookAhead, NodeRewards, Task
 from pomdp_hier._text import brief
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features.affinity import Affinity, affinity, warn_about
@@ -17,7 +17,7 @@ from pomdp_hier.features.items import ItemFeatures, item_features
 from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.node_names import warn_user
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.guidance import Calibration, most_likely_delta, temperatures
+from pomdp_hier.hqs.guidance import BOUNDS, ENTRIES, Calibration, most_likely_delta, temperatures
 from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.settings import Run, Settings, read_settings
@@ -61,7 +61,7 @@ class Prepared:
             affinity=self.affinity,
             rewards=self.rewards,
             temperatures=temperatures(np.arange(int(self.hierarchy.height) + 1), float(settings.delta), settings.nu),
-            rule=settings.rule or OneStep(settings.tie),
+            rule=settings.rule or LookAhead(1, settings.tie),
             enter_own_singleton=settings.enter_own_singleton,
             threads=threads,
         )
@@ -115,7 +115,7 @@ def prepare(
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
         >>> prepare([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, Settings()).task().rule
-        OneStep(depth=1, tie='descend')
+        LookAhead(depth=1, tie='descend')
     """
     features = item_features(X, hierarchy, settings.similarity)
     prepared = Prepared(features, hierarchy, settings, compiled)
@@ -203,3 +203,62 @@ def as_trees(hierarchy: Hierarchy | Mapping[str, Hierarchy]) -> dict[str, Hierar
                 "Number them alike: other.permuted(other.rows(first.item_labels), with_labels=True)"
             )
     return trees
+
+
+def calibrate_delta(
+    X: Any,
+    hierarchy: Hierarchy | Mapping[str, Hierarchy],
+    *,
+    bounds: tuple[float, float] = BOUNDS,
+    similarity: Any = "cosine",
+    nu: float = 1.0,
+    enter_own_singleton: bool = True,
+    max_entries: int = ENTRIES,
+    random_state: int = 0,
+) -> Calibration:
+    """Return the temperature that maximises the sum of ``log eta`` of the right children over all true paths.
+
+    With ``s`` the similarities at a node and ``s*`` that to the right child, each step adds
+    ``s*/delta_t - log sum exp(s/delta_t)``, which is concave in 1/delta, so that there is one maximum, found where the
+    slope, the sum of ``(s* - mean of s under eta) / nu**t``, crosses 0. Steps into singletons are left out, for the
+    similarity of an item to itself is a convention, and so are steps without a choice. For several trees, the mean over
+    the trees.
+
+    It fits the guidance to where the items are, not to the choices of people. It does not maximise HQS, which may fall.
+
+    Args:
+        X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
+        hierarchy: A tree, or trees by name.
+        bounds: Where to look; where the likelihood still rises at a bound, the result is the bound, and says so.
+        similarity, nu, enter_own_singleton: As for `evaluate`.
+        max_entries: How many similarities to keep at most; if a tree has more, a random sample of its items is taken.
+        random_state: The seed of that sample.
+
+    Raises:
+        FeatureError: For features that cannot be used.
+        ParameterError: For bounds that are not two rising positive numbers, or no tree.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1, 2], [3, 4, 5], [6, 7]], 6)
+        >>> X = [[2.0, 0.0], [2.0, 1.0], [1.0, 2.0], [0.0, 2.0], [1.0, 3.0], [2.0, 2.0]]
+        >>> found = calibrate_delta(X, tree)
+        >>> round(found.delta, 4), found.at_bound
+        (0.2786, False)
+
+    References:
+        Guo, Pleiss, Sun, Weinberger (2017), On calibration of modern neural networks, ICML (temperature scaling).
+    """
+    try:
+        low, high = map(float, bounds)
+    except (TypeError, ValueError):
+        low = high = 0.0
+    if not 0 < low < high < np.inf:
+        raise ParameterError(
+            f"bounds: got {brief(bounds)}; expected "
+            f"two positive numbers, the smaller first. Pass, for example, {BOUNDS}."
+        )
+    check_integer("max_entries", max_entries, 1)
+    settings = Settings(similarity=similarity, nu=nu, enter_own_singleton=enter_own_singleton)
+    trees = as_trees(hierarchy)
+    prepared = prepare(X, next(iter(trees.values())), settings)
+    return most_likely_delta(prepared.tasks(trees), (low, high), max_entries, random_state)

@@ -1,37 +1,19 @@
-"""The search for one item in a hierarchy as a POMDP: the agent's model, and the environment that it acts in.
+"""The POMDP of the search for one item: states, models, and the closed-form belief update."""
 
-A bot stands at a node and does not know whether the target is below. States are pairs ``<c, g>`` of a node and whether
-the target is in it, with two terminal states ``<end, 0>`` and ``<end, 1>``. It may search where it is, or descend; the
-guidance ``eta(c, c')`` says to which child. Two models share all this:
-
-- the *agent* believes that g is random: ``p(<c',1> | <c,1>) = eta**2``, ``p(<c',0> | <c,1>) = eta (1 - eta)``,
-  ``p(<c',0> | <c,0>) = eta``;
-- in the *environment*, the underlying MDP, the bot goes to ``c'`` with probability eta as well, but g stays 1 exactly
-  when the target really is in ``c'``.
-
-References:
-    Huang, Piao, Moreno and Hurley, *POMDP Modelling for Assessing Hierarchies*, section 3 and appendix A.
-"""
-
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
-
-from pomdp_hier._arguments import is_integer, same_arguments
-from pomdp_hier._text import brief
-from pomdp_hier.errors import ModelError, ParameterError
-from pomdp_hier.features.similarity import Similarity
-from pomdp_hier.hierarchy.flat import require_hierarchy
-from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.guidance import guidance
-from pomdp_hier.hqs.inputs import Prepared, prepare
-from pomdp_hier.hqs.reward import Reward, paper_reward
-from pomdp_hier.hqs.settings import Settings
-from pomdp_hier.pomdp import POMDP, Action, Observation, ObservationModel, RewardModel, State, TransitionModel
+from pomdp_hier._text import brief, listed
+from pomdp_hier.errors import ModelError
+from pomdp_hier.hqs.reward import paper_reward
+from pomdp_hier.pomdp import POMDP, Action, Belief, Observation, ObservationModel, RewardModel, State, TransitionModel
+from pomdp_hier.pomdp.bayes_rule import impossible
+from pomdp_hier.pomdp.belief import as_belief
 from pomdp_hier.pomdp.numeric import Number, is_nonnegative, is_symbolic, nearly_equal, total
+
+__all__ = ["Descend", "Node", "Search", "SearchState"]
 
 END = "end"
 """The place of the two terminal states."""
@@ -307,131 +289,6 @@ def three_node(
     return search_problem_from_guidance({"c0": {"c1": eta, "c2": 1 - eta}}, rewards, belief=belief)
 
 
-def _search(
-    X: Any,
-    hierarchy: Hierarchy,
-    item: int,
-    *,
-    similarity: Similarity = "cosine",
-    delta: float = 0.01,
-    nu: float = 1.0,
-    reward: Reward | None = None,
-    enter_own_singleton: bool = True,
-) -> tuple[POMDP, POMDP]:
-    settings = Settings(similarity, delta, nu, reward=reward, enter_own_singleton=enter_own_singleton)
-    return search_models(_prepared(X, hierarchy, settings), item)
-
-
-@same_arguments(_search)
-def search_problem(*given: Any, **settings: Any) -> POMDP:
-    """Return the agent's POMDP of the search for one item, with the nodes' numbers as their names.
-
-    Args:
-        X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``; or what `affinity` made of
-            them, so that it is made once for many items.
-        hierarchy: The tree over the N items.
-        item: The target, 0 to N - 1.
-        similarity, delta, nu, reward, enter_own_singleton: As for `pomdp_hier.hqs.score.evaluate`.
-
-    Raises:
-        FeatureError: Features that cannot be used.
-        ParameterError: A setting that cannot, or no such item.
-
-    Example:
-        >>> from pomdp_hier.hqs.paper.examples import load_amazon12
-        >>> shop = load_amazon12()
-        >>> problem = search_problem(shop.similarity, shop.hierarchies["A"], 0, similarity="precomputed", delta=0.005)
-        >>> round(problem.observation_probabilities(problem.initial_belief, Descend())[Node(19)], 4)
-        0.9987
-    """
-    return _search(*given, **settings)[0]
-
-
-@same_arguments(_search)
-def search_environment(*given: Any, **settings: Any) -> POMDP:
-    """Return the environment of the search for an item, the underlying MDP.
-
-    Args:
-        X, hierarchy, item, settings: As for `search_problem`, whose agent acts in this environment.
-
-    Raises:
-        FeatureError, ParameterError: As `search_problem`.
-
-    Example:
-        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
-        >>> print(*search_environment(X, tree, 3).successors(SearchState(6, 1), Descend()))
-        <4,0> <5,1>
-
-    References:
-        Huang, Piao, Moreno and Hurley, the environment of the search.
-    """
-    return _search(*given, **settings)[1]
-
-
-def search_models(prepared: Prepared, item: int) -> tuple[POMDP, POMDP]:
-    """Return the agent's POMDP of the search for one item, and its environment.
-
-    Raises:
-        ParameterError: If there is no such item.
-    """
-    hierarchy = prepared.hierarchy
-    eta = _guidance(prepared, item)
-    rewards: dict[Hashable, Number] = dict(enumerate(prepared.rewards.reward.tolist()))
-    path = hierarchy.path(item).tolist()
-    # The parent of the item's own singleton is closed where the bot must not enter that.
-    alone = path[-1] == item and len(path) > 1
-    closed = (path[-2],) if alone and not prepared.settings.enter_own_singleton else ()
-    problem = search_problem_from_guidance(eta, rewards, root=int(hierarchy.root), closed=closed)
-    return problem, search_environment_from_guidance(eta, rewards, path, closed=closed)
-
-
-def item_guidance(
-    X: Any, hierarchy: Hierarchy, item: int, *, similarity: Similarity = "cosine", delta: float = 0.01, nu: float = 1.0
-) -> dict[int, dict[int, float]]:
-    """``{c: {c': eta(c, c')}}``, the guidance for one item at every node with children, the root first.
-
-    Takes and raises what `search_problem` does.
-
-    Example:
-        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
-        >>> item_guidance([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], tree, 0, delta=1.0)[6][4].__round__(4)
-        0.7311
-    """
-    return _guidance(_prepared(X, hierarchy, Settings(similarity, delta, nu)), item)
-
-
-def _prepared(X: Any, hierarchy: Hierarchy, settings: Settings) -> Prepared:
-    if not hasattr(X, "batch"):
-        return prepare(X, hierarchy, settings)
-    require_hierarchy(hierarchy)
-    return Prepared(X, hierarchy, settings)
-
-
-def _guidance(prepared: Prepared, item: int) -> dict[int, dict[int, float]]:
-    hierarchy = prepared.hierarchy
-    if not is_integer(item) or not 0 <= item < hierarchy.n_items:
-        raise ParameterError(
-            f"item: got {brief(item)}; expected "
-            f"0 to {hierarchy.n_items - 1}. hierarchy.node(label) is an item's number."
-        )
-    inner = np.flatnonzero(np.diff(hierarchy.child_offsets) > 0)
-    if not len(inner):
-        return {}
-    inner = inner[np.argsort(hierarchy.levels[inner], kind="stable")]
-    batch = prepared.affinity.batch(np.array([item]))
-    similarities = batch.expand(np.zeros(len(inner), dtype=np.int64), inner)
-    delta, nu = float(prepared.settings.delta), prepared.settings.nu
-    eta: dict[int, dict[int, float]] = {}
-    start = 0
-    for node in inner.tolist():
-        children = hierarchy.children(node).tolist()
-        values = guidance(similarities[start : start + len(children)], delta, nu, int(hierarchy.levels[node]))
-        eta[node] = dict(zip(children, values.tolist(), strict=True))
-        start += len(children)
-    return eta
-
-
 def _check_tree(eta: Guidance, rewards: Mapping[Any, Number], root: Hashable, tolerance: float) -> list[Hashable]:
     """Return the nodes, breadth first from the root."""
     parent: dict[Hashable, Hashable] = {}
@@ -486,3 +343,101 @@ def _problem(
         observations=(*(Node(node) for node in nodes[1:]), Found(), NotFound()),
         tolerance=tolerance,
     )
+
+
+class ClosedFormUpdater:
+    """The belief update that holds for the agent's model of the hierarchy search.
+
+    It is::
+
+        b'(<c',1>) = eta(c, c') b(<c,1>)        Pr(o = c' | b, descend) = eta(c, c')
+
+    so that the belief at a node is the product of the guidance along the path. It is what `BayesUpdater` gives as well,
+    without a sum. Where eta is exactly 0 the observation is impossible; this updater still answers, with belief 0.
+
+    Args:
+        problem: The agent's problem, from `search_problem` and its like.
+
+    Raises:
+        ModelError: The problem is another.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from pomdp_hier.hqs.model import three_node
+        >>> problem = three_node(Fraction(3, 4))
+        >>> ClosedFormUpdater(problem).update(problem.initial_belief, Descend(), Node("c1"))[SearchState("c1", 1)]
+        Fraction(3, 4)
+
+    References:
+        Huang, Piao, Moreno and Hurley, section 3, belief update.
+    """
+
+    def __init__(self, problem: POMDP) -> None:
+        if not isinstance(problem.transition, AgentTransition):
+            raise ModelError(
+                f"problem: got {brief(problem)}; expected "
+                "the agent's model of a hierarchy search. Make one by search_problem()."
+            )
+        self.problem = problem
+        self.eta: Mapping[Any, Mapping[Any, Number]] = problem.transition.eta
+
+    def update(self, belief: Belief, action: Any, observation: Any) -> Belief:
+        """Return the posterior after the action and the observation.
+
+        Raises:
+            ImpossibleObservationError: The node seen is no child, or what the search tells contradicts the belief.
+        """
+        node, b = self._place(belief, action)
+        if action == Descend():
+            children = self.eta.get(node, {})
+            if not (isinstance(observation, Node) and observation.node in children):
+                seen = f"what can be observed is {listed([Node(child) for child in children])}" if children else ""
+                raise impossible(as_belief(belief), action, observation, seen)
+            return _at(observation.node, children[observation.node] * b)
+        if self.evidence(belief, action, observation) == 0:
+            raise impossible(as_belief(belief), action, observation)
+        return Belief.certain(SearchState(END, int(observation == Found())))
+
+    def evidence(self, belief: Belief, action: Any, observation: Any) -> Number:
+        """``eta(c, c')`` after descending; b or 1 - b after a search."""
+        node, b = self._place(belief, action)
+        if action == Descend():
+            return self.eta.get(node, {}).get(observation.node, 0) if isinstance(observation, Node) else 0
+        return {Found(): b, NotFound(): 1 - b}.get(observation, 0)
+
+    def predict(self, belief: Belief, action: Any) -> Belief:
+        """Return the belief after the action and before the observation."""
+        node, b = self._place(belief, action)
+        if action != Descend():
+            return Belief({SearchState(END, 1): b, SearchState(END, 0): 1 - b})
+        reached: dict[SearchState, Number] = {}
+        for child, eta in self.eta[node].items():
+            reached[SearchState(child, 1)] = eta * (eta * b)
+            reached[SearchState(child, 0)] = eta * (1 - eta * b)
+        return Belief(reached)
+
+    def branches(self, belief: Belief, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
+        """Each observation that can follow, with its probability and the posterior."""
+        node, b = self._place(belief, action)
+        if action == Descend():
+            for child, eta in self.eta.get(node, {}).items():
+                if eta != 0:
+                    yield Node(child), eta, _at(child, eta * b)
+            return
+        for observation, g, probability in ((Found(), 1, b), (NotFound(), 0, 1 - b)):
+            if probability != 0:
+                yield observation, probability, Belief.certain(SearchState(END, g))
+
+    def _place(self, belief: Belief, action: Any) -> tuple[Hashable, Number]:
+        """Return the node where the bot is, and ``b(<c,1>)``, if the action is one of a search."""
+        if action not in (Search(), Descend()):
+            raise ModelError(f"action: got {brief(action)}; expected Search() or Descend().")
+        belief = as_belief(belief)
+        node = belief.support[0].node
+        if any(state.node != node for state in belief):
+            raise ModelError(f"belief: got {brief(belief)}; expected states of one node, which the searcher observes.")
+        return node, belief[SearchState(node, 1)]
+
+
+def _at(node: Hashable, b: Number) -> Belief:
+    return Belief({SearchState(node, 1): b, SearchState(node, 0): 1 - b})

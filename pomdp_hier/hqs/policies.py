@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._engines import rules
-from pomdp_hier._engines.rules import Tie
+from pomdp_hier._engines import task
+from pomdp_hier._engines.task import Tie
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -131,10 +131,10 @@ def _by_margin(
 
 
 def _goes(margin: Number, loss: Number, tie: Tie) -> bool:
-    """Return `rules.descends` for one number; exact numbers tie where they are equal."""
+    """Return `task.descends` for one number; exact numbers tie where they are equal."""
     if is_exact(margin):
         return bool(margin > 0 or (margin == 0 and tie == "descend"))
-    return bool(rules.descends(np.asarray(margin, dtype=np.float64), np.asarray(loss, dtype=np.float64), tie))
+    return bool(task.descends(np.asarray(margin, dtype=np.float64), np.asarray(loss, dtype=np.float64), tie))
 
 
 @dataclass(frozen=True)
@@ -403,7 +403,7 @@ class RuleSearch:
         hierarchy: The tree, for sizes and levels.
     """
 
-    rule: rules.StoppingRule
+    rule: task.StoppingRule
     hierarchy: Hierarchy
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
@@ -418,7 +418,7 @@ class RuleSearch:
         node = node_of(belief)
         seen = guidance_at(problem, node)
         children = [int(child) for child in self.hierarchy.children(node)]
-        answer = rules.ask(
+        answer = task.ask(
             self.rule,
             np.array([[float(seen[child]) for child in children]]),
             self.hierarchy.sizes[children],
@@ -443,13 +443,13 @@ def search_policy(policy: Any, tie: Tie = "descend", hierarchy: Hierarchy | None
         >>> search_policy("optimal", "search")
         OptimalSearch(tie='search')
     """
-    rule = rules.as_rule(policy, tie)
-    if isinstance(rule, rules.LookAhead):
+    rule = task.as_rule(policy, tie)
+    if isinstance(rule, task.LookAhead):
         return OptimalSearch(rule.tie) if rule.depth is None else rtbss_policy(rule.depth, rule.tie)
-    if isinstance(rule, rules.HindsightRule):
+    if isinstance(rule, task.HindsightRule):
         return HindsightSearch(rule.tie)
-    if isinstance(rule, (rules.SearchRoot, rules.AlwaysDescend)):
-        return _Always(isinstance(rule, rules.AlwaysDescend))
+    if isinstance(rule, (task.SearchRoot, task.AlwaysDescend)):
+        return _Always(isinstance(rule, task.AlwaysDescend))
     if rule is not None:
         if hierarchy is None:
             raise ParameterError(

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._engines.dispatch import choose_engine, run_engine
-from pomdp_hier._engines.rules import Tie
-from pomdp_hier._engines.task import NodeRewards, Stops
+from pomdp_hier._engines.task import NodeRewards, Stops, Tie
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
@@ -241,7 +240,7 @@ def hqs_score(
 
     Example:
         >>> from pomdp_hier.hqs.paper.examples import load_amazon12
-        >>> from pomdp_hier.hqs.paper.presets import PAPER_TABLE
+        >>> from pomdp_hier.hqs.paper.examples import PAPER_TABLE
         >>> shop = load_amazon12()
         >>> round(hqs_score(shop.similarity, shop.hierarchies["A"], similarity="precomputed", **PAPER_TABLE), 4)
         0.5715

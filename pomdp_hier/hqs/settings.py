@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pomdp_hier._arguments import check_flag, generator, is_integer
-from pomdp_hier._engines.rules import AlwaysDescend, HindsightRule, LookAhead, Rule, SearchRoot, Tie, as_rule
+from pomdp_hier._engines.task import AlwaysDescend, HindsightRule, LookAhead, Rule, SearchRoot, Tie, as_rule
 from pomdp_hier._jobs import check_jobs
 from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError, Setting

@@ -21,8 +21,8 @@ import numpy as np
 
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._engines.dispatch import similarities_of
-from pomdp_hier._engines.rules import AlwaysDescend, HindsightRule, LookAhead, Rule, SearchRoot, ask, descends
-from pomdp_hier._engines.true_path import own_steps
+from pomdp_hier._engines.on_numpy import own_steps
+from pomdp_hier._engines.task import AlwaysDescend, HindsightRule, LookAhead, Rule, SearchRoot, ask, descends
 from pomdp_hier._io.memory import memory_available, require_memory
 from pomdp_hier.errors import Argument, ParameterError, PomdpHierError, Setting
 from pomdp_hier.hierarchy.editing import Draft, Parents

@@ -12,8 +12,7 @@ from scipy.cluster.hierarchy import linkage
 from pomdp_hier.analysis.baselines import adjusted_score, appraise, shuffled_scores
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hqs.paper.examples import load_amazon12
-from pomdp_hier.hqs.paper.presets import PAPER_TABLE
+from pomdp_hier.hqs.paper.examples import PAPER_TABLE, load_amazon12
 from pomdp_hier.hqs.reward import paper_reward
 from pomdp_hier.hqs.score import evaluate
 from tests import scorer_oracle as oracle

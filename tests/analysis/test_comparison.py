@@ -14,9 +14,8 @@ from pomdp_hier.analysis.moves import suggest_moves
 from pomdp_hier.analysis.settings_sweep import delta_sweep
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hqs.calibration import calibrate_delta
-from pomdp_hier.hqs.paper.examples import load_amazon12
-from pomdp_hier.hqs.paper.presets import PAPER_TABLE
+from pomdp_hier.hqs.inputs import calibrate_delta
+from pomdp_hier.hqs.paper.examples import PAPER_TABLE, load_amazon12
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.measures.labels import MEASURES
 from tests.planted import clean_case, misplaced, swapped

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pomdp_hier._engines.rules import LookAhead
+from pomdp_hier._engines.task import LookAhead
 from pomdp_hier.analysis.diagnosis import confusions, diagnose, lost_items, worst_nodes
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hierarchy import Hierarchy

@@ -8,10 +8,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis.stateful import Bundle, consumes, initialize, rule
 
-from pomdp_hier import Hierarchy, hqs
+from pomdp_hier import Hierarchy, evaluate, hqs, hqs_samples, hqs_score
 from pomdp_hier import analysis as ask
 from pomdp_hier.beliefs import TabularUpdater
 from pomdp_hier.features.items import FeatureTable
+from pomdp_hier.hqs.model import Search
 from pomdp_hier.planning import RTBSS
 from tests.random_calls import CALLS, MOSTLY_VALID, RandomCalls, run
 
@@ -32,7 +33,7 @@ VALUES = {
         hqs.LookAhead(2),
         hqs.FixedLevel(1),
         RTBSS(1),
-        lambda belief: hqs.Search(),
+        lambda belief: Search(),
         "best",
         3,
         None,
@@ -132,7 +133,7 @@ class Calls(RandomCalls):
     @rule(target=results, tree=ANY_TREE, X=ANY_FEATURES, given=KEYWORDS, swap=st.integers(0, 9))
     def evaluate(self, tree, X, given, swap):
         arguments = (FEATURES[X], TREES[tree]) if swap else (TREES[tree], FEATURES[X])
-        result = self.call(hqs.evaluate, *arguments, **given)
+        result = self.call(evaluate, *arguments, **given)
         if result is not None:
             assert swap
             self.check(result, TREES[tree], FEATURES[X], given)
@@ -145,12 +146,12 @@ class Calls(RandomCalls):
         if result.sample is not None:
             model = {name: value for name, value in given.items() if name not in SAMPLE}
             model["delta"] = result.config["delta"]
-            whole = self.call(hqs.evaluate, X, tree, **model)
+            whole = self.call(evaluate, X, tree, **model)
             np.testing.assert_allclose(result.values, whole.values[result.sampled_items], atol=1e-12)
 
-    @rule(tree=ANY_TREE, X=ANY_FEATURES, given=KEYWORDS, which=st.sampled_from(["hqs_score", "hqs_samples"]))
+    @rule(tree=ANY_TREE, X=ANY_FEATURES, given=KEYWORDS, which=st.sampled_from([hqs_score, hqs_samples]))
     def scores(self, tree, X, given, which):
-        self.call(getattr(hqs, which), FEATURES[X], TREES[tree], **given)
+        self.call(which, FEATURES[X], TREES[tree], **given)
 
     @rule(one=ANY_TREE, other=ANY_TREE, X=ANY_FEATURES, given=KEYWORDS, measures=st.booleans())
     def compare(self, one, other, X, given, measures):

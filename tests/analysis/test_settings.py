@@ -9,6 +9,7 @@ import math
 import numpy as np
 import pytest
 
+import pomdp_hier
 import pomdp_hier.analysis as appraisal
 import pomdp_hier.hqs as hqs
 import pomdp_hier.improvement as improvement
@@ -16,7 +17,7 @@ from pomdp_hier import Hierarchy
 from pomdp_hier.beliefs import TabularUpdater
 from pomdp_hier.distributed import evaluate_distributed
 from pomdp_hier.errors import ParameterError, PomdpHierError
-from pomdp_hier.hqs.model import item_guidance
+from pomdp_hier.hqs.item_search import item_guidance
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.settings import Run, Settings
 from pomdp_hier.planning.pomdp_py_planners import POUCT
@@ -41,9 +42,9 @@ def diagnosed(**settings):
 
 
 FUNCTIONS = {
-    "evaluate": lambda **s: hqs.evaluate(X, TREE, **s),
-    "hqs_score": lambda **s: hqs.hqs_score(X, TREE, **s),
-    "hqs_samples": lambda **s: hqs.hqs_samples(X, TREE, **s),
+    "evaluate": lambda **s: pomdp_hier.evaluate(X, TREE, **s),
+    "hqs_score": lambda **s: pomdp_hier.hqs_score(X, TREE, **s),
+    "hqs_samples": lambda **s: pomdp_hier.hqs_samples(X, TREE, **s),
     "appraise": lambda **s: appraisal.appraise(X, TREE, n_shuffles=1, **s),
     "best_cut": lambda **s: appraisal.best_cut(X, TREE, **s),
     "shuffled_scores": lambda **s: appraisal.shuffled_scores(X, TREE, n_shuffles=2, **s),
@@ -94,7 +95,7 @@ SLOW = {"n_jobs"}
 
 
 def test_the_tables_are_whole():
-    public = {name: getattr(room, name) for room in (hqs, appraisal, improvement) for name in room.__all__}
+    public = {name: getattr(room, name) for room in (pomdp_hier, hqs, appraisal, improvement) for name in room.__all__}
     taking = set()
     for name, function in public.items():
         if inspect.isfunction(function):
@@ -102,10 +103,10 @@ def test_the_tables_are_whole():
             if "policy_version" in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
                 taking.add(name)
     assert taking == set(FUNCTIONS)
-    assert set(VALUES) == set(inspect.signature(hqs.evaluate).parameters) - {"X", "hierarchy", "items"}
+    assert set(VALUES) == set(inspect.signature(pomdp_hier.evaluate).parameters) - {"X", "hierarchy", "items"}
     fields = [name for kind in (Settings, Run, Sampling) for name in inspect.signature(kind).parameters]
     assert sorted(fields) == sorted([*VALUES, "random_state"])  # of a sample, and of the policies
-    usual = inspect.signature(hqs.evaluate).parameters
+    usual = inspect.signature(pomdp_hier.evaluate).parameters
     models = (hqs.search_problem, hqs.search_environment, item_guidance, hqs.calibrate_delta, evaluate_distributed)
     for kind in (Settings, Run, Sampling, *models):
         for name, parameter in inspect.signature(kind).parameters.items():
@@ -186,7 +187,7 @@ def test_every_function_refuses_every_wrong_value(name, setting):
     ],
 )
 def test_what_would_be_ignored_is_refused_with_what_would_use_it(given, words):
-    for function in (hqs.evaluate, hqs.hqs_score, hqs.hqs_samples, appraisal.appraise):
+    for function in (pomdp_hier.evaluate, pomdp_hier.hqs_score, pomdp_hier.hqs_samples, appraisal.appraise):
         if function is not appraisal.appraise or "random_state" not in given:
             with pytest.raises(ParameterError, match=words):
                 function(X, TREE, **given)
@@ -198,8 +199,8 @@ def test_an_unknown_setting_is_named_with_the_known_ones():
 
 
 def test_help_shows_the_arguments():
-    wanted = inspect.signature(hqs.evaluate).parameters
-    for function, returns in ((hqs.hqs_score, float), (hqs.hqs_samples, None)):
+    wanted = inspect.signature(pomdp_hier.evaluate).parameters
+    for function, returns in ((pomdp_hier.hqs_score, float), (pomdp_hier.hqs_samples, None)):
         assert inspect.signature(function).parameters == wanted
         assert returns in (None, inspect.signature(function).return_annotation)
 
@@ -211,7 +212,7 @@ def test_a_tree_in_the_place_of_features_is_said(name):
         "suggest_moves": lambda: appraisal.suggest_moves(TREE, appraisal.diagnose(X, TREE)),
         "hqs_scorer": lambda: appraisal.hqs_scorer()(X, OwnTree().fit(X)),
     }
-    function = getattr(hqs, name, None) or getattr(appraisal, name, None) or getattr(improvement, name)
+    function = getattr(pomdp_hier, name, None) or getattr(appraisal, name, None) or getattr(improvement, name)
     with pytest.raises(PomdpHierError, match=r"features|no tree|is no Hierarchy"):
         swapped.get(name, lambda: function(TREE, X))()
 

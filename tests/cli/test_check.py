@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.cli import main
-from pomdp_hier.hqs import belief
+from pomdp_hier.hqs import model
 
 TIGER = """
 discount: 0.95
@@ -66,7 +66,7 @@ def test_the_search_in_a_hierarchy(hierarchy, capsys):
 
 
 def test_a_wrong_closed_form_is_a_failed_check(hierarchy, capsys, monkeypatch):
-    monkeypatch.setattr(belief, "_at", lambda node, b, right=belief._at: right(node, b * b))
+    monkeypatch.setattr(model, "_at", lambda node, b, right=model._at: right(node, b * b))
     assert main(["check", *hierarchy, "--delta", "5", "--check-items", "1"]) == 3
     out = capsys.readouterr().out
     assert "item 0:\nThe updaters DISAGREE" in out

@@ -10,7 +10,7 @@ import pytest
 
 from pomdp_hier.analysis.comparison import compare
 from pomdp_hier.cli import main
-from pomdp_hier.hqs.calibration import calibrate_delta
+from pomdp_hier.hqs.inputs import calibrate_delta
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.measures.labels import APART, MEASURES
 from tests.planted import clean_case, swapped

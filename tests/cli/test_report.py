@@ -7,7 +7,7 @@ import pytest
 
 from pomdp_hier.analysis.baselines import appraise
 from pomdp_hier.cli import main
-from pomdp_hier.hqs.calibration import calibrate_delta
+from pomdp_hier.hqs.inputs import calibrate_delta
 from tests.planted import clean_case, misplaced
 
 

@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.cluster.hierarchy import linkage
 
+from pomdp_hier._engines.task import HindsightRule
 from pomdp_hier.distributed import work
 from pomdp_hier.distributed.evaluate import evaluate_distributed, local_cluster
 from pomdp_hier.distributed.sources import Cut, cut_bounds
 from pomdp_hier.errors import DataWarning, FeatureError, ParameterError
 from pomdp_hier.features import validation
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs import HindsightRule, LookAhead
+from pomdp_hier.hqs import LookAhead
 from pomdp_hier.hqs.score import evaluate
 from tests.extras import INSTALLED_ENGINES
 from tests.worker_killer import KillsOnce, NoRoom

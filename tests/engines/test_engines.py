@@ -16,8 +16,7 @@ from pomdp_hier import _compiled
 from pomdp_hier._engines import dispatch, on_numpy
 from pomdp_hier._engines.dispatch import run_engine
 from pomdp_hier._engines.look_ahead import weigh
-from pomdp_hier._engines.rules import AlwaysDescend, LookAhead, OneStep, SearchRoot
-from pomdp_hier._engines.task import Task
+from pomdp_hier._engines.task import AlwaysDescend, LookAhead, SearchRoot, Task
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.features import dense
 from pomdp_hier.features.affinity import affinity
@@ -345,8 +344,8 @@ def test_the_same_bits_for_any_number_of_threads(monkeypatch):
 @pytest.mark.parametrize(
     ("rule", "n_items", "share", "cold", "cached"),
     [
-        (OneStep(), 64, 1.0, "numpy", "numpy"),
-        (OneStep(), 10_000, 1.0, "numpy", "numpy"),  # 10,000 levels, of which searches see a few
+        (LookAhead(1), 64, 1.0, "numpy", "numpy"),
+        (LookAhead(1), 10_000, 1.0, "numpy", "numpy"),  # 10,000 levels, of which searches see a few
         (LookAhead(None), 10_000, 1.0, "numpy", "numpy"),
         (AlwaysDescend(), 10_000, 1.0, "numba", "numba"),
         (AlwaysDescend(), 10_000, 0.01, "numpy", "numba"),  # 1.6 s of numpy: less than to compile, more than to load
@@ -409,7 +408,9 @@ def test_numpy_time_is_estimated_from_the_searches_that_are_run(monkeypatch):
     forced = task_of(np.ones((n_items, 3)), tree)
     most = dispatch.STEP * (tree.height + 1) + per_pair * pairs
     assert dispatch.numpy_seconds(forced, items, 0.0) == pytest.approx(most)
-    stops = task_of(np.ones((n_items, 3)), tree, rule=OneStep())  # all alike: it sees the root's two children, no more
+    stops = task_of(
+        np.ones((n_items, 3)), tree, rule=LookAhead(1)
+    )  # all alike: it sees the root's two children, no more
     assert dispatch.numpy_seconds(stops, items, 1e-3) == pytest.approx(dispatch.STEP + per_pair * 2 * n_items)
     assert dispatch.numpy_seconds(stops, items, 1.0) == pytest.approx(most)  # too little to run a sample
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from pomdp_hier import hqs_score
 from pomdp_hier.errors import DataWarning
 from pomdp_hier.features.validation import warn_of_distances
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs import hqs_score
 
 TREE = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
 POINTS = np.array([0.0, 0.1, 1.0, 1.1])

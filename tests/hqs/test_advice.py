@@ -6,27 +6,21 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pomdp_hier import Hierarchy
+from pomdp_hier import Hierarchy, evaluate, three_node
 from pomdp_hier.errors import DataWarning, PomdpHierError
 from pomdp_hier.hqs import (
     ClosedFormUpdater,
     FixedLevel,
-    HindsightSearch,
     LookAhead,
-    OptimalSearch,
-    PlansInEnvironment,
-    Search,
     calibrate_delta,
-    evaluate,
-    reproduce,
     rtbss_policy,
     search_environment,
     search_problem,
-    search_problem_from_guidance,
-    three_node,
 )
 from pomdp_hier.hqs.inputs import as_trees
-from pomdp_hier.hqs.policies import search_policy
+from pomdp_hier.hqs.model import Search, search_problem_from_guidance
+from pomdp_hier.hqs.paper import reproduce
+from pomdp_hier.hqs.policies import HindsightSearch, OptimalSearch, PlansInEnvironment, search_policy
 from pomdp_hier.planning import Decision
 from pomdp_hier.problems import tiger
 

@@ -7,13 +7,8 @@ import pytest
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hqs.alternative_models import BACK, Enter, GreedyChild, TrailState, backtracking_search, choosing_search
-from pomdp_hier.hqs.model import (
-    SearchState,
-    search_environment,
-    search_environment_from_guidance,
-    search_problem,
-    search_problem_from_guidance,
-)
+from pomdp_hier.hqs.item_search import search_environment, search_problem
+from pomdp_hier.hqs.model import SearchState, search_environment_from_guidance, search_problem_from_guidance
 from pomdp_hier.hqs.paper.examples import load_amazon12
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, AlgorithmOne, OptimalSearch
 from pomdp_hier.planning import RTBSS, ImmediateValue

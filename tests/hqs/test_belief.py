@@ -6,8 +6,9 @@ import sympy
 
 from pomdp_hier.beliefs import BayesUpdater, FullUpdater, assert_updaters_agree, compare_updaters
 from pomdp_hier.errors import ImpossibleObservationError, ModelError
-from pomdp_hier.hqs.belief import ClosedFormUpdater
+from pomdp_hier.hqs.item_search import search_problem
 from pomdp_hier.hqs.model import (
+    ClosedFormUpdater,
     Descend,
     Found,
     Node,
@@ -15,7 +16,6 @@ from pomdp_hier.hqs.model import (
     Search,
     SearchState,
     search_environment_from_guidance,
-    search_problem,
     search_problem_from_guidance,
     three_node,
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hqs.calibration import calibrate_delta
+from pomdp_hier.hqs.inputs import calibrate_delta
 from tests import scorer_oracle as oracle
 from tests.planted import clean_case
 

@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from pomdp_hier.hqs import OptimalSearch, load_amazon12, search_problem
+from pomdp_hier.hqs import search_problem
+from pomdp_hier.hqs.paper import load_amazon12
+from pomdp_hier.hqs.policies import OptimalSearch
 from pomdp_hier.planning import solve, verify
 
 SHOP = load_amazon12()

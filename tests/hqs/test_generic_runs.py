@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import CheckpointError, ParameterError
-from pomdp_hier.hqs.paper.examples import load_amazon12
-from pomdp_hier.hqs.paper.presets import PAPER_TABLE
+from pomdp_hier.hqs.paper.examples import PAPER_TABLE, load_amazon12
 from pomdp_hier.hqs.policies import AlgorithmOne
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.planning.pomdp_py_planners import POUCT

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pomdp_hier import measures
 from pomdp_hier.analysis.diagnosis import diagnose
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.hqs.calibration import calibrate_delta
+from pomdp_hier.hqs.inputs import calibrate_delta
 from pomdp_hier.hqs.score import evaluate
 from tests import scorer_oracle as oracle
 

@@ -9,6 +9,7 @@ import sympy
 from pomdp_hier.beliefs import BayesUpdater
 from pomdp_hier.errors import ModelError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
+from pomdp_hier.hqs.item_search import item_guidance, search_environment, search_problem
 from pomdp_hier.hqs.model import (
     END,
     AgentTransition,
@@ -18,10 +19,7 @@ from pomdp_hier.hqs.model import (
     NotFound,
     Search,
     SearchState,
-    item_guidance,
-    search_environment,
     search_environment_from_guidance,
-    search_problem,
     search_problem_from_guidance,
     three_node,
 )

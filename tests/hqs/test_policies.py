@@ -8,17 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pomdp_hier._engines.rules import AlwaysDescend, HindsightRule, LookAhead, OneStep, SearchRoot
+from pomdp_hier._engines.task import AlwaysDescend, HindsightRule, LookAhead, SearchRoot
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.model import (
-    SearchState,
-    search_environment,
-    search_environment_from_guidance,
-    search_problem,
-    search_problem_from_guidance,
-    three_node,
-)
+from pomdp_hier.hqs.item_search import search_environment, search_problem
+from pomdp_hier.hqs.model import SearchState, search_environment_from_guidance, search_problem_from_guidance, three_node
 from pomdp_hier.hqs.paper.examples import load_amazon12
 from pomdp_hier.hqs.policies import (
     DESCEND,
@@ -151,7 +145,7 @@ def test_policies_that_need_the_environment_say_so():
 
 def test_names_and_rules_find_their_policies():
     assert search_policy("one-step", "search").tie == "search"
-    assert search_policy(OneStep("search")).planner.depth == 1
+    assert search_policy(LookAhead(1, "search")).planner.depth == 1
     assert search_policy(LookAhead(3)).planner.depth == 3
     assert isinstance(search_policy(LookAhead(None, "search")), OptimalSearch)
     assert isinstance(search_policy(HindsightRule()), HindsightSearch)

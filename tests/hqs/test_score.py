@@ -12,13 +12,12 @@ import pytest
 import scipy.sparse as sp
 
 from pomdp_hier._engines import dispatch as engine
-from pomdp_hier._engines.rules import LookAhead, OneStep, StoppingRule
+from pomdp_hier._engines.task import LookAhead, StoppingRule
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.similarity import Cosine, InverseSquaredEuclidean, NegativeEuclidean, Precomputed
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.calibration import calibrate_delta
-from pomdp_hier.hqs.paper.examples import load_amazon12
-from pomdp_hier.hqs.paper.presets import PAPER_TABLE, PAPER_TEXT
+from pomdp_hier.hqs.inputs import calibrate_delta
+from pomdp_hier.hqs.paper.examples import PAPER_TABLE, PAPER_TEXT, load_amazon12
 from pomdp_hier.hqs.reward import paper_reward
 from pomdp_hier.hqs.score import evaluate, hqs_samples, hqs_score, oracle_value
 from tests.extras import ENGINES
@@ -171,7 +170,7 @@ def test_a_stopping_rule_of_ones_own():
     assert rule.seen[0] == ((12, 2), (6, 6), 0)
     assert all(shape[1] == len(sizes) for shape, sizes, _ in rule.seen)
     tree, X = dendrogram(1500)
-    plain = evaluate(X, tree, delta=0.2, policy=OneStep())
+    plain = evaluate(X, tree, delta=0.2, policy=LookAhead(1))
     np.testing.assert_array_equal(evaluate(X, tree, delta=0.2, policy=ByTheBook()).stop_nodes, plain.stop_nodes)
 
 

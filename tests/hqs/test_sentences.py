@@ -11,10 +11,9 @@ import pytest
 from pomdp_hier._arguments import check_integer
 from pomdp_hier.errors import CheckpointError, DataWarning, MissingExtraError, ModelError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.hqs.calibration import calibrate_delta
 from pomdp_hier.hqs.checkpoint import Checkpoint, Row
 from pomdp_hier.hqs.guidance import Calibration, TreeCalibration
-from pomdp_hier.hqs.inputs import as_trees
+from pomdp_hier.hqs.inputs import as_trees, calibrate_delta
 from pomdp_hier.hqs.model import search_environment_from_guidance, search_problem_from_guidance
 from pomdp_hier.hqs.paper.examples import load_amazon12, load_dvd
 from pomdp_hier.hqs.policies import OptimalSearch

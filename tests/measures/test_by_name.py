@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from pomdp_hier import hai
 from pomdp_hier.analysis import compare
 from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures import (
     bakers_gamma,
     entanglement,
+    hai,
     robinson_foulds,
     tree_cophenetic_correlation,
     triplet_distance,

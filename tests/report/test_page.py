@@ -15,7 +15,7 @@ from pomdp_hier.analysis.moves import Move
 from pomdp_hier.errors import ParameterError, PomdpHierError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hierarchy.node_names import NodeNames
-from pomdp_hier.hqs import PAPER_TABLE, load_amazon12
+from pomdp_hier.hqs.paper import PAPER_TABLE, load_amazon12
 from pomdp_hier.improvement import improve
 from pomdp_hier.report import page as page_module
 from pomdp_hier.report import page_data as payload_module

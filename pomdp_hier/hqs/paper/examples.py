@@ -133,3 +133,10 @@ def _array(rows: list[list[float]]) -> Floats:
 
 def _by_node(names: dict[str, str]) -> Mapping[int, str]:
     return MappingProxyType({int(node): name for node, name in names.items()})
+
+
+PAPER_TEXT: Mapping[str, Any] = MappingProxyType({"delta": 0.01, "nu": 1.0, "tie": "search"})
+"""The paper's text: temperature 0.01, and Algorithm 1's strict comparison, which searches on a tie."""
+
+PAPER_TABLE: Mapping[str, Any] = MappingProxyType({"delta": 0.005, "nu": 1.0, "tie": "descend"})
+"""What the paper's Table 1 was computed with: temperature 0.005, and a tie descends."""

@@ -17,8 +17,7 @@ from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import guidance
-from pomdp_hier.hqs.paper.examples import Amazon12, load_amazon12
-from pomdp_hier.hqs.paper.presets import PAPER_TABLE, PAPER_TEXT
+from pomdp_hier.hqs.paper.examples import PAPER_TABLE, PAPER_TEXT, Amazon12, load_amazon12
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.reward import paper_reward
 from pomdp_hier.hqs.score import evaluate
