@@ -77,7 +77,7 @@ def tag(world: int = 1) -> tuple[Any, Callable[[Any], POMDP]]:
     from pomdp_py.problems.tag.problem import GridMap, TagProblem
 
     def bring_in(agent: Any) -> POMDP:
-        return POMDP.from_agent(agent, discount=DISCOUNT, terminal=lambda s: s.target_found, draws=100)
+        return POMDP.from_agent(agent, discount=DISCOUNT, terminal=lambda s: s.target_found, n_samples=100)
 
     start, target = ((0, 2), (2, 0)) if world else ((0, 4), (5, 3))
     return TagProblem(start, target, GridMap.from_str((world1 if world else world0)[0])), bring_in
@@ -102,7 +102,7 @@ def mos() -> tuple[Any, Callable[[Any], POMDP]]:
             terminal=lambda s: bool(s.object_states[robot].objects_found),
             actions=[*looking, Find],
             legal_actions=lambda s: [*looking, Find] if s.object_states[robot]["camera_direction"] else looking,
-            draws=1,
+            n_samples=1,
         )
 
     sensors = {"r": make_proximity_sensor(1.5, False)}

@@ -99,12 +99,16 @@ class ImpossibleObservationError(ModelError):
     """The observation has probability 0 under the belief and the action, so that Bayes' rule has no answer."""
 
 
-class PomdpFileError(ModelError):
-    """A ``.pomdp`` file breaks its grammar; the message starts with file, line and column."""
+class FileFormatError(PomdpHierError, ValueError):
+    """A file does not follow its format; the message starts with the file and the line, row or position."""
 
 
-class PolicyFileError(PomdpHierError, ValueError):
-    """A file of a policy breaks its format, or is for another problem; the message begins with file and line."""
+class PomdpFileError(FileFormatError, ModelError):
+    """A ``.pomdp`` file does not follow its grammar; the message starts with file, line and column."""
+
+
+class PolicyFileError(FileFormatError):
+    """A policy file does not follow its format, or is for another problem; the message starts with file and line."""
 
 
 class PlanningError(PomdpHierError):
@@ -119,15 +123,15 @@ class HierarchyError(PomdpHierError, ValueError):
     """What was given is not a rooted tree over the items; the message names the nodes."""
 
 
-class ReaderError(HierarchyError):
-    """A file of a hierarchy breaks its format; the message says in which row or at which position."""
+class ReaderError(FileFormatError, HierarchyError):
+    """A hierarchy file does not follow its format; the message names the row or the position."""
 
 
 class FeatureError(PomdpHierError, ValueError):
     """Features cannot be used: wrong shape, NaN, infinite, or not matching the items; the message names rows."""
 
 
-class CheckpointError(PomdpHierError):
+class CheckpointError(FileFormatError):
     """A checkpoint belongs to other data or settings, or cannot be read."""
 
 

@@ -26,13 +26,13 @@ DRAWN = {"mode": "random", "tolerance": 1e-9}
 
 DRAWS = {
     "appraise": lambda seed: appraise(X, TREE, n_shuffles=1, random_state=seed),
-    "assert_updaters_agree": lambda seed: assert_updaters_agree(BAYES, BAYES, tiger(), depth=1, **DRAWN, rng=seed),
+    "assert_updaters_agree": lambda seed: assert_updaters_agree(BAYES, BAYES, tiger(), depth=1, **DRAWN, seed=seed),
     "bakers_gamma": lambda seed: bakers_gamma(TREE, OTHER, limit=0, n_samples=9, seed=seed),
     "calibrate_delta": lambda seed: calibrate_delta(X, TREE, max_entries=1, random_state=seed),
     "compare_policies": lambda seed: compare_policies(
         {"r": RandomPolicy()}, tiger(), method="monte-carlo", n_episodes=2, seed=seed
     ),
-    "compare_updaters": lambda seed: compare_updaters(BAYES, BAYES, tiger(), depth=1, **DRAWN, rng=seed),
+    "compare_updaters": lambda seed: compare_updaters(BAYES, BAYES, tiger(), depth=1, **DRAWN, seed=seed),
     "delta_sweep": lambda seed: delta_sweep(X, TREE, [0.1], n_shuffles=1, random_state=seed),
     "evaluate": lambda seed: evaluate(X, TREE, sample_size=2, random_state=seed),
     "generic": lambda seed: evaluate(X, TREE, engine="generic", random_state=seed),

@@ -5,7 +5,6 @@ from pomdp_hier.beliefs.particle import ParticleUpdater
 from pomdp_hier.beliefs.updaters import (
     BayesUpdater,
     BeliefUpdater,
-    FullUpdater,
     FunctionUpdater,
     TabularUpdater,
     as_updater,
@@ -14,7 +13,6 @@ from pomdp_hier.beliefs.updaters import (
 __all__ = [
     "BayesUpdater",
     "BeliefUpdater",
-    "FullUpdater",
     "FunctionUpdater",
     "ParticleUpdater",
     "TabularUpdater",

@@ -17,7 +17,7 @@ from tqdm import tqdm
 from pomdp_hier._arguments import check_integer, generator, is_one_of, same_arguments
 from pomdp_hier._progress import slow_work
 from pomdp_hier._text import brief
-from pomdp_hier.beliefs.updaters import FullUpdater, FunctionUpdater, as_updater
+from pomdp_hier.beliefs.updaters import CompleteUpdater, FunctionUpdater, as_updater
 from pomdp_hier.errors import Argument, ModelError, ParameterError
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, is_exact, is_nonnegative, is_symbolic, simplified
@@ -104,7 +104,7 @@ def compare_updaters(
     tolerance: float | None = None,
     max_histories: int = 10_000,
     mode: Literal["all", "random"] = "all",
-    rng: int | np.random.Generator | None = None,
+    seed: int | np.random.Generator | None = None,
 ) -> UpdaterComparison:
     """Compare two updaters on the histories that are reachable from the problem's initial belief.
 
@@ -120,7 +120,7 @@ def compare_updaters(
         max_histories: How many histories are compared at most.
         mode: ``"all"`` goes through the histories shortest first; ``"random"`` draws runs, with legal actions drawn
             uniformly and observations by their probability, for problems too large for the other.
-        rng: The seed or generator of the random mode.
+        seed: The seed or generator of the random mode.
 
     Raises:
         ParameterError: Depth or max_histories is below 1, the mode is unknown, or floats come without a tolerance.
@@ -148,7 +148,7 @@ def compare_updaters(
         if mode == "all":
             comparison.walk()
         else:
-            comparison.draw(generator("rng", rng))
+            comparison.draw(generator("seed", seed))
     return comparison.result()
 
 
@@ -198,8 +198,8 @@ class _Comparison:
         self, reference: Any, candidate: Any, problem: POMDP, depth: int, tolerance: float | None, max_histories: int
     ) -> None:
         self.problem = problem
-        self.reference: FullUpdater = as_updater(reference, problem)
-        self.candidate: FullUpdater = as_updater(candidate, problem)
+        self.reference: CompleteUpdater = as_updater(reference, problem)
+        self.candidate: CompleteUpdater = as_updater(candidate, problem)
         self.is_function = candidate is not None and not hasattr(candidate, "evidence")
         # what the candidate itself answers: no distribution is a difference, where its wrapper would raise
         self.function = self.candidate.call if isinstance(self.candidate, FunctionUpdater) else self.candidate.update

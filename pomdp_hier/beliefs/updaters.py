@@ -88,9 +88,13 @@ _OF_ACTION = Signature(("belief", "action"), (("belief", "action"),))
 
 @runtime_checkable
 class BeliefUpdater(Protocol):
-    """Anything that turns a belief, an action and an observation into the next belief.
+    """The interface of a belief updater: the next belief and its evidence.
 
-    The two methods here are all that one has to write; `as_updater` adds the others.
+    Planners also use two optional methods. Bayes' rule on the problem's models replaces those that are missing:
+
+    - ``predict(belief, action)``: the belief after the action and before the observation.
+    - ``branches(belief, action)``: triples ``(observation, Pr(o | b, a), posterior)`` for all possible observations,
+      from one pass over the models.
 
     Example:
         >>> class Deaf:
@@ -98,36 +102,33 @@ class BeliefUpdater(Protocol):
         ...         return belief
         ...     def evidence(self, belief, action, observation):
         ...         return 0.5
-        >>> isinstance(Deaf(), BeliefUpdater), isinstance(Deaf(), FullUpdater)
-        (True, False)
+        >>> isinstance(Deaf(), BeliefUpdater)
+        True
     """
 
     def update(self, belief: Belief, action: Any, observation: Any) -> Belief:
-        """Return posterior ``b'(s') = p(s' | b, a, o)``; an `ImpossibleObservationError` where ``Pr(o | b, a) = 0``."""
+        """Return the posterior ``b'(s') = p(s' | b, a, o)``.
+
+        Raises:
+            ImpossibleObservationError: ``Pr(o | b, a)`` is 0.
+        """
         ...
 
     def evidence(self, belief: Belief, action: Any, observation: Any) -> Number:
-        """Return the normaliser ``Pr(o | b, a)``."""
+        """Return the observation probability ``Pr(o | b, a)``."""
         ...
 
 
 @runtime_checkable
-class FullUpdater(BeliefUpdater, Protocol):
-    """A `BeliefUpdater` that also predicts, and gives all branches of an action in one pass, as planners want them.
-
-    Example:
-        >>> from pomdp_hier.beliefs import BayesUpdater
-        >>> from pomdp_hier.problems import tiger
-        >>> isinstance(BayesUpdater(tiger()), FullUpdater)
-        True
-    """
+class CompleteUpdater(BeliefUpdater, Protocol):
+    """A `BeliefUpdater` with both optional methods, as `as_updater` returns it."""
 
     def predict(self, belief: Belief, action: Any) -> Belief:
         """Return the belief after the action and before the observation."""
         ...
 
     def branches(self, belief: Belief, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
-        """Each observation that can follow, with its probability and the posterior."""
+        """Return each possible observation, its probability and the posterior."""
         ...
 
 
@@ -201,7 +202,7 @@ class FunctionUpdater:
                 yield observation, evidence, self.update(known, action, observation)
 
 
-def as_updater(updater: Any, problem: POMDP, *, simplify: Callable[[Number], Number] | None = None) -> FullUpdater:
+def as_updater(updater: Any, problem: POMDP, *, simplify: Callable[[Number], Number] | None = None) -> CompleteUpdater:
     """Return the updater with all four methods that is meant; planning and simulation take every update from it.
 
     Args:
@@ -225,7 +226,7 @@ def as_updater(updater: Any, problem: POMDP, *, simplify: Callable[[Number], Num
         raise ParameterError(
             f"updater: got the class {updater.__name__}; expected an instance. Call {updater.__name__}(problem)."
         )
-    if isinstance(updater, FullUpdater):
+    if isinstance(updater, CompleteUpdater):
         required_order("updater", updater.update)
         return updater
     branches = getattr(updater, "branches", None)

@@ -48,7 +48,7 @@ class Belief(pomdp_py.GenerativeDistribution):
         >>> b["left"], b["nowhere"], b.support
         (0.85, 0, ('left', 'right'))
         >>> from fractions import Fraction
-        >>> Belief.uniform(["a", "b", "c"], one=Fraction(1))["a"]
+        >>> Belief.uniform(["a", "b", "c"], number=Fraction)["a"]
         Fraction(1, 3)
 
     References:
@@ -102,8 +102,8 @@ class Belief(pomdp_py.GenerativeDistribution):
         return cls({state: 1})
 
     @classmethod
-    def uniform(cls, states: Iterable[Hashable], *, one: Number = 1.0) -> "Belief":
-        """Return the belief that gives each of the states the same probability; ``one=Fraction(1)`` makes it exact.
+    def uniform(cls, states: Iterable[Hashable], *, number: Callable[[int], Number] = float) -> "Belief":
+        """Return the uniform belief over the states, in a number type such as float or ``Fraction``.
 
         Example:
             >>> Belief.uniform("ab")["b"]
@@ -112,7 +112,7 @@ class Belief(pomdp_py.GenerativeDistribution):
         distinct = list(dict.fromkeys(states))
         if not distinct:
             raise ModelError("belief: got no state; expected at least one.")
-        return cls(dict.fromkeys(distinct, one / len(distinct)))
+        return cls(dict.fromkeys(distinct, number(1) / len(distinct)))
 
     # --- a read-only mapping -------------------------------------------------------------------------------------
 

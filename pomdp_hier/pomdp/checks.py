@@ -1,4 +1,4 @@
-"""check_problem: everything that is wrong with a problem, each fault with its place, its value and a remedy."""
+"""check_problem: everything that is wrong with a problem, each fault with its location, its value and a remedy."""
 
 import random
 import warnings
@@ -35,7 +35,7 @@ _MOST_COMPARED = 200  # states that are compared with each other
 _FEWER_SAMPLES = 50
 _FOREIGN = (ForeignTransition, ForeignObservation)
 _REMEDY = "expected the same. Override distribution() alone."
-_FOREIGN_REMEDY = "expected the same. Change sample() or probability(), or count samples: from_agent(draws=1000)."
+_FOREIGN_REMEDY = "expected the same. Change sample() or probability(), or count samples: from_agent(n_samples=1000)."
 _MAX_EXPANSIONS = 200_000  # how many pairs of a state and an action are followed in search of sets of possible states
 _FAILED = object()  # the answer of a model that raised
 
@@ -46,27 +46,48 @@ class _Words(str):
 
 @dataclass(frozen=True)
 class ModelIssue:
-    """One thing that is wrong with a problem.
+    """One error of a problem.
 
     Attributes:
-        kind: What sort of fault it is, in a few words.
-        place: Where it is: the model and its arguments.
-        value: The offending sum, number, state or message.
+        code: The kind of the error, from the table below.
+        location: The model and its arguments.
+        value: The wrong sum, number or state, or the message of an error.
         remedy: What was expected, and what to do.
 
+    The codes:
+
+    | code | error |
+    |---|---|
+    | ``row-sum`` | The probabilities of a row or of the initial belief do not sum to 1. |
+    | ``invalid-probability`` | A probability is negative, NaN or not a number. |
+    | ``invalid-distribution`` | A model returns something other than a distribution. |
+    | ``not-in-space`` | A state, action or observation is not listed, or a terminal state cannot be reached. |
+    | ``not-hashable`` | A value cannot be hashed. |
+    | ``inconsistent-equality`` | Equality and hash of a state contradict each other, or change from call to call. |
+    | ``inconsistent-probability`` | ``probability`` contradicts ``distribution``. |
+    | ``inconsistent-samples`` | ``sample`` contradicts ``distribution``. |
+    | ``inconsistent-legal-actions`` | States that one history leaves possible have different legal actions. |
+    | ``no-legal-action`` | A nonterminal state has no legal action. |
+    | ``terminal-not-absorbing`` | A model leaves a terminal state. |
+    | ``terminal-reward`` | A terminal state has a reward other than 0. |
+    | ``possible-terminal`` | A state that no action leaves keeps its reward, and is not listed as terminal. |
+    | ``reward-not-finite`` | A reward is infinite, NaN or not a number. |
+    | ``model-error`` | A model raises an error. |
+    | ``too-many-states`` | More than ``max_states`` states are reachable. |
+
     Example:
-        >>> print(ModelIssue("row sum", "transition from 'a' under 'go'", 0.9, "expected 1. Divide it by its sum."))
-        row sum: transition from 'a' under 'go': got 0.9; expected 1. Divide it by its sum.
+        >>> print(ModelIssue("row-sum", "transition from 'a' under 'go'", 0.9, "expected 1. Divide it by its sum."))
+        row-sum: transition from 'a' under 'go': got 0.9; expected 1. Divide it by its sum.
     """
 
-    kind: str
-    place: str
+    code: str
+    location: str
     value: Any
     remedy: str
 
     def __str__(self) -> str:
         value = self.value if isinstance(self.value, _Words) else brief(self.value, 120)
-        return f"{self.kind}: {self.place}: got {value}; {self.remedy}"
+        return f"{self.code}: {self.location}: got {value}; {self.remedy}"
 
 
 def _listed(what: str, name: Any, space: Collection[Any]) -> str:
@@ -74,7 +95,7 @@ def _listed(what: str, name: Any, space: Collection[Any]) -> str:
     return f"expected one of {len(space)} listed names. List the {what}, or use {nearest(name, space) or 'another'}."
 
 
-class _Place:
+class _Location:
     """Where the models are asked, put into words only where there is a fault."""
 
     __slots__ = ("_form", "_values")
@@ -87,29 +108,24 @@ class _Place:
 
 
 def check_problem(problem: POMDP, tolerance: float | None = None) -> list[ModelIssue]:
-    """Every fault of the problem; an empty list if there is none.
+    """List the errors of a problem; an empty list if there are none.
 
-    It asks the models about each state that is listed or can be reached, under each action that may be legal there, and
-    finds rows that do not sum to 1, negative or NaN probabilities, states and observations off the listed spaces,
-    values that cannot be hashed or compare badly, ``sample`` and ``probability`` that contradict ``distribution``,
-    terminal states that a model does not keep absorbing or lets earn, terminal states that do not exist, states without
-    an end that keep their rewards (``terminal?``), states without a legal action, legal actions that
-    differ within one observation, rewards that are not finite numbers, and an initial belief off the space. What a
-    model raises is a fault like any other. Legal actions are compared within each set of states that one history leaves
-    possible, as far as 200,000 steps from such states lead.
+    It asks the models about each listed or reachable state, under each possible action. The table of `ModelIssue` has
+    all kinds of error; an error that a model raises is one of them. Legal actions are compared within each set of
+    states that one history leaves possible, over at most 200,000 steps from such states.
 
     Args:
         problem: The problem to check.
-        tolerance: How far the sum of a row of floats may be from 1, the problem's own by default; exact numbers must
+        tolerance: The largest distance of a row's sum from 1, the problem's tolerance by default; exact numbers must
             sum to 1.
 
     Example:
         >>> leaky = POMDP(transition=lambda s, a: {"a": 0.5, "b": 0.4}, observation=lambda s, a: "dark",
         ...               reward=lambda s, a: 0, initial_belief={"a": 1}, legal_actions=["go"])
-        >>> for fault in check_problem(leaky):
-        ...     print(fault)
-        row sum: transition from 'a' under 'go': got 0.9; expected 1. Divide the row by its sum, if it has weights.
-        row sum: transition from 'b' under 'go': got 0.9; expected 1. Divide the row by its sum, if it has weights.
+        >>> for issue in check_problem(leaky):
+        ...     print(issue)
+        row-sum: transition from 'a' under 'go': got 0.9; expected 1. Divide the row by its sum, if it has weights.
+        row-sum: transition from 'b' under 'go': got 0.9; expected 1. Divide the row by its sum, if it has weights.
     """
     require_problem(problem, "check_problem")
     if tolerance is not None and not (is_real(tolerance) and tolerance >= 0):
@@ -125,7 +141,7 @@ def check_problem(problem: POMDP, tolerance: float | None = None) -> list[ModelI
             checker.walk()
     finally:
         random.setstate(state)
-    return checker.faults
+    return checker.issues
 
 
 class _Checker:
@@ -134,7 +150,7 @@ class _Checker:
     def __init__(self, problem: POMDP, tolerance: float) -> None:
         self.problem = problem
         self.tolerance = tolerance
-        self.faults: list[ModelIssue] = []
+        self.issues: list[ModelIssue] = []
         states, _, observations = problem.given_spaces
         self.state_space = None if states is None else frozenset(states)
         self.observation_space = None if observations is None else frozenset(observations)
@@ -152,12 +168,12 @@ class _Checker:
         self._first_states: list[Any] = []
         self.bar = slow_work("checking", "states", None if states is None else len(states))
 
-    def add(self, kind: str, place: _Place | str, value: Any, remedy: str) -> None:
-        fault = ModelIssue(kind, str(place), value, remedy)
-        if fault.place not in {f.place for f in self.faults[-50:] if f.kind == kind}:
-            self.faults.append(fault)
+    def add(self, code: str, location: _Location | str, value: Any, remedy: str) -> None:
+        issue = ModelIssue(code, str(location), value, remedy)
+        if issue.location not in {other.location for other in self.issues[-50:] if other.code == code}:
+            self.issues.append(issue)
 
-    def ask(self, place: _Place | str, function: Callable[..., Any], *arguments: Any) -> Any:
+    def ask(self, location: _Location | str, function: Callable[..., Any], *arguments: Any) -> Any:
         """Return the function's answer; ``_FAILED``, and a fault, if it raises."""
         try:
             return function(*arguments)
@@ -165,13 +181,13 @@ class _Checker:
             message = _Words(f"{type(error).__name__}: {error}")
             if "hashable" in str(error):
                 self.add(
-                    "not hashable",
-                    place,
+                    "not-hashable",
+                    location,
                     message,
                     "expected values that can be hashed. Use strings, tuples or frozen dataclasses.",
                 )
             else:
-                self.add("model raised", place, message, "expected an answer for everything that can be reached.")
+                self.add("model-error", location, message, "expected an answer for everything that can be reached.")
             return _FAILED
 
     # --- the walk ------------------------------------------------------------------------------------------------
@@ -185,7 +201,7 @@ class _Checker:
         for state in queue:  # grows while it is walked
             self.bar.update()
             self._compared(state)
-            over = self.ask(_Place("terminal({})", state), problem.is_terminal, state)
+            over = self.ask(_Location("terminal({})", state), problem.is_terminal, state)
             over = over is True
             if over:
                 self.over.add(state)
@@ -201,7 +217,7 @@ class _Checker:
                         queue.append(next_state)
             if len(self.states) > problem.max_states:
                 self.add(
-                    "too many states",
+                    "too-many-states",
                     "what can be reached from the initial belief",
                     len(self.states),
                     f"expected at most {problem.max_states:,}. Compare states by fields, or pass a larger max_states.",
@@ -217,7 +233,7 @@ class _Checker:
             if state not in self.states:
                 near = nearest(state, self.states)
                 remedy = f"Use {near}, or remove it" if near else "Remove it, or list it among the states"
-                self.add("off the space", "terminal", state, f"expected a state that can be reached. {remedy}.")
+                self.add("not-in-space", "terminal", state, f"expected a state that can be reached. {remedy}.")
         if listed == ():
             return
         ends = [s for s in self.states if s not in self._left and s not in self.over and self._legal.get(s)]
@@ -226,8 +242,8 @@ class _Checker:
             reward, action = next((pair for pair in rewards if pair[0]), (0, None))
             if reward:
                 self.add(
-                    "terminal?",
-                    _Place("state {}", state),
+                    "possible-terminal",
+                    _Location("state {}", state),
                     _Words(f"a reward of {brief(reward)} per {brief(action)} and no way out"),
                     "expected an end, or rewards that go on. List it in terminal, or pass terminal=[] if they go on.",
                 )
@@ -236,7 +252,7 @@ class _Checker:
         """Whether some other state leads to this one."""
         ask = self.problem.transition.distribution
         pairs = ((s, action) for s in self._left for action in self._legal[s])
-        flows = (self.ask(_Place("transition from {} under {}", *pair), ask, *pair) for pair in pairs)
+        flows = (self.ask(_Location("transition from {} under {}", *pair), ask, *pair) for pair in pairs)
         return any(isinstance(flow, (Mapping, Belief)) and flow.get(state, 0) != 0 for flow in flows)
 
     def _kept_reward(self, state: Any, action: Any) -> Number:
@@ -254,31 +270,31 @@ class _Checker:
     def _start(self) -> None:
         for state in self.problem.initial_belief:
             if self.state_space is not None and state not in self.state_space:
-                self.add("off the space", "initial belief", state, _listed("state", state, self.state_space))
+                self.add("not-in-space", "initial belief", state, _listed("state", state, self.state_space))
         self._mass("initial belief", self.problem.initial_belief)
 
     def _actions(self, state: Any, over: bool) -> Iterable[Any]:
-        place = _Place("legal_actions({})", state)
-        actions = self.ask(place, self.problem.possible_actions, state)
+        location = _Location("legal_actions({})", state)
+        actions = self.ask(location, self.problem.possible_actions, state)
         if actions is _FAILED:
             return ()
         if not actions and not over:
             self.add(
-                "no legal action", place, _Words("none"), "expected an action. Make the state terminal, or add one."
+                "no-legal-action", location, _Words("none"), "expected an action. Make the state terminal, or add one."
             )
         listed = self.problem.given_spaces[1]
         for action in actions:
             if listed is not None and action not in listed:
-                self.add("off the space", place, action, _listed("action", action, listed))
+                self.add("not-in-space", location, action, _listed("action", action, listed))
         return tuple(actions)
 
     def _step(self, state: Any, action: Any) -> Iterable[Any]:
         """Check one state and action; the states that follow with positive probability."""
         problem = self.problem
-        place = _Place("transition from {} under {}", state, action)
-        flow = self._row(place, self.state_space, problem.transition.distribution, state, action)
-        self._again(place, flow, state, action)
-        self._draws(place, problem.transition, TransitionModel, flow, state, action)
+        location = _Location("transition from {} under {}", state, action)
+        flow = self._row(location, self.state_space, problem.transition.distribution, state, action)
+        self._again(location, flow, state, action)
+        self._draws(location, problem.transition, TransitionModel, flow, state, action)
         reached = []
         for next_state, probability in flow.items():
             if probability == 0:
@@ -296,14 +312,14 @@ class _Checker:
     # --- rows ----------------------------------------------------------------------------------------------------
 
     def _row(
-        self, place: _Place, space: frozenset[Any] | None, function: Callable[..., Any], *arguments: Any
+        self, location: _Location, space: frozenset[Any] | None, function: Callable[..., Any], *arguments: Any
     ) -> Mapping[Any, Number]:
         """Return a distribution that a model gives, checked; what cannot be used is left out."""
-        row = self.ask(place, function, *arguments)
+        row = self.ask(location, function, *arguments)
         if row is _FAILED:
             return {}
         if not isinstance(row, (Mapping, Belief)):
-            self.add("no distribution", place, row, "expected a dict from outcome to probability.")
+            self.add("invalid-distribution", location, row, "expected a dict from outcome to probability.")
             return {}
         if (
             set(map(type, row.values())) == {float}
@@ -312,18 +328,18 @@ class _Checker:
             and (space is None or row.keys() <= space)
         ):  # what most rows are: distributions of floats without a fault
             return dict(row.items())
-        self._mass(place, row)
+        self._mass(location, row)
         for outcome, probability in row.items():
             if space is not None and outcome not in space and probability != 0:
-                self.add("off the space", place, outcome, _listed("outcome", outcome, space))
+                self.add("not-in-space", location, outcome, _listed("outcome", outcome, space))
         return {outcome: p for outcome, p in row.items() if is_number(p) and (space is None or outcome in space)}
 
-    def _mass(self, place: _Place | str, row: Mapping[Any, Number] | Belief) -> None:
+    def _mass(self, location: _Location | str, row: Mapping[Any, Number] | Belief) -> None:
         for outcome, probability in row.items():
             if not is_nonnegative(probability):
                 self.add(
-                    "no probability",
-                    f"{place}, outcome {brief(outcome)}",
+                    "invalid-probability",
+                    f"{location}, outcome {brief(outcome)}",
                     probability,
                     "expected a number in [0, 1]." + unquoted(probability),
                 )
@@ -331,21 +347,21 @@ class _Checker:
         mass = total(row.values())
         if not nearly_equal(mass, 1, self.tolerance):
             remedy = "" if mass == 0 else " Divide the row by its sum, if it has weights."
-            self.add("row sum", place, mass, f"expected 1.{remedy}")
+            self.add("row-sum", location, mass, f"expected 1.{remedy}")
 
     def _observations(self, next_state: Any, action: Any, state: Any) -> Mapping[Any, Number]:
         key = (next_state, action, state if self.uses_state else None)
         if key not in self._sensed:
             model = self.problem.observation
             arguments = (next_state, action, state) if self.uses_state else (next_state, action)
-            place = _Place("observation in {} after {}" + " from {}" * self.uses_state, *arguments)
-            row = self._row(place, self.observation_space, model.distribution, *arguments)
+            location = _Location("observation in {} after {}" + " from {}" * self.uses_state, *arguments)
+            row = self._row(location, self.observation_space, model.distribution, *arguments)
             if not self.uses_state:
-                self._draws(place, model, ObservationModel, row, next_state, action)
+                self._draws(location, model, ObservationModel, row, next_state, action)
             self._sensed[key] = row
         return self._sensed[key]
 
-    def _draws(self, place: _Place, model: Any, base: type, row: Mapping[Any, Number], *arguments: Any) -> None:
+    def _draws(self, location: _Location, model: Any, base: type, row: Mapping[Any, Number], *arguments: Any) -> None:
         """``probability`` and ``sample`` against the distribution, where the model's class overrides them."""
         says_probability = type(model).probability is not base.probability  # type: ignore[attr-defined]
         draws = type(model).sample is not base.sample  # type: ignore[attr-defined]
@@ -355,23 +371,23 @@ class _Checker:
             return
         if says_probability:
             for outcome, p in row.items():
-                got = self.ask(f"probability, {place}", model.probability, outcome, *arguments)
+                got = self.ask(f"probability, {location}", model.probability, outcome, *arguments)
                 if got is not _FAILED and not nearly_equal(got, p, self.tolerance):
                     self.add(
-                        "probability differs",
-                        f"{place}, outcome {brief(outcome)}",
+                        "inconsistent-probability",
+                        f"{location}, outcome {brief(outcome)}",
                         _Words(f"probability() says {got}, distribution() says {p}"),
                         _REMEDY,
                     )
         if draws:
-            self._frequencies(place, model, row, *arguments)
+            self._frequencies(location, model, row, *arguments)
 
-    def _frequencies(self, place: _Place, model: Any, row: Mapping[Any, Number], *arguments: Any) -> None:
+    def _frequencies(self, location: _Location, model: Any, row: Mapping[Any, Number], *arguments: Any) -> None:
         self._rows_drawn += 1
         n = _N_SAMPLES if self._rows_drawn <= _MOST_ROWS else _FEWER_SAMPLES
         counts: dict[Any, int] = {}
         for _ in range(n):
-            drawn = self.ask(f"sample, {place}", model.sample, *arguments)
+            drawn = self.ask(f"sample, {location}", model.sample, *arguments)
             if drawn is _FAILED:
                 return
             counts[drawn] = counts.get(drawn, 0) + 1
@@ -380,8 +396,8 @@ class _Checker:
             # six standard deviations and three draws: no chance finding in any number of rows
             if abs(share - p) > 6 * (max(0.0, p * (1 - p)) / n) ** 0.5 + (3 / n if p else 0):
                 self.add(
-                    "sample differs",
-                    f"{place}, outcome {brief(outcome)}",
+                    "inconsistent-samples",
+                    f"{location}, outcome {brief(outcome)}",
                     _Words(f"{share:z.3f} of {n} samples, distribution() says {p:z.3f}"),
                     _FOREIGN_REMEDY if isinstance(model, _FOREIGN) else _REMEDY,
                 )
@@ -390,37 +406,38 @@ class _Checker:
 
     def _compared(self, state: Any) -> None:
         """Require that a state equals itself, keeps its hash, and differs from what it does not equal."""
-        place = _Place("state {}", state)
+        location = _Location("state {}", state)
         remedy = "expected states that compare by their fields. Use a frozen dataclass on pomdp_hier's State."
-        if self.ask(place, lambda: state == state) is not True or hash(state) != hash(state):
-            self.add("badly compared", place, _Words("it is not equal to itself, or its hash changes"), remedy)
+        if self.ask(location, lambda: state == state) is not True or hash(state) != hash(state):
+            found = _Words("a state that is not equal to itself, or whose hash changes")
+            self.add("inconsistent-equality", location, found, remedy)
         if isinstance(state, (str, int, float, tuple)):
             return
         stranger = object()
-        if self.ask(place, lambda: state != stranger) is not True:
-            self.add(
-                "badly compared", place, _Words("it is neither equal nor unequal to an object of another type"), remedy
-            )
+        if self.ask(location, lambda: state != stranger) is not True:
+            found = _Words("a state that is neither equal nor unequal to an object of another type")
+            self.add("inconsistent-equality", location, found, remedy)
         if len(self._first_states) < _MOST_COMPARED:
-            twin = self.ask(place, self._twin, state)
+            twin = self.ask(location, self._twin, state)
             if twin is not None and twin is not _FAILED:
-                self.add("badly compared", place, _Words(f"it equals {brief(twin)}, whose hash is another"), remedy)
+                found = _Words(f"a state that equals {brief(twin)} with another hash")
+                self.add("inconsistent-equality", location, found, remedy)
             self._first_states.append(state)
 
     def _twin(self, state: Any) -> Any:
         """Return one of the first states that equals this one and has another hash; there should be none."""
         return next((s for s in self._first_states if s == state and hash(s) != hash(state)), None)
 
-    def _again(self, place: _Place, flow: Mapping[Any, Number], state: Any, action: Any) -> None:
+    def _again(self, location: _Location, flow: Mapping[Any, Number], state: Any, action: Any) -> None:
         """Require that a model asked twice names the same states, or no two visits to one state would ever meet."""
         if not any(isinstance(s, pomdp_py.State) or hasattr(s, "__dict__") for s in flow):
             return
-        again = self.ask(place, self.problem.transition.distribution, state, action)
+        again = self.ask(location, self.problem.transition.distribution, state, action)
         for other in () if again is _FAILED else again:
             if other not in flow and self.state_space is None:
                 self.add(
-                    "badly compared",
-                    place,
+                    "inconsistent-equality",
+                    location,
                     _Words(
                         f"asked twice, it gives two states {brief(other)} that are not equal, or differ in their hash"
                     ),
@@ -439,7 +456,7 @@ class _Checker:
         left = {s: p for s, p in flow.items() if s != state and p != 0}
         if left:
             self.add(
-                "terminal not absorbing",
+                "terminal-not-absorbing",
                 where,
                 next(iter(left)),
                 "expected the state itself. Let the transition model return {state: 1}.",
@@ -450,20 +467,20 @@ class _Checker:
         except MODEL_ERRORS:
             return
         if not is_number(earned) or earned != 0:
-            self.add("terminal earns", where, earned, "expected 0. Let the reward model return 0 for it.")
+            self.add("terminal-reward", where, earned, "expected 0. Let the reward model return 0 for it.")
 
     # --- rewards and legal actions -------------------------------------------------------------------------------
 
     def _reward(self, state: Any, action: Any, next_state: Any, observation: Any) -> None:
         form = "reward of {} from {} to {}" + " seeing {}" * self.uses_observation
-        place = _Place(form, action, state, next_state, observation)
-        reward = self.ask(place, self.problem.reward_model.of_step, state, action, next_state, observation)
+        location = _Location(form, action, state, next_state, observation)
+        reward = self.ask(location, self.problem.reward_model.of_step, state, action, next_state, observation)
         if reward is _FAILED or is_symbolic(reward):
             return
         if not is_finite(reward):
             self.add(
-                "reward not finite",
-                place,
+                "reward-not-finite",
+                location,
                 reward,
                 "expected a finite number." + unquoted(reward),
             )
@@ -476,14 +493,14 @@ class _Checker:
         legal = [() if state in self.over else self._legal.get(state, ()) for state in states]
         outcomes = self._numbered_outcomes(known)
         start = frozenset(known[s] for s in self.problem.initial_belief if s in known)
-        places: dict[frozenset[int], _Place | str] = {start: "at the start"}
+        locations: dict[frozenset[int], _Location | str] = {start: "at the start"}
         queue, expansions = [start], 0
         for together in queue:  # grows while it is walked
             running = sorted(i for i in together if legal[i])
             if not running:
                 continue
             common = [action for action in legal[running[0]] if all(action in legal[i] for i in running)]
-            self._compare_legal(places[together], [(states[i], legal[i]) for i in running])
+            self._compare_legal(locations[together], [(states[i], legal[i]) for i in running])
             for action in common:
                 expansions += len(running)
                 if expansions > _MAX_EXPANSIONS:
@@ -493,8 +510,8 @@ class _Checker:
                     for observation, next_states in outcomes.get((i, action), ()):
                         after.setdefault(observation, set()).update(next_states)
                 for observation, possible in after.items():
-                    if (key := frozenset(possible)) not in places:
-                        places[key] = _Place("after {} and {}", action, observation)
+                    if (key := frozenset(possible)) not in locations:
+                        locations[key] = _Location("after {} and {}", action, observation)
                         queue.append(key)
 
     def _numbered_outcomes(self, known: Mapping[Any, int]) -> dict[tuple[int, Any], list[tuple[Any, list[int]]]]:
@@ -509,14 +526,14 @@ class _Checker:
             numbered[known[state], action] = list(after.items())
         return numbered
 
-    def _compare_legal(self, place: _Place | str, sets: list[tuple[Any, tuple[Any, ...]]]) -> None:
+    def _compare_legal(self, location: _Location | str, sets: list[tuple[Any, tuple[Any, ...]]]) -> None:
         first, legal = sets[0]
         for state, other in sets[1:]:
             if other != legal and set(other) != set(legal):
                 differ = brief(sorted(map(str, set(other) ^ set(legal))))
                 self.add(
-                    "legal actions differ",
-                    place,
+                    "inconsistent-legal-actions",
+                    location,
                     _Words(f"{brief(first)} and {brief(state)} differ in {differ}"),
                     "expected the same legal actions. Give both the same, or distinguish them by the observation.",
                 )

@@ -35,7 +35,7 @@ def arguments_from_agent(
     legal_actions: Collection[Any] | Callable[[Any], Collection[Any]] | None,
     tolerance: float | None,
     normalize: bool,
-    draws: int | None,
+    n_samples: int | None,
 ) -> dict[str, Any]:
     """Return the arguments of the problem that an agent plans for; see `POMDP.from_agent`."""
     if not isinstance(agent, pomdp_py.Agent):
@@ -50,15 +50,15 @@ def arguments_from_agent(
             terminal = lambda state: source.is_terminal(unwrapped(state))  # noqa: E731
     transition, observation, reward = _models_of(agent)
     tolerance = _TOLERANCE if tolerance is None else tolerance
-    how: dict[str, Any] = {"tolerance": tolerance, "normalize": normalize, "draws": draws}
+    how: dict[str, Any] = {"tolerance": tolerance, "normalize": normalize, "n_samples": n_samples}
     _require_use(how, isinstance(transition, TransitionModel) and isinstance(observation, ObservationModel))
     if not isinstance(transition, TransitionModel):
         states = _listed(states, lambda: agent.all_states)
-        _require_outcomes("states", states, draws, transition, pomdp_py.TransitionModel)
+        _require_outcomes("states", states, n_samples, transition, pomdp_py.TransitionModel)
         transition = ForeignTransition(transition, states, **how)
     if not isinstance(observation, ObservationModel):
         observations = _listed(observations, lambda: agent.all_observations)
-        _require_outcomes("observations", observations, draws, observation, pomdp_py.ObservationModel)
+        _require_outcomes("observations", observations, n_samples, observation, pomdp_py.ObservationModel)
         observation = ForeignObservation(observation, observations, **how)
     actions = _listed(actions, lambda: agent.all_actions)
     if actions is None:
@@ -95,10 +95,12 @@ def _models_of(agent: pomdp_py.Agent) -> tuple[Any, Any, Any]:
 
 def _require_use(how: Mapping[str, Any], exact: bool) -> None:
     """Raise where a setting would do nothing, or makes no sense."""
-    draws = how["draws"]
-    if draws is not None and not (is_integer(draws) and draws >= 1):
-        raise ModelError(f"draws: got {brief(draws)}; expected the number of samples per row, at least 1, or None.")
-    for name in ("normalize", "draws"):
+    n_samples = how["n_samples"]
+    if n_samples is not None and not (is_integer(n_samples) and n_samples >= 1):
+        raise ModelError(
+            f"n_samples: got {brief(n_samples)}; expected an integer of at least 1 (samples per row), or None."
+        )
+    for name in ("normalize", "n_samples"):
         if exact and how[name]:
             raise ModelError(
                 f"{name}: got {brief(how[name])}; expected no such setting for whole distributions. Leave it out."
@@ -115,12 +117,13 @@ def _listed(given: Sequence[Any] | None, ask: Callable[[], Iterable[Any]]) -> tu
     return tuple(sorted(given, key=repr)) if isinstance(given, AbstractSet) else tuple(given)  # type: ignore[arg-type]
 
 
-def _require_outcomes(what: str, listed: Sequence[Any] | None, draws: int | None, model: Any, base: type) -> None:
+def _require_outcomes(what: str, listed: Sequence[Any] | None, n_samples: int | None, model: Any, base: type) -> None:
     if type(model).sample is not base.sample:  # type: ignore[attr-defined]
         return
-    if draws is not None:
+    if n_samples is not None:
         raise ModelError(
-            f"draws: got {brief(draws)}; expected None, as {type(model).__name__} has no sample. Pass {what}=[...]."
+            f"n_samples: got {brief(n_samples)}; expected None, as {type(model).__name__} has no sample. "
+            f"Pass {what}=[...]."
         )
     if listed is None:
         raise ModelError(

@@ -1,4 +1,4 @@
-"""Models of pomdp-py's own interface, which know single probabilities and draws, as models that know whole rows."""
+"""Models of pomdp-py's own interface, which know single probabilities and samples, as models that know whole rows."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -61,7 +61,7 @@ class ForeignRows:
         space: What to pass where outcomes cannot be drawn, such as ``states``.
         tolerance: How far the sum of a complete row may be from 1.
         normalize: Whether to divide rows by their sums.
-        draws: How many draws make a row.
+        n_samples: The number of samples per row, or ``None`` for probabilities.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class ForeignRows:
         *,
         tolerance: float,
         normalize: bool,
-        draws: int | None,
+        n_samples: int | None,
     ) -> None:
         self._model = model
         self._outcomes = outcomes
@@ -81,7 +81,7 @@ class ForeignRows:
         self._space = space
         self._tolerance = tolerance
         self._normalize = normalize
-        self._n_draws = draws
+        self._n_samples = n_samples
         self._known: dict[tuple[Any, ...], Mapping[Any, Number]] = {}
         self._random = random.Random(0).getstate()
 
@@ -94,7 +94,7 @@ class ForeignRows:
     @property
     def can_differ(self) -> bool:
         """Whether the model has draws that rows were not made of, so that both can be held against each other."""
-        return self._n_draws is None and type(self._model).sample not in _NO_SAMPLE
+        return self._n_samples is None and type(self._model).sample not in _NO_SAMPLE
 
     def drawn(self, *given: Any) -> Any:
         """Return one draw of the model."""
@@ -104,8 +104,8 @@ class ForeignRows:
         return self._form.format(*map(brief, given))
 
     def _row(self, given: tuple[Any, ...]) -> Mapping[Any, Number]:
-        if self._n_draws is not None:
-            row = self._counted(given, self._n_draws)
+        if self._n_samples is not None:
+            row = self._counted(given, self._n_samples)
         elif self._outcomes is not None:
             row = positive_part({outcome: self._probability(outcome, given) for outcome in self._outcomes})
         else:
@@ -116,14 +116,14 @@ class ForeignRows:
         if not mass > 0:
             raise ModelError(
                 f"{self._place(given)}: got probabilities of {counted(len(row), 'outcome')} that sum to {brief(mass)}; "
-                "expected a positive sum. Change the model, or count samples of it with draws=1000."
+                "expected a positive sum. Change the model, or count samples of it with n_samples=1000."
             )
         return row if mass == 1 else {outcome: p / mass for outcome, p in row.items()}
 
     def _probability(self, outcome: Any, given: tuple[Any, ...]) -> Number:
         return asked(
             lambda: f"probability of {brief(outcome)}, {self._place(given)}",
-            "count draws of sample instead (draws=1000)",
+            "count draws of sample instead (n_samples=1000)",
             self._model.probability,
             outcome,
             *given,

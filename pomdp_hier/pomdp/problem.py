@@ -134,7 +134,7 @@ class POMDP(CorePOMDP):
         legal_actions: Collection[Any] | Callable[[Any], Collection[Any]] | None = None,
         tolerance: float | None = None,
         normalize: bool = False,
-        draws: int | None = None,
+        n_samples: int | None = None,
     ) -> "POMDP":
         """Return the problem that an agent with finite spaces plans for, from its current belief on.
 
@@ -153,8 +153,8 @@ class POMDP(CorePOMDP):
             tolerance: How far the sum of a row may be from 1; 1e-6 by default, for an agent of `to_agent` as in its
                 problem.
             normalize: Whether to divide each row by its sum, and the belief by its mass.
-            draws: Makes rows the frequencies of so many draws, for models without a right ``probability``: exact where
-                draws are always the same, else as near as so many draws are.
+            n_samples: The number of samples whose frequencies make each row, for models without a correct
+                ``probability``; exact where samples are always the same.
 
         Raises:
             ModelError: A space is neither listed nor given nor can be drawn, a model is missing, or a setting would do
@@ -177,7 +177,7 @@ class POMDP(CorePOMDP):
                 legal_actions=legal_actions,
                 tolerance=tolerance,
                 normalize=normalize,
-                draws=draws,
+                n_samples=n_samples,
             )
         )
 

@@ -1,6 +1,6 @@
 """Mazes: the 4x3 grid of Russell and Norvig, McCallum's cheese maze, and the corridor of four cells."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,11 @@ def _go(free: tuple[Cell, ...], cell: Cell, direction: str) -> Cell:
     down, right = _MOVES[direction]
     target = (cell[0] + down, cell[1] + right)
     return target if target in free else cell
+
+
+def _uniform(cells: list[Cell], one: Number) -> Belief:
+    """Return the uniform belief in the number type of `one`."""
+    return Belief(dict.fromkeys(cells, one / len(cells)))
 
 
 # The models are methods at the top of the module, so that the problems can be pickled.
@@ -51,7 +56,7 @@ class _Maze4x3:
 
     def transition(self, cell: Cell, action: str) -> Any:
         if cell in _PRIZES:
-            return Belief.uniform(self.others, one=self.one) if self.restart else cell
+            return _uniform(self.others, self.one) if self.restart else cell
         reached: dict[Cell, Number] = {}
         for direction, p in ((action, 1 - 2 * self.slip), *((side, self.slip) for side in _ACROSS[action])):
             target = _go(_CELLS_4X3, cell, direction)
@@ -76,14 +81,14 @@ class _ToOneCell:
 
     cells: tuple[Cell, ...]
     goal: Cell
-    one: Number
+    number: Callable[[int], Number]
 
     @property
     def others(self) -> list[Cell]:
         return [cell for cell in self.cells if cell != self.goal]
 
     def transition(self, cell: Cell, action: str) -> Any:
-        return Belief.uniform(self.others, one=self.one) if cell == self.goal else _go(self.cells, cell, action)
+        return Belief.uniform(self.others, number=self.number) if cell == self.goal else _go(self.cells, cell, action)
 
     def walls(self, cell: Cell, action: str) -> str:
         if cell == self.goal:
@@ -124,7 +129,7 @@ def maze_4x3(*, discount: Number = 1, slip: Number = 0.1, step_reward: Number = 
         transition=world.transition,
         observation=world.observation,
         reward=world.reward,
-        initial_belief=Belief.uniform(others, one=world.one),
+        initial_belief=_uniform(others, world.one),
         discount=discount,
         terminal=() if restart else _PRIZES,
         legal_actions=tuple(_MOVES),
@@ -133,7 +138,7 @@ def maze_4x3(*, discount: Number = 1, slip: Number = 0.1, step_reward: Number = 
     )
 
 
-def cheese_maze(*, discount: Number = 0.95, one: Number = 1.0) -> POMDP:
+def cheese_maze(*, discount: Number = 0.95, number: Callable[[int], Number] = float) -> POMDP:
     """McCallum's cheese maze: eleven cells that look like seven, and cheese at the end of the middle corridor.
 
     Moves are certain, and one sees the walls around. Reaching the cheese earns 1; the next action, whatever it is, puts
@@ -141,7 +146,7 @@ def cheese_maze(*, discount: Number = 0.95, one: Number = 1.0) -> POMDP:
 
     Args:
         discount: gamma.
-        one: 1 in the kind of number that the start should have; ``Fraction(1)`` makes the problem exact.
+        number: The number type of the probabilities, such as float or ``Fraction``, which makes the problem exact.
 
     Example:
         >>> problem = cheese_maze()
@@ -152,26 +157,26 @@ def cheese_maze(*, discount: Number = 0.95, one: Number = 1.0) -> POMDP:
         McCallum (1993); Littman, Cassandra and Kaelbling (1995), "Learning policies for partially observable
         environments: scaling up".
     """
-    world = _ToOneCell(_CELLS_CHEESE, _CHEESE, one)
+    world = _ToOneCell(_CELLS_CHEESE, _CHEESE, number)
     return POMDP(
         transition=world.transition,
         observation=world.walls,
         reward=world.reward,
-        initial_belief=Belief.uniform(world.others, one=one),
+        initial_belief=Belief.uniform(world.others, number=number),
         discount=discount,
         legal_actions=tuple(_MOVES),
         states=_CELLS_CHEESE,
     )
 
 
-def corridor(*, discount: Number = 0.75, one: Number = 1.0) -> POMDP:
+def corridor(*, discount: Number = 0.75, number: Callable[[int], Number] = float) -> POMDP:
     """Four cells in a row, the third of which is the goal: go west or east without seeing anything but the goal.
 
     Arriving at the goal earns 1; the next action puts one into one of the other cells at random.
 
     Args:
         discount: gamma.
-        one: 1 in the kind of number that the start should have.
+        number: The number type of the probabilities, such as float or ``Fraction``, which makes the problem exact.
 
     Example:
         >>> corridor().all_observations
@@ -180,12 +185,12 @@ def corridor(*, discount: Number = 0.75, one: Number = 1.0) -> POMDP:
     References:
         Cassandra, Kaelbling and Littman (1994), the one-dimensional navigation example.
     """
-    world = _ToOneCell(_CELLS_CORRIDOR, _GOAL, one)
+    world = _ToOneCell(_CELLS_CORRIDOR, _GOAL, number)
     return POMDP(
         transition=world.transition,
         observation=world.sees_goal,
         reward=world.reward,
-        initial_belief=Belief.uniform(world.others, one=one),
+        initial_belief=Belief.uniform(world.others, number=number),
         discount=discount,
         legal_actions=("west", "east"),
         states=_CELLS_CORRIDOR,

@@ -108,10 +108,10 @@ def test_the_cap_counts_what_it_leaves_out():
 
 
 def test_random_runs_cover_a_small_problem_and_repeat_with_the_seed():
-    everything = compare_updaters(BayesUpdater(EXACT), bayes, EXACT, depth=2, mode="random", rng=0)
+    everything = compare_updaters(BayesUpdater(EXACT), bayes, EXACT, depth=2, mode="random", seed=0)
     assert (everything.n_compared, everything.n_skipped) == (42, 0)
     some = [
-        compare_updaters(BayesUpdater(EXACT), bayes, EXACT, depth=6, mode="random", rng=3, max_histories=100)
+        compare_updaters(BayesUpdater(EXACT), bayes, EXACT, depth=6, mode="random", seed=3, max_histories=100)
         for _ in range(2)
     ]
     assert some[0] == some[1]
@@ -130,7 +130,7 @@ def test_random_runs_find_a_fault():
         )
 
     agreement = compare_updaters(
-        right, swapped, rigged, depth=5, tolerance=1e-12, mode="random", rng=0, max_histories=200
+        right, swapped, rigged, depth=5, tolerance=1e-12, mode="random", seed=0, max_histories=200
     )
     assert not agreement.agrees
     assert agreement.first_history[-1][0] == 2
@@ -172,7 +172,7 @@ def test_a_comparison_that_takes_a_while_shows_a_bar_on_a_terminal(monkeypatch):
     for mode in ("all", "random"):
         monkeypatch.setattr(sys, "stderr", Terminal())
         right = BayesUpdater(tiger(discount=1))
-        compare_updaters(right, right, tiger(discount=1), depth=1, tolerance=1e-9, mode=mode, rng=0)
+        compare_updaters(right, right, tiger(discount=1), depth=1, tolerance=1e-9, mode=mode, seed=0)
         assert "comparing updaters: " in sys.stderr.getvalue()
 
 
@@ -201,7 +201,7 @@ def test_a_finished_process_ends_its_histories():
     )
     right = BayesUpdater(problem)
     assert compare_updaters(right, right, problem, depth=10).n_compared == 20
-    assert compare_updaters(right, right, problem, depth=3, mode="random", rng=0).n_compared == 6
+    assert compare_updaters(right, right, problem, depth=3, mode="random", seed=0).n_compared == 6
 
 
 def test_deep_histories_do_not_recurse():
@@ -279,6 +279,6 @@ def test_the_cap_of_random_runs_counts_what_they_met_and_left_out():
         legal_actions=["listen"],
     )
     updater = BayesUpdater(listening)
-    found = compare_updaters(updater, updater, listening, depth=2, mode="random", rng=0, max_histories=2)
+    found = compare_updaters(updater, updater, listening, depth=2, mode="random", seed=0, max_histories=2)
     # the two histories of one step; left out are the two after one of them, and at least one after the other
     assert (found.n_compared, found.n_skipped) == (2, 3)

@@ -2,7 +2,9 @@ from fractions import Fraction
 
 import pytest
 
-from pomdp_hier.beliefs import BayesUpdater, BeliefUpdater, FullUpdater, FunctionUpdater, TabularUpdater, as_updater
+from pomdp_hier import BayesUpdater
+from pomdp_hier.beliefs import BeliefUpdater, TabularUpdater
+from pomdp_hier.beliefs.updaters import CompleteUpdater, FunctionUpdater, as_updater
 from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.problems import tiger
@@ -20,10 +22,10 @@ class Minimal:
 
 def test_the_updaters_fulfil_the_protocols():
     for updater in (BayesUpdater(PROBLEM), TabularUpdater(PROBLEM), FunctionUpdater(lambda b, a, o: b, PROBLEM)):
-        assert isinstance(updater, FullUpdater)
+        assert isinstance(updater, CompleteUpdater)
         assert as_updater(updater, PROBLEM) is updater
     assert isinstance(Minimal(), BeliefUpdater)
-    assert not isinstance(Minimal(), FullUpdater)
+    assert not isinstance(Minimal(), CompleteUpdater)
 
 
 def test_a_function_becomes_an_updater_whose_other_answers_are_those_of_bayes():

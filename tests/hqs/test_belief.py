@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import sympy
 
-from pomdp_hier.beliefs import BayesUpdater, FullUpdater, assert_updaters_agree, compare_updaters
+from pomdp_hier.beliefs import BayesUpdater, assert_updaters_agree, compare_updaters
+from pomdp_hier.beliefs.updaters import CompleteUpdater
 from pomdp_hier.errors import ImpossibleObservationError, ModelError
 from pomdp_hier.hqs.item_search import search_problem
 from pomdp_hier.hqs.model import (
@@ -91,7 +92,7 @@ def test_the_belief_is_the_product_of_the_guidance_along_the_path():
     eta, rewards = random_guidance(np.random.default_rng(4), 30, exact=True)
     problem = search_problem_from_guidance(eta, rewards)
     updater = ClosedFormUpdater(problem)
-    assert isinstance(updater, FullUpdater)
+    assert isinstance(updater, CompleteUpdater)
     belief, node, product = problem.initial_belief, 0, 1
     while node in eta:
         child = max(eta[node], key=eta[node].get)

@@ -139,7 +139,7 @@ RAISED: dict[str, Case] = {
     "one terminal state": Case(lambda: two(terminal="a"), "Write ['a']", lambda: two(terminal=["a"])),
     "no tolerance": Case(lambda: two(tolerance="x"), "Use 1e-9", lambda: two(tolerance=1e-9)),
     "actions twice": Case(lambda: two(actions=["go", "go"]), "Remove one of the two", lambda: two(actions=["go"])),
-    "not hashable": Case(lambda: two(states=[["a"], ["b"]]), "Use a string", lambda: two(states=["a", "b"])),
+    "not-hashable": Case(lambda: two(states=[["a"], ["b"]]), "Use a string", lambda: two(states=["a", "b"])),
     "weights": Case(
         lambda: Belief({"a": 1, "b": 3}), "Use Belief.normalized", lambda: Belief.normalized({"a": 1, "b": 3})
     ),
@@ -191,7 +191,7 @@ RAISED: dict[str, Case] = {
         "or a function of the state",
         lambda: two(legal_actions=lambda s: ["go"], actions=["go"]),
     ),
-    "off the space": Case(
+    "not-in-space": Case(
         lambda: two(states=["a"], initial_belief={"a": 1}).compiled,
         "Add it to the space",
         lambda: two(states=["a", "b"], initial_belief={"a": 1}).compiled,
@@ -258,7 +258,7 @@ RAISED: dict[str, Case] = {
         lambda: POMDP.from_agent(agent(Walk()), states=agent().belief.support).states,
     ),
     "samples of whole models": Case(
-        lambda: POMDP.from_agent(agent(), draws=10), "Leave it out", lambda: POMDP.from_agent(agent())
+        lambda: POMDP.from_agent(agent(), n_samples=10), "Leave it out", lambda: POMDP.from_agent(agent())
     ),
     "not a problem": Case(lambda: check_problem([1]), "Make one with POMDP(...)", lambda: check_problem(two())),
     "file: row of weights": Case(
@@ -338,62 +338,62 @@ def ends(reward=1.0, **changes):
 
 
 FOUND: dict[str, Case] = {
-    "row sum": Case(
+    "row-sum": Case(
         lambda: two(transition=lambda s, a: {"a": 0.5, "b": 0.4}),
         "Divide the row by its sum",
         lambda: two(transition=lambda s, a: {"a": 0.5 / 0.9, "b": 0.4 / 0.9}),
     ),
-    "no probability": Case(
+    "invalid-probability": Case(
         lambda: two(transition=lambda s, a: {"a": "1"}, terminal=[]),
         "without quotes",
         lambda: two(transition=lambda s, a: {"a": 1}, terminal=[]),
     ),
-    "reward not finite": Case(
+    "reward-not-finite": Case(
         lambda: two(reward=lambda s, a: "1"), "without quotes", lambda: two(reward=lambda s, a: 1)
     ),
-    "no distribution": Case(
+    "invalid-distribution": Case(
         lambda: two(transition=Rows()),
         "a dict from outcome to probability",
         lambda: two(transition=lambda s, a: {"a": 0.5, "b": 0.5}),
     ),
-    "not hashable": Case(
+    "not-hashable": Case(
         lambda: two(observation=lambda s, a: ["o"]), "Use strings", lambda: two(observation=lambda s, a: "o")
     ),
-    "too many states": Case(
+    "too-many-states": Case(
         lambda: two(transition=lambda s, a: min(s + 1, 20), initial_belief={0: 1}, max_states=9, terminal=[]),
         "pass a larger max_states",
         lambda: two(transition=lambda s, a: min(s + 1, 20), initial_belief={0: 1}, max_states=21, terminal=[]),
     ),
-    "badly compared": Case(
+    "inconsistent-equality": Case(
         lambda: two(transition=lambda s, a: Place(1), initial_belief={Place(0): 1}, max_states=9, terminal=[]),
         "Use a frozen dataclass on pomdp_hier's State",
         lambda: two(transition=lambda s, a: Cell(1), initial_belief={Cell(0): 1}, max_states=9, terminal=[]),
     ),
-    "no legal action": Case(
+    "no-legal-action": Case(
         lambda: two(legal_actions=lambda s: [], actions=["go"]),
         "Make the state terminal, or add one",
         lambda: two(legal_actions=lambda s: ["go"], actions=["go"]),
     ),
-    "off the space": Case(
+    "not-in-space": Case(
         lambda: two(states=["a"], initial_belief={"a": 1}),
         "List the outcome",
         lambda: two(states=["a", "b"], initial_belief={"a": 1}),
     ),
-    "terminal not absorbing": Case(
+    "terminal-not-absorbing": Case(
         lambda: two(terminal=["b"], reward=lambda s, a: 0.0),
         "Let the transition model return {state: 1}",
         lambda: ends(reward=0.0, terminal=["b"]),
     ),
-    "terminal earns": Case(
+    "terminal-reward": Case(
         lambda: ends(terminal=["b"]), "Let the reward model return 0 for it", lambda: ends(reward=0.0, terminal=["b"])
     ),
-    "terminal?": Case(lambda: ends(), "pass terminal=[]", lambda: ends(terminal=[])),
-    "legal actions differ": Case(
+    "possible-terminal": Case(lambda: ends(), "pass terminal=[]", lambda: ends(terminal=[])),
+    "inconsistent-legal-actions": Case(
         lambda: two(legal_actions=lambda s: ["go", s], actions=["go", "a", "b"]),
         "Give both the same",
         lambda: two(legal_actions=lambda s: ["go", "a", "b"], actions=["go", "a", "b"]),
     ),
-    "legal actions differ, other advice": Case(
+    "inconsistent-legal-actions, other advice": Case(
         lambda: two(legal_actions=lambda s: ["go", s], actions=["go", "a", "b"], initial_belief={"a": 1}),
         "distinguish them by the observation",
         lambda: two(
@@ -403,7 +403,7 @@ FOUND: dict[str, Case] = {
             observation=lambda s, a: s,
         ),
     ),
-    "probability differs": Case(
+    "inconsistent-probability": Case(
         lambda: two(observation=Doubtful()), "Override distribution() alone", lambda: two(observation=Plain())
     ),
 }
@@ -412,7 +412,7 @@ FOUND: dict[str, Case] = {
 @pytest.mark.parametrize("name", FOUND)
 def test_the_advice_of_check_problem_is_taken(name):
     wrong, advice, taken = FOUND[name]
-    fault = next(f for f in check_problem(wrong()) if f.kind == name.split(",")[0])
+    fault = next(f for f in check_problem(wrong()) if f.code == name.split(",")[0])
     assert advice in fault.remedy, fault
     assert ": got " in str(fault)
     assert fault.remedy.startswith("expected ")

@@ -93,7 +93,7 @@ def test_symbols():
 def test_entropy_and_expectation():
     assert Belief.uniform(range(8)).entropy() == pytest.approx(3 * math.log(2), abs=1e-15)
     assert Belief.certain("a").entropy() == 0.0
-    assert Belief.uniform([1, 2, 3, 2], one=Fraction(1)).expectation(lambda s: s) == 2
+    assert Belief.uniform([1, 2, 3, 2], number=Fraction).expectation(lambda s: s) == 2
     with pytest.raises(ModelError, match="expected at least one"):
         Belief.uniform([])
 

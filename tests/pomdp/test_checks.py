@@ -28,7 +28,7 @@ def two(**changes):
 
 
 def kinds(problem, **options):
-    return [fault.kind for fault in check_problem(problem, **options)]
+    return [fault.code for fault in check_problem(problem, **options)]
 
 
 def the_one(problem):
@@ -56,19 +56,19 @@ def test_sound_problems_have_no_faults(problem):
 def test_a_row_that_does_not_sum_to_one_is_named_with_its_sum():
     problem = two(transition=lambda s, a: {"a": 0.5, "b": 0.4 if s == "b" else 0.5})
     fault = the_one(problem)
-    assert (fault.kind, fault.place, fault.value) == ("row sum", "transition from 'b' under 'go'", 0.9)
+    assert (fault.code, fault.location, fault.value) == ("row-sum", "transition from 'b' under 'go'", 0.9)
     assert kinds(problem, tolerance=0.2) == []
     assert kinds(two(transition=lambda s, a: {"a": 0.5, "b": 0.4}, tolerance=0.2)) == []
     exact = two(transition=lambda s, a: {"a": Fraction(1, 2), "b": Fraction(10**9, 2 * 10**9 + 1)})
-    assert kinds(exact, tolerance=0.2) == ["row sum", "row sum"]
-    assert kinds(two(observation=lambda s, a: {"o": 0.5})) == ["row sum", "row sum"]
+    assert kinds(exact, tolerance=0.2) == ["row-sum", "row-sum"]
+    assert kinds(two(observation=lambda s, a: {"o": 0.5})) == ["row-sum", "row-sum"]
 
 
 @pytest.mark.parametrize("p", [float("nan"), -0.5, "half", None])
 def test_what_is_no_probability(p):
     fault = check_problem(two(transition=lambda s, a: {"a": 0.5, "b": p}))[0]
-    assert fault.kind == "no probability"
-    assert fault.place == "transition from 'a' under 'go', outcome 'b'"
+    assert fault.code == "invalid-probability"
+    assert fault.location == "transition from 'a' under 'go', outcome 'b'"
     assert fault.value is p or fault.value == p
 
 
@@ -77,17 +77,17 @@ def test_what_leaves_the_spaces():
         states=["a"], observations=["o"], initial_belief={"z": 1}, legal_actions=lambda s: ["fly"], actions=["go"]
     )
     faults = check_problem(problem)
-    assert {(f.kind, f.place, f.value) for f in faults} == {
-        ("off the space", "initial belief", "z"),
-        ("off the space", "legal_actions('a')", "fly"),
-        ("off the space", "transition from 'a' under 'fly'", "b"),
-        ("off the space", "observation in 'a' after 'fly'", "p"),
+    assert {(f.code, f.location, f.value) for f in faults} == {
+        ("not-in-space", "initial belief", "z"),
+        ("not-in-space", "legal_actions('a')", "fly"),
+        ("not-in-space", "transition from 'a' under 'fly'", "b"),
+        ("not-in-space", "observation in 'a' after 'fly'", "p"),
     }
 
 
 def test_what_cannot_be_hashed():
-    assert set(kinds(two(transition=lambda s, a: ["x"]))) == {"not hashable"}
-    assert set(kinds(two(transition=lambda s, a: {(1, [2]): 1.0}))) == {"not hashable"}
+    assert set(kinds(two(transition=lambda s, a: ["x"]))) == {"not-hashable"}
+    assert set(kinds(two(transition=lambda s, a: {(1, [2]): 1.0}))) == {"not-hashable"}
 
 
 class Careless(State):
@@ -114,12 +114,12 @@ class Cell(State):
 
 def test_states_that_compare_badly():
     careless = two(transition=lambda s, a: {Careless(1): 1.0}, initial_belief={Careless(0): 1}, max_states=5)
-    assert set(kinds(careless)) == {"badly compared", "too many states"}
+    assert set(kinds(careless)) == {"inconsistent-equality", "too-many-states"}
     trapped = check_problem(two(transition=lambda s, a: {Trapped(1): 1.0}, initial_belief={Trapped(0): 1}, terminal=[]))
-    assert {f.kind for f in trapped} == {"badly compared"}
+    assert {f.code for f in trapped} == {"inconsistent-equality"}
     assert "another type" in trapped[0].value
     assert check_problem(two(transition=lambda s, a: {Cell(1): 1.0}, initial_belief={Cell(0): 1}, terminal=[])) == []
-    assert "badly compared" in kinds(two(transition=lambda s, a: s, initial_belief={float("nan"): 1}))
+    assert "inconsistent-equality" in kinds(two(transition=lambda s, a: s, initial_belief={float("nan"): 1}))
 
 
 class Sampled(TransitionModel):
@@ -145,10 +145,10 @@ class Honest(Sampled):
 
 def test_sample_and_probability_against_the_distribution():
     sampled = check_problem(two(transition=Sampled()))
-    assert {f.kind for f in sampled} == {"sample differs"}
+    assert {f.code for f in sampled} == {"inconsistent-samples"}
     assert "distribution() says 0.500" in sampled[0].value
     doubted = check_problem(two(observation=Doubted()))
-    assert {f.kind for f in doubted} == {"probability differs"}
+    assert {f.code for f in doubted} == {"inconsistent-probability"}
     assert doubted[0].value == "probability() says 0.4, distribution() says 0.5"
     assert check_problem(two(transition=Honest())) == []
 
@@ -162,9 +162,9 @@ def test_the_global_random_state_is_left_alone():
 
 def test_terminal_states_that_move_or_earn():
     moving = two(terminal=["b"])
-    assert the_one(moving).kind == "terminal not absorbing"
+    assert the_one(moving).code == "terminal-not-absorbing"
     earning = two(terminal=["b"], transition=lambda s, a: {"b": 1.0})
-    assert the_one(earning).kind == "terminal earns"
+    assert the_one(earning).code == "terminal-reward"
     assert the_one(earning).value == 1.0
     silent = two(terminal=["b"], transition={("a", "go"): {"b": 1.0}})
     assert check_problem(silent) == []
@@ -172,15 +172,15 @@ def test_terminal_states_that_move_or_earn():
 
 def test_states_without_a_legal_action():
     problem = two(legal_actions=lambda s: ["go"] if s == "a" else [])
-    assert the_one(problem).kind == "no legal action"
-    assert the_one(problem).place == "legal_actions('b')"
+    assert the_one(problem).code == "no-legal-action"
+    assert the_one(problem).location == "legal_actions('b')"
 
 
 def test_legal_actions_that_differ_within_one_observation():
     problem = two(legal_actions=lambda s: ["go", "stop"] if s == "a" else ["go"])
     faults = check_problem(problem)
-    assert {f.kind for f in faults} == {"legal actions differ"}
-    assert faults[0].place == "after 'go' and 'o'"
+    assert {f.code for f in faults} == {"inconsistent-legal-actions"}
+    assert faults[0].location == "after 'go' and 'o'"
     assert "'a' and 'b' differ in ['stop']" in faults[0].value
     seen = two(legal_actions=lambda s: ["go", "stop"] if s == "a" else ["go"], observation=lambda s, a: s)
     assert check_problem(seen) == []
@@ -189,7 +189,7 @@ def test_legal_actions_that_differ_within_one_observation():
         observation=lambda s, a: s,
         initial_belief={"a": 0.5, "b": 0.5},
     )
-    assert the_one(start).place == "at the start"
+    assert the_one(start).location == "at the start"
 
 
 def chain(legal, length=4):
@@ -210,7 +210,7 @@ def chain(legal, length=4):
 
 def test_legal_actions_are_compared_however_late_states_come_together():
     fault = the_one(chain(lambda s: ["go", "stop"] if s == ("down", 4) else ["go"]))
-    assert (fault.kind, fault.place) == ("legal actions differ", "after 'go' and 4")
+    assert (fault.code, fault.location) == ("inconsistent-legal-actions", "after 'go' and 4")
     assert check_problem(chain(lambda s: ["go", "stop"] if s[1] == 4 else ["go"])) == []
 
 
@@ -228,7 +228,7 @@ def test_states_that_come_together_after_one_action_only_are_compared():
         initial_belief={"a": 0.5, "b": 0.5},
         legal_actions=lambda s: ["stop", "part"] if s == ("meet", "b") else ["part", "meet"],
     )
-    places = [f.place for f in check_problem(problem) if f.kind == "legal actions differ"]
+    places = [f.location for f in check_problem(problem) if f.code == "inconsistent-legal-actions"]
     assert places
     assert places[0] == "after 'meet' and 'met'"
 
@@ -236,13 +236,13 @@ def test_states_that_come_together_after_one_action_only_are_compared():
 @pytest.mark.parametrize("reward", [float("inf"), float("nan"), -float("inf")])
 def test_rewards_that_are_not_finite(reward):
     faults = check_problem(two(reward=lambda s, a, t, o: reward if o == "p" and t == "b" else 0))
-    assert {f.kind for f in faults} == {"reward not finite"}
-    assert faults[0].place == "reward of 'go' from 'a' to 'b' seeing 'p'"
+    assert {f.code for f in faults} == {"reward-not-finite"}
+    assert faults[0].location == "reward of 'go' from 'a' to 'b' seeing 'p'"
 
 
 @pytest.mark.parametrize("reward", ["much", None])
 def test_rewards_that_are_no_numbers(reward):
-    assert set(kinds(two(reward=lambda s, a: reward))) == {"reward not finite"}
+    assert set(kinds(two(reward=lambda s, a: reward))) == {"reward-not-finite"}
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_what_a_model_raises_is_a_fault(error, model):
 
     faults = check_problem(two(**{model: fails}))
     assert faults
-    assert {f.kind for f in faults} == {"model raised"}
+    assert {f.code for f in faults} == {"model-error"}
     assert type(error).__name__ in str(faults[0])
 
 
@@ -270,7 +270,7 @@ def test_a_model_that_returns_no_distribution():
         def distribution(self, state, action):
             return [("a", 1.0)]
 
-    assert the_one(two(transition=Listed())).kind == "no distribution"
+    assert the_one(two(transition=Listed())).code == "invalid-distribution"
 
 
 def test_every_fault_is_found_at_once():
@@ -282,7 +282,7 @@ def test_every_fault_is_found_at_once():
         initial_belief=Belief({"a": 0.5, "b": 0.5}),
         states=["a"],
     )
-    assert set(kinds(problem)) >= {"row sum", "no probability", "reward not finite", "off the space"}
+    assert set(kinds(problem)) >= {"row-sum", "invalid-probability", "reward-not-finite", "not-in-space"}
 
 
 def test_something_else_than_a_problem_is_refused():
@@ -300,7 +300,7 @@ def test_a_missing_return_is_a_fault():
     )
     faults = check_problem(silent)
     assert any("'go'" in str(fault) and "got None" in str(fault) for fault in faults)
-    assert not any("'listen'" in fault.place for fault in faults)
+    assert not any("'listen'" in fault.location for fault in faults)
 
 
 def shop(**changes):
@@ -328,8 +328,8 @@ def shop(**changes):
     ],
 )
 def test_a_name_that_is_nothing_is_found_with_the_nearest_name(changes, place, name, near):
-    fault = next(f for f in check_problem(shop(**changes)) if f.kind == "off the space")
-    assert (fault.place, fault.value) == (place, name)
+    fault = next(f for f in check_problem(shop(**changes)) if f.code == "not-in-space")
+    assert (fault.location, fault.value) == (place, name)
     assert f"'{name}'" in str(fault)
     assert (f"nearest name, '{near}'" in fault.remedy) == (near is not None)
     assert check_problem(shop()) == []
@@ -342,13 +342,13 @@ def test_a_state_that_is_never_left_and_goes_on_with_rewards_is_asked_about():
     }
     asked = shop(**sink, reward=lambda s, a: 10.0, terminal=None)
     fault = the_one(asked)
-    assert (fault.kind, fault.place) == ("terminal?", "state 'done'")
+    assert (fault.code, fault.location) == ("possible-terminal", "state 'done'")
     assert "10.0" in fault.value
     assert "List it in terminal" in fault.remedy
     assert kinds(shop(**sink, reward=lambda s, a: 10.0 * (s == "working"), terminal=["done"])) == []  # the advice taken
     assert "terminal=[]" in fault.remedy
     assert kinds(shop(**sink, reward=lambda s, a: 10.0, terminal=[])) == []  # the other advice
-    assert kinds(shop(**sink, reward=lambda s, a: 10.0, terminal=lambda s: s == "don")) == ["terminal?"]
+    assert kinds(shop(**sink, reward=lambda s, a: 10.0, terminal=lambda s: s == "don")) == ["possible-terminal"]
     assert (
         kinds(shop(**sink, reward=lambda s, a: 1.0 * (s == "working"), terminal=None)) == []
     )  # an end without rewards
@@ -359,7 +359,7 @@ def test_a_state_that_is_never_left_and_goes_on_with_rewards_is_asked_about():
 def test_text_that_looks_like_a_number_is_not_one(text):
     leaky = two(transition=lambda s, a: {"a": text, "b": text})
     fault = check_problem(leaky)[0]
-    assert (fault.kind, fault.value) == ("no probability", text)
+    assert (fault.code, fault.value) == ("invalid-probability", text)
     assert repr(text) in str(fault)
     assert "without quotes" in fault.remedy
     paid = two(reward=lambda s, a: text)

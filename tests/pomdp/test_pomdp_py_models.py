@@ -98,7 +98,7 @@ def test_rows_can_be_counted_from_draws() -> None:
         def probability(self, next_state: int, state: int, action: str) -> float:
             raise NotImplementedError
 
-    one, other = (POMDP.from_agent(walker(transition_model=Unsaid()), draws=2_000) for _ in range(2))
+    one, other = (POMDP.from_agent(walker(transition_model=Unsaid()), n_samples=2_000) for _ in range(2))
     assert one.successors(0, "go")[1] == pytest.approx(0.75, abs=0.06)
     assert one.successors(3, "go") == {3: 1}
     assert one.observation_distribution(3, "go", None) == {True: 1}
@@ -125,10 +125,10 @@ def test_draws_that_contradict_probabilities_are_faults() -> None:
             return min(state + 1, 3) if random.random() < 0.25 else state
 
     faults = check_problem(POMDP.from_agent(walker(transition_model=Optimist())))
-    assert {fault.kind for fault in faults} == {"sample differs"}
-    assert "transition from 0 under 'go', outcome 1" in {fault.place for fault in faults}
-    assert "draws=1000" in faults[0].remedy
-    assert check_problem(POMDP.from_agent(walker(transition_model=Optimist()), draws=50)) == []
+    assert {fault.code for fault in faults} == {"inconsistent-samples"}
+    assert "transition from 0 under 'go', outcome 1" in {fault.location for fault in faults}
+    assert "n_samples=1000" in faults[0].remedy
+    assert check_problem(POMDP.from_agent(walker(transition_model=Optimist()), n_samples=50)) == []
 
 
 def test_states_that_are_equal_without_an_equal_hash_are_faults() -> None:
@@ -153,8 +153,8 @@ def test_states_that_are_equal_without_an_equal_hash_are_faults() -> None:
         legal_actions=["stay"],
     )
     (fault,) = check_problem(problem)
-    assert (fault.kind, fault.place) == ("badly compared", "state Loaded(1, False)")
-    assert fault.value == "it equals Loaded(1, True), whose hash is another"
+    assert (fault.code, fault.location) == ("inconsistent-equality", "state Loaded(1, False)")
+    assert fault.value == "a state that equals Loaded(1, True) with another hash"
 
 
 def broken(base: type, method: str) -> Any:
@@ -192,20 +192,20 @@ def test_what_a_foreign_class_raises_is_told_with_its_place(part: str, base: typ
 
 def test_settings_that_would_do_nothing_are_refused() -> None:
     own = to_agent(tiger())
-    for settings in ({"normalize": True}, {"draws": 10}):
+    for settings in ({"normalize": True}, {"n_samples": 10}):
         with pytest.raises(ModelError, match="whole distributions"):
             POMDP.from_agent(own, **settings)
-    for draws in (0, 2.5, True):
-        with pytest.raises(ModelError, match=r"draws: got .*; expected the number of samples per row, at least 1"):
-            POMDP.from_agent(walker(), draws=draws)
+    for n_samples in (0, 2.5, True):
+        with pytest.raises(ModelError, match=r"n_samples: got .*; expected an integer"):
+            POMDP.from_agent(walker(), n_samples=n_samples)
     silent = type("Silent", (pomdp_py.TransitionModel,), {"probability": Walk.probability})()
-    with pytest.raises(ModelError, match="draws: got 10; expected None, as Silent has no sample"):
-        POMDP.from_agent(walker(transition_model=silent), draws=10)
+    with pytest.raises(ModelError, match="n_samples: got 10; expected None, as Silent has no sample"):
+        POMDP.from_agent(walker(transition_model=silent), n_samples=10)
     with pytest.raises(ModelError, match=r"expected a pomdp_py.Agent. Pass its \.agent"):
         POMDP.from_agent(TigerProblem.create())
 
 
-@pytest.mark.parametrize("settings", [{}, {"normalize": True}, {"tolerance": 0.1}, {"draws": 500}])
+@pytest.mark.parametrize("settings", [{}, {"normalize": True}, {"tolerance": 0.1}, {"n_samples": 500}])
 @pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize("given", [False, True])
 def test_every_setting_goes_with_every_way_to_say_spaces(settings: dict[str, Any], listed: bool, given: bool) -> None:
@@ -217,7 +217,7 @@ def test_every_setting_goes_with_every_way_to_say_spaces(settings: dict[str, Any
     value = RTBSS(depth=4).decide(problem).value
     assert value == pytest.approx(2.4, abs=0.1)  # whatever the smear adds, and the draws miss
     smeared = bool(spaces or listed)  # the end among the states that the model may go on to
-    assert {fault.kind for fault in check_problem(problem)} <= ({"terminal not absorbing"} if smeared else set())
+    assert {fault.code for fault in check_problem(problem)} <= ({"terminal-not-absorbing"} if smeared else set())
 
 
 def test_a_belief_about_objects_is_a_belief_over_their_states() -> None:

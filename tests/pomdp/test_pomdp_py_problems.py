@@ -16,9 +16,9 @@ from benchmarks import pomdp_py_problems as table
     [
         ("tiger", (2, 3, 2), set(), 100),
         ("rocksample 3 × 3, 2 rocks", (48, 7, 3), set(), 10),
-        ("load_unload", (20, 2, 3), {"badly compared"}, 80),
-        ("tag, 12 cells", (156, 5, 13), {"terminal not absorbing", "terminal earns"}, 15),
-        ("mos 3 × 3, 1 object", (569, 6, 11), {"terminal not absorbing"}, 400),
+        ("load_unload", (20, 2, 3), {"inconsistent-equality"}, 80),
+        ("tag, 12 cells", (156, 5, 13), {"terminal-not-absorbing", "terminal-reward"}, 15),
+        ("mos 3 × 3, 1 object", (569, 6, 11), {"terminal-not-absorbing"}, 400),
     ],
 )
 def test_a_problem_comes_in_is_checked_and_earns_the_same(

@@ -140,10 +140,10 @@ def test_faults():
     )
     faults = [str(fault) for fault in check_problem(problem)]
     for words in (
-        "terminal not absorbing: terminal state 'here' under 'go': got 'there'",
-        "sample differs: transition from 'there' under 'go', outcome 'here': got 1.000 of 200 samples",
-        "probability differs: transition from 'there' under 'go', outcome 'there': got probability() says 0.125",
-        "model raised: observation in 'there' after 'go': got KeyError: 'lost'",
+        "terminal-not-absorbing: terminal state 'here' under 'go': got 'there'",
+        "inconsistent-samples: transition from 'there' under 'go', outcome 'here': got 1.000 of 200 samples",
+        "inconsistent-probability: transition from 'there' under 'go', outcome 'there': got probability() says 0.125",
+        "model-error: observation in 'there' after 'go': got KeyError: 'lost'",
     ):
         assert any(fault.startswith(words) for fault in faults), (words, faults)
 

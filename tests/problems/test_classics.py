@@ -52,8 +52,8 @@ def test_arrays_and_models_update_beliefs_alike(name):
         tiger(accuracy=Fraction(17, 20)),
         crying_baby(becomes_hungry=Fraction(1, 10), cries_hungry=Fraction(4, 5), cries_sated=Fraction(1, 10)),
         maze_4x3(slip=Fraction(1, 10), step_reward=Fraction(-1, 25)),
-        cheese_maze(one=Fraction(1)),
-        corridor(one=Fraction(1)),
+        cheese_maze(number=Fraction),
+        corridor(number=Fraction),
     ],
 )
 def test_fractions_make_them_exact(problem):
@@ -131,7 +131,7 @@ def test_the_cheese_maze_is_a_shortest_path_problem_for_those_who_see():
 
 
 def test_the_corridors_first_beliefs_by_hand():
-    problem = corridor(one=Fraction(1))
+    problem = corridor(number=Fraction)
     updater, third = BayesUpdater(problem), Fraction(1, 3)
     assert updater.evidence(problem.initial_belief, "west", "goal") == third
     assert updater.update(problem.initial_belief, "west", "nothing") == Belief.certain((0, 0))

@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-from pomdp_hier.beliefs import FullUpdater
+from pomdp_hier.beliefs.updaters import CompleteUpdater
 from pomdp_hier.planning.decision import TERMINAL_VALUE, largest
 from pomdp_hier.planning.leaf_values import LeafFunction
 from pomdp_hier.planning.rtbss.pruning import Pruning
@@ -34,7 +34,7 @@ class PlainSearch:
     """
 
     problem: POMDP
-    updater: FullUpdater
+    updater: CompleteUpdater
     leaf: LeafFunction
     pruning: Pruning
     merge_tolerance: float | None = 0.0
