@@ -37,7 +37,7 @@ from pomdp_hier.measures import (
     untangle,
 )
 from pomdp_hier.measures.labels import APART, MEASURES
-from pomdp_hier.simulation import PolicyComparison, compare_values
+from pomdp_hier.simulation.comparison_table import PolicyComparison, compare_values
 
 _SAME = 1e-9
 
@@ -358,11 +358,11 @@ def compare_search_policies(
         >>> table = compare_search_policies(shop.similarity, shop.hierarchies["B"], similarity="precomputed",
         ...                                 delta=0.005)
         >>> for row in table:
-        ...     print(f"{row.name:12} {row.value:7.4f} {row.regret:7.4f} {row.verdict}")
+        ...     print(f"{row.name:12} {row.value:7.4f} {row.mdp_regret:7.4f} {row.verdict}")
         one-step     -0.2802  0.5635 baseline
-        optimal      -0.3621  0.6454 not distinguishable
-        descend      -0.5239  0.8073 not distinguishable
-        search-root   0.0000  0.2834 not distinguishable
+        optimal      -0.3621  0.6454 inconclusive
+        descend      -0.5239  0.8073 inconclusive
+        search-root   0.0000  0.2834 inconclusive
         hindsight     0.2834  0.0000 better
     """
     request = read_settings(
@@ -393,7 +393,7 @@ def compare_search_policies(
     return compare_values(
         {name: results[name].values for name in searched},
         baseline=baseline,
-        clairvoyant=results[None].score,
+        mdp_value=results[None].score,
         confidence=confidence,
         method="exact per item",
         seconds={name: seconds[name] / decisions[name] for name in searched},

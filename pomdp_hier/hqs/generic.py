@@ -25,7 +25,8 @@ from pomdp_hier.hqs.settings import Run
 from pomdp_hier.planning.decision import Policy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import Number, total
-from pomdp_hier.simulation import PolicyValue, policy_value
+from pomdp_hier.simulation import policy_value
+from pomdp_hier.simulation.exact import PolicyValue
 
 _CHUNK = 16
 

@@ -14,16 +14,16 @@ from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.node_names import NodeNames
 from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, ORANGE, finite_numbers, new_axes, search_colours
 from pomdp_hier.report.escaping import figure_text
-from pomdp_hier.simulation import PolicyComparison
+from pomdp_hier.simulation.comparison_table import PolicyComparison
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
 def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = None) -> "Axes":
-    """Return the axes with one row a policy: its value, its interval where it was sampled, and the clairvoyant value.
+    """Return the axes with one row per policy: its value, its confidence interval, and the MDP value.
 
-    Filled marks differ from the baseline; hollow ones cannot be told from it.
+    Filled marks differ from the baseline; hollow ones do not, or inconclusively.
 
     Args:
         comparison: What `compare_policies` returned.
@@ -56,10 +56,10 @@ def draw_policy_comparison(comparison: PolicyComparison, *, ax: "Axes | None" = 
         note = f"{row.value:.4g}" + ("" if row.verdict in ("better", "worse") else f"  ({row.verdict})")
         text = ax.annotate(note, (row.value, k), xytext=(0, 8), textcoords="offset points", ha="center", fontsize=8)
         text.set(color=INK, bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6})
-    if comparison.clairvoyant is not None:
-        ax.axvline(comparison.clairvoyant, color=INK, lw=1.2, ls=(0, (4, 3)))
+    if comparison.mdp_value is not None:
+        ax.axvline(comparison.mdp_value, color=INK, lw=1.2, ls=(0, (4, 3)))
         look: dict[str, Any] = {"fontsize": 8, "color": INK, "va": "bottom", "ha": "center"}
-        ax.annotate("clairvoyant", (comparison.clairvoyant, -0.7), xytext=(0, 3), textcoords="offset points", **look)
+        ax.annotate("MDP value", (comparison.mdp_value, -0.7), xytext=(0, 3), textcoords="offset points", **look)
     ax.set_yticks(range(len(rows)), [figure_text(row.name) for row in rows])
     ax.set_ylim(len(rows) - 0.4, -0.7)  # the first policy on top
     ax.margins(x=0.12)

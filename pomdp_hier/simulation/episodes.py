@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from tqdm import tqdm
 
-from pomdp_hier._arguments import check_integer, entropy
+from pomdp_hier._arguments import check_integer, check_level, entropy
 from pomdp_hier._jobs import OnceAProcess, check_jobs, in_processes, n_workers
 from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError
@@ -15,7 +15,6 @@ from pomdp_hier.planning.decision import Decision
 from pomdp_hier.pomdp import Belief
 from pomdp_hier.pomdp.numeric import Number, is_nonnegative
 from pomdp_hier.simulation.decision_cache import Decider
-from pomdp_hier.simulation.intervals import check_confidence
 from pomdp_hier.simulation.truncation import Truncation
 
 _PARTS = 8  # of a process's share of the episodes, so that progress shows and a slow part holds up little
@@ -214,4 +213,4 @@ def check_simulation(
         check_integer(name, count, 1, unit="episodes")
     if half_width is not None and not (is_nonnegative(half_width) and half_width > 0):
         raise ParameterError(f"half_width: {brief(half_width)}; expected a positive width, in rewards")
-    check_confidence(confidence)
+    check_level("confidence", confidence)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
 from tqdm import tqdm
 
 from pomdp_hier._arguments import check_flag, check_integer
@@ -20,6 +21,7 @@ from pomdp_hier._text import brief, counted
 from pomdp_hier.beliefs import as_updater
 from pomdp_hier.errors import Argument, ImpossibleObservationError, ParameterError, PlanningError
 from pomdp_hier.planning.decision import Decision, Policy
+from pomdp_hier.planning.infinite_horizon_bounds import mdp_values
 from pomdp_hier.planning.policies import action_probabilities, as_policy
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, total
@@ -349,3 +351,32 @@ def conflict(history: Sequence[tuple[Any, Any]]) -> str:
         f"which has probability 0 in the agent's model; history: {skipped}{shown}. Give the agent a model or an "
         "updater in which everything that happens is possible"
     )
+
+
+def mdp_value(environment: POMDP, *, horizon: int | None = None, tolerance: float = 1e-12) -> float:
+    """Return the value of the fully observable problem, ``sum_s b(s) V_MDP(s)``, an upper bound on every policy's.
+
+    Args:
+        environment: The problem.
+        horizon: The number of actions; ``None`` for an infinite horizon.
+        tolerance: Without a horizon, the greatest change of a value at convergence, as for `mdp_values`.
+
+    Raises:
+        PlanningError: Without a horizon, the values do not converge.
+
+    Example:
+        >>> coin = POMDP(transition=lambda s, a: "end", observation=lambda s, a: "done",
+        ...              reward=lambda s, a: 1 if a == s else -1, terminal=["end"],
+        ...              initial_belief={"heads": 0.5, "tails": 0.5}, legal_actions=["heads", "tails"])
+        >>> mdp_value(coin)
+        1.0
+
+    References:
+        Littman, Cassandra and Kaelbling (1995), section 4.1.
+    """
+    require_problem(environment, "mdp_value")
+    if horizon == 0:
+        return 0.0
+    compiled = environment.compiled
+    q, _ = mdp_values(compiled, horizon=horizon, tolerance=tolerance)
+    return float(compiled.initial @ np.where(compiled.terminal, 0.0, q.max(axis=0)))

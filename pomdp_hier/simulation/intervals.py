@@ -6,19 +6,11 @@ from dataclasses import replace
 import numpy as np
 
 from pomdp_hier._arrays import Floats
-from pomdp_hier._text import brief
-from pomdp_hier.errors import ModelError, ParameterError, PlanningError
+from pomdp_hier.errors import ModelError, PlanningError
 from pomdp_hier.planning.infinite_horizon_bounds import mdp_values
 from pomdp_hier.pomdp import POMDP, TabularPOMDP
-from pomdp_hier.pomdp.numeric import is_nonnegative
 
 _SETTLING = 2_000  # backups after which a return counts as unbounded
-
-
-def check_confidence(confidence: float) -> None:
-    """Raise unless the level of an interval is one."""
-    if not (is_nonnegative(confidence) and 0 < confidence < 1):
-        raise ParameterError(f"confidence: {brief(confidence)} is outside (0, 1); 0.95 is usual")
 
 
 def return_span(environment: POMDP, horizon: int | None) -> float:

@@ -38,7 +38,8 @@ from pomdp_hier.measures import (
 from pomdp_hier.planning import solve
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy
 from pomdp_hier.problems import tiger
-from pomdp_hier.simulation import compare_values, policy_value
+from pomdp_hier.simulation import policy_value
+from pomdp_hier.simulation.comparison_table import compare_values
 from tests.planted import clean_case
 
 X, TREE = clean_case()
@@ -219,22 +220,22 @@ ADVICE = {
     "sample of improve": (lambda: improved(sample_size=9), "leave it out", improved),
     "level": (lambda: improved(fixed_levels=[9]), "levels 0.*to 3", lambda: improved(fixed_levels=[1])),
     "horizon of a solution": (
-        lambda: compare_policies(FIRST, TIGER, horizon=2, against=solve(TIGER, horizon=3)),
+        lambda: compare_policies(FIRST, TIGER, horizon=2, solution=solve(TIGER, horizon=3)),
         "horizon=3; expected horizon=2",
         lambda: (
-            compare_policies(FIRST, TIGER, horizon=2, against=solve(TIGER, horizon=2)),
-            compare_policies(FIRST, TIGER, horizon=3, against=solve(TIGER, horizon=3)),
+            compare_policies(FIRST, TIGER, horizon=2, solution=solve(TIGER, horizon=2)),
+            compare_policies(FIRST, TIGER, horizon=3, solution=solve(TIGER, horizon=3)),
         ),
     ),
     "another problem": (
-        lambda: compare_policies(FIRST, TIGER, horizon=2, against=solve(tiger(discount=0.5), horizon=2)),
-        r"another problem.*solve\(environment, horizon=2\)",
-        lambda: compare_policies(FIRST, TIGER, horizon=2, against=solve(TIGER, horizon=2)),
+        lambda: compare_policies(FIRST, TIGER, horizon=2, solution=solve(tiger(discount=0.9), horizon=2)),
+        r"other numbers.*solve\(environment, horizon=2\)",
+        lambda: compare_policies(FIRST, TIGER, horizon=2, solution=solve(TIGER, horizon=2)),
     ),
     "another belief": (
-        lambda: compare_policies(FIRST, TIGER, against=solve(TIGER, belief=TIGER.initial_belief)),
+        lambda: compare_policies(FIRST, TIGER, solution=solve(TIGER, belief={"tiger-left": 1})),
         r"solve\(environment\)",
-        lambda: compare_policies(FIRST, TIGER, against=solve(TIGER)),
+        lambda: compare_policies(FIRST, TIGER, solution=solve(TIGER)),
     ),
     "no policy": (lambda: compare_policies({}, TIGER), "^policies", lambda: compare_policies(FIRST, TIGER)),
     "baseline": (
@@ -244,7 +245,7 @@ ADVICE = {
     ),
     "lengths": (
         lambda: compare_values({"a": [1.0], "b": [1.0, 2.0]}),
-        r"\[1, 2\] values; expected as many",
+        r"\[1, 2\] values; expected one length",
         lambda: compare_values({"a": [1.0, 2.0], "b": [1.0, 2.0]}),
     ),
     "beliefs": (

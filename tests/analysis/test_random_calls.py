@@ -197,7 +197,7 @@ class Calls(RandomCalls):
     def policies(self, tree, X, given, chosen):
         found = self.call(ask.compare_search_policies, FEATURES[X], TREES[tree], chosen, **given)
         if found is not None:
-            assert all(row.regret >= -1e-9 for row in found)
+            assert all(row.mdp_regret >= -1e-9 for row in found)
 
     @rule(target=diagnoses, tree=ANY_TREE, X=ANY_FEATURES, given=KEYWORDS, result=results, known=st.booleans())
     def diagnose(self, tree, X, given, result, known):

@@ -36,7 +36,7 @@ def test_the_table(files, capsys):
         ["search-root", "0.0000"],
         ["hindsight", "0.2834"],
     ]
-    assert lines[-1] == "exact per item, n = 12, clairvoyant 0.2834, intervals without events rarer than 0.26"
+    assert lines[-1] == "exact per item, n = 12, MDP value 0.2834, intervals without events rarer than 0.26"
 
 
 @pytest.mark.slow
@@ -57,5 +57,5 @@ def test_wrong_usage(files, capsys):
     assert main(["policies", *files, "--policy", "level-x"]) == 2
     assert "expected one of one-step" in capsys.readouterr().err
     assert main(["policies", *files, "--confidence", "95"]) == 2
-    assert "outside (0, 1)" in capsys.readouterr().err
+    assert "expected a number between 0 and 1" in capsys.readouterr().err
     assert main(["policies", "-", "-"]) == 2

@@ -22,13 +22,8 @@ from pomdp_hier.planning import (
 )
 from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.simulation import (
-    compare_policies,
-    mdp_value,
-    policy_value,
-    simulate,
-    simulate_in_pomdp_py,
-)
+from pomdp_hier.simulation import compare_policies, mdp_value, policy_value, simulate
+from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py
 from tests.pomdp_models import tiger
 
 BELIEF = {"left": 0.25, "right": 0.75}
@@ -194,25 +189,25 @@ FIRST = FirstAction()
         (lambda v: simulate(FIRST, tiger(), n_episodes=2, horizon=1, half_width=v), "half_width", [None]),
         (lambda v: policy_value(FIRST, tiger(discount=0.5), truncation_error=v), "truncation_error", []),
         (lambda v: simulate(FIRST, tiger(), n_episodes=2, horizon=1, confidence=v), "confidence", []),
-        (lambda v: compare_policies([FIRST], tiger(), horizon=1, clairvoyant=v), "clairvoyant", [0, -1, None]),
+        (lambda v: compare_policies([FIRST], tiger(), horizon=1, mdp_value=v), "mdp_value", [0, -1, None]),
         (lambda v: compare_policies([FIRST], tiger(), horizon=1, trace=v), "trace", [0]),
-        (lambda v: compare_policies([FIRST], tiger(), horizon=1, against=v), "against", [None]),
+        (lambda v: compare_policies([FIRST], tiger(), horizon=1, solution=v), "solution", [None]),
     ],
 )
 def test_what_is_no_number_or_too_small_is_refused(make, name, allowed):
     for value in (0, -1, "2", 1j, [1], None, float("nan")):
         if value in allowed:
             make(value)
-        elif name != "clairvoyant" or value == value:
+        elif name != "mdp_value" or value == value:
             with pytest.raises(PomdpHierError, match=f"^{name}"):
                 make(value)
 
 
-def test_a_clairvoyant_value_of_any_kind_of_number_is_taken():
+def test_an_mdp_value_of_any_kind_of_number_is_taken():
     for number in (Fraction(3, 2), np.float32(1.5), np.int64(1)):
-        table = compare_policies([FIRST], tiger(), horizon=1, clairvoyant=number)
-        assert table.clairvoyant == number
-        assert table["FirstAction()"].regret == number + 1
+        table = compare_policies([FIRST], tiger(), horizon=1, mdp_value=number)
+        assert table.mdp_value == number
+        assert table["FirstAction()"].mdp_regret == number + 1
 
 
 def test_more_steps_than_a_solution_holds_and_unknown_observations_are_named():

@@ -122,7 +122,7 @@ def test_regret_is_bounded_from_both_sides():
     problem = tiger()
     solution = solve(problem, precision=1e-3)
     table = compare_policies(
-        {"controller": solution.controller(), "listen": FirstAction()}, problem, against=solution, clairvoyant=False
+        {"controller": solution.controller(), "listen": FirstAction()}, problem, solution=solution, mdp_value=False
     )
     low, high = table["controller"].optimality_gap
     assert low == 0 <= high <= 1e-3
@@ -131,14 +131,14 @@ def test_regret_is_bounded_from_both_sides():
     assert high - low <= solution.gap + 1e-6
     assert "optimum in [19.37" in str(table)
     assert table.to_dict()["optimum"] == [solution.lower, solution.upper]
-    sampled = compare_policies([FirstAction()], problem, against=solution, method="monte-carlo", n_episodes=3)
+    sampled = compare_policies([FirstAction()], problem, solution=solution, method="monte-carlo", n_episodes=3)
     assert sampled.rows[0].optimality_gap == pytest.approx((39.37, 39.37), abs=1e-2)
 
 
 def test_a_solution_of_something_else_is_refused():
-    for solution in (solve(tiger()), solve(tiger(), horizon=2)):
-        with pytest.raises(ParameterError, match="against"):
-            compare_policies([FirstAction()], tiger(), against=solution)
+    for solution in (solve(tiger(accuracy=0.8)), solve(tiger(), horizon=2)):
+        with pytest.raises(ParameterError, match=r"^solution: got one"):
+            compare_policies([FirstAction()], tiger(), solution=solution)
 
 
 def test_the_policy_of_fib_reads_its_table_and_never_expects_more_than_qmdp():

@@ -245,15 +245,15 @@ class Calls(RandomCalls):
         controller=made,
         method=one_of("exact", "exact", "monte-carlo", "guess"),
         baseline=one_of(None, "first", "fib", "none", 3),
-        clairvoyant=one_of(True, False, 1.5, "x"),
+        mdp_value=one_of(True, False, 1.5, "x"),
         same=st.integers(0, 3),
     )
-    def compare(self, name, horizon, told, controller, method, baseline, clairvoyant, same):
+    def compare(self, name, horizon, told, controller, method, baseline, mdp_value, same):
         solution, its, held = told or (None, None, None)
         problem = its if same and its is not None else PROBLEMS.get(name)
         horizon = held if same and its is not None else horizon
         if horizon is None and getattr(problem, "discount", 0) == 1:
-            clairvoyant = False  # which takes all the iterations that there are
+            mdp_value = False  # which takes all the iterations that there are
         policies = {"first": FirstAction(), "fib": FIBPolicy()}
         if controller is not None:
             policies["controller"] = controller[0]
@@ -268,8 +268,8 @@ class Calls(RandomCalls):
             horizon=horizon,
             truncation_error=0.1,
             baseline=baseline,
-            clairvoyant=clairvoyant,
-            against=solution,
+            mdp_value=mdp_value,
+            solution=solution,
         )
         if found is None:
             return

@@ -204,7 +204,7 @@ def test_icicle_is_as_wide_as_its_items():
 
 def test_policies_are_held_against_the_first():
     policies = {"first": FirstAction(), "random": RandomPolicy(seed=1)}
-    table = compare_policies(policies, tiger(), horizon=3, method="monte-carlo", n_episodes=200, clairvoyant=False)
+    table = compare_policies(policies, tiger(), horizon=3, method="monte-carlo", n_episodes=200, mdp_value=False)
     ax = draw_policy_comparison(table)
     assert [text.get_text() for text in ax.get_yticklabels()] == ["first", "random"]
     assert ax.yaxis_inverted()
@@ -218,12 +218,12 @@ def test_policies_are_held_against_the_first():
 
 def test_marks_say_how_policies_compare():
     template = compare_policies({"first": FirstAction()}, tiger(), horizon=1)
-    values = {"baseline": 0.0, "better": 1.0, "worse": -1.0, "same": 0.0, "not distinguishable": 0.1}
+    values = {"baseline": 0.0, "better": 1.0, "worse": -1.0, "same": 0.0, "inconclusive": 0.1}
     rows = tuple(
         dataclasses.replace(template.rows[0], name=name, value=value, interval=(value - 0.5, value + 0.5), verdict=name)
         for name, value in values.items()
     )
-    ax = draw_policy_comparison(dataclasses.replace(template, rows=rows, clairvoyant=2.0))
+    ax = draw_policy_comparison(dataclasses.replace(template, rows=rows, mdp_value=2.0))
     marks = [line for line in ax.lines if len(line.get_xdata()) == 1]
     looks = [(m.get_marker(), m.get_color(), m.get_markerfacecolor() == m.get_color()) for m in marks]
     assert looks == [
@@ -231,15 +231,15 @@ def test_marks_say_how_policies_compare():
     ]  # fmt: skip
     assert [line.get_xdata() for line in ax.lines if line.get_linestyle() == "--"] == [[2.0, 2.0]]
     notes = [text.get_text() for text in ax.texts]
-    assert notes == ["0  (baseline)", "1", "-1", "0  (same)", "0.1  (not distinguishable)", "clairvoyant"]
+    assert notes == ["0  (baseline)", "1", "-1", "0  (same)", "0.1  (inconclusive)", "MDP value"]
 
 
-def test_the_clairvoyant_value_is_named_beside_no_other_text():
-    policies = {"first": FirstAction(), "clairvoyant": RandomPolicy(seed=1), "third": RandomPolicy(seed=2)}
+def test_the_mdp_value_is_named_beside_no_other_text():
+    policies = {"first": FirstAction(), "MDP value": RandomPolicy(seed=1), "third": RandomPolicy(seed=2)}
     ax = draw_policy_comparison(compare_policies(policies, tiger(), horizon=2))
     ax.get_figure().canvas.draw()
-    label, *others = sorted(ax.texts, key=lambda text: text.get_text() != "clairvoyant")
-    assert label.get_text() == "clairvoyant"
+    label, *others = sorted(ax.texts, key=lambda text: text.get_text() != "MDP value")
+    assert label.get_text() == "MDP value"
     assert not any(label.get_window_extent().overlaps(other.get_window_extent()) for other in others)
     assert label.get_window_extent().y0 >= ax.get_window_extent().y1
 

@@ -1,7 +1,9 @@
 """Policies side by side: verdicts, regret, the table in its forms."""
 
+import copy
 import json
 import math
+import pickle
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,8 +17,8 @@ from pomdp_hier.planning.decision import Decision
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import tiger
-from pomdp_hier.simulation import compare_policies, compare_values, mdp_value, policy_value, simulate
-from pomdp_hier.simulation.comparison import _verdict
+from pomdp_hier.simulation import compare_policies, mdp_value, policy_value, simulate
+from pomdp_hier.simulation.comparison_table import _verdict, compare_values
 from tests.nasty import NASTY, acts
 from tests.pomdp_models import sensor
 
@@ -28,7 +30,7 @@ POLICIES = {
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [({"against": "best"}, "against: got a str"), ({"trace": "x"}, "trace: got 'x'")]
+    ("given", "said"), [({"solution": "best"}, "solution: got a str"), ({"trace": "x"}, "trace: got 'x'")]
 )
 def test_what_is_no_solution_and_no_number_of_traces_is_refused(given, said):
     with pytest.raises(ParameterError, match=said):
@@ -39,8 +41,8 @@ def test_exact_comparison():
     table = compare_policies(POLICIES, sensor(0.8), horizon=30, baseline="guess")
     assert [row.name for row in table] == list(POLICIES)
     assert table["guess"].value == -5
-    assert table.clairvoyant == 10
-    assert table["guess"].regret == 15
+    assert table.mdp_value == 10
+    assert table["guess"].mdp_regret == 15
     expected = float(policy_value(POLICIES["sure"], sensor(0.8), horizon=30))
     assert table["sure"].value == expected
     assert table["sure"].difference == expected + 5
@@ -58,10 +60,10 @@ def test_monte_carlo_comparison_says_what_it_cannot_tell_apart():
         "careful": POLICIES["sure"],
     }
     table = compare_policies(close, sensor(0.8), method="monte-carlo", n_episodes=400, seed=0, horizon=50)
-    assert [row.verdict for row in table] == ["baseline", "not distinguishable", "same", "better"]
+    assert [row.verdict for row in table] == ["baseline", "inconclusive", "same", "better"]
     low, high = table["careful"].difference_interval
     assert low < table["careful"].difference < high
-    assert "not distinguishable" in str(table)
+    assert "inconclusive" in str(table)
     assert "n = 400" in str(table)
 
 
@@ -91,10 +93,10 @@ def test_values_that_cut_runs_blur_are_not_told_apart():
     exact = {"a": np.array([1.0]), "b": np.array([1.0 + 1e-6]), "c": np.array([1.0 + 1e-5])}
     assert [row.verdict for row in compare_values(exact, method="exact")] == ["baseline", "better", "better"]
     blurred = compare_values(exact, error=1e-6, method="exact")
-    assert [row.verdict for row in blurred] == ["baseline", "not distinguishable", "better"]
-    assert str(blurred).endswith("runs cut off where less than 1e-06 can still come")
+    assert [row.verdict for row in blurred] == ["baseline", "inconclusive", "better"]
+    assert str(blurred).endswith("exact, truncation error 1e-06")
     assert blurred.to_dict()["error"] == 1e-6
-    assert "cut off" not in str(compare_values(exact, method="exact"))
+    assert "truncation" not in str(compare_values(exact, method="exact"))
 
 
 def test_missed_events_widen_every_interval():
@@ -102,7 +104,7 @@ def test_missed_events_widen_every_interval():
     assert compare_values(values)["b"].verdict == "better"
     for off in ({"missed": 0.5}, {"error": 0.5}, {"missed": 0.25, "error": 0.25}):
         wide = compare_values(values, **off)["b"]
-        assert wide.verdict == "not distinguishable"
+        assert wide.verdict == "inconclusive"
         assert wide.difference_interval == (-0.75, 1.25)
         assert wide.interval == mean_interval(values["b"], 0.95, 0.5)
 
@@ -115,12 +117,12 @@ def test_traces_on_request():
     assert not compare_policies(POLICIES, sensor(0.8), horizon=2).traces
 
 
-def test_clairvoyant_is_a_ceiling_or_what_one_says_it_is():
+def test_regret_is_to_the_mdp_value_or_a_given_one():
     environment = sensor(0.8)
     assert mdp_value(environment) == 10
     assert mdp_value(environment, horizon=0) == 0
-    assert compare_policies([FirstAction()], environment, horizon=1, clairvoyant=3).rows[0].regret == 4
-    assert compare_policies([FirstAction()], environment, horizon=1, clairvoyant=False).rows[0].regret is None
+    assert compare_policies([FirstAction()], environment, horizon=1, mdp_value=3).rows[0].mdp_regret == 4
+    assert compare_policies([FirstAction()], environment, horizon=1, mdp_value=False).rows[0].mdp_regret is None
 
 
 def test_names_of_a_sequence():
@@ -137,31 +139,49 @@ def test_names_that_read_the_same_are_all_kept():
     assert table["1"].value != table["1 (2)"].value
 
 
+COLUMNS = [
+    "name",
+    "value",
+    "value_ci_low",
+    "value_ci_high",
+    "difference",
+    "difference_ci_low",
+    "difference_ci_high",
+    "verdict",
+    "mdp_regret",
+    "optimality_gap_low",
+    "optimality_gap_high",
+    "seconds_per_decision",
+]
+
+
 def test_forms_of_the_table():
     table = compare_policies({"<b>": FirstAction(), "x": RandomPolicy(0)}, sensor(0.8), horizon=1)
     assert "&lt;b&gt;" in table._repr_html_()
     assert "<b>" not in table._repr_html_()
     text = json.dumps(table.to_dict(), allow_nan=False)
+    assert list(json.loads(text)["policies"][0]) == COLUMNS
     assert json.loads(text)["policies"][0]["value"] == -1
     lines = str(table).splitlines()
     assert lines[0].split()[:2] == ["policy", "value"]
     assert len(lines) == 4
     frame = pytest.importorskip("pandas") and table.to_frame()
+    assert ["name", *frame.columns] == COLUMNS
     assert frame.loc["<b>", "value"] == -1
     nan = compare_values({"a": np.array([1.0, 2.0])}, seconds={"a": math.nan})
     assert nan.to_dict()["policies"][0]["seconds_per_decision"] is None
     assert "nan" not in str(nan)
-    with pytest.raises(KeyError, match="there are '<b>', 'x'"):
+    with pytest.raises(KeyError, match=r"^\"policy: got 'y'; expected one of '<b>', 'x'"):
         table["y"]
 
 
 @pytest.mark.parametrize(
     ("values", "options", "message"),
     [
-        ({}, {}, "no policy was given"),
+        ({}, {}, "^values: got none"),
         ({"a": np.zeros(2), "b": np.zeros(3)}, {}, r"\[2, 3\] values"),
-        ({"a": np.zeros(2)}, {"baseline": "b"}, "'b' is not among 'a'"),
-        ({"a": np.zeros(2)}, {"confidence": 1}, r"outside \(0, 1\)"),
+        ({"a": np.zeros(2)}, {"baseline": "b"}, "^baseline: got 'b'; expected one of 'a'"),
+        ({"a": np.zeros(2)}, {"confidence": 1}, "confidence.* 1; expected a number between 0 and 1"),
     ],
 )
 def test_values_that_cannot_be_compared(values, options, message):
@@ -170,7 +190,7 @@ def test_values_that_cannot_be_compared(values, options, message):
 
 
 def test_unknown_method():
-    with pytest.raises(ParameterError, match="'sampling' is neither"):
+    with pytest.raises(ParameterError, match=r"^method: got 'sampling'"):
         compare_policies(POLICIES, sensor(0.8), method="sampling")
 
 
@@ -184,9 +204,9 @@ def test_simulation_and_enumeration_agree_for_each_policy():
 
 
 def test_what_is_no_collection_of_policies_is_refused():
-    with pytest.raises(ParameterError, match="neither a list nor a dict of policies"):
+    with pytest.raises(ParameterError, match=r"^policies: got .*; expected a list or dict of policies"):
         compare_policies(FirstAction(), FirstAction())
-    with pytest.raises(ParameterError, match="neither a list nor a dict of policies"):
+    with pytest.raises(ParameterError, match=r"^policies: got .*; expected a list or dict of policies"):
         compare_policies("optimal", FirstAction())
 
 
@@ -203,7 +223,7 @@ def test_names_that_act_are_names_in_every_form_of_the_table():
     page = ElementTree.fromstring(table._repr_html_())
     assert [row.findtext("td") for row in page.iter("tr")][1:] == list(map(visible, NASTY))
     assert [row["name"] for row in table.to_dict()["policies"]] == NASTY
-    with pytest.raises(ParameterError, match="baseline: 'none' is not among") as caught:
+    with pytest.raises(ParameterError, match=r"^baseline: got 'none'") as caught:
         compare_values({name: np.array([1.0]) for name in NASTY}, baseline="none")
     assert acts(str(caught.value)) == []
     with pytest.raises(KeyError) as caught:
@@ -249,20 +269,27 @@ def test_a_baseline_that_fails_is_an_error_that_names_it():
 def test_what_it_says_of_its_numbers_stands_in_its_place():
     problem = tiger()
     for solution, horizon, words in (
-        (solve(tiger(), horizon=2), 2, "a solution of another problem; .* solve.environment, horizon=2.$"),
-        (solve(problem, belief=problem.initial_belief, horizon=2), 2, "a solution from .*, horizon=2.$"),
-        (solve(problem, horizon=3), 2, "horizon=3; expected horizon=2, .* solve.environment, horizon=2., or .*=3$"),
-        (solve(problem, horizon=3), None, "horizon=3; expected horizon=None, .* solve.environment., or .*=3$"),
+        (
+            solve(tiger(accuracy=0.8), horizon=2),
+            2,
+            r"of a problem with other numbers; .* solve\(environment, horizon=2\)",
+        ),
+        (solve(problem, belief={"tiger-left": 1}, horizon=2), 2, r"from .*'tiger-left': 1.*, horizon=2\)"),
+        (solve(problem, horizon=3), 2, r"with horizon=3; expected horizon=2, .* solve\(environment, horizon=2\), .*=3"),
+        (solve(problem, horizon=3), None, r"with horizon=3; expected horizon=None, .* solve\(environment\), .*=3"),
     ):
-        with pytest.raises(ParameterError, match=f"^against: got {words}".replace("got horizon", "got a .*horizon")):
-            compare_policies([FirstAction()], problem, horizon=horizon, against=solution)
-    assert compare_policies([FirstAction()], problem, horizon=3, against=solve(problem, horizon=3)).optimum
-    with pytest.raises(ParameterError, match=r"policies: 'x' is neither a list nor a dict of policies$"):
+        with pytest.raises(ParameterError, match=rf"^solution: got one {words}\.$"):
+            compare_policies([FirstAction()], problem, horizon=horizon, solution=solution)
+    assert compare_policies([FirstAction()], problem, horizon=3, solution=solve(problem, horizon=3)).optimum
+    with pytest.raises(ParameterError, match=r"^policies: got 'x'; expected a list or dict of policies$"):
         compare_policies("x", tiger())
-    with pytest.raises(ParameterError, match=r"nor a dict of policies; the policies come before the problem$"):
+    with pytest.raises(ParameterError, match=r"Pass the policies before the problem.$"):
         compare_policies(tiger(), [FirstAction()])
     table = compare_values({"a": np.array([1.0, 2.0, 4.0]), "b": np.array([0.0, 0.5, 5.0])})
     low, high = table["b"].interval
+    row = table.to_dict()["policies"][1]
+    assert (row["value_ci_low"], row["value_ci_high"]) == (low, high)
+    assert (row["difference_ci_low"], row["difference_ci_high"]) == table["b"].difference_interval
     assert f"[{low:.4f}, {high:.4f}]" in str(table)
     page = table._repr_html_()
     assert page.index("<thead><tr><th>policy</th>") < page.index("<tbody><tr><td>a</td>")
@@ -272,7 +299,7 @@ def test_a_regret_to_the_optimum_allows_for_what_was_cut_off():
     problem = tiger(discount=0.9)
     solution = solve(problem, precision=1.0)
     table = compare_policies(
-        {"listen": FirstAction()}, problem, against=solution, truncation_error=1.0, clairvoyant=False
+        {"listen": FirstAction()}, problem, solution=solution, truncation_error=1.0, mdp_value=False
     )
     assert table.error > 0.001
     low, high = table["listen"].optimality_gap
@@ -281,15 +308,36 @@ def test_a_regret_to_the_optimum_allows_for_what_was_cut_off():
     assert high == pytest.approx(solution.upper - value + table.error, abs=1e-9)
 
 
+def test_a_solution_of_a_copy_of_the_environment_is_accepted():
+    arrays = {"T": [[[0.9, 0.1], [0.2, 0.8]]] * 2, "Z": [[[0.7, 0.3], [0.4, 0.6]]] * 2, "R": [[1, 0], [0, 2]]}
+    problem = POMDP.from_arrays(**arrays, discount=0.5)
+    solution = solve(problem, horizon=3)
+    gaps = compare_policies([FirstAction()], problem, solution=solution, horizon=3)["FirstAction()"].optimality_gap
+    equal = solve(POMDP.from_arrays(**arrays, discount=0.5), belief=problem.initial_belief, horizon=3)
+    for same in (copy.deepcopy(solution), pickle.loads(pickle.dumps(solution)), equal):
+        assert same.problem is not problem
+        table = compare_policies([FirstAction()], problem, solution=same, horizon=3)
+        assert table["FirstAction()"].optimality_gap == gaps
+    for changed in ({"R": [[1, 0], [0, np.nextafter(2, 3)]]}, {"initial_belief": {0: 1}}, {"discount": 0.4}):
+        other = POMDP.from_arrays(**(arrays | {"discount": 0.5} | changed))
+        with pytest.raises(ParameterError, match=r"^solution: got one of a problem with other numbers"):
+            compare_policies([FirstAction()], other, solution=solution, horizon=3)
+
+
+def test_a_half_width_of_an_exact_comparison_is_rejected():
+    with pytest.raises(ParameterError, match=r"^half_width: got 0\.5 with method='exact'; expected None"):
+        compare_policies([FirstAction()], tiger(), horizon=1, half_width=0.5)
+
+
 def test_a_verdict_needs_an_interval_beyond_0():
     for interval, verdict in (
-        ((0.0, 2.0), "not distinguishable"),
+        ((0.0, 2.0), "inconclusive"),
         ((0.1, 2.0), "better"),
-        ((-2.0, 0.0), "not distinguishable"),
+        ((-2.0, 0.0), "inconclusive"),
         ((-2.0, -0.1), "worse"),
     ):
         assert _verdict(np.array([1.0, 0.5]), interval, 0.0) == verdict
-    assert _verdict(np.array([1.0]), None, 0.5) == "not distinguishable"
+    assert _verdict(np.array([1.0]), None, 0.5) == "inconclusive"
     assert _verdict(np.array([1.0]), None, 0.4) == "better"
 
 
@@ -317,7 +365,7 @@ def test_intervals_and_gaps_contain_the_error_of_a_cutoff(options, truncation_er
     problem = always_one()
     policies = {"go": FirstAction(), "same": FirstAction()}
     table = compare_policies(
-        policies, problem, against=solve(problem, precision=1e-6), truncation_error=truncation_error, **options
+        policies, problem, solution=solve(problem, precision=1e-6), truncation_error=truncation_error, **options
     )
     for row in table:
         least, most = row.optimality_gap
@@ -342,9 +390,9 @@ def test_intervals_and_gaps_contain_the_error_of_a_cutoff(options, truncation_er
 def test_one_episode_proves_nothing():
     problem = sensor(0.8)
     solution = solve(problem, horizon=2)
-    table = compare_policies(POLICIES, problem, against=solution, horizon=2, method="monte-carlo", n_episodes=1)
+    table = compare_policies(POLICIES, problem, solution=solution, horizon=2, method="monte-carlo", n_episodes=1)
     assert {row.optimality_gap for row in table} == {None}
-    assert {row.verdict for row in table} <= {"baseline", "same", "not distinguishable"}
+    assert {row.verdict for row in table} <= {"baseline", "same", "inconclusive"}
     assert table.n == 1
 
 
@@ -353,5 +401,5 @@ def test_a_controller_of_few_actions_is_not_worth_what_it_is_worth_for_ever():
     controller = solve(problem, precision=1e-2).controller()
     for horizon in (1, None):
         exact = policy_value(controller, problem, horizon=horizon, truncation_error=1e-9).value
-        table = compare_policies({"c": controller}, problem, horizon=horizon, clairvoyant=False)
+        table = compare_policies({"c": controller}, problem, horizon=horizon, mdp_value=False)
         assert table["c"].value == pytest.approx(float(exact), abs=1e-6)

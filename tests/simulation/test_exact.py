@@ -13,8 +13,9 @@ from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterE
 from pomdp_hier.planning import value_iteration
 from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
 from pomdp_hier.pomdp import POMDP
-from pomdp_hier.simulation import policy_value, simulate, simulate_in_pomdp_py
+from pomdp_hier.simulation import policy_value, simulate
 from pomdp_hier.simulation.exact import conflict
+from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py
 from tests.pomdp_models import sensor, tiger
 
 F = Fraction

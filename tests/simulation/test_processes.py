@@ -18,14 +18,8 @@ from pomdp_hier.errors import ImpossibleObservationError, ParameterError
 from pomdp_hier.planning import RTBSS, Decision, FirstAction, RandomPolicy, value_iteration
 from pomdp_hier.planning.pomdp_py_planners import POUCT
 from pomdp_hier.problems import tiger
-from pomdp_hier.simulation import (
-    compare_policies,
-    episodes,
-    exact,
-    policy_value,
-    simulate,
-    simulate_in_pomdp_py,
-)
+from pomdp_hier.simulation import compare_policies, episodes, exact, policy_value, simulate
+from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py
 
 TIGER = tiger()
 WORSE = tiger(accuracy=0.7)

@@ -4,7 +4,7 @@ A float is read as the shortest decimal that rounds to it; integers and fraction
 rows need not sum to exactly 1.
 """
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -69,8 +69,8 @@ class ExactModel:
         kind_after: The kind after each observation, and at the start.
         outcomes: Per action and state index, ``[(observation, [(state index, probability), ...]), ...]``.
         reward: The expected reward per action and state index.
-        chance: The denominator of probabilities.
-        money: The denominator of rewards.
+        p_unit: The denominator of probabilities.
+        r_unit: The denominator of rewards.
         discount: Numerator and denominator of gamma.
     """
 
@@ -79,8 +79,8 @@ class ExactModel:
     kind_after: list[int]
     outcomes: list[list[Outcomes]]
     reward: list[list[int]]
-    chance: int
-    money: int
+    p_unit: int
+    r_unit: int
     discount: tuple[int, int]
 
     @cached_property
@@ -90,12 +90,14 @@ class ExactModel:
 
     def _flow(self, row: Outcomes) -> "Flow":
         n = len(self.legal)
-        by_chance: dict[int, list[int]] = {}
+        by_probability: dict[int, list[int]] = {}
         for o, entries in row:
             for t, p in entries:
-                by_chance.setdefault(p, []).append(o * n + t)
-        pick = [itemgetter(*at) if len(at) > 1 else itemgetter(slice(at[0], at[0] + 1)) for at in by_chance.values()]
-        return Flow(list(chain.from_iterable(by_chance.values())), list(zip(by_chance, pick, strict=True)))
+                by_probability.setdefault(p, []).append(o * n + t)
+        pick = [
+            itemgetter(*at) if len(at) > 1 else itemgetter(slice(at[0], at[0] + 1)) for at in by_probability.values()
+        ]
+        return Flow(list(chain.from_iterable(by_probability.values())), list(zip(by_probability, pick, strict=True)))
 
     def terminates(self, start: set[int], steps: int | None = None) -> bool:
         """Return whether the process surely terminates from these state indices, within n steps if given."""
@@ -129,7 +131,16 @@ class ExactModel:
         """
         legal = [None if actions is None else sorted(actions) for actions in self.legal]
         rows = [[[(o, sorted(entries)) for o, entries in row] for row in rows] for rows in self.outcomes]
-        numbers = (self.sizes, legal, self.kind_after, rows, self.reward, self.chance, self.money, self.discount)
+        numbers = (
+            self.sizes,
+            legal,
+            self.kind_after,
+            rows,
+            self.reward,
+            self.p_unit,
+            self.r_unit,
+            self.discount,
+        )
         weights = [(s, w.numerator, w.denominator) for s, w in sorted(start.items())]
         digest = sha256()
         for part in (*numbers, weights):
@@ -142,7 +153,36 @@ class ExactModel:
         most = max(
             (sum(p for _, entries in row for _, p in entries) for rows in self.outcomes for row in rows), default=0
         )
-        return gain * most < cost * self.chance
+        return gain * most < cost * self.p_unit
+
+
+def start_weights(
+    model: ExactModel, problem: POMDP, belief: Belief, observation: Hashable = None
+) -> dict[int, Fraction]:
+    """Return the probabilities of a belief by state index, without terminal states.
+
+    Args:
+        model: The exact model of the problem.
+        problem: The problem.
+        belief: A belief over its states.
+        observation: One of its observations, or ``None`` at the start.
+    """
+    index = {state: i for i, state in enumerate(problem.states)}
+    kind = model.kind_after[-1 if observation is None else problem.all_observations.index(observation)]
+    weights = {kind * model.sizes[0] + index[s]: as_fraction(p, "belief") for s, p in belief.items()}
+    return {s: w for s, w in weights.items() if model.legal[s] is not None}
+
+
+def fingerprint(problem: POMDP) -> str:
+    """Return the fingerprint of all numbers of a problem; see `ExactModel.fingerprint`.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> fingerprint(tiger()) == fingerprint(tiger()), fingerprint(tiger()) == fingerprint(tiger(accuracy=0.8))
+        (True, False)
+    """
+    model = exact_model(problem)
+    return model.fingerprint(start_weights(model, problem, problem.initial_belief))
 
 
 def exact_model(problem: POMDP) -> ExactModel:
@@ -157,7 +197,7 @@ def exact_model(problem: POMDP) -> ExactModel:
     Example:
         >>> from pomdp_hier.problems import tiger
         >>> model = exact_model(tiger())
-        >>> model.discount, model.reward[0][0] / model.money
+        >>> model.discount, model.reward[0][0] / model.r_unit
         ((19, 20), -1.0)
     """
     if problem.legal_by == "belief":
@@ -190,13 +230,13 @@ class _Builder:
         kinds, kind_after = self._kinds()
         legal = self._legal(kinds)
         flows = [[self._flow(a, s, legal) for s in range(len(states))] for a in range(len(actions))]
-        chance = lcm(*(p.denominator for rows in flows for row in rows for _, _, p, _ in row), 1)
-        rewards = [[self._earned(a, s, row) for s, row in enumerate(rows)] for a, rows in enumerate(flows)]
-        money = lcm(*(r.denominator for row in rewards for r in row), 1)
+        p_unit = lcm(*(p.denominator for rows in flows for row in rows for _, _, p, _ in row), 1)
+        rewards = [[self._expected_reward(a, s, row) for s, row in enumerate(rows)] for a, rows in enumerate(flows)]
+        r_unit = lcm(*(r.denominator for row in rewards for r in row), 1)
         n = len(states)
         outcomes: list[list[Outcomes]] = []
         for rows in flows:
-            grouped = [self._grouped(row, chance, kind_after) for row in rows]
+            grouped = [self._grouped(row, p_unit, kind_after) for row in rows]
             outcomes.append(grouped * len(kinds))
         gamma = self.number(problem.discount, "discount")
         return ExactModel(
@@ -204,9 +244,9 @@ class _Builder:
             legal=legal,
             kind_after=kind_after,
             outcomes=outcomes,
-            reward=[[int(r * money) for r in row] * len(kinds) for row in rewards],
-            chance=chance,
-            money=money,
+            reward=[[int(r * r_unit) for r in row] * len(kinds) for row in rewards],
+            p_unit=p_unit,
+            r_unit=r_unit,
             discount=(gamma.numerator, gamma.denominator),
         )
 
@@ -268,17 +308,17 @@ class _Builder:
                 row.append((-1, self.index[next_state], p * rest, self.number(reward, "reward")))
         return row
 
-    def _earned(self, a: int, s: int, row: list[tuple[int, int, Fraction, Fraction]]) -> Fraction:
+    def _expected_reward(self, a: int, s: int, row: list[tuple[int, int, Fraction, Fraction]]) -> Fraction:
         """Return the expected reward; one of state and action alone is exact, even if its row does not sum to 1."""
         if row and not (self.uses_observation or self.problem.reward_model.uses_next_state):
             return row[0][3]
         return sum((p * r for _, _, p, r in row), Fraction(0))
 
-    def _grouped(self, row: list[tuple[int, int, Fraction, Fraction]], chance: int, kind_after: list[int]) -> Outcomes:
-        """Return the outcomes by observation, over ``chance``, without terminal states."""
+    def _grouped(self, row: list[tuple[int, int, Fraction, Fraction]], p_unit: int, kind_after: list[int]) -> Outcomes:
+        """Return the outcomes by observation, over ``p_unit``, without terminal states."""
         n = len(self.problem.states)
         grouped: dict[int, list[tuple[int, int]]] = {}
         for o, s, p, _ in row:
             if o >= 0 and not self.problem.is_terminal(self.problem.states[s]):
-                grouped.setdefault(o, []).append((kind_after[o] * n + s, p.numerator * (chance // p.denominator)))
+                grouped.setdefault(o, []).append((kind_after[o] * n + s, p.numerator * (p_unit // p.denominator)))
         return sorted(grouped.items())

@@ -43,7 +43,7 @@ from typing import Any
 
 from pomdp_hier._text import brief, counted, listed, visible
 from pomdp_hier.errors import ModelError, Setting
-from pomdp_hier.planning.certificates.exact_model import ExactModel, Outcomes, as_fraction, exact_model
+from pomdp_hier.planning.certificates.exact_model import ExactModel, Outcomes, exact_model, start_weights
 from pomdp_hier.planning.certificates.reading import (
     BY_CORNERS,
     BY_INFORMED,
@@ -205,25 +205,23 @@ class _Start:
 
     @classmethod
     def of(cls, model: ExactModel, problem: POMDP, belief: Any, observation: Hashable) -> "_Start":
-        index = {state: i for i, state in enumerate(problem.states)}
-
-        def weights(start: Belief, observation: Hashable) -> dict[int, Fraction]:
-            position = -1 if observation is None else problem.all_observations.index(observation)
-            kind = model.kind_after[position]
-            found = {kind * model.sizes[0] + index[s]: as_fraction(p, "belief") for s, p in start.items()}
-            return {s: w for s, w in found.items() if model.legal[s] is not None}
-
         named = problem.initial_belief
         if belief is not None:  # of a dict again, as a Belief may have another tolerance than the problem
             named = problem.as_belief(dict(problem.as_belief(belief).items()))
-        stray = next((s for s in named if s not in index), None)
+        states = dict.fromkeys(problem.states)
+        stray = next((s for s in named if s not in states), None)
         if stray is not None:
-            raise ModelError(f"belief: got state {brief(stray)}; expected states of the problem, {listed(index)}")
+            raise ModelError(f"belief: got state {brief(stray)}; expected states of the problem, {listed(states)}")
         require_observation(observation)
         if observation is not None and observation not in problem.all_observations:
             known = listed(problem.all_observations)
             raise ModelError(f"observation: got {brief(observation)}; expected one of the problem's, {known}")
-        return cls(named, observation, weights(named, observation), weights(problem.initial_belief, None))
+        return cls(
+            named,
+            observation,
+            start_weights(model, problem, named, observation),
+            start_weights(model, problem, problem.initial_belief),
+        )
 
 
 _NEAR = Fraction(1, 10**9)  # between a certificate's start and the named belief; bounds are computed from the latter
@@ -268,7 +266,7 @@ class _Stage:
         self._everywhere = kinds.pop() if len(kinds) == 1 else None
         self._corners = [value or 0 for value in stage.corners]
         self._gaps: dict[int, int] = {}
-        self._worths: dict[tuple[int, int, int], list[int | None]] = {}
+        self._outcome_values: dict[tuple[int, int, int], list[int | None]] = {}
 
     def check(self) -> None:
         """Check every inequality: vectors, informed bound, outcomes, corners, points."""
@@ -285,12 +283,12 @@ class _Stage:
     # --- below ---------------------------------------------------------------------------------------------------
 
     def _check_vector(self, vector: Vector, where: str) -> None:
-        """``alpha(s) money cost chance <= R 2^bits cost chance + gain money sum p alpha'`` in every state."""
+        """Check ``alpha(s) <= R + gamma sum p alpha'`` in every state, over a common denominator."""
         model, ahead = self.model, self.below.stage.vectors
         gain, cost = model.discount
         flows, reward = model.flows[vector.action], model.reward[vector.action]
-        scale = cost * model.chance << self.claims.value_bits
-        unit, weight = model.money * cost * model.chance, gain * model.money
+        scale = cost * model.p_unit << self.claims.value_bits
+        unit, weight = model.r_unit * cost * model.p_unit, gain * model.r_unit
         nothing: list[int | None] = [None] * len(model.legal)
         following = [ahead[k].values if 0 <= k < len(ahead) else nothing for k in vector.after]
         flat = list(chain.from_iterable(following))  # by observation and state index, like the flows
@@ -318,8 +316,8 @@ class _Stage:
         """``Q(a, s) >= R(s, a) + gamma sum_o max_a' A(a, s, o, a')``."""
         model = self.model
         gain, cost = model.discount
-        scale = cost * model.chance << self.claims.value_bits
-        unit, weight = model.money * cost * model.chance, gain * model.money
+        scale = cost * model.p_unit << self.claims.value_bits
+        unit, weight = model.r_unit * cost * model.p_unit, gain * model.r_unit
         row = self.stage.informed[a]
         for s, legal in enumerate(model.legal):
             if legal is None or a not in legal or s not in self.met:
@@ -328,7 +326,7 @@ class _Stage:
             value = row[s]
             if value is None:
                 raise refusal(f"{where}[{s}]", "null", "a value, as the action is legal there")
-            total = self._worth_after([(s, 1)], a)
+            total = self._value_after([(s, 1)], a)
             if total is not None and value * unit < model.reward[a][s] * scale + weight * total:
                 raise refusal(f"{where}[{s}]", brief(value), f"at least the backup of action {a}")
 
@@ -336,26 +334,26 @@ class _Stage:
         """``q_j(a) >= R(b_j, a) + gamma sum_o max_a' sum_s b_j(s) A(a, s, o, a')`` for every legal action."""
         model, belief = self.model, outcome.belief
         gain, cost = model.discount
-        unit = model.chance * cost
+        unit = model.p_unit * cost
         if any(s not in self.met for s, _ in belief):  # nothing that can be met has such an outcome
             return
         for a in self._legal(belief):
             value = outcome.values[a]
             if value is None:
                 raise refusal(f"{where}.values[{a}]", "null", "a value, as the action is legal there")
-            total = self._worth_after(belief, a)
-            earned = sum(w * model.reward[a][s] for s, w in belief) << self.claims.value_bits
-            scaled = (value << self.claims.weight_bits) * model.money * unit
-            if total is not None and scaled < earned * unit + gain * model.money * total:
+            total = self._value_after(belief, a)
+            reward = sum(w * model.reward[a][s] for s, w in belief) << self.claims.value_bits
+            scaled = (value << self.claims.weight_bits) * model.r_unit * unit
+            if total is not None and scaled < reward * unit + gain * model.r_unit * total:
                 raise refusal(f"{where}.values[{a}]", brief(value), f"at least the backup of action {a}")
 
-    def _worth_after(self, belief: Weights, a: int) -> int | None:
+    def _value_after(self, belief: Weights, a: int) -> int | None:
         """``sum_o max_a' sum_s b(s) A(a, s, o, a')``; ``None`` if an outcome has no legal action."""
         sums: dict[int, list[int | None]] = {}
         for s, w in belief:
             for o, entries in () if self.ends else self.model.outcomes[a][s]:
-                worth = self.below.worth(a, s, o, entries)
-                pairs = zip(sums.setdefault(o, [0] * len(worth)), worth, strict=True)
+                bounds = self.below.outcome_values(a, s, o, entries)
+                pairs = zip(sums.setdefault(o, [0] * len(bounds)), bounds, strict=True)
                 sums[o] = [None if v is None or x is None else x + w * v for x, v in pairs]
         total = 0
         for values in sums.values():
@@ -365,11 +363,11 @@ class _Stage:
             total += max(legal)
         return total
 
-    def worth(self, a: int, s: int, o: int, entries: Weights) -> list[int | None]:
+    def outcome_values(self, a: int, s: int, o: int, entries: Weights) -> list[int | None]:
         """``A(a, s, o, a')`` for every a'; ``None`` if it is not legal after the outcome."""
-        known = self._worths.get((a, s, o))
+        known = self._outcome_values.get((a, s, o))
         if known is None:
-            known = self._worths[a, s, o] = [None] * self.model.sizes[1]
+            known = self._outcome_values[a, s, o] = [None] * self.model.sizes[1]
             i = self.stage.outcome_of.get((a, s, o))
             outcome = None if i is None else self.stage.outcomes[i]
             ratio = None if outcome is None else _least_ratio(dict(entries), outcome.belief)
@@ -455,9 +453,9 @@ class _Stage:
                 ahead = self._ahead(point, a, hints, where)
                 if ahead is None:
                     continue
-                earned = sum(w * model.reward[a][s] for s, w in point.belief) << self.claims.value_bits
-                unit = model.chance * cost
-                holds = value * model.money * unit >= earned * unit + gain * model.money * ahead
+                reward = sum(w * model.reward[a][s] for s, w in point.belief) << self.claims.value_bits
+                unit = model.p_unit * cost
+                holds = value * model.r_unit * unit >= reward * unit + gain * model.r_unit * ahead
             if not holds:
                 raise refusal(f"{where}.value", brief(point.value), f"at least the backup of action {a}")
 
@@ -465,10 +463,10 @@ class _Stage:
         """``sum_o V(tau_o)``; ``None`` if an outcome has no legal action, so that no policy takes the action."""
         total = 0
         for o, weights in () if self.ends else _successors(self.model.outcomes[a], point.belief):
-            worth = self.below.interpolation(weights, hints[o], where)
-            if worth is None:
+            value = self.below.interpolation(weights, hints[o], where)
+            if value is None:
                 return None
-            total += worth
+            total += value
         return total
 
     def interpolation(self, weights: Weights, hint: int, where: str) -> int | None:

@@ -41,8 +41,8 @@ def solve_in_fractions(
                         if actions[after[k][o]] not in (model.legal[place] or ()):
                             lost.add(at)
                         then = after[k][o] * size + place % size
-                        row[then] = row.get(then, Fraction(0)) - gamma * Fraction(p, model.chance)
-            rows[at], rewards[at] = row, Fraction(model.reward[a][s], model.money)
+                        row[then] = row.get(then, Fraction(0)) - gamma * Fraction(p, model.p_unit)
+            rows[at], rewards[at] = row, Fraction(model.reward[a][s], model.r_unit)
     _spread(rows, lost)
     for at in lost:
         rows.pop(at, None)

@@ -105,7 +105,7 @@ def test_an_integer_is_not_the_decimal_of_the_float_that_it_equals():
     assert whole == 1e23
     for both in ({"a": whole, "b": 1e23}, {"a": 1e23, "b": whole}, {"a": Fraction(whole), "b": 1e23}):
         model = exact_model(POMDP(**{**ONCE, "reward": rewarded(both)}))
-        rewards = [Fraction(row, model.money) for row in model.reward[0]]
+        rewards = [Fraction(row, model.r_unit) for row in model.reward[0]]
         assert rewards == [10**23 if type(x) is float else whole for x in both.values()]
 
 

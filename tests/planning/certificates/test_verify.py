@@ -153,7 +153,7 @@ def test_the_model_is_read_as_decimals():
     model = exact_model.exact_model(tiger())
     assert Fraction(*model.discount) == Fraction(19, 20)
     p = dict(model.outcomes[0][0])
-    assert Fraction(p[0][0][1], model.chance) == Fraction(85, 100)
+    assert Fraction(p[0][0][1], model.p_unit) == Fraction(85, 100)
 
 
 @pytest.mark.parametrize("rewards", ["R: * : * : * : * 800", "R: * : * : 0 : * 800", "R: * : * : * : 1 800"])

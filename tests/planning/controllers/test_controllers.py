@@ -17,7 +17,8 @@ from pomdp_hier.planning import (
 from pomdp_hier.planning.controllers import files
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.problems import cheese_maze, maze_4x3, tiger
-from pomdp_hier.simulation import compare_policies, policy_value, simulate, simulate_in_pomdp_py
+from pomdp_hier.simulation import compare_policies, policy_value, simulate
+from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py
 from tests.exact_oracle import exact_value
 from tests.pomdp_models import three_node
 from tests.small_problems import KINDS, small_problem
@@ -387,7 +388,7 @@ def check_a_controller_that_stops(seed, kind):
     # Run from node to node: no node of another step takes its place.
     assert policy_value(controller, problem, horizon=3).value == pytest.approx(best, abs=1e-7)
     assert controller.decide(problem).value == pytest.approx(best, abs=1e-7)
-    table = compare_policies({"c": controller, "p": solution.policy}, problem, horizon=3, against=solution)
+    table = compare_policies({"c": controller, "p": solution.policy}, problem, horizon=3, solution=solution)
     assert [row.optimality_gap[0] for row in table] == pytest.approx([0, 0], abs=1e-7)
     return problem, controller
 
@@ -399,7 +400,7 @@ def test_a_controller_that_stops_earns_what_it_says(seed, kind):
     assert looked <= float(exact_value(problem, horizon=5)) + 1e-9
     if controller.stops:  # beyond its steps it has no action, and says so
         with pytest.raises(PlanningError, match="expected a run within its steps"):
-            compare_policies([controller], problem, truncation_error=1e-2, clairvoyant=False)
+            compare_policies([controller], problem, truncation_error=1e-2, mdp_value=False)
 
 
 @pytest.mark.slow
@@ -526,7 +527,7 @@ def check_a_controller_runs_as_it_is_valued(seed):
     assert controller.value() == near
     assert float(controller.value(exact=True)) == near
     assert policy_value(controller, problem, horizon=horizon).value == near
-    table = compare_policies({"c": controller}, problem, horizon=horizon, clairvoyant=False)
+    table = compare_policies({"c": controller}, problem, horizon=horizon, mdp_value=False)
     assert table["c"].value == near
     rng = np.random.default_rng(seed)
     shape = (3, problem.compiled.n_observations)
@@ -567,7 +568,7 @@ def test_a_plan_that_ends_the_process_is_run_step_by_step(discount):
     solution = solve(problem, horizon=2)
     controller, best = solution.controller(), 2 + 8.75 * discount
     for horizon in (2, 5, None):
-        row = compare_policies([controller], problem, horizon=horizon, clairvoyant=False).rows[0]
+        row = compare_policies([controller], problem, horizon=horizon, mdp_value=False).rows[0]
         assert row.value == policy_value(controller, problem, horizon=horizon).value == pytest.approx(best)
         assert simulate(controller, problem, horizon=horizon, n_episodes=3).value == pytest.approx(best)
         looped = simulate_in_pomdp_py(controller, problem, horizon=horizon, n_episodes=3)
