@@ -1,6 +1,7 @@
 """Planning: decisions, policies, RTBSS, bounds, AND-OR trees and exact values."""
 
 from pomdp_hier.planning.and_or.tree import AndOrTree
+from pomdp_hier.planning.bounds import value_bound
 from pomdp_hier.planning.certificates.verify import VerifiedBounds, verify
 from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.planning.controllers.files import read_policy, write_policy
@@ -44,6 +45,7 @@ __all__ = [
     "as_policy",
     "read_policy",
     "solve",
+    "value_bound",
     "value_iteration",
     "verify",
     "write_policy",

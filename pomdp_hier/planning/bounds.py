@@ -1,41 +1,131 @@
-"""Bounds on the value of a d-step look-ahead, from the compiled problem: reward range, QMDP, FIB, blind policies.
+"""Bounds on the optimal value as tables of actions and states: QMDP, FIB, TIB, the reward range, blind policies.
 
-All of them bound ``V_d``, the value of looking ``d`` actions ahead with fringe value ``L``:
+A table is read at a belief as ``max_a sum_s b(s) B[a, s]`` over legal actions. Over an infinite horizon it bounds the
+optimal value. Over ``d`` actions it bounds ``V_d``, the value of a look-ahead to leaf values ``L``:
 
     V_0(b) = L(b),    V_d(b) = max_a Q_d(b, a),    Q_d(b, a) = R(b, a) + gamma sum_o Pr(o | b, a) V_{d-1}(tau(b, a, o))
 
-over the actions that are legal under ``b``; the value is 0 once the process is over. A bound is a table
-``B[d - 1, a, s]``, read at a belief as ``sum_s b(s) B[d - 1, a, s]``. An upper bound holds for its own ``d`` and fringe
-only: one of the infinite horizon does not bound a search whose rewards are negative.
+An upper bound holds for its own horizon and leaf values: an infinite-horizon bound does not hold for a look-ahead whose
+rewards are negative.
 """
+
+from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from scipy import sparse
+from scipy.sparse.linalg import splu, spsolve
 
-from pomdp_hier._arrays import Bools, Floats
-from pomdp_hier.planning.decision import OutcomeRows, outcome_rows
+from pomdp_hier._arguments import check_choice, check_integer
+from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.planning.alpha_vectors import LeafVectors
+from pomdp_hier.planning.decision import TERMINAL_VALUE
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
-from pomdp_hier.planning.leaf_values import LeafVectors
-from pomdp_hier.pomdp import TabularPOMDP
+from pomdp_hier.planning.point_based.model_arrays import (
+    Outcomes,
+    SolverModel,
+    best_usable,
+    controller_values,
+    outcomes_of,
+    solver_model,
+    state_model,
+)
+from pomdp_hier.planning.point_based.tib import tighter_informed_bound
+from pomdp_hier.pomdp import POMDP, TabularPOMDP
+from pomdp_hier.pomdp.problem import require_problem
+
+Kind = Literal["blind", "fib", "tib", "qmdp", "range"]
+
+_KINDS = ("blind", "fib", "tib", "qmdp", "range")
+_LARGEST_SYSTEM = 30_000  # pairs of action and state up to which FIB solves linear equations
+_FIB_SWEEPS = 1_000
+_MDP_SWEEPS = 50  # backups before, and between, exact values of the best policy so far
+_SOLVED = 5_000  # states up to which linear equations are solved
 
 
-def _start(compiled: TabularPOMDP, depth: int, fringe: LeafVectors | None) -> LeafVectors:
-    """Return the leaf values to start from, 0 by default.
+def value_bound(problem: POMDP, kind: Kind, horizon: int | None = None) -> Floats:
+    """Return a bound on the optimal value as a table ``[A, S]``.
+
+    Args:
+        problem: The problem.
+        kind: ``"blind"``, the same action at every step, a lower bound (Hauskrecht 1997). The others are upper bounds:
+            ``"qmdp"``, full observability after one action (Littman, Cassandra and Kaelbling 1995); ``"fib"``, the fast
+            informed bound, at most QMDP (Hauskrecht 2000, section 4.3); ``"tib"``, the tighter informed bound, at most
+            FIB (Krale et al. 2025), for an infinite horizon only; ``"range"``, the greatest reward at every step.
+        horizon: The number of actions; ``None`` for an infinite horizon.
+
+    Returns:
+        ``B[a, s]``, read at a belief as ``max_a sum_s b(s) B[a, s]`` over legal actions; 0 at terminal states, -inf
+        where an action is not legal. Where a blind action may not be legal after an observation, the infinite-horizon
+        bound continues with the first action that is always legal, and the finite-horizon bound is -inf.
+
+    Raises:
+        ParameterError: The kind is unknown, the horizon is below 1, or the kind has no finite-horizon bound.
+        ModelError: Values may grow without bound, or floats cannot hold them.
+        PlanningError: The values of the underlying MDP do not converge.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> {kind: value_bound(tiger(), kind).mean(axis=1).max().round(1).item() for kind in ("blind", "tib", "qmdp")}
+        {'blind': -20.0, 'tib': 53.3, 'qmdp': 189.0}
+        >>> value_bound(tiger(), "fib", horizon=2)[0].tolist()
+        [8.5, 8.5]
+    """
+    require_problem(problem, "value_bound")
+    check_choice("kind", kind, _KINDS)
+    compiled = problem.compiled
+    if horizon is not None:
+        check_integer("horizon", horizon, 1, unit="actions")
+        if kind == "tib":
+            raise ParameterError(f"kind: got 'tib' with horizon={horizon}; expected an infinite horizon. Pass 'fib'.")
+        return _at_start(compiled, bound_tables(compiled, kind, horizon)[-1])
+    if kind == "qmdp":
+        return _at_start(compiled, infinite_horizon_qmdp(compiled))
+    if kind == "range":
+        return _at_start(compiled, _infinite_horizon_range(compiled))
+    return infinite_horizon_table(compiled, kind).at_start
+
+
+def _at_start(compiled: TabularPOMDP, table: Floats) -> Floats:
+    """Return the table with -inf for actions that are not legal at the start, and 0 at terminal states."""
+    legal = compiled.legal if compiled.legal_after is None else compiled.legal & compiled.legal_after[-1][:, None]
+    return np.where(compiled.terminal, 0.0, np.where(legal, table, -np.inf))
+
+
+def bound_tables(compiled: TabularPOMDP, kind: str, depth: int, leaf: LeafVectors | None = None) -> Floats:
+    """Return ``[depth, A, S]``, the bounds of a look-ahead by the number of actions to go.
+
+    An upper bound is admissible where ``L(b) <= sum_s b(s) L(e_s)``, as for every maximum of linear functions. The
+    lower bound is admissible where ``L`` equals the maximum of its vectors.
+
+    Args:
+        compiled: The problem.
+        kind: ``"blind"``, ``"fib"``, ``"qmdp"`` or ``"range"``.
+        depth: The number of actions.
+        leaf: The leaf values, 0 by default.
 
     Raises:
         ModelError: Floats cannot hold the values.
+
+    Example:
+        >>> from pomdp_hier.pomdp import POMDP
+        >>> two = POMDP.from_arrays(T=[[[1, 0], [0, 1]]] * 2, Z=[[[1], [1]]] * 2, R=[[1, 0], [0, 1]]).compiled
+        >>> (bound_tables(two, "fib", 2) @ two.initial).tolist()  # the state is known after one step
+        [[0.5, 0.5], [1.5, 1.5]]
+        >>> (bound_tables(two, "blind", 2) @ two.initial).tolist()
+        [[0.5, 0.5], [1.0, 1.0]]
     """
     require_float_range(compiled, horizon_sum(compiled.discount, depth))
-    if fringe is not None:
-        return fringe
-    shape = (1, compiled.n_states)
-    return LeafVectors(np.zeros(shape), np.ones(shape, dtype=bool))
+    if leaf is None:
+        shape = (1, compiled.n_states)
+        leaf = LeafVectors(np.zeros(shape), np.ones(shape, dtype=bool))
+    return {"blind": _blind_tables, "fib": _fib_tables, "qmdp": _qmdp_tables, "range": _range_tables}[kind](
+        compiled, depth, leaf
+    )
 
 
-def _at_states(vectors: Floats, legal: Bools) -> Floats:
-    """``[S]``, the best of the legal vectors in each state; ``inf`` where none is legal, which bounds any value."""
-    best: Floats = np.where(legal, vectors, -np.inf).max(axis=0)
-    return np.where(legal.any(axis=0), best, np.inf)
+# --- the reward range ------------------------------------------------------------------------------------------------
 
 
 def reward_range(compiled: TabularPOMDP) -> tuple[float, float]:
@@ -50,22 +140,10 @@ def reward_range(compiled: TabularPOMDP) -> tuple[float, float]:
     return float(rewards.min()), float(rewards.max())
 
 
-def range_bound(compiled: TabularPOMDP, depth: int, fringe: LeafVectors | None = None) -> Floats:
-    """``[depth, A, S]``: the action's own reward, then the greatest reward at every step and the greatest fringe value.
-
-    ``B_d(s, a) = R(s, a) + gamma U_{d-1}`` with ``U_d = max(R) + gamma U_{d-1}`` and ``U_0 = max(L)``; terminal states
-    are worth 0. Admissible for every problem and every fringe that is at most its greatest value at a state.
-
-    Example:
-        >>> from pomdp_hier.pomdp import POMDP
-        >>> range_bound(POMDP.from_arrays(T=[[[0.5, 0.5], [0, 1]]], Z=[[[1], [1]]], R=[[3, -1]]).compiled, 2)
-        array([[[ 3., -1.]],
-        <BLANKLINE>
-               [[ 6.,  2.]]])
-    """
-    fringe = _start(compiled, depth, fringe)
+def _range_tables(compiled: TabularPOMDP, depth: int, leaf: LeafVectors) -> Floats:
+    """``B_d(s, a) = R(s, a) + gamma U_{d-1}`` with ``U_d = max(R) + gamma U_{d-1}`` and ``U_0 = max(L)``."""
     _, greatest = reward_range(compiled)
-    ahead = float(_at_states(fringe.vectors, fringe.legal).max())
+    ahead = float(_at_states(leaf.vectors, leaf.legal).max())
     table = np.empty((depth, compiled.n_actions, compiled.n_states))
     for d in range(depth):
         later = _discounted(compiled, np.array(ahead))
@@ -74,37 +152,140 @@ def range_bound(compiled: TabularPOMDP, depth: int, fringe: LeafVectors | None =
     return table
 
 
-def qmdp_bound(compiled: TabularPOMDP, depth: int, fringe: LeafVectors | None = None) -> Floats:
-    """``[depth, A, S]``: the d-step value of a searcher who sees the state from the next step on.
+def _infinite_horizon_range(compiled: TabularPOMDP) -> Floats:
+    require_float_range(compiled, horizon_sum(compiled.discount, None))
+    _, greatest = reward_range(compiled)
+    if compiled.discount == 1 and greatest != 0:
+        raise PlanningError(
+            f"kind: got 'range' with a greatest reward of {greatest:g} at discount 1; expected a discount below 1. "
+            "Set a horizon."
+        )
+    later = compiled.discount * greatest / (1 - compiled.discount) if greatest else 0.0
+    return compiled.reward + later
 
-    ``B_d(s, a) = R(s, a) + gamma sum_s' T(s, a, s') max_a' B_{d-1}(s', a')``, with ``L`` at the states in place of the
-    maximum for ``d = 1``. Admissible when ``L(b) <= sum_s b(s) L(e_s)``, which holds for every maximum of linear
-    functions; seeing the state then never hurts.
+
+# --- the underlying MDP ----------------------------------------------------------------------------------------------
+
+
+def mdp_values(
+    compiled: TabularPOMDP,
+    *,
+    horizon: int | None = None,
+    tolerance: float = 1e-12,
+    max_iterations: int = 100_000,
+) -> tuple[Floats, int]:
+    """Return ``[A, S]``, the Q values of the underlying MDP, and the number of backups.
+
+    ``Q(s, a) = R(s, a) + gamma sum_s' T(s, a, s') max_a' Q(s', a')``, -inf where the action is not legal, 0 in terminal
+    states. Where legality is by the last observation, an action counts as legal if it is after some observation.
+
+    Args:
+        compiled: The problem as arrays.
+        horizon: The number of actions; ``None`` continues until no value changes by more than ``tolerance``. With a
+            discount below 1, values that have not converged after 50 backups continue from the exact value of the best
+            policy so far, and again after 50 more (modified policy iteration).
+        tolerance: The largest change of a value at convergence, relative to the greatest value.
+        max_iterations: The most backups.
+
+    Raises:
+        ParameterError: The horizon is below 1.
+        ModelError: Floats cannot hold the values.
+        PlanningError: The values did not converge.
 
     Example:
         >>> from pomdp_hier.pomdp import POMDP
-        >>> two = POMDP.from_arrays(T=[[[1, 0], [0, 1]]] * 2, Z=[[[1], [1]]] * 2, R=[[1, 0], [0, 1]]).compiled
-        >>> (qmdp_bound(two, 2) @ two.initial).tolist()  # knows the state after one step
-        [[0.5, 0.5], [1.5, 1.5]]
+        >>> two = POMDP.from_arrays(T=[[[0, 1], [0, 1]]], Z=[[[1], [1]]], R=[[1, 2]], discount=0.5).compiled
+        >>> q, n = mdp_values(two, horizon=2)
+        >>> q
+        array([[2., 3.]])
 
     References:
-        Littman, Cassandra and Kaelbling (1995).
+        Littman, Cassandra and Kaelbling (1995), section 4.1; Puterman (1994), section 6.5.
     """
-    fringe = _start(compiled, depth, fringe)
-    ahead = _at_states(fringe.vectors, fringe.legal)
+    if horizon is not None:
+        check_integer("horizon", horizon, 1, unit="actions")
+    require_float_range(compiled, horizon_sum(compiled.discount, horizon))
+    legal = _legal_somewhere(compiled) | compiled.terminal
+    values = np.zeros(compiled.n_states)
+    for iteration in range(1, (max_iterations if horizon is None else horizon) + 1):
+        with np.errstate(over="ignore"):  # without a discount, values may grow beyond every float
+            q = np.where(legal, _mdp_backup(compiled, values), -np.inf)
+        best = np.where(compiled.terminal, TERMINAL_VALUE, q.max(axis=0))
+        change = float(np.abs(best - values).max(initial=0.0))
+        values = best
+        if horizon is None and change <= tolerance * float(np.abs(values).max(initial=0.0)):
+            return q, iteration
+        if horizon is not None and change == 0:  # and for any number of actions more
+            return q, iteration
+        if not np.isfinite(values).all():
+            break
+        if horizon is None and compiled.discount < 1 and iteration % _MDP_SWEEPS == 0 and len(values) <= _SOLVED:
+            values = _value_of(compiled, q.argmax(axis=0))
+    else:
+        if horizon is not None:
+            return q, horizon
+    remedy = "a larger tolerance" if compiled.discount < 1 else "a discount below 1"
+    raise PlanningError(
+        f"discount: got {compiled.discount}, with values that still change by {change:.3g} after {iteration:,} backups"
+        f"; expected values that converge. Set a horizon, or {remedy}."
+    )
+
+
+def _legal_somewhere(compiled: TabularPOMDP) -> Bools:
+    """Return ``[A, S]``, whether the action is legal in the state, after some observation where these decide."""
     legal: Bools = compiled.legal
-    if compiled.legal_after is not None:  # the last observation is not known here: any action that some of them allows
-        legal = legal & np.any(compiled.legal_after, axis=0, keepdims=True).T
+    return legal if compiled.legal_after is None else legal & np.any(compiled.legal_after, axis=0).reshape(-1, 1)
+
+
+def _mdp_backup(compiled: TabularPOMDP, values: Floats) -> Floats:
+    """Return ``[A, S]``, ``R(s, a) + gamma sum_s' T(s, a, s') v(s')``."""
+    return compiled.reward + _discounted(
+        compiled, np.stack([_product(matrix, values) for matrix in compiled.transition])
+    )
+
+
+def _value_of(compiled: TabularPOMDP, choice: Ints) -> Floats:
+    """``[S]``, the value of one action per state: ``v = (I - gamma T)^-1 R``, 0 in terminal states."""
+    rows = sparse.vstack([*compiled.transition], format="csr")[choice * compiled.n_states + np.arange(len(choice))]
+    running = np.where(compiled.terminal, 0.0, 1.0)
+    kept = sparse.dia_array((compiled.discount * running[None, :], [0]), shape=rows.shape) @ rows
+    reward = running * compiled.reward[choice, np.arange(len(choice))]
+    solved: Floats = splu(sparse.csc_array(sparse.eye_array(len(choice)) - kept)).solve(reward)
+    return solved
+
+
+def infinite_horizon_qmdp(compiled: TabularPOMDP) -> Floats:
+    """Return ``[A, S]``, the infinite-horizon QMDP values; -inf where no observation makes the action legal.
+
+    Raises:
+        PlanningError: The values do not converge.
+    """
+    q, _ = mdp_values(compiled)
+    legal = np.isfinite(q)
+    values = np.where(compiled.terminal, 0.0, q.max(axis=0))
+    short = float(np.abs(np.where(legal, _mdp_backup(compiled, values) - q, 0.0)).max())
+    more = short / (1 - compiled.discount) if compiled.discount < 1 else 0.0
+    return np.where(legal & ~compiled.terminal, q + more, np.where(compiled.terminal, 0.0, -np.inf))
+
+
+def _qmdp_tables(compiled: TabularPOMDP, depth: int, leaf: LeafVectors) -> Floats:
+    """``B_d(s, a) = R(s, a) + gamma sum_s' T(s, a, s') max_a' B_{d-1}(s', a')``, with ``L`` as ``max_a' B_0``."""
+    ahead, legal = _at_states(leaf.vectors, leaf.legal), _legal_somewhere(compiled)
     table = np.empty((depth, compiled.n_actions, compiled.n_states))
     for d in range(depth):
-        for a, matrix in enumerate(compiled.transition):
-            table[d, a] = compiled.reward[a] + _discounted(compiled, _product(matrix, ahead))
+        table[d] = _mdp_backup(compiled, ahead)
         ahead = _at_states(table[d], legal)
     return table
 
 
+def _at_states(vectors: Floats, legal: Bools) -> Floats:
+    """``[S]``, the best of the legal vectors in each state; ``inf`` where none is legal, which bounds any value."""
+    best: Floats = np.where(legal, vectors, -np.inf).max(axis=0)
+    return np.where(legal.any(axis=0), best, np.inf)
+
+
 def _discounted(compiled: TabularPOMDP, values: Floats) -> Floats:
-    """``gamma * values``, where a discount of 0 also silences an infinite bound."""
+    """``gamma * values``, which is 0 for a discount of 0 and an infinite bound."""
     return values * compiled.discount if compiled.discount else np.zeros_like(values)
 
 
@@ -117,92 +298,236 @@ def _product(matrix: sparse.csr_array, vector: Floats) -> Floats:
     return result
 
 
-def fib_bound(compiled: TabularPOMDP, depth: int, fringe: LeafVectors | None = None) -> Floats:
-    """``[depth, A, S]``: the d-step fast informed bound, never above `qmdp_bound`.
+# --- the fast informed bound -----------------------------------------------------------------------------------------
 
-    ``B_d(s, a) = R(s, a) + gamma sum_o max_a' sum_s' p(s', o | s, a) B_{d-1}(s', a')``, with the vectors of the
-    fringe in place of ``B_0``; ``a'`` runs over the actions that are legal in every state which ``(s, a, o)`` leads to.
-    Admissible when ``L`` is at most a maximum of linear functions, which are then the vectors of the fringe.
 
-    Example:
-        >>> from pomdp_hier.pomdp import POMDP
-        >>> two = POMDP.from_arrays(T=[[[1, 0], [0, 1]]] * 2, Z=[[[1], [1]]] * 2, R=[[1, 0], [0, 1]]).compiled
-        >>> (fib_bound(two, 2) @ two.initial).tolist()
-        [[0.5, 0.5], [1.5, 1.5]]
+def informed_stage(
+    model: SolverModel,
+    outcomes: Outcomes,
+    ahead: Floats | None,
+    usable: Bools | None = None,
+    otherwise: float = 0.0,
+) -> Floats:
+    """Return ``[A, n]``, one backup of the fast informed bound; -inf where an action is not legal.
 
-    References:
-        Hauskrecht (2000), section 4.3.
+    ``Q(a, s) = R(s, a) + gamma sum_o max_k sum_s' p(s', o | s, a) v_k(s')``
+
+    Args:
+        model: The problem.
+        outcomes: Its outcomes.
+        ahead: ``[K, n]``, the vectors ``v_k``, of the actions with one action less to go; ``None`` for 0.
+        usable: ``[G, K]``, which vectors are legal after each outcome; the legal actions by default.
+        otherwise: The value of an outcome after which no vector is legal. The search raises an error there.
     """
-    fringe = _start(compiled, depth, fringe)
-    rows = [outcome_rows(compiled, a) for a in range(compiled.n_actions)]
-    at_fringe = [_usable(r, fringe.legal, fringe.legal_after) for r in rows]
-    inside = [_usable(r, compiled.legal, compiled.legal_after) for r in rows]
-    vectors, usable = fringe.vectors, at_fringe
-    table = np.empty((depth, compiled.n_actions, compiled.n_states))
-    for d in range(depth):
-        for a, outcomes in enumerate(rows):
-            values = outcomes.matrix @ np.where(np.isfinite(vectors), vectors, 0.0).T
-            values = _infinite_where(outcomes, vectors, values)
-            best = np.where(usable[a], values, -np.inf).max(axis=1)
-            best = np.where(usable[a].any(axis=1), best, np.inf)  # no action is legal there: the search will say so
-            ahead = np.bincount(outcomes.state, weights=best, minlength=compiled.n_states)
-            table[d, a] = compiled.reward[a] + _discounted(compiled, ahead.astype(np.float64))
-        vectors, usable = table[d], inside
-    return table
+    q = model.reward.copy()
+    if ahead is not None and model.discount:
+        usable = outcomes.usable if usable is None else usable
+        best = best_usable(_values_after(outcomes, ahead, usable), usable, otherwise)
+        q += model.discount * np.bincount(outcomes.row, weights=best, minlength=q.size).reshape(q.shape)
+    return np.where(model.legal, q, -np.inf)
 
 
-def _infinite_where(outcomes: OutcomeRows, vectors: Floats, values: Floats) -> Floats:
-    unbounded = ~np.isfinite(vectors)
-    if not unbounded.any():
-        return values
-    return np.where(outcomes.matrix @ unbounded.T.astype(np.float64) > 0, np.inf, values)
+def _values_after(outcomes: Outcomes, vectors: Floats, usable: Bools) -> Floats:
+    """Return ``[G, K]``, the value of each vector after each outcome, -inf where it is not legal there."""
+    values = outcomes.matrix @ np.where(np.isfinite(vectors), vectors, 0.0).T
+    if np.isposinf(vectors).any():
+        values = np.where(outcomes.matrix @ np.isposinf(vectors).T.astype(np.float64) > 0, np.inf, values)
+    return np.where(usable, values, -np.inf)
 
 
-def _usable(outcomes: OutcomeRows, legal: Bools, legal_after: Bools | None) -> Bools:
-    """``[M, K]``: the vector is legal in every state that the outcome leads to, and after its observation."""
-    if legal.all():
-        usable = np.ones((outcomes.matrix.shape[0], len(legal)), dtype=bool)
+def informed_bound(model: SolverModel, outcomes: Outcomes) -> Floats:
+    """Return ``[A, n]``, the infinite-horizon fast informed bound, at least its fixed point.
+
+    Policy iteration takes a few linear systems, where value iteration takes ``log(eps) / log(gamma)`` sweeps. The
+    residual of the equations is added.
+
+    Args:
+        model: The problem, whose `slack` is finite.
+        outcomes: Its outcomes.
+    """
+    size = model.reward.size
+    q = np.where(model.legal, float(model.reward.max(initial=0.0)) * model.slack, -np.inf)
+    if size <= _LARGEST_SYSTEM:
+        chosen: Ints | None = None
+        q = informed_stage(model, outcomes, q)
+        for _ in range(_FIB_SWEEPS):
+            values = _values_after(outcomes, q, outcomes.usable)
+            best = values.argmax(axis=1)
+            if chosen is not None:  # a tie with the choice before, up to rounding, does not replace it
+                row = np.arange(len(best))
+                finite = np.where(np.isfinite(values), values, 0.0)
+                least = values[row, chosen] + 1e-13 * float(np.abs(finite).max(initial=0.0))
+                best = np.where(values[row, best] > least, best, chosen)
+                if (best == chosen).all():
+                    break
+            chosen = best
+            q = np.where(model.legal, _solve(model, outcomes, best), -np.inf)
     else:
-        usable = np.asarray(outcomes.matrix @ (~legal).T.astype(np.float64)) == 0
-    if legal_after is not None:
-        usable &= legal_after[outcomes.observation]
-    return usable
+        for _ in range(_FIB_SWEEPS):  # from above, each sweep is a bound
+            q = informed_stage(model, outcomes, q)
+    short = (informed_stage(model, outcomes, q)[model.legal] - q[model.legal]).max(initial=0.0)
+    scale = float(np.abs(q[model.legal]).max(initial=0.0))
+    return q + (float(short) + 1e-15 * scale) * model.slack
 
 
-def blind_bound(compiled: TabularPOMDP, depth: int, fringe: LeafVectors | None = None) -> Floats:
-    """``[depth, A, S]``, a lower bound: the d-step value of the same action over and over.
+def _solve(model: SolverModel, outcomes: Outcomes, chosen: Ints) -> Floats:
+    """Return ``[A, n]``, the values with the chosen action after each outcome."""
+    size = model.reward.size
+    entries = outcomes.matrix.tocoo()
+    column = chosen[entries.row] * model.size + entries.col
+    step = sparse.csc_array((entries.data, (outcomes.row[entries.row], column)), shape=(size, size))
+    step.sum_duplicates()
+    system = sparse.csc_array(sparse.eye_array(size, format="csc") - model.discount * step)
+    values: Floats = np.asarray(spsolve(system, model.reward.ravel())).reshape(model.reward.shape)
+    return values
 
-    ``B_d(s, a) = R(s, a) + gamma sum_s' T(s, a, s') B_{d-1}(s', a)``, with ``B_0(s, a) = F[k, s]`` for the fringe's own
-    vector of the action, or else one for all actions; ``-inf`` where the action cannot be repeated. Admissible when
-    ``L`` is the maximum of its vectors.
+
+def _fib_tables(compiled: TabularPOMDP, depth: int, leaf: LeafVectors) -> Floats:
+    model = state_model(compiled)
+    outcomes = outcomes_of(model)
+    vectors, legal = leaf.vectors[:, model.state], leaf.legal[:, model.state]
+    usable = np.asarray(outcomes.matrix @ (~legal).T.astype(np.float64)) == 0
+    if leaf.legal_after is not None:
+        usable &= leaf.legal_after[outcomes.observation]
+    inside = outcomes.usable
+    if compiled.legal_after is not None:
+        inside = inside & compiled.legal_after[outcomes.observation]
+    stages = []
+    for _ in range(depth):
+        vectors = informed_stage(model, outcomes, vectors, usable, np.inf)
+        stages.append(vectors)
+        usable = inside
+    return _over_all_states(model, stages)
+
+
+def _over_all_states(model: SolverModel, stages: list[Floats]) -> Floats:
+    """Return tables ``[A, n]`` of nonterminal states as one table ``[depth, A, S]``, 0 at terminal states."""
+    compiled = model.compiled
+    table = np.zeros((len(stages), compiled.n_actions, compiled.n_states))
+    for d, stage in enumerate(stages):
+        table[d][:, model.state] = stage
+    return table
+
+
+# --- blind policies --------------------------------------------------------------------------------------------------
+
+
+def blind_plans(model: SolverModel, outcomes: Outcomes) -> Ints:
+    """Return ``[A, O]``, the next action of each blind policy after each observation.
+
+    It is the same action, or the first that is always legal where that one may not be; -1 where none is.
 
     Example:
-        >>> from pomdp_hier.pomdp import POMDP
-        >>> two = POMDP.from_arrays(T=[[[1, 0], [0, 1]]] * 2, Z=[[[1], [1]]] * 2, R=[[1, 0], [0, 1]]).compiled
-        >>> (blind_bound(two, 2) @ two.initial).tolist()
-        [[0.5, 0.5], [1.0, 1.0]]
-
-    References:
-        Hauskrecht (1997).
+        >>> from pomdp_hier.problems import tiger
+        >>> model = solver_model(tiger().compiled)
+        >>> blind_plans(model, outcomes_of(model)).tolist()
+        [[0, 0], [1, 1], [2, 2]]
     """
-    fringe = _start(compiled, depth, fringe)
-    shape = (compiled.n_actions, compiled.n_states)
-    vectors, after = np.where(fringe.legal, fringe.vectors, -np.inf), fringe.legal_after
+    after = _repeated(model)
+    if model.legal.all():
+        return after
+    pair = (outcomes.row // model.size) * model.n_observations + outcomes.observation
+    flat = np.ones((after.size, model.n_actions), dtype=bool)
+    np.logical_and.at(flat, pair, outcomes.usable)
+    usable: Bools = flat.reshape(*after.shape, -1)
+    for a in range(model.n_actions):
+        for o in range(model.n_observations):
+            if not usable[a, o, a]:
+                after[a, o] = int(usable[a, o].argmax()) if usable[a, o].any() else -1
+    return after
+
+
+def _repeated(model: SolverModel) -> Ints:
+    """Return ``[A, O]``, the same action after every observation."""
+    return np.repeat(np.arange(model.n_actions), model.n_observations).reshape(model.n_actions, -1)
+
+
+def blind_stage(model: SolverModel, plans: Ints, ahead: Floats | None) -> Floats:
+    """Return ``[A, n]``, the values of blind policies with one action more to go than ``ahead``.
+
+    Args:
+        model: The problem.
+        plans: ``[A, O]``, the next action after each observation.
+        ahead: ``[A, n]``, their values with one action less; ``None`` for an infinite horizon.
+    """
+    if ahead is None:
+        return controller_values(model, np.arange(model.n_actions), plans)[0]
+    row = np.repeat(np.arange(len(model.indptr) - 1), np.diff(model.indptr))
+    observation, state = np.divmod(model.column, model.size)
+    then = plans[row // model.size, observation]
+    unusable = ~model.legal.ravel()
+    unusable[row[then < 0]] = True
+    then_values = ahead.ravel()[then * model.size + state]
+    unusable[row[then_values == -np.inf]] = True
+    then_values = np.where(np.isfinite(then_values), then_values, 0.0)
+    values = np.bincount(row, weights=model.probability * then_values, minlength=unusable.size)
+    flat = model.reward.ravel() + model.discount * values
+    return np.where(unusable, -np.inf, flat).reshape(model.reward.shape)
+
+
+def _blind_tables(compiled: TabularPOMDP, depth: int, leaf: LeafVectors) -> Floats:
+    """``B_d(s, a) = R(s, a) + gamma sum_s' T(s, a, s') B_{d-1}(s', a)``, -inf where the action cannot be repeated.
+
+    ``B_0(s, a)`` is the leaf vector of the action, or else one vector for all actions.
+    """
+    model = state_model(compiled)
+    vectors, after = np.where(leaf.legal, leaf.vectors, -np.inf), leaf.legal_after
     if len(vectors) not in (1, compiled.n_actions):  # one of them: legal in most states, and the greatest of those
-        k = np.lexsort((fringe.vectors.sum(axis=1), fringe.legal.sum(axis=1)))[-1:]
+        k = np.lexsort((leaf.vectors.sum(axis=1), leaf.legal.sum(axis=1)))[-1:]
         vectors, after = vectors[k], None if after is None else after[:, k]
-    ahead = np.broadcast_to(vectors, shape).copy()
-    repeatable: Bools = compiled.legal
-    if compiled.legal_after is not None:
-        repeatable = repeatable & np.all(compiled.legal_after, axis=0, keepdims=True).T
+    ahead = np.broadcast_to(vectors[:, model.state], (model.n_actions, model.size)).copy()
     if after is not None:
-        ahead[np.broadcast_to(~np.all(after, axis=0, keepdims=True).T, shape)] = -np.inf
-    if not fringe.exact:
+        ahead[np.broadcast_to(~np.all(after, axis=0, keepdims=True).T, ahead.shape)] = -np.inf
+    if not leaf.exact:
         ahead[:] = -np.inf
-    table = np.empty((depth, *shape))
-    for d in range(depth):
-        for a, matrix in enumerate(compiled.transition):
-            table[d, a] = compiled.reward[a] + _discounted(compiled, _product(matrix, ahead[a]))
-        table[d][~repeatable] = -np.inf
-        ahead = table[d]
-    return table
+    once = np.zeros(model.n_actions, dtype=bool) if compiled.legal_after is None else ~compiled.legal_after.all(axis=0)
+    stages = []
+    for _ in range(depth):
+        ahead = blind_stage(model, _repeated(model), ahead if model.discount else np.zeros_like(ahead))
+        ahead[once] = -np.inf
+        stages.append(ahead)
+    return _over_all_states(model, stages)
+
+
+# --- infinite horizon, by what is legal ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class InfiniteHorizonTable:
+    """A bound at known states, for each set of actions that an observation can leave legal.
+
+    Attributes:
+        tables: ``[C, A, S]``, 0 at terminal states, -inf where not legal.
+        kind_after: ``[O + 1]``, which of the C sets is legal after each observation, and at the start.
+    """
+
+    tables: Floats = field(repr=False)
+    kind_after: Ints = field(repr=False)
+
+    @property
+    def at_start(self) -> Floats:
+        """``[A, S]``, the table for what is legal at the start."""
+        table: Floats = self.tables[self.kind_after[-1]]
+        return table
+
+
+def infinite_horizon_table(compiled: TabularPOMDP, kind: Literal["fib", "tib", "blind"]) -> InfiniteHorizonTable:
+    """Return one of the bounds for every set of legal actions.
+
+    TIB is FIB where the problem is so large that a sweep would take long.
+
+    Raises:
+        ModelError: Values may grow without bound, or floats cannot hold them.
+    """
+    model = solver_model(compiled)
+    require_float_range(compiled, float(model.slack.max(initial=1.0)))
+    outcomes = outcomes_of(model)
+    if kind == "blind":
+        table = blind_stage(model, blind_plans(model, outcomes), None)
+    else:
+        table = informed_bound(model, outcomes)
+        table = tighter_informed_bound(model, outcomes, table)[0] if kind == "tib" else table
+    full = np.full((int(model.kind_after.max()) + 1, compiled.n_actions, compiled.n_states), -np.inf)
+    full[:, :, compiled.terminal] = 0.0
+    full[model.kind, :, model.state] = table.T
+    return InfiniteHorizonTable(full, model.kind_after)

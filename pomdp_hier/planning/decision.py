@@ -7,7 +7,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arrays import Ints
 from pomdp_hier._text import brief
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
@@ -86,32 +85,6 @@ def outcome_matrix(compiled: TabularPOMDP, action: int) -> sparse.csr_array:
         matrix = sparse.csr_array(compiled.transition[action] @ spread)
     matrix.eliminate_zeros()
     return matrix
-
-
-@dataclass(frozen=True, eq=False)
-class OutcomeRows:
-    """The outcomes that can happen, one row for each ``(s, o)``.
-
-    Attributes:
-        matrix: ``[M, S']`` CSR, ``p(s', o | s, a)``.
-        state, observation: ``[M]``, which ``(s, o)`` each row is.
-    """
-
-    matrix: sparse.csr_array
-    state: Ints
-    observation: Ints
-
-
-def outcome_rows(compiled: TabularPOMDP, action: int) -> OutcomeRows:
-    """Return the outcomes of the action as rows ``(s, o)``, those that cannot happen left out."""
-    size, count = compiled.n_states, compiled.n_observations
-    flat = outcome_matrix(compiled, action).tocoo()
-    observation, next_state = np.divmod(flat.col.astype(np.int64), size)
-    key = flat.row.astype(np.int64) * count + observation
-    present, position = np.unique(key, return_inverse=True)
-    matrix = sparse.csr_array((flat.data, (position, next_state)), shape=(len(present), size))
-    state, seen = np.divmod(present, count)
-    return OutcomeRows(matrix, state, seen)
 
 
 def is_tied(value: Number, best: Number, tolerance: float = 0.0) -> bool:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier._arrays import Bools, Floats
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
+from pomdp_hier.planning.alpha_vectors import LeafVectors, illegal_at_leaf
+from pomdp_hier.planning.bounds import infinite_horizon_qmdp, infinite_horizon_table
 from pomdp_hier.planning.decision import largest
-from pomdp_hier.planning.infinite_horizon_bounds import infinite_horizon_qmdp, infinite_horizon_table
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, is_number
 from pomdp_hier.pomdp.signatures import SIGNATURES, bind
@@ -39,70 +39,6 @@ class ImmediateValue:
     """
 
     action: Any
-
-
-@dataclass(frozen=True, eq=False)
-class LeafVectors:
-    """``L(b) <= max_k sum_s b(s) F[k, s]`` over the ``k`` that are legal under the belief.
-
-    Attributes:
-        vectors: ``[K, S]``, 0 at terminal states.
-        legal: ``[K, S]``, bool: the vector may be used where the state is possible.
-        legal_after: ``[O + 1, K]``, bool, where legality is by the last observation; else ``None``.
-        exact: Whether ``L(b)`` equals the maximum (a callable declared convex is only at most it).
-        name: The name in messages.
-        below_optimum: Whether it is known to be at most the infinite-horizon optimal value.
-    """
-
-    vectors: Floats = field(repr=False)
-    legal: Bools = field(repr=False)
-    legal_after: Bools | None = field(default=None, repr=False)
-    exact: bool = True
-    name: str = "the leaf values"
-    below_optimum: bool = False
-
-    @classmethod
-    def of(
-        cls,
-        table: Floats,
-        legal_after: Bools | None = None,
-        name: str = "the leaf values",
-        *,
-        below_optimum: bool = False,
-    ) -> "LeafVectors":
-        """Return the leaf values of vectors ``[K, S]`` that are -inf where they may not be used.
-
-        Example:
-            >>> LeafVectors.of(np.array([[1.0, -np.inf]])).legal
-            array([[ True, False]])
-        """
-        legal = np.isfinite(table)
-        return cls(np.where(legal, table, 0.0), legal, legal_after, name=name, below_optimum=below_optimum)
-
-    def value(self, compiled: TabularPOMDP, belief: Belief, observation: Hashable = None) -> float:
-        """Return ``L(b)`` after an observation.
-
-        Raises:
-            ParameterError: The vectors are for another number of states.
-            PlanningError: None of them may be used.
-        """
-        self.check(compiled)
-        weights = compiled.vector(belief)
-        support = np.flatnonzero(weights)
-        usable = self.legal[:, support].all(axis=1)
-        if self.legal_after is not None:
-            usable &= self.legal_after[-1 if observation is None else compiled.observation_index[observation]]
-        if not usable.any():
-            raise illegal_at_leaf(self.name, compiled.states[int(support[0])])
-        return float((self.vectors[np.ix_(usable, support)] @ weights[support]).max())
-
-    def check(self, compiled: TabularPOMDP) -> None:
-        """Raise for the vectors of another problem."""
-        if self.vectors.shape[1] != compiled.n_states:
-            raise ParameterError(
-                f"leaf_value: got {self.name} of {self.vectors.shape[1]} states; expected {compiled.n_states}. Take "
-                "the solution of this problem."
-            )
 
 
 def leaf_function(leaf_value: Any) -> LeafFunction:
@@ -178,14 +114,6 @@ class _ImmediateLeaf:
         if self.action not in problem.actions(belief, observation):
             raise illegal_at_leaf(_immediate_name(self.action), belief.support[0])
         return problem.reward(belief, self.action)
-
-
-def illegal_at_leaf(name: str, state: Any) -> PlanningError:
-    """Return the error of a leaf belief under which no vector of the leaf values is legal."""
-    return PlanningError(
-        f"leaf_value: got {name}, which is not legal at a leaf belief (its first state: {brief(state)}); expected "
-        "legal actions at every leaf. Pass 'zero', 'immediate', or a callable."
-    )
 
 
 def _immediate_name(action: Any) -> str:

@@ -23,8 +23,8 @@ from pomdp_hier._arguments import generator
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._text import brief, listed, visible
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
+from pomdp_hier.planning.bounds import infinite_horizon_table, mdp_values
 from pomdp_hier.planning.decision import Decision, Policy, best_and_tied, where_to_decide
-from pomdp_hier.planning.infinite_horizon_bounds import infinite_horizon_fib, mdp_values
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
 from pomdp_hier.pomdp.numeric import Number, total
 from pomdp_hier.pomdp.signatures import SIGNATURES, bind
@@ -293,8 +293,8 @@ class QMDPPolicy:
 class FIBPolicy(QMDPPolicy):
     """Greedy policy of the fast informed bound (FIB).
 
-    ``a = argmax_a sum_s b(s) Q_FIB(s, a)``, with the table `infinite_horizon_fib` of
-    `pomdp_hier.planning.infinite_horizon_bounds`. Unlike `QMDPPolicy`, it values observations; like it, it assumes more
+    ``a = argmax_a sum_s b(s) Q_FIB(s, a)``, with the table ``value_bound(problem, "fib")``.
+    Unlike `QMDPPolicy`, it values observations; like it, it assumes more
     information than the agent has. For discounted, infinite-horizon problems.
 
     Example:
@@ -311,7 +311,7 @@ class FIBPolicy(QMDPPolicy):
         super().__init__()
 
     def _solve(self, compiled: TabularPOMDP) -> tuple[Floats, int]:
-        return infinite_horizon_fib(compiled), 0
+        return infinite_horizon_table(compiled, "fib").at_start, 0
 
     def __repr__(self) -> str:
         return "FIBPolicy()"

@@ -11,6 +11,7 @@ from pomdp_hier._arguments import check_integer, is_real
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
+from pomdp_hier.planning.alpha_vectors import LeafVectors, Points, prune
 from pomdp_hier.planning.decision import (
     TERMINAL_VALUE,
     Decision,
@@ -19,8 +20,6 @@ from pomdp_hier.planning.decision import (
     where_to_decide,
 )
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
-from pomdp_hier.planning.leaf_values import LeafVectors
-from pomdp_hier.planning.vector_pruning import Points, prune
 from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
 from pomdp_hier.pomdp.problem import require_problem
 

@@ -20,8 +20,8 @@ from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief, counted
 from pomdp_hier.beliefs import as_updater
 from pomdp_hier.errors import Argument, ImpossibleObservationError, ParameterError, PlanningError
+from pomdp_hier.planning.bounds import mdp_values
 from pomdp_hier.planning.decision import Decision, Policy
-from pomdp_hier.planning.infinite_horizon_bounds import mdp_values
 from pomdp_hier.planning.policies import action_probabilities, as_policy
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, total

@@ -7,7 +7,7 @@ import numpy as np
 
 from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ModelError, PlanningError
-from pomdp_hier.planning.infinite_horizon_bounds import mdp_values
+from pomdp_hier.planning.bounds import mdp_values
 from pomdp_hier.pomdp import POMDP, TabularPOMDP
 
 _SETTLING = 2_000  # backups after which a return counts as unbounded

@@ -13,7 +13,7 @@ from pomdp_hier.planning import (
     value_iteration,
     write_policy,
 )
-from pomdp_hier.planning.infinite_horizon_bounds import mdp_values
+from pomdp_hier.planning.bounds import mdp_values
 from pomdp_hier.planning.policies import ThresholdPolicy
 from pomdp_hier.planning.pomdp_py_planners import POUCT
 from pomdp_hier.problems import cheese_maze, tiger

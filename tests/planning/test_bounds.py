@@ -1,38 +1,43 @@
-"""Every bound bounds the same depth with the same fringe, and the sharper ones are sharper."""
+"""Every bound of the same depth and leaf values holds, and the sharper ones are sharper."""
 
 import numpy as np
 import pytest
 
-from pomdp_hier.planning import RTBSS, ImmediateValue
-from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound, reward_range
+from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.planning import RTBSS, ImmediateValue, value_bound
+from pomdp_hier.planning.bounds import bound_tables, reward_range
 from pomdp_hier.planning.leaf_values import leaf_vectors
 from pomdp_hier.pomdp import POMDP, Belief
+from tests.exact_oracle import exact_value
 from tests.pomdp_models import random_problem, search_tree, tiger
+from tests.small_problems import small_problem
 
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("rewards", ["positive", "negative", "mixed"])
-@pytest.mark.parametrize("fringe", ["zero", "immediate", ImmediateValue(2)])
-def test_admissible_and_ordered(seed, rewards, fringe):
+@pytest.mark.parametrize("leaf", ["zero", "immediate", ImmediateValue(2)])
+def test_admissible_and_ordered(seed, rewards, leaf):
     problem = random_problem(seed, rewards=rewards, discount=[0.0, 0.5, 1.0][seed % 3], terminal=seed % 2 == 0)
-    compiled, vectors = problem.compiled, leaf_vectors(problem, fringe)
+    compiled, vectors = problem.compiled, leaf_vectors(problem, leaf)
     depth = 3
-    tables = {f: f(compiled, depth, vectors) @ compiled.initial for f in (fib_bound, qmdp_bound, range_bound)}
-    blind = blind_bound(compiled, depth, vectors) @ compiled.initial
+    tables = {
+        kind: bound_tables(compiled, kind, depth, vectors) @ compiled.initial
+        for kind in ("fib", "qmdp", "range", "blind")
+    }
     for d in range(1, depth + 1):
-        exact = RTBSS(d, fringe, prune=False, engine="plain").decide(problem).q_values
+        exact = RTBSS(d, leaf, prune=False, engine="plain").decide(problem).q_values
         values = np.array([exact[a] for a in problem.all_actions])
-        assert (values <= tables[fib_bound][d - 1] + 1e-10).all()
-        assert (tables[fib_bound][d - 1] <= tables[qmdp_bound][d - 1] + 1e-10).all()
-        assert (tables[qmdp_bound][d - 1] <= tables[range_bound][d - 1] + 1e-10).all()
-        assert (blind[d - 1] <= values + 1e-10).all()
+        assert (values <= tables["fib"][d - 1] + 1e-10).all()
+        assert (tables["fib"][d - 1] <= tables["qmdp"][d - 1] + 1e-10).all()
+        assert (tables["qmdp"][d - 1] <= tables["range"][d - 1] + 1e-10).all()
+        assert (tables["blind"][d - 1] <= values + 1e-10).all()
 
 
 def test_an_infinite_horizon_bound_would_be_wrong_for_costs():
     """All rewards are -1: two steps cost -2, which the bound of a longer horizon lies below."""
     problem = random_problem(1, rewards="negative")
     compiled = problem.compiled
-    assert (fib_bound(compiled, 50)[-1].max() < fib_bound(compiled, 2)[-1]).all()
+    assert (bound_tables(compiled, "fib", 50)[-1].max() < bound_tables(compiled, "fib", 2)[-1]).all()
 
 
 def test_of_a_fully_observed_problem_they_are_exact():
@@ -41,19 +46,21 @@ def test_of_a_fully_observed_problem_they_are_exact():
     )
     compiled = problem.compiled
     exact = RTBSS(4, prune=False, engine="plain").decide(problem, problem.initial_belief)
-    for bound in (fib_bound, qmdp_bound):
-        np.testing.assert_allclose(bound(compiled, 4)[-1] @ compiled.initial, list(exact.q_values.values()))
+    for kind in ("fib", "qmdp"):
+        np.testing.assert_allclose(
+            bound_tables(compiled, kind, 4)[-1] @ compiled.initial, list(exact.q_values.values())
+        )
 
 
 def test_tiger_by_hand():
     compiled = tiger().compiled
     assert reward_range(compiled) == (-100.0, 10.0)
-    np.testing.assert_allclose(range_bound(compiled, 2)[1], compiled.reward + 0.95 * 10)
-    np.testing.assert_allclose(qmdp_bound(compiled, 2)[1], compiled.reward + 0.95 * 10)
+    np.testing.assert_allclose(bound_tables(compiled, "range", 2)[1], compiled.reward + 0.95 * 10)
+    np.testing.assert_allclose(bound_tables(compiled, "qmdp", 2)[1], compiled.reward + 0.95 * 10)
     # each state taken alone opens the right door after either sound; after a door, the two sides cannot be told apart
-    np.testing.assert_allclose(fib_bound(compiled, 2)[1, 0], -1 + 0.95 * (0.85 * 10 + 0.15 * 10))
-    np.testing.assert_allclose(fib_bound(compiled, 2)[1, 1], compiled.reward[1] + 0.95 * -1)
-    np.testing.assert_allclose(blind_bound(compiled, 3)[2, 0], -1 - 0.95 - 0.95**2)
+    np.testing.assert_allclose(bound_tables(compiled, "fib", 2)[1, 0], -1 + 0.95 * (0.85 * 10 + 0.15 * 10))
+    np.testing.assert_allclose(bound_tables(compiled, "fib", 2)[1, 1], compiled.reward[1] + 0.95 * -1)
+    np.testing.assert_allclose(bound_tables(compiled, "blind", 3)[2, 0], -1 - 0.95 - 0.95**2)
 
 
 def test_legality_tightens_and_loosens():
@@ -64,20 +71,20 @@ def test_legality_tightens_and_loosens():
     compiled = problem.compiled
     descend, search = (compiled.action_index[a] for a in ("descend", "search"))
     at_leaf = compiled.state_index["c1", 0]
-    table = fib_bound(compiled, 3)
+    table = bound_tables(compiled, "fib", 3)
     assert table[2, search, at_leaf] == -1
     assert table[2, descend, compiled.state_index["c0", 1]] == pytest.approx(0.49 * 1.5 + 0.09 * 1.6 - 1)
-    assert blind_bound(compiled, 3)[2, descend, at_leaf] == -np.inf
+    assert bound_tables(compiled, "blind", 3)[2, descend, at_leaf] == -np.inf
 
 
-def loops(problem, fringe, depth):
+def loops(problem, leaf, depth):
     """The three bounds as their docstrings define them, by loops over states; ``{name: {(d, a, s): value}}``."""
     states, actions, seen = problem.states, problem.all_actions, problem.all_observations
     alive = [s for s in states if not problem.is_terminal(s)]
     by_observation = problem.legal_by == "observation"
     after = {o: set(problem.actions(Belief.certain(alive[0]), o)) for o in (*seen, None)} if by_observation else None
     allowed = {s: set(actions) if by_observation else set(problem.actions(Belief.certain(s))) for s in alive}
-    stops = {"zero": [None], "immediate": list(actions)}.get(fringe, [getattr(fringe, "action", None)])
+    stops = {"zero": [None], "immediate": list(actions)}.get(leaf, [getattr(leaf, "action", None)])
 
     def legal(a, s):
         return a is None or s not in allowed or a in allowed[s]
@@ -94,7 +101,7 @@ def loops(problem, fringe, depth):
                 t: p * problem.observation_distribution(t, a, s).get(o, 0) for t, p in problem.successors(s, a).items()
             }
             row = {t: p for t, p in row.items() if p}
-            if row:
+            if any(t in allowed for t in row):
                 usable = [b for b in options if all(legal(b, t) for t in row)]
                 usable = [b for b in usable if b is None or after is None or b in after[o]]
                 values = [sum(p * last[b, t] for t, p in row.items()) for b in usable]
@@ -112,9 +119,9 @@ def loops(problem, fringe, depth):
             if d > 1:
                 yield p, last[a, t]
                 continue
-            b = a if fringe == "immediate" else stops[0]
+            b = a if leaf == "immediate" else stops[0]
             everywhere = b is None or after is None or all(b in after[o] for o in (*seen, None))
-            yield p, stop(b, t) if everywhere and legal(b, t) else -np.inf
+            yield p, stop(b, t) if t not in allowed or (everywhere and legal(b, t)) else -np.inf
 
     tables = {}
     for name, found in (("fib", informed), ("qmdp", seeing), ("blind", blind)):
@@ -153,17 +160,17 @@ def partly_legal(seed, by):
 
 
 @pytest.mark.parametrize("by", ["state", "observation"])
-@pytest.mark.parametrize("fringe", ["zero", "immediate", ImmediateValue(1)])
-def test_where_few_actions_are_legal_the_tables_are_those_of_the_definitions(by, fringe):
+@pytest.mark.parametrize("leaf", ["zero", "immediate", ImmediateValue(1)])
+def test_where_few_actions_are_legal_the_tables_are_those_of_the_definitions(by, leaf):
     kinds = set()
     for seed in range(4):
         problem = partly_legal(seed, by)
-        compiled, vectors = problem.compiled, leaf_vectors(problem, fringe)
-        expected, allowed = loops(problem, fringe, 3)
-        for name, bound in (("fib", fib_bound), ("qmdp", qmdp_bound), ("blind", blind_bound)):
-            table = bound(compiled, 3, vectors)
+        compiled, vectors = problem.compiled, leaf_vectors(problem, leaf)
+        expected, allowed = loops(problem, leaf, 3)
+        for name in ("fib", "qmdp", "blind"):
+            table = bound_tables(compiled, name, 3, vectors)
             for (d, a, s), value in expected[name].items():
-                if name == "blind" or (s in allowed and a in allowed[s]):
+                if s in allowed and (name == "blind" or a in allowed[s]):
                     got = table[d - 1, compiled.action_index[a], compiled.state_index[s]]
                     assert got == pytest.approx(value, abs=1e-12), (seed, name, d, a, s)
                     kinds.add(value if np.isinf(value) else "finite")
@@ -171,11 +178,11 @@ def test_where_few_actions_are_legal_the_tables_are_those_of_the_definitions(by,
     assert by == "observation" or np.inf in kinds
 
 
-def test_a_fringe_that_is_only_bounded_bounds_nothing_from_below():
+def test_a_leaf_that_is_only_bounded_bounds_nothing_from_below():
     problem = tiger()
     vectors = leaf_vectors(problem, lambda problem, belief: 5 * max(belief.values()), convex=True)
     assert vectors.vectors.tolist() == [[5.0, 5.0]]
-    assert (blind_bound(problem.compiled, 2, vectors) == -np.inf).all()
+    assert (bound_tables(problem.compiled, "blind", 2, vectors) == -np.inf).all()
 
 
 def test_a_dead_end_bounds_nothing_that_does_not_lead_there():
@@ -189,7 +196,7 @@ def test_a_dead_end_bounds_nothing_that_does_not_lead_there():
         legal_actions=legal.__getitem__,
     )
     compiled = problem.compiled
-    table = fib_bound(compiled, 4)
+    table = bound_tables(compiled, "fib", 4)
     go, at = compiled.action_index["go"], compiled.state_index
     assert table[:, go, at["fork"]].tolist() == [1, np.inf, np.inf, np.inf]  # no action is legal on both sides
     assert table[:, go, at["home"]].tolist() == [1, 1.5, 1.75, 1.875]
@@ -206,5 +213,27 @@ def test_the_same_action_over_and_over_has_to_be_legal_after_everything():
         actions=["look", "dig"],
     )
     compiled = problem.compiled
-    for fringe, first in ((ImmediateValue("dig"), -np.inf), (ImmediateValue("look"), 4.0)):
-        assert blind_bound(compiled, 1, leaf_vectors(problem, fringe)).tolist() == [[[first], [-np.inf]]]
+    for leaf, first in ((ImmediateValue("dig"), -np.inf), (ImmediateValue("look"), 4.0)):
+        assert bound_tables(compiled, "blind", 1, leaf_vectors(problem, leaf)).tolist() == [[[first], [-np.inf]]]
+
+
+@pytest.mark.parametrize("kind", ["fib", "qmdp", "range", "blind"])
+def test_of_a_short_horizon_the_public_bound_holds(kind):
+    for seed in range(4):
+        problem = small_problem(seed)
+        compiled, exact = problem.compiled, float(exact_value(problem, horizon=3))
+        table = value_bound(problem, kind, horizon=3)
+        legal = [compiled.action_index[a] for a in problem.actions(problem.initial_belief)]
+        support = compiled.initial > 0
+        found = max(float(table[a, support] @ compiled.initial[support]) for a in legal)
+        assert (found <= exact + 1e-9) if kind == "blind" else (found >= exact - 1e-9)
+        assert (table[:, compiled.terminal] == 0).all()
+
+
+def test_the_greatest_reward_for_ever_and_what_has_no_bound():
+    assert value_bound(tiger(), "range")[0] == pytest.approx([-1 + 0.95 * 200] * 2)
+    for kind, horizon, argument in (("mdp", None, "kind"), ("tib", 3, "kind"), ("fib", 0, "horizon")):
+        with pytest.raises(ParameterError, match=f"^{argument}: got"):
+            value_bound(tiger(), kind, horizon=horizon)
+    with pytest.raises(PlanningError, match=r"^kind: got 'range' with a greatest reward of 10"):
+        value_bound(tiger(discount=1), "range")

@@ -5,14 +5,8 @@ import pytest
 
 from pomdp_hier import POMDP
 from pomdp_hier.errors import ModelError
-from pomdp_hier.planning import solve, value_iteration, verify
-from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound
-from pomdp_hier.planning.infinite_horizon_bounds import (
-    infinite_horizon_blind,
-    infinite_horizon_fib,
-    infinite_horizon_qmdp,
-    mdp_values,
-)
+from pomdp_hier.planning import solve, value_bound, value_iteration, verify
+from pomdp_hier.planning.bounds import mdp_values
 from tests.exact_oracle import exact_value
 from tests.small_problems import KINDS, small_problem
 
@@ -75,10 +69,9 @@ def test_rewards_whose_values_are_no_floats_are_named_before_any_work(reward, ho
         lambda: solve(problem, horizon=horizon),
         lambda: mdp_values(compiled, horizon=horizon),
         lambda: value_iteration(problem, depth),
-        *(lambda bound=bound: bound(compiled, depth) for bound in (blind_bound, fib_bound, qmdp_bound, range_bound)),
         *(
-            lambda bound=bound: bound(compiled)
-            for bound in (infinite_horizon_blind, infinite_horizon_fib, infinite_horizon_qmdp)
+            lambda kind=kind: value_bound(problem, kind, horizon)
+            for kind in ("blind", "fib", "qmdp", "range", *(("tib",) if horizon is None else ()))
         ),
     ]
     for call in calls:

@@ -1,4 +1,4 @@
-"""Bounds of the endless horizon against each other and against bounds that a solver closes."""
+"""Infinite-horizon bounds against each other and against bounds that a solver closes."""
 
 import pickle
 
@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.planning import RTBSS, FIBPolicy, FirstAction, QMDPPolicy, solve
+from pomdp_hier.planning import RTBSS, FIBPolicy, FirstAction, QMDPPolicy, solve, value_bound
 from pomdp_hier.planning.decision import outcome_matrix
-from pomdp_hier.planning.infinite_horizon_bounds import (
-    infinite_horizon_blind,
-    infinite_horizon_fib,
-    infinite_horizon_qmdp,
-    infinite_horizon_tib,
-)
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import cheese_maze, tiger
 from pomdp_hier.simulation import compare_policies, policy_value
@@ -26,16 +20,15 @@ def test_they_stand_in_order_around_the_optimum(seed):
     problem = small_problem(seed, kind="plain", discount=0.8)
     compiled, solution = problem.compiled, solve(problem, precision=1e-4, max_trials=60)
     qmdp, fib, tib, blind = (
-        float((bound(compiled) @ compiled.initial).max())
-        for bound in (infinite_horizon_qmdp, infinite_horizon_fib, infinite_horizon_tib, infinite_horizon_blind)
+        float((value_bound(problem, kind) @ compiled.initial).max()) for kind in ("qmdp", "fib", "tib", "blind")
     )
     assert blind <= solution.upper + 1e-9
     assert blind <= solution.lower + 1e-9
     assert solution.lower <= tib + 1e-9
     assert tib <= fib + 1e-8
-    assert (infinite_horizon_tib(compiled) <= infinite_horizon_fib(compiled) + 1e-8).all()
+    assert (value_bound(problem, "tib") <= value_bound(problem, "fib") + 1e-8).all()
     assert fib <= qmdp + 1e-8
-    assert (infinite_horizon_fib(compiled) <= infinite_horizon_qmdp(compiled) + 1e-8).all()
+    assert (value_bound(problem, "fib") <= value_bound(problem, "qmdp") + 1e-8).all()
 
 
 def tib_by_definition(compiled, sweeps):
@@ -74,33 +67,35 @@ def tib_by_definition(compiled, sweeps):
 
 @pytest.mark.parametrize(("kind", "seed"), [("plain", 0), ("ends", 1), ("legal by state", 2)])
 def test_the_tighter_bound_is_what_its_definition_says(kind, seed):
-    compiled = small_problem(seed, kind=kind, discount=0.5).compiled
-    found, defined = infinite_horizon_tib(compiled), tib_by_definition(compiled, 16)
+    problem = small_problem(seed, kind=kind, discount=0.5)
+    compiled = problem.compiled
+    found, defined = value_bound(problem, "tib"), tib_by_definition(compiled, 16)
     assert (np.isfinite(found) == np.isfinite(defined)).all()
     scale = float(np.abs(found[np.isfinite(found)]).max())
     assert np.where(np.isfinite(found), found - defined, 0) == pytest.approx(0, abs=3e-4 * scale)
 
 
 def test_by_hand():
-    assert infinite_horizon_blind(tiger().compiled)[0] == pytest.approx(-20)
-    assert np.isfinite(infinite_horizon_fib(cheese_maze().compiled)).all()
+    assert value_bound(tiger(), "blind")[0] == pytest.approx(-20)
+    assert np.isfinite(value_bound(cheese_maze(), "fib")).all()
 
 
 def test_what_the_iteration_has_left_out_is_added():
-    one = POMDP.from_arrays(T=[[[1.0]]], Z=[[[1.0]]], R=[[1.0]], discount=0.999).compiled
-    assert infinite_horizon_qmdp(one)[0, 0] == pytest.approx(1000, abs=2e-10)
-    ends = POMDP.from_arrays(T=[[[0, 1], [0, 1]]], Z=[[[1], [1]]], R=[[3, 0]], discount=1.0, terminal=[1]).compiled
-    assert infinite_horizon_qmdp(ends).tolist() == [[3, 0]]
+    one = POMDP.from_arrays(T=[[[1.0]]], Z=[[[1.0]]], R=[[1.0]], discount=0.999)
+    assert value_bound(one, "qmdp")[0, 0] == pytest.approx(1000, abs=2e-10)
+    ends = POMDP.from_arrays(T=[[[0, 1], [0, 1]]], Z=[[[1], [1]]], R=[[3, 0]], discount=1.0, terminal=[1])
+    assert value_bound(ends, "qmdp").tolist() == [[3, 0]]
 
 
 @pytest.mark.parametrize("kind", ["legal by state", "legal by observation"])
 def test_what_is_not_legal_at_the_start_is_worth_nothing(kind):
     left_out = 0
     for seed in range(6):
-        compiled = small_problem(seed, kind=kind, discount=0.5).compiled
+        problem = small_problem(seed, kind=kind, discount=0.5)
+        compiled = problem.compiled
         legal = compiled.legal if compiled.legal_after is None else compiled.legal & compiled.legal_after[-1][:, None]
-        for bound in (infinite_horizon_fib, infinite_horizon_tib, infinite_horizon_blind):
-            finite = np.isfinite(bound(compiled))
+        for name in ("fib", "tib", "blind"):
+            finite = np.isfinite(value_bound(problem, name))
             assert (finite <= legal).all()  # a state that cannot be met before any observation has no value there
             assert (finite == legal)[:, compiled.initial > 0].all()
         left_out += int((~legal).sum())
@@ -144,7 +139,7 @@ def test_a_solution_of_something_else_is_refused():
 def test_the_policy_of_fib_reads_its_table_and_never_expects_more_than_qmdp():
     for seed in range(5):
         problem = random_problem(seed, discount=0.9)
-        table, index = infinite_horizon_fib(problem.compiled), problem.compiled.action_index
+        table, index = value_bound(problem, "fib"), problem.compiled.action_index
         decision = FIBPolicy().decide(problem)
         vector = problem.compiled.vector(problem.initial_belief)
         support = np.flatnonzero(vector)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import PlanningError
-from pomdp_hier.planning.infinite_horizon_bounds import mdp_values
+from pomdp_hier.planning.bounds import mdp_values
 from pomdp_hier.pomdp import POMDP
 from tests.small_problems import KINDS, small_problem
 

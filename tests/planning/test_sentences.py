@@ -13,15 +13,15 @@ from pomdp_hier.planning import (
     AndOrTree,
     FiniteStateController,
     ImmediateValue,
+    alpha_vectors,
     read_policy,
     solve,
     value_iteration,
-    vector_pruning,
 )
 from pomdp_hier.planning.and_or.text import view
-from pomdp_hier.planning.infinite_horizon_bounds import mdp_values
+from pomdp_hier.planning.bounds import mdp_values
 from pomdp_hier.planning.pomdp_py_planners import POUCT
-from pomdp_hier.planning.rtbss.pruning import check_bound
+from pomdp_hier.planning.rtbss.recursive import check_bound
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import cheese_maze, tiger
 from tests.pomdp_models import random_problem
@@ -88,7 +88,7 @@ def test_alpha_vectors(monkeypatch):
         solution.value({"tiger-left": 1}, to_go=4)
     with pytest.raises(PlanningError, match="max_vectors: got 15; expected at least 32"):
         value_iteration(random_problem(0, observations=3), 3, max_vectors=15)
-    monkeypatch.setattr(vector_pruning, "linprog", lambda *_, **__: SimpleNamespace(status=4, message="lost"))
+    monkeypatch.setattr(alpha_vectors, "linprog", lambda *_, **__: SimpleNamespace(status=4, message="lost"))
     with pytest.raises(PlanningError, match="the linear program of 3 vectors failed: lost"):
         value_iteration(tiger(), 2)
 

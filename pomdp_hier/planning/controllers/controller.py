@@ -17,9 +17,9 @@ from scipy import sparse
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
+from pomdp_hier.planning.alpha_vectors import LeafVectors
 from pomdp_hier.planning.controllers.graph import ControllerGraph, GraphEdge, GraphNode
 from pomdp_hier.planning.decision import Decision, Policy, outcome_matrix, where_to_decide
-from pomdp_hier.planning.leaf_values import LeafVectors
 from pomdp_hier.planning.policies import AlphaVectorPolicy
 from pomdp_hier.pomdp import POMDP, Belief
 

@@ -178,9 +178,11 @@ class _Writer:
 
     def _outcomes(self, rests_on: OutcomeBeliefs, shift: Floats) -> list[dict[str, Any]]:
         """Return the beliefs that one action leads to from a known state: each with the outcomes that lead there."""
-        belief, groups, size = rests_on.belief, rests_on.groups, self.model.size
+        belief, outcomes, size = rests_on.belief, rests_on.outcomes, self.model.size
         after: list[list[list[int]]] = [[] for _ in rests_on.value]
-        for row, which, o in zip(rests_on.row.tolist(), groups.row.tolist(), groups.observation.tolist(), strict=True):
+        for row, which, o in zip(
+            rests_on.row.tolist(), outcomes.row.tolist(), outcomes.observation.tolist(), strict=True
+        ):
             after[row].append([which // size, self.place[which % size], o])
         written = []
         for i, values in enumerate(rests_on.value.tolist()):

@@ -13,10 +13,10 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._text import brief, listed
@@ -201,19 +201,44 @@ def solver_model(compiled: TabularPOMDP, start: Floats | None = None, observatio
         >>> model.state.tolist(), model.row_sums.tolist()
         ([0], [[0.5]])
     """
-    outcomes = [outcome_matrix(compiled, a).tocoo() for a in range(compiled.n_actions)]
+    outcomes = _matrices(compiled)
     kind_after = np.zeros(compiled.n_observations + 1, dtype=np.int64)
     if compiled.legal_after is not None:
         _, kind_after = np.unique(compiled.legal_after, axis=0, return_inverse=True)
         kind_after = kind_after.ravel().astype(np.int64)
     at_start = _kind(compiled, kind_after, observation)
     pairs = _pairs(compiled, outcomes, kind_after, compiled.initial if start is None else start, at_start)
-    state, kind = pairs[:, 0].copy(), pairs[:, 1].copy()
-    legal = compiled.legal[:, state]
+    legal = compiled.legal[:, pairs[:, 0]]
     if compiled.legal_after is not None:
         of_kind = np.zeros((int(kind_after.max()) + 1, compiled.n_actions), dtype=bool)
         of_kind[kind_after] = compiled.legal_after
-        legal = legal & of_kind[kind].T
+        legal = legal & of_kind[pairs[:, 1]].T
+    return _laid_out(compiled, outcomes, kind_after, at_start, pairs, legal)
+
+
+def state_model(compiled: TabularPOMDP) -> SolverModel:
+    """Return the layout of all nonterminal states, with legality by state alone, for bounds that hold anywhere.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> state_model(tiger().compiled).state.tolist()
+        [0, 1]
+    """
+    nonterminal = np.flatnonzero(~compiled.terminal)
+    pairs = np.stack([nonterminal, np.zeros_like(nonterminal)], axis=1)
+    kind_after = np.zeros(compiled.n_observations + 1, dtype=np.int64)
+    return _laid_out(compiled, _matrices(compiled), kind_after, 0, pairs, compiled.legal[:, pairs[:, 0]])
+
+
+def _matrices(compiled: TabularPOMDP) -> list[Any]:
+    return [outcome_matrix(compiled, a).tocoo() for a in range(compiled.n_actions)]
+
+
+def _laid_out(
+    compiled: TabularPOMDP, outcomes: list[Any], kind_after: Ints, at_start: int, pairs: Ints, legal: Bools
+) -> SolverModel:
+    """Return the layout of pairs ``[n, 2]`` of state and kind."""
+    state, kind = pairs[:, 0].copy(), pairs[:, 1].copy()
     indptr, column, probability = _flatten(compiled, outcomes, kind_after, pairs, legal)
     return SolverModel(
         compiled=compiled,
@@ -276,121 +301,157 @@ def _flatten(
     return indptr, column[order], np.concatenate(values)[order]
 
 
-class Rows:
-    """Sparse rows, as CSR arrays with room to spare.
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """The outcomes of a `SolverModel`: one row per action, state and observation of positive probability.
 
     Attributes:
-        indptr: ``[count + 1]`` and more, where each row begins.
-        index, weight: Positions and weights of the entries.
-        count: How many rows there are.
-        n_entries: How many entries they have.
+        matrix: ``[G, n]`` CSR, ``p(s', o | s, a)``.
+        row: ``[G]``, ``a n + s``.
+        observation: ``[G]``.
+        usable: ``[G, A]``, bool: the action is legal in every state that the outcome leads to.
     """
 
-    _beside: ClassVar[dict[str, type]] = {}
-
-    def __init__(self) -> None:
-        self.indptr: Ints = np.zeros(17, dtype=np.int64)
-        self.index: Ints = np.zeros(64, dtype=np.int64)
-        self.weight: Floats = np.zeros(64)
-        self.count = self.n_entries = 0
-        for name, kind in self._beside.items():
-            setattr(self, name, np.zeros(16, dtype=kind))
-
-    def append(self, offsets: Ints, index: Ints, weight: Floats) -> slice:
-        """Append rows, and return which they are.
-
-        Args:
-            offsets: ``[n + 1]``, where each of the new rows begins in the entries given.
-            index: The positions of the entries.
-            weight: Their weights.
-        """
-        n = len(offsets) - 1
-        if self.count + n >= len(self.indptr):
-            self.indptr = _longer(self.indptr, self.count + n + 1)
-            for name in self._beside:  # one entry less is used of each
-                setattr(self, name, _longer(getattr(self, name), len(self.indptr)))
-        if self.n_entries + len(index) > len(self.index):
-            self.index = _longer(self.index, self.n_entries + len(index))
-            self.weight = _longer(self.weight, self.n_entries + len(index))
-        rows = slice(self.count, self.count + n)
-        held = slice(self.n_entries, self.n_entries + len(index))
-        self.index[held], self.weight[held] = index, weight
-        self.indptr[self.count : self.count + n + 1] = self.n_entries + offsets
-        self.count += n
-        self.n_entries += len(index)
-        return rows
-
-    def row(self, at: int) -> tuple[Ints, Floats]:
-        """Return positions and weights of one row."""
-        span = slice(self.indptr[at], self.indptr[at + 1])
-        return self.index[span], self.weight[span]
-
-    def keep(self, kept: Ints) -> None:
-        """Keep some of the rows, in their order."""
-        sizes = np.diff(self.indptr[: self.count + 1])[kept]
-        offsets = np.append(0, np.cumsum(sizes))
-        entries = np.repeat(self.indptr[kept] - offsets[:-1], sizes) + np.arange(offsets[-1])
-        index, weight = self.index[entries], self.weight[entries]
-        beside = {name: getattr(self, name)[kept] for name in self._beside}
-        self.count = self.n_entries = 0
-        rows = self.append(offsets, index, weight)
-        for name, values in beside.items():
-            getattr(self, name)[rows] = values
-
-    @property
-    def csr(self) -> tuple[Ints, Ints, Floats]:
-        """The arrays as the inner loops take them."""
-        return self.indptr, self.index, self.weight
-
-    @property
-    def n_bytes(self) -> int:
-        """How much memory the arrays take."""
-        names = ("indptr", "index", "weight", *self._beside)
-        return sum(int(getattr(self, name).nbytes) for name in names)
+    matrix: sparse.csr_array
+    row: Ints
+    observation: Ints
+    usable: Bools
 
 
-def _longer(array: NDArray[Any], least: int) -> NDArray[Any]:
-    longer = np.zeros(max(least, len(array) + len(array) // 2), dtype=array.dtype)
-    longer[: len(array)] = array
-    return longer
+def outcomes_of(model: SolverModel) -> Outcomes:
+    """Return the outcomes by action, state and observation.
 
-
-class Beliefs(Rows):
-    """Beliefs with their bounds.
-
-    Attributes:
-        upper, lower: The bounds of the value.
-        source: What gave the upper one: the belief of a point, -1 for the corners, -2 for the informed bound.
-        best: Which alpha vector gave the lower one, -1 for none.
-        met, seen: The last point and the last vector that were looked at.
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> outcomes_of(solver_model(tiger().compiled)).matrix.shape
+        (12, 2)
     """
-
-    _beside: ClassVar[dict[str, type]] = {
-        "upper": np.float64,
-        "lower": np.float64,
-        "source": np.int64,
-        "best": np.int64,
-        "met": np.int64,
-        "seen": np.int64,
-    }
-    upper: Floats
-    lower: Floats
-    source: Ints
-    best: Ints
-    met: Ints
-    seen: Ints
+    row = np.repeat(np.arange(len(model.indptr) - 1), np.diff(model.indptr))
+    observation, state = np.divmod(model.column, model.size)
+    present, group = np.unique(row * model.n_observations + observation, return_inverse=True)
+    matrix = sparse.csr_array((model.probability, (group.ravel(), state)), shape=(len(present), model.size))
+    if model.legal.all():
+        usable = np.ones((len(present), model.n_actions), dtype=bool)
+    else:
+        usable = np.asarray(matrix @ (~model.legal).T.astype(np.float64)) == 0
+    return Outcomes(matrix, *np.divmod(present, model.n_observations), usable)
 
 
-class Points(Rows):
-    """The points of the bound above.
+def best_usable(values: Floats, usable: Bools, otherwise: float = 0.0) -> Floats:
+    """Return the row maxima ``[M]`` over usable entries, or ``otherwise`` where none is.
 
-    Attributes:
-        gap: How far the value lies below the interpolation between the corners, negative.
-        node: Which belief it is.
-        number: In the order of their coming.
+    Args:
+        values: ``[M, K]``.
+        usable: ``[M, K]``.
+        otherwise: The value of a row without a usable entry.
     """
+    best: Floats = np.full(len(values), -np.inf)
+    for k in range(values.shape[1]):  # numpy's maximum along a short axis takes three times as long
+        np.maximum(best, values[:, k], out=best, where=usable[:, k])
+    return np.where(best == -np.inf, otherwise, best)
 
-    _beside: ClassVar[dict[str, type]] = {"gap": np.float64, "node": np.int64, "number": np.int64}
-    gap: Floats
-    node: Ints
-    number: Ints
+
+# --- values of controllers -------------------------------------------------------------------------------------------
+
+_SMALL_SYSTEM = 4_000
+_MOST_STEPS = 300
+
+
+def controller_values(
+    model: SolverModel, actions: Ints, after: Ints, guess: Floats | None = None
+) -> tuple[Floats, int]:
+    """Return ``[N, n]``, at most the values of a controller's nodes, and how many products with P that took.
+
+    A value is -inf where the controller can reach an action that is not legal.
+
+    Args:
+        model: The problem, whose `slack` is finite.
+        actions: ``[N]``, the action of each node.
+        after: ``[N, O]``, the next node after each observation; -1 where there is none that is legal.
+        guess: ``[N, n]``, where to begin, if the system is large.
+
+    Example:
+        >>> from pomdp_hier.planning.point_based.model_arrays import solver_model
+        >>> from pomdp_hier.problems import tiger
+        >>> listen, _ = controller_values(solver_model(tiger().compiled), np.array([0]), np.array([[0, 0]]))
+        >>> listen.round(6).tolist()
+        [[-20.0, -20.0]]
+    """
+    size = model.size
+    order = np.argsort(actions, kind="stable")  # node by node is then action by action
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    following = np.where(after < 0, -1, rank[after])[order]
+    columns, values, lengths = [], [], []
+    for a in np.unique(actions).tolist():
+        first, last = model.indptr[a * size], model.indptr[(a + 1) * size]
+        observation, state = np.divmod(model.column[first:last], size)
+        then = following[actions[order] == a][:, observation]
+        columns.append(np.where(then < 0, -1, then * size + state).ravel())
+        values.append(np.tile(model.probability[first:last], len(then)))
+        lengths.append(np.tile(np.diff(model.indptr[a * size : (a + 1) * size + 1]), len(then)))
+    column, value, length = np.concatenate(columns), np.concatenate(values), np.concatenate(lengths)
+    lost = _lost(model, actions[order], column, length)
+    reward = np.where(lost, 0.0, model.reward[actions[order]].ravel())
+    if lost.any():
+        row = np.repeat(np.arange(len(length)), length)
+        kept = ~lost[row]
+        column, value, length = column[kept], value[kept], np.bincount(row[kept], minlength=len(length))
+    step = sparse.csr_array((value, column, np.append(0, np.cumsum(length))), shape=(len(length),) * 2)
+    near = np.zeros_like(reward) if guess is None else guess[order].ravel()
+    near = np.where(lost | ~np.isfinite(near), 0.0, near)
+    solved, n_products = _below_solution(step, reward, model.discount, np.tile(model.slack, len(actions)), near)
+    return np.where(lost, -np.inf, solved).reshape(len(actions), size)[rank], n_products
+
+
+def _lost(model: SolverModel, actions: Ints, column: Ints, length: Ints) -> Bools:
+    """Return ``[N n]``, whether a node comes from a state to an action that is not legal, or to no node."""
+    lost: Bools = ~model.legal[actions].ravel()
+    if not lost.any() and column.min(initial=0) >= 0:
+        return lost
+    row = np.repeat(np.arange(len(length)), length)
+    lost[row[column < 0]] = True
+    before = -1
+    while int(lost.sum()) != before:  # whoever can come to what is lost is lost as well
+        before = int(lost.sum())
+        lost[row[lost[column]]] = True
+    return lost
+
+
+def _below_solution(
+    step: sparse.csr_array, reward: Floats, discount: float, slack: Floats, near: Floats
+) -> tuple[Floats, int]:
+    """Return the solution of ``v = r + gamma P v``, less what the solver leaves and rounding may have added.
+
+    For any v, ``v - max(v - r - gamma P v) slack`` is at most the solution.
+
+    Args:
+        step: ``[M, M]``, P.
+        reward: ``[M]``, r.
+        discount: gamma.
+        slack: ``[M]``, what an error of 1 a step can add up to.
+        near: ``[M]``, where a large system begins.
+    """
+    from scipy.sparse.linalg import LinearOperator, bicgstab, spsolve
+
+    n_products = 0
+
+    def applied(v: Floats) -> Floats:
+        nonlocal n_products
+        n_products += 1
+        left: Floats = v - discount * (step @ v)
+        return left
+
+    if len(reward) <= _SMALL_SYSTEM:
+        system = sparse.csc_array(sparse.eye_array(len(reward), format="csc") - discount * step.tocsc())
+        values = np.asarray(spsolve(system, reward))
+    else:
+        system = LinearOperator(step.shape, matvec=applied, dtype=np.float64)
+        unit = float(np.abs(reward).max(initial=0.0)) or 1.0  # squares of rewards need not be floats
+        values, _ = bicgstab(system, reward / unit, x0=near / unit, rtol=1e-10, atol=0.0, maxiter=_MOST_STEPS)
+        values *= unit
+        if not np.isfinite(values).all():
+            values = np.zeros_like(reward)
+    short = float((applied(values) - reward).max(initial=0.0))
+    below: Floats = values - (max(0.0, short) + 1e-15 * float(np.abs(values).max(initial=0.0))) * slack
+    return below, n_products

@@ -17,8 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier.planning.point_based.initial_bounds import Groups, best_usable
-from pomdp_hier.planning.point_based.model_arrays import SolverModel
+from pomdp_hier.planning.point_based.model_arrays import Outcomes, SolverModel, best_usable
 from pomdp_hier.planning.point_based.on_numpy import rounded_bits
 
 _MOST_TERMS = 15_000_000  # products a sweep for each action, in some hundreds of megabytes
@@ -35,18 +34,18 @@ class OutcomeBeliefs:
     Attributes:
         belief: ``[B, n]`` CSR, of mass 1, without repetition.
         value: ``[B, A]``, -inf where the action is not legal.
-        row: ``[G]``, which of the beliefs each outcome of the `Groups` leads to.
-        groups: The outcomes.
+        row: ``[G]``, which of the beliefs each outcome of the `Outcomes` leads to.
+        outcomes: The outcomes.
     """
 
     belief: sparse.csr_array
     value: Floats
     row: Ints
-    groups: Groups
+    outcomes: Outcomes
 
 
 def tighter_informed_bound(
-    model: SolverModel, groups: Groups, informed: Floats
+    model: SolverModel, outcomes: Outcomes, informed: Floats
 ) -> tuple[Floats, OutcomeBeliefs | None]:
     """Return ``[A, n]``, the bound at known states, and what it rests on.
 
@@ -54,30 +53,19 @@ def tighter_informed_bound(
 
     Args:
         model: The problem, whose `slack` is finite.
-        groups: Its outcomes.
+        outcomes: Its outcomes.
         informed: ``[A, n]``, the fast informed bound; it is what comes back, with ``None``, where the problem is so
             large that a sweep would take long, or has probabilities that are almost 0.
-
-    Example:
-        >>> from pomdp_hier.planning.point_based.model_arrays import solver_model
-        >>> from pomdp_hier.planning.point_based.initial_bounds import informed_bound, outcome_groups
-        >>> from pomdp_hier.problems import tiger
-        >>> model = solver_model(tiger().compiled)
-        >>> groups = outcome_groups(model)
-        >>> informed = informed_bound(model, groups)
-        >>> tighter, _ = tighter_informed_bound(model, groups, informed)
-        >>> float(informed[0, 0].round(2)), float(tighter[0, 0].round(2))
-        (87.18, 53.32)
     """
-    belief, mass, row = _beliefs(groups)
-    degree = np.bincount(groups.row % model.size, minlength=model.size)
+    belief, mass, row = _beliefs(outcomes)
+    degree = np.bincount(outcomes.row % model.size, minlength=model.size)
     if not len(row) or int(degree[belief.indices].sum()) > _MOST_TERMS or belief.data.min() < _LEAST_WEIGHT:
         return informed, None
     legal = np.asarray(belief @ (~model.legal).T.astype(np.float64)) == 0
     earned = np.asarray(belief @ np.where(model.legal, model.reward, 0.0).T)
     value = np.where(legal, np.asarray(belief @ np.where(model.legal, informed, 0.0).T), 0.0)
     scale = float(np.abs(value).max(initial=0.0))
-    step, owner, usable = _step(model, groups, belief, mass, row)
+    step, owner, usable = _step(model, outcomes, belief, mass, row)
 
     def backup(value: Floats) -> Floats:
         ahead = best_usable(np.asarray(step @ value), usable)
@@ -90,15 +78,15 @@ def tighter_informed_bound(
             break
     short = max(0.0, float((backup(value) - value).max())) + 1e-15 * scale
     value += short * np.asarray(belief @ model.slack)[:, None]
-    best = best_usable(mass[:, None] * value[row], groups.usable)
-    ahead = np.bincount(groups.row, weights=best, minlength=model.reward.size).reshape(model.reward.shape)
+    best = best_usable(mass[:, None] * value[row], outcomes.usable)
+    ahead = np.bincount(outcomes.row, weights=best, minlength=model.reward.size).reshape(model.reward.shape)
     table = np.where(model.legal, model.reward + model.discount * ahead, -np.inf)
-    return table, OutcomeBeliefs(belief, np.where(legal, value, -np.inf), row, groups)
+    return table, OutcomeBeliefs(belief, np.where(legal, value, -np.inf), row, outcomes)
 
 
-def _beliefs(groups: Groups) -> tuple[sparse.csr_array, Floats, Ints]:
+def _beliefs(outcomes: Outcomes) -> tuple[sparse.csr_array, Floats, Ints]:
     """Return the beliefs after the outcomes, the probability of each outcome, and which belief it leads to."""
-    matrix = groups.matrix
+    matrix = outcomes.matrix
     mass = np.asarray(matrix.sum(axis=1)).ravel()
     indptr, index = matrix.indptr.tolist(), matrix.indices.astype(np.int64)
     weight = matrix.data / np.repeat(mass, np.diff(matrix.indptr))
@@ -117,20 +105,20 @@ def _beliefs(groups: Groups) -> tuple[sparse.csr_array, Floats, Ints]:
 
 
 def _step(
-    model: SolverModel, groups: Groups, belief: sparse.csr_array, mass: Floats, row: Ints
+    model: SolverModel, outcomes: Outcomes, belief: sparse.csr_array, mass: Floats, row: Ints
 ) -> tuple[sparse.csr_array, Ints, Bools]:
     """Return ``[M, B]``, ``beta(s) Pr(o | s, a)`` at ``beta(s, a, o)`` for each belief, action and observation.
 
     Returns:
         The matrix; ``[M]``, which belief and action each row is of; ``[M, A]``, the actions that are legal after it.
     """
-    action, state = np.divmod(groups.row, model.size)
+    action, state = np.divmod(outcomes.row, model.size)
     parts, owners, usable = [], [], []
     for a in range(model.n_actions):
         here = np.flatnonzero(action == a)
         spread = sparse.csr_array((mass[here], (state[here], np.arange(len(here)))), shape=(model.size, len(here)))
         terms = sparse.coo_array(belief @ spread)
-        key = terms.coords[0].astype(np.int64) * model.n_observations + groups.observation[here[terms.coords[1]]]
+        key = terms.coords[0].astype(np.int64) * model.n_observations + outcomes.observation[here[terms.coords[1]]]
         present, place = np.unique(key, return_inverse=True)
         entries = (terms.data, (place.ravel(), row[here[terms.coords[1]]]))
         parts.append(sparse.csr_array(entries, shape=(len(present), belief.shape[0])))
@@ -138,7 +126,7 @@ def _step(
         if model.legal.all():
             usable.append(np.ones((len(present), model.n_actions), dtype=bool))
         else:
-            barred = (~groups.usable[here[terms.coords[1]]]).astype(np.float64)
+            barred = (~outcomes.usable[here[terms.coords[1]]]).astype(np.float64)
             shape = (len(present), len(barred))
             members = sparse.csr_array((np.ones(len(barred)), (place.ravel(), np.arange(len(barred)))), shape=shape)
             usable.append(np.asarray(members @ barred) == 0)

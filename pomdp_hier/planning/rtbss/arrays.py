@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier.planning.alpha_vectors import LeafVectors, illegal_at_leaf
 from pomdp_hier.planning.decision import TERMINAL_VALUE, outcome_matrix
-from pomdp_hier.planning.leaf_values import LeafVectors, illegal_at_leaf
-from pomdp_hier.planning.rtbss.pruning import Pruning
-from pomdp_hier.planning.rtbss.recursive import BudgetExhausted
+from pomdp_hier.planning.rtbss.recursive import BudgetExhausted, Pruning
 from pomdp_hier.pomdp import TabularPOMDP
 
 Rows = Any  # [n, S]: an ndarray, or a CSR array where states are many and supports small

@@ -8,35 +8,86 @@ bound, and those that cannot win are pruned: a pruned action never competes.
 import copy
 import math
 import weakref
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
 
 from pomdp_hier._arguments import check_flag, check_integer, is_one_of
 from pomdp_hier._text import brief
 from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, as_updater
 from pomdp_hier.errors import ParameterError, PlanningError
-from pomdp_hier.planning.bounds import blind_bound, fib_bound, qmdp_bound, range_bound, reward_range
+from pomdp_hier.planning.alpha_vectors import LeafVectors
+from pomdp_hier.planning.bounds import bound_tables, reward_range
 from pomdp_hier.planning.decision import Decision, best_and_tied, where_to_decide
-from pomdp_hier.planning.leaf_values import (
-    ImmediateValue,
-    LeafVectors,
-    has_vectors,
-    leaf_function,
-    leaf_vectors,
-)
+from pomdp_hier.planning.leaf_values import ImmediateValue, has_vectors, leaf_function, leaf_vectors
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.policies import HoldsPolicy, action_probabilities, as_policy, decided
 from pomdp_hier.planning.pomdp_py_planners import AgentPlanner
 from pomdp_hier.planning.rtbss.arrays import ArraySearch
-from pomdp_hier.planning.rtbss.dispatch import has_exact_numbers, has_symbols
-from pomdp_hier.planning.rtbss.pruning import Pruning
-from pomdp_hier.planning.rtbss.recursive import BudgetExhausted, PlainSearch
+from pomdp_hier.planning.rtbss.recursive import BudgetExhausted, PlainSearch, Pruning
 from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.numeric import Number, is_nonnegative
+from pomdp_hier.pomdp.numeric import Number, is_exact, is_nonnegative, is_symbolic
 from pomdp_hier.pomdp.signatures import SIGNATURES, bind
 
-_BOUNDS = {"fib": fib_bound, "qmdp": qmdp_bound, "range": range_bound}
+_EXACT: weakref.WeakKeyDictionary[POMDP, tuple[bool, bool]] = weakref.WeakKeyDictionary()
+
+
+def has_symbols(problem: POMDP) -> bool:
+    """Whether symbols occur in the models or the initial belief."""
+    return _scanned(problem)[0] or any(is_symbolic(p) for p in problem.initial_belief.values())
+
+
+def has_exact_numbers(problem: POMDP, belief: Belief) -> bool:
+    """Whether fractions or symbols occur in the belief or the models; integers count as floats.
+
+    Example:
+        >>> from fractions import Fraction
+        >>> from pomdp_hier.problems import tiger
+        >>> has_exact_numbers(tiger(), Belief({"tiger-left": Fraction(1, 3), "tiger-right": Fraction(2, 3)}))
+        True
+    """
+    return any(map(_is_exact, belief.values())) or _scanned(problem)[1]
+
+
+def _is_exact(value: Number) -> bool:
+    return is_exact(value) and not isinstance(value, (int, np.integer))
+
+
+def _scanned(problem: POMDP) -> tuple[bool, bool]:
+    """Whether symbols, and whether fractions or symbols, occur in the models; it stops at the first symbol."""
+    if problem not in _EXACT:
+        exact = False
+        for value in _numbers(problem):
+            if is_symbolic(value):
+                _EXACT[problem] = True, True
+                break
+            exact = exact or _is_exact(value)
+        else:
+            _EXACT[problem] = False, exact
+    return _EXACT[problem]
+
+
+def _numbers(problem: POMDP) -> Iterator[Any]:
+    """Yield the numbers of the models, as they come."""
+    yield problem.discount
+    seen: set[Any] = set()
+    for state in problem.states:
+        if problem.is_terminal(state):
+            continue
+        by_state = problem.legal_by == "state"
+        for action in problem.actions(Belief.certain(state)) if by_state else problem.all_actions:
+            yield problem.expected_reward(state, action)
+            for next_state, probability in problem.successors(state, action).items():
+                yield probability
+                key = (next_state, action, state if problem.observation.uses_state else None)
+                if key not in seen:
+                    seen.add(key)
+                    yield from problem.observation_distribution(next_state, action, state).values()
+
+
+_BOUNDS = ("fib", "qmdp", "range")
 _DEEPEST_RECURSION = 250  # each level takes two or three of Python's 1,000 frames
 _FINEST_MERGING = 1e-15  # below it, probabilities near 1 are told apart by their rounding alone
 
@@ -60,7 +111,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
             - ``"blind"``, the best blind policy; a solution of `pomdp_hier.planning.solve`; a `FiniteStateController`
               whose nodes are legal wherever they are reached: lower bounds. The root value is a lower bound too. It
               rises with the depth, and the planner's value is at least this.
-            - ``"qmdp"``, ``"fib"`` (`pomdp_hier.planning.infinite_horizon_bounds`): upper bounds. The root value is an
+            - ``"qmdp"``, ``"fib"`` (`pomdp_hier.planning.bounds`): upper bounds. The root value is an
               upper bound too, and falls with the depth. It does not bound the planner's value.
             - A result of `value_iteration` for n actions: the value of ``depth + n`` actions. A solution of horizon n,
               or a controller that stops after n: at most that.
@@ -316,7 +367,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
                 f"leaf_value: got {brief(self.leaf_value)}; expected alpha vectors. Pass engine='plain'."
             )
         pruning = self.pruning(problem)
-        lower = None if pruning.table is None else blind_bound(problem.compiled, self.depth, vectors)
+        lower = None if pruning.table is None else bound_tables(problem.compiled, "blind", self.depth, vectors)
         return ArraySearch(
             problem.compiled, vectors, pruning, lower, merge_tolerance=self.merge_tolerance, budget=self.budget
         )
@@ -367,7 +418,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
                 vectors = leaf_vectors(problem, self.leaf_value, convex=self.convex)
                 prunings[self.depth] = Pruning.by_table(
                     problem,
-                    _BOUNDS[str(self.upper_bound)](problem.compiled, self.depth, vectors),
+                    bound_tables(problem.compiled, str(self.upper_bound), self.depth, vectors),
                     merge_tolerance=self.merge_tolerance or 0.0,
                     keep_ties=keep_ties,
                     tie_tolerance=self.tie_tolerance,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from pomdp_hier.planning import solve, verify
-from pomdp_hier.planning.point_based.initial_bounds import blind_plans, outcome_groups
-from pomdp_hier.planning.point_based.model_arrays import solver_model
+from pomdp_hier.planning.bounds import blind_plans
+from pomdp_hier.planning.point_based.model_arrays import outcomes_of, solver_model
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import rock_sample, tiger
 from tests.small_problems import KINDS, small_problem
@@ -72,7 +72,7 @@ def test_an_error_a_backup_adds_up_to_no_more_than_the_slack(kind):
 def test_a_blind_plan_goes_on_with_what_is_legal_in_all_that_may_follow(kind):
     for seed in range(8):
         model = solver_model(small_problem(seed, kind=kind).compiled)
-        plans = blind_plans(model, outcome_groups(model))
+        plans = blind_plans(model, outcomes_of(model))
         for a in range(model.n_actions):
             for o in range(model.n_observations):
                 met = set()

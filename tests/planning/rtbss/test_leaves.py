@@ -8,12 +8,7 @@ import pytest
 
 from pomdp_hier.beliefs import BayesUpdater
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
-from pomdp_hier.planning import RTBSS, AndOrTree, FirstAction, solve, value_iteration
-from pomdp_hier.planning.infinite_horizon_bounds import (
-    infinite_horizon_blind,
-    infinite_horizon_fib,
-    infinite_horizon_qmdp,
-)
+from pomdp_hier.planning import RTBSS, AndOrTree, FirstAction, solve, value_bound, value_iteration
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import policy_value
 from tests.exact_oracle import exact_value
@@ -21,7 +16,6 @@ from tests.pomdp_models import random_fractions, search_tree, tiger
 from tests.small_problems import KINDS, small_problem
 
 NAMES = ("qmdp", "fib", "blind")
-TABLES = {"qmdp": infinite_horizon_qmdp, "fib": infinite_horizon_fib, "blind": infinite_horizon_blind}
 SEEDS = {"plain": 4, "ends": 7, "legal by state": 5, "legal by observation": 4, "observes the state left": 1}
 
 MOST_SLOW = [kind if kind == "legal by state" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
@@ -85,7 +79,7 @@ def test_every_leaf_with_every_option(kind):
         assert [v.value for v in values] == pytest.approx([values[0].value] * len(values), abs=1e-9)
         assert {v.ties for v in values} == {values[0].ties}
         if problem.legal_by == "state" and leaf in NAMES:
-            leaf_value = read(problem, TABLES[leaf](problem.compiled))
+            leaf_value = read(problem, value_bound(problem, leaf))
             assert values[0].value == pytest.approx(exact_value(problem, horizon=depth, final_value=leaf_value))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.planning import FiniteStateController, solve
-from pomdp_hier.planning.point_based import controller_values as module
+from pomdp_hier.planning.point_based import model_arrays as module
 from pomdp_hier.planning.point_based import search
 from pomdp_hier.planning.point_based.model_arrays import solver_model
 from pomdp_hier.problems import maze_4x3, tiger

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import PlanningError
-from pomdp_hier.planning import vector_pruning
-from pomdp_hier.planning.vector_pruning import Points, prune
+from pomdp_hier.planning import alpha_vectors
+from pomdp_hier.planning.alpha_vectors import Points, prune
 
 TOLERANCE = 1e-10
 
@@ -86,11 +86,11 @@ def test_many_vectors_that_are_best_close_by_one_another(order):
 @pytest.mark.parametrize("lift", [1e-3, -1e-3])
 def test_a_vector_is_held_against_more_rivals_until_one_of_them_or_a_belief_is_proof(lift, monkeypatch):
     """The first two rivals are far off, since the beliefs that should tell which are close are in disorder."""
-    monkeypatch.setattr(vector_pruning, "_NEAR", 1)
+    monkeypatch.setattr(alpha_vectors, "_NEAR", 1)
     n = 16
     vectors, kept, waiting = tangents(n, lift), np.arange(n + 1), np.arange(n + 1, 2 * n + 1)
     beliefs = np.column_stack([1 - kept / n, kept / n])[::-1]
-    asked, found, margins = vector_pruning._asked(vectors, waiting, kept, beliefs, 1.0, TOLERANCE)
+    asked, found, margins = alpha_vectors._asked(vectors, waiting, kept, beliefs, 1.0, TOLERANCE)
     assert asked.tolist() == waiting.tolist()
     assert margins == pytest.approx(np.full(n, lift))
     assert (vectors[asked] * found).sum(axis=1) - (found @ vectors[kept].T).max(axis=1) == pytest.approx(margins)
@@ -154,8 +154,8 @@ def test_points_are_remembered_once_and_normalised_over_the_states_in_question()
 
 def test_beliefs_where_vectors_were_best_spare_programs(monkeypatch):
     solved = []
-    margins = vector_pruning._margins
-    monkeypatch.setattr(vector_pruning, "_margins", lambda *given: solved.append(given) or margins(*given))
+    margins = alpha_vectors._margins
+    monkeypatch.setattr(alpha_vectors, "_margins", lambda *given: solved.append(given) or margins(*given))
     points, vectors = Points(2), tangents(12, 0.1)
     assert len(prune(vectors, TOLERANCE, points)) == 25
     assert solved
@@ -166,6 +166,6 @@ def test_beliefs_where_vectors_were_best_spare_programs(monkeypatch):
 
 def test_a_program_that_fails_is_an_error(monkeypatch):
     failed = SimpleNamespace(status=4, message="numerical difficulties")
-    monkeypatch.setattr(vector_pruning, "linprog", lambda *args, **options: failed)
+    monkeypatch.setattr(alpha_vectors, "linprog", lambda *args, **options: failed)
     with pytest.raises(PlanningError, match="program of 2 vectors failed: numerical difficulties"):
         prune(np.array([[0.0, 4], [4, 0], [2, 1.5]]), TOLERANCE, Points(2))
