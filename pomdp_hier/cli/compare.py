@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pomdp_hier.cli import console, inputs, paths, tables, trees
+from pomdp_hier.cli import console, inputs, paths, tables, tree_formats, trees
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _aligned(options: argparse.Namespace, ids: Sequence[Hashable], first: "Hiera
         if options.join == "position" and tree.labels is not None and len(ids) == tree.n_items:
             names = [*ids, *tree.labels[tree.n_items :]]
             tree = type(tree).from_children(tree.to_children(), len(ids), singletons=tree.singletons, labels=names)
-        called = trees.source_name(options.tree), trees.source_name(path)
+        called = tree_formats.source_name(options.tree), tree_formats.source_name(path)
         numbers = item_numbers(first, tree, "compare", names=called, by_number="--join position")
         yield tree if numbers is None else tree.permuted(numbers, with_labels=True)
 

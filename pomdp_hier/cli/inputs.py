@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pomdp_hier._text import brief
-from pomdp_hier.cli import paths, tables, trees
+from pomdp_hier.cli import paths, tables, tree_formats, trees
 from pomdp_hier.errors import DataWarning, FeatureError, HierarchyError, ParameterError, PomdpHierError
 
 if TYPE_CHECKING:
@@ -290,8 +290,8 @@ def _read(options: argparse.Namespace) -> Inputs:
     if rows is None:
         if n_rows != file.tree.n_items:
             raise FeatureError(
-                f"{options.features} has {n_rows} rows, but {trees.source_name(options.tree)} has {file.tree.n_items} "
-                "items; give one row an item, or a column of ids by which to find them"
+                f"{options.features}: got {n_rows} rows; expected one per item of "
+                f"{tree_formats.source_name(options.tree)}, {file.tree.n_items}. Add a column of ids."
             )
         if options.join == "auto" and table.ids is None and not file.ordered and not are_row_numbers(ids):
             warnings.warn(

@@ -3,18 +3,25 @@
 import argparse
 import codecs
 import io
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pomdp_hier._io.decoding import decoding
-from pomdp_hier._io.formats import check_kind, file_ending, kind_of, open_csv, text_of, unpacked
+from pomdp_hier._io.formats import file_ending, open_csv, text_of
 from pomdp_hier._text import brief
 from pomdp_hier.cli.paths import input_file
-from pomdp_hier.errors import FeatureError, HierarchyError, ParameterError, ReaderError, Setting
+from pomdp_hier.cli.tree_formats import (
+    JSON_FORMS,
+    TABLE_ENDINGS,
+    named,
+    parquet_columns,
+    read_bytes,
+    recognised,
+    source_name,
+    starts_with,
+    tree_bytes,
+)
+from pomdp_hier.errors import ParameterError, ReaderError
 
 if TYPE_CHECKING:
     from pomdp_hier.hierarchy.tree import Hierarchy
@@ -41,9 +48,6 @@ _FORMATS = {
 }
 OF_TREES = ("tree_key", *dict.fromkeys(option for options in _FORMATS.values() for option in options.values()))
 
-_JSON_FORMS = ("json", "children", "nested", "edges", "linkage")
-_NEWICK_ENDINGS = frozenset({".nwk", ".newick", ".tree", ".tre", ".nh"})
-_TABLE_ENDINGS = frozenset({".csv", ".tsv"})
 _ID_COLUMNS = ("id", "code", "item", "key", "sku", "uri", "concept", "node", "notation", "identifier")
 _NAME_COLUMNS = ("name", "title", "label", "preflabel", "description", "text")
 
@@ -172,9 +176,9 @@ def read_tree_file(options: argparse.Namespace, n_rows: int | None = None) -> Tr
         HierarchyError: As `read_tree`.
         ParameterError: As `read_tree`.
     """
-    content = _tree_bytes(options)
-    kind, form = _recognised(content, options)
-    with _named(source_name(options.tree)):
+    content = tree_bytes(options)
+    kind, form = recognised(content, options)
+    with named(source_name(options.tree)):
         return _read_as(content, kind, form, options, n_rows)
 
 
@@ -182,9 +186,9 @@ def _read_as(content: bytes, kind: str, form: str, options: argparse.Namespace, 
     """Return the tree in the content of a file."""
     if kind in ("npy", "npz"):
         return TreeFile(_from_array(content, options, form), True)
-    if kind == "text" and form in _JSON_FORMS and (form != "edges" or _starts(content, b"[", b"{")):
+    if kind == "text" and form in JSON_FORMS and (form != "edges" or starts_with(content, b"[", b"{")):
         return _from_json(content, options, form, n_rows)
-    source = _parquet_columns(content, options) if kind == "parquet" else content
+    source = parquet_columns(content, options) if kind == "parquet" else content
     return _from_text(source, options, form, n_rows)
 
 
@@ -203,7 +207,7 @@ def read_names(path: str | None, columns: Sequence[str] | None = None) -> dict[s
         if columns is not None:
             raise ParameterError("--name-columns has no effect without --names; leave it out")
         return {}
-    table = open_csv(text_of(_read_bytes(path, "a table of names"), path, ReaderError), ReaderError, name=path)
+    table = open_csv(text_of(read_bytes(path, "a table of names"), path, ReaderError), ReaderError, name=path)
     id_at, name_at = _name_columns(table.columns, path, columns)
     return {row[id_at]: row[name_at] for _, row in table.rows}
 
@@ -248,8 +252,8 @@ def written_endings(options: argparse.Namespace) -> tuple[str, ...]:
     if given in ("", ".json", ".npy", ".npz", ".parquet"):
         return (".json",)
     if options.out is not None and file_ending(options.out) == given:
-        _, form = _recognised(_tree_bytes(options), options)
-        if form not in (*FORMATS, *_JSON_FORMS):
+        _, form = recognised(tree_bytes(options), options)
+        if form not in (*FORMATS, *JSON_FORMS):
             raise ReaderError(
                 f"{options.tree}: got the format {form}, which cannot be written back; expected one of "
                 f"{', '.join(FORMATS)}, json. Give --out a name that ends in .json."
@@ -267,9 +271,9 @@ def written_like_source(tree: "Hierarchy", options: argparse.Namespace, target: 
 
     if options.tree == "-" or file_ending(target) == ".json":
         return tree.to_json()
-    name, content = source_name(options.tree), _tree_bytes(options)
-    _, form = _recognised(content, options)
-    if form in _JSON_FORMS and _starts(content, b"[", b"{"):
+    name, content = source_name(options.tree), tree_bytes(options)
+    _, form = recognised(content, options)
+    if form in JSON_FORMS and starts_with(content, b"[", b"{"):
         return tree.to_json()
     known = ("sep", "blank_levels", "ends_in", "levels", "item", "path", "id", "parent", "child", "header", "delimiter")
     chosen = {name: value for name, value in _arguments(options, form).items() if name in known}
@@ -279,141 +283,10 @@ def written_like_source(tree: "Hierarchy", options: argparse.Namespace, target: 
 
     def read(text: str) -> "Hierarchy":
         content = text.encode()
-        return _read_as(content, *_recognised(content, options), options, tree.n_items).tree
+        return _read_as(content, *recognised(content, options), options, tree.n_items).tree
 
-    with _named(target):
+    with named(target):
         return written_like(tree, mark + text_of(content, name, ReaderError), form, read, **chosen)
-
-
-def source_name(path: str) -> str:
-    """Return what error texts call a file."""
-    return "standard input" if path == "-" else path
-
-
-def _read_bytes(path: str, expected: str) -> bytes:
-    if path == "-":
-        if sys.stdin is None:
-            raise ReaderError("standard input is closed; give a path instead of -")
-        return sys.stdin.buffer.read()
-    try:
-        return Path(path).read_bytes()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise ReaderError(f"{path}: cannot be read ({reason}); give {expected}") from error
-
-
-@contextmanager
-def _named(name: str) -> Iterator[None]:
-    """Put the file's name before what is wrong with its tree."""
-    try:
-        yield
-    except HierarchyError as error:
-        raise type(error)(f"{name}: ", *error.parts) from error
-    except FeatureError as error:  # of an array, whose reader names the file
-        parts = (Setting("tree_key") if part == Setting("key") else part for part in error.parts)
-        raise ReaderError(*parts) from error
-
-
-# ---- which format
-
-
-def _tree_bytes(options: argparse.Namespace) -> bytes:
-    """Return what is in the tree's file, out of gzip if it is packed so."""
-    return unpacked(_read_bytes(options.tree, "the path of a tree file"), source_name(options.tree), ReaderError)
-
-
-def _recognised(content: bytes, options: argparse.Namespace) -> tuple[str, str]:
-    """Return of what kind the content of the tree's file is, and in which format."""
-    name, kind = source_name(options.tree), kind_of(content)
-    check_kind(kind, name, ReaderError, ("text", "npy", "npz", "parquet"))
-    if options.tree_format != "auto":
-        return kind.name, options.tree_format
-    with _named(name):
-        return kind.name, _guessed(content, kind.name, options)
-
-
-def _guessed(content: bytes, kind: str, options: argparse.Namespace) -> str:
-    """Return the format; a wrong guess ends in an error of the format guessed, never in another tree without a word."""
-    ending = file_ending(options.tree)
-    if kind in ("npy", "npz"):
-        return "linkage"
-    if ending in _NEWICK_ENDINGS:
-        return "newick"
-    if ending == ".json":
-        return "json"
-    if kind == "parquet" or ending in _TABLE_ENDINGS:
-        return _table_form(content, kind, options)
-    if _starts(content, b"(") or (_starts(content, b"[") and content.rstrip().endswith(b";")):
-        return "newick"
-    return "json" if _starts(content, b"[", b"{") else _table_form(content, kind, options)
-
-
-def _starts(content: bytes, *marks: bytes) -> bool:
-    return content.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(marks)
-
-
-def _table_form(content: bytes, kind: str, options: argparse.Namespace) -> str:
-    """Whether the header is that of edges, parents or BERTopic's topics; all else is left to the reader of paths."""
-    from pomdp_hier.hierarchy.readers import tables
-    from pomdp_hier.hierarchy.readers.tables import Table
-
-    rows = _rows(content, kind, options)
-    head = Table(list(next(rows, [])), [])
-    if "child_left_id" in head.names:
-        return "bertopic"
-    if set(tables.TRIPLE) <= set(head.names):
-        return "edges"
-    given = [options.parent_column] if options.parent_column in head.columns else []
-    parent_at = head.columns.index(given[0]) if given else head.column(None, tables.PARENTS)
-    child_at = head.column(None, (*tables.CHILDREN, *tables.TARGETS))
-    if parent_at is not None and child_at is not None:  # one row a node, whose root has no parent, or one row an edge
-        return "parents" if _has_root(rows, child_at, parent_at) else "edges"
-    is_edges = child_at is not None and head.column(None, tables.SOURCES) is not None
-    is_edges |= "narrower" in head.names and head.column(None, tables.NODES) is not None
-    return "edges" if is_edges else "paths" if parent_at is None else "parents"
-
-
-def _has_root(rows: Iterator[Sequence[str]], id_at: int, parent_at: int) -> bool:
-    """Whether a row's parent is blank or a mark of none; several rows under a 0 that has no row make it the root."""
-    from pomdp_hier.hierarchy.readers.tables import Table, marks_of_no_parent
-
-    table = Table([], list(rows))
-    marks = marks_of_no_parent(table, id_at, parent_at)
-    above = [row[parent_at].strip() for row in table.rows]
-    return any(
-        not name or (marks.get(name, name) is None and (name not in ("0", "0.0") or above.count(name) == 1))
-        for name in above
-    )
-
-
-def _rows(content: bytes, kind: str, options: argparse.Namespace) -> Iterator[Sequence[str]]:
-    """Yield the rows of a table up to its first error, which the reader reports."""
-    from pomdp_hier.hierarchy.readers.tables import comment_mark
-
-    if kind == "parquet":
-        columns = _parquet_columns(content, options)
-        yield list(columns)
-        cells = ([("" if cell is None else str(cell)) for cell in column] for column in columns.values())
-        yield from zip(*cells, strict=True)
-        return
-    try:
-        text = content.decode("utf-8-sig", "replace")
-        table = open_csv(text, ReaderError, comment=comment_mark(text), delimiter=options.delimiter)
-        if not options.header:
-            yield [str(at) for at in range(1, len(table.columns) + 1)]
-        yield table.columns
-        yield from (row for _, row in table.rows)
-    except ReaderError:
-        return
-
-
-def _parquet_columns(content: bytes, options: argparse.Namespace) -> dict[str, list[Any]]:
-    from pomdp_hier._io.memory import memory_available
-    from pomdp_hier.features._parquet import open_table
-
-    table = open_table(io.BytesIO(content), source_name(options.tree), None, memory_available())
-    with decoding(source_name(options.tree), ReaderError, "a whole Parquet file"):
-        return {name: column.to_pylist() for name, column in zip(table.column_names, table.columns, strict=True)}
 
 
 # ---- reading each
@@ -509,7 +382,7 @@ def _from_text(source: Any, options: argparse.Namespace, form: str, n_rows: int 
 def _path_form(options: argparse.Namespace) -> Literal["auto", "table"]:
     """Return whether paths are said to be in a table, by their columns or the ending of the file."""
     told = any((options.item_column, options.path_column, options.levels, options.delimiter, not options.header))
-    return "table" if told or file_ending(options.tree) in _TABLE_ENDINGS else "auto"
+    return "table" if told or file_ending(options.tree) in TABLE_ENDINGS else "auto"
 
 
 def _is_linkage(value: Any) -> bool:

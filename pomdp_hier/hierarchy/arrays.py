@@ -4,13 +4,15 @@
 chain of a million nodes costs twenty passes and a balanced tree five: no recursion, and no Python step per node.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pomdp_hier._arrays import Ints
-from pomdp_hier._text import counted, listed
-from pomdp_hier.errors import HierarchyError
+from pomdp_hier._text import brief, counted, listed
+from pomdp_hier.errors import HierarchyError, ParameterError, Setting
+from pomdp_hier.hierarchy.arguments import as_ids, dense
 
 
 def _jumps(parent: Ints) -> Iterator[Ints]:
@@ -97,3 +99,74 @@ def cycle_through(parent: Ints) -> list[int]:
         node = int(parent[node])
     least = cycle.index(min(cycle))
     return cycle[least:] + cycle[:least]
+
+
+def integer_row(values: ArrayLike, what: str) -> Ints:
+    """Return the values as a row of integers, or an error that says which is none."""
+    try:
+        numbers = np.asarray(dense(what, values))
+    except ValueError as error:
+        if isinstance(error, ParameterError):
+            raise
+        raise HierarchyError(f"{what} is {brief(values)}, expected a list or array of node numbers") from None
+    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
+        raise HierarchyError(f"{what} is {brief(values)}, expected a list or array of node numbers")
+    return numbers.astype(np.int64)
+
+
+def checked_labels(labels: Sequence[Hashable] | None, n_items: int, n_nodes: int) -> tuple[Hashable, ...] | None:
+    if labels is None:
+        return None
+    names = tuple(labels) if isinstance(labels, tuple | list) else as_ids("labels", labels)
+    if len(names) == n_items:
+        names += tuple(range(n_items, n_nodes))
+    if len(names) != n_nodes:
+        raise HierarchyError(
+            f"{len(names)} labels for {n_nodes} nodes: give one a node ({n_nodes}) or one an item ({n_items})"
+        )
+    for node, name in enumerate(names):
+        try:
+            hash(name)
+        except TypeError:
+            raise HierarchyError(f"label {brief(name)} of node {node} is not hashable; give a string") from None
+    return names
+
+
+def kept_labels(names: tuple[Hashable, ...] | None, keep: Ints, root: int) -> tuple[Hashable, ...] | None:
+    """Return the names of the nodes that are kept; one that had none has its old number, where that is another now."""
+    if np.array_equal(keep, np.arange(keep.size)):
+        return None if names is None else names[: keep.size]
+    if names is None:
+        return tuple(keep.tolist())
+    return tuple(
+        old if names[old] is None and old not in (new, root) else names[old] for new, old in enumerate(keep.tolist())
+    )
+
+
+def check_tree(parent: Ints, n_items: int, labels: tuple[Hashable, ...] | None) -> None:
+    """Raise for what is not a rooted tree over the items; nodes are named as their source names them."""
+
+    def named(nodes: Sequence[int]) -> str:
+        return listed(nodes if labels is None else [labels[node] for node in nodes])
+
+    n_nodes = parent.size
+    bad = np.flatnonzero((parent < -1) | (parent >= n_nodes) | ((parent >= 0) & (parent < n_items)))
+    if bad.size:
+        raise HierarchyError(
+            f"node {named(bad[:1].tolist())} has parent {parent[bad[0]]}, which is no inner node: "
+            f"parents are -1 (the root) or {n_items}..{n_nodes - 1}"
+        )
+    cycle = cycle_through(parent)
+    if cycle:
+        raise cycle_error(cycle if labels is None else [labels[node] for node in cycle])
+    if not 0 < n_items <= n_nodes:
+        raise HierarchyError(f"a hierarchy of {n_items} items and {n_nodes} nodes: there must be an item at least")
+    roots = np.flatnonzero(parent < 0).tolist()
+    if len(roots) > 1:
+        items = [root for root in roots if root < n_items]
+        missing = f" (items that stand in no cluster: {named(items)})" if items else ""
+        raise HierarchyError(
+            f"{len(roots)} roots, expected one: {named(roots)} have no parent{missing}; hang them under one node (",
+            Setting("add_root", True),
+            ") or give the missing parents",
+        )

@@ -15,9 +15,17 @@ from numpy.typing import ArrayLike
 from pomdp_hier._arguments import check_flag, check_integer, is_integer
 from pomdp_hier._arrays import Bools, Ints
 from pomdp_hier._text import brief, counted, listed
-from pomdp_hier.errors import HierarchyError, ParameterError, Setting
-from pomdp_hier.hierarchy.arguments import as_ids, dense
-from pomdp_hier.hierarchy.arrays import cycle_error, cycle_through, min_below, sum_below, sum_to_root
+from pomdp_hier.errors import HierarchyError, ParameterError
+from pomdp_hier.hierarchy.arguments import as_ids
+from pomdp_hier.hierarchy.arrays import (
+    check_tree,
+    checked_labels,
+    integer_row,
+    kept_labels,
+    min_below,
+    sum_below,
+    sum_to_root,
+)
 from pomdp_hier.hierarchy.node_names import warn_user
 
 
@@ -92,15 +100,15 @@ class FlatTree:
         """Check the parents, drop empty clusters, set every field, and return what to warn of."""
         check_flag("singletons", singletons)
         check_integer("n_items", n_items, 0)
-        parents = _whole_numbers(parent, "parent").copy()
+        parents = integer_row(parent, "parent").copy()
         rank = np.arange(parents.size)
         if order is not None:
-            reading = _whole_numbers(order, "order")
+            reading = integer_row(order, "order")
             if not np.array_equal(np.sort(reading), rank):
                 raise HierarchyError(f"order must be a permutation of the nodes 0..{parents.size - 1}")
             rank[reading] = np.arange(parents.size)
-        names = _checked_labels(labels, n_items, parents.size)
-        _check_parents(parents, n_items, names)
+        names = checked_labels(labels, n_items, parents.size)
+        check_tree(parents, n_items, names)
         sizes = sum_below(parents, (np.arange(parents.size) < n_items).astype(np.int64))
         keep, dropped = np.flatnonzero(sizes > 0), np.flatnonzero(sizes == 0).tolist()
         notes = []
@@ -111,7 +119,7 @@ class FlatTree:
             )
             number = np.full(parents.size + 1, -1)
             number[keep] = np.arange(keep.size)
-            names = _names_kept(names, keep, int(np.flatnonzero(parents < 0)[0]))
+            names = kept_labels(names, keep, int(np.flatnonzero(parents < 0)[0]))
             parents, rank, sizes = number[parents[keep]], rank[keep], sizes[keep]
         self._fill(parents, n_items, sizes, rank, singletons, names)
         return notes
@@ -304,7 +312,7 @@ class FlatTree:
             >>> FlatTree([3, 3, 4, 4, -1], 3).permuted([2, 0, 1]).items(3)
             array([2, 0])
         """
-        perm = _whole_numbers(items, "items")
+        perm = integer_row(items, "items")
         if perm.shape != (self.n_items,) or not np.array_equal(np.sort(perm), np.arange(self.n_items)):
             raise ParameterError(f"items must be a permutation of 0..{self.n_items - 1}, got {brief(items)}")
         at = np.concatenate((perm.astype(np.int64), np.arange(self.n_items, self.n_nodes)))
@@ -343,7 +351,7 @@ class FlatTree:
             >>> moved.parent, moved.labels, moved.node(5)
             (array([ 3,  3,  3,  4, -1]), (0, 1, 2, 4, 5), 4)
         """
-        parents = _whole_numbers(parent, "parent")
+        parents = integer_row(parent, "parent")
         new_nodes = np.arange(self.n_nodes, parents.size)
         labels = self.labels
         if labels is not None and new_nodes.size:
@@ -370,7 +378,7 @@ class FlatTree:
         number = np.full(self.n_nodes + 1, -1)
         number[keep] = np.arange(keep.size)
         order = self._reading_order()
-        labels = _names_kept(self.labels, keep, self.root)
+        labels = kept_labels(self.labels, keep, self.root)
         return self._rebuilt(number[jump[self.parent[keep]]], number[order[~gone[order]]], labels, self.singletons)
 
     def _chained(self) -> Bools:
@@ -468,74 +476,3 @@ def require_hierarchy(hierarchy: object) -> None:
 def _missing(what: str, number: object, count: int) -> str:
     hint = "" if is_integer(number) else "; .node(label) is the number of a label"
     return f"{what} {brief(number)} does not exist: the {what}s are 0..{count - 1}{hint}"
-
-
-def _whole_numbers(values: ArrayLike, what: str) -> Ints:
-    """Return the values as a row of integers, or an error that says which is none."""
-    try:
-        numbers = np.asarray(dense(what, values))
-    except ValueError as error:
-        if isinstance(error, ParameterError):
-            raise
-        raise HierarchyError(f"{what} is {brief(values)}, expected a list or array of node numbers") from None
-    if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-        raise HierarchyError(f"{what} is {brief(values)}, expected a list or array of node numbers")
-    return numbers.astype(np.int64)
-
-
-def _checked_labels(labels: Sequence[Hashable] | None, n_items: int, n_nodes: int) -> tuple[Hashable, ...] | None:
-    if labels is None:
-        return None
-    names = tuple(labels) if isinstance(labels, tuple | list) else as_ids("labels", labels)
-    if len(names) == n_items:
-        names += tuple(range(n_items, n_nodes))
-    if len(names) != n_nodes:
-        raise HierarchyError(
-            f"{len(names)} labels for {n_nodes} nodes: give one a node ({n_nodes}) or one an item ({n_items})"
-        )
-    for node, name in enumerate(names):
-        try:
-            hash(name)
-        except TypeError:
-            raise HierarchyError(f"label {brief(name)} of node {node} is not hashable; give a string") from None
-    return names
-
-
-def _names_kept(names: tuple[Hashable, ...] | None, keep: Ints, root: int) -> tuple[Hashable, ...] | None:
-    """Return the names of the nodes that are kept; one that had none has its old number, where that is another now."""
-    if np.array_equal(keep, np.arange(keep.size)):
-        return None if names is None else names[: keep.size]
-    if names is None:
-        return tuple(keep.tolist())
-    return tuple(
-        old if names[old] is None and old not in (new, root) else names[old] for new, old in enumerate(keep.tolist())
-    )
-
-
-def _check_parents(parent: Ints, n_items: int, labels: tuple[Hashable, ...] | None) -> None:
-    """Raise for what is not a rooted tree over the items; nodes are named as their source names them."""
-
-    def named(nodes: Sequence[int]) -> str:
-        return listed(nodes if labels is None else [labels[node] for node in nodes])
-
-    n_nodes = parent.size
-    bad = np.flatnonzero((parent < -1) | (parent >= n_nodes) | ((parent >= 0) & (parent < n_items)))
-    if bad.size:
-        raise HierarchyError(
-            f"node {named(bad[:1].tolist())} has parent {parent[bad[0]]}, which is no inner node: "
-            f"parents are -1 (the root) or {n_items}..{n_nodes - 1}"
-        )
-    cycle = cycle_through(parent)
-    if cycle:
-        raise cycle_error(cycle if labels is None else [labels[node] for node in cycle])
-    if not 0 < n_items <= n_nodes:
-        raise HierarchyError(f"a hierarchy of {n_items} items and {n_nodes} nodes: there must be an item at least")
-    roots = np.flatnonzero(parent < 0).tolist()
-    if len(roots) > 1:
-        items = [root for root in roots if root < n_items]
-        missing = f" (items that stand in no cluster: {named(items)})" if items else ""
-        raise HierarchyError(
-            f"{len(roots)} roots, expected one: {named(roots)} have no parent{missing}; hang them under one node (",
-            Setting("add_root", True),
-            ") or give the missing parents",
-        )

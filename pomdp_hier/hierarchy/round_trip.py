@@ -14,7 +14,7 @@ from pomdp_hier._io.formats import open_csv
 from pomdp_hier._text import brief
 from pomdp_hier.errors import HierarchyError, HierarchyWarning, ParameterError, ReaderError
 from pomdp_hier.hierarchy.node_names import NodeNames, label_text
-from pomdp_hier.hierarchy.readers.paths import (
+from pomdp_hier.hierarchy.readers.path_rows import (
     PathFormat,
     PathRows,
     content_lines,

@@ -11,7 +11,7 @@ import pytest
 from pomdp_hier.errors import HierarchyError, HierarchyWarning, ParameterError, ReaderError
 from pomdp_hier.hierarchy import Hierarchy, round_trip
 from pomdp_hier.hierarchy.editing import Draft
-from pomdp_hier.hierarchy.readers.paths import separator
+from pomdp_hier.hierarchy.readers.path_rows import separator
 from pomdp_hier.hierarchy.round_trip import FORMATS, written_like
 from tests.tree_texts import LEVELS, LINES, PARENTS, PATHS, TREE_TEXTS
 

@@ -1,5 +1,1 @@
-"""Readers, one format a file; each returns parents and labels in arrays."""
-
-from pomdp_hier.hierarchy.readers.tables import TreeArrays
-
-__all__ = ["TreeArrays"]
+"""Readers, one file per format; each returns parents and labels in arrays."""

@@ -11,7 +11,8 @@ from pomdp_hier._arguments import check_choice
 from pomdp_hier._io.decoding import decoding
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import PythonAdvice, ReaderError
-from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, read_edges, read_parents, tree_of_links
+from pomdp_hier.hierarchy.readers.edges import read_edges, read_parents
+from pomdp_hier.hierarchy.readers.links import Join, LinkedNodes, tree_of_links
 from pomdp_hier.hierarchy.readers.nested import check_child_key, is_nest, read_children, read_nodes
 from pomdp_hier.hierarchy.readers.structure import refuse_other_formats
 from pomdp_hier.hierarchy.readers.tables import TextSource, TreeArrays, read_text
