@@ -62,7 +62,7 @@ def in_a_loop(X: Any, tree: Hierarchy, delta: float, rounds: int) -> tuple[Hiera
     """The tree after `suggest_moves` until none gains, and the CPU seconds of that."""
     started = time.process_time()
     for _ in range(rounds):
-        moves = suggest_moves(X, diagnose(X, tree, delta=delta), n=12, candidates=12, delta=delta)
+        moves = suggest_moves(X, diagnose(X, tree, delta=delta), limit=12, candidates=12, delta=delta)
         if not moves:
             break
         changed = apply_moves(tree, moves)
@@ -86,9 +86,9 @@ def compared(quick: bool, folders: list[Path], limit: float) -> Iterator[dict[st
                 "held_out": found.held_out.gain,
                 "interval": found.held_out.interval,
                 "edits": len(found.edits),
-                "hold": sum(edit.holds for edit in found.edits),
+                "hold": sum(edit.confirmed for edit in found.edits),
                 "cpu": cpu,
-                "ended": found.stopped,
+                "ended": found.status,
             }
             yield row | ({"home": home(found.tree, *known)} if known else {})
         looped, cpu = in_a_loop(X, tree, delta, 3 if quick else 60)
@@ -110,11 +110,11 @@ def clean(n_trees: int, kinds: list[str]) -> dict[str, Any]:
         "trees": n_trees,
         "kinds": ", ".join(kinds),
         "edits": len(edits),
-        "edits that hold": sum(edit.holds for edit in edits),
-        "trees with such an edit": sum(any(edit.holds for edit in one.edits) for one in found),
-        "trees whose gain in all holds": sum(one.held_out.holds for one in found),
+        "edits that hold": sum(edit.confirmed for edit in edits),
+        "trees with such an edit": sum(any(edit.confirmed for edit in one.edits) for one in found),
+        "trees whose gain in all holds": sum(one.held_out.confirmed for one in found),
         "mean gain on all": float(np.mean([one.gain for one in found])),
-        "mean gain on the rest": float(np.mean([one.held_out.gain if one.held_out.items else 0.0 for one in found])),
+        "mean gain on the rest": float(np.mean([one.held_out.gain if one.held_out.n_items else 0.0 for one in found])),
     }
 
 

@@ -96,7 +96,7 @@ def test_scoring_loads_no_pomdp_py():
         "from pomdp_hier import Hierarchy, appraise, diagnose, evaluate, hqs_samples, hqs_score\n"
         "from pomdp_hier.hqs.result import HQSResult\n"
         "from pomdp_hier.hqs.paper import load_amazon12\n"
-        "from pomdp_hier.analysis import delta_sweep, hqs_scorer, lost_items\n"
+        "from pomdp_hier.analysis import delta_sweep, hqs_scorer\n"
         "from pomdp_hier.hqs.paper import PAPER_TABLE\n"
         "shop = load_amazon12()\n"
         "hqs_score(shop.similarity, shop.hierarchies['A'], similarity='precomputed', engine='numpy', **PAPER_TABLE)"

@@ -9,7 +9,7 @@ from pomdp_hier.beliefs import BayesUpdater, ParticleUpdater, assert_updaters_ag
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hqs.inputs import calibrate_delta
 from pomdp_hier.improvement import improve
-from pomdp_hier.measures.tree_distances import bakers_gamma, tree_cophenetic_correlation, triplet_distance
+from pomdp_hier.measures.tree_distances import bakers_gamma, cophenetic_correlation, triplet_distance
 from pomdp_hier.planning.policies import RandomPolicy
 from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
 from pomdp_hier.pomdp.pomdp_py_bridge import to_environment
@@ -27,7 +27,7 @@ DRAWN = {"mode": "random", "tolerance": 1e-9}
 DRAWS = {
     "appraise": lambda seed: appraise(X, TREE, n_shuffles=1, random_state=seed),
     "assert_updaters_agree": lambda seed: assert_updaters_agree(BAYES, BAYES, tiger(), depth=1, **DRAWN, seed=seed),
-    "bakers_gamma": lambda seed: bakers_gamma(TREE, OTHER, limit=0, n_samples=9, seed=seed),
+    "bakers_gamma": lambda seed: bakers_gamma(TREE, OTHER, exact_limit=0, n_samples=9, random_state=seed),
     "calibrate_delta": lambda seed: calibrate_delta(X, TREE, max_entries=1, random_state=seed),
     "compare_policies": lambda seed: compare_policies(
         {"r": RandomPolicy()}, tiger(), method="monte-carlo", n_episodes=2, seed=seed
@@ -45,10 +45,10 @@ DRAWS = {
     "simulate": lambda seed: simulate(RandomPolicy(), tiger(), n_episodes=2, seed=seed),
     "simulate_in_pomdp_py": lambda seed: simulate_in_pomdp_py(RandomPolicy(), tiger(), n_episodes=2, seed=seed),
     "to_environment": lambda seed: to_environment(tiger(), seed=seed),
-    "tree_cophenetic_correlation": lambda seed: tree_cophenetic_correlation(
-        TREE, OTHER, limit=0, n_samples=9, seed=seed
+    "tree_cophenetic_correlation": lambda seed: cophenetic_correlation(
+        TREE, OTHER, exact_limit=0, n_samples=9, random_state=seed
     ),
-    "triplet_distance": lambda seed: triplet_distance(TREE, OTHER, limit=0, n_samples=9, seed=seed),
+    "triplet_distance": lambda seed: triplet_distance(TREE, OTHER, exact_limit=0, n_samples=9, random_state=seed),
 }
 
 
@@ -62,7 +62,7 @@ def test_what_is_no_seed_is_refused(draw, seed):
 COUNTS = {
     "bakers_gamma": lambda count: bakers_gamma(TREE, OTHER, n_samples=count),
     "ParticleUpdater": lambda count: ParticleUpdater(tiger(), count),
-    "tree_cophenetic_correlation": lambda count: tree_cophenetic_correlation(TREE, OTHER, n_samples=count),
+    "tree_cophenetic_correlation": lambda count: cophenetic_correlation(TREE, OTHER, n_samples=count),
     "triplet_distance": lambda count: triplet_distance(TREE, OTHER, n_samples=count),
 }
 

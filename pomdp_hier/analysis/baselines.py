@@ -1,4 +1,4 @@
-"""Is a score good? What stands beside it: not using the tree, chance, hindsight, perfection."""
+"""Baselines of a score: no tree, shuffled items, the hindsight policy, and perfect guidance."""
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
@@ -12,7 +12,7 @@ from pomdp_hier._arrays import Floats
 from pomdp_hier._engines.on_numpy import first_choice, own_steps
 from pomdp_hier._engines.task import Task
 from pomdp_hier._text import brief, counted
-from pomdp_hier.analysis.duplicates import Copies, row_keys
+from pomdp_hier.analysis.duplicates import Duplicates, row_keys
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.guidance import Calibration
@@ -28,58 +28,59 @@ _MOSTLY, _NEARLY_ALL, _ABOUT_NOTHING = 0.5, 0.8, 0.02
 
 @dataclass(frozen=True, eq=False)
 class Appraisal:
-    """A score and what it has to be held against.
+    """A score and its baselines.
 
     Attributes:
         score: The HQS.
-        search_root: The value of not using the tree: searching the root at once; 0 with the paper's reward.
-        ceiling: What the hindsight policy gets on the same tree and guidance: no policy gets more.
-        perfect: The mean reward of the items' leaf clusters: guidance that never errs, down to the leaves.
-        shuffled: The mean score of the same shape with the items shuffled; NaN without shuffles.
-        shuffled_median: Their median: a few shuffles in which searchers do set out can pull the mean.
-        shuffled_sd: The standard deviation of these scores; NaN with less than two.
-        n_shuffles: How many there were.
-        adjusted: ``(score - shuffled) / (perfect - shuffled)``: 0 as good as chance, 1 perfect; NaN where the
-            denominator is below ``min_denominator``. Trees are ranked by the score: their baselines differ.
-        efficiency: ``(score - search_root) / (ceiling - search_root)``: the share of what can be got out of this tree
-            that the policy gets; NaN where the denominator is below ``min_denominator``.
-        first_branch: The share of items whose first branch is right: the first node with a choice prefers their child.
-        at_root: The share of items whose search stops at the root.
-        shuffled_at_root: The same, over the shuffled trees.
-        min_denominator: Below which the ratios are NaN.
+        no_tree: The value of searching at the root, without the tree; 0 with the paper's reward.
+        hindsight: The hindsight value: the score of the best stop of each search, an upper bound for every policy.
+        perfect_guidance: The score if the searcher always entered the correct child: the mean reward of leaf clusters.
+        shuffled_mean: The mean score of the same tree with shuffled items; NaN without shuffles.
+        shuffled_median: The median of these scores, which outliers do not affect.
+        shuffled_sd: The standard deviation of these scores; NaN for less than two.
+        n_shuffles: The number of shuffles.
+        adjusted: ``(score - shuffled_mean) / (perfect_guidance - shuffled_mean)``: 0 for shuffled items, 1 for perfect
+            guidance; NaN if the denominator is below ``min_denominator``. Rank trees by the score: baselines differ.
+        policy_efficiency: ``(score - no_tree) / (hindsight - no_tree)``: the share of the hindsight value that the
+            policy reaches; NaN if the denominator is below ``min_denominator``.
+        first_branch_accuracy: The share of items for which the first node with a choice prefers the correct child.
+        share_stopped_at_root: The share of items whose search stops at the root.
+        shuffled_share_stopped_at_root: The mean of that share over the shuffled trees.
+        min_denominator: The smallest denominator of the two ratios.
         random_state: The seed of the shuffles.
-        calibration: Where the temperature came from, if it was to be calibrated.
-        result: The scored result, item by item.
+        calibration: The calibration of the temperature, if any.
+        result: The result per item.
 
     Example:
         >>> found = appraise([[1, 0], [1, 0], [0, 1], [0, 1]], Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4))
-        >>> isinstance(found, Appraisal), found.first_branch
+        >>> isinstance(found, Appraisal), found.first_branch_accuracy
         (True, 1.0)
     """
 
     score: float
-    search_root: float
-    ceiling: float
-    perfect: float
-    shuffled: float
+    no_tree: float
+    hindsight: float
+    perfect_guidance: float
+    shuffled_mean: float
     shuffled_median: float
     shuffled_sd: float
     n_shuffles: int
     adjusted: float
-    efficiency: float
-    first_branch: float
-    at_root: float
-    shuffled_at_root: float
+    policy_efficiency: float
+    first_branch_accuracy: float
+    share_stopped_at_root: float
+    shuffled_share_stopped_at_root: float
     min_denominator: float
     random_state: int
     calibration: Calibration | None
     result: HQSResult
 
     def __repr__(self) -> str:
-        shuffled = f"{self.shuffled:z.4f} (SD {self.shuffled_sd:z.4f})"
+        shuffled = f"{self.shuffled_mean:z.4f} (SD {self.shuffled_sd:z.4f})"
         return (
-            f"Appraisal(score={self.score:z.6f}{self._reach()}, shuffled={shuffled}, perfect={self.perfect:z.4f}, "
-            f"adjusted={self.adjusted:z.4f}, {counted(self.result.n_sampled, 'item')})"
+            f"Appraisal(score={self.score:z.6f}{self._reach()}, shuffled_mean={shuffled}, "
+            f"perfect_guidance={self.perfect_guidance:z.4f}, adjusted={self.adjusted:z.4f}, "
+            f"{counted(self.result.n_sampled, 'item')})"
         )
 
     def _reach(self) -> str:
@@ -88,7 +89,7 @@ class Appraisal:
         return "" if self.result.sample is None else f" [{low:z.4f}, {high:z.4f}]"
 
     def _score_note(self) -> str:
-        """Return what the score's row of the summary says beside it."""
+        """Return the note of the score in the summary."""
         interval = f"95 % interval{self._reach()}; " if self._reach() else ""
         return f"{interval}ranks good trees, not wrecks"
 
@@ -97,22 +98,22 @@ class Appraisal:
         return {name: value for name, value in self.__dict__.items() if name not in ("result", "calibration")}
 
     def sentences(self) -> list[str]:
-        """Return what the figures say, in words."""
+        """Return the interpretation of the figures, as text."""
         return list(_in_words(self))
 
     def summary(self) -> str:
-        """Return the figures as a table, and what they say."""
+        """Return the figures as a table, and their interpretation."""
         rows = [
             ("score", self.score, self._score_note()),
-            ("search at the root", self.search_root, "the tree not used at all"),
-            ("shuffled items", self.shuffled, f"SD {self.shuffled_sd:z.4f}, {self.n_shuffles} shuffles"),
-            ("ceiling", self.ceiling, "best stop in hindsight"),
-            ("perfect", self.perfect, "guidance that never errs"),
-            ("adjusted", self.adjusted, "0 chance, 1 perfect; rank trees by score"),
-            ("policy efficiency", self.efficiency, "share of the ceiling"),
-            ("first branch right", self.first_branch, "share of the items"),
+            ("no tree", self.no_tree, "all items searched at the root"),
+            ("shuffled items", self.shuffled_mean, f"SD {self.shuffled_sd:z.4f}, {self.n_shuffles} shuffles"),
+            ("hindsight", self.hindsight, "best stop of each search"),
+            ("perfect guidance", self.perfect_guidance, "the correct child always entered"),
+            ("adjusted", self.adjusted, "0 shuffled, 1 perfect guidance; rank trees by score"),
+            ("policy efficiency", self.policy_efficiency, "share of the hindsight value"),
+            ("first branch correct", self.first_branch_accuracy, "share of the items"),
         ]
-        lines = [f"{name:<20}{value:>z9.4f}  {note}".rstrip() for name, value, note in rows]
+        lines = [f"{name:<21}{value:>z9.4f}  {note}".rstrip() for name, value, note in rows]
         if self.calibration is not None:
             lines.append(self.calibration.summary())
         return "\n".join([*lines, "", *self.sentences()])
@@ -127,29 +128,29 @@ def appraise(
     min_denominator: float = MIN_DENOMINATOR,
     **settings: Any,
 ) -> Appraisal:
-    """Return the score of a hierarchy beside everything it should be held against.
+    """Return the score of a hierarchy with its baselines.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
         hierarchy: The tree.
-        n_shuffles: How often the items are shuffled over the same shape; each costs one scoring. 0 for none.
-        random_state: Seed of the shuffles, and of the draw of a sample.
-        min_denominator: Ratios with a smaller denominator are NaN.
-        **settings: As for `evaluate`; of a sample, every figure is an estimate from the same items.
+        n_shuffles: The number of trees with shuffled items to score; 0 for none.
+        random_state: The seed of the shuffles, and of a sample.
+        min_denominator: The smallest denominator of a ratio; NaN below it.
+        **settings: As for `evaluate`; with a sample, every figure is an estimate from the same items.
 
     Raises:
-        FeatureError: For features that cannot be used.
-        ParameterError: For a setting that cannot.
+        FeatureError: The features do not fit the items.
+        ParameterError: A setting is invalid.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
         >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
         >>> found = appraise(X, tree, delta=0.1, n_shuffles=10)
-        >>> round(found.score, 4), round(found.perfect, 4), found.first_branch
+        >>> round(found.score, 4), round(found.perfect_guidance, 4), found.first_branch_accuracy
         (0.6222, 0.6225, 1.0)
 
     References:
-        The adjustment for chance is in the manner of Hubert, Arabie (1985), Comparing partitions.
+        Hubert, Arabie (1985), Comparing partitions (adjustment for chance).
     """
     prepared, run, sampling = opened(X, hierarchy, settings)
     run = run.seeded(random_state)
@@ -165,7 +166,7 @@ def appraised(
     random_state: int,
     min_denominator: float = MIN_DENOMINATOR,
 ) -> Appraisal:
-    """Return what a result should be held against, all on its items; takes and raises what `appraise` does."""
+    """Return the baselines of a result, on its items; see `appraise`."""
     if not (is_real(min_denominator) and 0 < min_denominator < math.inf):
         raise ParameterError(
             f"min_denominator: got {brief(min_denominator)}; expected a positive number, such as {MIN_DENOMINATOR}"
@@ -179,18 +180,20 @@ def appraised(
     search_root = float(task.rewards.reward[prepared.hierarchy.root])
     return Appraisal(
         score=result.score,
-        search_root=search_root,
-        ceiling=ceiling,
-        perfect=perfect,
-        shuffled=shuffled,
+        no_tree=search_root,
+        hindsight=ceiling,
+        perfect_guidance=perfect,
+        shuffled_mean=shuffled,
         shuffled_median=float(np.median(scores)) if scores else float("nan"),
         shuffled_sd=float(np.std(scores, ddof=1)) if n_shuffles > 1 else float("nan"),
         n_shuffles=n_shuffles,
         adjusted=adjusted_score(result.score, shuffled, perfect, min_denominator),
-        efficiency=adjusted_score(result.score, search_root, ceiling, min_denominator),
-        first_branch=first_branch(task, row_keys(prepared.features), result),
-        at_root=_at_root(result),
-        shuffled_at_root=float(np.mean([_at_root(shuffle) for shuffle in shuffles])) if shuffles else float("nan"),
+        policy_efficiency=adjusted_score(result.score, search_root, ceiling, min_denominator),
+        first_branch_accuracy=first_branch(task, row_keys(prepared.features), result),
+        share_stopped_at_root=_at_root(result),
+        shuffled_share_stopped_at_root=float(np.mean([_at_root(shuffle) for shuffle in shuffles]))
+        if shuffles
+        else float("nan"),
         min_denominator=min_denominator,
         random_state=random_state,
         calibration=prepared.calibration,
@@ -201,9 +204,9 @@ def appraised(
 def shuffled_scores(
     X: Any, hierarchy: Hierarchy, *, n_shuffles: int = 24, random_state: int = 0, **settings: Any
 ) -> Floats:
-    """Return the scores of the same shape with its items shuffled, ``[n_shuffles]``: what chance gets.
+    """Return the scores of the same tree with shuffled items, ``[n_shuffles]``: the random baseline.
 
-    Shuffle k depends on the seed and k alone, so that more shuffles only add to the list. A sample is the same items in
+    Shuffle k depends on the seed and k alone, so that more shuffles extend the list. A sample has the same items in
     all of them.
 
     Example:
@@ -211,7 +214,7 @@ def shuffled_scores(
         >>> shuffled_scores([[1, 0], [1, 0], [0, 1], [0, 1]], tree, n_shuffles=3).shape
         (3,)
     """
-    refused = {"checkpoint": "it would be of one tree, and every shuffle is another; leave it out"}
+    refused = {"checkpoint": "a checkpoint is of one tree, and each shuffle is another; leave it out"}
     prepared, run, sampling = opened(X, hierarchy, settings, refused)
     run = run.seeded(random_state)
     result: HQSResult | None = None
@@ -223,7 +226,7 @@ def shuffled_scores(
 
 
 def adjusted_score(score: float, zero: float, one: float, min_denominator: float = MIN_DENOMINATOR) -> float:
-    """Return the score on a scale where ``zero`` is 0 and ``one`` is 1; NaN where they are too close to tell.
+    """Return the score on a scale where ``zero`` is 0 and ``one`` is 1; NaN if the two are too close.
 
     Example:
         >>> adjusted_score(0.25, 0.0, 0.5), adjusted_score(0.3, 0.29, 0.3)
@@ -233,7 +236,7 @@ def adjusted_score(score: float, zero: float, one: float, min_denominator: float
 
 
 def perfect_score(task: Task, result: HQSResult | None = None) -> float:
-    """Return the mean reward of the deepest clusters that the items' searches may enter; of a sample, its estimate."""
+    """Return the mean reward of the deepest cluster that each search may enter, estimated for a sample."""
     tree = task.hierarchy
     leaf = tree.leaf_of_item
     if not task.enter_own_singleton:
@@ -244,28 +247,27 @@ def perfect_score(task: Task, result: HQSResult | None = None) -> float:
 
 
 def first_branch(task: Task, keys: Sequence[Hashable] | None = None, result: HQSResult | None = None) -> float:
-    """Return the share of items that the first node with a choice leads the right way; NaN if there is no such node.
+    """Return the share of items for which the first node with a choice prefers the correct child; NaN without a choice.
 
-    It does if no other child is more alike than the one that holds the item, or one that is holds an item of equal key.
-    Of a sample, the share is an estimate.
+    The child is correct if it contains the item or a duplicate. For a sample, the share is an estimate.
     """
     tree = task.hierarchy
     node = first_choice(tree)
     if node < 0:
         return float("nan")
-    copies = Copies(tree, keys)
+    duplicates = Duplicates(tree, keys)
     items = np.arange(tree.n_items) if result is None else result.sampled_items
     right = np.ones(tree.n_items)
     for step in own_steps(task, items, until=np.full(tree.n_items, tree.levels[node])):
         if step.level == tree.levels[node]:
             rival_at = step.rival_at()
-            misled = np.flatnonzero(step.misled(rival_at))
-            right[step.items[misled]] = copies.inside(step.items[misled], step.children[rival_at[misled]])
+            wrong = np.flatnonzero(step.misled(rival_at))
+            right[step.items[wrong]] = duplicates.inside(step.items[wrong], step.children[rival_at[wrong]])
     return float(right.mean()) if result is None else result.mean(right[items])
 
 
 def _shuffles(hierarchy: Hierarchy, n_shuffles: int, random_state: int) -> Iterator[Hierarchy]:
-    """Return the same shape with its items shuffled, so many times."""
+    """Yield the tree with shuffled items, ``n_shuffles`` times."""
     check_integer("n_shuffles", n_shuffles, most=1_000_000)
     check_integer("random_state", random_state)
     for seed in np.random.SeedSequence(random_state).spawn(n_shuffles):
@@ -273,7 +275,7 @@ def _shuffles(hierarchy: Hierarchy, n_shuffles: int, random_state: int) -> Itera
 
 
 def _shuffled(prepared: Prepared, run: Run, like: HQSResult, n_shuffles: int, random_state: int) -> Iterator[HQSResult]:
-    """Yield the results of the shuffled trees, on the same items; the checkpoint is that of the tree's own run."""
+    """Yield the results of the shuffled trees, on the same items, without a checkpoint."""
     run = replace(run, checkpoint=None, policy_version=None, progress=False)
     for shuffle in _shuffles(prepared.hierarchy, n_shuffles, random_state):
         yield score(prepared.on(shuffle), run, Sampling(), like)
@@ -284,50 +286,57 @@ def _at_root(result: HQSResult) -> float:
 
 
 def _in_words(found: Appraisal) -> Iterator[str]:
-    if found.score < found.search_root:
-        yield "Searchers fare worse with this tree than without it: searching everything at once is worth more."
-    if found.at_root >= _MOSTLY:
-        yield f"{found.at_root:z.0%} of the searches stop at the root: the score is mostly that of not using the tree."
+    if found.score < found.no_tree:
+        yield "Searchers do worse with this tree than without it: searching all items at once has a higher value."
+    if found.share_stopped_at_root >= _MOSTLY:
+        yield (
+            f"{found.share_stopped_at_root:z.0%} of the searches stop at the root: the score is mostly that of not "
+            "using the tree."
+        )
     near = found.result.mean((np.abs(found.result.values) < _ABOUT_NOTHING).astype(np.float64))
     if near >= _NEARLY_ALL:
         yield (
-            f"{near:z.0%} of the values are 0, or less than {_ABOUT_NOTHING:g} from it: the score says little of this "
-            "tree."
+            f"{near:z.0%} of the values are less than {_ABOUT_NOTHING:g} from 0: the score carries little information "
+            "on this tree."
         )
     if found.n_shuffles:
         yield from _about_chance(found)
-    if found.score < found.search_root or found.score <= found.shuffled + 2 * found.shuffled_sd:
+    if found.score < found.no_tree or found.score <= found.shuffled_mean + 2 * found.shuffled_sd:
         yield (
-            "HQS ranks good trees, not wrecks: a badly broken tree can score above a half-broken one. One tree scored "
-            ".100 with 20 % of its items shuffled, -.089 with 50 % and -.020 with 100 %."
+            "HQS ranks good trees, not wrecks: a random tree can score above a partly shuffled one. One tree scored "
+            "0.100 with 20 % of its items shuffled, -0.089 with 50 % and -0.020 with 100 %."
         )
-    below = found.search_root - found.result.values
+    below = found.no_tree - found.result.values
     regret = found.result.mean(np.maximum(below, 0.0))
     if regret >= found.min_denominator:
         share = found.result.mean((below > 0).astype(np.float64))
         yield (
-            f"For {share:z.0%} of the items, searching the root at once would be worth more, "
-            f"{regret:z.3f} on the score: damage that turns their searchers back can raise it."
+            f"For {share:z.0%} of the items, stopping at the root would have a higher value ({regret:z.3f} of the "
+            "score). For these items a worse tree, one that makes the searcher stop, can score higher."
         )
-    if found.efficiency < _MOSTLY:
+    if found.policy_efficiency < _MOSTLY:
         yield (
-            f"The policy gets {max(found.efficiency, 0.0):z.0%} of what can be got out of this tree with this guidance:"
-            " much of the loss is a matter of where it stops."
+            f"The policy reaches {max(found.policy_efficiency, 0.0):z.0%} of the hindsight value: much of the loss is "
+            "due to where it stops."
         )
 
 
 def _about_chance(found: Appraisal) -> Iterator[str]:
-    stays = found.shuffled_at_root >= _NEARLY_ALL and abs(found.shuffled_median - found.search_root) < _ABOUT_NOTHING
+    at_root = found.shuffled_share_stopped_at_root
+    stays = at_root >= _NEARLY_ALL and abs(found.shuffled_median - found.no_tree) < _ABOUT_NOTHING
     if stays:
         yield (
-            f"A shuffled tree gets {found.shuffled_median:z.3f} (median), since {found.shuffled_at_root:z.0%} of its "
-            "searches stay at the root; that is no merit of its order."
+            f"A shuffled tree scores {found.shuffled_median:z.3f} (median), as {at_root:z.0%} of its searches stop at "
+            "the root; this is not evidence of order."
         )
     if stays and found.score < found.shuffled_median:
-        yield "This tree gets less than that because its searchers do set out, and too many are misled."
-    elif found.score < found.shuffled - 2 * found.shuffled_sd:
-        yield "The score is more than two standard deviations below what shuffled items get: the order misleads."
-    elif found.score <= found.shuffled + 2 * found.shuffled_sd:
-        yield "The score is within two standard deviations of what shuffled items get: no clear sign of order."
+        yield "This tree scores less because its searchers leave the root and often take a wrong branch."
+    elif found.score < found.shuffled_mean - 2 * found.shuffled_sd:
+        yield "The score is more than two standard deviations below that of shuffled items: the order misleads."
+    elif found.score <= found.shuffled_mean + 2 * found.shuffled_sd:
+        yield "The score is within two standard deviations of that of shuffled items: no clear sign of order."
     if math.isnan(found.adjusted):
-        yield f"Perfect and shuffled are less than {found.min_denominator:g} apart, so there is no adjusted score."
+        yield (
+            f"Perfect guidance and shuffled items differ by less than {found.min_denominator:g}, so there is not an "
+            "adjusted score."
+        )

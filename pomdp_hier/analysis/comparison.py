@@ -31,12 +31,11 @@ from pomdp_hier.measures import (
     hai,
     moseley_wang_revenue,
     robinson_foulds,
-    tree_cophenetic_correlation,
     tree_sampling_divergence,
     triplet_distance,
-    untangle,
 )
 from pomdp_hier.measures.labels import APART, MEASURES
+from pomdp_hier.measures.tanglegram import untangle
 from pomdp_hier.simulation.comparison_table import PolicyComparison, compare_values
 
 _SAME = 1e-9
@@ -53,8 +52,8 @@ class PairedDifference:
         standard_error: Of that mean, from the differences item by item.
         low: Lower end of the interval.
         high: Upper end.
-        gained: How many of the items scored are worth more in the first.
-        lost: How many are worth less.
+        n_better: The number of scored items with a higher value in the first tree.
+        n_worse: The number with a lower value.
     """
 
     one: str
@@ -63,8 +62,8 @@ class PairedDifference:
     standard_error: float
     low: float
     high: float
-    gained: int
-    lost: int
+    n_better: int
+    n_worse: int
 
     @property
     def distinguishable(self) -> bool:
@@ -123,7 +122,7 @@ class Comparison:
                     ranks[name][measure] = better + 1
         return ranks
 
-    def gained_items(self, one: str, other: str, n: int = 10) -> list[tuple[int, float]]:
+    def gained_items(self, one: str, other: str, limit: int = 10) -> list[tuple[int, float]]:
         """Return the items that gain most by ``one`` over ``other``, with what they gain, the most first.
 
         Of a sample, they are the items that gain most in it.
@@ -139,7 +138,7 @@ class Comparison:
                     f"no tree is called {brief(name)}; the trees are {', '.join(map(repr, self.results))}"
                 )
         gain, items = self.results[one].values - self.results[other].values, self.results[one].sampled_items
-        order = np.argsort(-gain, kind="stable")[: max(n, 0)]
+        order = np.argsort(-gain, kind="stable")[: max(limit, 0)]
         return [(int(items[at]), float(gain[at])) for at in order.tolist() if gain[at] > _SAME]
 
     def to_rows(self) -> list[dict[str, Any]]:
@@ -207,7 +206,7 @@ def compare(
         >>> bad = Hierarchy.from_children([[0, 2], [1, 3], [4, 5]], 4)
         >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
         >>> found = compare(X, {"good": good, "bad": bad}, delta=0.1)
-        >>> found.ranking, found.differences[0].gained, round(found.measures["bad"]["hai"], 2)
+        >>> found.ranking, found.differences[0].n_better, round(found.measures["bad"]["hai"], 2)
         (('good', 'bad'), 4, 0.5)
 
     References:
@@ -244,17 +243,17 @@ def _measures(
     pairs = tree.n_items <= limit
     yield "hai", hai(tree, reference) if pairs else float("nan")
     yield "robinson_foulds", robinson_foulds(tree, reference)
-    yield "triplets", float(triplet_distance(tree, reference))
+    yield "triplet_distance", float(triplet_distance(tree, reference))
     yield "bakers_gamma", bakers_gamma(tree, reference)
-    yield "tree_cophenetic", tree_cophenetic_correlation(tree, reference)
+    yield "tree_cophenetic_correlation", cophenetic_correlation(reference, tree)
     yield "entanglement", entanglement(*untangle(tree, reference))
     yield "dasgupta_cost", dasgupta_cost(X, tree, similarity=similarity)
-    yield "revenue", moseley_wang_revenue(X, tree, similarity=similarity)
-    yield "divergence", _divergence(X, tree, similarity) if pairs else float("nan")
-    yield "cophenetic", cophenetic_correlation(X, tree, similarity=similarity)
+    yield "moseley_wang_revenue", moseley_wang_revenue(X, tree, similarity=similarity)
+    yield "tree_sampling_divergence", _divergence(X, tree, similarity) if pairs else float("nan")
+    yield "cophenetic_correlation", cophenetic_correlation(X, tree, similarity=similarity)
     if labels is not None:
-        yield "purity", dendrogram_purity(tree, labels)
-        yield "class_f", class_f_score(tree, labels).f
+        yield "dendrogram_purity", dendrogram_purity(tree, labels)
+        yield "class_f_score", class_f_score(tree, labels).f
 
 
 def _divergence(X: Any, tree: Hierarchy, similarity: str) -> float:
@@ -282,8 +281,8 @@ def paired_difference(one: str, other: str, results: Mapping[str, HQSResult], co
         standard_error=error,
         low=low,
         high=high,
-        gained=int((gain > _SAME).sum()),
-        lost=int((gain < -_SAME).sum()),
+        n_better=int((gain > _SAME).sum()),
+        n_worse=int((gain < -_SAME).sum()),
     )
 
 
@@ -301,9 +300,9 @@ def _table(title: str, rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -
 def _in_words(found: Comparison) -> Iterator[str]:
     for pair in found.differences:
         better, worse, low, high, gain, lose = (
-            (pair.one, pair.other, pair.low, pair.high, pair.gained, pair.lost)
+            (pair.one, pair.other, pair.low, pair.high, pair.n_better, pair.n_worse)
             if pair.difference >= 0
-            else (pair.other, pair.one, -pair.high, -pair.low, pair.lost, pair.gained)
+            else (pair.other, pair.one, -pair.high, -pair.low, pair.n_worse, pair.n_better)
         )
         result = found.results[better]
         sampled = "" if result.sample is None else f" of {result.n_sampled:,} in the sample"

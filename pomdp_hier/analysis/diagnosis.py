@@ -1,10 +1,12 @@
-"""Where in a hierarchy searchers get lost, which items, and to whom.
+"""Diagnosis of a hierarchy: where searchers take wrong branches or stop early, and which items are lost.
 
-What keeps a score from being perfect splits without remainder. With T the node where the search for x stops, L the leaf
-cluster of x, and ``eta_t`` the guidance to the right child at level t,
+The gap between a score and perfect guidance splits without remainder. With T the node where the search for x stops, L
+the leaf cluster of x, and ``eta_t`` the guidance to the correct child at level t,
 
-    r(L) - V_x = sum over t < T of (r_T + 1) * prod over s < t of eta_s * (1 - eta_t)      misled at level t
-                 + r(L) - r(T)                                                             stopped early at T .
+    r(L) - V_x = sum over t < T of (r_T + 1) * prod over s < t of eta_s * (1 - eta_t)      wrong branch at level t
+                 + r(L) - r(T)                                                             early stop at T .
+
+An item is *lost* if a searcher who always enters the most similar child ends outside the path of the item.
 """
 
 from collections.abc import Hashable, Sequence
@@ -18,93 +20,263 @@ from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._engines.on_numpy import Step, first_choice, greedy_trail, own_steps
 from pomdp_hier._engines.task import Task
 from pomdp_hier._text import brief
-from pomdp_hier.analysis.duplicates import Copies, row_keys
+from pomdp_hier.analysis.duplicates import Duplicates, row_keys
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.inputs import Prepared, opened
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.score import score
 
-_EVERY = "a diagnosis follows every item"
+_EVERY = "a diagnosis covers every item"
 ALL_ITEMS = dict.fromkeys(
     ("sample_size", "half_width", "sampling"), f"{_EVERY}; leave it out, or diagnose a smaller tree"
 )
-"""Why no sample can be diagnosed, by the settings that ask for one."""
+"""Settings of a sample, each with the reason against it."""
 
-_PAIR_ROWS = 1 << 21  # rows that wait to be added up, 80 MB
+_PAIR_ROWS = 1 << 21  # rows kept before they are summed, 80 MB
+
+
+@dataclass(frozen=True)
+class NodeReport:
+    """Searches at one node.
+
+    Attributes:
+        node: The node.
+        level: Its level.
+        n_items: The number of items below.
+        arrival_rate: The expected share of their searchers that arrive.
+        branch_accuracy: The share of items for which the correct child is the most similar one; NaN without a choice.
+        stop_rate: The share of the items whose search stops here.
+        wrong_branch_cost: The loss of score by wrong branches taken here.
+        early_stop_cost: The loss of score by searches that stop here, above their leaf cluster.
+    """
+
+    node: int
+    level: int
+    n_items: int
+    arrival_rate: float
+    branch_accuracy: float
+    stop_rate: float
+    wrong_branch_cost: float
+    early_stop_cost: float
+
+    @property
+    def cost(self) -> float:
+        """The total loss of score at the node."""
+        return self.wrong_branch_cost + self.early_stop_cost
+
+
+@dataclass(frozen=True)
+class LostItem:
+    """A lost item, and the path of its searcher.
+
+    Attributes:
+        item: The item.
+        value: The value of its search.
+        stops_at: The node on the path of the item where the policy stops.
+        left_path_at: The node where the searcher leaves that path.
+        level: Its level.
+        wrong_child: The wrong child entered there.
+        ends_at: The node where the searcher ends.
+    """
+
+    item: int
+    value: float
+    stops_at: int
+    left_path_at: int
+    level: int
+    wrong_child: int
+    ends_at: int
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Two siblings, one of which attracts searchers for items of the other.
+
+    Attributes:
+        parent: Their parent.
+        child: The correct child.
+        rival: The child entered in its place.
+        n_items: The number of items of the correct child that are more similar to the rival.
+        item_share: Their share of the items of the correct child.
+        expected_errors: The expected number of searchers who enter the rival by mistake.
+        cost: The loss of score.
+    """
+
+    parent: int
+    child: int
+    rival: int
+    n_items: int
+    item_share: float
+    expected_errors: float
+    cost: float
 
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """What goes wrong in a hierarchy, per node, per item, and per pair of siblings.
+    """Wrong branches, early stops and lost items of a hierarchy, per node, per item, and per pair of siblings.
 
     Attributes:
         hierarchy: The tree.
         result: Its score.
-        arriving: The expected number of searchers that come down their own path to each node ``[n_nodes]``; all
-            ``hierarchy.sizes`` of them should.
-        choices: How many items have a choice of children at the node ``[n_nodes]``: its size, or 0.
-        right: For how many of these the right child is the most alike one, or as good ``[n_nodes]``.
-        misled: What being misled at the node costs, summed over the items ``[n_nodes]``.
-        stopped: What stopping early there costs, summed over the items ``[n_nodes]``.
-        stops: The number of items whose search stops there ``[n_nodes]``.
-        perfect: The reward of each item's leaf cluster, the most its search could be worth ``[N]``.
-        ends_at: Where a searcher for the item ends who always takes the most alike child ``[N]``.
-        end_probabilities: The probability of ending there, by that way ``[N]``.
-        turn_probabilities: The probability of having taken the wrong child of ``lost_to`` ``[N]``, 0 for none.
-        lost_level: The level at which that searcher leaves the item's path, -1 if it never does so for worse ``[N]``.
-        lost_to: The wrong child taken there, -1 for none ``[N]``.
-        pair_child: Siblings that are mixed up: the right one ``[P]``.
-        pair_rival: The one taken for it ``[P]``.
-        pair_items: How many items of the right one find the other more alike ``[P]``.
-        pair_searchers: The expected number of searchers that go wrong so ``[P]``.
-        pair_cost: What that costs, summed over the items ``[P]``.
+        expected_arrivals: The expected number of searchers who arrive at each node on the path of their item
+            ``[n_nodes]``, at most ``hierarchy.sizes``.
+        n_choices: The number of items with a choice of children at the node ``[n_nodes]``: its size, or 0.
+        n_correct: The number of these for which the correct child, or a duplicate's, is the most similar ``[n_nodes]``.
+        wrong_branch_loss: The loss by wrong branches at the node, summed over the items ``[n_nodes]``.
+        early_stop_loss: The loss by early stops at the node, summed over the items ``[n_nodes]``.
+        n_stops: The number of items whose search stops at the node ``[n_nodes]``.
+        leaf_rewards: The reward of the leaf cluster of each item, the largest value of its search ``[N]``.
+        ends_at: The node where a searcher for the item ends who always enters the most similar child ``[N]``.
+        end_probabilities: The probability of a search that ends there along that path ``[N]``.
+        turn_probabilities: The probability of entering ``wrong_child`` ``[N]``; 0 without one.
+        left_path_level: The level at which that searcher leaves the path of a lost item ``[N]``; -1 for other items.
+        wrong_child: The child entered there ``[N]``; -1 for items that are not lost.
+        pair_child: The correct child of each pair of confused siblings ``[P]``.
+        pair_rival: The child entered in its place ``[P]``.
+        pair_items: The number of items of the correct child that are more similar to the rival ``[P]``.
+        pair_expected_errors: The expected number of searchers who enter the rival by mistake ``[P]``.
+        pair_cost: The loss by that, summed over the items ``[P]``.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
         >>> found = diagnose([[2, 0], [1, 0], [0, 1], [0, 2]], tree)
-        >>> bool(found.lost.any()), found.first_branch
+        >>> bool(found.lost.any()), found.first_branch_accuracy
         (False, 1.0)
     """
 
     hierarchy: Hierarchy
     result: HQSResult
-    arriving: Floats
-    choices: Ints
-    right: Ints
-    misled: Floats
-    stopped: Floats
-    stops: Ints
-    perfect: Floats
+    expected_arrivals: Floats
+    n_choices: Ints
+    n_correct: Ints
+    wrong_branch_loss: Floats
+    early_stop_loss: Floats
+    n_stops: Ints
+    leaf_rewards: Floats
     ends_at: Ints
     end_probabilities: Floats
     turn_probabilities: Floats
-    lost_level: Ints
-    lost_to: Ints
+    left_path_level: Ints
+    wrong_child: Ints
     pair_child: Ints
     pair_rival: Ints
     pair_items: Ints
-    pair_searchers: Floats
+    pair_expected_errors: Floats
     pair_cost: Floats
 
     def __repr__(self) -> str:
         lost, n_items = int(self.lost.sum()), self.hierarchy.n_items
-        score = f"score={self.result.score:z.6f}, first_branch={self.first_branch:z.4f}"
+        score = f"score={self.result.score:z.6f}, first_branch_accuracy={self.first_branch_accuracy:z.4f}"
         return f"Diagnosis({score}, {lost:,} of {n_items:,} items lost)"
 
     @property
     def lost(self) -> Bools:
-        """Which items a searcher misses who always takes the most alike child, ``[N]``."""
-        return self.lost_level >= 0
+        """Whether each item is lost ``[N]``."""
+        return self.left_path_level >= 0
 
     @property
-    def first_branch(self) -> float:
-        """The share of items whose first branch is right; NaN if there is no branch."""
+    def first_branch_accuracy(self) -> float:
+        """The share of items for which the first node with a choice prefers the correct child; NaN without a choice."""
         node = first_choice(self.hierarchy)
         if node < 0:
             return float("nan")
         n_items = self.hierarchy.n_items
-        return (n_items - int(self.choices[node] - self.right[node])) / n_items
+        return (n_items - int(self.n_choices[node] - self.n_correct[node])) / n_items
+
+    def node_report(self, node: int) -> NodeReport:
+        """Return the searches at one node."""
+        tree = self.hierarchy
+        size, choices = int(tree.sizes[node]), int(self.n_choices[node])
+        return NodeReport(
+            node=node,
+            level=int(tree.levels[node]),
+            n_items=size,
+            arrival_rate=float(self.expected_arrivals[node]) / size,
+            branch_accuracy=int(self.n_correct[node]) / choices if choices else float("nan"),
+            stop_rate=int(self.n_stops[node]) / size,
+            wrong_branch_cost=float(self.wrong_branch_loss[node]) / tree.n_items,
+            early_stop_cost=float(self.early_stop_loss[node]) / tree.n_items,
+        )
+
+    def worst_nodes(self, limit: int = 10, *, count_stops: bool = False) -> list[NodeReport]:
+        """Return the nodes that cost the score most, the worst first; nodes without a cost are left out.
+
+        Args:
+            limit: The largest number of nodes.
+            count_stops: Whether the cost of early stops counts, besides that of wrong branches. A policy often stops
+                early because of confusion below the node.
+
+        Example:
+            >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
+            >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is in the wrong cluster
+            >>> [report.node for report in diagnose(X, tree, delta=0.1).worst_nodes(limit=1)]
+            [8]
+        """
+        check_integer("limit", limit)
+        cost = self.wrong_branch_loss + (self.early_stop_loss if count_stops else 0.0)
+        order = np.lexsort((self.hierarchy.levels, -cost))[:limit]
+        return [self.node_report(node) for node in order.tolist() if cost[node] > 0]
+
+    def lost_items(self, limit: int = 10) -> list[LostItem]:
+        """Return the lost items, the lowest value first; an item whose searcher ends at a duplicate is not lost.
+
+        Args:
+            limit: The largest number of items.
+
+        Example:
+            >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
+            >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is in the wrong cluster
+            >>> [(lost.item, lost.wrong_child, lost.ends_at) for lost in diagnose(X, tree, delta=0.1).lost_items()]
+            [(5, 7, 7)]
+        """
+        check_integer("limit", limit)
+        tree, result = self.hierarchy, self.result
+        lost = np.flatnonzero(self.lost)
+        order = lost[np.argsort(result.values[lost], kind="stable")][:limit]
+        return [
+            LostItem(
+                item=item,
+                value=float(result.values[item]),
+                stops_at=int(result.stop_nodes[item]),
+                left_path_at=int(tree.parent[self.wrong_child[item]]),
+                level=int(self.left_path_level[item]),
+                wrong_child=int(self.wrong_child[item]),
+                ends_at=int(self.ends_at[item]),
+            )
+            for item in order.tolist()
+        ]
+
+    def confusions(self, limit: int = 10) -> list[Confusion]:
+        """Return pairs of confused siblings, by decreasing cost and then by the number of items.
+
+        Args:
+            limit: The largest number of pairs.
+
+        Example:
+            >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
+            >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is in the wrong cluster
+            >>> len(diagnose(X, tree, delta=0.1).confusions(limit=1))
+            1
+        """
+        check_integer("limit", limit)
+        tree = self.hierarchy
+        order = np.lexsort((-self.pair_items, -self.pair_cost))[:limit]
+        reports = []
+        for at in order.tolist():
+            child = int(self.pair_child[at])
+            reports.append(
+                Confusion(
+                    parent=int(tree.parent[child]),
+                    child=child,
+                    rival=int(self.pair_rival[at]),
+                    n_items=int(self.pair_items[at]),
+                    item_share=int(self.pair_items[at]) / int(tree.sizes[child]),
+                    expected_errors=float(self.pair_expected_errors[at]),
+                    cost=float(self.pair_cost[at]) / tree.n_items,
+                )
+            )
+        return reports
 
 
 def diagnose(
@@ -112,31 +284,31 @@ def diagnose(
     hierarchy: Hierarchy,
     result: HQSResult | None = None,
     *,
-    interchangeable: Sequence[Hashable] | None = None,
+    duplicates: Sequence[Hashable] | None = None,
     **settings: Any,
 ) -> Diagnosis:
-    """Return what goes wrong in a hierarchy, and where, for `worst_nodes`, `lost_items` and `confusions` to read.
+    """Diagnose where searchers take wrong branches, where they stop early, and which items are lost.
 
-    The guidance is followed down every item's path to its leaf cluster, beyond where the policy stops: O(D) per item,
-    level and child. An item is left out of its own clusters, as the similarity says.
+    The guidance is computed along the path of every item to its leaf cluster, also below the node where the policy
+    stops: O(D) per item, level and child.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
         hierarchy: The tree.
-        result: What `evaluate` returned for the same settings, if that is known already.
-        interchangeable: One key an item: whoever finds an item of equal key has found the item, and counts as not lost.
-            Default: items with the same row of features; none for a precomputed matrix.
+        result: The result of `evaluate` for the same settings, if known.
+        duplicates: One key per item. Items with equal keys are duplicates: an item whose searcher ends at a duplicate
+            is not lost. Default: items with equal rows of features; none for a precomputed matrix.
         **settings: As for `evaluate`.
 
     Raises:
-        FeatureError: For features that cannot be used.
-        ParameterError: For a setting that cannot, or a result of other items.
+        FeatureError: The features do not fit the items.
+        ParameterError: A setting is invalid, or the result is of other items or settings.
 
     Example:
-        >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
+        >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is in the wrong cluster
         >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
         >>> found = diagnose(X, tree, delta=0.1)
-        >>> lost_items(found)[0].item, worst_nodes(found)[0].node
+        >>> found.lost_items()[0].item, found.worst_nodes()[0].node
         (5, 8)
 
     References:
@@ -147,131 +319,132 @@ def diagnose(
         result = score(prepared, run, sampling)
     else:
         check_result(result, prepared)
-    keys = row_keys(prepared.features) if interchangeable is None else interchangeable
+    keys = row_keys(prepared.features) if duplicates is None else duplicates
     task = prepared.task()
-    count = _Count(task, result, Copies(hierarchy, keys))
+    count = _Count(task, result, Duplicates(hierarchy, keys))
     for step in own_steps(task):
         count.add(step)
     return count.diagnosis()
 
 
 def check_result(result: HQSResult, prepared: Prepared) -> None:
-    """Raise if a result is not of every item of this tree under these settings, as far as it says.
+    """Raise if a result does not cover every item of this tree under these settings.
 
     Raises:
         ParameterError: It is of a sample, of other items, or of other settings.
     """
     check_kind("result", result, HQSResult, "the result of evaluate(X, hierarchy)")
     if result.sample is not None:
-        raise ParameterError(f"the result is of a sample, and {_EVERY}; leave it out, or give that of all items")
+        raise ParameterError(
+            f"result: got a sample; expected all items, as {_EVERY}. Leave it out, or pass the result of all items."
+        )
     if len(result.values) != prepared.hierarchy.n_items:
         raise ParameterError(
-            f"the result is of {len(result.values)} items, but the hierarchy has {prepared.hierarchy.n_items}; leave "
-            "it out, or give that of this hierarchy"
+            f"result: got {len(result.values)} items; expected the {prepared.hierarchy.n_items} of the hierarchy. "
+            "Leave it out, or pass the result of this hierarchy."
         )
     for name, given in prepared.settings.record().items():
         value = result.config.get(name, given)
         plain = isinstance(getattr(prepared.settings, name), str | int | float | None)
         if plain and given != value:
             raise ParameterError(
-                f"the result was scored with {name}={brief(value)}, but here {name} is {brief(given)}; give the "
-                "same settings"
+                f"{name}: got {brief(given)}; expected {brief(value)}, as in the result. Pass the same settings."
             )
 
 
 class _Count:
-    """Adds up the steps of all items' own paths."""
+    """Sums over the steps of the paths of all items."""
 
-    def __init__(self, task: Task, result: HQSResult, copies: Copies) -> None:
+    def __init__(self, task: Task, result: HQSResult, duplicates: Duplicates) -> None:
         tree = task.hierarchy
-        self.task, self.tree, self.result, self.copies = task, tree, result, copies
+        self.task, self.tree, self.result, self.duplicates = task, tree, result, duplicates
         self.belief = np.ones(tree.n_items)
         self.deepest = np.full(tree.n_items, tree.root)
-        self.arriving = np.zeros(tree.n_nodes)
-        self.arriving[tree.root] = tree.n_items
-        self.choices = np.zeros(tree.n_nodes, dtype=np.int64)
-        self.right = np.zeros(tree.n_nodes, dtype=np.int64)
-        self.misled = np.zeros(tree.n_nodes)
-        self.lost_level = np.full(tree.n_items, -1)
-        self.lost_to = np.full(tree.n_items, -1)
+        self.expected_arrivals = np.zeros(tree.n_nodes)
+        self.expected_arrivals[tree.root] = tree.n_items
+        self.n_choices = np.zeros(tree.n_nodes, dtype=np.int64)
+        self.n_correct = np.zeros(tree.n_nodes, dtype=np.int64)
+        self.wrong_branch_loss = np.zeros(tree.n_nodes)
+        self.left_path_level = np.full(tree.n_items, -1)
+        self.wrong_child = np.full(tree.n_items, -1)
         self.wrong_turn = np.zeros(tree.n_items)
         self._pair_rows: list[tuple[Ints, Ints, Floats]] = []
         self._waiting = 0
 
     def add(self, step: Step) -> None:
-        """Count one step."""
+        """Add one step."""
         tree, n_nodes = self.tree, self.tree.n_nodes
         eta = step.eta(self.task)
         rival_at = step.rival_at()
         misled = step.misled(rival_at)
         wrong = np.flatnonzero(misled)
-        misled[wrong] = ~self.copies.inside(step.items[wrong], step.children[rival_at[wrong]])
+        misled[wrong] = ~self.duplicates.inside(step.items[wrong], step.children[rival_at[wrong]])
         chooses = step.counts > 1
-        self.choices += np.bincount(step.nodes[chooses], minlength=n_nodes)
-        self.right += np.bincount(step.nodes[chooses & ~misled], minlength=n_nodes)
+        self.n_choices += np.bincount(step.nodes[chooses], minlength=n_nodes)
+        self.n_correct += np.bincount(step.nodes[chooses & ~misled], minlength=n_nodes)
 
         taken = self.result.stop_levels[step.items] > step.level
-        own_eta = eta[step.own_at]
+        path_eta = eta[step.own_at]
         here = np.where(taken, self.belief[step.items], 0.0)
-        worth = here * (self.result.rewards[step.items] + 1.0)
+        value = here * (self.result.rewards[step.items] + 1.0)
         before = self.belief[step.items]
-        self.misled += np.bincount(step.nodes, weights=worth * _other(eta, step), minlength=n_nodes)
-        self.arriving += np.bincount(step.own, weights=here * own_eta, minlength=n_nodes)
-        self.belief[step.items] *= own_eta
+        self.wrong_branch_loss += np.bincount(step.nodes, weights=value * _other(eta, step), minlength=n_nodes)
+        self.expected_arrivals += np.bincount(step.own, weights=here * path_eta, minlength=n_nodes)
+        self.belief[step.items] *= path_eta
         self.deepest[step.items] = step.own
 
         has_rival = np.flatnonzero(chooses & (misled | taken))
         rival_eta = eta[rival_at[has_rival]]
-        amounts = np.stack([misled[has_rival], here[has_rival] * rival_eta, worth[has_rival] * rival_eta])
+        amounts = np.stack([misled[has_rival], here[has_rival] * rival_eta, value[has_rival] * rival_eta])
         self._pair_rows.append((step.own[has_rival], step.children[rival_at[has_rival]], amounts))
         self._waiting += len(has_rival)
         if self._waiting > _PAIR_ROWS:
             self._pair_rows = [_summed(self._pair_rows, n_nodes)]
             self._waiting = 0
 
-        first = np.flatnonzero(step.misled(rival_at) & taken & (self.lost_level[step.items] < 0))
-        self.lost_level[step.items[first]] = tree.levels[step.nodes[first]]
-        self.lost_to[step.items[first]] = step.children[rival_at[first]]
+        first = np.flatnonzero(step.misled(rival_at) & taken & (self.left_path_level[step.items] < 0))
+        self.left_path_level[step.items[first]] = tree.levels[step.nodes[first]]
+        self.wrong_child[step.items[first]] = step.children[rival_at[first]]
         self.wrong_turn[step.items[first]] = before[first] * eta[rival_at[first]]
 
     def diagnosis(self) -> Diagnosis:
-        """Return the record."""
+        """Return the diagnosis."""
         tree, result = self.tree, self.result
-        perfect = self.task.rewards.reward[self.deepest]
-        early = perfect - result.rewards
-        left = np.flatnonzero(self.lost_level >= 0)
+        rewards = self.task.rewards.reward[self.deepest]
+        early = rewards - result.rewards
+        left = np.flatnonzero(self.left_path_level >= 0)
         ends, end_probabilities = result.stop_nodes.copy(), result.path_probabilities.copy()
-        trail = greedy_trail(self.task, left, self.lost_to[left], self.wrong_turn[left])
+        trail = greedy_trail(self.task, left, self.wrong_child[left], self.wrong_turn[left])
         ends[left], end_probabilities[left] = trail.ends, trail.end_probabilities
-        found = left[self.copies.inside(left, ends[left])]
-        self.lost_level[found] = self.lost_to[found] = -1
+        found = left[self.duplicates.inside(left, ends[left])]
+        self.left_path_level[found] = self.wrong_child[found] = -1
         self.wrong_turn[found] = 0.0
         child, rival, amounts = _summed(self._pair_rows, tree.n_nodes)
         return Diagnosis(
             hierarchy=tree,
             result=result,
-            arriving=self.arriving,
-            choices=self.choices,
-            right=self.right,
-            misled=self.misled,
-            stopped=np.bincount(result.stop_nodes, weights=early, minlength=tree.n_nodes).astype(np.float64),
-            stops=np.bincount(result.stop_nodes, minlength=tree.n_nodes),
-            perfect=perfect,
+            expected_arrivals=self.expected_arrivals,
+            n_choices=self.n_choices,
+            n_correct=self.n_correct,
+            wrong_branch_loss=self.wrong_branch_loss,
+            early_stop_loss=np.bincount(result.stop_nodes, weights=early, minlength=tree.n_nodes).astype(np.float64),
+            n_stops=np.bincount(result.stop_nodes, minlength=tree.n_nodes),
+            leaf_rewards=rewards,
             ends_at=ends,
             end_probabilities=end_probabilities,
             turn_probabilities=self.wrong_turn,
-            lost_level=self.lost_level,
-            lost_to=self.lost_to,
+            left_path_level=self.left_path_level,
+            wrong_child=self.wrong_child,
             pair_child=child,
             pair_rival=rival,
             pair_items=amounts[0].astype(np.int64),
-            pair_searchers=amounts[1],
+            pair_expected_errors=amounts[1],
             pair_cost=amounts[2],
         )
 
 
 def _other(eta: Floats, step: Step) -> Floats:
-    """``1 - eta`` of the right child, as the sum over the others, so that it is exact where eta is near 1."""
+    """Return ``1 - eta`` of the correct child, summed over the other children, which is exact for eta near 1."""
     others = eta.copy()
     others[step.own_at] = 0.0
     total: Floats = np.add.reduceat(others, step.firsts)
@@ -279,7 +452,7 @@ def _other(eta: Floats, step: Step) -> Floats:
 
 
 def _summed(rows: list[tuple[Ints, Ints, Floats]], n_nodes: int) -> tuple[Ints, Ints, Floats]:
-    """Return the pairs of child and rival, each once, with their amounts ``[3, P]`` added up."""
+    """Return the distinct pairs of child and rival, and their summed amounts ``[3, P]``."""
     if not rows:
         none = np.empty(0, dtype=np.int64)
         return none, none, np.empty((3, 0))
@@ -290,185 +463,10 @@ def _summed(rows: list[tuple[Ints, Ints, Floats]], n_nodes: int) -> tuple[Ints, 
     return pairs // n_nodes, pairs % n_nodes, sums
 
 
-# ---- reading a diagnosis
-
-
-@dataclass(frozen=True)
-class NodeReport:
-    """How searchers fare at one node.
-
-    Attributes:
-        node: The node.
-        level: Its level.
-        items: How many items are below, all of which should be found through it.
-        arrive: The share of their searchers that come here.
-        right: The share for which the right child is the most alike, NaN without a choice.
-        stop: The share of its items whose search stops here.
-        misled_cost: What being misled here takes off the score.
-        stopped_cost: What stopping early here takes off the score.
-    """
-
-    node: int
-    level: int
-    items: int
-    arrive: float
-    right: float
-    stop: float
-    misled_cost: float
-    stopped_cost: float
-
-    @property
-    def cost(self) -> float:
-        """What the node takes off the score in all."""
-        return self.misled_cost + self.stopped_cost
-
-
-@dataclass(frozen=True)
-class LostItem:
-    """How the search for one item goes wrong.
-
-    Attributes:
-        item: The item.
-        value: What its search is worth.
-        stops_at: Where the policy stops on the item's own path.
-        lost_at: The node where a searcher leaves that path.
-        level: Its level.
-        lost_to: The wrong child taken.
-        ends_at: Where the searcher ends instead.
-    """
-
-    item: int
-    value: float
-    stops_at: int
-    lost_at: int
-    level: int
-    lost_to: int
-    ends_at: int
-
-
-@dataclass(frozen=True)
-class Confusion:
-    """Two siblings of which one is taken for the other.
-
-    Attributes:
-        parent: The node where it happens.
-        child: The right child.
-        rival: The child taken for it.
-        items: How many items of the right child find the rival more alike.
-        share: Their share of the right child's items.
-        searchers: The expected number of searchers that go wrong so.
-        cost: What that takes off the score.
-    """
-
-    parent: int
-    child: int
-    rival: int
-    items: int
-    share: float
-    searchers: float
-    cost: float
-
-
-def require_diagnosis(diagnosis: object, n: object = 0) -> None:
-    """Raise unless the value is a `Diagnosis`, as where a result or features stand in its place, and n a number.
+def require_diagnosis(diagnosis: object) -> None:
+    """Raise if the value is not a `Diagnosis`.
 
     Raises:
-        ParameterError: It is something else.
+        ParameterError: It is another type, such as a result or features.
     """
     check_kind("diagnosis", diagnosis, Diagnosis, "the result of diagnose(X, hierarchy)")
-    check_integer("n", n)
-
-
-def node_report(diagnosis: Diagnosis, node: int) -> NodeReport:
-    """How searchers fare at one node."""
-    tree, n_items = diagnosis.hierarchy, diagnosis.hierarchy.n_items
-    size, choices = int(tree.sizes[node]), int(diagnosis.choices[node])
-    return NodeReport(
-        node=node,
-        level=int(tree.levels[node]),
-        items=size,
-        arrive=float(diagnosis.arriving[node]) / size,
-        right=int(diagnosis.right[node]) / choices if choices else float("nan"),
-        stop=int(diagnosis.stops[node]) / size,
-        misled_cost=float(diagnosis.misled[node]) / n_items,
-        stopped_cost=float(diagnosis.stopped[node]) / n_items,
-    )
-
-
-def worst_nodes(diagnosis: Diagnosis, n: int = 10, *, count_stops: bool = False) -> list[NodeReport]:
-    """Return the nodes that cost the score most, the worst first; those that cost nothing are left out.
-
-    Args:
-        diagnosis: What `diagnose` returned.
-        n: How many at most.
-        count_stops: Whether what stopping early costs counts too, not only being misled. Where a policy stops is often
-            what confusion below made it do.
-
-    Example:
-        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
-        >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
-        >>> [report.node for report in worst_nodes(diagnose(X, tree, delta=0.1), n=1)]
-        [8]
-    """
-    require_diagnosis(diagnosis, n)
-    cost = diagnosis.misled + (diagnosis.stopped if count_stops else 0.0)
-    order = np.lexsort((diagnosis.hierarchy.levels, -cost))[:n]
-    return [node_report(diagnosis, node) for node in order.tolist() if cost[node] > 0]
-
-
-def lost_items(diagnosis: Diagnosis, n: int = 10) -> list[LostItem]:
-    """Return the items that searchers miss, the least valuable search first.
-
-    A searcher who finds an item's equal has found it: duplicates are interchangeable.
-
-    Example:
-        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
-        >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
-        >>> [(lost.item, lost.lost_to, lost.ends_at) for lost in lost_items(diagnose(X, tree, delta=0.1))]
-        [(5, 7, 7)]
-    """
-    require_diagnosis(diagnosis, n)
-    tree, result = diagnosis.hierarchy, diagnosis.result
-    lost = np.flatnonzero(diagnosis.lost)
-    order = lost[np.argsort(result.values[lost], kind="stable")][:n]
-    return [
-        LostItem(
-            item=item,
-            value=float(result.values[item]),
-            stops_at=int(result.stop_nodes[item]),
-            lost_at=int(tree.parent[diagnosis.lost_to[item]]),
-            level=int(diagnosis.lost_level[item]),
-            lost_to=int(diagnosis.lost_to[item]),
-            ends_at=int(diagnosis.ends_at[item]),
-        )
-        for item in order.tolist()
-    ]
-
-
-def confusions(diagnosis: Diagnosis, n: int = 10) -> list[Confusion]:
-    """Return pairs of siblings of which one is taken for the other most, by what it costs and then by the items misled.
-
-    Example:
-        >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
-        >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
-        >>> len(confusions(diagnose(X, tree, delta=0.1), n=1))
-        1
-    """
-    require_diagnosis(diagnosis, n)
-    tree = diagnosis.hierarchy
-    order = np.lexsort((-diagnosis.pair_items, -diagnosis.pair_cost))[:n]
-    reports = []
-    for at in order.tolist():
-        child = int(diagnosis.pair_child[at])
-        reports.append(
-            Confusion(
-                parent=int(tree.parent[child]),
-                child=child,
-                rival=int(diagnosis.pair_rival[at]),
-                items=int(diagnosis.pair_items[at]),
-                share=int(diagnosis.pair_items[at]) / int(tree.sizes[child]),
-                searchers=float(diagnosis.pair_searchers[at]),
-                cost=float(diagnosis.pair_cost[at]) / tree.n_items,
-            )
-        )
-    return reports

@@ -15,16 +15,16 @@ from pomdp_hier.hierarchy.arguments import as_ids
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 
-class Copies:
+class Duplicates:
     """Which clusters hold an item's equal."""
 
     def __init__(self, hierarchy: Hierarchy, keys: Sequence[Hashable] | None) -> None:
         self._tree, n_items = hierarchy, hierarchy.n_items
         self._group = np.arange(n_items)
         if keys is not None:
-            keys = as_ids("interchangeable", list(keys) if isinstance(keys, str) else keys)
+            keys = as_ids("duplicates", list(keys) if isinstance(keys, str) else keys)
             if len(keys) != n_items:
-                raise ParameterError(f"interchangeable has {len(keys)} keys for {n_items} items; give one an item")
+                raise ParameterError(f"duplicates: got {len(keys)} keys; expected {n_items}, one per item")
             number: dict[Hashable, int] = {}
             self._group = np.array([number.setdefault(key, len(number)) for key in keys], dtype=np.int64)
         self._places = np.sort(self._group * n_items + hierarchy.starts[:n_items])

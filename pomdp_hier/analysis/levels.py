@@ -36,6 +36,7 @@ _CUTS = {
     "progress": "a cut takes seconds; leave it out",
     "checkpoint": "a cut takes seconds; leave it out",
     "policy_version": "a cut takes seconds; leave it out",
+    **dict.fromkeys(ALL_ITEMS, "a cut needs all items; leave it out"),
 }
 
 
@@ -44,17 +45,17 @@ class LevelScores:
     """The score of a tree as levels are taken out.
 
     Attributes:
-        side: Where they are taken out.
-        kept: How many levels below the root are left, the whole tree first.
-        clusters: How many clusters each tree has, the root among them.
+        remove_from: Where levels are removed, ``"bottom"`` or ``"top"``.
+        n_levels: The number of levels left below the root, per tree; the whole tree is first.
+        n_clusters: The number of clusters per tree, with the root.
         results: Each tree's score, item by item.
         differences: How each differs from the whole tree, the whole one from itself by 0.
         trees: The trees.
     """
 
-    side: Side
-    kept: tuple[int, ...]
-    clusters: tuple[int, ...]
+    remove_from: Side
+    n_levels: tuple[int, ...]
+    n_clusters: tuple[int, ...]
     results: tuple[HQSResult, ...] = field(repr=False)
     differences: tuple[PairedDifference, ...] = field(repr=False)
     trees: tuple[Hierarchy, ...] = field(repr=False)
@@ -74,38 +75,49 @@ class LevelScores:
         """Return one dictionary a tree: levels, clusters, score, and the gain over the whole tree with its interval."""
         return [
             {
-                "levels": kept,
-                "clusters": clusters,
+                "n_levels": kept,
+                "n_clusters": clusters,
                 "hqs": result.score,
                 "gain": d.difference,
-                "low": d.low,
-                "high": d.high,
+                "gain_ci_low": d.low,
+                "gain_ci_high": d.high,
             }
-            for kept, clusters, result, d in zip(self.kept, self.clusters, self.results, self.differences, strict=True)
+            for kept, clusters, result, d in zip(
+                self.n_levels, self.n_clusters, self.results, self.differences, strict=True
+            )
         ]
 
     def summary(self) -> str:
         """Return the table, and what it says."""
         lines = [f"{'levels':>6}  {'clusters':>8}  {'hqs':>8}  {'gain':>8}  95 % interval"]
         for k, row in enumerate(self.to_rows()):
-            interval = f"{row['low']:+z.4f} to {row['high']:+z.4f}" if k else "the whole tree"
+            interval = f"{row['gain_ci_low']:+z.4f} to {row['gain_ci_high']:+z.4f}" if k else "the whole tree"
             lines.append(
-                f"{row['levels']:>6}  {row['clusters']:>8}  {row['hqs']:>z8.4f}  {row['gain']:>+z8.4f}  {interval}"
+                f"{row['n_levels']:>6}  {row['n_clusters']:>8}  {row['hqs']:>z8.4f}  {row['gain']:>+z8.4f}  {interval}"
             )
-        best, found = counted(self.kept[self.best], "level"), self.differences[self.best]
+        best, found = counted(self.n_levels[self.best], "level"), self.differences[self.best]
         if self.best == 0:
             lines.append("No level should go: the whole tree has the best score.")
         elif found.distinguishable:
-            where, gone = "deepest" if self.side == "bottom" else "topmost", self.kept[0] - self.kept[self.best]
+            where, gone = (
+                "deepest" if self.remove_from == "bottom" else "topmost",
+                self.n_levels[0] - self.n_levels[self.best],
+            )
             which = f"{where} level" if gone == 1 else f"{gone} {where} levels"
-            lines.append(f"Keep {best} of {self.kept[0]}: without the {which} the tree is better.")
+            lines.append(f"Keep {best} of {self.n_levels[0]}: without the {which} the tree is better.")
         else:
             lines.append(f"With {best} the score is best, but cannot be told from the whole tree's with these items.")
         return "\n".join(lines)
 
 
 def score_by_levels(
-    X: Any, tree: Hierarchy, *, side: Side = "bottom", most: int = 40, confidence: float = 0.95, **settings: Any
+    X: Any,
+    hierarchy: Hierarchy,
+    *,
+    remove_from: Side = "bottom",
+    limit: int = 40,
+    confidence: float = 0.95,
+    **settings: Any,
 ) -> LevelScores:
     """Return the score of a tree as its levels are taken out, from the bottom or the top.
 
@@ -114,9 +126,9 @@ def score_by_levels(
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
-        tree: The tree.
-        side: ``"bottom"`` or ``"top"``.
-        most: How many trees to score at most; of more levels, so many are taken at equal steps.
+        hierarchy: The tree.
+        remove_from: Where levels are removed: ``"bottom"`` or ``"top"``.
+        limit: The largest number of trees to score; of more levels, this number is chosen at equal steps.
         confidence: Of the intervals.
         **settings: As for `compare`.
 
@@ -127,25 +139,25 @@ def score_by_levels(
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
         >>> found = score_by_levels([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]], tree, delta=0.1)
-        >>> found.kept, found.clusters, [round(score, 2) for score in found.scores]
+        >>> found.n_levels, found.n_clusters, [round(score, 2) for score in found.scores]
         ((1, 0), (3, 1), [0.62, 0.0])
 
     References:
         Student (1908), The probable error of a mean, Biometrika.
     """
-    require_hierarchy(tree)
-    check_integer("most", most, 2)
-    if not is_one_of(side, "bottom", "top"):
-        raise ParameterError(f"side is {brief(side)}; expected 'bottom' or 'top'")
-    deepest = int(tree.levels[tree.n_items :].max())
-    steps = np.unique(np.linspace(0, deepest, min(most, deepest + 1)).round().astype(int))[::-1].tolist()
-    trees = [without_levels(tree, kept, side) for kept in steps]
+    require_hierarchy(hierarchy)
+    check_integer("limit", limit, 2)
+    if not is_one_of(remove_from, "bottom", "top"):
+        raise ParameterError(f"remove_from: got {brief(remove_from)}; expected 'bottom' or 'top'")
+    deepest = int(hierarchy.levels[hierarchy.n_items :].max())
+    steps = np.unique(np.linspace(0, deepest, min(limit, deepest + 1)).round().astype(int))[::-1].tolist()
+    trees = [without_levels(hierarchy, kept, remove_from) for kept in steps]
     named = {str(kept): draft for kept, draft in zip(steps, trees, strict=True)}
     found = compare(X, named, measures=False, confidence=confidence, **settings)
     whole = str(steps[0])
     differences = [paired_difference(name, whole, found.results, confidence) for name in named]
     return LevelScores(
-        side,
+        remove_from,
         tuple(steps),
         tuple(draft.n_nodes - draft.n_items for draft in trees),
         tuple(found.results.values()),
@@ -198,7 +210,7 @@ class BestCut:
     def to_rows(self) -> list[dict[str, Any]]:
         """Return one dictionary a flat cut: its clusters and its score."""
         there = np.flatnonzero(~np.isnan(self.curve))
-        return [{"clusters": int(k) + 1, "hqs": float(self.curve[k])} for k in there]
+        return [{"n_clusters": int(k) + 1, "hqs": float(self.curve[k])} for k in there]
 
     def summary(self) -> str:
         """Return a few flat cuts beside the best one, and what the best cut is."""
@@ -206,13 +218,13 @@ class BestCut:
         flat = max(range(len(rows)), key=lambda k: (rows[k]["hqs"], -k))
         few = sorted({*np.geomspace(1, len(rows), 9).round().astype(int).tolist(), flat + 1})
         lines = [f"{'clusters':>8}  {'hqs':>8}"]
-        lines += [f"{rows[k - 1]['clusters']:>8}  {rows[k - 1]['hqs']:>z8.4f}" for k in few]
+        lines += [f"{rows[k - 1]['n_clusters']:>8}  {rows[k - 1]['hqs']:>z8.4f}" for k in few]
         sizes = " and ".join(map(str, self.n_clusters))
         levels = "a flat one" if len(self.n_clusters) == 1 else f"one of {len(self.n_clusters)} levels"
         return "\n".join([*lines, f"The best cut is {levels}, of {sizes} clusters: {self.score:z.4f}."])
 
 
-def best_cut(X: Any, tree: Hierarchy, *, levels: int = 1, max_clusters: int = 1000, **settings: Any) -> BestCut:
+def best_cut(X: Any, hierarchy: Hierarchy, *, levels: int = 1, max_clusters: int = 1000, **settings: Any) -> BestCut:
     """Return the cut of a dendrogram with the best HQS: a flat one, or one of a few levels.
 
     A flat cut of k clusters is scored for every k, by the change from k - 1: one cluster is replaced by its children,
@@ -222,7 +234,7 @@ def best_cut(X: Any, tree: Hierarchy, *, levels: int = 1, max_clusters: int = 10
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
-        tree: The dendrogram. Clusters are split by falling number where every node has a higher number than its
+        hierarchy: The dendrogram. Clusters are split by falling number where every node has a higher number than its
             children, as ``Hierarchy.from_linkage`` numbers the merges, and by falling size in other trees.
         levels: How many levels the cut may have.
         max_clusters: The largest flat cut to look at.
@@ -242,23 +254,25 @@ def best_cut(X: Any, tree: Hierarchy, *, levels: int = 1, max_clusters: int = 10
     References:
         Huang, Piao, Moreno and Hurley, HQS; Sokal, Michener (1958), on cutting dendrograms.
     """
-    require_hierarchy(tree)
+    require_hierarchy(hierarchy)
     check_integer("levels", levels, 1)
     check_integer("max_clusters", max_clusters, 1)
-    prepared, *_ = opened(X, tree, settings, _CUTS | dict.fromkeys(ALL_ITEMS, "a cut needs all items; leave it out"))
-    order = _splits(tree, max_clusters)
-    fronts = list(_fronts(tree, order))
+    prepared, *_ = opened(
+        X, hierarchy, settings, _CUTS | dict.fromkeys(ALL_ITEMS, "a cut needs all items; leave it out")
+    )
+    order = _splits(hierarchy, max_clusters)
+    fronts = list(_fronts(hierarchy, order))
     curve = _flat_scores(prepared, order, [len(front) for front in fronts])
     counts = np.array([len(front) for front in fronts])
     best = int((curve >= curve.max() - _SAME).argmax())
-    chosen, cut, value = [best], _cut(tree, [fronts[best]]), float(curve[best])
+    chosen, cut, value = [best], _cut(hierarchy, [fronts[best]]), float(curve[best])
     sizes = (
         {int(np.abs(counts - wanted).argmin()) for wanted in np.geomspace(2, counts[-1], 12)} if levels > 1 else set()
     )
     for _ in range(levels - 1):
         tried = {}
         for at in sorted(sizes - {*chosen, 0}):
-            draft = _cut(tree, [fronts[k] for k in sorted([*chosen, at])])
+            draft = _cut(hierarchy, [fronts[k] for k in sorted([*chosen, at])])
             tried[at] = score(prepared.on(draft), Run(), Sampling()).score, draft
         at = max(tried, key=lambda k: tried[k][0], default=-1)
         if at < 0 or tried[at][0] <= value:

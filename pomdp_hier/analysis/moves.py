@@ -38,7 +38,7 @@ class Move:
         node: What to move: an item (below N) or a cluster.
         source: Its parent now.
         target: The inner node to hang it under.
-        items: How many items move.
+        n_items: The number of items that move.
         predicted: What the score would gain if the searchers that now come to the target found it there, and nothing
             else changed.
         gain: What the score of the changed tree gains, NaN if that was not checked.
@@ -48,7 +48,7 @@ class Move:
     node: int
     source: int
     target: int
-    items: int
+    n_items: int
     predicted: float
     gain: float
     names: tuple[str, str, str] = ("", "", "")
@@ -62,7 +62,7 @@ def suggest_moves(
     X: Any,
     diagnosis: Diagnosis,
     *,
-    n: int = 5,
+    limit: int = 5,
     candidates: int = 12,
     verify: bool = True,
     **settings: Any,
@@ -79,7 +79,7 @@ def suggest_moves(
     Args:
         X: The features.
         diagnosis: What `diagnose` returned for them.
-        n: How many moves at most.
+        limit: The largest number of moves.
         candidates: How many of them to check; each costs one scoring.
         verify: Whether to check them at all; if not, the gains are NaN and the order is by prediction.
         **settings: As for `evaluate`, those of the diagnosis.
@@ -96,16 +96,18 @@ def suggest_moves(
         (5, 6, 7, 0.22)
     """
     require_diagnosis(diagnosis)
-    check_integer("n", n)
+    check_integer("limit", limit)
     check_integer("candidates", candidates)
     tree = diagnosis.hierarchy
     prepared, run, _ = opened(X, tree, settings, _REFUSED, warn=False)
     check_result(diagnosis.result, prepared)
-    moves = candidate_moves(prepared, diagnosis, 4 * candidates + n)
+    moves = candidate_moves(prepared, diagnosis, 4 * candidates + limit)
     if verify:
         moves = _verified(prepared, run, diagnosis, _chosen(tree, moves, candidates))
     called = NodeNames(tree, in_words=True)
-    return [replace(move, names=(called[move.node], called[move.source], called[move.target])) for move in moves[:n]]
+    return [
+        replace(move, names=(called[move.node], called[move.source], called[move.target])) for move in moves[:limit]
+    ]
 
 
 def candidate_moves(prepared: Prepared, diagnosis: Diagnosis, clusters: int, voters: Bools | None = None) -> list[Move]:
@@ -121,25 +123,11 @@ def candidate_moves(prepared: Prepared, diagnosis: Diagnosis, clusters: int, vot
     if not len(lost):
         return []
     task = prepared.under(policy="descend").task()
-    trail = greedy_trail(task, lost, diagnosis.lost_to[lost], diagnosis.turn_probabilities[lost])
+    trail = greedy_trail(task, lost, diagnosis.wrong_child[lost], diagnosis.turn_probabilities[lost])
     worth = task.rewards.reward + 1.0
     alone = _item_moves(diagnosis, lost, trail, worth)
     together = _cluster_moves(diagnosis, lost, trail, worth, limit=clusters)
     return sorted((*alone, *together), key=lambda move: -move.predicted)
-
-
-def apply_move(hierarchy: Hierarchy, node: int, target: int) -> Hierarchy:
-    """Return the hierarchy with an item or a cluster hung under another inner node; see `apply_moves`.
-
-    Raises:
-        ParameterError: If the node is the root, or the target is an item or lies in what is to be moved.
-
-    Example:
-        >>> tree = Hierarchy.from_children([[0, 1, 2], [3, 4], [5, 6]], 5)
-        >>> apply_move(tree, 2, 6).to_children()
-        [[0, 1], [2, 3, 4], [5, 6]]
-    """
-    return apply_moves(hierarchy, [(node, target)])
 
 
 def apply_moves(hierarchy: Hierarchy, moves: Iterable[tuple[int, int] | Move]) -> Hierarchy:
@@ -205,7 +193,7 @@ def _cluster_moves(diagnosis: Diagnosis, lost: Ints, trail: Trail, worth: Floats
     nodes = nodes[np.argsort(-regret, kind="stable")][:limit]
     # The wrong turn itself is the first place to hang it; the trail goes on from there.
     rows = np.concatenate((np.arange(len(lost)), trail.rows))
-    where = np.concatenate((diagnosis.lost_to[lost], trail.nodes))
+    where = np.concatenate((diagnosis.wrong_child[lost], trail.nodes))
     chance = np.concatenate((diagnosis.turn_probabilities[lost], trail.probabilities))
     order = np.argsort(tree.starts[lost[rows]], kind="stable")
     rows, where, chance = rows[order], where[order], chance[order]
@@ -213,7 +201,7 @@ def _cluster_moves(diagnosis: Diagnosis, lost: Ints, trail: Trail, worth: Floats
     moves: dict[tuple[int, int], Move] = {}
     for node in nodes.tolist():
         low, high = np.searchsorted(place, (tree.starts[node], tree.starts[node] + tree.sizes[node]))
-        here = low + np.flatnonzero(diagnosis.lost_level[lost[rows[low:high]]] < tree.levels[node])
+        here = low + np.flatnonzero(diagnosis.left_path_level[lost[rows[low:high]]] < tree.levels[node])
         for target in _targets(tree, node, where[here], int(counts[node])):
             passing = here[where[here] == target]
             gained = chance[passing] * worth[node] - 1.0 - diagnosis.result.values[lost[rows[passing]]]
@@ -233,7 +221,7 @@ def _lost_above(diagnosis: Diagnosis, lost: Ints) -> Ints:
     while len(items):
         counts += np.bincount(node, minlength=tree.n_nodes)
         node = tree.parent[node]
-        above = tree.levels[node] > diagnosis.lost_level[items]
+        above = tree.levels[node] > diagnosis.left_path_level[items]
         node, items = node[above], items[above]
     return counts
 
@@ -262,7 +250,7 @@ def _chosen(tree: Hierarchy, moves: list[Move], candidates: int) -> list[Move]:
             break
         alike = [
             _nested(tree, move.node, other.node)
-            or (move.items, move.source, move.target) == (1, other.source, other.target)
+            or (move.n_items, move.source, move.target) == (1, other.source, other.target)
             for other in chosen
         ]
         if sum(alike) < _ALIKE:
@@ -281,7 +269,7 @@ def _verified(prepared: Prepared, run: Run, diagnosis: Diagnosis, moves: list[Mo
     tree = diagnosis.hierarchy
     checked = []
     for move in moves:
-        changed = score(prepared.on(apply_move(tree, move.node, move.target)), run, Sampling())
+        changed = score(prepared.on(apply_moves(tree, [move])), run, Sampling())
         checked.append(replace(move, gain=changed.score - diagnosis.result.score))
     best: list[Move] = []
     for move in sorted(checked, key=lambda move: -move.gain):

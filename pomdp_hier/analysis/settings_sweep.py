@@ -34,15 +34,15 @@ class SweepRow:
     tree: str
     delta: float
     score: float
-    search_root: float
-    ceiling: float
-    perfect: float
-    shuffled: float
+    no_tree: float
+    hindsight: float
+    perfect_guidance: float
+    shuffled_mean: float
     shuffled_sd: float
     adjusted: float
-    efficiency: float
-    first_branch: float
-    at_root: float
+    policy_efficiency: float
+    first_branch_accuracy: float
+    share_stopped_at_root: float
 
 
 @dataclass(frozen=True)
@@ -103,8 +103,8 @@ class DeltaSweep:
         heads = f"{'delta':>10}{'score':>9}{'shuffled':>10}{'SD':>8}{'ceiling':>9}{'adjusted':>10}{'at root':>9}"
         lines = [f"{'tree':<{width}}{heads}"]
         lines += [
-            f"{row.tree:<{width}}{row.delta:>10.4g}{row.score:>z9.4f}{row.shuffled:>z10.4f}{row.shuffled_sd:>z8.4f}"
-            f"{row.ceiling:>z9.4f}{row.adjusted:>z10.4f}{row.at_root:>z9.1%}"
+            f"{row.tree:<{width}}{row.delta:>10.4g}{row.score:>z9.4f}{row.shuffled_mean:>z10.4f}{row.shuffled_sd:>z8.4f}"
+            f"{row.hindsight:>z9.4f}{row.adjusted:>z10.4f}{row.share_stopped_at_root:>z9.1%}"
             for row in self.rows
         ]
         return "\n".join([*lines, *self.sentences()])

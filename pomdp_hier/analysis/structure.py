@@ -192,7 +192,7 @@ def _catch_alls(diagnosis: Diagnosis) -> tuple[CatchAll, ...]:
     rival = diagnosis.pair_rival[draws]
     siblings = np.bincount(rival, minlength=tree.n_nodes)
     items = np.bincount(rival, weights=diagnosis.pair_items[draws], minlength=tree.n_nodes)
-    searchers = np.bincount(rival, weights=diagnosis.pair_searchers[draws], minlength=tree.n_nodes)
+    searchers = np.bincount(rival, weights=diagnosis.pair_expected_errors[draws], minlength=tree.n_nodes)
     others = np.diff(tree.child_offsets)[tree.parent] - 1
     found = np.flatnonzero((siblings >= 3) & (2 * siblings >= others))
     return tuple(

@@ -17,7 +17,7 @@ NAME = "improve"
 SUMMARY = "find edits of a tree that raise its score, and write the better tree"
 EXAMPLES = (
     "printf 'x,y\\n1,0\\n9,1\\n0,1\\n1,9\\n0,8\\n8,0\\n' > points.csv",
-    "echo '[[0,1,2],[3,4,5],[6,7]]' | pomdp-hier improve points.csv - --edits-out moves.csv --force",
+    "echo '[[0,1,2],[3,4,5],[6,7]]' | pomdp-hier improve points.csv - --edits-out edits.csv --force",
 )
 
 
@@ -35,7 +35,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--kinds",
         default="move",
         metavar="NAMES",
-        help="what may be done: move (items and clusters), merge, split, take-out, take-out-level, collapse, "
+        help="what may be done: move (items and clusters), merge, split, remove, remove-level, collapse, "
         "collapse-below, with commas between; all but move change what clusters there are (default: move)",
     )
     add("--fixed", metavar="ID", action="append", default=[], help="a node that keeps its place; may be repeated")
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
         found = improve(
             read.features,
             read.tree,
-            kinds=[name.strip().replace("-", " ") for name in options.kinds.split(",")],
+            kinds=[name.strip() for name in options.kinds.split(",")],
             fixed=[_label(read.tree, text) for text in options.fixed],
             fixed_levels=options.fixed_level,
             max_edits=options.max_edits,
@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
             print(console.printable(line))
     if options.out is not None:  # last, for a format may turn out not to hold the tree
         write_file(options.out, trees.written_like_source(better, options, options.out), replace=options.force)
-    return signals.exit_code(found.stopped)
+    return signals.exit_code(found.status)
 
 
 def _label(tree: "Hierarchy", text: str) -> Hashable:

@@ -70,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
 def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport, dict[str, Any]]":
     """Return the tree, its structure, and everything that the features say about it."""
     from pomdp_hier.analysis.baselines import appraise
-    from pomdp_hier.analysis.diagnosis import confusions, diagnose, lost_items, worst_nodes
+    from pomdp_hier.analysis.diagnosis import diagnose
     from pomdp_hier.analysis.moves import suggest_moves
     from pomdp_hier.analysis.structure import check_structure
 
@@ -86,10 +86,10 @@ def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport
         step("trying moves")
         found = {
             "appraisal": appraisal,
-            "worst_nodes": worst_nodes(diagnosis, options.top),
-            "lost_items": lost_items(diagnosis, options.top),
-            "confusions": confusions(diagnosis, options.top),
-            "moves": suggest_moves(X, diagnosis, n=options.n_moves, **settings) if options.n_moves else [],
+            "worst_nodes": diagnosis.worst_nodes(options.top),
+            "lost_items": diagnosis.lost_items(options.top),
+            "confusions": diagnosis.confusions(options.top),
+            "moves": suggest_moves(X, diagnosis, limit=options.n_moves, **settings) if options.n_moves else [],
         }
         if options.sweep:
             from pomdp_hier.analysis.settings_sweep import delta_sweep
@@ -156,7 +156,9 @@ def _found_lines(found: dict[str, Any], names: "_Names") -> Iterable[str]:
         yield from ("", found["sweep"].summary())
 
 
-_NODES = frozenset(("node", "item", "child", "rival", "lost_at", "lost_to", "ends_at", "source", "target", "top"))
+_NODES = frozenset(
+    ("node", "item", "child", "rival", "left_path_at", "wrong_child", "ends_at", "source", "target", "top")
+)
 _Names: TypeAlias = Mapping[int, str]
 
 
@@ -164,28 +166,28 @@ _SECTIONS: dict[str, tuple[str, Callable[[Any, _Names], str]]] = {
     "worst_nodes": (
         "nodes that mislead most",
         lambda entry, names: (
-            f"{names[entry.node]}: costs {entry.misled_cost:z.4f}; {counted(entry.items, 'item')}, "
-            f"{entry.arrive:z.0%} arrive, for {entry.right:z.0%} the right child looks best"
+            f"{names[entry.node]}: costs {entry.wrong_branch_cost:z.4f}; {counted(entry.n_items, 'item')}, "
+            f"{entry.arrival_rate:z.0%} arrive, for {entry.branch_accuracy:z.0%} the right child looks best"
         ),
     ),
     "lost_items": (
         "items that searchers miss",
         lambda entry, names: (
-            f"{names[entry.item]}: lost at {names[entry.lost_at]} to {names[entry.lost_to]}, "
+            f"{names[entry.item]}: lost at {names[entry.left_path_at]} to {names[entry.wrong_child]}, "
             f"ends at {names[entry.ends_at]} ({entry.value:z.4f})"
         ),
     ),
     "confusions": (
         "clusters taken for another",
         lambda entry, names: (
-            f"{names[entry.child]} for {names[entry.rival]}: costs {entry.cost:z.4f}; {counted(entry.items, 'item')}, "
-            f"{entry.share:z.0%} of it"
+            f"{names[entry.child]} for {names[entry.rival]}: costs {entry.cost:z.4f}; "
+            f"{counted(entry.n_items, 'item')}, {entry.item_share:z.0%} of it"
         ),
     ),
     "moves": (
         "moves that raise the score",
         lambda entry, names: (
-            f"{names[entry.node]} ({counted(entry.items, 'item')}) from {names[entry.source]} to "
+            f"{names[entry.node]} ({counted(entry.n_items, 'item')}) from {names[entry.source]} to "
             f"{names[entry.target]}: {entry.gain:+z.4f}, {entry.predicted:+z.4f} predicted"
         ),
     ),

@@ -54,7 +54,9 @@ def run(options: argparse.Namespace) -> int:
         tree, rows, text = cut.tree, cut.to_rows(), cut.summary()
     else:
         settings["progress"] = True
-        found = score_by_levels(read.features, read.tree, side=options.remove_from, most=options.max_trees, **settings)
+        found = score_by_levels(
+            read.features, read.tree, remove_from=options.remove_from, limit=options.max_trees, **settings
+        )
         tree, rows, text = found.trees[found.best], found.to_rows(), found.summary()
     if options.json:
         print(json.dumps(rows, indent=1))

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         elif options.n_moves:
             step("trying moves")
             candidates = max(options.n_moves, _CANDIDATES[large])
-            moves = suggest_moves(X, diagnosis, n=options.n_moves, candidates=candidates, **settings)
+            moves = suggest_moves(X, diagnosis, limit=options.n_moves, candidates=candidates, **settings)
         step("writing the page")
         page = write_report(
             diagnosis,

@@ -269,10 +269,14 @@ def _sampled(result: "HQSResult") -> dict[str, Any]:
 def _beside(found: "Appraisal") -> Iterable[str]:
     """Yield what the score is held against, in one line, and what that says."""
     spread = "" if math.isnan(found.shuffled_sd) else f" (SD {found.shuffled_sd:z.4f}, {found.n_shuffles} shuffles)"
-    right = "" if math.isnan(found.first_branch) else f", first branch right for {found.first_branch:z.1%}"
+    right = (
+        ""
+        if math.isnan(found.first_branch_accuracy)
+        else f", first branch right for {found.first_branch_accuracy:z.1%}"
+    )
     yield (
-        f"  beside it: no tree {found.search_root:z.4f}, shuffled items {found.shuffled:z.4f}{spread}, "
-        f"ceiling {found.ceiling:z.4f}{right}"
+        f"  beside it: no tree {found.no_tree:z.4f}, shuffled items {found.shuffled_mean:z.4f}{spread}, "
+        f"ceiling {found.hindsight:z.4f}{right}"
     )
     for sentence in found.sentences():
         yield f"  {sentence}"

@@ -9,13 +9,9 @@ from pomdp_hier._imports import attach
 
 if TYPE_CHECKING:
     from pomdp_hier.filing.misfiled import find_misfiled
-    from pomdp_hier.filing.result import MisfiledItems
 
-__all__ = ["MisfiledItems", "find_misfiled"]
+__all__ = ["find_misfiled"]
 
-_HOMES = {
-    "pomdp_hier.filing.misfiled": "find_misfiled",
-    "pomdp_hier.filing.result": "MisfiledItems",
-}
+_HOMES = {"pomdp_hier.filing.misfiled": "find_misfiled"}
 
 __getattr__, __dir__ = attach(__name__, _HOMES, globals())

@@ -9,7 +9,7 @@ from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.improvement.result import Edit
 
-KINDS: tuple[str, ...] = ("move", "merge", "split", "take out", "take out level", "collapse", "collapse below")
+KINDS: tuple[str, ...] = ("move", "merge", "split", "remove", "remove-level", "collapse", "collapse-below")
 
 
 def apply_edits(hierarchy: Hierarchy, edits: Iterable[Edit]) -> Hierarchy:
@@ -58,6 +58,6 @@ def changes_of(draft: Draft[Hierarchy], kind: str, nodes: Iterable[int], source:
         for node in nodes:
             changes |= draft.collapsed(node)
         return changes
-    if kind in ("take out", "take out level", "collapse below"):
+    if kind in ("remove", "remove-level", "collapse-below"):
         return draft.without(nodes)
     raise ParameterError(f"kind is {brief(kind)}; expected {', '.join(map(repr, KINDS))}")

@@ -58,8 +58,8 @@ def improve(
         X: The features, as for `evaluate`.
         hierarchy: The tree.
         kinds: Which kinds of edits to try: ``"move"`` an item or a cluster; and those that change what clusters there
-            are, which have to be named: ``"merge"`` siblings, ``"split"`` a list of items, ``"take out"`` a node,
-            ``"take out level"``, ``"collapse"`` a cluster to a list of its items, ``"collapse below"`` a size. The
+            are, which have to be named: ``"merge"`` siblings, ``"split"`` a list of items, ``"remove"`` a node,
+            ``"remove-level"``, ``"collapse"`` a cluster to a list of its items, ``"collapse-below"`` a size. The
             score may prefer two like shelves as one, or a long list, also where people have reasons for two, or for
             levels.
         fixed: Nodes, by number or label, that keep their parent and are not emptied or split.
@@ -90,7 +90,7 @@ def improve(
     limits = _limits(hierarchy, kinds, fixed, fixed_levels, max_edits, max_loss)
     before = score(prepared, run, Sampling())
     if hierarchy.root < hierarchy.n_items:
-        return Improvement(hierarchy, hierarchy, (), before, before, HeldOutGain(), {}, "nothing gains")
+        return Improvement(hierarchy, hierarchy, (), before, before, HeldOutGain(), {}, "converged")
     scored = ScoredDraft(prepared)
     best = best_collapse(scored)
     ceilings = {} if best is None else {"collapse": best.score}
@@ -100,18 +100,18 @@ def improve(
         whole = started + time_limit if time_limit is not None else float("inf")
         half = started + time_limit / (2 if folds else 1) if time_limit is not None else whole
         search = Search(scored.copy(), prepared, replace(limits, deadline=half), keys, advance=bar.update)
-        stopped = search.run()
+        status = search.run()
         rest = Rest(confidence)
-        if folds and stopped != "interrupted" and search.made:
+        if folds and status != "interrupted" and search.made:
             again = replace(limits, deadline=whole)
             bar.set_description("improve, held out")
             fold = fold_of(hierarchy.starts[: hierarchy.n_items], folds, random_state)
             ended = _measure(rest, Search(scored, prepared, again, keys, advance=bar.update), fold)
-            stopped = ended if ended in ("time", "interrupted") else stopped
+            status = ended if ended in ("time", "interrupted") else status
     edits = tuple(_told(hierarchy, one, rest) for one in search.made)
     tree = apply_edits(hierarchy, edits)
     after = score(prepared.on(tree), run, Sampling())
-    return Improvement(hierarchy, tree, edits, before, after, rest.all(), ceilings, stopped)
+    return Improvement(hierarchy, tree, edits, before, after, rest.all(), ceilings, status)
 
 
 def _measure(rest: Rest, base: Search, fold: Ints) -> str:
@@ -142,12 +142,12 @@ def _told(hierarchy: Hierarchy, one: Made, rest: Rest) -> Edit:
         nodes=nodes,
         source=source,
         target=target,
-        items=one.moved,
+        n_items=one.moved,
         gain=float(one.rise.sum()) / hierarchy.n_items,
-        helped=int((one.rise > 0).sum()),
-        hurt=int((one.rise < 0).sum()),
-        most_helped=tuple((int(one.items[at]), float(one.rise[at])) for at in last if one.rise[at] > 0),
-        most_hurt=tuple((int(one.items[at]), float(one.rise[at])) for at in first if one.rise[at] < 0),
+        n_improved=int((one.rise > 0).sum()),
+        n_worsened=int((one.rise < 0).sum()),
+        most_improved=tuple((int(one.items[at]), float(one.rise[at])) for at in last if one.rise[at] > 0),
+        most_worsened=tuple((int(one.items[at]), float(one.rise[at])) for at in first if one.rise[at] < 0),
         held_out=rest.of(one.proposal),
     )
     return replace(edit, names=names_of(edit, NodeNames(hierarchy, in_words=True)))

@@ -79,7 +79,7 @@ def measured(total: float, squares: float, n: int, confidence: float) -> HeldOut
 
     Example:
         >>> measured(3.0, 5.0, 3, 0.95)
-        HeldOutGain(gain=1.0, interval=(-1.4841..., 3.4841...), items=3)
+        HeldOutGain(gain=1.0, interval=(-1.4841..., 3.4841...), n_items=3)
 
     References:
         Student (1908).

@@ -1,4 +1,4 @@
-"""What `improve` returns: a better tree, the edits that lead to it, and what they are worth on the rest."""
+"""Results of `improve`: a better tree, the edits, and their gains on held-out items."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,56 +12,55 @@ from pomdp_hier.hqs.result import HQSResult
 
 _MOST_NAMED = 5
 _CEILINGS = {
-    "collapse": "the best that collapsing clusters of the given tree to lists can reach",
-    "any": "no tree over these items can score above",
+    "collapse": "best score by collapsing clusters of the given tree",
+    "any": "upper bound for every tree over these items",
 }
 _NOT_KNOWN = (math.nan, math.nan)
 
 
 @dataclass(frozen=True)
 class HeldOutGain:
-    """A gain measured on items that had no say in choosing what is measured.
+    """A gain measured on held-out items.
 
     Attributes:
-        gain: The mean gain of these items, in units of the score; NaN if nothing was measured.
-        interval: The t interval of that mean, for more items of the same kinds: it does not allow for rare losses that
-            no item measured has.
-        items: How many items were measured.
+        gain: The mean gain of these items, in units of the score; NaN without held-out items.
+        interval: The t interval of that mean. It does not allow for rare losses that none of these items has.
+        n_items: The number of held-out items.
 
     Example:
-        >>> HeldOutGain(0.01, (0.004, 0.016), 100).holds, HeldOutGain(0.01, (0.0, 0.02), 100).holds, HeldOutGain().holds
-        (True, False, False)
+        >>> HeldOutGain(0.01, (0.004, 0.016), 100).confirmed, HeldOutGain(0.01, (0.0, 0.02), 100).confirmed
+        (True, False)
     """
 
     gain: float = math.nan
     interval: tuple[float, float] = _NOT_KNOWN
-    items: int = 0
+    n_items: int = 0
 
     @property
-    def holds(self) -> bool:
+    def confirmed(self) -> bool:
         """Whether the whole interval lies above 0."""
         return self.interval[0] > 0
 
 
 @dataclass(frozen=True)
 class Edit:
-    """One edit, by the numbers of the tree that was given.
+    """One edit, in the node numbers of the given tree.
 
     Attributes:
-        kind: ``"move"``, ``"merge"``, ``"split"``, ``"take out"``, ``"take out level"``, ``"collapse"`` or
-            ``"collapse below"``.
-        nodes: What is moved, merged into the target, taken out or collapsed; of a split, what goes to the new cluster.
-        source: What they hung under; of a split, the cluster that is parted; of a collapse, the cluster itself.
-        target: What they, or the nodes below them, hang under now.
-        items: How many items change their place.
-        gain: What the score gains, given the edits before, exactly.
-        helped: How many items' searches are worth more.
-        hurt: How many are worth less.
-        most_helped: The items that gain most, each with its gain.
-        most_hurt: The items that lose most, each with its loss, as a number below 0.
-        names: What the nodes, the source and the target are called.
-        held_out: The gain on items that had no say in choosing the edit. A moved item speaks for its own move: what it
-            gains itself is never part of that.
+        kind: ``"move"``, ``"merge"``, ``"split"``, ``"remove"``, ``"remove-level"``, ``"collapse"`` or
+            ``"collapse-below"``.
+        nodes: The nodes that are moved, merged into the target, removed or collapsed; for a split, those that move to
+            the new cluster.
+        source: Their parent before; for a split, the cluster that is split; for a collapse, the cluster itself.
+        target: The parent of the nodes, or of their children, after the edit.
+        n_items: The number of items whose place changes.
+        gain: The exact gain of the score, given the edits before.
+        n_improved: The number of items with a higher value.
+        n_worsened: The number of items with a lower value.
+        most_improved: The items with the largest gains, each with its gain.
+        most_worsened: The items with the largest losses, each with its loss, a negative number.
+        names: The names of the nodes, the source and the target.
+        held_out: The gain on held-out items. A moved item counts only where its fold did not choose the move.
 
     Example:
         >>> str(Edit("move", (5,), 6, 7, 1, 0.2, names=("snow boots", "coats", "shoes")))
@@ -72,19 +71,19 @@ class Edit:
     nodes: tuple[int, ...]
     source: int
     target: int
-    items: int
+    n_items: int
     gain: float
-    helped: int = 0
-    hurt: int = 0
-    most_helped: tuple[tuple[int, float], ...] = ()
-    most_hurt: tuple[tuple[int, float], ...] = ()
+    n_improved: int = 0
+    n_worsened: int = 0
+    most_improved: tuple[tuple[int, float], ...] = ()
+    most_worsened: tuple[tuple[int, float], ...] = ()
     names: tuple[str, str, str] = ("", "", "")
     held_out: HeldOutGain = field(default_factory=HeldOutGain)
 
     @property
-    def holds(self) -> bool:
-        """Whether the gain holds on items that had no say in choosing the edit."""
-        return self.held_out.holds
+    def confirmed(self) -> bool:
+        """Whether the gain is confirmed on held-out items."""
+        return self.held_out.confirmed
 
     def __str__(self) -> str:
         nodes, source, target = self.names
@@ -93,33 +92,34 @@ class Edit:
         if self.kind == "merge":
             return f"merge {nodes} into {target}"
         if self.kind == "split":
-            return f"split {source}: {nodes} become a cluster of their own"
+            return f"split {source}: {nodes} become a new cluster"
         return f"{self.kind} {nodes}"
 
 
 @dataclass(frozen=True, eq=False)
 class Improvement:
-    """A better tree and how it came about.
+    """A better tree and the edits that lead to it.
 
     Attributes:
-        hierarchy: The tree that was given.
-        tree: The better one.
-        edits: What leads from one to the other, in order.
-        before: The score of the tree that was given.
-        after: The score of the better one.
-        held_out: The gain of edits chosen on a part of the items, on the rest of them, over all parts.
-        ceilings: What is out of reach: ``"collapse"`` is the best score of the given tree with some clusters collapsed
-            to lists, exactly (not known for the hindsight policy, or where lists of single items grow too long), and
-            ``"any"`` what no tree over the items can pass, the reward of an item found by itself.
-        stopped: Why the search ended: ``"nothing gains"``, ``"edits"``, ``"time"`` or ``"interrupted"``.
+        hierarchy: The given tree.
+        tree: The better tree.
+        edits: The edits, in order.
+        before: The score of the given tree.
+        after: The score of the better tree.
+        held_out: The cross-validated gain: edits chosen without a fold, measured on its items, over all folds.
+        ceilings: Upper bounds. ``"collapse"`` is the exact best score of the given tree with some clusters collapsed
+            to lists; it is missing for the hindsight policy and for very long lists of single items. ``"any"`` bounds
+            the score of every tree over the items: the reward of a cluster of one item.
+        status: The reason for the end of the search: ``"converged"``, ``"max_edits"``, ``"time"`` or
+            ``"interrupted"``.
 
     Example:
         >>> from pomdp_hier import improve
         >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
         >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
         >>> better = improve(X, tree, folds=0, delta=0.1)
-        >>> [str(edit) for edit in better.edits], better.stopped
-        (['move item 5 from node 6 to node 7'], 'nothing gains')
+        >>> [str(edit) for edit in better.edits], better.status
+        (['move item 5 from node 6 to node 7'], 'converged')
     """
 
     hierarchy: Hierarchy
@@ -129,81 +129,85 @@ class Improvement:
     after: HQSResult
     held_out: HeldOutGain
     ceilings: Mapping[str, float]
-    stopped: str
+    status: str
 
     def __repr__(self) -> str:
         low, high = self.held_out.interval
-        held = f", held out {self.held_out.gain:+z.4f} [{low:z.4f}, {high:z.4f}]" if self.held_out.items else ""
+        held = f", held out {self.held_out.gain:+z.4f} [{low:z.4f}, {high:z.4f}]" if self.held_out.n_items else ""
         scores = f"{self.before.score:z.6f} -> {self.after.score:z.6f} by {counted(len(self.edits), 'edit')}"
-        return f"Improvement(score {scores}{held}, {brief(self.stopped)})"
+        return f"Improvement(score {scores}{held}, {brief(self.status)})"
 
     @property
     def gain(self) -> float:
-        """What the score gains on all items."""
+        """The gain of the score on all items."""
         return self.after.score - self.before.score
 
     def renamed(self, names: Any) -> "Improvement":
-        """Return the same with edits in which nodes are called by these names, as `NodeNames` takes them."""
+        """Return the same result with these names of nodes in the edits; see `NodeNames`."""
         called = NodeNames(self.hierarchy, names, in_words=True)
         return replace(self, edits=tuple(replace(edit, names=names_of(edit, called)) for edit in self.edits))
 
     def numbered(self, confirmed: bool) -> list[tuple[int, Edit]]:
-        """Return the edits that hold on items that had no say in choosing them, or the others, each with its place.
+        """Return the edits that held-out items confirm, or the others, each with its step.
 
-        Where nothing was held out, all edits are among the first.
+        Without held-out items, all edits count as confirmed.
         """
-        measured = self.held_out.items > 0
-        return [r for r in enumerate(self.edits, start=1) if confirmed is (r[1].holds or not measured)]
+        measured = self.held_out.n_items > 0
+        return [r for r in enumerate(self.edits, start=1) if confirmed is (r[1].confirmed or not measured)]
 
     def sentences(self) -> list[str]:
-        """Return the scores, what holds on other items, what is possible at best, and why the search ended."""
+        """Return the scores, the held-out gain, the upper bounds, and the reason for the end of the search, as text."""
         low, high = self.held_out.interval
         lines = [
             f"score {self.before.score:z.4f} -> {self.after.score:z.4f}, {self.gain:+z.4f} by "
             f"{counted(len(self.edits), 'edit')}"
         ]
-        if self.held_out.items:
+        if self.held_out.n_items:
             lines.append(
-                f"on items that had no say in choosing them: {self.held_out.gain:+z.4f} ({low:+z.4f} to {high:+z.4f}; "
-                f"rare losses that these {counted(self.held_out.items, 'item')} lack are not in the interval)"
+                f"on {counted(self.held_out.n_items, 'held-out item')}: {self.held_out.gain:+z.4f} ({low:+z.4f} to "
+                f"{high:+z.4f}; rare losses that none of them has are not in the interval)"
             )
         lines += [f"{_CEILINGS[kind]}: {score:z.4f}" for kind, score in self.ceilings.items()]
         reasons = {
-            "edits": "at the number of edits allowed",
-            "time": "at its time limit",
-            "interrupted": "when told to",
+            "max_edits": "at the limit of edits",
+            "time": "at the time limit",
+            "interrupted": "when interrupted",
         }
-        if self.stopped in reasons:
-            lines.append(f"the search ended {reasons[self.stopped]}: more may be found")
+        if self.status in reasons:
+            lines.append(f"the search ended {reasons[self.status]}: further edits may exist")
         return lines
 
-    def summary(self, most: int = 10) -> str:
-        """Return a few lines of text: the scores, and the first edits, those that other items do not confirm last."""
+    def summary(self, limit: int = 10) -> str:
+        """Return the scores and the first edits as text, those that are not confirmed last.
+
+        Args:
+            limit: The largest number of edits.
+        """
         sure, doubtful = self.numbered(confirmed=True), self.numbered(confirmed=False)
-        lines = [*self.sentences(), *_lines(sure, most)]
+        lines = [*self.sentences(), *_lines(sure, limit)]
         if doubtful:
-            lines.append(f"made as well, though the other items do not confirm them: {counted(len(doubtful), 'edit')}")
-            lines += _lines(doubtful, max(most - len(sure), 0))
+            lines.append(f"also applied, but not confirmed on held-out items: {counted(len(doubtful), 'edit')}")
+            lines += _lines(doubtful, max(limit - len(sure), 0))
         return "\n".join(lines)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return one row an edit, as a table of moves shows it: `COLUMNS`."""
+        """Return one row per edit, with the keys `COLUMNS`."""
         ids = self.hierarchy.labels
         called = [*map(label_text, range(self.hierarchy.n_nodes) if ids is None else ids)]
         return [dict(zip(COLUMNS, _row(at, edit, called), strict=True)) for at, edit in enumerate(self.edits, start=1)]
 
 
-def _lines(edits: Sequence[tuple[int, Edit]], most: int) -> list[str]:
-    shown = [f"{at:>3}. {edit.gain:+z.4f} {edit}" for at, edit in edits[:most]]
-    return shown if len(edits) <= most else [*shown, f"     and {len(edits) - most:,} more"]
+def _lines(edits: Sequence[tuple[int, Edit]], limit: int) -> list[str]:
+    shown = [f"{at:>3}. {edit.gain:+z.4f} {edit}" for at, edit in edits[:limit]]
+    return shown if len(edits) <= limit else [*shown, f"     and {len(edits) - limit:,} more"]
 
 
 COLUMNS = (
-    *("order", "kind", "what", "from", "to", "items", "gain"),
-    *("held_out_gain", "held_out_low", "held_out_high", "holds"),
-    *("helped", "hurt", "largest_loss", "nodes", "source", "target"),
+    *("step", "kind", "node_names", "source_name", "target_name", "n_items", "gain"),
+    *("held_out_gain", "held_out_ci_low", "held_out_ci_high", "confirmed"),
+    *("n_improved", "n_worsened", "largest_loss", "node_ids", "source_id", "target_id"),
 )
-"""The columns of a table of edits; the last three are the ids of the nodes that are named before, all of them."""
+"""The columns of a table of edits; the last three are the ids of all nodes named before."""
 
 
 def _row(at: int, edit: Edit, ids: Sequence[str]) -> tuple[Any, ...]:
@@ -213,15 +217,15 @@ def _row(at: int, edit: Edit, ids: Sequence[str]) -> tuple[Any, ...]:
         return "; ".join(ids[node] if node < len(ids) else f"new {node}" for node in nodes)
 
     return (
-        *(at, edit.kind, *edit.names, edit.items, edit.gain),
-        *(held.gain, *held.interval, edit.holds),
-        *(edit.helped, edit.hurt, min((loss for _, loss in edit.most_hurt), default=0.0)),
+        *(at, edit.kind, *edit.names, edit.n_items, edit.gain),
+        *(held.gain, *held.interval, edit.confirmed),
+        *(edit.n_improved, edit.n_worsened, min((loss for _, loss in edit.most_worsened), default=0.0)),
         *(text(*edit.nodes), text(edit.source), text(edit.target)),
     )
 
 
 def names_of(edit: Edit, called: Sequence[str]) -> tuple[str, str, str]:
-    """Return what the nodes, the source and the target of an edit are called; clusters that edits made have no name.
+    """Return the names of the nodes, the source and the target of an edit; new clusters do not have a name.
 
     Example:
         >>> names_of(Edit("split", (0, 1), 3, 5, 2, 0.1), ["ant", "bee", "cat", "insects", "all"])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pomdp_hier._arrays import Bools, Floats, Ints
-from pomdp_hier.analysis.diagnosis import Diagnosis, confusions, diagnose, worst_nodes
+from pomdp_hier.analysis.diagnosis import Diagnosis, diagnose
 from pomdp_hier.analysis.moves import candidate_moves
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hqs.inputs import Prepared
@@ -23,7 +23,7 @@ _ITEM_MOVES, _OTHERS = 256, 32  # proposals of a round
 _TOGETHER = 64  # of them are tried before those that gain are made, so that there is a better tree soon
 _LEAST = 1e-10  # of gain: less is rounding
 _SETTLE = "settle"  # moves of what would be lost if its search went on to the end
-_STEPS = (("move",), (_SETTLE,), ("merge", "split", "take out", "collapse"), ("take out level", "collapse below"))
+_STEPS = (("move",), (_SETTLE,), ("merge", "split", "remove", "collapse"), ("remove-level", "collapse-below"))
 _SMALL = (2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)  # sizes below which clusters may be taken out
 
 
@@ -102,11 +102,11 @@ class Search:
                 for low in range(0, len(proposals), _TOGETHER):
                     self._round(proposals[low : low + _TOGETHER])
                     if self._full:
-                        return "edits"
+                        return "max_edits"
                 if self._full:
-                    return "edits"
+                    return "max_edits"
                 step = 0 if len(self.made) > before else step + 1
-            return "nothing gains"
+            return "converged"
         except _OutOfTimeError:
             return "time"
         except KeyboardInterrupt:
@@ -174,11 +174,11 @@ class Search:
         wanted = set(kinds).intersection(self.limits.kinds)
         if _SETTLE in kinds and "move" in self.limits.kinds:
             wanted = {"move"}
-        if wanted & {"move", "merge", "take out"}:
+        if wanted & {"move", "merge", "remove"}:
             prepared = self.prepared.on(tree)
             prepared = prepared.under(policy="descend") if _SETTLE in kinds else prepared
             settings = {name: getattr(prepared.settings, name) for name in prepared.settings.__dataclass_fields__}
-            found = diagnose(prepared.features, tree, interchangeable=self.keys, **settings)
+            found = diagnose(prepared.features, tree, duplicates=self.keys, **settings)
             number = [
                 node for node in range(len(self.scored.draft.parent)) if node < tree.n_items or node in self.scored.seen
             ]  # of the tree that was given, by the number in the tree as it is
@@ -186,35 +186,35 @@ class Search:
                 yield from self._moves(prepared, found, number)
             if "merge" in wanted:
                 yield from self._merges(found, number)
-            if "take out" in wanted:
+            if "remove" in wanted:
                 yield from self._taken_out(found, number)
         if "collapse" in wanted:
             yield from (Proposal("collapse", (node,), node, node) for node in self._collapsible())
         if "split" in wanted:
             yield from self._splits()
-        if wanted & {"take out level", "collapse below"}:
+        if wanted & {"remove-level", "collapse-below"}:
             yield from self._wide()
 
     def _merges(self, found: Diagnosis, number: list[int]) -> Iterator[Proposal]:
-        for pair in confusions(found, _OTHERS):
+        for pair in found.confusions(_OTHERS):
             if pair.child >= found.hierarchy.n_items and pair.rival >= found.hierarchy.n_items:
                 yield Proposal("merge", (number[pair.child],), number[pair.parent], number[pair.rival])
 
     def _moves(self, prepared: Prepared, found: Diagnosis, number: list[int]) -> Iterator[Proposal]:
         left = {True: _ITEM_MOVES, False: 2 * _OTHERS}  # of single items, and of clusters
         for move in candidate_moves(prepared, found, 4 * _OTHERS, self.voters):
-            left[move.items == 1] -= 1
-            if left[move.items == 1] >= 0:
+            left[move.n_items == 1] -= 1
+            if left[move.n_items == 1] >= 0:
                 yield Proposal("move", (number[move.node],), number[move.source], number[move.target])
 
     def _taken_out(self, found: Diagnosis, number: list[int]) -> Iterator[Proposal]:
         parent = self.scored.draft.parent
-        for report in worst_nodes(found, _OTHERS, count_stops=True):
+        for report in found.worst_nodes(_OTHERS, count_stops=True):
             node = number[report.node]
             below = [child for child in self.scored.seen[node].children if child in self.scored.seen]
             for out in (node, *(below if len(below) <= 4 else ())):
                 if parent[out] >= 0:
-                    yield Proposal("take out", (out,), parent[out], parent[out])
+                    yield Proposal("remove", (out,), parent[out], parent[out])
 
     def _collapsible(self) -> list[int]:
         """Return the nodes whose items gain most from being one list, by what they would gain."""
@@ -253,12 +253,12 @@ class Search:
         for node in scored.seen:
             levels.setdefault(scored.level(node), []).append(node)
         root = scored.draft.given.root
-        if "take out level" in self.limits.kinds:
+        if "remove-level" in self.limits.kinds:
             for level in sorted(levels)[1:]:
                 nodes = tuple(sorted(levels[level]))
-                yield Proposal("take out level", nodes, parent[nodes[0]], parent[nodes[0]])
-        if "collapse below" in self.limits.kinds:
+                yield Proposal("remove-level", nodes, parent[nodes[0]], parent[nodes[0]])
+        if "collapse-below" in self.limits.kinds:
             for size in _SMALL:
                 small = sorted(node for node, seen in scored.seen.items() if len(seen.members) < size and node != root)
                 if small:
-                    yield Proposal("collapse below", tuple(small), parent[small[0]], parent[small[0]])
+                    yield Proposal("collapse-below", tuple(small), parent[small[0]], parent[small[0]])

@@ -14,11 +14,11 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 BY_NUMBER = "tree = Hierarchy.from_children(tree.to_children(), tree.n_items, singletons=tree.singletons)"
 
 
-def aligned(one: Hierarchy, other: Hierarchy, what: str) -> Hierarchy:
+def aligned(hierarchy: Hierarchy, other: Hierarchy, what: str) -> Hierarchy:
     """Return the other tree with its items numbered as in the one tree.
 
     Args:
-        one: A hierarchy.
+        hierarchy: A hierarchy.
         other: Another one over the same items.
         what: The comparison, for the error.
 
@@ -26,16 +26,16 @@ def aligned(one: Hierarchy, other: Hierarchy, what: str) -> Hierarchy:
         HierarchyError: One of the two is not a hierarchy, or they are not over the same items.
 
     Example:
-        >>> one, other = Hierarchy.from_newick("((a,b),(c,d));"), Hierarchy.from_newick("((b,d),(a,c));")
-        >>> aligned(one, other, "this").item_labels, aligned(one, other, "this").items(5).tolist()
+        >>> hierarchy, other = Hierarchy.from_newick("((a,b),(c,d));"), Hierarchy.from_newick("((b,d),(a,c));")
+        >>> aligned(hierarchy, other, "this").item_labels, aligned(hierarchy, other, "this").items(5).tolist()
         (('a', 'b', 'c', 'd'), [1, 3])
     """
-    numbers = item_numbers(one, other, what)
+    numbers = item_numbers(hierarchy, other, what)
     return other if numbers is None else other.permuted(numbers, with_labels=True)
 
 
 def item_numbers(
-    one: Hierarchy,
+    hierarchy: Hierarchy,
     other: Hierarchy,
     what: str,
     *,
@@ -49,7 +49,7 @@ def item_numbers(
     A tree without labels, or with the labels ``0..N-1``, does not name its items and is compared by number.
 
     Args:
-        one: A hierarchy.
+        hierarchy: A hierarchy.
         other: Another one over the same items.
         what: The comparison, for the error.
         names: The names of the two trees, for the error.
@@ -61,14 +61,14 @@ def item_numbers(
         PomdpHierError: They are not over the same items; of the class ``error``.
 
     Example:
-        >>> one, other = Hierarchy.from_newick("((a,b),(c,d));"), Hierarchy.from_newick("((b,d),(a,c));")
-        >>> item_numbers(one, other, "this").tolist()
+        >>> hierarchy, other = Hierarchy.from_newick("((a,b),(c,d));"), Hierarchy.from_newick("((b,d),(a,c));")
+        >>> item_numbers(hierarchy, other, "this").tolist()
         [1, 3, 0, 2]
     """
-    require_hierarchy(one)
+    require_hierarchy(hierarchy)
     require_hierarchy(other)
-    if one.labels is not None and other.labels is not None:
-        mine, its = one.item_labels, other.item_labels
+    if hierarchy.labels is not None and other.labels is not None:
+        mine, its = hierarchy.item_labels, other.item_labels
         if any(all(isinstance(name, str) for name in side) for side in (mine, its)):
             mine, its = tuple(map(str, mine)), tuple(map(str, its))
         if mine == its:
@@ -81,10 +81,10 @@ def item_numbers(
                 f"items: got {_difference(mine, its, names)}; expected the same items in both trees, as {what} matches "
                 f"them by name. Build both trees over the same items, or compare by number: {by_number}"
             )
-    if one.n_items != other.n_items:
+    if hierarchy.n_items != other.n_items:
         raise error(
-            f"items: got {one.n_items:,} in {names[0]} and {other.n_items:,} in {names[1]}; expected the same items "
-            f"in both trees for {what}. Build both trees over the same items"
+            f"items: got {hierarchy.n_items:,} in {names[0]} and {other.n_items:,} in {names[1]}; expected the same "
+            f"items in both trees for {what}. Build both trees over the same items"
         )
     return None
 

@@ -99,8 +99,8 @@ def range_ancestors(hierarchy: Hierarchy, left: Ints, right: Ints) -> Ints:
     step = 1
     for exponent in range(int(power.max()) + 1):
         here = np.flatnonzero(power == exponent)
-        one, other = best[left[here]], best[right[here] - step]
-        result[here] = np.where(levels[one] <= levels[other], one, other)
+        left_node, right_node = best[left[here]], best[right[here] - step]
+        result[here] = np.where(levels[left_node] <= levels[right_node], left_node, right_node)
         if step >= len(best):
             break
         best = np.where(levels[best[:-step]] <= levels[best[step:]], best[:-step], best[step:])
@@ -133,10 +133,10 @@ def one_label_an_item(hierarchy: Hierarchy, labels: Any, read: Callable[[Any], A
     return names
 
 
-def cost_of_sharing(one: Hierarchy, other: Hierarchy) -> int:
+def cost_of_sharing(hierarchy: Hierarchy, other: Hierarchy) -> int:
     """Return an upper bound on how many pairs of nodes share items: the sum of the products of the items' levels."""
-    n = one.n_items
-    return int(((one.levels[:n] + 1) * (other.levels[:n] + 1)).sum())
+    n = hierarchy.n_items
+    return int(((hierarchy.levels[:n] + 1) * (other.levels[:n] + 1)).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +160,7 @@ class Shared:
     above: Ints
 
 
-def shared(one: Hierarchy, other: Hierarchy) -> Shared:
+def shared(hierarchy: Hierarchy, other: Hierarchy) -> Shared:
     """Return the pairs of nodes that share items, and how many items the nodes above them share.
 
     Example:
@@ -169,14 +169,14 @@ def shared(one: Hierarchy, other: Hierarchy) -> Shared:
         >>> list(zip(found.a.tolist(), found.b.tolist(), found.n.tolist()))
         [(0, 0, 1), (0, 2, 1), (1, 1, 1), (1, 2, 1), (2, 0, 1), (2, 1, 1), (2, 2, 2)]
     """
-    one_in, other_in = (membership(tree, np.arange(tree.n_nodes)) for tree in (one, other))
+    one_in, other_in = (membership(tree, np.arange(tree.n_nodes)) for tree in (hierarchy, other))
     matrix = (one_in @ other_in.T).tocoo()
     n_other = other.n_nodes
     keys = matrix.row.astype(np.int64) * n_other + matrix.col
     order = np.argsort(keys)
     keys, n = keys[order], matrix.data[order].astype(np.int64)
     a, b = np.divmod(keys, n_other)
-    up_a, up_b = one.parent[a], other.parent[b]
+    up_a, up_b = hierarchy.parent[a], other.parent[b]
 
     def of(rows: Ints, columns: Ints) -> Ints:
         there = (rows >= 0) & (columns >= 0)
@@ -204,7 +204,7 @@ class LcaPairs:
     weight: Floats
 
 
-def met(one: Hierarchy, other: Hierarchy, pairs: Shared) -> LcaPairs:
+def met(hierarchy: Hierarchy, other: Hierarchy, pairs: Shared) -> LcaPairs:
     """Return where all pairs of items meet, by the equation above.
 
     Example:
@@ -213,8 +213,8 @@ def met(one: Hierarchy, other: Hierarchy, pairs: Shared) -> LcaPairs:
         >>> [float(found.weight[(found.u == k) & (found.v == k)].sum()) for k in (3, 4)]
         [1.0, 2.0]
     """
-    inner_a, inner_b = pairs.a >= one.n_items, pairs.b >= other.n_items
-    up_a, up_b = one.parent[pairs.a], other.parent[pairs.b]
+    inner_a, inner_b = pairs.a >= hierarchy.n_items, pairs.b >= other.n_items
+    up_a, up_b = hierarchy.parent[pairs.a], other.parent[pairs.b]
     terms = (
         (inner_a & inner_b, pairs.a, pairs.b, pairs.n, 0.5),
         ((up_a >= 0) & inner_b, up_a, pairs.b, pairs.above_a, -0.5),
@@ -229,13 +229,13 @@ def met(one: Hierarchy, other: Hierarchy, pairs: Shared) -> LcaPairs:
     )
 
 
-def drawn(one: Hierarchy, other: Hierarchy, n_samples: int, seed: int) -> LcaPairs:
+def drawn(hierarchy: Hierarchy, other: Hierarchy, n_samples: int, random_state: int) -> LcaPairs:
     """Return where pairs of items meet that are drawn at random, each pair alike."""
-    rng = generator("seed", seed)
-    i = rng.integers(one.n_items, size=n_samples)
-    j = (i + rng.integers(1, one.n_items, size=n_samples)) % one.n_items
-    u, v = meeting(one, i, j), meeting(other, i, j)
-    n_pairs = one.n_items * (one.n_items - 1) / 2
+    rng = generator("random_state", random_state)
+    i = rng.integers(hierarchy.n_items, size=n_samples)
+    j = (i + rng.integers(1, hierarchy.n_items, size=n_samples)) % hierarchy.n_items
+    u, v = meeting(hierarchy, i, j), meeting(other, i, j)
+    n_pairs = hierarchy.n_items * (hierarchy.n_items - 1) / 2
     return LcaPairs(u, v, np.empty(0, dtype=np.int64), np.full(n_samples, n_pairs / n_samples))
 
 

@@ -10,13 +10,13 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.measures.alignment import aligned, item_numbers
 
 
-def entanglement(one: Hierarchy, other: Hierarchy, *, power: float = 1.5) -> float:
+def entanglement(hierarchy: Hierarchy, other: Hierarchy, *, power: float = 1.5) -> float:
     """Return how far the leaf orders of two trees are apart: 0 for the same order, 1 for the reverse.
 
     The sum over the items of ``|place in one - place in other| ** power``, divided by that of the reverse order.
 
     Args:
-        one: A hierarchy.
+        hierarchy: A hierarchy.
         other: Another one over the same items, by name; by number where a tree does not name its items.
         power: 1 counts all shifts alike, 2 the long ones most.
 
@@ -34,16 +34,16 @@ def entanglement(one: Hierarchy, other: Hierarchy, *, power: float = 1.5) -> flo
         Galili (2015), dendextend: an R package for visualizing, adjusting and comparing trees of hierarchical
         clustering, Bioinformatics.
     """
-    other = aligned(one, other, "entanglement")
+    other = aligned(hierarchy, other, "entanglement")
     if not (is_real(power) and 0 < power < np.inf):
         raise ParameterError(f"power: got {brief(power)}; expected a positive number, such as 1.5")
-    places = np.arange(one.n_items)
+    places = np.arange(hierarchy.n_items)
     worst = float((np.abs(places - places[::-1]) ** float(power)).sum())
-    apart = np.argsort(one.item_order) - np.argsort(other.item_order)
+    apart = np.argsort(hierarchy.item_order) - np.argsort(other.item_order)
     return float((np.abs(apart) ** float(power)).sum()) / worst if worst else 0.0
 
 
-def untangle(one: Hierarchy, other: Hierarchy, *, rounds: int = 20) -> tuple[Hierarchy, Hierarchy]:
+def untangle(hierarchy: Hierarchy, other: Hierarchy, *, rounds: int = 20) -> tuple[Hierarchy, Hierarchy]:
     """Return both trees with their children in such an order that lines between the same items cross seldom.
 
     The trees take turns: the children of each node are put in the order of their items' mean place in the other tree,
@@ -51,7 +51,7 @@ def untangle(one: Hierarchy, other: Hierarchy, *, rounds: int = 20) -> tuple[Hie
     and the names of its nodes.
 
     Args:
-        one: A hierarchy.
+        hierarchy: A hierarchy.
         other: Another one over the same items, by name; by number where a tree does not name its items.
         rounds: How many turns each tree has at most.
 
@@ -68,20 +68,20 @@ def untangle(one: Hierarchy, other: Hierarchy, *, rounds: int = 20) -> tuple[Hie
         Sugiyama, Tagawa, Toda (1981), Methods for visual understanding of hierarchical system structures (the
         barycentre rule).
     """
-    numbers = item_numbers(one, other, "untangling")
+    numbers = item_numbers(hierarchy, other, "untangling")
     check_integer("rounds", rounds)
     placed = other if numbers is None else other.permuted(numbers, with_labels=True)
-    best = one, placed
-    least = entanglement(one, placed)
+    best = hierarchy, placed
+    least = entanglement(hierarchy, placed)
     for _ in range(rounds):
-        one = _along(one, placed)
-        placed = _along(placed, one)
-        now = entanglement(one, placed)
+        hierarchy = _along(hierarchy, placed)
+        placed = _along(placed, hierarchy)
+        now = entanglement(hierarchy, placed)
         if now >= least:
             break
-        best, least = (one, placed), now
-    one, placed = best
-    return one, placed if numbers is None else placed.permuted(np.argsort(numbers), with_labels=True)
+        best, least = (hierarchy, placed), now
+    hierarchy, placed = best
+    return hierarchy, placed if numbers is None else placed.permuted(np.argsort(numbers), with_labels=True)
 
 
 def _along(tree: Hierarchy, guide: Hierarchy) -> Hierarchy:

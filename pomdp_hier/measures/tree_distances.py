@@ -2,20 +2,24 @@
 
 from collections.abc import Callable
 from math import comb, sqrt
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from pomdp_hier._arguments import check_flag, check_integer, generator
+from pomdp_hier._arguments import check_flag, check_integer, generator, is_one_of
 from pomdp_hier._arrays import Bools, Floats, Ints
+from pomdp_hier._text import brief
+from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.arrays import min_below
+from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.measures.alignment import aligned
-from pomdp_hier.measures.costs import inner_heights
 from pomdp_hier.measures.lca_pairs import (
     LcaPairs,
+    PairSums,
     Shared,
+    at_ancestor,
     cost_of_sharing,
     drawn,
     meeting,
@@ -33,7 +37,7 @@ _MOST_SAMPLES = 100_000_000
 _95 = 1.959964
 
 
-def robinson_foulds(one: Hierarchy, other: Hierarchy, *, normalized: bool = True) -> float:
+def robinson_foulds(hierarchy: Hierarchy, other: Hierarchy, *, normalized: bool = True) -> float:
     """Return the share of clusters that only one of two rooted trees has, or their number; 0 for equal trees.
 
     A cluster is the set of the items below a node. Single items and the set of all, which every tree has, do not
@@ -42,7 +46,7 @@ def robinson_foulds(one: Hierarchy, other: Hierarchy, *, normalized: bool = True
     cluster is a run of places, and a node of the other is that cluster if its places are a run as long as it is large.
 
     Args:
-        one: A hierarchy.
+        hierarchy: A hierarchy.
         other: Another one over the same items, by name; by number where a tree does not name its items.
         normalized: Divide by ``|A| + |B|``; 0 where neither tree has a cluster.
 
@@ -59,26 +63,26 @@ def robinson_foulds(one: Hierarchy, other: Hierarchy, *, normalized: bool = True
         Robinson, Foulds (1981), Comparison of phylogenetic trees; Day (1985), Optimal algorithms for comparing trees
         with labeled leaves.
     """
-    other = aligned(one, other, "the Robinson-Foulds distance")
+    other = aligned(hierarchy, other, "the Robinson-Foulds distance")
     check_flag("normalized", normalized)
-    same = common_clusters(one, other)
-    sizes = one.sizes[np.unique(same[same >= 0])]
-    common = int(((sizes > 1) & (sizes < one.n_items)).sum())
-    count = _n_clusters(one) + _n_clusters(other)
+    same = common_clusters(hierarchy, other)
+    sizes = hierarchy.sizes[np.unique(same[same >= 0])]
+    common = int(((sizes > 1) & (sizes < hierarchy.n_items)).sum())
+    count = _n_clusters(hierarchy) + _n_clusters(other)
     distance = float(count - 2 * common)
     return distance if not normalized else (distance / count if count else 0.0)
 
 
-def common_clusters(one: Hierarchy, other: Hierarchy) -> Ints:
+def common_clusters(hierarchy: Hierarchy, other: Hierarchy) -> Ints:
     """Return, for each node of the other tree, the node of the one that has the same items, or -1 ``[n_nodes]``.
 
     Of several nodes in a chain it is the uppermost. Items are nodes too.
     """
-    n = one.n_items
-    place = np.argsort(one.item_order)
+    n = hierarchy.n_items
+    place = np.argsort(hierarchy.item_order)
     first = min_below(other.parent, _at_items(other, place, n))
     last = -min_below(other.parent, _at_items(other, -place, n))
-    known, at = _runs_of(one)
+    known, at = _runs_of(hierarchy)
     sought = np.where(last - first + 1 == other.sizes, first * (n + 1) + other.sizes, -1)
     found = np.minimum(np.searchsorted(known, sought), len(known) - 1)
     return np.where(known[found] == sought, at[found], -1)
@@ -145,7 +149,12 @@ class TripletDistance(float):
 
 
 def triplet_distance(
-    one: Hierarchy, other: Hierarchy, *, limit: int = EXACT_LIMIT, n_samples: int = 1_000_000, seed: int = 0
+    hierarchy: Hierarchy,
+    other: Hierarchy,
+    *,
+    exact_limit: int = EXACT_LIMIT,
+    n_samples: int = 1_000_000,
+    random_state: int = 0,
 ) -> TripletDistance:
     """Return the share of triples of items of which the trees do not say the same: ab|c, ac|b, bc|a or none of them.
 
@@ -153,15 +162,15 @@ def triplet_distance(
     a and b meet in the one and outside their node v in the other: ``N - |u| - |v| + I[u, v]`` items do. They both say
     nothing of a triple if its items lie below three children of one u and three children of one v. Both are counted
     for all triples at once from the ``I[a, b]`` items that two nodes share (see `pomdp_hier.measures.lca_pairs`), in
-    whole numbers. Beyond ``limit`` such pairs of nodes, triples are drawn at random.
+    whole numbers. Beyond ``exact_limit`` such pairs of nodes, triples are drawn at random.
 
     Args:
-        one: A hierarchy.
+        hierarchy: A hierarchy.
         other: Another one over the same items, by name; by number where a tree does not name its items.
-        limit: How many pairs of nodes to count exactly: about ``N log(N)**2`` for balanced trees, up to ``N**3``
+        exact_limit: How many pairs of nodes to count exactly: about ``N log(N)**2`` for balanced trees, up to ``N**3``
             for chains.
         n_samples: How many triples to draw beyond.
-        seed: For the draws.
+        random_state: For the draws.
 
     Raises:
         HierarchyError: The two are not over the same items.
@@ -177,33 +186,33 @@ def triplet_distance(
         Fagerberg, Mailund, Pedersen, Sand (2013), Efficient algorithms for computing the triplet and quartet distance
         between trees of arbitrary degree.
     """
-    other = aligned(one, other, "the triplet distance")
+    other = aligned(hierarchy, other, "the triplet distance")
     check_integer("n_samples", n_samples, 1, _MOST_SAMPLES)
-    check_integer("limit", limit)
-    n = one.n_items
+    check_integer("exact_limit", exact_limit)
+    n = hierarchy.n_items
     if n < 3:
         return TripletDistance(0.0, 0.0, 0.0, 0)
-    if cost_of_sharing(one, other) > limit or n > 1_000_000:
-        rng = generator("seed", seed)
+    if cost_of_sharing(hierarchy, other) > exact_limit or n > 1_000_000:
+        rng = generator("random_state", random_state)
         i, j, k = _triples(n, n_samples, rng)
-        share = float((_said(one, i, j, k) != _said(other, i, j, k)).mean())
+        share = float((_said(hierarchy, i, j, k) != _said(other, i, j, k)).mean())
         # Wilson's interval, which is one at shares of 0 and 1 as well
         z = _95**2 / n_samples
         middle, reach = (share + z / 2) / (1 + z), sqrt(share * (1 - share) * z + z**2 / 4) / (1 + z)
         return TripletDistance(share, max(0.0, middle - reach), min(1.0, middle + reach), n_samples)
-    pairs = shared(one, other)
-    same = _both_say(one, other, met(one, other, pairs)) + _both_silent(one, other, pairs)
+    pairs = shared(hierarchy, other)
+    same = _both_say(hierarchy, other, met(hierarchy, other, pairs)) + _both_silent(hierarchy, other, pairs)
     share = (comb(n, 3) - same) / comb(n, 3)
     return TripletDistance(share, share, share, 0)
 
 
-def _both_say(one: Hierarchy, other: Hierarchy, pairs: LcaPairs) -> int:
+def _both_say(hierarchy: Hierarchy, other: Hierarchy, pairs: LcaPairs) -> int:
     """Return of how many triples both trees say the same one."""
-    outside = one.n_items - one.sizes[pairs.u] - other.sizes[pairs.v] + pairs.shared
+    outside = hierarchy.n_items - hierarchy.sizes[pairs.u] - other.sizes[pairs.v] + pairs.shared
     return int((2 * pairs.weight).astype(np.int64) @ outside) // 2
 
 
-def _both_silent(one: Hierarchy, other: Hierarchy, pairs: Shared) -> int:
+def _both_silent(hierarchy: Hierarchy, other: Hierarchy, pairs: Shared) -> int:
     """Return how many triples lie below three children of one node of each tree.
 
     With S items that u and v share, ``n_ab`` of them below child a of u and child b of v, and ``r_a``, ``c_b`` their
@@ -212,8 +221,8 @@ def _both_silent(one: Hierarchy, other: Hierarchy, pairs: Shared) -> int:
         6 T = S**3 - 3 S (sum r**2 + sum c**2 - sum n**2) + 2 (sum r**3 + sum c**3) + 4 sum n**3
               + 6 sum n r c - 6 sum n**2 (r + c) .
     """
-    inner_a, inner_b = pairs.a >= one.n_items, pairs.b >= other.n_items
-    below_a, below_b = one.parent[pairs.a] >= 0, other.parent[pairs.b] >= 0
+    inner_a, inner_b = pairs.a >= hierarchy.n_items, pairs.b >= other.n_items
+    below_a, below_b = hierarchy.parent[pairs.a] >= 0, other.parent[pairs.b] >= 0
     n = pairs.n
 
     def total(here: Bools, value: Callable[[Ints, Ints, Ints, Ints], Ints]) -> np.int64:
@@ -245,27 +254,27 @@ def _said(tree: Hierarchy, i: Ints, j: Ints, k: Ints) -> Ints:
 
 
 def bakers_gamma(
-    one: Hierarchy,
+    hierarchy: Hierarchy,
     other: Hierarchy,
     *,
     heights: Heights = "sizes",
     other_heights: Heights | None = None,
-    limit: int = EXACT_LIMIT,
+    exact_limit: int = EXACT_LIMIT,
     n_samples: int = 1_000_000,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> float:
     """Return the rank correlation, over all pairs of items, of how high they meet in two trees; 1 is the same order.
 
     Spearman's: ranks of pairs that meet equally high are their mean.
 
     Args:
-        one: A hierarchy.
+        hierarchy: A hierarchy.
         other: Another one over the same items, by name; by number where a tree does not name its items.
         heights: Of the one's inner nodes: ``"sizes"``, ``"levels"`` or an array, as for `cophenetic_correlation`.
         other_heights: Of the other's; as ``heights``, if that is a word.
-        limit: How many pairs of nodes to count exactly, as for `triplet_distance`.
+        exact_limit: How many pairs of nodes to count exactly, as for `triplet_distance`.
         n_samples: How many pairs of items to draw beyond.
-        seed: For the draws.
+        random_state: For the draws.
 
     Returns:
         The correlation; NaN where all pairs meet equally high in a tree.
@@ -283,51 +292,130 @@ def bakers_gamma(
     References:
         Baker (1974), Stability of two hierarchical grouping techniques; as the R package dendextend has it.
     """
-    other = aligned(one, other, "Baker's gamma")
-    first, second = _both_heights(one, other, heights, other_heights)
-    return _correlation(one, other, _ranks(one, first), _ranks(other, second), limit, n_samples, seed)
+    other = aligned(hierarchy, other, "Baker's gamma")
+    first, second = _both_heights(hierarchy, other, heights, other_heights)
+    return _correlation(
+        hierarchy, other, _ranks(hierarchy, first), _ranks(other, second), exact_limit, n_samples, random_state
+    )
 
 
-def tree_cophenetic_correlation(
-    one: Hierarchy,
-    other: Hierarchy,
+def cophenetic_correlation(
+    X: Any,
+    hierarchy: Hierarchy,
     *,
+    similarity: object = "cosine",
     heights: Heights = "sizes",
     other_heights: Heights | None = None,
-    limit: int = EXACT_LIMIT,
+    exact_limit: int = EXACT_LIMIT,
     n_samples: int = 1_000_000,
-    seed: int = 0,
+    random_state: int = 0,
 ) -> float:
-    """Return Pearson's correlation, over all pairs of items, of how high they meet in two trees; 1 is best.
+    """Return Pearson's correlation, over all item pairs, of cophenetic height and dissimilarity.
 
-    The arguments are those of `bakers_gamma`; with the heights of two linkages it is the classical coefficient.
+    With ``a(i, j)`` the lowest common ancestor of two items and h its height, the correlation of ``h(a(i, j))`` with
+    ``1 - w(i, j)``, where w is the similarity; or with the height in another tree. 1 is best. Exact for features: for
+    the cosine in O(N D min(N, D)), without forming all pairs.
+
+    Most trees carry no heights, so they are an argument:
+
+    - ``"sizes"`` (the default): the number of items of the node;
+    - ``"levels"``: the largest level of the tree minus the level of the node;
+    - an array: the heights of the internal nodes ``[K]``, such as ``Z[:, 2]`` of a linkage, which gives the classical
+      coefficient, or of all nodes ``[N + K]``.
+
+    For any distance ``d``, pass ``similarity="precomputed"`` and the matrix ``-d``.
+
+    Args:
+        X: Features ``[N, D]``, dense or CSR; similarities ``[N, N]`` with ``similarity="precomputed"``; or another
+            hierarchy over the same items, by name, or by number where a tree does not name its items.
+        hierarchy: The hierarchy.
+        similarity: ``"cosine"`` or ``"precomputed"``; for features only.
+        heights: The heights of the hierarchy.
+        other_heights: The heights of the other hierarchy (default: ``heights`` if that is a string, else ``"sizes"``).
+        exact_limit: For another hierarchy, the largest number of node pairs to count exactly; see `triplet_distance`.
+        n_samples: For another hierarchy beyond that limit, the number of sampled item pairs.
+        random_state: The seed of the sample.
 
     Returns:
-        The correlation; NaN where all pairs meet equally high in a tree.
+        The correlation; NaN if all heights or all similarities are equal.
 
     Raises:
-        HierarchyError: The two are not over the same items.
-        ParameterError: Heights that do not fit.
+        FeatureError: The features do not fit the items.
+        HierarchyError: The two hierarchies are not over the same items.
+        ParameterError: The heights have another length or type, or an argument has no effect.
 
     Example:
-        >>> two_halves = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
         >>> comb = Hierarchy.from_children([[0, 1], [4, 2], [5, 3]], 4)
-        >>> round(tree_cophenetic_correlation(two_halves, comb), 4)
-        0.3162
+        >>> features = [[1, 0], [1, 0], [0, 1], [0, 1]]
+        >>> round(cophenetic_correlation(features, tree), 12), round(cophenetic_correlation(comb, tree), 4)
+        (1.0, 0.3162)
 
     References:
         Sokal, Rohlf (1962), The comparison of dendrograms by objective methods, Taxon.
     """
-    other = aligned(one, other, "the cophenetic correlation")
-    first, second = _both_heights(one, other, heights, other_heights)
-    return _correlation(one, other, first, second, limit, n_samples, seed)
+    if isinstance(X, Hierarchy):
+        if not is_one_of(similarity, "cosine"):
+            raise ParameterError(f"similarity: got {brief(similarity)} with another hierarchy, where it has no effect")
+        hierarchy = aligned(X, hierarchy, "the cophenetic correlation")
+        mine, its = _both_heights(hierarchy, X, heights, other_heights)
+        return _correlation(hierarchy, X, mine, its, exact_limit, n_samples, random_state)
+    if other_heights is not None:
+        raise ParameterError(f"other_heights: got {brief(other_heights)} with features, where it has no effect")
+    return _with_features(X, hierarchy, similarity, heights)
 
 
-def _both_heights(one: Hierarchy, other: Hierarchy, heights: Heights, others: Heights | None) -> tuple[Floats, Floats]:
+def _with_features(X: Any, hierarchy: Hierarchy, similarity: object, heights: Heights) -> float:
+    """Return the cophenetic correlation with the dissimilarities of features."""
+    require_hierarchy(hierarchy)
+    height = node_heights(hierarchy, heights)
+    if hierarchy.n_items < 3:
+        return float("nan")
+    pairs = PairSums(X, hierarchy, similarity)
+    counts = pair_counts(hierarchy)
+    similarities = at_ancestor(hierarchy, pairs.inside())
+    n_pairs = counts.sum()
+    mean = similarities.sum() / n_pairs
+    height = standardised(hierarchy, height)
+    spread = pairs.sum_of_squares() - n_pairs * mean**2
+    if np.isnan(height).any() or spread <= 1e-12 * max(n_pairs * mean**2, np.finfo(float).tiny):
+        return float("nan")
+    return float(-(height @ (similarities - counts * mean)) / np.sqrt(n_pairs * spread))
+
+
+def node_heights(hierarchy: Hierarchy, heights: str | npt.ArrayLike) -> Floats:
+    """Return the heights of the internal nodes, ``[K]``."""
+    n_items = hierarchy.n_items
+    if isinstance(heights, str):
+        if heights == "sizes":
+            return hierarchy.sizes[n_items:].astype(np.float64)
+        if heights == "levels":
+            return (hierarchy.height - hierarchy.levels[n_items:]).astype(np.float64)
+        raise _no_heights(heights)
+    try:
+        array = np.asarray(heights, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError, MemoryError):
+        raise _no_heights(heights) from None
+    n_inner = hierarchy.n_nodes - n_items
+    if array.shape not in ((n_inner,), (hierarchy.n_nodes,)) or not np.isfinite(array[-n_inner:]).all():
+        raise ParameterError(
+            f"heights: got an array of shape {array.shape}; expected finite heights of the {n_inner} internal nodes, "
+            f"or of all {hierarchy.n_nodes} nodes"
+        )
+    return array[len(array) - n_inner :]
+
+
+def _no_heights(heights: Any) -> ParameterError:
+    return ParameterError(f"heights: got {brief(heights)}; expected 'sizes', 'levels' or an array of heights")
+
+
+def _both_heights(
+    hierarchy: Hierarchy, other: Hierarchy, heights: Heights, others: Heights | None
+) -> tuple[Floats, Floats]:
     """Return the heights of both trees' inner nodes."""
     if others is None:
         others = heights if isinstance(heights, str) else "sizes"
-    return inner_heights(one, heights), inner_heights(other, others)
+    return node_heights(hierarchy, heights), node_heights(other, others)
 
 
 def _ranks(tree: Hierarchy, heights: Floats) -> Floats:
@@ -339,29 +427,31 @@ def _ranks(tree: Hierarchy, heights: Floats) -> Floats:
 
 
 def _correlation(
-    one: Hierarchy, other: Hierarchy, x: Floats, y: Floats, limit: int, n_samples: int, seed: int
+    hierarchy: Hierarchy, other: Hierarchy, x: Floats, y: Floats, exact_limit: int, n_samples: int, random_state: int
 ) -> float:
     """Return the correlation, over all pairs of items, of a number of where they meet in either tree."""
     check_integer("n_samples", n_samples, 1, _MOST_SAMPLES)
-    check_integer("limit", limit)
-    n = one.n_items
+    check_integer("exact_limit", exact_limit)
+    n = hierarchy.n_items
     if n < 3:
         return float("nan")
-    x, y = standardised(one, x), standardised(other, y)
+    x, y = standardised(hierarchy, x), standardised(other, y)
     if np.isnan(x).any() or np.isnan(y).any():
         return float("nan")
-    exact = cost_of_sharing(one, other) <= limit
-    pairs = met(one, other, shared(one, other)) if exact else drawn(one, other, n_samples, seed)
+    exact = cost_of_sharing(hierarchy, other) <= exact_limit
+    pairs = (
+        met(hierarchy, other, shared(hierarchy, other)) if exact else drawn(hierarchy, other, n_samples, random_state)
+    )
     return float(np.clip((pairs.weight * x[pairs.u - n] * y[pairs.v - n]).sum() / comb(n, 2), -1.0, 1.0))
 
 
-def hai(hierarchy: Hierarchy, reference: Hierarchy) -> float:
+def hai(hierarchy: Hierarchy, other: Hierarchy) -> float:
     """Return the Hierarchical Agreement Index of two hierarchies over the same items, 1 if they agree throughout.
 
     With ``d(i, j) = |c_ij| / N``, where ``c_ij`` is the closest common ancestor of two items, and 0 where
     that ancestor is a leaf cluster or the two items are the same,
 
-        HAI = 1 - sum over i, j of |d(i, j, hierarchy) - d(i, j, reference)| / N**2 .
+        HAI = 1 - sum over i, j of |d(i, j, hierarchy) - d(i, j, other)| / N**2 .
 
     Items are compared by name, or by number where a tree does not name them. The leaf clusters matter: in a tree
     with ``singletons=True`` no two items share a leaf cluster, and the index is another one. The paper's figures are
@@ -370,8 +460,8 @@ def hai(hierarchy: Hierarchy, reference: Hierarchy) -> float:
     Time is proportional to N**2 and memory to N; the sum is taken in integers, so that it is exact.
 
     Args:
-        hierarchy: The hierarchy to judge.
-        reference: The hierarchy to judge it by. The index is symmetric in the two.
+        hierarchy: A hierarchy.
+        other: Another one over the same items. The index is symmetric in the two.
 
     Raises:
         HierarchyError: The two are not over the same items.
@@ -386,18 +476,18 @@ def hai(hierarchy: Hierarchy, reference: Hierarchy) -> float:
         Johnson, Xiong, Gao, Corso (2013), Comprehensive cross-hierarchy cluster agreement evaluation; in
         the form of Huang, Piao, Moreno, Hurley, POMDP Modelling for Assessing Hierarchies.
     """
-    reference = aligned(hierarchy, reference, "HAI")
+    other = aligned(hierarchy, other, "HAI")
     n = hierarchy.n_items
-    gaps, other_gaps = _gaps(hierarchy), _gaps(reference)
-    partners = np.argsort(reference.item_order)[hierarchy.item_order]
-    other = np.empty(n, dtype=np.int64)
+    gaps, other_gaps = _gaps(hierarchy), _gaps(other)
+    partners = np.argsort(other.item_order)[hierarchy.item_order]
+    running = np.empty(n, dtype=np.int64)
     total = 0
     for left in range(n - 1):
         here = partners[left]
-        other[here + 1 :] = np.maximum.accumulate(other_gaps[here:])
-        other[:here] = np.maximum.accumulate(other_gaps[:here][::-1])[::-1]
+        running[here + 1 :] = np.maximum.accumulate(other_gaps[here:])
+        running[:here] = np.maximum.accumulate(other_gaps[:here][::-1])[::-1]
         difference = np.maximum.accumulate(gaps[left:])
-        difference -= other[partners[left + 1 :]]
+        difference -= running[partners[left + 1 :]]
         total += int(np.abs(difference, out=difference).sum())
     return (n**3 - 2 * total) / n**3
 

@@ -15,8 +15,8 @@ from pomdp_hier.analysis.diagnosis import Diagnosis, require_diagnosis
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.membership import item_sums
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.measures import untangle
 from pomdp_hier.measures.labels import APART, MEASURES
+from pomdp_hier.measures.tanglegram import untangle
 from pomdp_hier.report.escaping import Html, asset, element, filled, joined
 from pomdp_hier.report.page import icicle_part, settings_lines
 from pomdp_hier.report.page_data import Column, NodeCells, card, icicle_payload, node_names, number, percent, table
@@ -126,7 +126,7 @@ def _cards(comparison: Comparison, best: str, other: str) -> Html:
     pair = comparison.differences[0]
     sign = 1 if pair.one == best else -1
     low, high = sorted((sign * pair.low, sign * pair.high))
-    gained, lost = (pair.gained, pair.lost) if pair.one == best else (pair.lost, pair.gained)
+    gained, lost = (pair.n_better, pair.n_worse) if pair.one == best else (pair.n_worse, pair.n_better)
     return joined(
         [
             card(best, number(comparison.results[best].score, 4), "HQS", main=pair.distinguishable),

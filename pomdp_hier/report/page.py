@@ -17,7 +17,7 @@ from pomdp_hier._arguments import check_integer, check_kind
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief, counted
 from pomdp_hier.analysis.baselines import Appraisal
-from pomdp_hier.analysis.diagnosis import Diagnosis, lost_items, require_diagnosis, worst_nodes
+from pomdp_hier.analysis.diagnosis import Diagnosis, require_diagnosis
 from pomdp_hier.analysis.moves import Move
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.improvement.result import Improvement
@@ -141,20 +141,22 @@ def icicle_part(payload: Mapping[str, Any], suffix: str = "", of: str = "") -> H
 def _cards(diagnosis: Diagnosis, appraisal: Appraisal | None) -> Html:
     result = diagnosis.result
     lost = int(diagnosis.lost.sum())
-    cards = [card("HQS", number(result.score, 4), "mean worth of a search, −1 to 1", main=True)]
+    cards = [card("HQS", number(result.score, 4), "mean value of a search, −1 to 1", main=True)]
     if appraisal is not None:
         spread = "" if math.isnan(appraisal.shuffled_sd) else f", SD {number(appraisal.shuffled_sd)}"
         cards += [
-            card("without the tree", number(appraisal.search_root), "searching everything at once"),
-            card("shuffled items", number(appraisal.shuffled), f"{counted(appraisal.n_shuffles, 'shuffle')}{spread}"),
-            card("ceiling", number(appraisal.ceiling), "the best stop in hindsight"),
+            card("without the tree", number(appraisal.no_tree), "searching everything at once"),
+            card(
+                "shuffled items", number(appraisal.shuffled_mean), f"{counted(appraisal.n_shuffles, 'shuffle')}{spread}"
+            ),
+            card("ceiling", number(appraisal.hindsight), "the best stop in hindsight"),
             card("adjusted", number(appraisal.adjusted), "0 chance, 1 perfect; rank trees by HQS, not by this"),
         ]
     share = percent(lost / len(result.values))
     cards += [
-        card("first branch right", percent(diagnosis.first_branch), "of the items"),
-        card("items lost", f"{lost:,}", f"{share}: the most alike children lead elsewhere"),
-        card("stay at the root", percent(float((result.stop_levels == 0).mean())), "of the searches"),
+        card("first branch correct", percent(diagnosis.first_branch_accuracy), "of the items"),
+        card("items lost", f"{lost:,}", f"{share}: the most similar children lead elsewhere"),
+        card("stopped at the root", percent(float((result.stop_levels == 0).mean())), "of the searches"),
     ]
     return joined(cards)
 
@@ -165,19 +167,19 @@ def _at(value: float) -> str:
 
 
 _MEANING = (
-    "Ceiling: searchers know where to stop, and the similarities lead them. "
-    "Perfect: they enter the right child each time, down to the leaf clusters."
+    "Hindsight: searchers follow the similarities and stop at the best node. "
+    "Perfect guidance: they enter the correct child each time, down to the leaf clusters."
 )
 
 
 def _baselines(appraisal: Appraisal) -> Html:
     """Return the score on the line from -1 to 1 beside what it is held against, and what that says."""
     marks = [
-        ("shuffled", appraisal.shuffled, "bad"),
-        ("no tree", appraisal.search_root, "soft"),
+        ("shuffled", appraisal.shuffled_mean, "bad"),
+        ("no tree", appraisal.no_tree, "soft"),
         ("HQS", appraisal.score, "good"),
-        ("ceiling", appraisal.ceiling, None),
-        ("perfect", appraisal.perfect, None),
+        ("hindsight", appraisal.hindsight, None),
+        ("perfect guidance", appraisal.perfect_guidance, None),
     ]
     known = sorted((mark for mark in marks if not math.isnan(mark[1])), key=lambda mark: mark[1])
     texts = [f"{name} {number(value)}" for name, value, _ in known]
@@ -249,20 +251,20 @@ def _histogram(diagnosis: Diagnosis) -> Html:
 def _worst(diagnosis: Diagnosis, cells: NodeCells, limit: int) -> Html:
     return table(
         # Less than half of the last digit shown is not worth a row.
-        [r for r in worst_nodes(diagnosis, limit) if r.misled_cost >= 0.00005],
+        [r for r in diagnosis.worst_nodes(limit) if r.wrong_branch_cost >= 0.00005],
         [
             Column("node", lambda r: cells(r.node)),
             *cells.id_column(lambda r: r.node),
-            Column("items", lambda r: f"{r.items:,}", kind="n"),
-            Column("arrive", lambda r: percent(r.arrive), kind="n"),
-            Column("right child is most alike", lambda r: percent(r.right), kind="n"),
-            Column("stop here", lambda r: percent(r.stop), kind="n"),
-            Column("misled", lambda r: number(r.misled_cost, 4), kind="n"),
-            Column("stopped early", lambda r: number(r.stopped_cost, 4), kind="n"),
+            Column("items", lambda r: f"{r.n_items:,}", kind="n"),
+            Column("searchers arriving", lambda r: percent(r.arrival_rate), kind="n"),
+            Column("correct child most similar", lambda r: percent(r.branch_accuracy), kind="n"),
+            Column("stop here", lambda r: percent(r.stop_rate), kind="n"),
+            Column("wrong-branch cost", lambda r: number(r.wrong_branch_cost, 4), kind="n"),
+            Column("early-stop cost", lambda r: number(r.early_stop_cost, 4), kind="n"),
         ],
-        "Nodes by what wrong turns there take off the score. “Arrive” is the share of the searchers for the items "
-        "below who get there; “misled” and “stopped early” are parts of what the score lacks to perfect.",
-        "No searcher is misled anywhere.",
+        "Nodes, ordered by how much the score loses there by wrong branches. “Searchers arriving” is the share of the "
+        "searchers for the items below. The two costs of all nodes sum to perfect guidance minus the score.",
+        "No searcher enters a wrong branch.",
     )
 
 
@@ -275,12 +277,12 @@ def _confused(diagnosis: Diagnosis, cells: NodeCells, limit: int) -> Html:
             Column("at", lambda r: cells(r.parent)),
             Column("what is taken for it", lambda r: _sources(diagnosis, cells, r)),
             Column("such as", lambda r: cells.some(r.examples, len(r.examples))),
-            Column("items", lambda r: f"{r.items:,}", kind="n"),
-            Column("searchers lost", lambda r: number(r.searchers, 1), kind="n"),
+            Column("items", lambda r: f"{r.n_items:,}", kind="n"),
+            Column("searchers lost", lambda r: number(r.expected_errors, 1), kind="n"),
             Column("cost", lambda r: number(r.cost, 4), kind="n"),
         ],
-        "Where searchers go by mistake: the items that are more alike to a sibling than to their own cluster, by the "
-        "sibling they are taken for, and what that costs.",
+        "Where searchers go by mistake: the items that are more similar to a sibling than to their own cluster, by "
+        "sibling, and the cost.",
         "None.",
     )
 
@@ -301,18 +303,18 @@ def _lost(diagnosis: Diagnosis, cells: NodeCells, limit: int) -> Html:
     total = int(diagnosis.lost.sum())
     shown = min(total, limit)
     rows = table(
-        lost_items(diagnosis, limit),
+        diagnosis.lost_items(limit),
         [
             Column("item", lambda r: cells(r.item)),
             *cells.id_column(lambda r: r.item),
-            Column("worth", lambda r: number(r.value), kind="n"),
-            Column("path lost at", lambda r: cells(r.lost_at)),
+            Column("value", lambda r: number(r.value), kind="n"),
+            Column("left path at", lambda r: cells(r.left_path_at)),
             Column("level", lambda r: f"{r.level}", kind="n"),
-            Column("searcher goes to", lambda r: cells(r.lost_to)),
-            Column("and ends at", lambda r: cells(r.ends_at)),
+            Column("wrong branch", lambda r: cells(r.wrong_child)),
+            Column("ends at", lambda r: cells(r.ends_at)),
         ],
-        f"The {f'{shown:,} worst of {total:,}' if shown < total else f'{total:,}'} items that a searcher misses who "
-        "follows likeness.",
+        f"The {f'{shown:,} worst of {total:,}' if shown < total else f'{total:,}'} lost items: a searcher who "
+        "always enters the most similar child ends elsewhere.",
         "No item is lost.",
     )
     return rows if not shown else element("details", element("summary", f"{counted(shown, 'item')}, one by one"), rows)

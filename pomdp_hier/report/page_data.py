@@ -63,11 +63,11 @@ def icicle_payload(
     show_items = bool(payload["items"]["label"])
     value = item_sums(tree, result.values, nodes) / tree.sizes[nodes]
     with np.errstate(invalid="ignore", divide="ignore"):
-        right = diagnosis.right[nodes] / diagnosis.choices[nodes]
-    cost = diagnosis.misled[nodes] / tree.n_items
+        right = diagnosis.n_correct[nodes] / diagnosis.n_choices[nodes]
+    cost = diagnosis.wrong_branch_loss[nodes] / tree.n_items
     payload["tree"] |= {
         "value": _short(value),
-        "arrive": _short(diagnosis.arriving[nodes] / tree.sizes[nodes]),
+        "arrive": _short(diagnosis.expected_arrivals[nodes] / tree.sizes[nodes]),
         "right": _short(right),
         "cost": _short(cost, digits=6),
     }
@@ -152,8 +152,8 @@ class Destination:
     Attributes:
         node: The cluster.
         parent: Where it hangs.
-        items: How many items of its siblings are more alike to it than to their own cluster.
-        searchers: The expected number of searchers that go there by mistake.
+        n_items: The number of items of its siblings that are more similar to it than to their own cluster.
+        expected_errors: The expected number of searchers that enter it by mistake.
         cost: What that takes off the score.
         sources: The siblings that have such items, each with how many, those that cost most first; searchers who stray
             by chance come from others as well.
@@ -162,8 +162,8 @@ class Destination:
 
     node: int
     parent: int
-    items: int
-    searchers: float
+    n_items: int
+    expected_errors: float
     cost: float
     sources: tuple[tuple[int, int], ...]
     examples: tuple[int, ...]
@@ -181,20 +181,20 @@ def destinations(diagnosis: Diagnosis, limit: int, *, examples: int = 4) -> list
     nodes, at = np.unique(diagnosis.pair_rival, return_inverse=True)
     cost, searchers, items = (
         np.bincount(at, weights=part, minlength=len(nodes))
-        for part in (diagnosis.pair_cost, diagnosis.pair_searchers, diagnosis.pair_items)
+        for part in (diagnosis.pair_cost, diagnosis.pair_expected_errors, diagnosis.pair_items)
     )
     found = []
     for place in np.lexsort((-items, -cost))[:limit].tolist():
         pairs = np.flatnonzero(at == place)
         pairs = pairs[np.lexsort((-diagnosis.pair_items[pairs], -diagnosis.pair_cost[pairs]))]
-        lost = np.flatnonzero(diagnosis.lost_to == nodes[place])
+        lost = np.flatnonzero(diagnosis.wrong_child == nodes[place])
         lost = lost[np.argsort(diagnosis.result.values[lost], kind="stable")][:examples]
         found.append(
             Destination(
                 node=int(nodes[place]),
                 parent=int(tree.parent[nodes[place]]),
-                items=int(items[place]),
-                searchers=float(searchers[place]),
+                n_items=int(items[place]),
+                expected_errors=float(searchers[place]),
                 cost=float(cost[place]) / tree.n_items,
                 sources=tuple(
                     (int(diagnosis.pair_child[pair]), int(diagnosis.pair_items[pair]))
@@ -334,11 +334,11 @@ def edits_section(improvement: Improvement, cells: NodeCells, limit: int) -> Htm
         *cells.id_column(lambda r: r[1].nodes[0]),
         Column("from", lambda r: cells(r[1].source)),
         Column("to", lambda r: cells(r[1].target)),
-        Column("items", lambda r: f"{r[1].items:,}", kind="n"),
+        Column("items", lambda r: f"{r[1].n_items:,}", kind="n"),
         Column("gain in HQS", lambda r: number(r[1].gain, 5), kind="n"),
         Column("on other items", lambda r: number(r[1].held_out.gain, 5), kind="n"),
-        Column("helps", lambda r: f"{r[1].helped:,}", kind="n"),
-        Column("costs", lambda r: f"{r[1].hurt:,}", kind="n"),
+        Column("helps", lambda r: f"{r[1].n_improved:,}", kind="n"),
+        Column("costs", lambda r: f"{r[1].n_worsened:,}", kind="n"),
         Column("costs most", lambda r: _costs(r[1], cells)),
     ]
     sentences = element("ul", *(element("li", line) for line in improvement.sentences()), class_="reading")
@@ -352,7 +352,7 @@ def edits_section(improvement: Improvement, cells: NodeCells, limit: int) -> Htm
 
 
 def _costs(edit: Edit, cells: NodeCells) -> Html:
-    seen = [(item, number(loss)) for item, loss in edit.most_hurt[:3] if loss <= -0.0005]
+    seen = [(item, number(loss)) for item, loss in edit.most_worsened[:3] if loss <= -0.0005]
     return joined((joined([cells(item), f" {loss}"]) for item, loss in seen), ", ")
 
 
@@ -368,7 +368,7 @@ def moves_section(moves: Sequence[Move], cells: NodeCells, limit: int) -> Html:
         *cells.id_column(lambda r: r.node),
         Column("from", lambda r: cells(r.source)),
         Column("to", lambda r: cells(r.target)),
-        Column("items", lambda r: f"{r.items:,}", kind="n"),
+        Column("items", lambda r: f"{r.n_items:,}", kind="n"),
         Column("gain in HQS", lambda r: number(r.gain, 5), kind="n"),
     ]
     shown = table(moves[:limit], columns, caption, "None.")

@@ -110,8 +110,8 @@ def _draw_sweep(sweep: DeltaSweep, ax: "Axes") -> "Axes":
         colour = CYCLE[k % len(CYCLE)]
         score, name = sweep.column(tree, "score"), figure_text(tree)
         ax.plot(deltas, score, color=colour, lw=2.2, marker="o", ms=4, label=name, zorder=3)
-        ax.plot(deltas, sweep.column(tree, "ceiling"), color=colour, lw=1.0, ls=":", zorder=2)
-        shuffled = sweep.column(tree, "shuffled")
+        ax.plot(deltas, sweep.column(tree, "hindsight"), color=colour, lw=1.0, ls=":", zorder=2)
+        shuffled = sweep.column(tree, "shuffled_mean")
         if not all(value != value for value in shuffled):
             ax.plot(deltas, shuffled, color=colour, lw=1.0, ls="--", zorder=2)
     for flip in sweep.flips:
@@ -128,7 +128,7 @@ def _draw_sweep(sweep: DeltaSweep, ax: "Axes") -> "Axes":
 def _draw_cut(found: BestCut, ax: "Axes") -> "Axes":
     rows = found.to_rows()
     scores = [row["hqs"] for row in rows]
-    clusters = [row["clusters"] for row in rows]
+    clusters = [row["n_clusters"] for row in rows]
     best = max(range(len(rows)), key=lambda k: (scores[k], -k))
     ax.plot(clusters, scores, color=BLUE, lw=1.6)
     ax.plot(clusters[best], scores[best], "o", color=ORANGE, ms=7)
@@ -140,15 +140,15 @@ def _draw_cut(found: BestCut, ax: "Axes") -> "Axes":
 def _draw_levels(found: LevelScores, ax: "Axes") -> "Axes":
     rows = found.to_rows()
     scores = [row["hqs"] for row in rows]
-    kept = [row["levels"] for row in rows]
-    down = [row["gain"] - row["low"] for row in rows]
-    up = [row["high"] - row["gain"] for row in rows]
+    kept = [row["n_levels"] for row in rows]
+    down = [row["gain"] - row["gain_ci_low"] for row in rows]
+    up = [row["gain_ci_high"] - row["gain"] for row in rows]
     ax.errorbar(kept, scores, yerr=[down, up], color=BLUE, lw=1.6, marker="o", mfc="white", capsize=3)
     ax.plot(kept[found.best], scores[found.best], "o", color=ORANGE, ms=7, zorder=3)
     for level, score, row in zip(kept, scores, rows, strict=True):
         if len(rows) <= 12:
-            ax.annotate(str(row["clusters"]), (level, score), xytext=(6, 5), textcoords="offset points", fontsize=8)
-    ax.set(xlabel=f"levels kept, removed from the {found.side}", ylabel="HQS")
+            ax.annotate(str(row["n_clusters"]), (level, score), xytext=(6, 5), textcoords="offset points", fontsize=8)
+    ax.set(xlabel=f"levels kept, removed from the {found.remove_from}", ylabel="HQS")
     from matplotlib.ticker import MaxNLocator
 
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -110,29 +110,29 @@ ADVICE = {
     ),
     "a result of a sample": (
         lambda: diagnose(X, TREE, sampled(sample_size=9), **D),
-        "leave it out",
+        "Leave it out",
         lambda: (diagnose(X, TREE, **D), diagnose(X, TREE, sampled(), **D)),
     ),
     "a result of other settings": (
         lambda: diagnose(X, TREE, sampled(), delta=0.1),
-        "delta=0.05.*same settings",
+        "delta: got 0.1; expected 0.05.*same settings",
         lambda: diagnose(X, TREE, sampled(), **D),
     ),
     "a diagnosis of a sample": (lambda: diagnose(X, TREE, sample_size=9, **D), "leave", lambda: diagnose(X, TREE, **D)),
-    "interchangeable": (
-        lambda: diagnose(X, TREE, interchangeable=[1], **D),
-        "one an item",
-        lambda: diagnose(X, TREE, interchangeable=range(N), **D),
+    "duplicates": (
+        lambda: diagnose(X, TREE, duplicates=[1], **D),
+        "one per item",
+        lambda: diagnose(X, TREE, duplicates=range(N), **D),
     ),
     "side": (
-        lambda: score_by_levels(X, TREE, side="x", **D),
+        lambda: score_by_levels(X, TREE, remove_from="x", **D),
         "'top'",
-        lambda: score_by_levels(X, TREE, side="top", **D),
+        lambda: score_by_levels(X, TREE, remove_from="top", **D),
     ),
     "moves": (lambda: apply_moves(TREE, [(0, 46), (0, 47)]), "moved twice", lambda: apply_moves(TREE, [(0, 46)])),
     "moves under other settings": (
         lambda: suggest_moves(X, diagnose(X, TREE, **D), delta=0.1),
-        "delta=0.05",
+        "delta: got 0.1; expected 0.05",
         lambda: suggest_moves(X, diagnose(X, TREE, **D), **D),
     ),
     "lopsided": (lambda: check_structure(TREE, lopsided=2), "0.9", lambda: check_structure(TREE, lopsided=0.9)),

@@ -9,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pomdp_hier._engines.task import LookAhead
-from pomdp_hier.analysis.diagnosis import confusions, diagnose, lost_items, worst_nodes
+from pomdp_hier.analysis import check_structure, diagnose, suggest_moves
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.score import evaluate
 from tests import scorer_oracle as oracle
 from tests.planted import clean_case, misplaced, swapped
+
+TREE = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
 
 POLICIES = st.sampled_from(["one-step", "optimal", "descend", "search-root", "hindsight", LookAhead(2)])
 
@@ -80,16 +82,16 @@ def test_every_sum_by_loops(case):
         for table in (X, sp.csr_matrix(X)):
             found = diagnose(table, tree, result, **options)
             arriving, misled, choices, right, perfect = plain(tree, X, options, result)
-            np.testing.assert_allclose(found.arriving, arriving, atol=1e-12)
-            np.testing.assert_allclose(found.misled, misled, atol=1e-12)
-            np.testing.assert_array_equal(found.choices, choices)
-            np.testing.assert_allclose(found.perfect, perfect, atol=1e-12)
-            lost = found.misled.sum() + found.stopped.sum()
+            np.testing.assert_allclose(found.expected_arrivals, arriving, atol=1e-12)
+            np.testing.assert_allclose(found.wrong_branch_loss, misled, atol=1e-12)
+            np.testing.assert_array_equal(found.n_choices, choices)
+            np.testing.assert_allclose(found.leaf_rewards, perfect, atol=1e-12)
+            lost = found.wrong_branch_loss.sum() + found.early_stop_loss.sum()
             assert lost == pytest.approx((perfect - result.values).sum(), abs=1e-10)
-            assert found.stops.sum() == tree.n_items
+            assert found.n_stops.sum() == tree.n_items
             assert found.pair_cost.sum() <= misled.sum() + 1e-12
             if np.ptp(X) > 0 and len(np.unique(X, axis=0)) == tree.n_items:
-                np.testing.assert_array_equal(found.right, right)
+                np.testing.assert_array_equal(found.n_correct, right)
 
 
 @settings(max_examples=60, deadline=None)
@@ -103,7 +105,7 @@ def test_who_is_lost_by_a_walk_along_the_best_child(case, seed):
     if isinstance(options["policy"], LookAhead):
         depth, tie = 2, options["policy"].tie
     result = evaluate(X, tree, **options)
-    found = diagnose(X, tree, result, interchangeable=range(tree.n_items), **options)
+    found = diagnose(X, tree, result, duplicates=range(tree.n_items), **options)
     walker = oracle.Oracle(
         tree,
         oracle.cosine(X),
@@ -128,9 +130,9 @@ def test_who_is_lost_by_a_walk_along_the_best_child(case, seed):
                 lost = int(tree.levels[node])
             node = best
         assert found.ends_at[x] == node
-        assert found.lost_level[x] == (-1 if x in tree.items(node) else lost)
+        assert found.left_path_level[x] == (-1 if x in tree.items(node) else lost)
         if lost >= 0:
-            assert tree.levels[found.lost_to[x]] == lost + 1
+            assert tree.levels[found.wrong_child[x]] == lost + 1
 
 
 def goes_on(walker, options, x, node):
@@ -143,19 +145,19 @@ def goes_on(walker, options, x, node):
     return margin > 0 or (margin == 0 and walker.tie == "descend")
 
 
-def test_duplicates_are_interchangeable():
+def test_ending_at_a_duplicate_is_not_being_lost():
     X = np.array([[1.0, 0, 0], [0.0, 1, 0.1], [1.0, 0, 0], [1.0, 0.1, 0], [0, 0.1, 1], [0, 0, 1.0]])
     tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5], [6, 7, 8]], 6)
     for table in (X, sp.csr_matrix(X)):
         found = diagnose(table, tree, delta=0.05)
         assert found.ends_at[0] == 7  # where its equal is
         assert not found.lost[0]
-        assert found.first_branch == 5 / 6
-        apart = diagnose(table, tree, delta=0.05, interchangeable="abcdef")
+        assert found.first_branch_accuracy == 5 / 6
+        apart = diagnose(table, tree, delta=0.05, duplicates="abcdef")
         assert apart.lost[0]
-        assert apart.first_branch == 4 / 6
-    with pytest.raises(ParameterError, match="2 keys for 6 items"):
-        diagnose(X, tree, interchangeable="ab")
+        assert apart.first_branch_accuracy == 4 / 6
+    with pytest.raises(ParameterError, match="duplicates: got 2 keys; expected 6"):
+        diagnose(X, tree, duplicates="ab")
 
 
 @settings(max_examples=40, deadline=None)
@@ -173,8 +175,8 @@ def test_item_order_and_labels_change_nothing(case, random):
         one = diagnose(X, tree, delta=options["delta"], policy="descend")
         other = diagnose(Y, moved, delta=options["delta"], policy="descend")
     inner = slice(tree.n_items, None)
-    np.testing.assert_allclose(one.misled[inner], other.misled[inner], atol=1e-10)
-    np.testing.assert_allclose(one.arriving[inner], other.arriving[inner], atol=1e-10)
+    np.testing.assert_allclose(one.wrong_branch_loss[inner], other.wrong_branch_loss[inner], atol=1e-10)
+    np.testing.assert_allclose(one.expected_arrivals[inner], other.expected_arrivals[inner], atol=1e-10)
     np.testing.assert_allclose(one.result.values, other.result.values[perm], atol=1e-10)
 
 
@@ -185,8 +187,8 @@ def test_two_swapped_subtrees_are_named_first(sparse):
     assert not diagnose(X, tree, delta=0.02).lost.any()
     broken, (one, other), parent = swapped(tree)
     found = diagnose(X, broken, delta=0.02)
-    assert worst_nodes(found)[0].node == parent
-    first, second = confusions(found, 2)
+    assert found.worst_nodes()[0].node == parent
+    first, second = found.confusions(2)
     assert {first.child, second.child} == {broken.parent[one], broken.parent[other]}
     assert (first.child, first.rival) == (second.rival, second.child)
     assert set(np.flatnonzero(found.lost)) == set(broken.items(one)) | set(broken.items(other))
@@ -196,7 +198,7 @@ def test_one_misplaced_item_is_named_first():
     X, tree = clean_case()
     for item, target in [(0, -1), (17, 5), (40, 1)]:
         broken, cluster = misplaced(tree, item, target)
-        first, *others = lost_items(diagnose(X, broken, delta=0.05))
+        first, *others = diagnose(X, broken, delta=0.05).lost_items()
         assert first.item == item
         assert not others
         assert first.ends_at in broken.path(int(next(i for i in tree.items(tree.parent[item]) if i != item)))
@@ -206,23 +208,22 @@ def test_one_misplaced_item_is_named_first():
 def test_a_result_of_other_items_and_no_choice_at_all():
     X, tree = clean_case()
     small = Hierarchy.from_children([[0, 1]], 2)
-    with pytest.raises(ParameterError, match="result is of 2 items"):
+    with pytest.raises(ParameterError, match="result: got 2 items"):
         diagnose(X, tree, evaluate(np.eye(2), small))
-    with pytest.raises(ParameterError, match=r"scored with delta=0\.2, but here delta is 0\.01"):
+    with pytest.raises(ParameterError, match=r"delta: got 0\.01; expected 0\.2"):
         diagnose(X, tree, evaluate(X, tree, delta=0.2))
     flat = diagnose(np.eye(2), small)
-    assert np.isnan(flat.first_branch)
-    assert worst_nodes(flat) == lost_items(flat) == confusions(flat) == []
+    assert np.isnan(flat.first_branch_accuracy)
+    assert flat.worst_nodes() == flat.lost_items() == flat.confusions() == []
     single = diagnose([[1.0, 2.0]], Hierarchy.from_children([], 1))
-    assert single.perfect.tolist() == single.result.values.tolist()
+    assert single.leaf_rewards.tolist() == single.result.values.tolist()
 
 
-@pytest.mark.parametrize("read", [lost_items, confusions, worst_nodes])
-def test_a_result_in_the_place_of_a_diagnosis_is_refused_with_a_remedy(read):
+@pytest.mark.parametrize("read", [suggest_moves, lambda X, result: check_structure(TREE, result)])
+def test_a_result_in_the_place_of_a_diagnosis_is_rejected(read):
     X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]]
-    result = evaluate(X, Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4))
-    with pytest.raises(ParameterError, match=r"got a HQSResult; expected the result of diagnose"):
-        read(result)
+    with pytest.raises(ParameterError, match=r"got a HQSResult.*diagnose\(X, hierarchy\)"):
+        read(X, evaluate(X, TREE))
 
 
 @pytest.mark.parametrize("delta", [0.05, 0.3])
@@ -230,8 +231,8 @@ def test_what_nodes_cost_is_what_the_score_lacks(delta):
     X, tree = clean_case()
     broken, _ = misplaced(tree, 0, -1)
     found = diagnose(X, broken, delta=delta)
-    reports = worst_nodes(found, broken.n_nodes, count_stops=True)
-    assert found.perfect.mean() - found.result.score == pytest.approx(sum(report.cost for report in reports))
-    assert sum(report.stop * report.items for report in reports) <= broken.n_items
-    assert (found.lost_to[~found.lost] == -1).all()
-    assert (found.lost_level[~found.lost] == -1).all()
+    reports = found.worst_nodes(broken.n_nodes, count_stops=True)
+    assert found.leaf_rewards.mean() - found.result.score == pytest.approx(sum(report.cost for report in reports))
+    assert sum(report.stop_rate * report.n_items for report in reports) <= broken.n_items
+    assert (found.wrong_child[~found.lost] == -1).all()
+    assert (found.left_path_level[~found.lost] == -1).all()

@@ -9,8 +9,8 @@ import pytest
 from scipy.cluster.hierarchy import fcluster, linkage
 
 from pomdp_hier import Hierarchy, evaluate
-from pomdp_hier.analysis import BestCut, best_cut, compare, score_by_levels
-from pomdp_hier.analysis.levels import _cut, _fronts, _splits, without_levels
+from pomdp_hier.analysis import best_cut, compare, score_by_levels
+from pomdp_hier.analysis.levels import BestCut, _cut, _fronts, _splits, without_levels
 from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.features.similarity import Cosine
 from tests.planted import clean_case
@@ -142,16 +142,16 @@ def test_what_a_cut_cannot_use_is_refused(arguments, told):
 @pytest.mark.parametrize("side", ["bottom", "top"])
 def test_levels_have_the_scores_and_differences_of_their_trees(side):
     X, tree = clean_case()
-    found = score_by_levels(X, tree, side=side, delta=0.02)
-    assert found.kept == (2, 1, 0)
+    found = score_by_levels(X, tree, remove_from=side, delta=0.02)
+    assert found.n_levels == (2, 1, 0)
     assert found.trees[0] == tree
-    for kept, one, score, difference in zip(found.kept, found.trees, found.scores, found.differences, strict=True):
+    for kept, one, score, difference in zip(found.n_levels, found.trees, found.scores, found.differences, strict=True):
         assert one == without_levels(tree, kept, side)
         assert score == evaluate(X, one, delta=0.02).score
         if kept < 2:
             peer = compare(X, {"less": one, "whole": tree}, measures=False, delta=0.02).differences[0]
             assert (difference.difference, difference.low, difference.high) == (peer.difference, peer.low, peer.high)
-    assert found.clusters == tuple(one.n_nodes - one.n_items for one in found.trees)
+    assert found.n_clusters == tuple(one.n_nodes - one.n_items for one in found.trees)
     assert found.scores[-1] == 0
     assert [row["hqs"] for row in found.to_rows()] == list(found.scores)
 
@@ -171,10 +171,10 @@ def test_a_level_that_tells_nothing_is_advised_away():
     mixed = [list(range(12)), list(range(12, 24))]
     tree = Hierarchy.from_children([*leaves, [24, 25], [26, 27], [28, 29]], 24)
     assert len(mixed) == 2
-    found = score_by_levels(X, tree, side="top", delta=0.05)
-    assert found.kept[found.best] == 1
+    found = score_by_levels(X, tree, remove_from="top", delta=0.05)
+    assert found.n_levels[found.best] == 1
     assert found.summary().endswith("Keep 1 level of 2: without the topmost level the tree is better.")
-    kept = score_by_levels(X, tree, side="bottom", delta=0.05)
+    kept = score_by_levels(X, tree, remove_from="bottom", delta=0.05)
     assert kept.best == int(np.argmax(kept.scores))
     for short, best in ((1e-14, 1), (1e-10, 0)):  # of scores that are equal to rounding that with the fewest levels
         results = tuple(SimpleNamespace(score=score) for score in (0.5, 0.5 - short, 0.1))
@@ -184,18 +184,18 @@ def test_a_level_that_tells_nothing_is_advised_away():
 def test_so_many_levels_are_tried_at_equal_steps():
     X = features(n=40)
     tree = dendrogram(X, "single")
-    found = score_by_levels(X, tree, most=5, delta=0.1)
+    found = score_by_levels(X, tree, limit=5, delta=0.1)
     deepest = int(tree.levels[40:].max())
-    assert len(found.kept) == 5
-    assert found.kept[0] == deepest
-    assert found.kept[-1] == 0
+    assert len(found.n_levels) == 5
+    assert found.n_levels[0] == deepest
+    assert found.n_levels[-1] == 0
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"side": "left"}, "side is 'left'"),
-        ({"most": 1}, "most: got 1"),
+        ({"remove_from": "left"}, "remove_from: got 'left'"),
+        ({"limit": 1}, "limit: got 1"),
         ({"colour": 1}, "colour: got an unknown setting"),
     ],
 )
@@ -239,7 +239,7 @@ def test_the_figure_has_each_score_and_marks_the_best():
     ax = draw_score_curve(advice)
     line = next(line for line in ax.lines if len(line.get_xdata()) == 3)
     assert list(line.get_ydata()) == list(advice.scores)
-    assert ax.lines[-1].get_xdata() == [advice.kept[advice.best]]
+    assert ax.lines[-1].get_xdata() == [advice.n_levels[advice.best]]
     cut = best_cut(X, tree, delta=0.02)
     assert draw_score_curve(cut).texts[0].get_text() == str(cut.n_clusters[-1])
     with pytest.raises(ParameterError, match="found: got a list"):
@@ -261,11 +261,11 @@ def test_clusters_are_split_by_number_only_where_every_parent_has_a_higher_one()
 
 
 def test_what_is_said_of_levels_and_cuts_stands_in_its_column():
-    found = score_by_levels(features(), dendrogram(features()), most=4, delta=0.1)
+    found = score_by_levels(features(), dendrogram(features()), limit=4, delta=0.1)
     head, _, *lines = found.summary().splitlines()
     assert head.split() == ["levels", "clusters", "hqs", "gain", "95", "%", "interval"]
     for row, line in zip(found.to_rows()[1:], lines, strict=False):
         told = [float(word) for word in line.replace(" to ", " ").split()]
-        kept = [row[name] for name in ("levels", "clusters", "hqs", "gain", "low", "high")]
+        kept = [row[name] for name in ("n_levels", "n_clusters", "hqs", "gain", "gain_ci_low", "gain_ci_high")]
         assert told == pytest.approx(kept, abs=6e-5)
     assert best_cut(features(), dendrogram(features())).summary().splitlines()[0].split() == ["clusters", "hqs"]

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pomdp_hier.analysis.diagnosis import diagnose
-from pomdp_hier.analysis.moves import apply_move, apply_moves, suggest_moves
+from pomdp_hier.analysis.moves import apply_moves, suggest_moves
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.score import hqs_score
@@ -22,7 +22,7 @@ def test_swapped_subtrees_are_moved_back():
     first, second = suggest_moves(X, diagnose(X, broken, **DELTA), **DELTA)[:2]
     assert {first.node, second.node} == {one, other}
     assert (first.source, first.target) == (second.target, second.source)
-    mended = apply_move(apply_move(broken, first.node, first.target), second.node, second.target)
+    mended = apply_moves(broken, [first, second])
     assert mended == tree
     assert first.predicted == pytest.approx(first.gain, rel=0.2)
 
@@ -32,8 +32,8 @@ def test_a_misplaced_item_is_moved_back():
     for item, target in [(0, -1), (17, 5), (40, 1)]:
         broken, cluster = misplaced(tree, item, target)
         best = suggest_moves(X, diagnose(X, broken, **DELTA), **DELTA)[0]
-        assert (best.node, best.source, best.items) == (item, cluster, 1)
-        assert apply_move(broken, best.node, best.target) == tree
+        assert (best.node, best.source, best.n_items) == (item, cluster, 1)
+        assert apply_moves(broken, [(best.node, best.target)]) == tree
         assert best.gain == pytest.approx(hqs_score(X, tree, **DELTA) - hqs_score(X, broken, **DELTA))
 
 
@@ -55,10 +55,10 @@ def test_gains_are_those_of_the_changed_tree(tree, seed, policy):
     held = np.concatenate([tree.items(move.node) for move in moves]) if moves else []
     assert len(set(map(int, held))) == len(held)  # no move lies in another
     for move in moves:
-        changed = apply_move(tree, move.node, move.target)
+        changed = apply_moves(tree, [(move.node, move.target)])
         assert hqs_score(X, changed, **options) == pytest.approx(found.result.score + move.gain, abs=1e-12)
-        assert (move.source, move.items) == (tree.parent[move.node], tree.sizes[move.node])
-    guesses = suggest_moves(X, found, n=100, candidates=0, verify=False, **options)
+        assert (move.source, move.n_items) == (tree.parent[move.node], tree.sizes[move.node])
+    guesses = suggest_moves(X, found, limit=100, candidates=0, verify=False, **options)
     for move in guesses:
         assert np.isnan(move.gain)
         assert move.predicted > 0
@@ -72,7 +72,7 @@ def test_gains_are_those_of_the_changed_tree(tree, seed, policy):
 
 def test_moves_keep_labels_and_drop_what_they_empty():
     tree = Hierarchy.from_children([[0], [1, 2], [3, 4]], 3, labels=["a", "b", "c", "left", "right", "top"])
-    moved = apply_move(tree, 0, 4)
+    moved = apply_moves(tree, [(0, 4)])
     assert moved.labels == ("a", "b", "c", "right", "top")
     assert moved.to_children() == [[0, 1, 2], [3]]
 
@@ -83,7 +83,7 @@ def test_moves_keep_labels_and_drop_what_they_empty():
 def test_moves_that_cannot_be(node, target, text):
     tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
     with pytest.raises(ParameterError, match=text):
-        apply_move(tree, node, target)
+        apply_moves(tree, [(node, target)])
     with pytest.raises(ParameterError, match="candidates"):
         suggest_moves(np.eye(4), diagnose(np.eye(4), tree), candidates=-1)
 
@@ -91,8 +91,8 @@ def test_moves_that_cannot_be(node, target, text):
 def test_a_node_cannot_hang_below_itself():
     tree = Hierarchy.from_children([[0, 1], [4, 2], [5, 3]], 4)
     with pytest.raises(ParameterError, match="lies in node 5"):
-        apply_move(tree, 5, 4)
-    assert apply_move(tree, 4, 6) == Hierarchy.from_children([[0, 1], [2], [4, 5, 3]], 4)
+        apply_moves(tree, [(5, 4)])
+    assert apply_moves(tree, [(4, 6)]) == Hierarchy.from_children([[0, 1], [2], [4, 5, 3]], 4)
 
 
 def test_a_tree_in_the_place_of_a_diagnosis_is_refused_with_a_remedy():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from pomdp_hier import Hierarchy, appraise, compare, diagnose, evaluate
-from pomdp_hier.analysis import compare_search_policies, delta_sweep, hqs_scorer, shuffled_scores, suggest_moves
+from pomdp_hier.analysis import compare_search_policies, delta_sweep, hqs_scorer, suggest_moves
+from pomdp_hier.analysis.baselines import shuffled_scores
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hqs.sampling import draw
 from tests.planted import clean_case
@@ -43,7 +44,7 @@ def test_a_tree_against_itself_differs_by_nothing(case, seed):
     X, _, tree = case
     found = compare(X, {"a": tree, "b": tree}, measures=False, sample_size=60, random_state=seed, **DELTA)
     (pair,) = found.differences
-    assert (pair.difference, pair.gained, pair.lost) == (0, 0, 0)
+    assert (pair.difference, pair.n_better, pair.n_worse) == (0, 0, 0)
     assert pair.low < 0 < pair.high  # 60 items of 400 say nothing about a loss of a few others
     assert found.results["a"].sampled_items.tolist() == found.results["b"].sampled_items.tolist()
 
@@ -105,11 +106,11 @@ def test_no_efficiency_of_a_sample_is_above_1(case):
     X, _, tree = case
     for seed in range(8):
         found = appraise(X, tree, n_shuffles=2, sample_size=20, random_state=seed, **DELTA)
-        assert found.efficiency <= 1
+        assert found.policy_efficiency <= 1
         assert found.adjusted <= 1
         result = found.result
         whole = diagnose(X, tree, **DELTA)
-        assert found.perfect == pytest.approx(result.mean(whole.perfect[result.sampled_items]))
+        assert found.perfect_guidance == pytest.approx(result.mean(whole.leaf_rewards[result.sampled_items]))
         assert result.n_sampled == 20
 
 
@@ -127,8 +128,8 @@ def test_what_cannot_be_paired_is_refused_with_the_reason():
     found = diagnose(X, tree, **DELTA)
     sampled = evaluate(X, tree, sample_size=20, **DELTA)
     for ask, words in (
-        (lambda: diagnose(X, tree, sample_size=20), "a diagnosis follows every item"),
-        (lambda: diagnose(X, tree, sampled, **DELTA), "the result is of a sample, and a diagnosis follows every item"),
+        (lambda: diagnose(X, tree, sample_size=20), "sample_size: got 20; a diagnosis covers every item"),
+        (lambda: diagnose(X, tree, sampled, **DELTA), "result: got a sample"),
         (lambda: suggest_moves(X, found, sample_size=20, **DELTA), "a move changes few items"),
         (lambda: delta_sweep(X, tree, half_width=0.1), "whose size cannot go by each; give sample_size"),
         (lambda: hqs_scorer(sample_size=20), "the same items for all models"),
@@ -141,7 +142,7 @@ def test_what_cannot_be_paired_is_refused_with_the_reason():
 
 def test_moves_are_checked_under_the_settings_of_the_diagnosis():
     X, tree = clean_case()
-    with pytest.raises(ParameterError, match=r"scored with delta=0.05, but here delta is 0.1"):
+    with pytest.raises(ParameterError, match=r"delta: got 0.1; expected 0.05"):
         suggest_moves(X, diagnose(X, tree, **DELTA), delta=0.1)
 
 

@@ -20,7 +20,16 @@ def test_every_row_is_an_appraisal():
     for row in sweep.rows:
         subject = tree if row.tree == "clean" else swapped(tree)[0]
         found = appraise(X, subject, delta=row.delta, n_shuffles=3, random_state=2)
-        for name in ("score", "ceiling", "perfect", "shuffled", "shuffled_sd", "adjusted", "efficiency", "at_root"):
+        for name in (
+            "score",
+            "hindsight",
+            "perfect_guidance",
+            "shuffled_mean",
+            "shuffled_sd",
+            "adjusted",
+            "policy_efficiency",
+            "share_stopped_at_root",
+        ):
             np.testing.assert_equal(getattr(row, name), getattr(found, name))
     assert sweep.to_rows()[0]["tree"] == "clean"
     assert sweep.column("clean", "score").tolist() == [row.score for row in sweep.rows[:2]]

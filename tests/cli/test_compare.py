@@ -38,7 +38,11 @@ def test_the_table_and_the_words(files, capsys):
     out = run(capsys, files / "x.npy", files / "swapped.json", files / "clean.json", "--delta", 0.02)
     lines = out.splitlines()
     assert lines[0].split() == ["clean", "swapped"]
-    for key, line in zip(("hqs", "dasgupta_cost", "revenue", "divergence", "cophenetic"), lines[1:6], strict=True):
+    for key, line in zip(
+        ("hqs", "dasgupta_cost", "moseley_wang_revenue", "tree_sampling_divergence", "cophenetic_correlation"),
+        lines[1:6],
+        strict=True,
+    ):
         assert line.startswith(f"{MEASURES[key].name} ")
         assert line.endswith(f"  {MEASURES[key].meaning}")
     assert lines[7].split() == ["how", "far", "from", "swapped", "clean"]

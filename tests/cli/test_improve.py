@@ -46,8 +46,8 @@ def test_the_better_tree_and_the_edits_are_written_with_the_ids_of_the_tree(brok
     rows = list(csv.DictReader(moves.read_text(encoding="utf-8").splitlines()))
     assert [float(row["gain"]) for row in rows] == [edit.gain for edit in expected.edits]
     assert [float(row["held_out_gain"]) for row in rows] == [edit.held_out.gain for edit in expected.edits]
-    assert [row["nodes"] for row in rows] == [tree.labels[edit.nodes[0]] for edit in expected.edits]
-    assert all(row["what"].startswith("'=Boots") for row in rows)
+    assert [row["node_ids"] for row in rows] == [tree.labels[edit.nodes[0]] for edit in expected.edits]
+    assert all(row["node_names"].startswith("'=Boots") for row in rows)
     said = capsys.readouterr().out
     assert said.startswith(f"score {expected.before.score:.4f} -> {expected.after.score:.4f}")
     before = out.read_bytes()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.analysis.baselines import appraise
-from pomdp_hier.analysis.diagnosis import diagnose, lost_items
+from pomdp_hier.analysis.diagnosis import diagnose
 from pomdp_hier.cli import main
 from tests.planted import clean_case, misplaced, swapped
 
@@ -58,7 +58,7 @@ def test_json_holds_what_the_functions_say(files, capsys):
     assert report["words"] == found.sentences()
     assert report["settings"]["delta"] == 0.02
     assert [entry["item"] for entry in report["lost_items"]] == [
-        entry.item for entry in lost_items(diagnose(X, broken, delta=0.02))
+        entry.item for entry in diagnose(X, broken, delta=0.02).lost_items()
     ]
     assert report["moves"][0]["node"] == 0
     assert len(report["sweep"]) == 13

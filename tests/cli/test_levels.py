@@ -26,7 +26,7 @@ def call(folder, *arguments):
 @pytest.mark.parametrize("side", ["bottom", "top"])
 def test_the_lines_and_the_rows_are_those_of_the_function(files, capsys, side):
     X, tree, folder = files
-    found = score_by_levels(X, tree, side=side, delta=0.02)
+    found = score_by_levels(X, tree, remove_from=side, delta=0.02)
     out = folder / "best.json"
     assert call(folder, "--remove-from", side, "-o", out) == 0
     assert capsys.readouterr().out == found.summary() + "\n"
@@ -51,7 +51,7 @@ def test_a_cut(files, capsys):
         (["--best-cut", 1, "--policy", "optimal"], "--policy has no effect with --best-cut"),
         (["--force"], "--force has no effect without --out"),
         (["--best-cut", 0], "levels: got 0"),
-        (["--max-trees", 1], "most: got 1"),
+        (["--max-trees", 1], "limit: got 1"),
     ],
 )
 def test_a_slip_is_one_line(files, capsys, arguments, told):

@@ -79,8 +79,8 @@ def test_what_stands_beside_a_score(files, capsys):
     found = appraise(X, tree, delta=0.05, n_shuffles=8)
     assert main(paths) == 0
     out = capsys.readouterr().out
-    assert f"no tree 0.0000, shuffled items {found.shuffled:.4f} (SD {found.shuffled_sd:.4f}, 8 shuffles)" in out
-    assert f"ceiling {found.ceiling:.4f}" in out
+    assert f"no tree 0.0000, shuffled items {found.shuffled_mean:.4f} (SD {found.shuffled_sd:.4f}, 8 shuffles)" in out
+    assert f"ceiling {found.hindsight:.4f}" in out
     assert all(sentence in out for sentence in found.sentences())
     assert main([*paths, "--shuffles", "0"]) == 0
     assert "beside it" not in capsys.readouterr().out
@@ -88,7 +88,7 @@ def test_what_stands_beside_a_score(files, capsys):
     assert capsys.readouterr().out == f"{found.score!r}\n"
     assert main([*paths, "--json", "--shuffles", "1"]) == 0
     figures = json.loads(capsys.readouterr().out)["appraisal"]
-    assert figures["ceiling"] == found.ceiling
+    assert figures["hindsight"] == found.hindsight
     assert figures["shuffled_sd"] is None
     assert main([*paths, "--sample-size", "9"]) == 0
     assert "beside it" not in capsys.readouterr().out

@@ -23,11 +23,11 @@ def everything(X, tree, **options):
     return {
         "values": found.result.values,
         "levels": found.result.stop_levels,
-        "lost": found.lost_level,
+        "lost": found.left_path_level,
         "ends": tree.sizes[found.ends_at],
-        "misled": np.sort(found.misled[found.misled > 1e-13]),
-        "stopped": found.stopped.sum(),
-        "first branch": found.first_branch,
+        "misled": np.sort(found.wrong_branch_loss[found.wrong_branch_loss > 1e-13]),
+        "stopped": found.early_stop_loss.sum(),
+        "first branch": found.first_branch_accuracy,
         "delta": calibration.delta if calibration.n_steps else np.nan,
         "dasgupta": measures.dasgupta_cost(X, tree, normalized=False),
         "cophenetic": measures.cophenetic_correlation(X, tree),
@@ -96,8 +96,8 @@ def test_an_only_child_more_changes_nothing(tree, seed, policy, data):
     one, other = evaluate(X, tree, **options), evaluate(X, longer, **options)
     np.testing.assert_allclose(one.values, other.values, atol=1e-12)
     np.testing.assert_array_equal(tree.sizes[one.stop_nodes], longer.sizes[other.stop_nodes])
-    assert diagnose(X, longer, other, **options).first_branch == pytest.approx(
-        diagnose(X, tree, one, **options).first_branch, nan_ok=True
+    assert diagnose(X, longer, other, **options).first_branch_accuracy == pytest.approx(
+        diagnose(X, tree, one, **options).first_branch_accuracy, nan_ok=True
     )
     costs = [measures.dasgupta_cost(X, each, normalized=False) for each in (tree, longer)]
     assert costs[0] == pytest.approx(costs[1], abs=1e-10)

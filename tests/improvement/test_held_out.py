@@ -15,7 +15,7 @@ def made(proposal, rises):
 def test_only_the_items_of_a_fold_are_counted_in_it():
     one, other, never = Proposal("move", (0,), 9, 8), Proposal("merge", (8,), 10, 9), Proposal("move", (7,), 9, 8)
     rest = Rest(0.95)
-    assert rest.all().items == 0
+    assert rest.all().n_items == 0
     rest.add(np.array([0, 1, 2]), np.array([0.0, 0.3, -0.1]), [made(one, {1: 0.3, 5: 7.0}), made(other, {2: -0.1})])
     rest.add(np.array([3, 4, 5]), np.array([0.2, 0.0, 0.1]), [made(one, {1: 9.0, 3: 0.2, 5: 0.1})])
     for held, values in (
@@ -25,8 +25,8 @@ def test_only_the_items_of_a_fold_are_counted_in_it():
     ):
         assert held.gain == pytest.approx(np.mean(values))
         assert held.interval == pytest.approx(mean_interval(np.array(values), 0.95))
-        assert (held.items, held.holds) == (len(values), held.interval[0] > 0)
-    assert (rest.of(never).items, rest.of(never).holds) == (0, False)
+        assert (held.n_items, held.confirmed) == (len(values), held.interval[0] > 0)
+    assert (rest.of(never).n_items, rest.of(never).confirmed) == (0, False)
 
 
 def test_the_same_split_is_known_again_whatever_number_its_cluster_has():

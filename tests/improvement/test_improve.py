@@ -8,7 +8,8 @@ import pytest
 
 from pomdp_hier import Hierarchy, evaluate, hqs_score, improve
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.improvement import Edit, HeldOutGain, apply_edits
+from pomdp_hier.improvement import apply_edits
+from pomdp_hier.improvement.result import Edit, HeldOutGain
 from tests.planted import clean_case, misplaced, swapped
 
 DELTA = {"delta": 0.02}
@@ -25,17 +26,17 @@ def test_planted_faults_are_undone_and_that_of_clusters_holds_on_the_rest():
     for broken in (swapped(tree)[0], misplaced(misplaced(tree, 0, -1)[0], 17, 5)[0]):
         better = improve(X, broken, folds=3, **DELTA)
         assert better.tree == tree
-        assert better.stopped == "nothing gains"
-        assert [edit.items for edit in better.edits] == [broken.sizes[edit.nodes[0]] for edit in better.edits]
+        assert better.status == "converged"
+        assert [edit.n_items for edit in better.edits] == [broken.sizes[edit.nodes[0]] for edit in better.edits]
         found.append(better)
-    assert found[0].held_out.holds
-    assert all(edit.holds for edit in found[0].edits)
+    assert found[0].held_out.confirmed
+    assert all(edit.confirmed for edit in found[0].edits)
     assert all(edit.held_out.gain > 0 for edit in found[1].edits)
 
 
 def test_nothing_is_found_in_a_clean_tree():
     X, tree = clean_case()
-    found = improve(X, tree, kinds=["move", "merge", "take out", "collapse"], **DELTA)
+    found = improve(X, tree, kinds=["move", "merge", "remove", "collapse"], **DELTA)
     assert (found.edits, found.tree, found.gain) == ((), tree, 0.0)
 
 
@@ -52,28 +53,28 @@ def test_each_gain_is_exact_given_the_edits_before_and_they_add_up():
     for count, edit in enumerate(better.edits, start=1):
         changed = apply_edits(broken, better.edits[:count])
         rises, values = evaluate(X, changed, **DELTA).values - values, evaluate(X, changed, **DELTA).values
-        assert [rise for _, rise in edit.most_helped] == pytest.approx([r for r in -np.sort(-rises)[:5] if r > 1e-9])
+        assert [rise for _, rise in edit.most_improved] == pytest.approx([r for r in -np.sort(-rises)[:5] if r > 1e-9])
         assert hqs_score(X, changed, **DELTA) - score == pytest.approx(edit.gain, abs=1e-12)
         score = hqs_score(X, changed, **DELTA)
-        losses = [loss for _, loss in edit.most_hurt]
+        losses = [loss for _, loss in edit.most_worsened]
         assert losses == sorted(losses)
-        assert edit.hurt >= len(losses)
-        assert edit.helped >= len(edit.most_helped)
+        assert edit.n_worsened >= len(losses)
+        assert edit.n_improved >= len(edit.most_improved)
     assert score == better.after.score
-    said = better.summary(most=99).splitlines()
+    said = better.summary(limit=99).splitlines()
     assert said[0] == f"score {better.before.score:.4f} -> {score:.4f}, {better.gain:+.4f} by {len(better.edits)} edits"
     low, high = better.held_out.interval
-    assert f"choosing them: {better.held_out.gain:+.4f} ({low:+.4f} to {high:+.4f}; " in said[1]
+    assert f"held-out items: {better.held_out.gain:+.4f} ({low:+.4f} to {high:+.4f}; " in said[1]
     sure = better.numbered(confirmed=True)
     assert [line for line in said if line.startswith("  ") and ". " in line] == [
         f"{at:>3}. {edit.gain:+.4f} {edit}" for at, edit in sure + better.numbered(confirmed=False)
     ]
     for most in range(len(better.edits)):
         assert sum(line.startswith("  ") and ". " in line for line in better.summary(most).splitlines()) == most
-    assert replace(better, held_out=HeldOutGain(0.1, items=1)).numbered(confirmed=True) == sure
+    assert replace(better, held_out=HeldOutGain(0.1, n_items=1)).numbered(confirmed=True) == sure
     assert any(line.endswith(f": {better.ceilings['any']:.4f}") for line in said)
     doubtful = len(better.edits) - len(sure)
-    assert doubtful == sum(int(line.split()[-2]) for line in said if line.startswith("made as well"))
+    assert doubtful == sum(int(line.split()[-2]) for line in said if line.startswith("also applied"))
     assert better.gain == pytest.approx(sum(edit.gain for edit in better.edits), abs=1e-12)
     assert better.tree.item_labels == broken.item_labels
     assert set(better.tree.labels) <= set(broken.labels)
@@ -88,7 +89,7 @@ def test_what_is_fixed_stays_and_limits_are_kept():
     broken = named(broken)
     first = improve(X, broken, max_edits=1, folds=0, **DELTA)
     assert (first.numbered(confirmed=True), first.numbered(confirmed=False)) == ([(1, first.edits[0])], [])
-    assert (len(first.edits), first.stopped) == (1, "edits")
+    assert (len(first.edits), first.status) == (1, "max_edits")
     assert improve(X, broken, max_edits=0, folds=0, **DELTA).edits == ()
     moved = {
         node
@@ -105,7 +106,7 @@ def test_what_is_fixed_stays_and_limits_are_kept():
     assert 44 not in {node for edit in kept.edits for node in edit.nodes}
     safe = improve(X, broken, max_loss=0.0, folds=0, **DELTA)
     assert (safe.after.values >= safe.before.values - 1e-12).all()
-    assert improve(X, broken, time_limit=0, **DELTA).stopped == "time"
+    assert improve(X, broken, time_limit=0, **DELTA).status == "time"
 
 
 def test_an_interrupt_returns_the_best_so_far(monkeypatch):
@@ -121,9 +122,9 @@ def test_an_interrupt_returns_the_best_so_far(monkeypatch):
 
     monkeypatch.setattr(Search, "_make", interrupted)
     found = improve(X, broken, **DELTA)
-    assert (len(found.edits), found.stopped) == (1, "interrupted")
+    assert (len(found.edits), found.status) == (1, "interrupted")
     assert found.after.score == pytest.approx(found.before.score + found.edits[0].gain)
-    assert "when told to: more may be found" in found.summary()
+    assert "when interrupted: further edits may exist" in found.summary()
 
 
 @pytest.mark.parametrize(
@@ -154,10 +155,10 @@ def test_what_cannot_be_is_said(given, text):
     ("edit", "text"),
     [
         (
-            Edit("take out", (57,), 57, 57, 45, 0.0),
+            Edit("remove", (57,), 57, 57, 45, 0.0),
             "node 57 cannot be taken out: its items would hang nowhere: it is the",
         ),
-        (Edit("take out", (3,), 45, 45, 1, 0.0), "node 3 is no inner node"),
+        (Edit("remove", (3,), 45, 45, 1, 0.0), "node 3 is no inner node"),
         (Edit("merge", (45,), 54, 48, 1, 0.0), "node 45 is no sibling of node 48; move it instead"),
         (Edit("split", (40,), 45, 58, 1, 0.0), "40 is no part of what hangs directly under node 45"),
         (Edit("split", (45,), 57, 58, 1, 0.0), "node 57 cannot be split"),
@@ -181,7 +182,7 @@ def test_a_tree_of_one_list_and_one_of_one_item_have_nothing_to_improve():
 
 
 OPTIONS = {
-    "kinds": [["move"], ["merge", "split"], ["take out", "take out level"], ["collapse", "collapse below"], None],
+    "kinds": [["move"], ["merge", "split"], ["remove", "remove-level"], ["collapse", "collapse-below"], None],
     "fixed": [(), ("group 9", "item 3", 50)],
     "fixed_levels": [(), (1,), (2,)],
     "max_edits": [None, 0, 2],
@@ -199,7 +200,7 @@ def test_options_go_together(seed):
     given = {name: values[int(rng.integers(len(values)))] for name, values in OPTIONS.items()}
     X, tree = clean_case(seed=seed)
     tree = named(misplaced(swapped(tree)[0], 3, 4)[0]).with_singletons(given.pop("singletons"))
-    kinds = given.pop("kinds") or ["move", "merge", "split", "take out", "take out level", "collapse", "collapse below"]
+    kinds = given.pop("kinds") or ["move", "merge", "split", "remove", "remove-level", "collapse", "collapse-below"]
     found = improve(X, tree, kinds=kinds, delta=0.1, **given)
     settings = {"delta": 0.1, "policy": given["policy"], "nu": given["nu"]}
     assert found.after.score == pytest.approx(hqs_score(X, found.tree, **settings), abs=1e-12)
@@ -207,7 +208,7 @@ def test_options_go_together(seed):
     if len(found.edits) == 1:
         rises = found.after.values - found.before.values
         edit = found.edits[0]
-        assert (edit.helped, edit.hurt) == ((rises > 1e-12).sum(), (rises < -1e-12).sum())
+        assert (edit.n_improved, edit.n_worsened) == ((rises > 1e-12).sum(), (rises < -1e-12).sum())
     assert all(edit.gain > 0 and edit.kind in kinds for edit in found.edits)
     assert len(found.edits) <= (99 if given["max_edits"] is None else given["max_edits"])
     if given["max_loss"] is not None:
@@ -219,7 +220,7 @@ def test_options_go_together(seed):
         assert found.tree.labels[found.tree.parent[now]] == tree.labels[tree.parent[node]]
     assert found.tree.item_labels == tree.item_labels
     assert found.tree.singletons == tree.singletons
-    assert (found.held_out.items == tree.n_items) == bool(given["folds"] and found.edits)
+    assert (found.held_out.n_items == tree.n_items) == bool(given["folds"] and found.edits)
     assert len(found.to_rows()) == len(found.edits)
     assert found.summary().startswith("score ")
 
@@ -229,8 +230,8 @@ def test_options_go_together(seed):
     [
         (Edit("move", (1,), 5, 6, 1, 0.1, names=("1", "5", "6")), "move 1 from 5 to 6"),
         (Edit("merge", (5,), 7, 6, 2, 0.1, names=("5", "7", "6")), "merge 5 into 6"),
-        (Edit("split", (1,), 5, 9, 2, 0.1, names=("1", "5", "new")), "split 5: 1 become a cluster of their own"),
-        (Edit("take out", (5,), 5, 7, 2, 0.1, names=("5", "5", "7")), "take out 5"),
+        (Edit("split", (1,), 5, 9, 2, 0.1, names=("1", "5", "new")), "split 5: 1 become a new cluster"),
+        (Edit("remove", (5,), 5, 7, 2, 0.1, names=("5", "5", "7")), "remove 5"),
     ],
 )
 def test_an_edit_says_what_goes_where(edit, said):

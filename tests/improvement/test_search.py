@@ -113,17 +113,17 @@ def edits_of(kind, draft):
     """All single edits of a kind that a draft takes."""
     tree, inner = draft.tree(), sorted(draft.below)
     tries = {
-        "take out": [lambda v=v: draft.without([v]) for v in inner],
+        "remove": [lambda v=v: draft.without([v]) for v in inner],
         "collapse": [lambda v=v: draft.collapsed(v) for v in inner],
         "merge": [
             lambda v=v, u=u: draft.merged([v], u)
             for v, u in itertools.permutations(inner, 2)
             if draft.parent[v] == draft.parent[u] >= 0
         ],
-        "take out level": [
+        "remove-level": [
             lambda k=k: draft.without([v for v in inner if tree.levels[v] == k]) for k in range(1, tree.height + 1)
         ],
-        "collapse below": [
+        "collapse-below": [
             lambda m=m: draft.without([v for v in inner if draft.parent[v] >= 0 and tree.sizes[v] < m])
             for m in (2, 3, 5, 10, 20)
         ],
@@ -144,7 +144,7 @@ def messy_case(seed, singletons):
     return X, Hierarchy([*turned[:n_items], *turned[: n_items - 1 : -1]], n_items, singletons=singletons)
 
 
-@pytest.mark.parametrize("kind", ["take out", "merge", "collapse", "take out level", "collapse below"])
+@pytest.mark.parametrize("kind", ["remove", "merge", "collapse", "remove-level", "collapse-below"])
 @pytest.mark.parametrize(("seed", "singletons"), [(3, False), (4, True)])
 def test_the_first_edit_of_a_kind_is_the_best_of_all(kind, seed, singletons):
     X, tree = messy_case(seed, singletons)
@@ -199,7 +199,7 @@ def test_a_list_of_two_kinds_is_split_and_its_new_cluster_has_the_next_number():
     one = Hierarchy(np.where(parent > 46, parent - 1, parent), 45)
     found = improve(X, one, kinds=["split"], folds=0, delta=0.02)
     assert hqs_score(X, found.tree, delta=0.02) == pytest.approx(hqs_score(X, tree, delta=0.02), abs=1e-12)
-    assert [(row["source"], row["target"], row["items"]) for row in found.to_rows()] == [("45", "new 57", 5)]
+    assert [(row["source_id"], row["target_id"], row["n_items"]) for row in found.to_rows()] == [("45", "new 57", 5)]
 
 
 def noisy_case(rng):

@@ -12,14 +12,13 @@ from scipy.stats import binomtest, pearsonr, spearmanr
 from pomdp_hier.errors import HierarchyError, ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.measures import (
-    TripletDistance,
     bakers_gamma,
+    cophenetic_correlation,
     robinson_foulds,
-    tree_cophenetic_correlation,
     triplet_distance,
 )
 from pomdp_hier.measures.lca_pairs import cost_of_sharing
-from pomdp_hier.measures.tree_distances import common_clusters
+from pomdp_hier.measures.tree_distances import TripletDistance, common_clusters
 from tests.hierarchy_oracle import samples
 from tests.measure_oracle import meeting
 
@@ -38,7 +37,7 @@ def random_tree(rng, n):
 TWO_HALVES = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
 COMB = Hierarchy.from_children([[0, 1], [4, 2], [5, 3]], 4)
 FLAT = Hierarchy.from_children([[0, 1, 2, 3]], 4)
-MEASURES = (robinson_foulds, triplet_distance, bakers_gamma, tree_cophenetic_correlation)
+MEASURES = (robinson_foulds, triplet_distance, bakers_gamma, cophenetic_correlation)
 
 
 def clusters(tree):
@@ -98,7 +97,7 @@ def test_correlations_are_scipys_over_all_pairs(heights, trees):
 
     n = trees[0].n_items
     x, y = ([float(of(tree, meeting(tree, *pair))) for pair in combinations(range(n), 2)] for tree in trees)
-    for found, peer in ((bakers_gamma, spearmanr), (tree_cophenetic_correlation, pearsonr)):
+    for found, peer in ((bakers_gamma, spearmanr), (cophenetic_correlation, pearsonr)):
         value = found(*trees, heights=heights)
         if len(set(x)) == 1 or len(set(y)) == 1:
             assert isnan(value)
@@ -118,7 +117,7 @@ def test_heights_of_linkages_give_the_classical_coefficient():
         return np.concatenate([np.zeros(tree.n_nodes - len(X) - len(Z)), Z[:, 2]])
 
     given = {"heights": heights(one, links[0]), "other_heights": heights(other, links[1])}
-    assert tree_cophenetic_correlation(one, other, **given) == pytest.approx(by_scipy)
+    assert cophenetic_correlation(other, one, **given) == pytest.approx(by_scipy)
     assert bakers_gamma(one, other, **given) == pytest.approx(spearmanr(*map(cophenet, links)).statistic)
 
 
@@ -126,11 +125,11 @@ def test_heights_of_linkages_give_the_classical_coefficient():
 def test_the_unit_of_the_heights_does_not_count(unit):
     one, other = (Hierarchy.from_children(kids, 4) for kids in ([[0, 1], [4, 2], [5, 3]], [[0, 1], [2, 3], [4, 5]]))
     given = {"heights": np.array([1.0, 2.0, 4.0]), "other_heights": np.array([3.0, 1.0, 5.0])}
-    found = tree_cophenetic_correlation(one, other, **given)
+    found = cophenetic_correlation(other, one, **given)
     assert found == pytest.approx(pearsonr([1, 2, 4, 2, 4, 4], [3, 5, 5, 5, 5, 1]).statistic)
     in_units = {name: heights * unit for name, heights in given.items()}
-    assert tree_cophenetic_correlation(one, other, **in_units) == pytest.approx(found, abs=1e-12)
-    assert isnan(tree_cophenetic_correlation(one, other, heights=np.full(3, 0.1 * unit)))
+    assert cophenetic_correlation(other, one, **in_units) == pytest.approx(found, abs=1e-12)
+    assert isnan(cophenetic_correlation(other, one, heights=np.full(3, 0.1 * unit)))
 
 
 def test_a_tree_is_not_apart_from_itself_however_it_is_numbered():
@@ -165,7 +164,7 @@ def test_trees_that_cannot_differ():
         tree = Hierarchy.from_children([list(range(n))], n)
         assert robinson_foulds(tree, tree) == float(triplet_distance(tree, tree)) == 0
         assert isnan(bakers_gamma(tree, tree))
-        assert isnan(tree_cophenetic_correlation(tree, tree))
+        assert isnan(cophenetic_correlation(tree, tree))
 
 
 def test_draws_hold_the_exact_values():
@@ -174,14 +173,14 @@ def test_draws_hold_the_exact_values():
     exact = float(triplet_distance(one, other))
     held = 0
     for seed in range(30):
-        found = triplet_distance(one, other, limit=0, n_samples=2_000, seed=seed)
+        found = triplet_distance(one, other, exact_limit=0, n_samples=2_000, random_state=seed)
         assert found.n_drawn == 2_000
         held += found.low <= exact <= found.high
     assert held >= 25  # 28.5 expected
-    for measure in (bakers_gamma, tree_cophenetic_correlation):
-        sampled = measure(one, other, limit=0, n_samples=200_000, seed=1)
+    for measure in (bakers_gamma, cophenetic_correlation):
+        sampled = measure(one, other, exact_limit=0, n_samples=200_000, random_state=1)
         assert sampled == pytest.approx(measure(one, other), abs=0.02)
-        assert sampled == measure(one, other, limit=0, n_samples=200_000, seed=1)
+        assert sampled == measure(one, other, exact_limit=0, n_samples=200_000, random_state=1)
 
 
 @pytest.mark.slow
@@ -210,11 +209,11 @@ def test_heights_that_do_not_fit_are_refused(heights):
 
 def test_a_draw_has_wilsons_interval_and_is_made_only_beyond_the_limit():
     one, other = (Hierarchy.from_children(kids, 4) for kids in ([[0, 1], [4, 2], [5, 3]], [[0, 1], [2, 3], [4, 5]]))
-    drawn = triplet_distance(one, other, limit=0, n_samples=200, seed=1)
+    drawn = triplet_distance(one, other, exact_limit=0, n_samples=200, random_state=1)
     interval = binomtest(round(200 * drawn.distance), 200).proportion_ci(0.95, method="wilson")
     assert (drawn.low, drawn.high) == pytest.approx(tuple(interval), abs=1e-8)
     cost = cost_of_sharing(one, other)
-    assert triplet_distance(one, other, limit=cost).n_drawn == 0
-    assert triplet_distance(one, other, limit=cost - 1, n_samples=10).n_drawn == 10
+    assert triplet_distance(one, other, exact_limit=cost).n_drawn == 0
+    assert triplet_distance(one, other, exact_limit=cost - 1, n_samples=10).n_drawn == 10
     pair = Hierarchy.from_children([[0, 1]], 2)
     assert triplet_distance(pair, pair) == TripletDistance(0.0, 0.0, 0.0, 0)

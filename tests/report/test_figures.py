@@ -258,8 +258,8 @@ def test_profile_marks_where_trees_change_places():
     assert len({line.get_color() for line in ax.get_lines() if line.get_label() in ("B", "C")}) == 2
     drawn = {(line.get_linestyle(), tuple(line.get_ydata())) for line in ax.get_lines()}
     for tree in "BC":
-        assert (":", tuple(sweep.column(tree, "ceiling"))) in drawn
-        assert ("--", tuple(sweep.column(tree, "shuffled"))) in drawn
+        assert (":", tuple(sweep.column(tree, "hindsight"))) in drawn
+        assert ("--", tuple(sweep.column(tree, "shuffled_mean"))) in drawn
     flip = sweep.flips[0]
     middle = [line.get_xdata()[0] for line in ax.get_lines() if len(set(line.get_xdata())) == 1]
     assert middle == pytest.approx([(flip.low * flip.high) ** 0.5 for flip in sweep.flips])

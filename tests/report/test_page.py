@@ -10,7 +10,7 @@ import pytest
 
 from pomdp_hier._text import shortened, visible
 from pomdp_hier.analysis.baselines import appraise
-from pomdp_hier.analysis.diagnosis import LostItem, confusions, diagnose, lost_items, worst_nodes
+from pomdp_hier.analysis.diagnosis import LostItem, diagnose
 from pomdp_hier.analysis.moves import Move
 from pomdp_hier.errors import ParameterError, PomdpHierError
 from pomdp_hier.hierarchy import Hierarchy
@@ -74,40 +74,44 @@ def test_tables_hold_what_was_found():
     tree, names = found.hierarchy, [f"n{k}" for k in range(found.hierarchy.n_nodes)]
     moves = [Move(0, 12, 13, 1, 0.1, 0.125), Move(14, 12, 15, 2, 0.1, -0.5)]
     page = write_report(found, names=names, moves=moves, limit=3)
-    worst = [r for r in worst_nodes(found, 3) if r.misled_cost > 0]
+    worst = [r for r in found.worst_nodes(3) if r.wrong_branch_cost > 0]
     ids = NodeNames(tree)
     assert rows_of(page, "Worst nodes") == [
-        [f"n{r.node}", ids[r.node], f"{r.items}", *(f"{100 * x:.1f} %" for x in (r.arrive, r.right, r.stop)),
-         signed(r.misled_cost, 4), signed(r.stopped_cost, 4)] for r in worst
+        [f"n{r.node}", ids[r.node], f"{r.n_items}",
+         *(f"{100 * x:.1f} %" for x in (r.arrival_rate, r.branch_accuracy, r.stop_rate)),
+         signed(r.wrong_branch_cost, 4), signed(r.early_stop_cost, 4)] for r in worst
     ]  # fmt: skip
     taken = {}
-    for pair in confusions(found, len(found.pair_items)):
+    for pair in found.confusions(len(found.pair_items)):
         taken.setdefault(pair.rival, []).append(pair)
     shown = rows_of(page, "Confusions")
     assert len(shown) == min(3, len(taken))
     costs = []
     for row in shown:
         pairs = taken[int(row[0][1:])]
-        sources = [f"{p.items} of n{p.child} ({100 * p.share:.1f} %)" for p in sorted(pairs, key=lambda p: -p.cost)][:3]
+        sources = [
+            f"{p.n_items} of n{p.child} ({100 * p.item_share:.1f} %)" for p in sorted(pairs, key=lambda p: -p.cost)
+        ][:3]
         assert row[:3] == [row[0], ids[pairs[0].rival], f"n{pairs[0].parent}"]
         assert row[3].startswith(", ".join(sources))
         assert row[5:] == [
-            str(sum(p.items for p in pairs)),
-            signed(sum(p.searchers for p in pairs), 1),
+            str(sum(p.n_items for p in pairs)),
+            signed(sum(p.expected_errors for p in pairs), 1),
             signed(sum(p.cost for p in pairs), 4),
         ]
         costs.append(sum(p.cost for p in pairs))
     assert costs == sorted(costs, reverse=True)
     lost = rows_of(page, "Lost items")
-    assert [row[0] for row in lost] == [f"n{r.item}" for r in lost_items(found, 3)]
+    assert [row[0] for row in lost] == [f"n{r.item}" for r in found.lost_items(3)]
     assert all(
-        f"n{r.lost_to}" in row and signed(r.value, 3) in row for r, row in zip(lost_items(found, 3), lost, strict=True)
+        f"n{r.wrong_child}" in row and signed(r.value, 3) in row
+        for r, row in zip(found.lost_items(3), lost, strict=True)
     )
     assert rows_of(page, "Suggested moves") == [
         ["n0", "0", "n12", "n13", "1", "0.12500"],
         ["n14", ids[14], "n12", "n15", "2", "−0.50000"],
     ]
-    assert f"The 3 worst of {int(found.lost.sum())} items that a searcher misses" in page
+    assert f"The 3 worst of {int(found.lost.sum())} lost items" in page
     assert "Each was verified by scoring" in page
     assert "where that was not scored" in write_report(found, moves=[Move(0, 12, 13, 1, 0.1, float("nan"))])
     assert f"{tree.n_items} items in {tree.is_cluster.sum()} clusters on {tree.height + 1} levels" in page
@@ -118,7 +122,13 @@ def test_scale_and_histogram_are_to_scale():
     appraisal = appraise(SHOP.similarity, SHOP.hierarchies["B"], **SETTINGS)
     page = write_report(diagnosis_of("B"), appraisal=appraisal)
     places = [float(x) for x in re.findall('<circle cx="(.*?)%"', page)]
-    known = [appraisal.shuffled, appraisal.search_root, appraisal.score, appraisal.ceiling, appraisal.perfect]
+    known = [
+        appraisal.shuffled_mean,
+        appraisal.no_tree,
+        appraisal.score,
+        appraisal.hindsight,
+        appraisal.perfect_guidance,
+    ]
     assert places == pytest.approx([2 + 96 * (value + 1) / 2 for value in sorted(known)], abs=0.006)
     bar = r'<rect x="([\d.]*)%" y="([\d.]*)" width="2.2%" height="([\d.]*)" [^>]*class="(.*?)"><title>[^<]*: (\d+) item'
     bars = re.findall(bar, page)
@@ -146,7 +156,7 @@ def test_long_names_lose_their_middle_and_tell_it_on_hover_or_unfolded():
     assert all(len(short) == 48 and short == f"{whole[:24]}…{whole[-23:]}" for whole, short in shown)
     assert {whole for whole, _ in shown} <= set(labels)
     items = re.findall('<details class="name"><summary>([^<]*)</summary> <bdi>([^<]*)</bdi></details>', page)
-    assert {whole for _, whole in items} >= {labels[lost.item] for lost in lost_items(found, 25)}
+    assert {whole for _, whole in items} >= {labels[lost.item] for lost in found.lost_items(25)}
     assert all(short == f"{whole[:24]}…{whole[-23:]}" for short, whole in items)
 
 
@@ -199,11 +209,13 @@ def test_payload_is_the_tree_in_breadth_first_order():
         assert data["tree"]["size"][k] == tree.sizes[node]
         mean = found.result.values[tree.items(node)].mean()
         assert data["tree"]["value"][k] == pytest.approx(mean, abs=5e-5 + 1e-9)
-        assert data["tree"]["arrive"][k] == pytest.approx(found.arriving[node] / tree.sizes[node], abs=5e-5 + 1e-9)
-        assert data["tree"]["cost"][k] == pytest.approx(found.misled[node] / tree.n_items, abs=5.1e-7)
-        chose = found.choices[node]
+        assert data["tree"]["arrive"][k] == pytest.approx(
+            found.expected_arrivals[node] / tree.sizes[node], abs=5e-5 + 1e-9
+        )
+        assert data["tree"]["cost"][k] == pytest.approx(found.wrong_branch_loss[node] / tree.n_items, abs=5.1e-7)
+        chose = found.n_choices[node]
         right = data["tree"]["right"][k]
-        assert right is None if chose == 0 else right == pytest.approx(found.right[node] / chose, abs=5e-5 + 1e-9)
+        assert right is None if chose == 0 else right == pytest.approx(found.n_correct[node] / chose, abs=5e-5 + 1e-9)
         assert data["tree"]["parent"][k] == (-1 if node == tree.root else position[tree.parent[node]])
         assert data["tree"]["start"][k] == tree.starts[node]
     assert (position[~tree.is_cluster] == -1).all()
@@ -212,7 +224,7 @@ def test_payload_is_the_tree_in_breadth_first_order():
     assert data["items"]["value"] == pytest.approx(found.result.values[tree.item_order], abs=5e-5 + 1e-9)
     assert data["left_out"] == []
     ranges = {m["key"]: (m["low"], m["high"], m["percent"], m["items"]) for m in data["measures"]}
-    worst = found.misled.max() / tree.n_items
+    worst = found.wrong_branch_loss.max() / tree.n_items
     assert ranges == {
         "value": (-1, 1, False, "value"), "arrive": (0, 1, True, None), "right": (0, 1, True, None),
         "cost": (worst, 0, False, None),
@@ -262,7 +274,7 @@ def test_names_cannot_break_out_of_the_page(monkeypatch, drawn):
     monkeypatch.setattr(payload_module, "MOST_NODES", drawn)
     found, labels = diagnosis_with("D", lambda k: f"{NASTY[k % len(NASTY)]} {k}{' long' * k}")
     clusters = range(12, found.hierarchy.n_nodes)
-    moves = [Move(node, source=12, target=13, items=1, predicted=0.1, gain=0.1) for node in clusters]
+    moves = [Move(node, source=12, target=13, n_items=1, predicted=0.1, gain=0.1) for node in clusters]
     tame = Cells(write_report(diagnosis_of("D"), moves=moves, limit=100))
     page = write_report(found, moves=moves, limit=100, title=NASTY[0])
     page.encode()
@@ -274,7 +286,7 @@ def test_names_cannot_break_out_of_the_page(monkeypatch, drawn):
     whole = cells.titles | {*cells.texts}
     assert all(visible(label) in whole for label in labels[12:] if len(label) > 48)
     assert named >= set(range(12, found.hierarchy.n_nodes))
-    rows = [*lost_items(found, 100), *worst_nodes(found, 100), *confusions(found, 100)]
+    rows = [*found.lost_items(100), *found.worst_nodes(100), *found.confusions(100)]
     assert named >= {row.item for row in rows if isinstance(row, LostItem)}
     label = payload_of(page)["tree"]["label"]
     assert set(label) <= {visible(label) for label in labels}
@@ -309,7 +321,7 @@ def test_one_item_has_a_page():
     assert payload_of(page)["tree"]["size"] == [1]
     assert payload_of(page)["tree"]["label"] == payload_of(page)["items"]["label"] == ["item 0"]
     assert "1 item in 1 cluster on 1 level<" in page
-    assert "first branch right<b>–</b>" in page
+    assert "first branch correct<b>–</b>" in page
 
 
 @needs_browser
@@ -458,13 +470,13 @@ def test_edits_stand_first_with_whom_they_help_and_cost():
     rows = rows_of(page, "What to change")
     assert len(rows) == len(improvement.edits) >= 1
     called = NodeNames(tree, in_words=True)
-    numbered = sorted(enumerate(improvement.edits, 1), key=lambda r: not r[1].holds)
-    assert f"{sum(not found.holds for _, found in numbered)} edit that the other items do not confirm" in page
+    numbered = sorted(enumerate(improvement.edits, 1), key=lambda r: not r[1].confirmed)
+    assert f"{sum(not found.confirmed for _, found in numbered)} edit that the other items do not confirm" in page
     for row, (k, found) in zip(rows, numbered, strict=True):
         assert row[0].startswith(f"{k}. {found.kind} {called[found.nodes[0]]}")
-        assert row[1:5] == [called[found.source], called[found.target], str(found.items), signed(found.gain, 5)]
+        assert row[1:5] == [called[found.source], called[found.target], str(found.n_items), signed(found.gain, 5)]
         assert row[5] == signed(found.held_out.gain, 5)
-        assert row[6:8] == [str(found.helped), str(found.hurt)]
+        assert row[6:8] == [str(found.n_improved), str(found.n_worsened)]
     assert all(sentence in unescape(page) for sentence in improvement.sentences())
 
 
