@@ -174,7 +174,7 @@ LINE_ONLY |= {*("score_only", "top", "ascii", "dask", "hierarchy", "check_items"
 # Options that are called otherwise than the parameter: one name there serves several options here, or is a negation.
 OTHERWISE = {
     ("levels", "best_cut"): "levels",
-    ("levels", "max_trees"): "most",
+    ("levels", "max_trees"): "limit",
     ("report", "max_rows"): "limit",
     ("compare", "no_measures"): "measures",
     ("policies", "policy"): "policies",
