@@ -10,8 +10,7 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.hqs.inputs import calibrate_delta
 from pomdp_hier.improvement import improve
 from pomdp_hier.measures.tree_distances import bakers_gamma, cophenetic_correlation, triplet_distance
-from pomdp_hier.planning.policies import RandomPolicy
-from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
+from pomdp_hier.planning import POMCP, POUCT, RandomPolicy
 from pomdp_hier.pomdp.pomdp_py_bridge import to_environment
 from pomdp_hier.problems import rock_sample, tiger
 from pomdp_hier.simulation.comparison import compare_policies

@@ -12,12 +12,9 @@ from pomdp_hier.planning.point_based.solve import solve
 from pomdp_hier.planning.policies import (
     AlphaVectorPolicy,
     FIBPolicy,
-    FirstAction,
-    FunctionPolicy,
     QMDPPolicy,
     RandomPolicy,
     ThresholdPolicy,
-    as_policy,
 )
 from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
 from pomdp_hier.planning.rtbss.planner import RTBSS
@@ -33,8 +30,6 @@ __all__ = [
     "FIBPolicy",
     "FiniteHorizonSolution",
     "FiniteStateController",
-    "FirstAction",
-    "FunctionPolicy",
     "ImmediateValue",
     "Policy",
     "QMDPPolicy",
@@ -42,7 +37,6 @@ __all__ = [
     "Solution",
     "ThresholdPolicy",
     "VerifiedBounds",
-    "as_policy",
     "read_policy",
     "solve",
     "value_bound",

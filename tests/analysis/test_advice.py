@@ -35,8 +35,8 @@ from pomdp_hier.measures import (
     hierarchical_precision_recall,
     tree_sampling_divergence,
 )
-from pomdp_hier.planning import solve
-from pomdp_hier.planning.policies import FirstAction, RandomPolicy
+from pomdp_hier.planning import RandomPolicy, solve
+from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import policy_value
 from pomdp_hier.simulation.comparison_table import compare_values

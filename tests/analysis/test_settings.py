@@ -21,7 +21,7 @@ from pomdp_hier.errors import ParameterError, PomdpHierError
 from pomdp_hier.hqs.item_search import item_guidance
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.settings import Run, Settings
-from pomdp_hier.planning.pomdp_py_planners import POUCT
+from pomdp_hier.planning import POUCT
 from tests.planted import clean_case
 
 X, TREE = clean_case()

@@ -3,8 +3,7 @@
 import pytest
 
 from pomdp_hier.hqs.model import three_node
-from pomdp_hier.planning import RTBSS
-from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
+from pomdp_hier.planning import POMCP, POUCT, RTBSS
 from pomdp_hier.pomdp.pomdp_py_bridge import to_agent, to_environment
 from tests.planning.test_pomdp_py_planners import signature
 

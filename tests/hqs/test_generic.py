@@ -20,8 +20,7 @@ from pomdp_hier.hqs.paper.examples import PAPER_TABLE, PAPER_TEXT, load_amazon12
 from pomdp_hier.hqs.policies import SEARCH, AlgorithmOne, FixedLevel, PlannedSearch, paper_readings, true_path
 from pomdp_hier.hqs.reward import node_rewards
 from pomdp_hier.hqs.score import evaluate, hqs_score
-from pomdp_hier.planning import RTBSS, ImmediateValue, RandomPolicy
-from pomdp_hier.planning.pomdp_py_planners import POUCT
+from pomdp_hier.planning import POUCT, RTBSS, ImmediateValue, RandomPolicy
 from pomdp_hier.simulation import policy_value
 from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py
 from tests.scorer_oracle import Oracle, features, trees

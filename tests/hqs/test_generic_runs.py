@@ -18,7 +18,7 @@ from pomdp_hier.errors import CheckpointError, ParameterError
 from pomdp_hier.hqs.paper.examples import PAPER_TABLE, load_amazon12
 from pomdp_hier.hqs.policies import AlgorithmOne
 from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.planning.pomdp_py_planners import POUCT
+from pomdp_hier.planning import POUCT
 
 SHOP = load_amazon12()
 GIVEN = {"similarity": "precomputed"}

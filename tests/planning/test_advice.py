@@ -6,16 +6,16 @@ import pytest
 from pomdp_hier import POMDP, compare_policies, policy_value
 from pomdp_hier.errors import PomdpHierError
 from pomdp_hier.planning import (
+    POUCT,
     RTBSS,
     AlphaVectorPolicy,
     FiniteStateController,
+    ThresholdPolicy,
     solve,
     value_iteration,
     write_policy,
 )
 from pomdp_hier.planning.bounds import mdp_values
-from pomdp_hier.planning.policies import ThresholdPolicy
-from pomdp_hier.planning.pomdp_py_planners import POUCT
 from pomdp_hier.problems import cheese_maze, tiger
 
 ENDLESS = tiger(discount=1)

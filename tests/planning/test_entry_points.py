@@ -9,18 +9,18 @@ import pytest
 from pomdp_hier.beliefs import BayesUpdater, compare_updaters
 from pomdp_hier.errors import ParameterError, PomdpHierError
 from pomdp_hier.planning import (
+    POMCP,
+    POUCT,
     RTBSS,
     AndOrTree,
     Decision,
-    FirstAction,
-    FunctionPolicy,
     QMDPPolicy,
     RandomPolicy,
     ThresholdPolicy,
     solve,
     value_iteration,
 )
-from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
+from pomdp_hier.planning.policies import FirstAction, FunctionPolicy
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.simulation import compare_policies, mdp_value, policy_value, simulate
 from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py

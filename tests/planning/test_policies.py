@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import ParameterError, PlanningError
-from pomdp_hier.planning import value_iteration
+from pomdp_hier.planning import Decision, Policy, value_iteration
 from pomdp_hier.planning.bounds import mdp_values
-from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import (
     FirstAction,
     FunctionPolicy,

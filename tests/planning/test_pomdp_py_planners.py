@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier.errors import ParameterError, PlanningError
-from pomdp_hier.planning import RTBSS, pomdp_py_planners
-from pomdp_hier.planning.decision import Policy
-from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
+from pomdp_hier.planning import POMCP, POUCT, RTBSS, Policy, pomdp_py_planners
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.problems import tiger
 
@@ -229,7 +227,7 @@ def test_the_seed_fixes_the_tree_and_the_global_random_state_stays(planner: type
 
 
 SCRIPT = """
-from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
+from pomdp_hier.planning import POMCP, POUCT
 from pomdp_hier.problems import tiger
 from tests.planning.test_pomdp_py_planners import search, signature
 for planner in (POUCT, POMCP):

@@ -7,8 +7,7 @@ import sys
 
 import pytest
 
-from pomdp_hier.planning import RTBSS, solve, value_iteration, verify
-from pomdp_hier.planning.policies import FIBPolicy, QMDPPolicy
+from pomdp_hier.planning import RTBSS, FIBPolicy, QMDPPolicy, solve, value_iteration, verify
 from pomdp_hier.problems import tiger
 
 MAKE = {

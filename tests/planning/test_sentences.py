@@ -8,6 +8,7 @@ import pytest
 
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError, PolicyFileError
 from pomdp_hier.planning import (
+    POUCT,
     RTBSS,
     AlphaVectorPolicy,
     AndOrTree,
@@ -20,7 +21,6 @@ from pomdp_hier.planning import (
 )
 from pomdp_hier.planning.and_or.text import view
 from pomdp_hier.planning.bounds import mdp_values
-from pomdp_hier.planning.pomdp_py_planners import POUCT
 from pomdp_hier.planning.rtbss.recursive import check_bound
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import cheese_maze, tiger

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from pomdp_hier.beliefs import BayesUpdater
 from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError, PlanningError
-from pomdp_hier.planning import value_iteration
-from pomdp_hier.planning.policies import FirstAction, RandomPolicy, ThresholdPolicy
+from pomdp_hier.planning import RandomPolicy, ThresholdPolicy, value_iteration
+from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import policy_value, simulate
 from pomdp_hier.simulation.exact import conflict

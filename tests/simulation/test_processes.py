@@ -15,8 +15,8 @@ from tqdm import tqdm
 from pomdp_hier import _jobs
 from pomdp_hier.beliefs import BayesUpdater, ParticleUpdater
 from pomdp_hier.errors import ImpossibleObservationError, ParameterError
-from pomdp_hier.planning import RTBSS, Decision, FirstAction, RandomPolicy, value_iteration
-from pomdp_hier.planning.pomdp_py_planners import POUCT
+from pomdp_hier.planning import POUCT, RTBSS, Decision, RandomPolicy, value_iteration
+from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import compare_policies, episodes, exact, policy_value, simulate
 from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py

@@ -11,8 +11,9 @@ from pomdp_hier.errors import CertificateError
 from pomdp_hier.planning import solve, verify
 from pomdp_hier.planning.certificates.exact_model import exact_model
 from pomdp_hier.planning.certificates.verify import _decimal
-from pomdp_hier.pomdp import POMDP
+from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.problems import tiger
+from tests.exact_oracle import exact_value
 
 ONCE = {
     "transition": lambda s, a: {"a": Fraction(3, 4), "b": Fraction(1, 4)},
@@ -122,6 +123,21 @@ def test_an_integer_is_not_the_decimal_of_the_float_that_it_equals():
 )
 def test_a_printed_bound_is_never_tighter_than_the_proved_one(value, rounded, text):
     assert _decimal(Fraction(value), rounded) == text
+
+
+@pytest.mark.parametrize(("away", "accepted"), [(Fraction(1, 10**9), True), (Fraction(1001, 10**12), False)])
+def test_the_start_agrees_with_the_named_belief_to_a_billionth(away, accepted):
+    problem = POMDP(**ONCE)
+    certificate = solve(problem, horizon=2).certificate()
+    certificate["upper"] += 1 << certificate["value_bits"]
+    certificate["lower"] -= 1 << certificate["value_bits"]
+    near = {"a": Fraction(1, 2) + away, "b": Fraction(1, 2) - away}
+    if accepted:
+        bounds = verify(certificate, problem, belief=near)
+        assert bounds.lower <= exact_value(problem, Belief(near), horizon=2) <= bounds.upper
+    else:
+        with pytest.raises(CertificateError, match=r"^start: got"):
+            verify(certificate, problem, belief=near)
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])

@@ -12,7 +12,8 @@ import pytest
 from pomdp_hier.errors import CertificateError, ModelError
 from pomdp_hier.planning import solve, verify
 from pomdp_hier.planning.certificates import exact_model
-from pomdp_hier.planning.certificates.verify import _least_ratio
+from pomdp_hier.planning.certificates.reading import Claims, Point, StageClaims
+from pomdp_hier.planning.certificates.verify import _least_ratio, _Stage
 from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.pomdp_file import read_pomdp
 from pomdp_hier.problems import cheese_maze, corridor, crying_baby, maze_4x3, rock_sample, tiger
@@ -455,3 +456,12 @@ def test_the_least_ratio_is_that_of_fractions_and_none_where_a_state_has_no_weig
         top, bottom = _least_ratio(weights, [*belief.items()])
         assert Fraction(top, bottom) == min(Fraction(weights[s], belief[s]) for s in belief)
         assert _least_ratio({s: weights[s] for s in range(3)}, [*belief.items()]) is None
+
+
+@pytest.mark.parametrize(("value", "bound"), [(11, 10), (10, 10), (9, 9), (8, 8)])
+def test_a_point_one_unit_below_its_corners_lowers_the_interpolation_by_one_unit(value, bound):
+    model = exact_model.exact_model(tiger())
+    point = Point([(0, 1), (1, 1)], value, [])
+    claims = Claims(None, 0, 0, None, [], 0, 0, 0, 0)
+    stage = StageClaims([], [], [], {}, [5, 5], {}, [point])
+    assert _Stage(model, claims, stage, "stage", {0, 1}, None).interpolation([(0, 1), (1, 1)], 0, "hint") == bound

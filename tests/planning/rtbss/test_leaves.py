@@ -8,7 +8,8 @@ import pytest
 
 from pomdp_hier.beliefs import BayesUpdater
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
-from pomdp_hier.planning import RTBSS, AndOrTree, FirstAction, solve, value_bound, value_iteration
+from pomdp_hier.planning import RTBSS, AndOrTree, solve, value_bound, value_iteration
+from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import policy_value
 from tests.exact_oracle import exact_value

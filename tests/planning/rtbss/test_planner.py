@@ -9,8 +9,8 @@ import pytest
 
 from pomdp_hier.beliefs import BayesUpdater, as_updater
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
-from pomdp_hier.planning import RTBSS, AndOrTree, ImmediateValue, solve
-from pomdp_hier.planning.policies import FirstAction, RandomPolicy
+from pomdp_hier.planning import RTBSS, AndOrTree, ImmediateValue, RandomPolicy, solve
+from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.planning.rtbss.planner import _DEEPEST_RECURSION, _FINEST_MERGING
 from pomdp_hier.planning.value_iteration import value_iteration
 from pomdp_hier.pomdp import POMDP, Belief
