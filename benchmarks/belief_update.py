@@ -17,8 +17,8 @@ import numpy as np
 import pomdp_py
 from scipy import sparse
 
-from pomdp_hier.beliefs import BayesUpdater, TabularUpdater
-from pomdp_hier.pomdp import POMDP
+from pomdp_hier import POMDP, BayesUpdater
+from pomdp_hier.beliefs import TabularUpdater
 from pomdp_hier.pomdp.tabular import prefers_dense
 
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pomdp_hier import POMDP
 from pomdp_hier.planning import Solution, solve, verify
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.pomdp_file import read_pomdp
 from pomdp_hier.problems import cheese_maze, crying_baby, rock_sample, tiger
 

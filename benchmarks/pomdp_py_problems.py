@@ -32,8 +32,8 @@ import pomdp_py
 
 from pomdp_hier import POMDP, BayesUpdater, check_problem
 from pomdp_hier.planning.pomdp_py_planners import POUCT
-from pomdp_hier.pomdp.pomdp_py_bridge import to_agent
-from pomdp_hier.pomdp.wrappers import seeded_random, unwrapped
+from pomdp_hier.pomdp import to_agent
+from pomdp_hier.pomdp.spaces import seeded_random, unwrapped
 
 DISCOUNT = 0.95
 

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pomdp_py
 
+from pomdp_hier import POMDP
 from pomdp_hier.planning import RTBSS
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import tiger
 
 

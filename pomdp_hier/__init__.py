@@ -11,7 +11,8 @@ from pomdp_hier._version import __version__
 
 if TYPE_CHECKING:
     from pomdp_hier.analysis import appraise, compare, diagnose
-    from pomdp_hier.beliefs import BayesUpdater, BeliefUpdater, compare_updaters
+    from pomdp_hier.beliefs.comparison import compare_updaters
+    from pomdp_hier.beliefs.updaters import BayesUpdater, BeliefUpdater
     from pomdp_hier.features.loading import load_features
     from pomdp_hier.filing import find_misfiled
     from pomdp_hier.hierarchy import Hierarchy
@@ -19,18 +20,12 @@ if TYPE_CHECKING:
     from pomdp_hier.hqs.score import evaluate, hqs_samples, hqs_score
     from pomdp_hier.improvement import improve
     from pomdp_hier.planning import RTBSS, AndOrTree, solve, value_iteration, verify
-    from pomdp_hier.pomdp import (
-        POMDP,
-        Action,
-        Belief,
-        Observation,
-        ObservationModel,
-        RewardModel,
-        State,
-        TransitionModel,
-    )
+    from pomdp_hier.pomdp.belief import Belief
     from pomdp_hier.pomdp.checks import check_problem
+    from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel
     from pomdp_hier.pomdp.pomdp_file import read_pomdp, write_pomdp
+    from pomdp_hier.pomdp.problem import POMDP
+    from pomdp_hier.pomdp.spaces import Action, Observation, State
     from pomdp_hier.simulation import compare_policies, policy_value, simulate
 
 __all__ = [
@@ -72,7 +67,8 @@ __all__ = [
 
 _HOMES = {
     "pomdp_hier.analysis": "appraise compare diagnose",
-    "pomdp_hier.beliefs": "BayesUpdater BeliefUpdater compare_updaters",
+    "pomdp_hier.beliefs.comparison": "compare_updaters",
+    "pomdp_hier.beliefs.updaters": "BayesUpdater BeliefUpdater",
     "pomdp_hier.features.loading": "load_features",
     "pomdp_hier.filing": "find_misfiled",
     "pomdp_hier.hierarchy": "Hierarchy",
@@ -80,9 +76,12 @@ _HOMES = {
     "pomdp_hier.hqs.score": "evaluate hqs_samples hqs_score",
     "pomdp_hier.improvement": "improve",
     "pomdp_hier.planning": "RTBSS AndOrTree solve value_iteration verify",
-    "pomdp_hier.pomdp": "POMDP Action Belief Observation ObservationModel RewardModel State TransitionModel",
+    "pomdp_hier.pomdp.belief": "Belief",
     "pomdp_hier.pomdp.checks": "check_problem",
+    "pomdp_hier.pomdp.models": "ObservationModel RewardModel TransitionModel",
     "pomdp_hier.pomdp.pomdp_file": "read_pomdp write_pomdp",
+    "pomdp_hier.pomdp.problem": "POMDP",
+    "pomdp_hier.pomdp.spaces": "Action Observation State",
     "pomdp_hier.simulation": "compare_policies policy_value simulate",
 }
 

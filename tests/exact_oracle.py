@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
-from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier import POMDP, Belief
 from pomdp_hier.pomdp.numeric import Number, total
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier import POMDP, Belief
 
 
 def tiger(discount: Any = 0.95, accuracy: Any = 0.85) -> POMDP:

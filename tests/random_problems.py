@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from pomdp_hier.pomdp import POMDP
+from pomdp_hier import POMDP
 
 
 @dataclass(frozen=True)

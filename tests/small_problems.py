@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier.pomdp import POMDP
+from pomdp_hier import POMDP
 
 KINDS = ("plain", "ends", "legal by state", "legal by observation", "observes the state left")
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pomdp_hier import analysis, measures
+from pomdp_hier import analysis, check_problem, measures
 from pomdp_hier.analysis import appraise, diagnose
 from pomdp_hier.errors import PomdpHierError
 from pomdp_hier.features.loading import load_features
@@ -19,7 +19,6 @@ from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.improvement import improve
 from pomdp_hier.planning import RTBSS, AndOrTree, solve, value_iteration, verify
 from pomdp_hier.planning.policies import FirstAction
-from pomdp_hier.pomdp import check_problem
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import compare_policies, policy_value, simulate
 

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from pomdp_hier import Hierarchy, evaluate
+from pomdp_hier import BayesUpdater, Hierarchy, compare_updaters, evaluate
 from pomdp_hier.analysis import appraise, delta_sweep
-from pomdp_hier.beliefs import BayesUpdater, ParticleUpdater, assert_updaters_agree, compare_updaters
+from pomdp_hier.beliefs import ParticleUpdater, assert_updaters_agree
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hqs.inputs import calibrate_delta
 from pomdp_hier.improvement import improve
 from pomdp_hier.measures.tree_distances import bakers_gamma, cophenetic_correlation, triplet_distance
 from pomdp_hier.planning import POMCP, POUCT, RandomPolicy
-from pomdp_hier.pomdp.pomdp_py_bridge import to_environment
+from pomdp_hier.pomdp import to_environment
 from pomdp_hier.problems import rock_sample, tiger
 from pomdp_hier.simulation.comparison import compare_policies
 from pomdp_hier.simulation.monte_carlo import simulate

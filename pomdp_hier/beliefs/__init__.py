@@ -1,23 +1,7 @@
-"""Belief updates: Bayes' rule on models, on arrays and on particles, and one updater held against another."""
+"""Belief updaters on arrays and particles, and the comparison of a custom updater with Bayes' rule."""
 
-from pomdp_hier.beliefs.comparison import UpdaterComparison, assert_updaters_agree, compare_updaters
+from pomdp_hier.beliefs.comparison import assert_updaters_agree
 from pomdp_hier.beliefs.particle import ParticleUpdater
-from pomdp_hier.beliefs.updaters import (
-    BayesUpdater,
-    BeliefUpdater,
-    FunctionUpdater,
-    TabularUpdater,
-    as_updater,
-)
+from pomdp_hier.beliefs.updaters import BeliefUpdater, TabularUpdater
 
-__all__ = [
-    "BayesUpdater",
-    "BeliefUpdater",
-    "FunctionUpdater",
-    "ParticleUpdater",
-    "TabularUpdater",
-    "UpdaterComparison",
-    "as_updater",
-    "assert_updaters_agree",
-    "compare_updaters",
-]
+__all__ = ["BeliefUpdater", "ParticleUpdater", "TabularUpdater", "assert_updaters_agree"]

@@ -19,9 +19,9 @@ from pomdp_hier._progress import slow_work
 from pomdp_hier._text import brief
 from pomdp_hier.beliefs.updaters import CompleteUpdater, FunctionUpdater, as_updater
 from pomdp_hier.errors import Argument, ModelError, ParameterError
-from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_exact, is_nonnegative, is_symbolic, simplified
-from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.pomdp.problem import POMDP, require_problem
 
 History = tuple[tuple[Any, Any], ...]
 
@@ -49,7 +49,7 @@ class UpdaterComparison:
         worst_reason: How they part there.
 
     Example:
-        >>> from pomdp_hier.beliefs import BayesUpdater
+        >>> from pomdp_hier import BayesUpdater
         >>> from pomdp_hier.problems import tiger
         >>> deaf = compare_updaters(BayesUpdater(tiger()), lambda b, a, o: b, tiger(), depth=1, tolerance=1e-9)
         >>> deaf.agrees, round(deaf.max_difference, 2), deaf.first_history
@@ -126,7 +126,8 @@ def compare_updaters(
         ParameterError: Depth or max_histories is below 1, the mode is unknown, or floats come without a tolerance.
 
     Example:
-        >>> from pomdp_hier.beliefs import BayesUpdater, TabularUpdater
+        >>> from pomdp_hier import BayesUpdater
+        >>> from pomdp_hier.beliefs import TabularUpdater
         >>> from pomdp_hier.problems import tiger
         >>> problem = tiger()
         >>> result = compare_updaters(BayesUpdater(problem), TabularUpdater(problem), problem, depth=3, tolerance=1e-12)
@@ -163,7 +164,7 @@ def assert_updaters_agree(*given: Any, **settings: Any) -> UpdaterComparison:
         AssertionError: The two part; the message names the first history.
 
     Example:
-        >>> from pomdp_hier.beliefs import BayesUpdater
+        >>> from pomdp_hier import BayesUpdater
         >>> from pomdp_hier.problems import tiger
         >>> assert_updaters_agree(BayesUpdater(tiger()), lambda b, a, o: b, tiger(), depth=1, tolerance=1e-9)
         Traceback (most recent call last):

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 
 from pomdp_hier._arguments import check_integer, generator
-from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.bayes_rule import impossible
-from pomdp_hier.pomdp.core import Given
-from pomdp_hier.pomdp.name_checks import require_observation
-from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.pomdp.belief import Belief
+from pomdp_hier.pomdp.core import Given, impossible_observation
+from pomdp_hier.pomdp.problem import POMDP, require_problem
+from pomdp_hier.pomdp.spaces import require_observation
 
 _MOST_PARTICLES = 100_000_000
 
@@ -69,7 +68,7 @@ class ParticleUpdater:
         belief = self.problem.as_belief(belief)
         weights = self._weights(belief, action).get(observation)
         if not weights:
-            raise impossible(
+            raise impossible_observation(
                 belief,
                 action,
                 observation,

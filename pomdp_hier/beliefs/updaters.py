@@ -8,14 +8,21 @@ import numpy as np
 from pomdp_hier._arrays import Floats
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, ParameterError
-from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP, bayes_rule
-from pomdp_hier.pomdp.bayes_rule import Simplify, impossible
-from pomdp_hier.pomdp.belief import as_belief
-from pomdp_hier.pomdp.core import Given
-from pomdp_hier.pomdp.name_checks import require_action, require_observation
+from pomdp_hier.pomdp.belief import Belief, as_belief
+from pomdp_hier.pomdp.core import (
+    Given,
+    Simplify,
+    bayes_posterior,
+    evidence_of,
+    impossible_observation,
+    joint_row,
+    posterior_branches,
+)
 from pomdp_hier.pomdp.numeric import Number
-from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.pomdp.signatures import SIGNATURES, Signature, bind, required_order
+from pomdp_hier.pomdp.spaces import require_action, require_observation
+from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 
 class BayesUpdater:
@@ -43,7 +50,7 @@ class BayesUpdater:
         Kaelbling, Littman and Cassandra (1998), section 3.3.
     """
 
-    def __init__(self, problem: POMDP, *, simplify: bayes_rule.Simplify | None = None) -> None:
+    def __init__(self, problem: POMDP, *, simplify: Simplify | None = None) -> None:
         require_problem(problem, "BayesUpdater")
         self.problem = problem
         self._simplify = simplify
@@ -54,13 +61,13 @@ class BayesUpdater:
 
     def evidence(self, belief: Given, action: Any, observation: Any) -> Number:
         """Return the normaliser ``Pr(o | b, a)``, 0 where the observation is impossible."""
-        mass = bayes_rule.mass(self.problem, self.problem.as_belief(belief), action, observation)
-        return bayes_rule.evidence(mass, self._simplify)
+        mass = joint_row(self.problem, self.problem.as_belief(belief), action, observation)
+        return evidence_of(mass, self._simplify)
 
     def evidences(self, belief: Given, action: Any) -> dict[Any, Number]:
         """``{o: Pr(o | b, a)}`` over the observations that can be made, from one pass over the models."""
         joint = self.problem.joint(self.problem.as_belief(belief), action)
-        return {observation: bayes_rule.evidence(mass, self._simplify) for observation, mass in joint.items()}
+        return {observation: evidence_of(mass, self._simplify) for observation, mass in joint.items()}
 
     def update(self, belief: Given, action: Any, observation: Any) -> Belief:
         """Return the posterior after the action and the observation.
@@ -69,7 +76,7 @@ class BayesUpdater:
             ImpossibleObservationError: ``Pr(o | b, a)`` is 0.
             ModelError: The action is not one of the problem's, or the belief is none.
         """
-        return bayes_rule.posterior(self.problem, self.problem.as_belief(belief), action, observation, self._simplify)
+        return bayes_posterior(self.problem, self.problem.as_belief(belief), action, observation, self._simplify)
 
     def branches(self, belief: Given, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
         """Each observation that can follow, with its probability and the posterior, from one pass over the models.
@@ -80,7 +87,7 @@ class BayesUpdater:
             >>> [(o, p) for o, p, _ in updater.branches(tiger().initial_belief, "listen")]
             [('hear-left', 0.5), ('hear-right', 0.5)]
         """
-        return bayes_rule.branches(self.problem, self.problem.as_belief(belief), action, self._simplify)
+        return posterior_branches(self.problem, self.problem.as_belief(belief), action, self._simplify)
 
 
 _OF_ACTION = Signature(("belief", "action"), (("belief", "action"),))
@@ -247,7 +254,7 @@ def _choice_of(branches: Callable[[Belief, Any], Iterable[tuple[Any, Number, Bel
         for seen, _, posterior in branches(belief, action):
             if seen == observation:
                 return posterior
-        raise impossible(belief, action, observation)
+        raise impossible_observation(belief, action, observation)
 
     return update
 
@@ -302,7 +309,7 @@ class TabularUpdater:
         mass = None if position is None else self.compiled.outcome(vector, self._action(action), position)
         evidence = 0.0 if mass is None else mass.sum()
         if mass is None or not evidence > 0:
-            raise impossible(self.compiled.belief(vector), action, observation)
+            raise impossible_observation(self.compiled.belief(vector), action, observation)
         return self._like(belief, mass / evidence)
 
     def branches(self, belief: B, action: Any) -> Iterator[tuple[Any, float, B]]:

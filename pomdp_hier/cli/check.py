@@ -9,8 +9,8 @@ from pomdp_hier.cli.console import ExitCode
 from pomdp_hier.errors import ParameterError
 
 if TYPE_CHECKING:
-    from pomdp_hier.beliefs import UpdaterComparison
-    from pomdp_hier.pomdp import POMDP
+    from pomdp_hier.beliefs.comparison import UpdaterComparison
+    from pomdp_hier.pomdp.problem import POMDP
 
 NAME = "check"
 SUMMARY = "list the issues of a model, and compare its belief updates with Bayes' rule"
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _file(options: argparse.Namespace) -> int:
-    from pomdp_hier.beliefs import BayesUpdater, TabularUpdater
+    from pomdp_hier.beliefs.updaters import BayesUpdater, TabularUpdater
     from pomdp_hier.pomdp.pomdp_file import read_pomdp
 
     problem = read_pomdp(options.problem)
@@ -88,7 +88,7 @@ def _hierarchy(options: argparse.Namespace) -> int:
     import numpy as np
 
     from pomdp_hier._progress import shown_progress
-    from pomdp_hier.beliefs import BayesUpdater
+    from pomdp_hier.beliefs.updaters import BayesUpdater
     from pomdp_hier.features.affinity import affinity
     from pomdp_hier.hqs.item_search import search_environment, search_problem
     from pomdp_hier.hqs.model import ClosedFormUpdater
@@ -124,7 +124,7 @@ def _hierarchy(options: argparse.Namespace) -> int:
 def _compare(
     reference: Any, candidate: Any, problem: "POMDP", depth: int, options: argparse.Namespace
 ) -> "UpdaterComparison":
-    from pomdp_hier.beliefs import compare_updaters
+    from pomdp_hier.beliefs.comparison import compare_updaters
 
     return compare_updaters(
         reference,

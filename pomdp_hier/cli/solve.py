@@ -9,7 +9,7 @@ from pomdp_hier.cli import console, inputs, paths, signals, tables
 
 if TYPE_CHECKING:
     from pomdp_hier.planning import Solution
-    from pomdp_hier.pomdp import POMDP
+    from pomdp_hier.pomdp.problem import POMDP
 
 NAME = "solve"
 SUMMARY = "bound the optimal value of a .pomdp file from both sides, with a policy and a proof"

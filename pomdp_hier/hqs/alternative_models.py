@@ -13,8 +13,10 @@ from pomdp_hier.errors import ParameterError
 from pomdp_hier.hqs.model import Node, SearchState
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, guidance_at, node_of, reward_at, standing
 from pomdp_hier.planning.decision import Decision
-from pomdp_hier.pomdp import POMDP, Action, Belief, State
+from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number
+from pomdp_hier.pomdp.problem import POMDP
+from pomdp_hier.pomdp.spaces import Action, State
 
 
 @dataclass(frozen=True)

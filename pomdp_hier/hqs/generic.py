@@ -23,8 +23,8 @@ from pomdp_hier.hqs.policies import DESCEND, SEARCH, reward_at, search_policy
 from pomdp_hier.hqs.result import HQSResult
 from pomdp_hier.hqs.settings import Run
 from pomdp_hier.planning.decision import Policy
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import Number, total
+from pomdp_hier.pomdp.problem import POMDP
 from pomdp_hier.simulation import policy_value
 from pomdp_hier.simulation.exact import PolicyValue
 

@@ -16,8 +16,8 @@ from pomdp_hier.hqs.inputs import Prepared, prepare
 from pomdp_hier.hqs.model import search_environment_from_guidance, search_problem_from_guidance
 from pomdp_hier.hqs.reward import Reward
 from pomdp_hier.hqs.settings import Settings
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import Number
+from pomdp_hier.pomdp.problem import POMDP
 
 
 def _search(

@@ -8,10 +8,12 @@ from typing import Any
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ModelError
 from pomdp_hier.hqs.reward import paper_reward
-from pomdp_hier.pomdp import POMDP, Action, Belief, Observation, ObservationModel, RewardModel, State, TransitionModel
-from pomdp_hier.pomdp.bayes_rule import impossible
-from pomdp_hier.pomdp.belief import as_belief
+from pomdp_hier.pomdp.belief import Belief, as_belief
+from pomdp_hier.pomdp.core import impossible_observation
+from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel
 from pomdp_hier.pomdp.numeric import Number, is_nonnegative, is_symbolic, nearly_equal, total
+from pomdp_hier.pomdp.problem import POMDP
+from pomdp_hier.pomdp.spaces import Action, Observation, State
 
 __all__ = ["Descend", "Node", "Search", "SearchState"]
 
@@ -392,10 +394,10 @@ class ClosedFormUpdater:
             children = self.eta.get(node, {})
             if not (isinstance(observation, Node) and observation.node in children):
                 seen = f"what can be observed is {listed([Node(child) for child in children])}" if children else ""
-                raise impossible(as_belief(belief), action, observation, seen)
+                raise impossible_observation(as_belief(belief), action, observation, seen)
             return _at(observation.node, children[observation.node] * b)
         if self.evidence(belief, action, observation) == 0:
-            raise impossible(as_belief(belief), action, observation)
+            raise impossible_observation(as_belief(belief), action, observation)
         return Belief.certain(SearchState(END, int(observation == Found())))
 
     def evidence(self, belief: Belief, action: Any, observation: Any) -> Number:

@@ -23,8 +23,9 @@ from pomdp_hier.hqs.model import Descend, Search, SearchState
 from pomdp_hier.planning import RTBSS, ImmediateValue
 from pomdp_hier.planning.decision import Decision, Policy, where_to_decide
 from pomdp_hier.planning.policies import HoldsPolicy, as_policy
-from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_exact, total
+from pomdp_hier.pomdp.problem import POMDP
 
 SEARCH, DESCEND = Search(), Descend()
 

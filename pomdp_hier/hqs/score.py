@@ -23,7 +23,7 @@ from pomdp_hier.hqs.sampling import Method, Sampling
 from pomdp_hier.hqs.settings import CALIBRATED, Request, Run, Settings
 
 if TYPE_CHECKING:
-    from pomdp_hier.pomdp import POMDP
+    from pomdp_hier.pomdp.problem import POMDP
 
 
 _OF_A_SAMPLE = ("sample_size", "sampling", "random_state", "half_width", "coverage")

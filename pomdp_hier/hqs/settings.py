@@ -21,7 +21,7 @@ from pomdp_hier.hqs.reward import Reward
 from pomdp_hier.hqs.sampling import Sampling
 
 if TYPE_CHECKING:
-    from pomdp_hier.pomdp import POMDP
+    from pomdp_hier.pomdp.problem import POMDP
 
 
 CALIBRATED = "calibrated"

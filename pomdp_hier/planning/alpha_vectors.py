@@ -12,7 +12,8 @@ from scipy.optimize import linprog
 from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError, PlanningError
-from pomdp_hier.pomdp import Belief, TabularPOMDP
+from pomdp_hier.pomdp.belief import Belief
+from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 _POINTS = 1_000  # how many beliefs are remembered where some vector was best
 _ENTRIES = 10_000_000  # of the table of vectors' values at such beliefs (80 MB)

@@ -32,8 +32,8 @@ from pomdp_hier.planning.point_based.model_arrays import (
     state_model,
 )
 from pomdp_hier.planning.point_based.tib import tighter_informed_bound
-from pomdp_hier.pomdp import POMDP, TabularPOMDP
-from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.pomdp.problem import POMDP, require_problem
+from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 Kind = Literal["blind", "fib", "tib", "qmdp", "range"]
 
@@ -109,7 +109,7 @@ def bound_tables(compiled: TabularPOMDP, kind: str, depth: int, leaf: LeafVector
         ModelError: Floats cannot hold the values.
 
     Example:
-        >>> from pomdp_hier.pomdp import POMDP
+        >>> from pomdp_hier import POMDP
         >>> two = POMDP.from_arrays(T=[[[1, 0], [0, 1]]] * 2, Z=[[[1], [1]]] * 2, R=[[1, 0], [0, 1]]).compiled
         >>> (bound_tables(two, "fib", 2) @ two.initial).tolist()  # the state is known after one step
         [[0.5, 0.5], [1.5, 1.5]]
@@ -132,7 +132,7 @@ def reward_range(compiled: TabularPOMDP) -> tuple[float, float]:
     """Return the least and the greatest ``R(s, a)`` over legal pairs; terminal states count as 0.
 
     Example:
-        >>> from pomdp_hier.pomdp import POMDP
+        >>> from pomdp_hier import POMDP
         >>> reward_range(POMDP.from_arrays(T=[[[0.5, 0.5], [0, 1]]], Z=[[[1], [1]]], R=[[3, -1]]).compiled)
         (-1.0, 3.0)
     """
@@ -193,7 +193,7 @@ def mdp_values(
         PlanningError: The values did not converge.
 
     Example:
-        >>> from pomdp_hier.pomdp import POMDP
+        >>> from pomdp_hier import POMDP
         >>> two = POMDP.from_arrays(T=[[[0, 1], [0, 1]]], Z=[[[1], [1]]], R=[[1, 2]], discount=0.5).compiled
         >>> q, n = mdp_values(two, horizon=2)
         >>> q

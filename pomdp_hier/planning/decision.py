@@ -9,9 +9,10 @@ from scipy import sparse
 
 from pomdp_hier._text import brief
 from pomdp_hier.errors import PlanningError
-from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
+from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic
-from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.pomdp.problem import POMDP, require_problem
+from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def outcome_matrix(compiled: TabularPOMDP, action: int) -> sparse.csr_array:
     """``[S, O * S']``, ``p(s', o | s, a)`` at column ``o * S + s'``, without stored zeros.
 
     Example:
-        >>> from pomdp_hier.pomdp import POMDP
+        >>> from pomdp_hier import POMDP
         >>> tiny = POMDP.from_arrays(T=[[[0.5, 0.5], [0, 1]]], Z=[[[1, 0], [0, 1]]], R=[[1, 0]]).compiled
         >>> outcome_matrix(tiny, 0).toarray()
         array([[0.5, 0. , 0. , 0.5],

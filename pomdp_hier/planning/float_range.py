@@ -4,7 +4,7 @@ import numpy as np
 
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp import TabularPOMDP
+from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 LEAST = 1e-280
 """The least size of values: 1e-15 of it, the unit of the rounding errors that bounds allow for, is a normal float."""
@@ -34,7 +34,7 @@ def require_float_range(compiled: TabularPOMDP, steps: float = 1.0) -> None:
         ModelError: The greatest reward is too large or too small; the message names its state and action.
 
     Example:
-        >>> from pomdp_hier.pomdp import POMDP
+        >>> from pomdp_hier import POMDP
         >>> require_float_range(POMDP.from_arrays(T=[[[1]]], Z=[[[1]]], R=[[1e300]]).compiled, 10)
         Traceback (most recent call last):
         pomdp_hier.errors.ModelError: reward: got 1e+300 (state 0, action 0); expected at most 1e+299 in size, ...

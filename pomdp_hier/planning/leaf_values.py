@@ -17,8 +17,9 @@ from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.alpha_vectors import LeafVectors, illegal_at_leaf
 from pomdp_hier.planning.bounds import infinite_horizon_qmdp, infinite_horizon_table
 from pomdp_hier.planning.decision import largest
-from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_number
+from pomdp_hier.pomdp.problem import POMDP
 from pomdp_hier.pomdp.signatures import SIGNATURES, bind
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 

@@ -18,10 +18,11 @@ from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.decision import Decision, best_and_tied, where_to_decide
 from pomdp_hier.planning.policies import Seed
-from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_nonnegative, is_symbolic
 from pomdp_hier.pomdp.pomdp_py_bridge import HistoryPolicy
-from pomdp_hier.pomdp.wrappers import OVER, BridgedObservation, BridgedState, seeded_random, unwrapped
+from pomdp_hier.pomdp.problem import POMDP
+from pomdp_hier.pomdp.spaces import OVER, BridgedObservation, BridgedState, seeded_random, unwrapped
 
 
 class POUCT:

@@ -20,8 +20,9 @@ from pomdp_hier.planning.decision import (
     where_to_decide,
 )
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
-from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
-from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.pomdp.belief import Belief
+from pomdp_hier.pomdp.problem import POMDP, require_problem
+from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 
 @dataclass(frozen=True, eq=False)

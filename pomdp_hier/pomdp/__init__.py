@@ -1,25 +1,6 @@
-"""What a POMDP is: spaces, beliefs, models, the problem itself, and its compiled form."""
+"""POMDP models: base classes of the three models, and the bridge to pomdp-py."""
 
-from pomdp_hier.pomdp.belief import Belief
-from pomdp_hier.pomdp.checks import ModelIssue, check_problem
 from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel
-from pomdp_hier.pomdp.problem import POMDP
-from pomdp_hier.pomdp.spaces import Action, Observation, State
-from pomdp_hier.pomdp.tables import Table, Tables
-from pomdp_hier.pomdp.tabular import TabularPOMDP
+from pomdp_hier.pomdp.pomdp_py_bridge import to_agent, to_environment
 
-__all__ = [
-    "POMDP",
-    "Action",
-    "Belief",
-    "ModelIssue",
-    "Observation",
-    "ObservationModel",
-    "RewardModel",
-    "State",
-    "Table",
-    "Tables",
-    "TabularPOMDP",
-    "TransitionModel",
-    "check_problem",
-]
+__all__ = ["ObservationModel", "RewardModel", "TransitionModel", "to_agent", "to_environment"]

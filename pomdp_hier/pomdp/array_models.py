@@ -16,7 +16,6 @@ from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import Belief, as_belief
 from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel, as_reward
-from pomdp_hier.pomdp.name_checks import distinct, nearest
 from pomdp_hier.pomdp.numeric import (
     Number,
     as_float,
@@ -29,6 +28,7 @@ from pomdp_hier.pomdp.numeric import (
     shown,
     total,
 )
+from pomdp_hier.pomdp.spaces import distinct, nearest
 
 
 @dataclass(frozen=True, slots=True)

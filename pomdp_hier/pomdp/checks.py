@@ -14,7 +14,6 @@ from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.models import MODEL_ERRORS, ObservationModel, TransitionModel
-from pomdp_hier.pomdp.name_checks import nearest
 from pomdp_hier.pomdp.numeric import (
     Number,
     is_finite,
@@ -28,6 +27,7 @@ from pomdp_hier.pomdp.numeric import (
 )
 from pomdp_hier.pomdp.pomdp_py_models import ForeignObservation, ForeignTransition
 from pomdp_hier.pomdp.problem import POMDP, require_problem
+from pomdp_hier.pomdp.spaces import nearest
 
 _N_SAMPLES = 200  # for each of the first rows of models that draw on their own, and fewer for the others
 _MOST_ROWS = 1_000

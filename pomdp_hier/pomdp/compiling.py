@@ -13,8 +13,8 @@ from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.array_models import ArrayObservation, ArrayTransition, ListedReward, Rows, floats
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.core import CorePOMDP
-from pomdp_hier.pomdp.name_checks import nearest
 from pomdp_hier.pomdp.numeric import Number, as_float, positive_part
+from pomdp_hier.pomdp.spaces import nearest
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 # A row of a matrix: the columns, and the number in each.
@@ -37,7 +37,7 @@ def compile_problem(problem: CorePOMDP, *, tolerance: float | None = None) -> Ta
             or is not a number. `check_problem` lists all such faults at once.
 
     Example:
-        >>> from pomdp_hier.pomdp import POMDP
+        >>> from pomdp_hier import POMDP
         >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
         ...              initial_belief={"here": 1}, legal_actions=["wait"])
         >>> compile_problem(stay).reward

@@ -1,21 +1,18 @@
-"""CorePOMDP: the models, the discount, the initial belief, terminal states and legal actions, and one step of them.
+"""A POMDP as spaces and models, its queries, and Bayes' rule on its models."""
 
-What turns other things into problems, and problems into arrays and tables, stands on top of it (`problem`).
-"""
-
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 from pomdp_hier._arguments import is_integer, is_one_of, is_real
 from pomdp_hier._progress import slow_work
-from pomdp_hier._text import brief
-from pomdp_hier.errors import ModelError
+from pomdp_hier._text import brief, listed
+from pomdp_hier.errors import ImpossibleObservationError, ModelError
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
 from pomdp_hier.pomdp.models import as_observation, as_reward, as_transition
-from pomdp_hier.pomdp.name_checks import distinct, listed_values, require_action
 from pomdp_hier.pomdp.numeric import Number, is_finite, is_number, is_symbolic, is_text, mean, total, unquoted
 from pomdp_hier.pomdp.signatures import Signature, bind, require_pickled
+from pomdp_hier.pomdp.spaces import distinct, listed_values, require_action, require_observation
 
 # A belief as every function takes it.
 Given: TypeAlias = Belief | Mapping[Any, Number]
@@ -402,3 +399,72 @@ class CorePOMDP:
                 f"{len(self.states)} states, {len(self.all_actions)} actions, {len(self.all_observations)} observations"
             )
         return f"<{type(self).__name__}: {sizes}, discount {self.discount}>"
+
+
+# What simplifies a probability that is an expression, and gives back a number as it is.
+Simplify = Callable[[Number], Number]
+
+
+def joint_row(problem: CorePOMDP, belief: Belief, action: Any, observation: Any) -> dict[Any, Number]:
+    """``{s': p(s', o | b, a)}``: the numerator of the rule for the one observation, exact zeros left out."""
+    require_observation(observation)
+    row: dict[Any, Number] = {}
+    for state, next_state, flow in problem.flows(belief, action):
+        likelihood = problem.observation_distribution(next_state, action, state).get(observation, 0)
+        if likelihood != 0:
+            row[next_state] = row.get(next_state, 0) + flow * likelihood
+    return row
+
+
+def evidence_of(row: Mapping[Any, Number], simplify: Simplify | None = None) -> Number:
+    """``Pr(o | b, a)``, the sum of the numerators."""
+    whole = total(row.values())
+    return whole if simplify is None else simplify(whole)
+
+
+def bayes_posterior(
+    problem: CorePOMDP, belief: Belief, action: Any, observation: Any, simplify: Simplify | None = None
+) -> Belief:
+    """Return the belief after the action and the observation.
+
+    Raises:
+        ImpossibleObservationError: ``Pr(o | b, a)`` is 0.
+    """
+    row = joint_row(problem, belief, action, observation)
+    normaliser = evidence_of(row, simplify)
+    if normaliser == 0:
+        raise impossible_observation(
+            belief,
+            action,
+            observation,
+            f"what can be observed is {listed(problem.observations(belief, action))}; the observation or the model is "
+            "wrong",
+        )
+    return _divided(row, normaliser, simplify)
+
+
+def posterior_branches(
+    problem: CorePOMDP, belief: Belief, action: Any, simplify: Simplify | None = None
+) -> Iterator[tuple[Any, Number, Belief]]:
+    """Each observation that can follow, with its evidence and the posterior, from one pass over the models."""
+    for observation, row in problem.joint(belief, action).items():
+        normaliser = evidence_of(row, simplify)
+        if normaliser != 0:
+            yield observation, normaliser, _divided(row, normaliser, simplify)
+
+
+def _divided(row: Mapping[Any, Number], normaliser: Number, simplify: Simplify | None) -> Belief:
+    """Divide by the evidence; integers stay exact where it is 1."""
+    if simplify is None:
+        return Belief(row if normaliser == 1 else {state: p / normaliser for state, p in row.items()})
+    return Belief({state: simplify(p / normaliser) for state, p in row.items()})
+
+
+def impossible_observation(belief: Belief, action: Any, observation: Any, why: str = "") -> ImpossibleObservationError:
+    """Return the error for an observation of probability 0, with belief, action and observation in brief."""
+    likely = belief.argmax()
+    return ImpossibleObservationError(
+        f"observation {brief(observation)} has probability 0 after action {brief(action)} under a belief over "
+        f"{len(belief)} states (most probable: {brief(likely)}, {belief[likely]}); "
+        + (why or "the observation or the model is wrong")
+    )

@@ -17,7 +17,7 @@ from pomdp_hier.pomdp.core import CorePOMDP
 from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel
 from pomdp_hier.pomdp.numeric import Number
 from pomdp_hier.pomdp.pomdp_py_models import ForeignObservation, ForeignReward, ForeignTransition, asked
-from pomdp_hier.pomdp.wrappers import bridged_action, unwrapped
+from pomdp_hier.pomdp.spaces import bridged_action, unwrapped
 
 # pomdp-py's own problems leave 1e-9 to each outcome that cannot happen, so that beliefs do not lose it.
 _TOLERANCE = 1e-6

@@ -22,9 +22,9 @@ import pomdp_py
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import histogram
-from pomdp_hier.pomdp.name_checks import nearest
 from pomdp_hier.pomdp.numeric import Number, draw
 from pomdp_hier.pomdp.signatures import Bound, bind, required_order
+from pomdp_hier.pomdp.spaces import nearest
 
 # What a user's model may raise when it is asked; anything else (a full memory, an interrupt) is no fault of the model.
 MODEL_ERRORS = (

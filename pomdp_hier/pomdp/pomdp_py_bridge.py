@@ -18,13 +18,12 @@ import pomdp_py
 from pomdp_hier._arguments import generator
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp import bayes_rule
 from pomdp_hier.pomdp.belief import Belief
-from pomdp_hier.pomdp.core import Given
+from pomdp_hier.pomdp.core import Given, bayes_posterior
 from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel
 from pomdp_hier.pomdp.numeric import Number, draw, mean
 from pomdp_hier.pomdp.problem import POMDP
-from pomdp_hier.pomdp.wrappers import (
+from pomdp_hier.pomdp.spaces import (
     OVER,
     bridged_action,
     bridged_observation,
@@ -187,7 +186,7 @@ def _posterior(problem: POMDP, belief: Belief, action: Any, observation: Any) ->
     """Return the belief after the action and the observation; one that is over stays as it is."""
     if problem.is_over(belief):
         return belief
-    return bayes_rule.posterior(problem, belief, action, observation)
+    return bayes_posterior(problem, belief, action, observation)
 
 
 class ProblemAgent(pomdp_py.Agent):

@@ -162,7 +162,7 @@ class POMDP(CorePOMDP):
 
         Example:
             >>> from pomdp_hier.problems import tiger
-            >>> from pomdp_hier.pomdp.pomdp_py_bridge import to_agent
+            >>> from pomdp_hier.pomdp import to_agent
             >>> POMDP.from_agent(to_agent(tiger())).successors("tiger-left", "listen")
             {'tiger-left': 1}
         """

@@ -1,15 +1,17 @@
-"""State, Action and Observation: pomdp-py's, made safe for frozen dataclasses.
+"""States, actions and observations: base classes, wrappers for pomdp-py, and checks of names."""
 
-A state, an action or an observation of pomdp_hier may be any hashable value (a string, an integer, a tuple). The
-classes here are for those who want fields and names, or who hand their objects to pomdp-py directly::
-
-    @dataclass(frozen=True)
-    class Cell(State):
-        row: int
-        column: int
-"""
+import random
+from collections.abc import Collection, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from difflib import get_close_matches
+from itertools import islice
+from typing import Any
 
 import pomdp_py
+
+from pomdp_hier._io.memory import held
+from pomdp_hier._text import brief, listed
+from pomdp_hier.errors import ModelError
 
 
 class State(pomdp_py.State):
@@ -63,3 +65,205 @@ class Observation(pomdp_py.Observation):
     __eq__ = object.__eq__
     __ne__ = object.__ne__
     __hash__ = object.__hash__
+
+
+class _Bridged:
+    """Holds a value, equals it and hashes like it."""
+
+    def __init__(self, value: Hashable) -> None:
+        self.value = value
+        self._hash = hash(value)  # asked for at every step of a search
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, _Bridged):
+            return type(other) is type(self) and bool(self.value == other.value)
+        return bool(self.value == other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_Bridged":
+        return self  # immutable; POMCP copies its particles, and identity must survive that
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.value,)
+
+
+class BridgedState(_Bridged, State):
+    """A state for pomdp-py that holds any value."""
+
+
+class BridgedAction(_Bridged, Action):
+    """An action for pomdp-py that holds any value."""
+
+
+class BridgedObservation(_Bridged, Observation):
+    """An observation for pomdp-py that holds any value."""
+
+
+# What is seen while a process that has ended is acted upon, where the models need not say.
+OVER = BridgedObservation("the process is over")
+
+
+def bridged_state(value: Any) -> pomdp_py.State:
+    """Return the value as a state of pomdp-py's."""
+    return value if isinstance(value, pomdp_py.State) else BridgedState(value)
+
+
+def bridged_action(value: Any) -> pomdp_py.Action:
+    """Return the value as an action of pomdp-py's."""
+    return value if isinstance(value, pomdp_py.Action) else BridgedAction(value)
+
+
+def bridged_observation(value: Any) -> pomdp_py.Observation:
+    """Return the value as an observation of pomdp-py's."""
+    return value if isinstance(value, pomdp_py.Observation) else BridgedObservation(value)
+
+
+def unwrapped(value: Any) -> Any:
+    """Return the value inside a bridged state, action or observation; anything else as it is.
+
+    Example:
+        >>> unwrapped(BridgedAction("listen")), BridgedAction("listen") == "listen"
+        ('listen', True)
+    """
+    return value.value if isinstance(value, _Bridged) else value
+
+
+@contextmanager
+def seeded_random(seed: int | None) -> Iterator[None]:
+    """Seeds Python's global ``random``, which pomdp-py draws from, and restores its state afterwards.
+
+    Args:
+        seed: Any integer; ``None`` seeds from the operating system.
+
+    Example:
+        >>> with seeded_random(1):
+        ...     first = random.random()
+        >>> with seeded_random(1):
+        ...     random.random() == first
+        True
+    """
+    before = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(before)
+
+
+_MOST_COMPARED = 10_000
+
+
+def nearest(value: Any, known: Iterable[Any]) -> str:
+    """Return the nearest known name to one that is not known, as text; nothing if none is near.
+
+    Example:
+        >>> nearest("lisen", ["listen", "open"]), nearest(3, ["listen", "open"])
+        ("the nearest name, 'listen'", '')
+    """
+    if not isinstance(value, str):
+        return ""
+    close = get_close_matches(value, [name for name in islice(known, _MOST_COMPARED) if isinstance(name, str)], n=1)
+    return f"the nearest name, {brief(close[0])}" if close else ""
+
+
+def require_action(action: Any, known: Collection[Any]) -> None:
+    """Raise unless the action is known: a model with an ``else`` would answer for a misspelt one.
+
+    Args:
+        action: What was given as an action.
+        known: The problem's actions, as a set or a dict, so that the answer costs one look-up.
+
+    Raises:
+        ModelError: It is not among them.
+
+    Example:
+        >>> require_action("lisen", frozenset(["listen"]))
+        Traceback (most recent call last):
+        ...
+        pomdp_hier.errors.ModelError: action: got 'lisen'; expected one of the problem's 1 actions, ...
+    """
+    try:
+        if action in known:
+            return
+    except TypeError:  # a value that cannot be hashed is no action
+        pass
+    near = nearest(action, known)
+    remedy = f" Use {near}." if near else ""
+    raise ModelError(
+        f"action: got {brief(action)}; expected one of the problem's {len(known)} actions, {listed(known)}.{remedy}"
+    )
+
+
+def require_observation(observation: Any) -> None:
+    """Raise unless the value can be looked up among observations; one that is never made only has probability 0.
+
+    Raises:
+        ModelError: It cannot be hashed.
+
+    Example:
+        >>> require_observation(["hear-left"])
+        Traceback (most recent call last):
+        ...
+        pomdp_hier.errors.ModelError: observation: got ['hear-left']; expected a value ...
+    """
+    try:
+        hash(observation)
+    except TypeError:
+        raise ModelError(
+            f"observation: got {brief(observation)}; expected a value that can be hashed. Use a string or a tuple."
+        ) from None
+
+
+def listed_values(name: str, values: Any, expected: str) -> tuple[Any, ...]:
+    """Return the values as a tuple.
+
+    Raises:
+        ModelError: They are not a list, or one of them cannot be hashed.
+    """
+    if (isinstance(values, str) and name in ("terminal", "legal_actions")) or not isinstance(values, Iterable):
+        alone = "" if values is None else f" Write [{brief(values)}] for this one alone."
+        raise ModelError(f"{name}: got {brief(values)}; expected {expected}.{alone}")
+    if isinstance(values, set | frozenset):  # the order of a set of strings changes from run to run
+        values = sorted(values, key=repr)
+    listed = tuple(held(name, values, ModelError))
+    for value in listed:
+        try:
+            hash(value)
+        except TypeError as error:
+            raise ModelError(
+                f"{name}: got {brief(value)}, which cannot be hashed; expected a name. "
+                "Use a string, a tuple or a frozen dataclass."
+            ) from error
+    return listed
+
+
+def distinct(name: str, values: Any, expected: str = "a list of names") -> tuple[Any, ...]:
+    """Return the values as a tuple.
+
+    Raises:
+        ModelError: They are not a list, or one of them is listed twice or cannot be hashed.
+
+    Example:
+        >>> distinct("states", ["left", "left"])
+        Traceback (most recent call last):
+        ...
+        pomdp_hier.errors.ModelError: states: got 'left' twice; expected each name once. Remove one of the two.
+    """
+    listed = listed_values(name, values, expected)
+    seen: set[Any] = set()
+    for value in listed:
+        if value in seen:
+            raise ModelError(f"{name}: got {brief(value)} twice; expected each name once. Remove one of the two.")
+        seen.add(value)
+    return listed

@@ -105,7 +105,7 @@ class Tables:
 
     Example:
         >>> from fractions import Fraction
-        >>> from pomdp_hier.pomdp import POMDP
+        >>> from pomdp_hier import POMDP
         >>> p = Fraction(1, 3)
         >>> coin = POMDP(transition=lambda s, a: s, observation=lambda s, a: {s: 1 - p, "?": p}, reward=lambda s, a: 2,
         ...              initial_belief={"heads": p, "tails": 1 - p}, legal_actions=["look"])

@@ -60,7 +60,7 @@ class TabularPOMDP:
         tolerance: How far the mass of a belief may be from 1, as in the problem.
 
     Example:
-        >>> from pomdp_hier.pomdp import POMDP
+        >>> from pomdp_hier import POMDP
         >>> tiny = POMDP.from_arrays(T=[[[0.5, 0.5], [0, 1]]], Z=[[[1, 0], [0, 1]]], R=[[1, 0]]).compiled
         >>> tiny.predict(tiny.initial, 0)
         array([0.25, 0.75])
@@ -179,7 +179,7 @@ class TabularPOMDP:
         """Each observation that can follow, with its probability and the posterior ``[S']``, from one product.
 
         Example:
-            >>> from pomdp_hier.pomdp import POMDP
+            >>> from pomdp_hier import POMDP
             >>> tiny = POMDP.from_arrays(T=[[[0.5, 0.5], [0, 1]]], Z=[[[1, 0], [0, 1]]], R=[[1, 0]]).compiled
             >>> [(o, p) for o, p, _ in tiny.branches(tiny.initial, 0)]
             [(0, 0.25), (1, 0.75)]

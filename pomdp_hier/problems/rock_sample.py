@@ -10,7 +10,9 @@ from typing import Any
 from pomdp_hier._arguments import generator, is_integer
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
-from pomdp_hier.pomdp import POMDP, Belief, State
+from pomdp_hier.pomdp.belief import Belief
+from pomdp_hier.pomdp.problem import POMDP
+from pomdp_hier.pomdp.spaces import State
 
 _MOVES = {"north": (0, 1), "south": (0, -1), "east": (1, 0), "west": (-1, 0)}
 

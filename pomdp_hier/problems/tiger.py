@@ -1,7 +1,7 @@
 """The tiger problem."""
 
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import Number
+from pomdp_hier.pomdp.problem import POMDP
 
 _SIDES = ("left", "right")
 

@@ -13,9 +13,8 @@ from pomdp_hier._text import brief, counted, listed
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.policies import as_policy, decided
 from pomdp_hier.planning.value_iteration import FiniteHorizonSolution
-from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.belief import as_belief
-from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.pomdp.belief import Belief, as_belief
+from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.report.canvas import BLUE, CYCLE, GREY, INK, ORANGE, TRIANGLE, draw_triangle, new_axes
 from pomdp_hier.report.escaping import figure_text
 

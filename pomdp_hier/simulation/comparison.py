@@ -19,7 +19,7 @@ from pomdp_hier.planning.certificates.exact_model import fingerprint
 from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.policies import as_policy
-from pomdp_hier.pomdp import POMDP
+from pomdp_hier.pomdp.problem import POMDP
 from pomdp_hier.simulation.comparison_table import PolicyComparison, check_mdp_value, compare_values
 from pomdp_hier.simulation.episodes import Episode
 from pomdp_hier.simulation.exact import Visit, policy_value

@@ -8,7 +8,8 @@ import numpy as np
 
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import decided
-from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import Belief
+from pomdp_hier.pomdp.problem import POMDP
 
 # How many decisions of a policy that draws nothing are remembered, so that 10^6 episodes do not plan 10^6 times.
 REMEMBERED = 100_000

@@ -12,7 +12,7 @@ from pomdp_hier._jobs import OnceAProcess, check_jobs, in_processes, n_workers
 from pomdp_hier._text import brief
 from pomdp_hier.errors import Argument, ParameterError
 from pomdp_hier.planning.decision import Decision
-from pomdp_hier.pomdp import Belief
+from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_nonnegative
 from pomdp_hier.simulation.decision_cache import Decider
 from pomdp_hier.simulation.truncation import Truncation

@@ -18,14 +18,14 @@ from pomdp_hier._arguments import check_flag, check_integer
 from pomdp_hier._jobs import OnceAProcess, check_jobs, in_processes, n_workers
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief, counted
-from pomdp_hier.beliefs import as_updater
+from pomdp_hier.beliefs.updaters import as_updater
 from pomdp_hier.errors import Argument, ImpossibleObservationError, ParameterError, PlanningError
 from pomdp_hier.planning.bounds import mdp_values
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.policies import action_probabilities, as_policy
-from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, total
-from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.simulation.truncation import Truncation
 
 Update = Callable[[Belief, Any, Any], Belief]

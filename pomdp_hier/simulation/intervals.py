@@ -8,7 +8,8 @@ import numpy as np
 from pomdp_hier._arrays import Floats
 from pomdp_hier.errors import ModelError, PlanningError
 from pomdp_hier.planning.bounds import mdp_values
-from pomdp_hier.pomdp import POMDP, TabularPOMDP
+from pomdp_hier.pomdp.problem import POMDP
+from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 _SETTLING = 2_000  # backups after which a return counts as unbounded
 

@@ -20,8 +20,7 @@ from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import counted
 from pomdp_hier.errors import SimulationWarning
 from pomdp_hier.planning.policies import as_policy
-from pomdp_hier.pomdp import POMDP
-from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.simulation.episodes import Episode, EpisodeRuns, check_simulation, refuse_one_stream
 from pomdp_hier.simulation.intervals import return_span
 from pomdp_hier.simulation.simulator import Simulator

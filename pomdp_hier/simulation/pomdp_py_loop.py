@@ -13,10 +13,10 @@ from tqdm import tqdm
 from pomdp_hier._progress import shown_progress
 from pomdp_hier.planning.decision import Policy
 from pomdp_hier.planning.policies import as_policy
-from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.pomdp_py_bridge import to_agent, to_environment
-from pomdp_hier.pomdp.problem import require_problem
-from pomdp_hier.pomdp.wrappers import unwrapped
+from pomdp_hier.pomdp.problem import POMDP, require_problem
+from pomdp_hier.pomdp.spaces import unwrapped
 from pomdp_hier.simulation.decision_cache import Decider
 from pomdp_hier.simulation.episodes import Episode, EpisodeRuns, check_simulation
 from pomdp_hier.simulation.monte_carlo import SimulationResult

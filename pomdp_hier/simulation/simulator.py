@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from pomdp_hier.beliefs import as_updater
+from pomdp_hier.beliefs.updaters import as_updater
 from pomdp_hier.errors import ImpossibleObservationError
 from pomdp_hier.planning.decision import Policy
-from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number
+from pomdp_hier.pomdp.problem import POMDP
 from pomdp_hier.simulation.decision_cache import REMEMBERED, Decider
 from pomdp_hier.simulation.episodes import Episode, Step, draws
 from pomdp_hier.simulation.exact import conflict

@@ -11,8 +11,8 @@ import numpy as np
 from pomdp_hier._arguments import check_integer
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import is_nonnegative, is_symbolic
+from pomdp_hier.pomdp.problem import POMDP
 
 _SHORT = 32  # actions up to which a run is no concern; only then is the environment looked through
 _EXPLORED = 10_000  # states to look at for one that ends the process

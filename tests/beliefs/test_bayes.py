@@ -4,9 +4,8 @@ import pytest
 import sympy
 from hypothesis import given, settings
 
-from pomdp_hier.beliefs import BayesUpdater
+from pomdp_hier import POMDP, BayesUpdater, Belief
 from pomdp_hier.errors import ImpossibleObservationError, ModelError
-from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.problems import tiger
 from tests.random_problems import exact_arrays, random_arrays, sizes_and_seed
 

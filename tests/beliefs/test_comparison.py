@@ -7,16 +7,11 @@ import numpy as np
 import pytest
 import sympy
 
+from pomdp_hier import POMDP, BayesUpdater, Belief, compare_updaters
 from pomdp_hier import _progress as progress
-from pomdp_hier.beliefs import (
-    BayesUpdater,
-    FunctionUpdater,
-    TabularUpdater,
-    assert_updaters_agree,
-    compare_updaters,
-)
+from pomdp_hier.beliefs import TabularUpdater, assert_updaters_agree
+from pomdp_hier.beliefs.updaters import FunctionUpdater
 from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError
-from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.problems import tiger
 from tests.random_problems import exact_arrays, random_arrays
 

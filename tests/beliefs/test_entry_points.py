@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pomdp_hier import beliefs
-from pomdp_hier.beliefs import BayesUpdater, FunctionUpdater, ParticleUpdater, TabularUpdater
+from pomdp_hier import POMDP, BayesUpdater, Belief, beliefs
+from pomdp_hier.beliefs import ParticleUpdater, TabularUpdater
+from pomdp_hier.beliefs.updaters import FunctionUpdater
 from pomdp_hier.errors import ModelError, PomdpHierError
 from pomdp_hier.planning import AndOrTree, solve, value_iteration
 from pomdp_hier.planning.policies import FirstAction
-from pomdp_hier.pomdp import POMDP, Belief, TabularPOMDP
-from pomdp_hier.pomdp.pomdp_py_bridge import HistoryPolicy, to_agent, to_environment
+from pomdp_hier.pomdp import to_agent, to_environment
+from pomdp_hier.pomdp.pomdp_py_bridge import HistoryPolicy
+from pomdp_hier.pomdp.tabular import TabularPOMDP
 from pomdp_hier.simulation import policy_value, simulate
 from tests.exact_oracle import exact_value
 

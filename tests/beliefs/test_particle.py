@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from pomdp_hier.beliefs import BayesUpdater, ParticleUpdater
+from pomdp_hier import BayesUpdater, Belief
+from pomdp_hier.beliefs import ParticleUpdater
 from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError
-from pomdp_hier.pomdp import Belief
 from pomdp_hier.problems import tiger
 from tests.random_problems import random_arrays, sizes_and_seed
 

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, compare_updaters
+from pomdp_hier import POMDP, BayesUpdater, compare_updaters
+from pomdp_hier.beliefs import TabularUpdater
 from pomdp_hier.errors import ImpossibleObservationError, ModelError
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import tiger
 from tests.random_problems import random_arrays, sizes_and_seed
 

@@ -2,11 +2,10 @@ from fractions import Fraction
 
 import pytest
 
-from pomdp_hier import BayesUpdater
+from pomdp_hier import BayesUpdater, Belief
 from pomdp_hier.beliefs import BeliefUpdater, TabularUpdater
 from pomdp_hier.beliefs.updaters import CompleteUpdater, FunctionUpdater, as_updater
 from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError
-from pomdp_hier.pomdp import Belief
 from pomdp_hier.problems import tiger
 
 PROBLEM = tiger(accuracy=Fraction(17, 20), discount=Fraction(19, 20))

@@ -7,10 +7,9 @@ import re
 import numpy as np
 import pytest
 
-from pomdp_hier import load_features
+from pomdp_hier import compare_updaters, load_features
 from pomdp_hier.analysis import appraise, compare, compare_search_policies, suggest_moves
 from pomdp_hier.analysis.levels import best_cut, score_by_levels
-from pomdp_hier.beliefs import compare_updaters
 from pomdp_hier.cli import build_parser, main
 from pomdp_hier.cli.console import as_option
 from pomdp_hier.distributed import evaluate_distributed

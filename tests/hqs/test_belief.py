@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import sympy
 
-from pomdp_hier.beliefs import BayesUpdater, assert_updaters_agree, compare_updaters
+from pomdp_hier import BayesUpdater, Belief, compare_updaters
+from pomdp_hier.beliefs import assert_updaters_agree
 from pomdp_hier.beliefs.updaters import CompleteUpdater
 from pomdp_hier.errors import ImpossibleObservationError, ModelError
 from pomdp_hier.hqs.item_search import search_problem
@@ -21,7 +22,6 @@ from pomdp_hier.hqs.model import (
     three_node,
 )
 from pomdp_hier.hqs.paper.examples import load_amazon12
-from pomdp_hier.pomdp import Belief
 from tests.search_trees import height, random_guidance
 
 EXACT = three_node(Fraction(3, 4))

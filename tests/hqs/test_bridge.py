@@ -4,7 +4,7 @@ import pytest
 
 from pomdp_hier.hqs.model import three_node
 from pomdp_hier.planning import POMCP, POUCT, RTBSS
-from pomdp_hier.pomdp.pomdp_py_bridge import to_agent, to_environment
+from pomdp_hier.pomdp import to_agent, to_environment
 from tests.planning.test_pomdp_py_planners import signature
 
 

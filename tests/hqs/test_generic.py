@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pomdp_hier import BayesUpdater
 from pomdp_hier._engines.task import LookAhead
-from pomdp_hier.beliefs import BayesUpdater, TabularUpdater
+from pomdp_hier.beliefs import TabularUpdater
 from pomdp_hier.errors import DataWarning, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.generic import search_value

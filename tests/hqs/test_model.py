@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sympy
 
-from pomdp_hier.beliefs import BayesUpdater
+from pomdp_hier import POMDP, BayesUpdater, Belief
 from pomdp_hier.errors import ModelError, ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.item_search import item_guidance, search_environment, search_problem
@@ -24,7 +24,6 @@ from pomdp_hier.hqs.model import (
     three_node,
 )
 from pomdp_hier.hqs.paper.examples import load_amazon12
-from pomdp_hier.pomdp import POMDP, Belief
 from tests.search_trees import a_path, random_guidance
 
 SHOP = load_amazon12()

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pomdp_hier import Belief
 from pomdp_hier._engines.task import AlwaysDescend, HindsightRule, LookAhead, SearchRoot
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
@@ -31,7 +32,6 @@ from pomdp_hier.hqs.policies import (
 )
 from pomdp_hier.hqs.score import evaluate
 from pomdp_hier.planning import QMDPPolicy, RandomPolicy
-from pomdp_hier.pomdp import Belief
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import mdp_value, policy_value
 from tests.search_trees import a_path, random_guidance

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from pomdp_hier import POMDP, Belief
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning import RTBSS, ImmediateValue, value_bound
 from pomdp_hier.planning.bounds import bound_tables, reward_range
 from pomdp_hier.planning.leaf_values import leaf_vectors
-from pomdp_hier.pomdp import POMDP, Belief
 from tests.exact_oracle import exact_value
 from tests.pomdp_models import random_problem, search_tree, tiger
 from tests.small_problems import small_problem

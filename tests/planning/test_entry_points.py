@@ -6,7 +6,7 @@ from types import MappingProxyType
 import numpy as np
 import pytest
 
-from pomdp_hier.beliefs import BayesUpdater, compare_updaters
+from pomdp_hier import POMDP, BayesUpdater, Belief, compare_updaters
 from pomdp_hier.errors import ParameterError, PomdpHierError
 from pomdp_hier.planning import (
     POMCP,
@@ -21,7 +21,6 @@ from pomdp_hier.planning import (
     value_iteration,
 )
 from pomdp_hier.planning.policies import FirstAction, FunctionPolicy
-from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.simulation import compare_policies, mdp_value, policy_value, simulate
 from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py
 from tests.pomdp_models import tiger

@@ -5,11 +5,11 @@ import pickle
 import numpy as np
 import pytest
 
+from pomdp_hier import POMDP
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning import RTBSS, FIBPolicy, QMDPPolicy, solve, value_bound
 from pomdp_hier.planning.decision import outcome_matrix
 from pomdp_hier.planning.policies import FirstAction
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import cheese_maze, tiger
 from pomdp_hier.simulation import compare_policies, policy_value
 from tests.pomdp_models import random_problem

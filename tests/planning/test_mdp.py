@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pomdp_hier import POMDP
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.planning.bounds import mdp_values
-from pomdp_hier.pomdp import POMDP
 from tests.small_problems import KINDS, small_problem
 
 

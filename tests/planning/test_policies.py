@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from pomdp_hier import POMDP, Belief
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning import Decision, Policy, value_iteration
 from pomdp_hier.planning.bounds import mdp_values
@@ -15,7 +16,6 @@ from pomdp_hier.planning.policies import (
     action_probabilities,
     as_policy,
 )
-from pomdp_hier.pomdp import POMDP, Belief
 from tests.pomdp_models import tiger
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pomdp_hier import POMDP, Belief
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning import POMCP, POUCT, RTBSS, Policy, pomdp_py_planners
-from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.problems import tiger
 
 PLANNERS = [POUCT, POMCP]

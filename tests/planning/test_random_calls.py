@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from hypothesis.stateful import Bundle, initialize, multiple, rule
 
+from pomdp_hier import POMDP
 from pomdp_hier.planning import RTBSS, FIBPolicy, ImmediateValue, QMDPPolicy, solve, value_iteration, verify
 from pomdp_hier.planning import controllers as files
 from pomdp_hier.planning.policies import FirstAction
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import compare_policies, policy_value
 from tests.exact_oracle import exact_value
 from tests.pomdp_models import random_fractions, three_node, tiger

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from pomdp_hier import POMDP
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError, PolicyFileError
 from pomdp_hier.planning import (
     POUCT,
@@ -22,7 +23,6 @@ from pomdp_hier.planning import (
 from pomdp_hier.planning.and_or.text import view
 from pomdp_hier.planning.bounds import mdp_values
 from pomdp_hier.planning.rtbss.recursive import check_bound
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import cheese_maze, tiger
 from tests.pomdp_models import random_problem
 

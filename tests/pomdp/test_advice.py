@@ -10,13 +10,14 @@ import pomdp_py
 import pytest
 import sympy
 
-from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, as_updater, compare_updaters
+from pomdp_hier import POMDP, BayesUpdater, Belief, State, check_problem, compare_updaters
+from pomdp_hier.beliefs import TabularUpdater
+from pomdp_hier.beliefs.updaters import as_updater
 from pomdp_hier.errors import PomdpHierError
 from pomdp_hier.planning import RTBSS
-from pomdp_hier.pomdp import POMDP, Belief, ObservationModel, State, TransitionModel, check_problem
+from pomdp_hier.pomdp import ObservationModel, TransitionModel, to_agent
 from pomdp_hier.pomdp.models import as_transition
 from pomdp_hier.pomdp.pomdp_file import read_pomdp
-from pomdp_hier.pomdp.pomdp_py_bridge import to_agent
 from pomdp_hier.problems import tiger
 
 

@@ -10,8 +10,8 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pomdp_hier import POMDP, Belief
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.belief import as_belief, histogram
 
 

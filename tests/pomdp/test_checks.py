@@ -7,9 +7,9 @@ import pomdp_py
 import pytest
 import sympy
 
+from pomdp_hier import POMDP, Belief, State, check_problem
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp import POMDP, Belief, ObservationModel, State, TransitionModel
-from pomdp_hier.pomdp.checks import check_problem
+from pomdp_hier.pomdp import ObservationModel, TransitionModel
 from pomdp_hier.problems import tiger
 from tests.random_problems import errand, exact_arrays, random_arrays
 

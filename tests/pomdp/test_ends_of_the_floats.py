@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pomdp_hier import POMDP, check_problem
 from pomdp_hier.errors import ModelError, PomdpFileError, PomdpHierError
-from pomdp_hier.pomdp import POMDP, check_problem
 from pomdp_hier.pomdp.pomdp_file import read_pomdp, write_pomdp
 
 LARGEST = "1.7976931348623157e308"

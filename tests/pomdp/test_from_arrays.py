@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, compare_updaters
+from pomdp_hier import POMDP, BayesUpdater, compare_updaters
+from pomdp_hier.beliefs import TabularUpdater
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp import POMDP
 from tests.random_problems import exact_arrays, random_arrays
 
 T = [[[0.5, 0.5], [0.0, 1.0]]]

@@ -5,8 +5,9 @@ from fractions import Fraction
 import pomdp_py
 import pytest
 
+from pomdp_hier import Belief
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp import Belief, ObservationModel, RewardModel, TransitionModel
+from pomdp_hier.pomdp import ObservationModel, RewardModel, TransitionModel
 from pomdp_hier.pomdp.models import as_observation, as_reward, as_transition
 
 

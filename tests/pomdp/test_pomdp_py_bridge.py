@@ -8,11 +8,12 @@ import numpy as np
 import pomdp_py
 import pytest
 
+from pomdp_hier import POMDP, Action, Belief, State
 from pomdp_hier.errors import ImpossibleObservationError, ModelError
 from pomdp_hier.planning import RTBSS
-from pomdp_hier.pomdp import POMDP, Action, Belief, State
-from pomdp_hier.pomdp.pomdp_py_bridge import HistoryPolicy, to_agent, to_environment
-from pomdp_hier.pomdp.wrappers import OVER, BridgedAction, BridgedObservation, BridgedState, unwrapped
+from pomdp_hier.pomdp import to_agent, to_environment
+from pomdp_hier.pomdp.pomdp_py_bridge import HistoryPolicy
+from pomdp_hier.pomdp.spaces import OVER, BridgedAction, BridgedObservation, BridgedState, unwrapped
 from pomdp_hier.problems import tiger
 
 

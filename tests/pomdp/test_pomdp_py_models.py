@@ -8,11 +8,11 @@ import pytest
 from pomdp_py.problems.rocksample.rocksample_problem import minimal_instance
 from pomdp_py.problems.tiger.tiger_problem import TigerProblem
 
+from pomdp_hier import POMDP, check_problem
 from pomdp_hier.errors import ModelError
 from pomdp_hier.planning import RTBSS
-from pomdp_hier.pomdp import POMDP, check_problem
-from pomdp_hier.pomdp.pomdp_py_bridge import to_agent
-from pomdp_hier.pomdp.wrappers import seeded_random
+from pomdp_hier.pomdp import to_agent
+from pomdp_hier.pomdp.spaces import seeded_random
 from pomdp_hier.problems import tiger
 
 SMEAR = 1e-3  # what the models leave to each outcome that cannot happen, as load_unload does

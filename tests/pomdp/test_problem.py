@@ -6,8 +6,9 @@ from fractions import Fraction
 import pytest
 import sympy
 
+from pomdp_hier import POMDP, Belief, State
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp import POMDP, Belief, ObservationModel, RewardModel, State, TransitionModel
+from pomdp_hier.pomdp import ObservationModel, RewardModel, TransitionModel
 from pomdp_hier.pomdp.problem import require_problem
 
 HALF = Fraction(1, 2)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from pomdp_hier import _progress as progress
-from pomdp_hier.pomdp import check_problem
+from pomdp_hier import check_problem
 from pomdp_hier.problems import tiger
 
 

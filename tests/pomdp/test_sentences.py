@@ -7,9 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pomdp_hier.beliefs import BayesUpdater
+from pomdp_hier import POMDP, BayesUpdater, Belief, check_problem
 from pomdp_hier.errors import ModelError, PomdpFileError
-from pomdp_hier.pomdp import POMDP, Belief, check_problem
 from pomdp_hier.pomdp.models import ObservationModel, TransitionModel
 from pomdp_hier.pomdp.pomdp_file import read_pomdp, write_pomdp
 from pomdp_hier.pomdp.tables import Tables

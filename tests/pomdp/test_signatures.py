@@ -6,11 +6,11 @@ from functools import partial
 
 import pytest
 
-from pomdp_hier.beliefs import BayesUpdater, as_updater, compare_updaters
+from pomdp_hier import POMDP, BayesUpdater, Belief, compare_updaters
+from pomdp_hier.beliefs.updaters import as_updater
 from pomdp_hier.errors import ModelError, ParameterError
 from pomdp_hier.planning import RTBSS, ThresholdPolicy
 from pomdp_hier.planning.policies import FunctionPolicy, as_policy
-from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.models import ObservationModel, RewardModel, TransitionModel
 from pomdp_hier.pomdp.signatures import SIGNATURES, bind
 from pomdp_hier.problems import tiger

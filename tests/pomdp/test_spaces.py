@@ -4,7 +4,7 @@ from dataclasses import dataclass
 import pomdp_py
 import pytest
 
-from pomdp_hier.pomdp import Action, Observation, State
+from pomdp_hier import Action, Observation, State
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from html.parser import HTMLParser
 import numpy as np
 import sympy
 
-from pomdp_hier.pomdp import POMDP
+from pomdp_hier import POMDP
 from pomdp_hier.pomdp.tables import Tables
 from pomdp_hier.problems import tiger
 from tests.random_problems import errand, random_arrays

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from scipy import sparse
 
+from pomdp_hier import POMDP, Belief
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.tabular import prefers_dense
 from tests.random_problems import exact_arrays, random_arrays, sizes_and_seed
 

@@ -4,12 +4,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, compare_updaters
+from pomdp_hier import BayesUpdater, Belief, check_problem, compare_updaters
+from pomdp_hier.beliefs import TabularUpdater
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.value_iteration import value_iteration
-from pomdp_hier.pomdp import Belief
-from pomdp_hier.pomdp.checks import check_problem
-from pomdp_hier.problems import RoverState, cheese_maze, corridor, crying_baby, maze_4x3, rock_sample, tiger
+from pomdp_hier.problems import cheese_maze, corridor, crying_baby, maze_4x3, rock_sample, tiger
+from pomdp_hier.problems.rock_sample import RoverState
 
 ALL = {
     "tiger": tiger(),

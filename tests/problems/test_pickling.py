@@ -6,8 +6,9 @@ import pickle
 
 import pytest
 
+from pomdp_hier import POMDP
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp import POMDP, TransitionModel
+from pomdp_hier.pomdp import TransitionModel
 from pomdp_hier.pomdp.pomdp_file import read_pomdp
 from pomdp_hier.problems import cheese_maze, corridor, crying_baby, maze_4x3, rock_sample, tiger
 

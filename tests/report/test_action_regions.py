@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from pomdp_hier import POMDP
 from pomdp_hier.errors import ModelError, ParameterError
 from pomdp_hier.planning import ThresholdPolicy
 from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.planning.value_iteration import value_iteration
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import maze_4x3, tiger
 
 pytest.importorskip("matplotlib")

@@ -10,13 +10,13 @@ import pytest
 from matplotlib.cbook import is_math_text
 from matplotlib.text import Text
 
+from pomdp_hier import POMDP, Belief
 from pomdp_hier.analysis import delta_sweep
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy import Hierarchy
 from pomdp_hier.hqs.paper import load_amazon12
 from pomdp_hier.planning import AndOrTree, RandomPolicy, value_iteration
 from pomdp_hier.planning.policies import FirstAction
-from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.problems import tiger
 from pomdp_hier.report import (
     draw_alpha_vectors,

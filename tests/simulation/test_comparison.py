@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from pomdp_hier import POMDP
 from pomdp_hier._intervals import mean_interval
 from pomdp_hier._text import visible
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning import Decision, RandomPolicy, ThresholdPolicy, solve
 from pomdp_hier.planning.policies import FirstAction
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import tiger
 from pomdp_hier.simulation import compare_policies, mdp_value, policy_value, simulate
 from pomdp_hier.simulation.comparison_table import _verdict, compare_values

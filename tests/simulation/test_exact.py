@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pomdp_hier.beliefs import BayesUpdater
+from pomdp_hier import POMDP, BayesUpdater
 from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError, PlanningError
 from pomdp_hier.planning import RandomPolicy, ThresholdPolicy, value_iteration
 from pomdp_hier.planning.policies import FirstAction
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import policy_value, simulate
 from pomdp_hier.simulation.exact import conflict
 from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py

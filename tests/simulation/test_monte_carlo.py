@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import sem
 
+from pomdp_hier import POMDP
 from pomdp_hier._intervals import mean_interval
 from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError, PlanningError, SimulationWarning
 from pomdp_hier.planning import RandomPolicy, ThresholdPolicy
 from pomdp_hier.planning.policies import FirstAction
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import policy_value, simulate, truncation
 from pomdp_hier.simulation.intervals import return_span
 from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py

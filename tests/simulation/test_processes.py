@@ -12,8 +12,8 @@ import threading
 import pytest
 from tqdm import tqdm
 
-from pomdp_hier import _jobs
-from pomdp_hier.beliefs import BayesUpdater, ParticleUpdater
+from pomdp_hier import BayesUpdater, _jobs
+from pomdp_hier.beliefs import ParticleUpdater
 from pomdp_hier.errors import ImpossibleObservationError, ParameterError
 from pomdp_hier.planning import POUCT, RTBSS, Decision, RandomPolicy, value_iteration
 from pomdp_hier.planning.policies import FirstAction

@@ -7,7 +7,7 @@ from typing import Any
 from pomdp_hier._text import in_dot, in_html, in_latex, in_mermaid
 from pomdp_hier.planning.and_or.nodes import Nodes
 from pomdp_hier.planning.and_or.text import BeliefWords, View, ViewNode, view, words
-from pomdp_hier.pomdp import Belief
+from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic
 
 _PLAIN_SYMBOL = re.compile("[A-Za-z][A-Za-z0-9_]*")

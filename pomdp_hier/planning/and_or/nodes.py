@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from pomdp_hier.beliefs import as_updater
+from pomdp_hier.beliefs.updaters import as_updater
 from pomdp_hier.errors import PlanningError
 from pomdp_hier.planning.decision import TERMINAL_VALUE, best_and_tied, largest
 from pomdp_hier.planning.rtbss.planner import RTBSS
-from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic, total
+from pomdp_hier.pomdp.problem import POMDP
 
 
 def tidy(value: Number) -> Number:

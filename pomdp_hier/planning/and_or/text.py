@@ -15,7 +15,7 @@ from pomdp_hier._arguments import check_integer
 from pomdp_hier._text import brief, visible
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.and_or.nodes import AndNode, Nodes, OrNode
-from pomdp_hier.pomdp import Belief
+from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic
 
 FULL_LIMIT = 120  # nodes up to which a whole tree can be read

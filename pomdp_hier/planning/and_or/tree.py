@@ -13,10 +13,9 @@ from pomdp_hier.planning.and_or.markup import render_dot, render_mermaid, render
 from pomdp_hier.planning.and_or.nodes import Grower, Nodes, backed_up, choose
 from pomdp_hier.planning.and_or.text import FULL_LIMIT, explain_node, render_text, write_json
 from pomdp_hier.planning.rtbss.planner import RTBSS
-from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.belief import as_belief
+from pomdp_hier.pomdp.belief import Belief, as_belief
 from pomdp_hier.pomdp.numeric import Number
-from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.pomdp.problem import POMDP, require_problem
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -18,8 +18,9 @@ import numpy as np
 
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError
-from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number
+from pomdp_hier.pomdp.problem import POMDP
 
 Outcomes = list[tuple[int, list[tuple[int, int]]]]
 

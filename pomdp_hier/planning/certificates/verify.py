@@ -56,9 +56,9 @@ from pomdp_hier.planning.certificates.reading import (
     read_claims,
     refusal,
 )
-from pomdp_hier.pomdp import POMDP, Belief
-from pomdp_hier.pomdp.name_checks import require_observation
-from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.pomdp.belief import Belief
+from pomdp_hier.pomdp.problem import POMDP, require_problem
+from pomdp_hier.pomdp.spaces import require_observation
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ from pomdp_hier.planning.alpha_vectors import LeafVectors
 from pomdp_hier.planning.controllers.graph import ControllerGraph, GraphEdge, GraphNode
 from pomdp_hier.planning.decision import Decision, Policy, outcome_matrix, where_to_decide
 from pomdp_hier.planning.policies import AlphaVectorPolicy
-from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import Belief
+from pomdp_hier.pomdp.problem import POMDP
 
 _MOST_FRACTIONS = 3_000
 _NOT_LEGAL = (

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from pomdp_hier.planning.certificates.exact_model import exact_model
-from pomdp_hier.pomdp import POMDP
+from pomdp_hier.pomdp.problem import POMDP
 
 Row = dict[int, Fraction]
 

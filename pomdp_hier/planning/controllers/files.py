@@ -25,8 +25,7 @@ from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ParameterError, PolicyFileError
 from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.planning.policies import AlphaVectorPolicy
-from pomdp_hier.pomdp import POMDP
-from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.pomdp.problem import POMDP, require_problem
 
 PathLike = str | os.PathLike[str]
 

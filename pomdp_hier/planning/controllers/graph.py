@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pomdp_hier._text import in_dot, in_latex, visible
-from pomdp_hier.pomdp import Belief
+from pomdp_hier.pomdp.belief import Belief
 
 
 @dataclass(frozen=True)

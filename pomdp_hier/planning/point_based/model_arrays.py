@@ -22,8 +22,9 @@ from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ModelError, Setting
 from pomdp_hier.planning.decision import outcome_matrix
-from pomdp_hier.pomdp import Belief, TabularPOMDP
-from pomdp_hier.pomdp.name_checks import require_observation
+from pomdp_hier.pomdp.belief import Belief
+from pomdp_hier.pomdp.spaces import require_observation
+from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -195,7 +196,7 @@ def solver_model(compiled: TabularPOMDP, start: Floats | None = None, observatio
         ModelError: The observation is not one of the problem's.
 
     Example:
-        >>> from pomdp_hier.pomdp import POMDP
+        >>> from pomdp_hier import POMDP
         >>> once = POMDP.from_arrays(T=[[[0.5, 0.5], [0, 1]]], Z=[[[1], [1]]], R=[[1, 0]], terminal=[1])
         >>> model = solver_model(once.compiled)
         >>> model.state.tolist(), model.row_sums.tolist()

@@ -18,7 +18,8 @@ from pomdp_hier.planning.point_based.certificate import write_certificate
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.stage import Stage
 from pomdp_hier.planning.pomdp_py_planners import AgentPlanner
-from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import Belief
+from pomdp_hier.pomdp.problem import POMDP
 
 _MOST_UNKNOWNS = 1_000_000
 

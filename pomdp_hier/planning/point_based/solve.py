@@ -23,9 +23,8 @@ from pomdp_hier.planning.point_based import on_numpy
 from pomdp_hier.planning.point_based.model_arrays import SolverModel, solver_model
 from pomdp_hier.planning.point_based.search import Search
 from pomdp_hier.planning.point_based.solution import Progress, Solution
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.pomdp.numeric import is_nonnegative
-from pomdp_hier.pomdp.problem import require_problem
+from pomdp_hier.pomdp.problem import POMDP, require_problem
 
 Engine = Literal["auto", "numpy", "numba"]
 

@@ -17,7 +17,7 @@ from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.planning.alpha_vectors import LeafVectors, illegal_at_leaf
 from pomdp_hier.planning.decision import TERMINAL_VALUE, outcome_matrix
 from pomdp_hier.planning.rtbss.recursive import BudgetExhausted, Pruning
-from pomdp_hier.pomdp import TabularPOMDP
+from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 Rows = Any  # [n, S]: an ndarray, or a CSR array where states are many and supports small
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from pomdp_hier._arguments import check_flag, check_integer, is_one_of
 from pomdp_hier._text import brief
-from pomdp_hier.beliefs import BayesUpdater, TabularUpdater, as_updater
+from pomdp_hier.beliefs.updaters import BayesUpdater, TabularUpdater, as_updater
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning.alpha_vectors import LeafVectors
 from pomdp_hier.planning.bounds import bound_tables, reward_range
@@ -27,8 +27,9 @@ from pomdp_hier.planning.policies import HoldsPolicy, action_probabilities, as_p
 from pomdp_hier.planning.pomdp_py_planners import AgentPlanner
 from pomdp_hier.planning.rtbss.arrays import ArraySearch
 from pomdp_hier.planning.rtbss.recursive import BudgetExhausted, PlainSearch, Pruning
-from pomdp_hier.pomdp import POMDP, Belief
+from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_exact, is_nonnegative, is_symbolic
+from pomdp_hier.pomdp.problem import POMDP
 from pomdp_hier.pomdp.signatures import SIGNATURES, bind
 
 _EXACT: weakref.WeakKeyDictionary[POMDP, tuple[bool, bool]] = weakref.WeakKeyDictionary()

@@ -9,9 +9,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from pomdp_hier import POMDP
 from pomdp_hier._text import in_dot, in_latex, in_mermaid, visible
 from pomdp_hier.planning import AndOrTree
-from pomdp_hier.pomdp import POMDP
 from tests.nasty import NASTY, acts
 
 

@@ -9,11 +9,11 @@ from fractions import Fraction
 import networkx as nx
 import pytest
 
+from pomdp_hier import POMDP, Belief
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning import RTBSS, AndOrTree, ImmediateValue
 from pomdp_hier.planning.and_or.markup import latex_number
 from pomdp_hier.planning.and_or.nodes import tidy_sum
-from pomdp_hier.pomdp import POMDP, Belief
 from tests.exact_oracle import exact_value
 from tests.pomdp_models import grid, random_fractions, random_problem, three_node, tiger
 

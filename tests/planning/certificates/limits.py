@@ -6,7 +6,7 @@ from math import ceil, floor, lcm
 
 import numpy as np
 
-from pomdp_hier.pomdp import POMDP
+from pomdp_hier import POMDP
 
 QUARTERS = [[4], [2, 2], [1, 3], [1, 1, 2]]
 

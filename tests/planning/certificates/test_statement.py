@@ -7,11 +7,11 @@ from math import ceil, floor
 
 import pytest
 
+from pomdp_hier import POMDP, Belief
 from pomdp_hier.errors import CertificateError
 from pomdp_hier.planning import solve, verify
 from pomdp_hier.planning.certificates.exact_model import exact_model
 from pomdp_hier.planning.certificates.verify import _decimal
-from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.problems import tiger
 from tests.exact_oracle import exact_value
 

@@ -9,12 +9,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pomdp_hier import POMDP, Belief
 from pomdp_hier.errors import CertificateError, ModelError
 from pomdp_hier.planning import solve, verify
 from pomdp_hier.planning.certificates import exact_model
 from pomdp_hier.planning.certificates.reading import Claims, Point, StageClaims
 from pomdp_hier.planning.certificates.verify import _least_ratio, _Stage
-from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.pomdp.pomdp_file import read_pomdp
 from pomdp_hier.problems import cheese_maze, corridor, crying_baby, maze_4x3, rock_sample, tiger
 from tests.exact_oracle import exact_value

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from pomdp_hier import POMDP, Belief
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError, PolicyFileError
 from pomdp_hier.planning import (
     RTBSS,
@@ -15,7 +16,6 @@ from pomdp_hier.planning import (
     write_policy,
 )
 from pomdp_hier.planning.controllers import files
-from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.problems import cheese_maze, maze_4x3, tiger
 from pomdp_hier.simulation import compare_policies, policy_value, simulate
 from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py

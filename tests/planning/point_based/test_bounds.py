@@ -9,14 +9,14 @@ import sys
 import numpy as np
 import pytest
 
+from pomdp_hier import POMDP
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs import search_problem
 from pomdp_hier.planning import solve, value_iteration, verify
 from pomdp_hier.planning.point_based.search import Search
-from pomdp_hier.pomdp import POMDP
+from pomdp_hier.pomdp import to_agent
 from pomdp_hier.pomdp.pomdp_file import write_pomdp
-from pomdp_hier.pomdp.pomdp_py_bridge import to_agent
 from pomdp_hier.problems import cheese_maze, maze_4x3, rock_sample, tiger
 from pomdp_hier.simulation import policy_value
 from tests.exact_oracle import exact_value

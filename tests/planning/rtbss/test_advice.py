@@ -4,10 +4,9 @@ from fractions import Fraction
 
 import pytest
 
-from pomdp_hier.beliefs import BayesUpdater
+from pomdp_hier import POMDP, BayesUpdater
 from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.planning import RTBSS, AndOrTree, solve
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.problems import tiger
 
 TIGER = tiger(discount=0.5)

@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from pomdp_hier import POMDP, Belief
 from pomdp_hier.errors import ModelError
 from pomdp_hier.planning import RTBSS, ImmediateValue
 from pomdp_hier.planning.rtbss import arrays as rtbss_arrays
 from pomdp_hier.planning.rtbss.arrays import expand, merge, products, touches
-from pomdp_hier.pomdp import POMDP, Belief
 from tests.pomdp_models import random_problem, search_tree
 
 

@@ -6,11 +6,10 @@ import pickle
 import numpy as np
 import pytest
 
-from pomdp_hier.beliefs import BayesUpdater
+from pomdp_hier import POMDP, BayesUpdater
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning import RTBSS, AndOrTree, solve, value_bound, value_iteration
 from pomdp_hier.planning.policies import FirstAction
-from pomdp_hier.pomdp import POMDP
 from pomdp_hier.simulation import policy_value
 from tests.exact_oracle import exact_value
 from tests.pomdp_models import random_fractions, search_tree, tiger

@@ -7,13 +7,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pomdp_hier.beliefs import BayesUpdater, as_updater
+from pomdp_hier import POMDP, BayesUpdater, Belief
+from pomdp_hier.beliefs.updaters import as_updater
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning import RTBSS, AndOrTree, ImmediateValue, RandomPolicy, solve
 from pomdp_hier.planning.policies import FirstAction
 from pomdp_hier.planning.rtbss.planner import _DEEPEST_RECURSION, _FINEST_MERGING
 from pomdp_hier.planning.value_iteration import value_iteration
-from pomdp_hier.pomdp import POMDP, Belief
 from pomdp_hier.simulation import policy_value, simulate
 from tests.exact_oracle import exact_value
 from tests.pomdp_models import random_fractions, random_problem, search_tree, three_node, tiger

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from pomdp_hier.pomdp.wrappers import BridgedAction, BridgedObservation, BridgedState, seeded_random, unwrapped
+from pomdp_hier.pomdp.spaces import BridgedAction, BridgedObservation, BridgedState, seeded_random, unwrapped
 
 
 @pytest.mark.parametrize("kind", [BridgedState, BridgedAction, BridgedObservation])
