@@ -1,7 +1,7 @@
-"""``python -m pomdp_hier`` is ``pomdp-hier``; what interrupts it, or tells it to end, does so at any moment.
+"""The process of ``pomdp-hier``, also as ``python -m pomdp_hier``, which a signal can end at any moment.
 
-Python hands a signal to the main thread, which may be inside numpy's import, where it comes out as another error, or
-inside a loop of numba, where it waits. So a thread of its own waits for signals, and ends the process.
+Python hands a signal to the main thread. Inside numpy's import it would come out as another error, inside a loop of
+numba it would wait. So a separate thread waits for signals and ends the process.
 """
 
 import contextlib
@@ -12,11 +12,14 @@ import threading
 
 
 def main() -> int:
-    """Return the exit code of the process's command line, which signals can end: 130 for SIGINT, 143 for SIGTERM."""
+    """Return the exit code of the command line; SIGINT ends it with 130, SIGTERM with 143."""
     _end_on_signals()
     from pomdp_hier.cli import main as run
 
-    return run()
+    code = run()
+    if code == 128 + signal.SIGTERM:  # its results are written; a second one would end the process with another code
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    return code
 
 
 def _end_on_signals() -> None:
@@ -29,24 +32,24 @@ def _end_on_signals() -> None:
 
 
 def _wait(reader: int) -> None:
-    """End the process on the first signal, with nothing half-written."""
+    """End the process on the first signal, without partial files."""
     number = 0
     while number not in (signal.SIGINT, signal.SIGTERM) or _is_spared(number):
         number = os.read(reader, 1)[0]
     try:
-        # Nothing is there, and no draft either, while that module is not loaded, or only half of it.
+        # While that module is not loaded, or only half of it, there is no draft.
         remove_drafts = getattr(sys.modules.get("pomdp_hier._io.writing"), "remove_drafts", None)
         if remove_drafts is not None:
             remove_drafts()
         what = b"interrupted" if number == signal.SIGINT else b"told to end"
-        with contextlib.suppress(OSError):  # nobody listens
+        with contextlib.suppress(OSError):  # standard error is closed
             os.write(2, b"pomdp-hier: " + what + b"\n")
     finally:
         os._exit(128 + number)
 
 
 def _is_spared(number: int) -> bool:
-    """Whether a command that searches for something better takes this signal for the end of the search."""
+    """Return whether this signal ends the search of a command, not the process."""
     spares_process = getattr(sys.modules.get("pomdp_hier.cli.signals"), "spares_process", None)
     return spares_process is not None and spares_process(number)
 

@@ -14,24 +14,27 @@ from itertools import combinations
 from pathlib import Path
 from unicodedata import normalize
 
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 
 _STREAMS = ("/dev/stdin", "/dev/stdout")  # what - stands for
 
 
 def input_file(text: str) -> str:
-    """Return the argument; as the type of one, it says that the command reads this file."""
-    return _not_empty(text)
+    """Return the path of a file that the command reads; the type of such an argument."""
+    return _path(text)
 
 
 def output_file(text: str) -> str:
-    """Return the argument; as the type of one, it says that the command writes this file."""
-    return _not_empty(text)
+    """Return the path of a file that the command writes; the type of such an argument."""
+    return _path(text)
 
 
-def _not_empty(text: str) -> str:
+def _path(text: str) -> str:
     if not text:
-        raise argparse.ArgumentTypeError("got an empty path, as an unset variable of the shell; expected a file")
+        raise argparse.ArgumentTypeError("got an empty path; expected a file. A shell variable may be unset.")
+    if "\0" in text:
+        raise argparse.ArgumentTypeError(f"got {brief(text)}; expected a path without NUL")
     return text
 
 

@@ -58,6 +58,8 @@ def as_source(features: Any, id_column: str | None = None) -> Source:
         MissingExtraError: For Parquet without pyarrow.
     """
     if isinstance(features, str | os.PathLike):
+        if "\0" in os.fspath(features):
+            raise FeatureError(f"X: got {brief(features)}; expected a path without NUL")
         path = Path(features)
         files = sorted(path.iterdir(), key=_by_number) if path.is_dir() else [path]
         if tables := [file for file in files if file.suffix.lower() in (".parquet", ".pq")]:
@@ -68,21 +70,21 @@ def as_source(features: Any, id_column: str | None = None) -> Source:
                     f"{path}: got .npy files; expected named columns. Leave this out: ", Setting("id_column", id_column)
                 )
             return _NpySource.of(arrays)
-        raise FeatureError(
-            f"{path}: expected a .parquet or .npy file, or a folder of such files; write the features as one of them"
-        )
+        raise FeatureError(f"X: got {path}; expected a .parquet or .npy file, or a folder of such files")
     dask_array = sys.modules.get("dask.array")  # whoever holds a Dask array has it
     if dask_array is not None and isinstance(features, dask_array.Array):
         if features.ndim != 2 or features.dtype.kind not in "fiub":
             raise FeatureError(
-                f"the Dask array has shape {features.shape} and dtype {features.dtype}; expected real numbers, [N, D]"
+                f"X: got a Dask array of shape {features.shape} and dtype {features.dtype}; expected real numbers, [N, D]"
             )
         if not all(np.isfinite(length) for length in features.shape):
-            raise FeatureError("the Dask array does not know its lengths; call compute_chunk_sizes() first")
+            raise FeatureError(
+                f"X: got a Dask array of shape {features.shape}; expected known lengths. Call compute_chunk_sizes()."
+            )
         return _DaskSource(features)
     raise FeatureError(
-        f"features are a {type(features).__name__}; expected a Dask array (dask.array.from_array makes one), or the "
-        "path of Parquet or .npy files"
+        f"X: got {brief(features)}; expected a Dask array, or the path of Parquet or .npy files. Call "
+        "dask.array.from_array(X)."
     )
 
 
@@ -100,7 +102,7 @@ def common_type(dtypes: Sequence[np.dtype[Any]], name: str) -> np.dtype[Any]:
     """
     for dtype in dtypes:
         if dtype.kind not in "fiub":
-            raise FeatureError(f"{name}: expected real numbers, found {dtype}; convert with astype(float)")
+            raise FeatureError(f"{name}: got dtype {dtype}; expected real numbers. Convert them with astype(float).")
     return np.dtype(np.float32 if all(dtype == np.float32 for dtype in dtypes) else np.float64)
 
 
@@ -177,7 +179,7 @@ def _mapped(path: str) -> Any:
         with open(path, "rb") as stream:
             return read_npy(stream, path, 0)
     except OSError as error:
-        raise FeatureError(f"{path}: cannot be read ({error}); check the path") from error
+        raise FeatureError(f"{path}: cannot be read ({error})") from error
 
 
 def _npy_rows(path: str, low: int, high: int) -> Any:

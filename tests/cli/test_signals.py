@@ -135,3 +135,21 @@ def test_a_search_that_has_found_nothing_says_that_it_was_told_to_end(tmp_path, 
     assert main(["solve", "m.pomdp", "--certificate", "c.json"]) == 143
     assert capsys.readouterr().err == "pomdp-hier: told to end\n"
     assert not Path("c.json").exists()
+
+
+LATE = """
+import os, signal, sys
+import pomdp_hier.__main__ as process, pomdp_hier.cli
+
+class Late:
+    def __del__(self, kill=os.kill, process=os.getpid(), number=signal.SIGTERM):
+        kill(process, number)
+
+pomdp_hier.cli.main = lambda: 143
+late = Late()
+sys.exit(process.main())
+"""
+
+
+def test_a_second_sigterm_at_shutdown_does_not_change_the_exit_code():
+    assert subprocess.run([sys.executable, "-c", LATE], check=False, timeout=60).returncode == 143
