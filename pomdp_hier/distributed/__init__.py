@@ -1,4 +1,4 @@
-"""The same score on the workers of a Dask cluster."""
+"""HQS on the workers of a Dask cluster."""
 
 from typing import TYPE_CHECKING
 

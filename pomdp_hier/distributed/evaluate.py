@@ -1,4 +1,4 @@
-"""Scoring on several processes or machines with Dask: each partition of whole subtrees where its rows are.
+"""HQS on several processes or machines with Dask: one task per partition of whole subtrees, where its rows are.
 
 The features are read once, in row ranges, and dealt out by partition. Each partition returns the sums of the few
 clusters that others have to know; the top of the tree is added up here and sent to all; then each partition scores its
@@ -65,27 +65,27 @@ def evaluate_distributed(
     """Return the Hierarchy Quality for Search, computed by the workers of a Dask cluster.
 
     The values are those of :func:`~pomdp_hier.hqs.score.evaluate` to 1e-12, for any number of workers and without any,
-    and for partitions of any size; with numba to the last bit.
+    and for partitions of any size; with numba they are bit-for-bit identical.
 
     Args:
         X: Dense features ``[N, D]`` as a Dask array, or the path of a Parquet file or folder, a ``.npy`` file or
             a folder of them; every worker has to see the path. Fastest where the rows are in the tree's leaf order.
         hierarchy: The tree over the N items, in the order of the rows, or by the ids of a Parquet column.
-        client: A ``distributed.Client``, or the address of a scheduler; None for this process, a partition after the
-            other.
+        client: A ``distributed.Client``, or the address of a scheduler; None for this process, one partition
+            after the other.
         similarity: ``"cosine"``, ``"inverse_sqeuclidean"``, ``"negative_euclidean"``, or one of their records.
         delta, nu, tie, reward, enter_own_singleton: As for `evaluate`.
         policy: A stopping rule, or the name of one, that looks a number of levels ahead: not ``"optimal"``.
         engine: ``"auto"``, ``"numpy"`` or ``"numba"``, on every worker.
-        partition_items: How many items a partition has, about.
-        id_column: The Parquet column that says which row is whose, by default ``id``, ``item`` or ``item_id``.
+        partition_items: The approximate number of items per partition.
+        id_column: The Parquet column of item ids, by default ``id``, ``item`` or ``item_id``.
         progress: Whether to show a progress bar on stderr.
 
     Raises:
-        FeatureError: For features that cannot be used.
-        ParameterError: For a setting that cannot, or that needs everything in one place; for workers that run out of
-            memory or die, one after another, over one partition; for a scheduler that is lost.
-        MissingExtraError: For an address or a Parquet file without what reads it.
+        FeatureError: The features cannot be used.
+        ParameterError: A setting cannot be used or needs all features in one process, the workers run out of memory
+            or die on one partition, or the scheduler is lost.
+        MissingExtraError: Dask, or pyarrow for Parquet, is not installed.
 
     Example:
         >>> import tempfile
@@ -101,7 +101,7 @@ def evaluate_distributed(
     if isinstance(settings.delta, str):
         raise ParameterError(
             Argument("delta"),
-            f": got {brief(settings.delta)}; expected a number, as workers see parts of the features only. Calibrate "
+            f": got {brief(settings.delta)}; expected a number, as each worker reads a part of the features. Calibrate "
             "on a sample of the items, in one process",
             PythonAdvice(", with calibrate_delta(X, hierarchy)"),
             ".",
@@ -121,8 +121,9 @@ def evaluate_distributed(
     if rule is None or (isinstance(rule, LookAhead) and rule.depth is None):
         raise ParameterError(
             Argument("policy"),
-            f": got {brief(policy)}, which may need all of the tree; expected a policy that looks no further than some "
-            "steps, such as 'one-step'",
+            f": got {brief(policy)}, which may need the whole tree; expected a policy with a bounded look-ahead, "
+            "such as "
+            "'one-step'",
             PythonAdvice(" or LookAhead(depth)"),
             ". Take that, or score in one process",
             PythonAdvice(" with evaluate(X, hierarchy)"),
@@ -149,7 +150,7 @@ def evaluate_distributed(
 
 
 class _Run:
-    """One run: what is known of the tree here, and what has been asked of the workers."""
+    """One run: the partitioned tree, and the tasks that were submitted."""
 
     def __init__(
         self, runner: "_Runner", source: Source, tree: Hierarchy, rewards: NodeRewards, plan: work.Plan, cut: Cut
@@ -196,7 +197,7 @@ class _Run:
         return part.nodes[: part.n_items(self.tree.n_items)]
 
     def _deal(self, rows_of_items: Ints) -> tuple[list[Any], Floats]:
-        """Has the features read, checked and dealt out: each partition's rows where they are, and the centre."""
+        """Return the rows of each partition, read and checked by the workers, and the centre."""
         n_rows, n_columns = self.source.shape
         piece = work.piece_rows(n_rows, n_columns)
         unit = piece * max(1, round(n_rows / len(self.cut) / piece))
@@ -209,7 +210,7 @@ class _Run:
         return rows, self._centre(self.runner.gather(checks))
 
     def _rows(self, chunks: Sequence[Any], unit: int, wanted: Ints) -> Any:
-        """Return the rows of these numbers, picked from the chunks that hold them."""
+        """Return the rows with these indices, taken from their chunks."""
         order = np.argsort(wanted, kind="stable")
         ascending = wanted[order]
         numbers, firsts = np.unique(ascending // unit, return_index=True)
@@ -232,7 +233,7 @@ class _Run:
         return centre
 
     def _share(self, summaries: Sequence[work.Summary], centre: Floats) -> work.Shared:
-        """Return what every partition has to know, with the sums of the top of the tree."""
+        """Return the nodes that all partitions share, with the sums of the top of the tree."""
         cut, part, inner = self.cut, self._part(self.cut.shared), self.tree.n_items
         n_items, n_columns = part.n_items(inner), self.source.shape[1]
         sums = np.zeros((len(part.nodes) - n_items, n_columns))
@@ -242,7 +243,7 @@ class _Run:
             sums[at[at >= n_items] - n_items] = summary.sums
             rows[at[at < n_items]] = summary.rows
         if len(cut.top):
-            near = self._part(np.union1d(cut.top, cut.fringe))
+            near = self._part(np.union1d(cut.top, cut.boundary))
             at, n_near = part.places(near.nodes), near.n_items(inner)
             tree = near.excerpt(inner)
             top = work.part_affinity(self.plan, rows[at[:n_near]], tree, centre, sums[at[n_near:] - n_items])
@@ -251,7 +252,7 @@ class _Run:
 
 
 def _itself(part: Any) -> Any:
-    """Return a task that holds what it was given, so that it can be had again when a worker is lost."""
+    """Return the argument: as a task, it can be recomputed when a worker is lost."""
     return part
 
 
@@ -265,7 +266,7 @@ def _rows_of_items(source: Source, hierarchy: Hierarchy) -> Ints:
 
 
 def _engine(plan: work.Plan, hierarchy: Hierarchy, n_columns: int) -> str:
-    """Return the engine that runs such a plan on the tree, found with the smallest of tasks."""
+    """Return the engine for the plan on the tree, chosen on a task with one item."""
     one = Hierarchy(np.array([-1]), 1)
     affinity = work.part_affinity(plan, np.ones((1, 1)), one, np.zeros(1))
     task = Task(affinity, node_rewards(one), plan.temperatures, plan.rule, plan.enter_own_singleton)
@@ -276,7 +277,7 @@ def _engine(plan: work.Plan, hierarchy: Hierarchy, n_columns: int) -> str:
 
 
 class _Runner(Protocol):
-    """Where tasks run; what `submit` and `read` return may be an argument of later tasks."""
+    """Runner of tasks; a result of `submit` or `read` can be an argument of later tasks."""
 
     def submit(self, function: Any, *arguments: Any) -> Any: ...
     def read(self, chunk: Any) -> Any: ...
@@ -346,19 +347,19 @@ def _distributed() -> Any:
 
 @contextmanager
 def _cluster_lost(distributed: Any) -> Iterator[None]:
-    """Say what to do where workers have no memory left or end one after another with the same task, or all is lost."""
+    """Raise the error of this package when workers run out of memory or die, or the scheduler is lost."""
     try:
         yield
     except (MemoryError, distributed.KilledWorker) as error:
         what = "died, one after another," if isinstance(error, distributed.KilledWorker) else "ran out of memory"
         raise ParameterError(
-            f"the workers {what} over one partition ({error or type(error).__name__}); give smaller partitions with ",
+            f"client: its workers {what} on one partition ({error or type(error).__name__}). Set smaller partitions: ",
             Setting("partition_items"),
-            ", or workers more memory",
+            ", or give the workers more memory.",
         ) from error
     except (CancelledError, distributed.comm.CommClosedError) as error:
         raise ParameterError(
-            f"client: its scheduler was lost before the end ({brief(str(error))}); start one again, and run this again"
+            f"client: its scheduler was lost ({brief(str(error))}). Start a scheduler and run this again."
         ) from error
 
 
@@ -378,7 +379,7 @@ def _runner(client: Any) -> Iterator[_Runner]:
                 connected = distributed.Client(client, set_as_default=False)
             except (OSError, ValueError) as error:
                 raise ParameterError(
-                    f"client: no scheduler answers at {brief(client)} ({error}); give an address such as tcp://host:8786"
+                    f"client: got {brief(client)}, where no scheduler answers ({error}); expected an address, such as tcp://host:8786"
                 ) from error
             with connected, _cluster_lost(distributed):
                 yield _OnDask(connected)
@@ -386,4 +387,4 @@ def _runner(client: Any) -> Iterator[_Runner]:
             with _cluster_lost(distributed):
                 yield _OnDask(client)
         else:
-            raise ParameterError(f"client is {brief(client)}; expected a distributed.Client, an address, or None")
+            raise ParameterError(f"client: got {brief(client)}; expected a distributed.Client, an address or None")

@@ -1,4 +1,4 @@
-"""Features and trees as the workers read them."""
+"""Features and trees in the form that the workers read."""
 
 import os
 import re
@@ -26,7 +26,7 @@ Reader = Callable[[int, int], Any]
 
 
 class Source(Protocol):
-    """Rows of features, in order, that can be read a range at a time.
+    """Rows of features, read by range.
 
     Attributes:
         shape: ``(N, D)``.
@@ -39,14 +39,14 @@ class Source(Protocol):
     def dtype(self) -> np.dtype[Any]: ...
 
     def ids(self) -> Sequence[Hashable] | None:
-        """Return the rows' ids if the source has some."""
+        """Return the ids of the rows, or None."""
 
     def ranges(self, cuts: Sequence[int]) -> Sequence[Any]:
-        """Return the rows between the cuts, each as an argument of `rows`."""
+        """Return the ranges between the cuts."""
 
 
 def as_source(features: Any, id_column: str | None = None) -> Source:
-    """Return what reads these features.
+    """Return the source of the features.
 
     Args:
         features: A Dask array ``[N, D]``, or a path: a Parquet file or folder, a ``.npy`` file or a folder of them;
@@ -75,7 +75,8 @@ def as_source(features: Any, id_column: str | None = None) -> Source:
     if dask_array is not None and isinstance(features, dask_array.Array):
         if features.ndim != 2 or features.dtype.kind not in "fiub":
             raise FeatureError(
-                f"X: got a Dask array of shape {features.shape} and dtype {features.dtype}; expected real numbers, [N, D]"
+                f"X: got a Dask array of shape {features.shape} and dtype {features.dtype}; expected real "
+                "numbers, [N, D]"
             )
         if not all(np.isfinite(length) for length in features.shape):
             raise FeatureError(
@@ -89,13 +90,13 @@ def as_source(features: Any, id_column: str | None = None) -> Source:
 
 
 def _by_number(path: Path) -> list[tuple[bool, int, str]]:
-    """Return a file's place among others: Dask and others number their parts without leading zeros."""
+    """Return the sort key of a file: numbers in its name count by value, as parts have no leading zeros."""
     parts = re.split(r"(\d+)", path.name)
     return [(part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
 
 
 def common_type(dtypes: Sequence[np.dtype[Any]], name: str) -> np.dtype[Any]:
-    """Return float32 if all are, else float64.
+    """Return float32 if all dtypes are float32, else float64.
 
     Raises:
         FeatureError: If one is not real.
@@ -108,7 +109,7 @@ def common_type(dtypes: Sequence[np.dtype[Any]], name: str) -> np.dtype[Any]:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A range of rows in files, to be read where it is needed.
+    """A range of rows in files, read where it is needed.
 
     Attributes:
         read: Reads the rows ``low`` to ``high`` of one file.
@@ -127,7 +128,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class _Files:
-    """Files whose rows follow one another; ``starts`` are their first rows, with N at the end."""
+    """Files with consecutive rows; ``starts`` are their first rows, with N at the end."""
 
     paths: tuple[str, ...]
     starts: tuple[int, ...]
@@ -209,7 +210,9 @@ class _ParquetSource(_Files):
             try:
                 types.append(common_type([np.dtype(kind.to_pandas_dtype())], f"{paths[0]}, column {brief(name)}"))
             except (NotImplementedError, TypeError) as error:
-                raise FeatureError(f"{paths[0]}, column {brief(name)}: {kind} is not a number; leave it out") from error
+                raise FeatureError(
+                    f"{paths[0]}, column {brief(name)}: got {kind}; expected numbers. Leave it out."
+                ) from error
         starts = [0]
         for path, metadata in zip(paths, told, strict=True):
             if metadata.schema.to_arrow_schema().names != names:
@@ -233,7 +236,7 @@ class _ParquetSource(_Files):
 
 
 def _read_parquet(columns: Sequence[str], path: str, low: int, high: int) -> Any:
-    """Return rows of the named columns, from the row groups in which they lie."""
+    """Return rows of the named columns, read from their row groups."""
     whole = decoding(path, FeatureError, "a whole Parquet file")
     with whole, _pyarrow_parquet().ParquetFile(path) as file:
         lengths = [file.metadata.row_group(group).num_rows for group in range(file.metadata.num_row_groups)]
@@ -265,7 +268,7 @@ class _DaskSource:
 
 @dataclass(frozen=True, eq=False)
 class TreePart:
-    """Some nodes of a tree, with what they are in the whole of it.
+    """Nodes of a tree, with their properties in the whole tree.
 
     Attributes:
         nodes: Their numbers there, ascending ``[m]``.
@@ -285,7 +288,7 @@ class TreePart:
 
     @classmethod
     def of(cls, tree: Hierarchy, rewards: NodeRewards, nodes: Ints) -> Self:
-        """Return these nodes of the tree, which are given ascending."""
+        """Return the part of the tree with these nodes, in ascending order."""
         return cls(
             nodes,
             tree.parent[nodes],
@@ -306,15 +309,15 @@ class TreePart:
         return type(self)(nodes, **columns)
 
     def places(self, nodes: Ints) -> Ints:
-        """Return where these nodes stand in ``nodes``; they have to be there."""
+        """Return the positions of these nodes in ``nodes``."""
         return np.searchsorted(self.nodes, nodes)
 
     def n_items(self, inner: int) -> int:
-        """Return how many of the nodes are items, when inner nodes have the numbers from ``inner``."""
+        """Return the number of items among the nodes; internal nodes start at ``inner``."""
         return int(np.searchsorted(self.nodes, inner))
 
     def excerpt(self, inner: int) -> Hierarchy:
-        """Return the nodes as a tree, if each one's parent is among them: renumbered, all else as in the whole tree.
+        """Return the nodes, which include their parents, as a renumbered tree.
 
         Its sizes, levels and positions are those of the whole tree; children that are not here are left out, and a
         node of which none is here is taken for a leaf cluster: nobody plans beyond it.
@@ -348,7 +351,7 @@ class TreePart:
         return tree
 
     def forest(self, inner: int) -> Hierarchy:
-        """Return the nodes under one more root, which comes last: subtrees to be summed, renumbered from 0."""
+        """Return the nodes as a renumbered tree under one new root, which comes last."""
         parent = self.places(self.parent)
         parent = np.where(parent < len(self.nodes), parent, 0)
         parent[self.nodes[parent] != self.parent] = len(self.nodes)
@@ -358,12 +361,12 @@ class TreePart:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A tree cut into partitions.
+    """A tree in partitions.
 
     Attributes:
         bounds: Where the partitions begin and end in leaf order ``[P + 1]``.
         top: The nodes that no partition holds whole, ascending.
-        fringe: The children of the top that are not in the top themselves, ascending.
+        boundary: The children of the top that are not in the top themselves, ascending.
         shared: The nodes that every partition has to know, ascending: the top and what lies ``reach`` levels below.
         by_partition: All nodes in order of their partition; those of one partition ascending.
         offsets: Where each partition's begin in ``by_partition`` ``[P + 1]``.
@@ -371,14 +374,14 @@ class Cut:
 
     bounds: Ints
     top: Ints
-    fringe: Ints
+    boundary: Ints
     shared: Ints
     by_partition: Ints
     offsets: Ints
 
     @classmethod
     def of(cls, tree: Hierarchy, partition_items: int, reach: int) -> Self:
-        """Return the tree cut into partitions of about that many items, for searchers who look ``reach`` levels down.
+        """Return the tree in partitions of about ``partition_items`` items, for a look-ahead of ``reach`` levels.
 
         Example:
             >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11], [12, 13]], 8)
@@ -394,23 +397,23 @@ class Cut:
         for _ in range(min(reach, int(tree.height))):
             known[:-1] |= known[tree.parent]
         shared = known[:-1] & tree.is_cluster
-        fringe = np.flatnonzero(whole & np.append(in_top, False)[tree.parent])
+        boundary = np.flatnonzero(whole & np.append(in_top, False)[tree.parent])
         n_partitions = len(bounds) - 1
         partition[in_top] = n_partitions
         order = np.argsort(partition, kind="stable")
         offsets = np.searchsorted(partition[order], np.arange(n_partitions + 1))
-        return cls(bounds, np.flatnonzero(in_top), fringe, np.flatnonzero(shared), order, offsets)
+        return cls(bounds, np.flatnonzero(in_top), boundary, np.flatnonzero(shared), order, offsets)
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
 
     def nodes(self, partition: int) -> Ints:
-        """Return the nodes of a partition, ascending."""
+        """Return the nodes of a partition in ascending order."""
         return self.by_partition[self.offsets[partition] : self.offsets[partition + 1]]
 
 
 def cut_bounds(tree: Hierarchy, partition_items: int) -> Ints:
-    """Return the bounds in leaf order of partitions of about ``partition_items`` items ``[P + 1]``.
+    """Return the bounds ``[P + 1]``, in leaf order, of partitions of about ``partition_items`` items.
 
     The largest subtrees of no more items are put together while they fit; a leaf cluster is never cut, however large.
 

@@ -1,4 +1,4 @@
-"""What a worker does for `evaluate_distributed`: plain functions of arrays, the same wherever they run.
+"""Tasks of the workers of `evaluate_distributed`: functions of arrays.
 
 Arrays arrive from Dask read-only and unaligned, and numpy copies an unaligned array whole on every take; so they are
 aligned once where they arrive.
@@ -21,7 +21,7 @@ from pomdp_hier.features.validation import row_pieces
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How every partition is scored.
+    """Settings of the score of every partition.
 
     Attributes:
         kind: The similarity.
@@ -42,7 +42,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Inspection:
-    """What reading rows showed: those that are not finite, the largest value, and sums of pieces for the centre."""
+    """Result of a check of rows: the non-finite rows, the largest value, and partial sums for the centre."""
 
     bad: Ints
     largest: float
@@ -51,7 +51,7 @@ class Inspection:
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What the others have to know of a partition: sums ``[k, D]`` and rows ``[m, D]`` of its shared nodes.
+    """Sums ``[k, D]`` and rows ``[m, D]`` of the nodes that a partition shares with others.
 
     ``zero_rows`` are the items whose rows are zeros.
     """
@@ -63,7 +63,7 @@ class Summary:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """The nodes that every partition knows, with the sums of the inner ones, the items' rows, and the centre."""
+    """The shared nodes, with the sums of internal nodes, the rows of items, and the centre."""
 
     part: TreePart
     sums: Floats
@@ -72,7 +72,7 @@ class Shared:
 
 
 def inspect(rows: Any, piece_rows: int, first: int) -> Inspection:
-    """Return what rows from number ``first`` on show; ``piece_rows`` at a time are summed, as `evaluate` does."""
+    """Return the check of the rows from index ``first``, summed in pieces of ``piece_rows`` as in `evaluate`."""
     if isinstance(rows, np.ma.MaskedArray):  # what a mask hides is missing
         rows = rows.filled(np.nan)
     rows = _aligned(rows)
@@ -83,7 +83,7 @@ def inspect(rows: Any, piece_rows: int, first: int) -> Inspection:
 
 
 def pick(rows: Any, chosen: Ints) -> Any:
-    """Return some of the rows."""
+    """Return the chosen rows."""
     return _aligned(rows)[chosen]
 
 
@@ -93,7 +93,7 @@ def assemble(pieces: Sequence[Any], order: Ints) -> Any:
 
 
 def sum_up(plan: Plan, part: TreePart, rows: Any, shared: Ints, centre: Floats) -> Summary:
-    """Return what the others have to know of a partition; ``shared`` are the nodes in question."""
+    """Return the sums and rows of the ``shared`` nodes of a partition."""
     rows, n_items = _aligned(rows), part.n_items(plan.n_items)
     affinity = part_affinity(plan, rows, part.forest(plan.n_items), centre)
     at = part.places(shared)
@@ -105,7 +105,7 @@ def sum_up(plan: Plan, part: TreePart, rows: Any, shared: Ints, centre: Floats) 
 
 
 def score(plan: Plan, part: TreePart, rows: Any, shared: Shared) -> tuple[Ints, Floats]:
-    """Return where the searches for a partition's items stop, and with what probability they get there.
+    """Return the stop node of each item of a partition, and the probability of its path.
 
     Args:
         plan: How.
@@ -143,7 +143,7 @@ def part_affinity(plan: Plan, rows: Any, tree: Any, centre: Floats, sums: Floats
 
 
 def piece_rows(n_items: int, n_columns: int) -> int:
-    """Return how many rows `evaluate` sums at a time for the centre."""
+    """Return the number of rows that `evaluate` sums at a time for the centre."""
     low, high = row_pieces(max(n_items, 1), 8 * n_columns)[0]
     return high - low
 

@@ -1,4 +1,4 @@
-"""Reading ``.npy`` and ``.npz`` by numpy, after what their headers claim was held against the memory there is."""
+"""Readers of ``.npy`` and ``.npz``; declared sizes are checked against the file and the available memory."""
 
 import io
 import math
@@ -19,14 +19,14 @@ from pomdp_hier.errors import FeatureError, Setting
 from pomdp_hier.features.validation import check_compressed
 
 _SPARSE_PARTS = ("format", "shape", "data", "indices", "indptr", "row", "col", "coords")
-_AGAIN = "copy or write the file again"
+_AGAIN = "Copy or write the file again"
 _WHOLE = "a whole .npy array of numbers"
 _MOST_DIMENSIONS = 32  # of any numpy
 _quietly = partial(warnings.catch_warnings, action="ignore")  # headers of Python 2, or with odd escape sequences, warn
 
 
 def read_npy(stream: IO[bytes], name: str, limit: int) -> Any:
-    """Return array in a ``.npy`` stream; a file that would take more than half of ``limit`` is memory-mapped instead.
+    """Return the array in a ``.npy`` stream, memory-mapped if it needs more than half of ``limit`` bytes.
 
     Raises:
         FeatureError: The file is cut off, holds Python objects, or claims more than ``limit`` bytes.
@@ -42,7 +42,7 @@ def read_npy(stream: IO[bytes], name: str, limit: int) -> Any:
 
 
 def read_npz(stream: IO[bytes], name: str, key: str | None, limit: int) -> Any:
-    """Return the matrix in a ``.npz`` stream: CSR as scipy writes it, else the array ``key``, ``X`` or the only one.
+    """Return the matrix in a ``.npz`` stream: CSR, or the array ``key``, ``X`` or the only one.
 
     Raises:
         FeatureError: The archive is damaged, does not say which array to take, or claims more than
@@ -67,7 +67,7 @@ def _matrix(archive: zipfile.ZipFile, name: str, key: str | None, limit: int) ->
 
 
 def _chosen(names: list[str], name: str, key: str | None) -> str:
-    """Which array of a dense archive to take."""
+    """Return the name of the array of a dense archive."""
     if key is None:
         key = "X" if "X" in names or len(names) != 1 else names[0]
     if key in names:
@@ -78,7 +78,7 @@ def _chosen(names: list[str], name: str, key: str | None) -> str:
 
 
 def _read_array(stream: IO[bytes], length: int, what: str, limit: int) -> Any:
-    """Return the array in a ``.npy`` stream of ``length`` bytes, once its header's claim has passed both bounds."""
+    """Return the array in a ``.npy`` stream of ``length`` bytes, after checking the size in its header."""
     shape, _, dtype = _read_header(stream, what)
     require_memory(math.prod(shape) * dtype.itemsize, limit, what)
     _check_length(shape, dtype, length - stream.tell(), what)
@@ -88,44 +88,42 @@ def _read_array(stream: IO[bytes], length: int, what: str, limit: int) -> Any:
 
 
 def _check_length(shape: tuple[int, ...], dtype: np.dtype[Any], length: int, what: str) -> None:
-    """Refuse an array that takes more bytes than are there."""
+    """Raise if an array needs more bytes than the file has."""
     needed = math.prod(shape) * dtype.itemsize
     if needed > length:
         raise FeatureError(
-            f"{what}: cut off, {needed} bytes of {dtype} in shape {shape} were announced and {length} are there; "
-            f"{_AGAIN}"
+            f"{what}: got {length} bytes; expected {needed}, {dtype} in shape {shape}, as the header says. {_AGAIN}."
         )
 
 
 def _read_header(stream: IO[bytes], what: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Return shape, whether in Fortran order, and type that a header of version 1 or 2 claims, if these can be."""
+    """Return shape, Fortran order and dtype of a header of version 1 or 2, checked."""
     with decoding(what, FeatureError, _WHOLE, "Write it again with numpy.save"), _quietly():
         version = npy.read_magic(stream)
         reader = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}[version]
         shape, fortran_order, dtype = reader(stream)
     if dtype.hasobject:
         raise FeatureError(
-            f"{what}: holds Python objects, which are not loaded since that could run code; "
-            "save numbers: numpy.save(path, X.astype(float))"
+            f"{what}: got Python objects, which could run code; expected numbers. Save numpy.save(path, "
+            "X.astype(float))."
         )
     lengths_are_numbers = all(type(length) is int and 0 <= length < 2**63 for length in shape)
     if not lengths_are_numbers or len(shape) > _MOST_DIMENSIONS or not dtype.itemsize or dtype.subdtype is not None:
         raise FeatureError(
-            f"{what}: not a .npy array of numbers, but {str(dtype)[:40]} in shape {str(shape)[:60]}; {_AGAIN} with "
-            "numpy.save"
+            f"{what}: got {str(dtype)[:40]} in shape {str(shape)[:60]}; expected an array of numbers. {_AGAIN} with "
+            "numpy.save."
         )
     return shape, fortran_order, dtype
 
 
 def _sparse(arrays: dict[str, Any], name: str, limit: int) -> csr_array:
-    """Return the CSR matrix of the arrays that ``scipy.sparse.save_npz`` wrote, every index checked."""
+    """Return the CSR matrix in an archive of ``scipy.sparse.save_npz``, with all indices checked."""
     layout = arrays["format"].item() if arrays["format"].size == 1 else None
     layout = layout.decode("ascii", "replace") if isinstance(layout, bytes) else layout
     lengths = arrays["shape"]
     if lengths.dtype.kind not in "iu" or lengths.size != 2 or lengths.min() < 0 or lengths.max() >= 2**63:
         raise FeatureError(
-            f"{name}: expected a matrix, found a sparse array of shape {lengths.ravel()[:4].tolist()}; give one row "
-            "an item"
+            f"{name}: got a sparse array of shape {lengths.ravel()[:4].tolist()}; expected a matrix, one row per item"
         )
     shape = (int(lengths.ravel()[0]), int(lengths.ravel()[1]))
     require_memory(8 * (shape[0] + 1), limit, name)
@@ -134,10 +132,13 @@ def _sparse(arrays: dict[str, Any], name: str, limit: int) -> csr_array:
     try:
         data = arrays["data"]
         if data.ndim != 1 and layout in {"csr", "csc", "coo"}:
-            raise FeatureError(f"the values have shape {data.shape}, expected a list of numbers; {_AGAIN}")
+            raise FeatureError(f"data: got shape {data.shape}; expected a list of numbers. {_AGAIN}.")
         missing = [part for part in _parts_of(layout, arrays) if part not in arrays]
         if missing:
-            raise FeatureError(f"{layout}: no array {brief(missing[0])}; write scipy.sparse.save_npz(path, X)")
+            raise FeatureError(
+                f"got no array {brief(missing[0])}; expected one in layout {layout}. Write "
+                "scipy.sparse.save_npz(path, X)."
+            )
         if layout in {"csr", "csc"}:
             compressed = csr_array if layout == "csr" else csc_array
             parts = arrays["data"], arrays["indices"], arrays["indptr"]
@@ -148,7 +149,7 @@ def _sparse(arrays: dict[str, Any], name: str, limit: int) -> csr_array:
             matrix = coo_array((data, tuple(places)), shape=shape)
         else:
             raise FeatureError(
-                f"sparse layout {brief(layout)} is not read; write scipy.sparse.save_npz(path, X.tocsr())"
+                f"got sparse layout {brief(layout)}; expected csr. Write scipy.sparse.save_npz(path, X.tocsr())."
             )
         matrix = matrix.tocsr()
         matrix.sum_duplicates()
@@ -158,7 +159,7 @@ def _sparse(arrays: dict[str, Any], name: str, limit: int) -> csr_array:
 
 
 def _parts_of(layout: Any, arrays: dict[str, Any]) -> tuple[str, ...]:
-    """Return which arrays a layout has besides the values."""
+    """Return the names of the index arrays of a layout."""
     if layout == "coo":
         return ("coords",) if "coords" in arrays else ("row", "col")
     return ("indices", "indptr") if layout in ("csr", "csc") else ()

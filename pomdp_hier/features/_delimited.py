@@ -1,4 +1,4 @@
-"""Reading a table of numbers from delimited text, every fault named by line and column."""
+"""Reader of a table of numbers from delimited text; errors name the line and column."""
 
 from array import array
 from typing import IO
@@ -42,10 +42,10 @@ def read(stream: IO[bytes], name: str, id_column: str | None) -> tuple[Floats, t
 
 
 def id_position(columns: list[str], name: str, id_column: str | None) -> int | None:
-    """Return which column holds the ids: the one asked for, or the first that is called like one.
+    """Return the position of the column of ids: the named one, or the first with a usual name.
 
     Raises:
-        FeatureError: There is no column of the name asked for, or there are several.
+        FeatureError: The named column is missing, or there are several.
     """
     if id_column is None:
         return next((k for k, column in enumerate(columns) if column.strip().lower() in ID_NAMES), None)
@@ -53,7 +53,7 @@ def id_position(columns: list[str], name: str, id_column: str | None) -> int | N
 
 
 def column_position(columns: list[str], name: str, column: str) -> int:
-    """Return where the column of a name is.
+    """Return the position of a column.
 
     Raises:
         FeatureError: There is none, or there are several.
@@ -62,7 +62,7 @@ def column_position(columns: list[str], name: str, column: str) -> int:
         return columns.index(column)
     listed = ", ".join(columns[:10]) + (" and more" if len(columns) > 10 else "")
     how_many = "no column" if column not in columns else f"{columns.count(column)} columns"
-    raise FeatureError(f"{name}: {how_many} {brief(column)}; the columns are {listed}")
+    raise FeatureError(f"{name}: got {how_many} {brief(column)}; expected one of {listed}")
 
 
 def _number(cell: str) -> float:

@@ -1,4 +1,4 @@
-"""Reading a table of numbers from Parquet (extra ``frames``)."""
+"""Reader of a table of numbers from Parquet (extra ``frames``)."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -29,7 +29,7 @@ def read(
 
 
 def open_table(stream: IO[bytes], name: str, id_column: str | None, limit: int, wanted: Sequence[str] = ()) -> Any:
-    """Return the file as a pyarrow table: all of it, or the ids and the columns that are wanted.
+    """Return the file as a pyarrow table: all columns, or the ids and the wanted ones.
 
     Raises:
         FeatureError: The file is damaged, claims more than ``limit`` bytes, or has no such column.
@@ -48,14 +48,16 @@ def open_table(stream: IO[bytes], name: str, id_column: str | None, limit: int, 
 
 
 def refuse_doubled(columns: Sequence[str], name: str) -> None:
-    """Refuse columns of one name, since columns are asked for by their names.
+    """Raise if two columns have the same name.
 
     Raises:
         FeatureError: Two columns have one name.
     """
     for column, count in Counter(columns).items():
         if count > 1:
-            raise FeatureError(f"{name}: {count} columns are called {brief(column)}; give each another name")
+            raise FeatureError(
+                f"{name}: got {count} columns named {brief(column)}; expected distinct names. Rename them."
+            )
 
 
 def id_cells(column: Any, name: str, label: str) -> tuple[Hashable, ...]:
@@ -74,7 +76,7 @@ def id_cells(column: Any, name: str, label: str) -> tuple[Hashable, ...]:
 def from_table(
     table: Any, name: str, id_column: str | None
 ) -> tuple[NDArray[np.generic], tuple[Hashable, ...] | None, tuple[str, ...]]:
-    """Return what `read` returns, of a pyarrow table."""
+    """Return the same as `read` for a pyarrow table."""
     position = _delimited.id_position(table.column_names, name, id_column)
     ids = None
     if position is not None:
@@ -87,13 +89,13 @@ def from_table(
 
 
 def _common_type(table: Any, name: str) -> np.dtype[Any]:
-    """float32 if every column is, else float64; every column must be a number without gaps."""
+    """Return float32 if every column is, else float64, for numeric columns without missing values."""
     import pyarrow.types as kinds
 
     for field, column in zip(table.schema, table.columns, strict=True):
         if not (kinds.is_integer(field.type) or kinds.is_floating(field.type) or kinds.is_boolean(field.type)):
             raise FeatureError(
-                f"{name}: column {brief(field.name)} is {field.type}, not a number; leave it out, or name it as "
+                f"{name}, column {brief(field.name)}: got {field.type}; expected numbers. Remove it, or name it as "
                 "the column of ids, ",
                 Setting("id_column", field.name),
                 ", of text, ",
@@ -103,6 +105,9 @@ def _common_type(table: Any, name: str) -> np.dtype[Any]:
             )
         if column.null_count:
             row = column.is_null().to_pylist().index(True)
-            raise FeatureError(f"{name}: no value in row {row} of column {brief(field.name)}; fill it or drop the row")
+            raise FeatureError(
+                f"{name}, row {row}, column {brief(field.name)}: got no value; expected a number. Fill it in, or "
+                "remove the row."
+            )
     single = all(kinds.is_float32(field.type) for field in table.schema)
     return np.dtype(np.float32 if single and table.num_columns else np.float64)

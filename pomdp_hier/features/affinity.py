@@ -1,4 +1,4 @@
-"""Similarities of many items to many clusters at once, for each kind of features: what scoring a hierarchy costs.
+"""Similarities of many items to many clusters at once, for each kind of features.
 
 An :class:`Affinity` knows the features and the tree. It hands out a :class:`Batch` of items, whose one verb is
 ``expand``: the similarities of items to all children of given nodes. Dense features are in
@@ -32,7 +32,7 @@ _TABLE_FLOATS = 1 << 23
 
 
 class Batch(Protocol):
-    """Some items with what their similarities need at hand."""
+    """Items, with the data for their similarities."""
 
     def expand(self, rows: Ints, parents: Ints, children: Children | None = None) -> Floats:
         """Return the similarities of item ``rows[j]`` of the batch to the children of node ``parents[j]``.
@@ -55,24 +55,24 @@ class Affinity(Protocol):
 
     @property
     def batch_items(self) -> int:
-        """How many items a batch should have at most, for memory."""
+        """The maximum number of items per batch, for memory."""
 
     def batch(self, items: Ints) -> Batch:
-        """Return these items, ready to be compared."""
+        """Return the batch of these items."""
 
 
 def affinity(
     X: Any, hierarchy: Hierarchy, similarity: Similarity = "cosine", *, compiled: bool = True
 ) -> DenseAffinity | SparseAffinity | Affinity:
-    """Return what computes a similarity between the items and the clusters of a hierarchy.
+    """Return the similarities between the items and the clusters of a hierarchy, computed on demand.
 
     Args:
-        X: Features ``[N, D]``, dense or sparse, or similarities ``[N, N]`` with ``"precomputed"``; or what
-            `item_features` made of them, of which nothing is checked and warned about again.
+        X: Features ``[N, D]``, dense or sparse, or similarities ``[N, N]`` with ``"precomputed"``; or the
+            result of `item_features`, which is not checked again.
         hierarchy: The tree over the N items.
         similarity: A name, a record with options, or a function of the items' rows and a
             :class:`~pomdp_hier.features.similarity.ClusterView`.
-        compiled: Whether numba, where it is installed, may make the sums over dense features; the bits are the same.
+        compiled: Whether numba may compute the sums over dense features, with bit-for-bit identical results.
 
     Raises:
         FeatureError: For features that cannot be used; the message names rows.
@@ -104,7 +104,7 @@ def _built(
 
 
 def warn_about(known: Affinity) -> None:
-    """Warns of features that do not say what they seem to: rows of zeros, a single column, distances."""
+    """Warn about rows of zeros, a single column, and distances in place of similarities."""
     if isinstance(known, PrecomputedAffinity):
         warn_of_distances(known.matrix, known.hierarchy)
     elif isinstance(known, DenseAffinity | SparseAffinity) and isinstance(known.kind, Cosine):
@@ -113,7 +113,7 @@ def warn_about(known: Affinity) -> None:
 
 
 class PrecomputedAffinity:
-    """Mean similarities out of an ``[N, N]`` matrix, a few rows of it at a time: O(N + K) per item, for any tree."""
+    """Mean similarities from an ``[N, N]`` matrix, in O(N + K) per item."""
 
     def __init__(self, matrix: Features, hierarchy: Hierarchy, kind: Precomputed) -> None:
         self.matrix = matrix
@@ -122,7 +122,7 @@ class PrecomputedAffinity:
         self.batch_items = max(16, min(1024, _TABLE_FLOATS // hierarchy.n_nodes))
 
     def batch(self, items: Ints) -> Batch:
-        """Return these items with the sums of their rows over every cluster."""
+        """Return the batch of these items, with the sums of their rows over every cluster."""
         return _PrecomputedBatch(self, items)
 
 
@@ -153,7 +153,7 @@ class _PrecomputedBatch:
 
 
 class CustomAffinity:
-    """A similarity of the user's own, called with all items that stand before one cluster."""
+    """A custom similarity, called per cluster with all its items."""
 
     batch_items = 1 << 14
 
@@ -163,26 +163,28 @@ class CustomAffinity:
         self.similarity = similarity
 
     def batch(self, items: Ints) -> Batch:
-        """Return these items."""
+        """Return the batch of these items."""
         return _CustomBatch(self, items)
 
     def ask(self, items: Ints, node: int, members: Ints, inside: Bools) -> Floats:
-        """Return what the function says of items and one cluster ``[m]``.
+        """Return the similarities of the items to one cluster ``[m]``.
 
         Raises:
-            FeatureError: It returns anything but one finite number an item.
+            FeatureError: It returns anything but one finite number per item.
         """
         require_whole(self.features)
         view = ClusterView(node, members, inside, self.features)
         answer = np.asarray(self.similarity(self.features[items], view), dtype=np.float64)
         if answer.shape != items.shape:
             raise FeatureError(
-                f"the similarity returned shape {answer.shape} for {len(items)} item(s) and node {node}; "
-                f"one number per item was expected, shape ({len(items)},)"
+                f"similarity: got shape {answer.shape} for {len(items)} item(s) and node {node}; expected shape "
+                f"({len(items)},), one number per item"
             )
         wrong = items[~np.isfinite(answer)]
         if len(wrong):
-            raise FeatureError(f"the similarity of item {wrong[0]} to node {node} is not finite; return finite numbers")
+            raise FeatureError(
+                f"the similarity of item {wrong[0]} to node {node} is not finite; expected a finite number"
+            )
         return answer
 
 

@@ -1,4 +1,4 @@
-"""Similarities over dense features, from per-cluster sums: O(D) per item and cluster, in cache-sized pieces.
+"""Similarities over dense features from per-cluster sums, in O(D) per item and cluster.
 
 Rows are prepared in float64 as they are read: unit rows for the cosine, rows less the overall mean for the distances.
 With ``S`` the sum of a cluster's prepared rows and ``n`` its size, the mean cosine is ``<u, S> / n`` and the squared
@@ -42,7 +42,7 @@ MANY = 1 << 13  # multiplications at one node from which a matrix product of its
 
 
 class DenseAffinity:
-    """Dense features ``[N, D]`` with the sums of their prepared rows over each inner node.
+    """Dense features ``[N, D]`` with the sums of their prepared rows over each internal node.
 
     Where they are a part of larger features, the ``centre`` and the ``sums`` of the whole are given. ``compiled`` is
     whether numba may make the sums, to the same bits, where it is installed.
@@ -104,7 +104,7 @@ class DenseAffinity:
         return sums
 
     def _compiles(self) -> bool:
-        """Return whether to take the compiled passes, which give the same bits."""
+        """Return whether to use the compiled passes, which are bit-for-bit identical."""
         seconds = VALUE_SECONDS * self.features.size
         return self._compiled and pays(seconds, Path(__file__).with_name("on_numba.py"), COMPILATION)
 
@@ -220,7 +220,7 @@ class DenseBatch:
     def _dots_at_one_node(
         self, rows: Ints, nodes: Ints, firsts: Ints, counts: Ints, begins: Ints, ends: Ints, dots: Floats
     ) -> None:
-        """Write the products of the rows that follow one another at one node: a matrix product for each such node."""
+        """Write the products of consecutive rows at one node, by one matrix product per node."""
         widths = counts[begins]
         vectors, low = self.vectors(nodes[ranges(firsts[begins], widths)]), 0
         gaps = np.cumsum(np.diff(rows, prepend=0) != 1)
@@ -249,13 +249,13 @@ class DenseBatch:
         return table
 
     def _rows_of(self, items: Ints) -> Ints:
-        """Return which row of the batch each item is, or -1."""
+        """Return the row of each item in the batch, or -1."""
         near = self._tree.starts[items] - self._first
         known = (near >= 0) & (near < len(self._row_at))
         return np.where(known, self._row_at[np.where(known, near, 0)], -1)
 
     def _dots_one_by_one(self, rows: Ints, nodes: Ints, chosen: Ints, dots: Floats) -> None:
-        """Write the product of each row with the sum of ``nodes[j]`` to ``dots[j]``, j the chosen in turn."""
+        """Write the product of each row with the sum of ``nodes[j]`` to ``dots[j]``, for each chosen j."""
         inner = nodes[chosen] >= self._tree.n_items
         at = chosen[inner]
         dots[at] = _pair_dots(self.rows, rows[inner], self._parent.sums, nodes[at] - self._tree.n_items)
@@ -268,26 +268,27 @@ class DenseBatch:
 
 
 def refuse_large(largest: float) -> None:
-    """Raise if values of features, of which this is the largest in absolute value, are too large for distances.
+    """Raise if the largest absolute value of the features is too large for distances.
 
     Raises:
         FeatureError: They are.
     """
     if largest > LARGEST:
         raise FeatureError(
-            f"features hold {largest:.3g} in absolute value, whose square overflows; rescale them for a distance"
+            f"the features: got {largest:.3g} in absolute value, whose square overflows; expected smaller values. "
+            "Rescale them."
         )
 
 
 def _read_only(features: Features) -> Features:
-    """Return a plain read-only view, so that one compiled version serves writable arrays and memory maps as well."""
+    """Return a read-only view, so that one compiled version serves arrays and memory maps."""
     view = np.asarray(features)[...]
     view.setflags(write=False)
     return view
 
 
 def _measured(rows: Features) -> tuple[Floats, Floats]:
-    """Return each row's largest absolute value (1 for zeros), and its length over that."""
+    """Return the largest absolute value of each row (1 for zeros), and the row's length divided by it."""
     # Scaled before squaring, so that rows of 1e-200 or 1e200 keep their directions.
     largest = np.abs(rows).max(axis=1).astype(np.float64)
     largest[largest == 0] = 1.0
@@ -326,7 +327,7 @@ def finish(
     n_columns: int,
     difference: Callable[[Ints], Floats],
 ) -> Floats:
-    """Return the similarities that dot products of items with clusters' sums stand for; ``dots`` is used up.
+    """Return the similarities from the dot products of items with clusters' sums; ``dots`` is overwritten.
 
     Args:
         kind: The similarity.

@@ -1,4 +1,4 @@
-"""Features out of tables with columns of several kinds: data frames, Parquet, CSV with text."""
+"""Features from tables with columns of several kinds: data frames, Parquet, CSV with text."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import IO, Any
@@ -26,23 +26,23 @@ def read_frame(
     tfidf: Mapping[str, Any] | None = None,
     memory: int | None = None,
 ) -> FeatureTable:
-    """Return the features in a data frame of pandas, Polars, or whatever else narwhals knows (extra ``frames``).
+    """Return the features in a data frame of pandas, Polars or another library known to narwhals (extra ``frames``).
 
-    By default every column is a number but that of the ids, and they make the matrix in their order; all float32 stays
-    float32. The ids are ``id_column``, or else the first column called ``id``, ``item`` or ``item_id``, or else the
-    index of a pandas frame, unless it just counts the rows.
+    By default all columns but that of the ids are numeric and form the matrix, as float32 if all are float32. The ids
+    are ``id_column``, or the first column called ``id``, ``item`` or ``item_id``, or the index of a pandas frame,
+    unless it counts the rows.
 
     Args:
-        frame: The table, one row an item.
-        columns: The columns of numbers to take, instead of all.
-        id_column: The column that holds the rows' ids.
-        text: Take the TF-IDF of this column instead, or of several, joined by a space.
-        embedding: Take the vectors in this column of lists instead.
+        frame: The table, one row per item.
+        columns: The numeric columns to use; all by default.
+        id_column: The column of ids.
+        text: Use the TF-IDF of this column, or of several joined by a space.
+        embedding: Use the vectors in this column of lists.
         tfidf: Options of `pomdp_hier.features.text_features`.
-        memory: How many bytes the features may take; by default the memory that is available now.
+        memory: The maximum size of the features in bytes; by default the available memory.
 
     Raises:
-        FeatureError: A column is missing, has a gap, or is of another kind than expected.
+        FeatureError: A column is missing, has a gap, or has an unexpected type.
         ParameterError: More than one of ``columns``, ``text``, ``embedding`` is given.
         MissingExtraError: Narwhals or pyarrow is not installed, or scikit-learn for ``text``.
 
@@ -54,7 +54,7 @@ def read_frame(
         ([[5.0, 3.0], [0.0, 5.0]], ('Harry Potter', 'Dunkirk'))
     """
     if sum(option is not None for option in (columns, text, embedding)) > 1:
-        raise ParameterError("columns, text and embedding are given; features come from one of them")
+        raise ParameterError("columns, text, embedding: got several; expected at most one")
     name = "the data frame"
     table, index = _as_arrow(frame, name)
     if columns is not None:
@@ -78,7 +78,7 @@ def from_arrow(
     tfidf: Mapping[str, Any] | None = None,
     memory: int | None = None,
 ) -> FeatureTable:
-    """Return the features in a pyarrow table; what `read_frame` says of frames holds for it.
+    """Return the features in a pyarrow table; the arguments are those of `read_frame`.
 
     Raises:
         FeatureError: As `read_frame`.
@@ -103,10 +103,10 @@ def read_text_columns(
     text: str | Sequence[str],
     tfidf: Mapping[str, Any] | None = None,
 ) -> FeatureTable:
-    """Return the TF-IDF of columns of text in delimited text with a header; its other columns are not read.
+    """Return the TF-IDF of columns of delimited text with a header.
 
     Raises:
-        FeatureError: The text is no table in UTF-8, or has no such column.
+        FeatureError: The text is not a table in UTF-8, or has no such column.
     """
     table = open_csv(stream, FeatureError, name=name)
     position = _delimited.id_position(table.columns, name, id_column)
@@ -119,22 +119,23 @@ def read_text_columns(
 
 
 def _as_arrow(frame: Any, name: str) -> tuple[Any, tuple[Hashable, ...] | None]:
-    """Return the frame as a pyarrow table, and the ids in the index of a pandas frame, if it has any."""
+    """Return the frame as a pyarrow table, and the ids in the index of a pandas frame, or None."""
     nw, pa = (from_extra("frames", name, "a data frame needs narwhals and pyarrow") for name in ("narwhals", "pyarrow"))
     try:
         known = nw.from_native(frame, eager_only=True)
     except nw.exceptions.DuplicateError as error:
         raise FeatureError(
-            f"{name}: two columns have one name ({' '.join(str(error).split())}); give each another name"
+            f"{name}: got two columns of one name ({' '.join(str(error).split())}); expected distinct names. "
+            "Rename one."
         ) from error
     except TypeError as error:
         raise FeatureError(
-            f"{type(frame).__name__} is no data frame that narwhals knows; collect a lazy one, or give an array"
+            f"frame: got {brief(frame)}; expected a data frame that narwhals reads. Collect a lazy one."
         ) from error
     try:
         table = known.to_arrow()
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise FeatureError(f"{name}: a column holds things of several kinds ({error}); make it one kind") from error
+        raise FeatureError(f"{name}: got a column of several types ({error}); expected one. Convert it.") from error
     index = nw.maybe_get_index(known)
     ids = None if index is None else tuple(index.tolist())
     table = table.select([column for column in known.columns if column in table.column_names])
@@ -150,7 +151,7 @@ def _column(table: Any, name: str, column: str) -> Any:
 
 
 def _joined(columns: Sequence[Sequence[Any]], name: str, names: Sequence[str]) -> list[str]:
-    """Return the texts of each row in one; a gap in one column is no word, a thing that is no text an error."""
+    """Return the joined texts of each row; a missing value counts as an empty text."""
     for column, cells in zip(names, columns, strict=True):
         wrong = next((row for row, cell in enumerate(cells) if cell is not None and not isinstance(cell, str)), None)
         if wrong is not None:
@@ -162,32 +163,39 @@ def _joined(columns: Sequence[Sequence[Any]], name: str, names: Sequence[str]) -
 
 
 def _embeddings(column: Any, name: str, label: str, limit: int) -> NDArray[np.floating[Any]]:
-    """Return a column of lists of numbers as a matrix; every list must be as long as the first."""
+    """Return a column of lists of numbers, all of one length, as a matrix."""
     import pyarrow.compute as pc
     import pyarrow.types as kinds
 
     kind = column.type
     if not (kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind)):
-        raise FeatureError(f"{name}: column {brief(label)} is {kind}, expected lists of numbers, one vector an item")
+        raise FeatureError(f"{name}, column {brief(label)}: got {kind}; expected lists of numbers, one vector per item")
     inner = kind.value_type
     if not (kinds.is_floating(inner) or kinds.is_integer(inner)):
-        raise FeatureError(f"{name}: column {brief(label)} holds lists of {inner}, expected lists of numbers")
+        raise FeatureError(f"{name}, column {brief(label)}: got lists of {inner}; expected lists of numbers")
     if column.null_count:
         row = column.is_null().to_pylist().index(True)
-        raise FeatureError(f"{name}: no vector in row {row} of column {brief(label)}; fill it or drop the row")
+        raise FeatureError(
+            f"{name}, row {row}, column {brief(label)}: got no vector; expected one. Fill it in, or remove the row."
+        )
     lengths = pc.list_value_length(column).to_numpy()
     odd = np.flatnonzero(lengths != lengths[:1])
     if odd.size:
         raise FeatureError(
-            f"{name}: the vector in row {odd[0]} of column {brief(label)} has {lengths[odd[0]]} numbers, that "
-            f"in row 0 has {lengths[0]}; all must be as long"
+            f"{name}, row {odd[0]}, column {brief(label)}: got {lengths[odd[0]]} numbers; expected {lengths[0]}, as in "
+            "row 0"
         )
     single = kinds.is_float32(inner) or kinds.is_float16(inner)
     require_memory((4 if single else 8) * int(lengths.sum()), limit, f"{name}, column {brief(label)}")
     flat = pc.list_flatten(column)
     if flat.null_count:
-        raise FeatureError(f"{name}: a vector in column {brief(label)} has a gap; fill it or drop the row")
+        raise FeatureError(
+            f"{name}, column {brief(label)}: got a missing value in a vector; expected numbers. Fill it in, or "
+            "remove the row."
+        )
     matrix: NDArray[np.floating[Any]] = flat.to_numpy().astype(np.float32 if single else np.float64, copy=False)
     if not matrix.size:
-        raise FeatureError(f"{name}: column {brief(label)} has no numbers; give at least one row and one number a row")
+        raise FeatureError(
+            f"{name}, column {brief(label)}: got no numbers; expected at least one row and one number per row"
+        )
     return matrix.reshape(len(lengths), -1)

@@ -26,7 +26,7 @@ _EMPTY = (
 
 @dataclass(frozen=True, eq=False)
 class IdMatch:
-    """How the ids of feature rows and of items fit together; ids are listed in the order given.
+    """Result of matching the ids of feature rows and items; ids keep their order.
 
     Attributes:
         rows: The feature row of each item, [number of items]; -1 for an item without one.
@@ -43,7 +43,7 @@ class IdMatch:
     doubled_items: tuple[Hashable, ...]
 
     def faults(self, *, surplus: bool = True) -> list[str]:
-        """Return what does not match, one phrase per kind; empty if every item has exactly one row.
+        """Return one phrase per kind of mismatch; empty if every item has exactly one row.
 
         Items of one id, such as the copies of an item with several parents, share its row.
 
@@ -59,10 +59,10 @@ class IdMatch:
 
 
 def match_ids(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable]) -> IdMatch:
-    """Return the feature row of each item by its id, and every id that is missing, surplus or doubled.
+    """Return the feature row of each item by its id, and all missing, surplus and duplicate ids.
 
-    Ids match when they are equal. Where all ids of one side are text, as they come out of a text file, those of the
-    other are matched by their text, so that item ``7`` finds row ``"7"``.
+    Ids match if they are equal. If all ids of one side are text, as in a text file, the ids of the other side are
+    compared as text, so that item ``7`` finds row ``"7"``.
 
     Args:
         row_ids: The id of each feature row.
@@ -91,7 +91,7 @@ def match_ids(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable]) -> IdMa
 
 
 def join_rows(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], *, surplus: str = "error") -> Ints:
-    """Return the feature row of each item: ``X[join_rows(row_ids, item_ids)]`` has one row an item, in item order.
+    """Return the feature row of each item: ``X[join_rows(row_ids, item_ids)]`` is in item order.
 
     Args:
         row_ids: The id of each feature row.
@@ -111,15 +111,16 @@ def join_rows(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable], *, surp
         types = [", ".join(sorted({type(name).__name__ for name in ids})) for ids in (row_ids, item_ids)]
         apart = "" if types[0] == types[1] else f" (the rows' ids are {types[0]}, the items' {types[1]})"
         raise FeatureError(
-            f"feature rows and items do not match by id{apart}: {'; '.join(faults)}. Give each item exactly one row, "
-            "under the id that the hierarchy uses for it",
+            f"ids of the features: got mismatches{apart}: {'; '.join(faults)}; expected exactly one row per item, "
+            "under "
+            "the item's id",
             *(_EMPTY if match.missing else ()),
         )
     return match.rows
 
 
 def rows_by_id(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable]) -> Ints | None:
-    """Return the feature row of each item; None where the items are called by numbers of rows, of which no row is one.
+    """Return the feature row of each item; None if the items are numbered and no row has such an id.
 
     Raises:
         FeatureError: As `join_rows`.
@@ -130,7 +131,7 @@ def rows_by_id(row_ids: Sequence[Hashable], item_ids: Sequence[Hashable]) -> Int
 
 
 def are_row_numbers(item_ids: Sequence[Hashable]) -> bool:
-    """Whether items are called by the numbers of their rows, ``0..N-1``, also as text."""
+    """Return whether the items are named by their row numbers ``0..N-1``, also as text."""
     return all(str(name) == str(row) for row, name in enumerate(item_ids))
 
 
@@ -140,13 +141,13 @@ def _doubled(ids: Iterable[Hashable]) -> tuple[Hashable, ...]:
 
 @dataclass(frozen=True, eq=False)
 class FeatureTable:
-    """What a feature file holds.
+    """Content of a feature file.
 
     Attributes:
-        matrix: One row an item, dense or CSR, [N, D].
+        matrix: One row per item, dense or CSR, [N, D].
         ids: The id of each row if the file has an id column.
         columns: The names of the columns if the file has them.
-        source: What error texts call it.
+        source: The name in error messages.
     """
 
     matrix: "NDArray[np.generic] | csr_array"
@@ -157,10 +158,10 @@ class FeatureTable:
 
 @dataclass(frozen=True, eq=False)
 class ItemFeatures:
-    """Checked features of items, for whoever scores the same items more than once; `affinity` takes them as they are.
+    """Checked features of items, for repeated scores of the same items.
 
     Attributes:
-        table: One row an item, in item order: dense ``[N, D]`` or canonical CSR; ``[N, N]`` of similarities.
+        table: One row per item, in item order: dense ``[N, D]`` or canonical CSR; ``[N, N]`` of similarities.
         precomputed: Whether they are similarities.
     """
 
@@ -169,7 +170,7 @@ class ItemFeatures:
 
 
 def item_features(X: Any, hierarchy: FlatTree, similarity: Similarity = "cosine") -> ItemFeatures:
-    """Return the features of the tree's items, checked, and in the order of the items.
+    """Return the checked features of the tree's items, in item order.
 
     Rows that carry ids are joined to the items by id: what `load_features` returns, a data frame with a column ``id``,
     ``item`` or ``item_id``, and, where the tree's items have ids of their own, a pandas frame by its index. Other rows
@@ -193,12 +194,12 @@ def item_features(X: Any, hierarchy: FlatTree, similarity: Similarity = "cosine"
                [0., 1.]])
     """
     if isinstance(X, FlatTree):
-        raise ParameterError("features: got a Hierarchy in their place; give the features first, then the tree")
+        raise ParameterError("X: got a Hierarchy; expected features. Pass the features first, then the tree.")
     require_hierarchy(hierarchy)
     precomputed = isinstance(as_similarity(similarity), Precomputed)
     if isinstance(X, ItemFeatures):
         if X.precomputed != precomputed:
-            raise ParameterError("similarity: the prepared features are for another kind of similarity; give X itself")
+            raise ParameterError("X: got features prepared for another similarity; expected X itself")
         return X
     matrix, rows, columns = _joined(X, hierarchy)
     check = check_similarity_matrix if precomputed else check_features
@@ -211,7 +212,7 @@ def item_features(X: Any, hierarchy: FlatTree, similarity: Similarity = "cosine"
 
 
 def _joined(X: Any, hierarchy: FlatTree) -> tuple[Any, Ints | None, Ints | None]:
-    """Return the matrix, and the row and the column of each item; None for the order that it has."""
+    """Return the matrix, and the row and column of each item; None if it is in item order."""
     if isinstance(X, FeatureTable):
         return X.matrix, None if X.ids is None else rows_by_id(X.ids, hierarchy.item_labels), None
     if not (hasattr(X, "columns") and hasattr(X, "to_numpy")):
@@ -221,7 +222,7 @@ def _joined(X: Any, hierarchy: FlatTree) -> tuple[Any, Ints | None, Ints | None]
     if position is not None:
         if names.count(names[position]) > 1:
             raise FeatureError(
-                f"the frame has several columns {brief(names[position])}; keep the one that holds the ids"
+                f"X: got several columns {brief(names[position])}; expected one. Keep the column of ids."
             )
         rows = rows_by_id(list(X[names[position]]), hierarchy.item_labels)
         return X[[name for at, name in enumerate(names) if at != position]], rows, None
@@ -232,7 +233,7 @@ def _joined(X: Any, hierarchy: FlatTree) -> tuple[Any, Ints | None, Ints | None]
 
 
 def _by_index(index: Sequence[Hashable], hierarchy: FlatTree) -> Ints | None:
-    """Return each item's row by a frame's index; None, with a warning, where index and items have no id in common."""
+    """Return the row of each item by a frame's index; None, with a warning, if no id is common."""
     if index == list(range(len(index))):  # counts the rows
         return None
     if (match_ids(index, hierarchy.item_labels).rows >= 0).any():

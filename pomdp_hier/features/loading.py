@@ -1,4 +1,4 @@
-"""Features from files and from text."""
+"""Features from files and texts."""
 
 import io
 import sys
@@ -29,31 +29,30 @@ def load_features(
     tfidf: Mapping[str, Any] | None = None,
     memory: int | None = None,
 ) -> FeatureTable:
-    """Return features in a file: ``.npz`` (sparse or dense), ``.npy``, delimited text, or Parquet (extra ``frames``).
+    """Return the features in a ``.npz`` (sparse or dense), ``.npy``, delimited text or Parquet file (extra ``frames``).
 
-    Each of them may be packed with gzip. A sparse ``.npz`` is one that ``scipy.sparse.save_npz`` wrote; it comes out as
-    CSR. In a dense one the array is ``key``, or ``X``, or the only one. Delimited text (comma, tab or semicolon) has a
-    header; every column is a number but the id column: ``id_column``, or else the first if it is called ``id``,
+    Each of them may be compressed with gzip. A sparse ``.npz`` of ``scipy.sparse.save_npz`` is returned as CSR. In a
+    dense one the array is ``key``, or ``X``, or the only one. Delimited text (comma, tab or semicolon) has a
+    header; every column is numeric except the id column: ``id_column``, or else the first if it is called ``id``,
     ``item`` or ``item_id``. The same holds for the columns of a Parquet file.
 
-    Instead of numbers, a table may hold text or, in Parquet, vectors: see ``text`` and ``embedding``. A data frame in
-    memory is read by `pomdp_hier.features.read_frame`.
+    A table may also contain text or, in Parquet, vectors: see ``text`` and ``embedding``. For a data frame in memory
+    see `pomdp_hier.features.read_frame`.
 
     Args:
         path: The file, ``-`` for standard input, or an open binary file.
-        key: The array of a dense ``.npz`` to take.
-        id_column: The column that holds the rows' ids.
-        text: The column whose TF-IDF to take (extra ``text``), or several, joined by a space; the others but the ids
-            are not read.
-        embedding: The column of a Parquet file that holds a vector an item, as lists.
+        key: The name of the array in a dense ``.npz``.
+        id_column: The column of ids.
+        text: The column of texts for TF-IDF (extra ``text``), or several, joined by a space.
+        embedding: The column of a Parquet file with one vector per item, as lists.
         tfidf: Options of `pomdp_hier.features.text_features`.
-        memory: How many bytes the features may take; by default the memory that is available now. A
-            ``.npy`` file of more than half of it stays on disk, memory-mapped.
+        memory: The maximum size of the features in bytes; by default the available memory. A ``.npy`` file of more
+            than half of it is memory-mapped.
 
     Raises:
-        FeatureError: The file cannot be read, is cut off, is no feature file, holds what is no matrix of
-            numbers, or claims to unpack to more than the memory.
-        ParameterError: Both ``text`` and ``embedding`` are given, or something that this kind of file has no use for.
+        FeatureError: The file cannot be read, is truncated, is not a feature file, does not contain a numeric matrix,
+            or declares a size above ``memory``.
+        ParameterError: Both ``text`` and ``embedding`` are given, or an argument without effect on this kind of file.
         MissingExtraError: The file is Parquet and the extra ``frames`` is not installed, or ``text`` is given and the
             extra ``text`` is not.
 
@@ -67,11 +66,15 @@ def load_features(
         ([[5.0, 3.0], [0.0, 5.0]], ('Harry Potter', 'Dunkirk'))
     """
     if text is not None and embedding is not None:
-        raise ParameterError("text and embedding are given; features come from one of them")
+        raise ParameterError("text, embedding: got both; expected at most one")
     if tfidf is not None and not isinstance(tfidf, Mapping):
-        raise ParameterError(Argument("tfidf"), f" is {brief(tfidf)}; give its options as a dict")
+        raise ParameterError(Argument("tfidf"), f": got {brief(tfidf)}; expected a dict of options")
     if tfidf and text is None:
-        raise ParameterError(Argument(next(iter(tfidf))), " is for text; say which column that is: ", Setting("text"))
+        raise ParameterError(
+            Argument(next(iter(tfidf))),
+            ": got an option of text; expected a column of text. Name it: ",
+            Setting("text"),
+        )
     if isinstance(path, (str, Path)):
         name = "standard input" if str(path) == "-" else str(path)
     else:
@@ -81,11 +84,9 @@ def load_features(
         with _opened(path) as opened:
             stream, kind = _recognised(opened, name, limit)
             if key is not None and kind != "npz":
-                raise ParameterError(f"{name} is no .npz with several arrays; leave this out: ", Setting("key", key))
+                raise ParameterError(f"{name}: got no .npz with several arrays. Leave this out: ", Setting("key", key))
             if id_column is not None and kind in ("npz", "npy"):
-                raise ParameterError(
-                    f"{name} has no columns with names; leave this out: ", Setting("id_column", id_column)
-                )
+                raise ParameterError(f"{name}: got no named columns. Leave this out: ", Setting("id_column", id_column))
             if text is not None or embedding is not None:
                 return _read_mixed(stream, kind, name, id_column, text, embedding, tfidf, limit)
             if kind == "npz":
@@ -98,17 +99,17 @@ def load_features(
                 matrix, ids, columns = _delimited.read(stream, name, id_column)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise FeatureError(f"{name}: cannot be read ({reason}); give the path of a feature file") from error
+        raise FeatureError(f"{name}: cannot be read ({reason}); expected the path of a feature file") from error
     return FeatureTable(_checked(matrix, name, limit), ids, columns, name)
 
 
 def _opened(path: str | Path | IO[bytes]) -> IO[bytes]:
-    """Return the file as a seekable stream of bytes; standard input and open files are read to their end first."""
+    """Return the file as a seekable byte stream; standard input and open files are read to the end."""
     if not isinstance(path, (str, Path)):
         if not callable(getattr(path, "read", None)):
             raise FeatureError(
-                f"features to load: {brief(path)} is neither a path nor an open file; what lies in memory already is "
-                "taken as it is, without loading"
+                f"path: got {brief(path)}; expected a path or an open file. Pass features in memory directly, without "
+                "load_features."
             )
         return io.BytesIO(path.read())
     if str(path) == "-":
@@ -121,7 +122,7 @@ def _opened(path: str | Path | IO[bytes]) -> IO[bytes]:
 
 
 def _recognised(stream: IO[bytes], name: str, limit: int) -> tuple[IO[bytes], str]:
-    """Return the stream, out of gzip if it is packed so, and which kind of feature file it is.
+    """Return the decompressed stream, and the kind of feature file.
 
     Raises:
         FeatureError: It is none, or not what the ending of its name says.
@@ -150,7 +151,7 @@ def _read_mixed(
     tfidf: Mapping[str, Any] | None,
     limit: int,
 ) -> FeatureTable:
-    """Return the TF-IDF of columns of text, or the vectors in one, out of Parquet or delimited text."""
+    """Return the TF-IDF of columns of text, or the vectors in a column, of Parquet or delimited text."""
     from pomdp_hier.features import frames
 
     if kind == "parquet":
@@ -160,12 +161,12 @@ def _read_mixed(
     if text is None or kind != "text":
         what = "vectors are read from" if text is None else "text is read from delimited text or"
         option = Setting("embedding" if text is None else "text")
-        raise FeatureError(f"{name}: it has no named columns of this kind: {what} Parquet; leave this out: ", option)
+        raise FeatureError(f"{name}: got no named columns of this kind: {what} Parquet. Leave this out: ", option)
     return frames.read_text_columns(stream, name, id_column, text, tfidf)
 
 
 def _checked(matrix: Any, name: str, limit: int) -> Any:
-    """Return the matrix, if it is one of real numbers; half precision and integers become float64."""
+    """Return the matrix of real numbers; half precision and integers become float64."""
     if matrix.ndim != 2:
         remedy = "Save one row per item; a single column is X.reshape(-1, 1)."
         raise FeatureError(f"{name}: got an array of shape {matrix.shape}; expected a matrix. {remedy}")
@@ -189,20 +190,20 @@ def text_features(
     stop_words: Literal["english"] | Sequence[str] | None = None,
     name: str = "the texts",
 ) -> FeatureTable:
-    """Return TF-IDF of each text, one CSR row of length 1 a text, ``[N, number of terms]``; the columns are the terms.
+    """Return the TF-IDF of texts: unit CSR rows ``[N, n_terms]``, with the terms as columns.
 
-    With ``tf`` the count of a term in a text, ``df`` the number of texts that have it, and N texts, an entry is
-    ``tf * (1 + ln((1 + N) / (1 + df)))``, and each row is then divided by its length. Terms are words of two or more
+    With ``tf`` the count of a term in a text, ``df`` the number of texts with the term, and N texts, an entry is
+    ``tf * (1 + ln((1 + N) / (1 + df)))``. Each row is then divided by its length. Terms are words of two or more
     characters in lower case. A text without any term has a row of zeros.
 
     Args:
-        texts: One text an item.
+        texts: One text per item.
         ids: The id of each text.
-        min_df: Leave out terms that fewer texts have.
-        max_ngram: The longest run of words that counts as a term; 1 for words alone.
-        sublinear_tf: Count ``1 + ln(tf)`` instead of ``tf``, so that a word said ten times does not count tenfold.
+        min_df: The minimum number of texts per term.
+        max_ngram: The maximum number of words per term.
+        sublinear_tf: Use ``1 + ln(tf)`` instead of ``tf``.
         stop_words: Words to leave out: a list, or ``"english"`` for scikit-learn's.
-        name: What error texts call the source.
+        name: The name of the source in error messages.
 
     Raises:
         FeatureError: A text is missing, or no text has a term.
@@ -250,7 +251,7 @@ def text_features(
 
 
 def _advice(min_df: int, stop_words: object) -> list[str | Setting]:
-    """Return what brings terms back, as far as options left them out."""
+    """Return the advice for texts without terms."""
     if min_df > 1:
         return ["Count rarer terms as well: ", Setting("min_df", 1)]
     if stop_words is not None:

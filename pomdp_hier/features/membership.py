@@ -15,7 +15,7 @@ Children: TypeAlias = tuple[Ints, Ints]
 
 
 def ranges(starts: npt.ArrayLike, counts: npt.ArrayLike) -> Ints:
-    """Return ``start, start + 1, ...`` for each start, ``count`` numbers each, one range after another.
+    """Return the concatenated ranges of ``count`` numbers from each ``start``.
 
     Example:
         >>> ranges([5, 0], [2, 3])
@@ -29,7 +29,7 @@ def ranges(starts: npt.ArrayLike, counts: npt.ArrayLike) -> Ints:
 
 
 def pieces(work: Ints, most: int) -> Iterator[slice]:
-    """Yield slices of a list of jobs, each of about ``most`` work at the most, and of one job at the least.
+    """Yield slices of a list of jobs, each of at most ``most`` work or of one job.
 
     Example:
         >>> list(pieces(np.array([3, 3, 9, 1]), 6))
@@ -43,7 +43,7 @@ def pieces(work: Ints, most: int) -> Iterator[slice]:
 
 
 def membership(hierarchy: Hierarchy, nodes: Ints) -> sp.csr_matrix:
-    """Return the sparse 0/1 matrix ``[len(nodes), N]`` of which item lies in which of the nodes, items in leaf order.
+    """Return the sparse 0/1 membership matrix ``[len(nodes), N]``, items in leaf order.
 
     Times a table of rows it gives the sums over the nodes; it holds as many ones as the nodes hold items.
     """
@@ -68,7 +68,7 @@ def item_sums(hierarchy: Hierarchy, values: npt.NDArray[Any], nodes: Ints) -> Fl
 
 
 def at_one_node(nodes: Ints) -> bool:
-    """Return whether items stand at one node all, as they do in a piece of those at a wide one.
+    """Return whether all items are at one node.
 
     Example:
         >>> at_one_node(np.array([7, 7])), at_one_node(np.array([7, 8])), at_one_node(np.array([], dtype=int))
@@ -78,7 +78,7 @@ def at_one_node(nodes: Ints) -> bool:
 
 
 def children_of(hierarchy: Hierarchy, parents: Ints) -> Children:
-    """Return the children of each of the nodes, one list after another, and how many each has."""
+    """Return the concatenated children of the nodes, and the number per node."""
     if at_one_node(parents):
         children = hierarchy.children(int(parents[0]))
         return np.tile(children, len(parents)), np.full(len(parents), len(children))
@@ -91,7 +91,7 @@ def children_of(hierarchy: Hierarchy, parents: Ints) -> Children:
 
 
 def at_children(values: npt.NDArray[Any], parents: Ints, children: Ints) -> npt.NDArray[Any]:
-    """Return each child's value ``[len(children)]``, a new array; those of a wide node are looked up once.
+    """Return the value of each child ``[len(children)]``, as a new array.
 
     Args:
         values: Of every node ``[n_nodes]``.
@@ -104,13 +104,13 @@ def at_children(values: npt.NDArray[Any], parents: Ints, children: Ints) -> npt.
 
 
 def child_counts(hierarchy: Hierarchy, parents: Ints) -> Ints:
-    """Return how many children each of the nodes has."""
+    """Return the number of children of each node."""
     counts: Ints = hierarchy.child_offsets[parents + 1] - hierarchy.child_offsets[parents]
     return counts
 
 
 def own_ranks(hierarchy: Hierarchy, parents: Ints, positions: Ints) -> Ints:
-    """Return which of its children each node holds the item at this position of the leaf order in, -1 for none ``[m]``.
+    """Return the child of each node that contains the item at this position in leaf order, or -1 ``[m]``.
 
     Children stand in leaf order, so that as many steps as a list has binary digits find one, not as many as it has
     entries.
@@ -145,7 +145,7 @@ RUN = 4096
 def cluster_sums(
     hierarchy: Hierarchy, rows: Callable[[Ints], Floats], n_columns: int, out: Floats | None = None
 ) -> Floats:
-    """Return the sum of the rows of each inner node's items, ``[K, D]``; row k belongs to node N + k.
+    """Return the sums ``[K, D]`` of the rows of each internal node's items; row k belongs to node N + k.
 
     Each row is read once; the sums of the leaf clusters are then added upward, so that the cost is O((N + K) D) for any
     shape of tree.

@@ -1,6 +1,6 @@
-"""The passes over dense features as machine code, for where numba is installed: no float64 copy of the rows.
+"""Compiled (numba) passes over dense features, without a float64 copy of the rows.
 
-Every addition is made in the order in which numpy makes it in :mod:`~pomdp_hier.features.membership` and
+Additions are in the order of numpy in :mod:`~pomdp_hier.features.membership` and
 :mod:`~pomdp_hier.features.dense`, without fastmath, so that both give the same bits. Importing this module needs numba.
 """
 
@@ -13,7 +13,7 @@ from pomdp_hier._compiled import compiling
 
 @compiling()
 def measure_rows(features: Any, largest: Any, lengths: Any) -> None:
-    """Write each row's largest absolute value (1 for zeros), and its length over that."""
+    """Write the largest absolute value of each row (1 for zeros), and the row's length divided by it."""
     n_columns = features.shape[1]
     squares = np.empty(n_columns)
     for item in range(features.shape[0]):
@@ -49,7 +49,7 @@ def add_clusters(
     run: int,
     sums: Any,
 ) -> None:
-    """Add to ``sums`` ``[K, D]`` the prepared rows of each inner node's items, children before parents."""
+    """Add to ``sums`` ``[K, D]`` the prepared rows of each internal node's items, children before parents."""
     n_items, n_columns = features.shape
     part = np.empty(n_columns)
     for place in range(len(order) - 1, -1, -1):

@@ -1,4 +1,4 @@
-"""How alike an item and a cluster are: the similarities that come with the package, and the protocol for one's own.
+"""Similarities between an item and a cluster: the built-in ones, and the protocol of custom ones.
 
 A similarity is a small frozen record of its options; ``"cosine"`` and the other names stand for the records with their
 defaults. What computes them for many items and clusters at once is in :mod:`pomdp_hier.features.affinity`.
@@ -69,7 +69,7 @@ class InverseSquaredEuclidean:
     def __post_init__(self) -> None:
         if not (1e-300 <= self.epsilon < np.inf):
             raise ParameterError(
-                f"epsilon is {self.epsilon}; a positive number of at least 1e-300 is needed, such as the paper's 0.0001"
+                f"epsilon: got {self.epsilon}; expected a number of at least 1e-300, such as the paper's 0.0001"
             )
         _check_own_singleton(self.own_singleton)
 
@@ -100,7 +100,7 @@ class NegativeEuclidean:
 
 @dataclass(frozen=True)
 class Precomputed:
-    """The mean of given item-to-item similarities: the features are then an ``[N, N]`` matrix.
+    """The mean of given item-to-item similarities; X is then an ``[N, N]`` matrix.
 
     ``sim(x, c) = mean of S[x, y] over y in c, y != x``; the diagonal is never read.
 
@@ -119,13 +119,13 @@ class Precomputed:
 
 
 class ClusterView:
-    """One cluster as a similarity of one's own sees it.
+    """A cluster, as passed to a custom similarity.
 
     Attributes:
-        node: The cluster's node number.
+        node: The node number of the cluster.
         size: The number of its items.
         members: Their item numbers ``[size]``.
-        contains: Which of the items asked about are members, ``bool [m]``.
+        contains: Whether each of the compared items is a member, ``bool [m]``.
     """
 
     def __init__(self, node: int, members: Ints, contains: Bools, features: Any) -> None:
@@ -153,7 +153,7 @@ class ClusterView:
 
 def _check_own_singleton(value: Any) -> None:
     if value is not None and not (isinstance(value, int | float | np.number) and np.isfinite(value)):
-        raise ParameterError(f"own_singleton is {brief(value)}; expected a finite number, such as 1.0")
+        raise ParameterError(f"own_singleton: got {brief(value)}; expected a finite number, such as 1.0")
 
 
 CustomSimilarity: TypeAlias = Callable[[Any, ClusterView], npt.ArrayLike]
@@ -171,9 +171,9 @@ _ALIASES: dict[str, BuiltIn] = {
 
 
 def as_similarity(similarity: Similarity) -> BuiltIn | CustomSimilarity:
-    """Return the similarity that a name stands for; a record or a callable is returned as it is.
+    """Return the similarity with a name; a record or a callable is returned unchanged.
 
-    A callable takes the rows of the items asked about, ``[m, D]``, and a :class:`ClusterView`, and returns their ``m``
+    A callable takes the rows of the compared items, ``[m, D]``, and a :class:`ClusterView`, and returns their ``m``
     similarities to that cluster.
 
     Raises:
@@ -191,6 +191,6 @@ def as_similarity(similarity: Similarity) -> BuiltIn | CustomSimilarity:
         return similarity
     names = ", ".join(repr(name) for name in _ALIASES)
     raise ParameterError(
-        f"similarity is {brief(similarity)}; expected {names}, one of their records such as "
+        f"similarity: got {brief(similarity)}; expected {names}, one of their records such as "
         "Cosine(leave_out=False), or a function of the items' rows and a cluster"
     )

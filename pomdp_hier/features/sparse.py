@@ -1,4 +1,4 @@
-"""Similarities over CSR features that never become dense, for items at many nodes at once.
+"""Similarities over CSR features, without a dense copy.
 
 The sums of the children asked about are sparse products of the membership matrix and the features. An item's row then
 has to meet only the children of the node where it stands, so the two are joined on the pair (node, column): one sparse
@@ -19,7 +19,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 
 
 class SparseAffinity:
-    """CSR features ``[N, D]`` as float64 unit rows (cosine) or as they are (distances), kept sparse.
+    """CSR features ``[N, D]``: float64 unit rows for the cosine, unchanged rows for distances.
 
     Attributes:
         features: The prepared rows, CSR float64; where there are more columns than values, only the columns in use.
@@ -58,7 +58,7 @@ class SparseAffinity:
         self.features = sp.csr_matrix((values, indices, features.indptr), shape=(len(counts), used))
 
     def batch(self, items: Ints) -> "_SparseBatch":
-        """Return these items."""
+        """Return the batch of these items."""
         return _SparseBatch(self, items)
 
 

@@ -26,7 +26,7 @@ def row_pieces(n_rows: int, row_bytes: int) -> list[tuple[int, int]]:
 
 
 def require_whole(table: Features) -> None:
-    """Raise if a file has become shorter than the memory map below a table: who reads on is ended by the system.
+    """Raise if the file of a memory map was truncated, as reading it would end the process.
 
     Asked before each piece that is read. A file that is cut within those milliseconds still ends the process; so write
     features to a new file, and leave the one that is being read alone.
@@ -48,15 +48,16 @@ def require_whole(table: Features) -> None:
         return
     if length < getattr(whole, "offset", 0) + whole.nbytes:
         raise FeatureError(
-            f"{getattr(whole, 'filename', 'the file below a memory map')} was cut to {length} bytes while it was read; "
-            "write it again, and leave it alone then"
+            f"{getattr(whole, 'filename', 'the file below a memory map')} was truncated to {length} bytes while "
+            "being read. "
+            "Write it again, and do not modify it during scoring."
         )
 
 
 def check_features(
     X: Any, n_items: int, *, name: str = "the features", ids: Sequence[Hashable] | None = None
 ) -> Features:
-    """Return ``X`` as a float array or canonical CSR matrix of ``n_items`` rows; the caller's object is not changed.
+    """Return ``X`` as a float array or canonical CSR matrix of ``n_items`` rows, without changing it.
 
     float32 and float64 are kept, integers, booleans and float16 become float64 (for arithmetic is done in float64), and
     a memory map stays one.
@@ -82,7 +83,7 @@ def check_features(
 
 
 def check_shape(shape: tuple[int, int], n_items: int) -> None:
-    """Raise unless features of this shape have a row an item, and a column.
+    """Raise unless features of this shape have one row per item, and a column.
 
     Raises:
         FeatureError: They have not.
@@ -100,7 +101,7 @@ def check_shape(shape: tuple[int, int], n_items: int) -> None:
 def refuse_non_finite(
     rows: npt.NDArray[np.intp], name: str = "the features", ids: Sequence[Hashable] | None = None, what: str = "numbers"
 ) -> None:
-    """Raise if there are rows, by their numbers, that hold values which are not finite.
+    """Raise if rows with non-finite values are given.
 
     Raises:
         FeatureError: There are; the message names the rows.
@@ -116,7 +117,7 @@ def refuse_non_finite(
 def check_similarity_matrix(
     matrix: Any, n_items: int, *, name: str = "the features", ids: Sequence[Hashable] | None = None
 ) -> Features:
-    """Return a precomputed similarity matrix ``[N, N]``, checked; its diagonal is never read and may hold anything.
+    """Return a checked precomputed similarity matrix ``[N, N]``; its diagonal is not used.
 
     Raises:
         FeatureError: For another shape, or a value off the diagonal that is not finite.
@@ -140,7 +141,7 @@ def check_similarity_matrix(
 def warn_degenerate_rows(
     zero_rows: npt.NDArray[np.intp], n_columns: int, ids: Sequence[Hashable] | None = None
 ) -> None:
-    """Warns of what the cosine cannot tell apart: rows of zeros (0 to everything), and a single column (signs).
+    """Warn about rows of zeros and a single column, which the cosine cannot distinguish.
 
     Args:
         zero_rows: The items with a row of zeros.
@@ -156,12 +157,12 @@ def warn_degenerate_rows(
 
 
 def _listed(rows: npt.NDArray[np.intp], ids: Sequence[Hashable] | None = None) -> str:
-    """Return the first few rows as text, by their ids if they have any, and how many there are."""
+    """Return the first rows as text, by id if known, and their number."""
     return listed((row if ids is None else ids[row] for row in rows.tolist()), count=len(rows))
 
 
 def check_compressed(indptr: Any, indices: Any, n_values: int, shape: tuple[int, int]) -> None:
-    """Raise unless these arrays are what a CSR matrix of that shape has: scipy's and our loops trust them.
+    """Raise unless these arrays are a valid CSR matrix of the shape, as compiled loops do not check them.
 
     Args:
         indptr: Where each row begins ``[N + 1]``.
@@ -176,13 +177,13 @@ def check_compressed(indptr: Any, indices: Any, n_values: int, shape: tuple[int,
         >>> check_compressed([0, 2, 1, 2], [0, 1], 2, (3, 2))
         Traceback (most recent call last):
             ...
-        pomdp_hier.errors.FeatureError: a damaged sparse matrix: indptr falls from 2 to 1 at row 1; make it ...
+        pomdp_hier.errors.FeatureError: the features: got a damaged sparse matrix: indptr falls from 2 to 1 at ...
     """
     indptr, indices = np.asarray(indptr), np.asarray(indices)
     n_rows, n_columns = shape
     fault = ""
     if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu" or indptr.ndim != 1 or indices.ndim != 1:
-        fault = f"indptr and indices are {indptr.dtype} and {indices.dtype}, and have to be lists of whole numbers"
+        fault = f"indptr and indices are {indptr.dtype} and {indices.dtype}, not lists of integers"
     elif len(indptr) != n_rows + 1:
         fault = f"indptr has {len(indptr)} entries for {n_rows} rows, one more is needed"
     elif len(indices) != n_values:
@@ -196,18 +197,21 @@ def check_compressed(indptr: Any, indices: Any, n_values: int, shape: tuple[int,
         at = int(np.flatnonzero((indices < 0) | (indices >= n_columns))[0])
         fault = f"value {at} stands in column {indices[at]}, of {n_columns}"
     if fault:
-        raise FeatureError(f"a damaged sparse matrix: {fault}; make it again, such as scipy.sparse.csr_array(table)")
+        raise FeatureError(
+            f"the features: got a damaged sparse matrix: {fault}. Build it again with scipy.sparse.csr_array(table)."
+        )
 
 
 def _refuse_masked(X: Any) -> None:
-    """Refuse a masked array, or a list of masked rows, in which something is masked: what it hides is no value."""
+    """Raise if an array, or a list of rows, has masked values."""
     rows = [X] if isinstance(X, np.ma.MaskedArray) else X if isinstance(X, list | tuple) else ()
     masked: list[Any] = [row for row in rows if isinstance(row, np.ma.MaskedArray)]
     count = sum(int(np.ma.getmaskarray(row).sum()) for row in masked)
     if count:
         raise FeatureError(
-            f"{count} value(s) of the features are masked, and so missing; drop these items from features and tree, or "
-            "fill the values in, such as X.filled(0.0)"
+            f"the features: got {counted(count, 'masked value')}; expected numbers. Remove these items from "
+            "features and tree, "
+            "or fill the values in with X.filled(0.0)."
         )
 
 
@@ -243,8 +247,9 @@ def _as_csr(X: Any) -> Features:
         for axis, (places, length) in enumerate(zip((X.row, X.col), X.shape, strict=True)):
             if len(places) != len(X.data) or not (int(places.min()) >= 0 and int(places.max()) < length):
                 raise FeatureError(
-                    f"a damaged sparse matrix: coordinates of axis {axis} lie outside of 0 to {length - 1}, or are not "
-                    "one a value; make it again"
+                    f"the features: got a damaged sparse matrix: coordinates of axis {axis} are outside 0 to "
+                    f"{length - 1}, or "
+                    "not one per value. Build it again."
                 )
     table = X.tocsr()
     wanted = _float_type(table.dtype)
@@ -290,7 +295,7 @@ _MOST_APART = 0.9  # the least share of pairs above 0: distances are 0 between e
 
 
 def warn_of_distances(matrix: Features, hierarchy: Hierarchy) -> None:
-    """Warns if a precomputed matrix looks like distances: 0 to itself, and more to other branches than within one.
+    """Warn if a precomputed matrix looks like distances: 0 on the diagonal, and larger values across branches.
 
     What differs from 0 by rounding, for the matrix's type and the size of its entries, counts as 0.
 

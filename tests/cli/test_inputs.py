@@ -151,9 +151,7 @@ def test_text_and_vectors_from_the_command_line(files, capsys):
         "english",
     )
     assert scored(capsys, files / "t.csv", files / "named.nwk", *options)[0] != score
-    assert "is for text; say which column that is: --text-column" in refused(
-        capsys, files / "t.csv", files / "named.nwk", "--min-df", "2"
-    )
+    assert "Name it: --text-column" in refused(capsys, files / "t.csv", files / "named.nwk", "--min-df", "2")
     assert "no column 'name'" in refused(capsys, files / "t.csv", files / "named.nwk", "--text-column", "name")
     pa = pytest.importorskip("pyarrow")
     pq = pytest.importorskip("pyarrow.parquet")

@@ -23,7 +23,7 @@ SQUARE = np.corrcoef(np.random.default_rng(0).random((3, 5)))
 TABLE = [
     (X[:2], {}, "the features: got 2 rows; expected 3", X, {}),
     (GAP, {}, "got NaN or infinite values in 1 row ('bee')", np.nan_to_num(GAP), {}),
-    (np.ma.masked_invalid(GAP), {}, "1 value(s) of the features are masked", np.ma.masked_invalid(GAP).filled(0.0), {}),
+    (np.ma.masked_invalid(GAP), {}, "got 1 masked value", np.ma.masked_invalid(GAP).filled(0.0), {}),
     (X[:, 0], {"similarity": "negative_euclidean"}, "X.reshape(-1, 1)", X[:, 0].reshape(-1, 1), None),
     (TEXTS, {}, "text_features(X)", text_features(TEXTS), {}),
     ([[text] for text in TEXTS], {}, "got dtype <U", text_features(TEXTS), {}),
@@ -34,13 +34,13 @@ TABLE = [
     (
         X,
         {"similarity": lambda rows, cluster: rows},
-        "one number per item was expected, shape (3,)",
+        "expected shape (3,), one number per item",
         X,
         {"similarity": lambda rows, _: rows[:, 0]},
     ),
     (X.astype(str), {}, "astype(float)", X.astype(str).astype(float), {}),
     (X.astype(object), {}, "astype(float)", X.astype(object).astype(float), {}),
-    (TREE, {}, "give the features first, then the tree", X, {}),
+    (TREE, {}, "X: got a Hierarchy", X, {}),
 ]
 
 

@@ -96,14 +96,14 @@ def test_a_tree_of_plain_numbers_goes_by_the_order_of_rows_unless_ids_are_given(
 
 
 def test_a_tree_in_the_place_of_features_is_refused():
-    with pytest.raises(ParameterError, match="give the features first, then the tree"):
+    with pytest.raises(ParameterError, match="X: got a Hierarchy"):
         item_features(TREE, X)
 
 
 def test_prepared_features_are_not_prepared_again():
     prepared = item_features(X, TREE)
     assert item_features(prepared, PLAIN) is prepared
-    with pytest.raises(ParameterError, match="another kind of similarity"):
+    with pytest.raises(ParameterError, match="X: got features prepared for another similarity"):
         item_features(prepared, TREE, "precomputed")
 
 

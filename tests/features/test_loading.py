@@ -138,7 +138,7 @@ def test_python_objects_are_never_loaded(tmp_path, monkeypatch):
 def test_a_claim_beyond_the_memory_is_refused_before_anything_is_unpacked(tmp_path, monkeypatch):
     (tmp_path / "claim.npy").write_bytes(npy_header("(1000000000, 1000000)") + b"\0" * 64)
     assert "TiB" in refusal(tmp_path / "claim.npy")
-    assert "cut off" in refusal(tmp_path / "claim.npy", memory=100)
+    assert "got 64 bytes" in refusal(tmp_path / "claim.npy", memory=100)
     zeros = npy_bytes(np.zeros((1000, 1000)))
     bomb = npz_of(tmp_path / "bomb.npz", {"X.npy": zeros})
     assert bomb.stat().st_size < 20_000
@@ -152,12 +152,12 @@ def test_refusals_of_archives_name_what_is_where(tmp_path):
         np.savez(path, **{f"a{k}": X for k in range(count)})
         assert listed in refusal(path, key="b")
     npz_of(path, {"X.npy": npy_header("(1, 2)", "<O")})
-    assert refusal(path).startswith(f"{path}, array X: holds Python objects")
+    assert refusal(path).startswith(f"{path}, array X: got Python objects")
     parts = {"indices": np.zeros(1, int), "indptr": np.array([0, 1]), "shape": np.array([1, 3]), "format": "csr"}
     np.savez(path, **parts, data=np.ones((1, 1)))
-    assert refusal(path).startswith(f"{path}: the values have shape (1, 1), expected a list of numbers; copy or write")
+    assert refusal(path).startswith(f"{path}: data: got shape (1, 1)")
     np.savez(path, **{**parts, "format": "coo"}, data=np.ones(1))
-    assert refusal(path).startswith(f"{path}: coo: no array 'row'")
+    assert refusal(path).startswith(f"{path}: got no array 'row'")
 
 
 def test_a_sparse_shape_beyond_the_memory_is_refused(tmp_path):
@@ -168,7 +168,7 @@ def test_a_sparse_shape_beyond_the_memory_is_refused(tmp_path):
 
 def test_a_header_that_announces_more_than_its_member_holds(tmp_path):
     npz_of(tmp_path / "x.npz", {"X.npy": npy_header("(100, 100)") + b"\0" * 80})
-    assert "cut off, 80000 bytes" in refusal(tmp_path / "x.npz")
+    assert "got 80 bytes; expected 80000" in refusal(tmp_path / "x.npz")
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".npy"])
@@ -317,7 +317,7 @@ def test_files_that_cannot_be_read(tmp_path):
 
 
 def test_what_is_no_file_is_told_of():
-    with pytest.raises(FeatureError, match=r"features to load: \[1, 2\] is neither a path nor an open file"):
+    with pytest.raises(FeatureError, match=r"path: got \[1, 2\]"):
         load_features([1, 2])
 
 
@@ -340,7 +340,7 @@ def test_ids_in_parquet_that_are_none(tmp_path):
         pq.write_table(pa.table({"id": ids, "x": [1.0, 2.0]}), path)
         assert "column 'id' of " in refusal(path)
     pq.write_table(pa.table([pa.array([1.0]), pa.array([2.0])], names=["x", "x"]), path)
-    assert "2 columns are called 'x'" in refusal(path)
+    assert "got 2 columns named 'x'" in refusal(path)
 
 
 def test_parquet_with_ids_and_its_faults(tmp_path):
@@ -357,7 +357,7 @@ def test_parquet_with_ids_and_its_faults(tmp_path):
     assert load_features(written(a=pa.array([1.5], pa.float32()))).matrix.dtype == np.float32
     assert load_features(written(a=pa.array(np.array([1.5, 2.5], np.float16)))).matrix.tolist() == [[1.5], [2.5]]
     assert load_features(written(a=[True, False])).matrix.tolist() == [[1], [0]]
-    assert "row 1 of column 'b'" in refusal(written(a=[1.0, 2.0], b=[1.0, None]))
+    assert "row 1, column 'b': got no value" in refusal(written(a=[1.0, 2.0], b=[1.0, None]))
     assert 'id_column="name"' in refusal(written(a=[1.0], name=["x"]))
     assert "claims to take" in refusal(written(a=np.zeros(1000)), memory=1000)
     content = written(a=np.arange(1000.0)).read_bytes()

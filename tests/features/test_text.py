@@ -71,9 +71,9 @@ def test_columns_of_a_csv_file(tmp_path):
     both = load_features(path, text=["title", "words"], tfidf={"max_ngram": 2})
     assert {"new", "boots new"} <= set(both.columns)
     assert load_features(path, text="title", id_column="words").ids == ("new", "")
-    with pytest.raises(FeatureError, match="no column 'name'; the columns are price, id, title, words"):
+    with pytest.raises(FeatureError, match="no column 'name'; expected one of price, id, title, words"):
         load_features(path, text="name")
-    with pytest.raises(ParameterError, match="text and embedding"):
+    with pytest.raises(ParameterError, match="text, embedding: got both"):
         load_features(path, text="title", embedding="words")
     with pytest.raises(FeatureError, match="vectors are read from Parquet"):
         load_features(path, embedding="words")

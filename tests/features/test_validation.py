@@ -127,7 +127,7 @@ def test_what_is_no_table_of_numbers_is_refused_with_a_remedy(given, message):
         ("indices", [0, 1, 2, 3, 4, 99], "value 5 stands in column 99, of 5"),
         ("indices", [0, 1, 2, 3, 4, -1], "value 5 stands in column -1, of 5"),
         ("indices", [0, 1, 2, 3, 4], "5 indices for 6 values"),
-        ("indices", [0.0, 1.0, 2.0, 3.0, 4.0, 0.0], "have to be lists of whole numbers"),
+        ("indices", [0.0, 1.0, 2.0, 3.0, 4.0, 0.0], "not lists of integers"),
         ("indptr", [0, 5, 3, 5, 6], "indptr falls from 5 to 3 at row 1"),
         ("indptr", [0, 2**31 - 1, -(2**31), -1, 6], "indptr falls from 2147483647"),
         ("indptr", [0, 2, 3, 5, 600], "not from 0 to 6"),
@@ -156,10 +156,10 @@ def test_coordinates_that_lie_are_refused(axis, wrong):
 def test_what_a_mask_hides_is_missing():
     X = np.ma.MaskedArray(np.ones((4, 2)), mask=[[False, True]] * 2 + [[False, False]] * 2)
     for given in (X, list(X)):
-        with pytest.raises(FeatureError, match=r"2 value\(s\) of the features are masked.*fill the values in"):
+        with pytest.raises(FeatureError, match=r"got 2 masked values"):
             check_features(given, 4)
     assert type(check_features(np.ma.MaskedArray(np.ones((4, 2))), 4)) is np.ndarray
-    with pytest.raises(FeatureError, match=r"12 value\(s\)"):
+    with pytest.raises(FeatureError, match=r"got 12 masked values"):
         check_similarity_matrix(np.ma.MaskedArray(np.ones((4, 4)), mask=~np.eye(4, dtype=bool)), 4)
 
 
@@ -179,7 +179,7 @@ def test_a_memory_map_that_is_cut_while_it_is_read_is_told_of(tmp_path, kind, se
         lambda: affinity(X, TREE, kind),
         lambda: close.batch(np.arange(4)).expand(np.arange(4), np.full(4, 6)),
     ):
-        with pytest.raises(FeatureError, match=r"X\.npy was cut to 20000 bytes while it was read"):
+        with pytest.raises(FeatureError, match=r"X\.npy was truncated to 20000 bytes"):
             read()
 
 
@@ -187,7 +187,7 @@ def test_a_mapped_matrix_of_similarities_that_is_cut_is_told_of(tmp_path):
     np.save(tmp_path / "S.npy", np.ones((4, 4)))
     close = affinity(np.load(tmp_path / "S.npy", mmap_mode="r"), TREE, "precomputed")
     os.truncate(tmp_path / "S.npy", 150)
-    with pytest.raises(FeatureError, match=r"S\.npy was cut to 150 bytes while it was read"):
+    with pytest.raises(FeatureError, match=r"S\.npy was truncated to 150 bytes"):
         close.batch(np.arange(4))
 
 

@@ -93,7 +93,7 @@ def test_what_cannot_be():
         ({"bounds": 3}, "bounds: got"),
         ({"max_entries": 0}, "max_entries: got 0"),
         ({"max_entries": 1.5}, "max_entries: got 1.5"),
-        ({"similarity": "cosinus"}, "similarity is 'cosinus'"),
+        ({"similarity": "cosinus"}, "similarity: got 'cosinus'"),
         ({"nu": 0.5}, "nu: got 0.5"),
     ],
 )

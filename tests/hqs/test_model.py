@@ -246,5 +246,5 @@ def test_a_label_in_the_place_of_an_item_and_features_in_that_of_the_tree_are_re
     tree = SHOP.hierarchies["A"]
     with pytest.raises(ParameterError, match=r"item: got 'boots'; expected 0 to 11. hierarchy.node\(label\)"):
         search_problem(SHOP.similarity, tree, "boots", similarity="precomputed")
-    with pytest.raises(ParameterError, match="give the features first, then the tree"):
+    with pytest.raises(ParameterError, match="X: got a Hierarchy"):
         search_problem(tree, SHOP.similarity, 0)

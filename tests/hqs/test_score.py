@@ -223,7 +223,7 @@ def test_a_temperature_that_overflows_is_the_uniform_limit():
         ({"engine": "fortran"}, "engine: got 'fortran'"),
         ({"policy": "greedy"}, "policy: got 'greedy'.*'one-step'"),
         ({"tie": "flip"}, "tie: got 'flip'"),
-        ({"similarity": "jaccard"}, "similarity is 'jaccard'"),
+        ({"similarity": "jaccard"}, "similarity: got 'jaccard'"),
         ({"delta": 0}, "delta: got 0"),
         ({"nu": 0.5}, "nu: got 0.5"),
         ({"threads": 0}, "threads: got 0"),
@@ -241,9 +241,9 @@ def test_settings_that_are_refused(settings, said):
     with pytest.raises(ParameterError, match="depth: got 0"):
         LookAhead(0)
     for kind in (Cosine, InverseSquaredEuclidean, NegativeEuclidean, Precomputed):
-        with pytest.raises(ParameterError, match="own_singleton is nan"):
+        with pytest.raises(ParameterError, match="own_singleton: got nan"):
             kind(own_singleton=float("nan"))
-    with pytest.raises(ParameterError, match="epsilon is 5e-324"):
+    with pytest.raises(ParameterError, match="epsilon: got 5e-324"):
         InverseSquaredEuclidean(epsilon=5e-324)
 
 
