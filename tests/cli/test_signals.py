@@ -1,6 +1,5 @@
 """What interrupts a command, or tells it to end, does so at any moment: one line, the code of the signal, no drafts."""
 
-import json
 import signal
 import subprocess
 import sys
