@@ -1,8 +1,8 @@
-"""Which engine runs a task, and running it.
+"""Choice and run of an engine.
 
-``engine="auto"`` takes numba where it is installed, supports the policy and the features, and pays (`_compiled.pays`).
-Numpy's time is estimated from the levels and similarities to compute, at the rates `STEP` and `_pair_seconds`. They
-hold within a factor of four: wide nodes, whose similarities are matrix products, take less.
+``engine="auto"`` selects numba if it is installed, supports the policy and the features, and pays (`_compiled.pays`).
+The time of numpy is estimated from the numbers of levels and similarities, at the rates `STEP` and `_pair_seconds`. The
+estimate is correct within a factor of four; wide nodes, whose similarities are matrix products, are faster.
 """
 
 from collections.abc import Sequence
@@ -26,23 +26,23 @@ from pomdp_hier.features.membership import Children
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 STEP = 1.5e-4
-"""CPU seconds per level that numpy takes for a batch of items, however few."""
+"""CPU seconds of numpy per level and batch of items, for any batch size."""
 
 COMPILATION = {"descend_all": 1.9, "plan_all": 3.1}
-"""CPU seconds to compile the loops of `on_numba`, with what they call."""
+"""CPU seconds to compile the loops of `on_numba`, with the functions that they call."""
 
-_PLANNING = 3.0  # how much longer the same levels and similarities take where bounds are kept for each layer
-_SAMPLE = 64  # searches from which the others' length is estimated
+_PLANNING = 3.0  # slowdown of a planner, which keeps bounds per layer
+_SAMPLE = 64  # number of searches from which the length of the others is estimated
 _NUMBA_FILE = Path(__file__).with_name("on_numba.py")
 
 
 def _pair_seconds(n_columns: int) -> float:
-    """Return the CPU seconds that numpy takes for the similarity of an item to a child."""
+    """Return the CPU seconds of numpy per similarity of an item to a child."""
     return 4e-8 + 1e-9 * n_columns
 
 
 def similarities_of(hierarchy: Hierarchy) -> float:
-    """Return the number of similarities to the children along all items' own paths.
+    """Return the number of similarities to children on all true paths.
 
     Example:
         >>> similarities_of(Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4))
@@ -52,17 +52,17 @@ def similarities_of(hierarchy: Hierarchy) -> float:
 
 
 def seconds_at_most(hierarchy: Hierarchy, n_columns: int, n_items: int, n_batches: float) -> float:
-    """Return the CPU seconds that numpy takes for searches down to the leaf clusters, of n items in n batches."""
+    """Return an upper bound of the CPU seconds of numpy for ``n_items`` searches in ``n_batches`` batches."""
     share = n_items / hierarchy.n_items
     levels = int(hierarchy.height) + 1
     return STEP * n_batches * levels + _pair_seconds(n_columns) * share * similarities_of(hierarchy)
 
 
 def numpy_seconds(task: Task, items: Ints, enough: float) -> float:
-    """Return the CPU seconds that numpy is estimated to take for the searches for these items.
+    """Return the estimated CPU seconds of numpy for the searches for these items.
 
-    Most searches end long before the leaf, and those that plan look beyond their end. Where that can decide, the
-    estimate is from a sample of them, run until all of them together are known to take ``enough``.
+    Most searches stop far above the leaf, and planners look beyond the stop. If the upper bound exceeds ``enough``, a
+    sample is run until the estimate does as well.
     """
     rule, tree, affinity = task.rule, task.hierarchy, cast(DenseAffinity, task.affinity)
     n_batches, per_pair = -(-len(items) // affinity.batch_items), _pair_seconds(affinity.n_columns)
@@ -86,13 +86,13 @@ class _EnoughError(Exception):
 
 
 class _Meter:
-    """Similarities that add up what they cost.
+    """Similarities that accumulate their estimated cost.
 
     Args:
         affinity: The similarities.
         per_step: CPU seconds per call.
         per_pair: CPU seconds per similarity.
-        enough: Where to stop.
+        enough: The cost at which to stop.
     """
 
     def __init__(self, affinity: Affinity, per_step: float, per_pair: float, enough: float) -> None:
@@ -113,17 +113,17 @@ class _Meter:
 
 
 def choose_engine(task: Task, engine: str, items: Sequence[int] | Ints, seconds: float | None = None) -> str:
-    """Return which engine runs the searches for these items.
+    """Return the engine for the searches for these items.
 
     Args:
         task: The task.
         engine: ``"auto"``, ``"numpy"`` or ``"numba"``.
         items: The items.
-        seconds: What numpy is estimated to take, where the task is but a part of the work.
+        seconds: The estimated time of numpy, if the task is a part of the work.
 
     Raises:
-        ParameterError: For an unknown engine, or a task that numba cannot run.
-        MissingExtraError: If numba is asked for and not installed.
+        ParameterError: The engine is unknown, or numba does not support the task.
+        MissingExtraError: numba was requested and is not installed.
     """
     if not is_one_of(engine, "auto", "numpy", "numba"):
         raise ParameterError(f"engine: got {brief(engine)}; expected 'auto', 'numpy', 'numba' or 'generic'.")
@@ -161,7 +161,7 @@ def _compilation(rule: Rule) -> dict[str, float]:
 
 
 def run_engine(task: Task, items: Ints, engine: str, advance: Advance) -> Stops:
-    """Return where the search for each of these items stops, by the engine of that name."""
+    """Return the stops of the searches for these items, by the engine of that name."""
     if isinstance(task.rule, SearchRoot):
         advance(len(items))
         return Stops(np.full(len(items), task.hierarchy.root), np.ones(len(items)))

@@ -1,8 +1,8 @@
-"""Guidance and margins of many items at once: one step ahead by `weigh`, further ahead by `Planner` between bounds.
+"""Guidance and margins of many items: one step ahead by `weigh`, further ahead by `Planner` with bounds.
 
-The gain of a node is what planning adds to searching it, over b: ``G(c) = W(c) - (r(c) + 1) = max(0, M(c))`` with the
-margin ``M(c) = sum of eta**2 (r' - r) - (1 + r) sum of eta (1 - eta) + sum of eta**2 G(c')``. G lies between 0 and the
-node's potential, and most decisions are clear long before the tree below has been seen.
+The gain of a node is the value that planning adds to searching it, over b: ``G(c) = W(c) - (r(c) + 1) = max(0, M(c))``
+with the margin ``M(c) = sum of eta**2 (r' - r) - (1 + r) sum of eta (1 - eta) + sum of eta**2 G(c')``. G lies between 0
+and the potential of the node. Most decisions follow from these bounds before the tree below is expanded.
 """
 
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ _PIECE_QUERIES = 2048
 def weigh(
     task: Task, similarities: Floats, firsts: Ints, counts: Ints, nodes: Ints, children: Ints
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the guidance ``eta``, the margin by which descending one step beats searching, over b, and its loss.
+    """Return the guidance ``eta``, the margin of descending one step over searching (over b), and its loss.
 
     ``eta = softmax of sim / delta_t``, and the margin is ``sum of eta**2 (r' - r) - (1 + r) sum of eta (1 - eta)``, a
-    gain less a loss. Both are sums of what is not negative, and so lose no digits; they are 0 where there is one child.
+    gain minus a loss. Both are sums of nonnegative terms, without cancellation, and 0 for an only child.
 
     Args:
         task: Rewards and temperatures.
-        similarities: To the children of all, one list after another ``[pairs]``.
-        firsts: Where each list begins ``[n]``.
-        counts: How long it is ``[n]``.
+        similarities: Similarities to all children, concatenated ``[pairs]``.
+        firsts: The first pair of each node ``[n]``.
+        counts: The number of children ``[n]``.
         nodes: The nodes ``[n]``.
         children: Their children ``[pairs]``.
 
@@ -47,9 +47,9 @@ def weigh(
     def over_each(combine: np.ufunc, values: Any) -> Any:
         return combine.reduce(values, axis=1) if width else combine.reduceat(values, firsts)
 
-    shape = (-1, width) if width else (-1,)  # lists of one length are a table, at half the time of a ragged one
+    shape = (-1, width) if width else (-1,)  # lists of one length are a table, twice as fast
     similarities = similarities.reshape(shape)
-    with np.errstate(over="ignore"):  # towards -inf, at temperatures near 0 or similarities without end
+    with np.errstate(over="ignore"):  # to -inf, at temperatures near 0 or unbounded similarities
         eta = similarities - spread(over_each(np.maximum, similarities))
         eta /= spread(task.temperatures[task.hierarchy.levels[nodes]])
     np.exp(eta, out=eta)
@@ -63,7 +63,7 @@ def weigh(
 
 
 def _weigh_two(task: Task, similarities: Floats, nodes: Ints, children: Ints) -> tuple[Floats, Floats, Floats]:
-    """Weigh two children per node, as a dendrogram's nodes have: the same without ragged reductions."""
+    """Weigh two children per node, as in a dendrogram, without ragged reductions."""
     rise = task.rewards.rise
     with np.errstate(over="ignore"):
         gap = similarities[1::2] - similarities[::2]
@@ -85,9 +85,9 @@ def _weigh_two(task: Task, similarities: Floats, nodes: Ints, children: Ints) ->
 
 @dataclass
 class _Layer:
-    """Children one step further down: who asks, the node, ``eta**2``, the pair of the layer above, bounds of the gain.
+    """Pairs of an item and a child at one depth, with bounds of the gain.
 
-    ``asked`` of the pairs have been expanded into the next layer, with ``margin`` their margins of one step.
+    The pairs ``asked`` are expanded into the next layer; ``margin`` are their one-step margins.
     """
 
     row: Ints
@@ -102,7 +102,7 @@ class _Layer:
 
 
 class Planner:
-    """Decides for items at nodes whether planning on to some depth makes descending worth it."""
+    """Planner that decides whether deeper planning makes descending optimal for items at nodes."""
 
     def __init__(self, task: Task, rule: LookAhead, batch: Batch, items: Ints) -> None:
         self._task = task
@@ -111,12 +111,12 @@ class Planner:
         self._items = items
 
     def descend(self, rows: Ints, children: Ints, counts: Ints, eta: Floats, margin: Floats, loss: Floats) -> Bools:
-        """Return whether row j of the batch, whose one-step margin is against it, should descend all the same.
+        """Return whether rows of the batch with a negative one-step margin should descend.
 
         Args:
             rows: Rows of the batch ``[n]``.
-            children: The children of the nodes where they stand, one list after another.
-            counts: How many each has ``[n]``.
+            children: The children of their nodes, concatenated.
+            counts: The number of children ``[n]``.
             eta: The guidance to the children.
             margin: The margins of one step ``[n]``.
             loss: Their losses ``[n]``.
@@ -143,7 +143,7 @@ class Planner:
         return _Layer(row, node, eta**2, above, query, np.zeros(len(node)), upper, none, np.empty(0))
 
     def _decide(self, top: _Layer, margin: Floats, loss: Floats) -> Bools:
-        """Deepens layer by layer until the bounds of every query agree on a side."""
+        """Deepen layer by layer until the bounds of every query imply a decision."""
         layers = [top]
         while True:
             lower, upper = self._bounds(layers, margin)
@@ -154,7 +154,7 @@ class Planner:
             layers.append(self._expand(layers[-1], open_, len(layers) + 1))
 
     def _open(self, layers: list[_Layer], undecided: Bools) -> Ints:
-        """Return the pairs of the last layer whose gain is open and matters to a query that is undecided."""
+        """Return the pairs of the last layer with open bounds that affect an undecided query."""
         matters = undecided
         for layer in layers:
             matters = matters[layer.above] & (layer.upper > layer.lower)
@@ -173,7 +173,7 @@ class Planner:
         return self._layer(np.repeat(rows, counts), children, eta, above, layer.query[above], depth)
 
     def _bounds(self, layers: list[_Layer], margin: Floats) -> tuple[Floats, Floats]:
-        """Return the bounds of the queries' margins, from the deepest layer upward."""
+        """Return the bounds of the margins of the queries, from the deepest layer upward."""
         for layer, below in zip(layers[-2::-1], layers[:0:-1], strict=True):
             size = len(layer.node)
             low = np.bincount(below.above, weights=below.weight * below.lower, minlength=size)[layer.asked]

@@ -1,8 +1,8 @@
-"""The engine in numba: one item after another, from the root to where its search stops.
+"""The numba engine: one item after another, from the root to its stop node.
 
-Each item's result depends on it alone, so that it has the same bits for any number of threads. All compiled code of the
-engine is in this file, because numba keeps compiled code on disk for as long as the file that holds it is the same.
-Importing this module needs numba.
+The result of an item depends on this item alone, and is bit-for-bit identical for any number of threads. All compiled
+code of the engine is in this file, as numba's cache on disk is valid while the file is unchanged. Importing this module
+needs numba.
 """
 
 import os
@@ -25,47 +25,47 @@ from pomdp_hier.hierarchy.arrays import sum_to_root
 
 PIECE_ITEMS = 4096
 PIECE_STEPS = 1 << 20
-_WITHOUT_END = 1 << 40
+_UNLIMITED = 1 << 40
 
 SMALL, LARGE = 1e-200, 1e200
-LEAST = -746.0  # the exponential of this, and of all below, is 0
+LEAST = -746.0  # exp of this and of smaller numbers is 0
 
-BUDGET = 8  # unit vectors whose rounding an item of a derived product may carry; see weigh()
+BUDGET = 8  # accepted rounding error of a derived product, in unit vectors per item; see weigh()
 
 COSINE, INVERSE, NEGATIVE = range(3)
 ONE_STEP, TO_THE_LEAF, BEST_IN_HINDSIGHT = range(3)
 
 FIRST, COUNT, SIZE, LEVEL, PARENT, CLUSTER = range(6)  # columns of TreeArrays.places
-WORTH, RISE, SHARE = range(3)  # columns of TreeArrays.worths
+GROSS, RISE, SHARE = range(3)  # columns of TreeArrays.values
 
 
 class TreeArrays(NamedTuple):
-    """The tree, its rewards and its temperatures, each node's numbers side by side.
+    """The tree, its rewards and its temperatures, with the numbers of a node adjacent in memory.
 
     Attributes:
         root: The root.
         places: First child, number of children, items, level, parent, and whether it is a cluster ``[n_nodes, 6]``.
-        worths: 1 + reward, rise and one over the size ``[n_nodes, 3]``.
-        potential: See `Task`; empty for rules that look one step ahead.
-        child_nodes: As in `Hierarchy`, but with each node's largest child last.
-        temperatures: ``delta_t`` of each level.
+        values: 1 + reward, rise and one over the size ``[n_nodes, 3]``.
+        potential: See `Task`; empty for one-step rules.
+        child_nodes: As in `Hierarchy`, but with the largest child of each node last.
+        temperatures: ``delta_t`` per level.
     """
 
     root: int
     places: Any
-    worths: Any
+    values: Any
     potential: Any
     child_nodes: Any
     temperatures: Any
 
 
 class Similarities(NamedTuple):
-    """The features with what prepares their rows, the clusters' sums, and the similarity's options.
+    """Features, scales of their rows, cluster sums, and the options of the similarity.
 
     Attributes:
         features, centre, sums: See `DenseAffinity`.
-        scales: The rows' largest absolute values and lengths ``[N, 2]``.
-        kind: Which similarity.
+        scales: The largest absolute value and the length of each row ``[N, 2]``.
+        kind: The similarity.
         leave_out, mean, epsilon: Its options.
         fixed: Whether the similarity to an item's own singleton is ``own_singleton``.
     """
@@ -83,7 +83,7 @@ class Similarities(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for one item on its way: its row, its path, the guidance, and what a planner keeps."""
+    """Work arrays for one item: its row, its path, the guidance, and the stack of the planner."""
 
     row: Any
     path: Any
@@ -99,14 +99,14 @@ _FASTMATH = {"reassoc", "contract", "nsz"}
 _njit: Any = numba.njit
 
 compiled = compiling(fastmath=_FASTMATH, _nrt=False, no_cfunc_wrapper=True)
-"""Sums may be reordered; NaN stays NaN. Arrays are the caller's: counting references to them would double the time."""
+"""Sums may be reordered; NaN stays NaN. Arrays are the caller's, as reference counts would double the time."""
 
 
 def inlined(function: Function, fastmath: Any = _FASTMATH) -> Function:
     """Compile into the callers, by LLVM.
 
-    A call would hand over two dozen arrays, and numba's own inlining drops fastmath: either doubles the time of a node.
-    Nobody calls it from Python, so that the wrappers for that, half a second each to compile, are left out.
+    A call with two dozen arrays, or numba's own inlining without fastmath, would double the time per node. The function
+    is not called from Python, and needs no wrapper, which would take half a second to compile.
     """
     options = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "nogil": True, "_nrt": False}
     return cast(Function, _njit(**options, fastmath=fastmath, error_model="numpy")(function))
@@ -117,7 +117,7 @@ def inlined(function: Function, fastmath: Any = _FASTMATH) -> Function:
 
 @inlined
 def descends(margin: float, loss: float, tie_descends: bool) -> Any:
-    """Return what `rules.descends` does."""
+    """Return `task.descends` for one number."""
     return margin >= -TIE * loss if tie_descends else margin > TIE * loss
 
 
@@ -126,16 +126,16 @@ def _scaled(value: float, largest: float) -> Any:
 
 
 scaled = inlined(_scaled, fastmath=False)
-"""Rounded before anything else: with the divisions reordered, rows of subnormal numbers would lose their digits."""
+"""Rounded first: with reordered divisions, rows of subnormal numbers would lose their digits."""
 
 
 @inlined
 def prepare(of: Similarities, item: int, row: Any) -> Any:
-    """Write the item's unit row (cosine), or its row less the centre (distances), and return its squared length."""
+    """Write the unit row of the item (cosine), or its row minus the centre (distances); return its squared length."""
     features, centre, total = of.features, of.centre, 0.0
     if of.kind == COSINE:
         largest, length = of.scales[item, 0], of.scales[item, 1]
-        if SMALL < largest < LARGE:  # half the divisions, where the product neither underflows nor overflows
+        if SMALL < largest < LARGE:  # half the divisions, if the product neither underflows nor overflows
             length *= largest
             for d in range(row.shape[0]):
                 row[d] = features[item, d] / length
@@ -152,7 +152,7 @@ def prepare(of: Similarities, item: int, row: Any) -> Any:
 
 @inlined
 def measure(of: Similarities, node: int, share: float, row: Any) -> Any:
-    """Return ``<u, S>``, or ``||x - S / n||**2`` for distances, with ``share`` one over the node's size ``n``."""
+    """Return ``<u, S>``, or ``||x - S / n||**2`` for distances; ``share`` is 1 / n."""
     features, centre, sums, total = of.features, of.centre, of.sums, 0.0
     k = node - features.shape[0]
     if of.kind == COSINE:
@@ -169,7 +169,7 @@ def measure(of: Similarities, node: int, share: float, row: Any) -> Any:
             total += scaled(features[node, d], largest) * row[d]
         return total / length
     if k >= 0:
-        # With the share worked out here, the compiler would divide every column by the size: twice the time.
+        # With the share computed here, the compiler would divide every column by the size, at twice the time.
         for d in range(row.shape[0]):
             gap = row[d] - sums[k, d] * share
             total += gap * gap
@@ -182,8 +182,8 @@ def measure(of: Similarities, node: int, share: float, row: Any) -> Any:
 
 @inlined
 def similarity(of: Similarities, measured: float, size: Any, inside: bool, square: float, n_columns: int) -> Any:
-    """Return ``sim(x, c)`` from ``<u, S>`` or ``||x - S / n||**2``; see `features.dense`, whose equations these are."""
-    # Without branches for the cosine: which child is the item's own cannot be foretold.
+    """Return ``sim(x, c)`` from ``<u, S>`` or ``||x - S / n||**2``, by the equations of `features.dense`."""
+    # No branches for the cosine, as the correct child cannot be predicted.
     left_out = 1 if inside and of.leave_out and size > 1 else 0
     if of.kind == COSINE:
         value = (measured - left_out * square) / (size - left_out)
@@ -212,16 +212,16 @@ def weigh(
 
     ``eta = softmax of sim / delta_t``; ``margin = sum of eta**2 (r' - r) - (1 + r) sum of eta (1 - eta)``.
 
-    For the cosine, the products with the children's sums add up to the node's own, ``whole``, and so the largest
-    child's is what the others leave of it. Each product taken off may add the rounding of the whole, as of that many
-    unit vectors; what has been added since a product was last made by itself is ``rounded``. While it is no more than
-    `BUDGET` for each item of the child, its mean keeps all digits but the last.
+    For the cosine, the products with the sums of the children add up to that of the node, ``whole``. The product of the
+    largest child is derived by subtraction. Each subtraction may add the rounding error of ``whole``, in units of one
+    unit vector; ``rounded`` is the error since the last direct product. While it is at most `BUDGET` per item of the
+    child, the mean keeps all digits but the last.
 
     Returns:
-        The margin, its loss, and of the child that holds the item (``own``, -1 for none) the guidance to it, its
-        product, and what was added to that.
+        The margin, its loss, and for the correct child (``own``, -1 for none) its guidance, its product, and the
+        rounding error of that.
     """
-    places, worths, top = tree.places, tree.worths, -np.inf
+    places, values, top = tree.places, tree.values, -np.inf
     low, count = places[node, FIRST], places[node, COUNT]
     largest = tree.child_nodes[low + count - 1]
     rounded += np.float64(places[node, SIZE]) * (count - 1)
@@ -233,16 +233,16 @@ def weigh(
     own_share, own_whole = 0.0, 0.0
     for rank in range(count):
         child = tree.child_nodes[low + rank]
-        measured = whole if derived and child == largest else measure(of, child, worths[child, SHARE], row)
+        measured = whole if derived and child == largest else measure(of, child, values[child, SHARE], row)
         whole -= measured
         own_whole = measured if child == own else own_whole
         value = similarity(of, measured, np.int64(places[child, SIZE]), child == own, square, row.shape[0])
         eta[at + rank] = value
         top = max(top, value)
-    temperature, worth = tree.temperatures[places[node, LEVEL]], worths[node, WORTH]
+    temperature, gross = tree.temperatures[places[node, LEVEL]], values[node, GROSS]
     total, gain, loss = 0.0, 0.0, 0.0
     for rank in range(count):
-        # exp() takes its time over what comes out as 0.
+        # exp() is slow for arguments with result 0.
         gap = (eta[at + rank] - top) / temperature
         weight = (0.0 if gap < LEAST else np.exp(gap)) if gap < 0.0 else 1.0
         eta[at + rank] = weight
@@ -252,9 +252,9 @@ def weigh(
         eta[at + rank] = share
         child = tree.child_nodes[low + rank]
         own_share = share if child == own else own_share
-        gain += share * share * worths[child, RISE]
+        gain += share * share * values[child, RISE]
         loss += share * (1.0 - share)
-    loss *= worth
+    loss *= gross
     return gain - loss, loss, own_share, own_whole, own_rounded
 
 
@@ -271,41 +271,41 @@ def weigh_two(
     eta: Any,
     at: Any,
 ) -> tuple[Any, Any, Any, Any]:
-    """Weigh two children, as a dendrogram's nodes have, without the loops of `weigh`, which cost a third more."""
-    places, worths, low = tree.places, tree.worths, tree.places[node, FIRST]
+    """Weigh two children, as in a dendrogram, without the loops of `weigh`, which cost a third more."""
+    places, values, low = tree.places, tree.values, tree.places[node, FIRST]
     small, large = tree.child_nodes[low], tree.child_nodes[low + 1]
-    part = measure(of, small, worths[small, SHARE], row)
-    rest = whole - part if derived else measure(of, large, worths[large, SHARE], row)
+    part = measure(of, small, values[small, SHARE], row)
+    rest = whole - part if derived else measure(of, large, values[large, SHARE], row)
     far = similarity(of, part, np.int64(places[small, SIZE]), own == small, square, row.shape[0])
     near = similarity(of, rest, np.int64(places[large, SIZE]), own == large, square, row.shape[0])
-    temperature, worth = tree.temperatures[places[node, LEVEL]], worths[node, WORTH]
+    temperature, gross = tree.temperatures[places[node, LEVEL]], values[node, GROSS]
     scaled = -abs(near - far) / temperature
     weight = 0.0 if scaled < LEAST else np.exp(scaled)
     likely = 1.0 / (1.0 + weight)
     unlikely = weight * likely
     one, two = (likely, unlikely) if near > far else (unlikely, likely)
     eta[at], eta[at + 1] = two, one
-    loss = 2.0 * worth * one * two
-    margin = one * one * worths[large, RISE] + two * two * worths[small, RISE] - loss
+    loss = 2.0 * gross * one * two
+    margin = one * one * values[large, RISE] + two * two * values[small, RISE] - loss
     return (margin, loss, one, rest) if own == large else (margin, loss, two, part)
 
 
 @inlined
 def own_child(tree: TreeArrays, path: Any, node: int) -> Any:
-    """Return the child that holds the item with this path, -1 off the path."""
+    """Return the child on this path, -1 off the path."""
     level = tree.places[node, LEVEL]
     return path[level + 1] if path[level] == node else -1
 
 
 @inlined
 def follow(tree: TreeArrays, item: int, path: Any, enter_own_singleton: bool) -> Any:
-    """Write the nodes from the root to the item's leaf over those of the item before; return how many steps."""
+    """Write the true path of the item over that of the item before; return the number of steps."""
     places = tree.places
     alone = places[item, CLUSTER] != 0
     node = item if alone else places[item, PARENT]
     length = np.int64(places[node, LEVEL])
     level = length + 1
-    while path[level] >= 0:  # what is left of a longer path; the last place is always free
+    while path[level] >= 0:  # the rest of a longer path; the last entry is always -1
         path[level] = -1
         level += 1
     level = length
@@ -331,14 +331,14 @@ def descend_all(
     nodes: Any,
     probabilities: Any,
 ) -> None:
-    """Write where each item's search stops, for rules that look one step ahead or not at all."""
+    """Write the stop of each search, for rules that plan at most one step ahead."""
     row, path, eta = scratch.row, scratch.path, scratch.eta
     for j in range(len(items)):
         item = items[j]
         length = follow(tree, item, path, enter_own_singleton)
         square = prepare(of, item, row)
         level, probability, whole, rounded = np.int64(0), 1.0, 0.0, np.inf
-        best_level, best_probability, best = level, 1.0, tree.worths[tree.root, WORTH]
+        best_level, best_probability, best = level, 1.0, tree.values[tree.root, GROSS]
         while level < length:
             node, own = path[level], path[level + 1]
             margin, loss, share, whole, rounded = weigh(
@@ -349,9 +349,9 @@ def descend_all(
             probability *= share
             level += 1
             if policy == BEST_IN_HINDSIGHT:
-                worth = probability * tree.worths[path[level], WORTH]
-                if descends(worth - best, best, tie_descends):
-                    best_level, best_probability, best = level, probability, worth
+                gross = probability * tree.values[path[level], GROSS]
+                if descends(gross - best, best, tie_descends):
+                    best_level, best_probability, best = level, probability, gross
         if policy == BEST_IN_HINDSIGHT:
             level, probability = best_level, best_probability
         nodes[j], probabilities[j] = path[level], probability
@@ -369,7 +369,7 @@ def plan_all(
     nodes: Any,
     probabilities: Any,
 ) -> None:
-    """Write where each item's search stops when it plans ``depth`` steps ahead at every node."""
+    """Write the stop of each search that plans ``depth`` steps ahead at every node."""
     row, path, weights = scratch.row, scratch.path, scratch.eta
     for j in range(len(items)):
         item = items[j]
@@ -398,19 +398,19 @@ def _open_frame(
     enter_own_singleton: bool,
     node: int,
     margin: float,
-    can_go_on: bool,
+    can_continue: bool,
     first: Any,
     weights: Any,
     potentials: Any,
 ) -> Any:
-    """Square the guidance at ``first``, write the children's potentials, return the upper bound of the margin."""
+    """Square the guidance at ``first``, write the potentials of the children, return the upper bound of the margin."""
     places, upper = tree.places, margin
     low = places[node, FIRST]
     for rank in range(places[node, COUNT]):
         child = tree.child_nodes[low + rank]
         weights[first + rank] *= weights[first + rank]
         own_singleton_below = places[item, CLUSTER] != 0 and places[item, PARENT] == child
-        stays = not can_go_on or (own_singleton_below and not enter_own_singleton)
+        stays = not can_continue or (own_singleton_below and not enter_own_singleton)
         potentials[first + rank] = 0.0 if stays else tree.potential[child]
         upper += weights[first + rank] * potentials[first + rank]
     return upper
@@ -431,12 +431,12 @@ def _plans_to_descend(
     enter_own_singleton: bool,
     scratch: Scratch,
 ) -> Any:
-    """Whether planning ``depth`` steps makes descending from ``start`` worth it, decided between bounds.
+    """Return whether descending from ``start`` is optimal when planning ``depth`` steps, by bounds.
 
-    The guidance, the margin and the loss at ``start`` are given. The gain
-    ``G(c) = max(0, margin + sum of eta**2 G(c'))`` lies between 0 and the node's potential; see `look_ahead`.
-    Depth-first with a stack of frames (node, first child's place, child being looked at) and their bounds (low, high,
-    and the window that matters above): a node is left as soon as its gain lies outside the window.
+    Guidance, margin and loss at ``start`` are given. The gain ``G(c) = max(0, margin + sum of eta**2 G(c'))`` lies
+    between 0 and the potential of the node; see `look_ahead`. The search is depth-first, with a stack of frames (node,
+    index of the first child, current child) and bounds (low, high, and the relevant window). A node is left as soon as
+    its gain lies outside the window.
     """
     places, weights, potentials = tree.places, scratch.eta, scratch.potentials
     frames, bounds = scratch.frames, scratch.bounds
@@ -465,9 +465,9 @@ def _plans_to_descend(
             if chosen >= 0:
                 break
             if top == 0:
-                # Everything has been seen, and only rounding keeps the bounds apart.
+                # Everything is expanded; the bounds differ by rounding only.
                 return descends(low, loss, tie_descends)
-            # Above the window the low bound is enough for the node above, below it the high bound; else they agree.
+            # Above the window the low bound is sufficient for the parent, below it the high bound; else they are equal.
             gain = max(low if low > ceiling else high, 0.0)
             top -= 1
             place = frames[top, 1] + frames[top, 2]
@@ -488,7 +488,7 @@ def _plans_to_descend(
 
 
 def run(task: Task, items: Ints, advance: Advance) -> Stops:
-    """Return where the search for each of these items stops; the same bits for any number of threads."""
+    """Return the stops of the searches for these items, bit-for-bit identical for any number of threads."""
     tree = task.hierarchy
     nodes = np.full(len(items), tree.root)
     probabilities = np.ones(len(items))
@@ -497,15 +497,15 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
 
     size = PIECE_ITEMS
     if not isinstance(task.rule, LookAhead):
-        # To the leaves of a tree of thousands of levels a piece takes long, and whoever stops the run waits for it.
+        # In trees of thousands of levels a piece takes long, and an interrupt waits for its end.
         size = min(size, max(64, PIECE_STEPS // (int(tree.height) + 1)))
 
     def work(low: int) -> int:
         require_whole(features)
         part = order[low : low + size]
-        where, chance = np.empty(len(part), dtype=np.int64), np.empty(len(part))
-        kernel(items[part], where, chance)
-        nodes[part], probabilities[part] = where, chance
+        stops, reached = np.empty(len(part), dtype=np.int64), np.empty(len(part))
+        kernel(items[part], stops, reached)
+        nodes[part], probabilities[part] = stops, reached
         return len(part)
 
     lows = range(0, len(items), size)
@@ -531,22 +531,22 @@ def _usable_cpus() -> int:
 
 
 def _kernel(task: Task) -> Callable[[Ints, Any, Any], None]:
-    """Return what scores some items, writing nodes and probabilities.
+    """Return the function that scores items and writes nodes and probabilities.
 
     Raises:
-        ParameterError: For features or a rule that numba does not know.
+        ParameterError: numba does not support the features or the rule.
     """
     rule, affinity, enter = task.rule, task.affinity, task.enter_own_singleton
     if not isinstance(affinity, DenseAffinity) or not isinstance(rule, LookAhead | AlwaysDescend | HindsightRule):
         raise ParameterError(
             f"policy: got {brief(rule)} over {type(affinity).__name__}; expected "
-            "what numba supports. Use engine='numpy'."
+            "a built-in rule over dense features. Use engine='numpy'."
         )
-    tree, of = _tree_arrays(task), _likeness(affinity)
+    tree, of = _tree_arrays(task), _similarities(affinity)
     counts, height, n_columns = np.diff(task.hierarchy.child_offsets), int(task.hierarchy.height), affinity.centre.size
     if isinstance(rule, LookAhead) and rule.depth != 1:
         longest = int(sum_to_root(task.hierarchy.parent, counts).max())
-        depth, tie_descends = _WITHOUT_END if rule.depth is None else rule.depth, rule.tie == "descend"
+        depth, tie_descends = _UNLIMITED if rule.depth is None else rule.depth, rule.tie == "descend"
         return lambda items, nodes, probabilities: plan_all(
             tree, of, items, depth, tie_descends, enter, _scratch(n_columns, height, longest), nodes, probabilities
         )
@@ -562,7 +562,7 @@ def _kernel(task: Task) -> Callable[[Ints, Any, Any], None]:
 
 
 def _scratch(n_columns: int, height: int, longest: int) -> Scratch:
-    """Return room for rows of that many columns, that many steps ahead, and lists of children that long."""
+    """Return work arrays for rows of ``n_columns``, paths of ``height`` and lists of ``longest`` children."""
     return Scratch(
         row=np.empty(n_columns),
         path=np.full(height + 2, -1),
@@ -585,19 +585,19 @@ def _tree_arrays(task: Task) -> TreeArrays:
         tree.parent,
         tree.is_cluster,
     )
-    # Half the memory, and half of what an item has to read, for trees that are not too large for it.
+    # Half the memory and memory traffic, for trees with fewer nodes than the largest int32.
     small = tree.n_nodes < np.iinfo(np.int32).max
     return TreeArrays(
         root=int(tree.root),
         places=_read_only(np.stack(columns, axis=1, dtype=np.int32 if small else np.int64, casting="unsafe")),
-        worths=_read_only(np.stack((1.0 + rewards.reward, rewards.rise, 1.0 / tree.sizes), axis=1)),
+        values=_read_only(np.stack((1.0 + rewards.reward, rewards.rise, 1.0 / tree.sizes), axis=1)),
         potential=_read_only(task.potential if plans else np.empty(0)),
         child_nodes=_read_only(children[np.lexsort((tree.sizes[children], tree.parent[children]))]),
         temperatures=_read_only(task.temperatures),
     )
 
 
-def _likeness(affinity: DenseAffinity) -> Similarities:
+def _similarities(affinity: DenseAffinity) -> Similarities:
     kind = affinity.kind
     own = kind.own_singleton
     return Similarities(

@@ -1,6 +1,6 @@
-"""The engine in numpy: the items of a batch one level down at a time.
+"""The numpy engine: all items of a batch descend one level at a time; walks for diagnosis and calibration.
 
-Items are taken in leaf order, so that those that stand at one node follow one another.
+Items are in leaf order, so that the items at one node are adjacent.
 """
 
 from collections.abc import Iterator
@@ -25,12 +25,12 @@ from pomdp_hier.features.membership import child_counts, children_of, own_ranks,
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 PIECE_PAIRS = 1 << 17
-_AS_GOOD = 1e-12  # similarities closer than this, to the larger of 1 and the best one, differ by rounding only
+_AS_GOOD = 1e-12  # similarities that differ by less, relative to the larger of 1 and the best one, are equal
 
 
 def run(task: Task, items: Ints, advance: Advance) -> Stops:
-    """Return where the search for each of these items stops."""
-    rule, worth = task.rule, task.rewards.reward + 1.0
+    """Return the stops of the searches for these items."""
+    rule, gross = task.rule, task.rewards.reward + 1.0
     nodes, probabilities = np.empty(len(items), dtype=np.int64), np.empty(len(items))
     for at in batches(task, items):
         walk = Walk(task, items[at])
@@ -39,8 +39,8 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
             eta, margin, loss = step.weigh(task)
             walk.move(step, walk.decide(step, eta, margin, loss), step.own_at, eta)
             if isinstance(rule, HindsightRule):
-                rows, best = step.rows, best_probability * worth[best_node]
-                rows = rows[descends((walk.probability * worth[walk.node] - best)[rows], best[rows], rule.tie)]
+                rows, best = step.rows, best_probability * gross[best_node]
+                rows = rows[descends((walk.probability * gross[walk.node] - best)[rows], best[rows], rule.tie)]
                 best_node[rows], best_probability[rows] = walk.node[rows], walk.probability[rows]
         if isinstance(rule, HindsightRule):
             nodes[at], probabilities[at] = best_node, best_probability
@@ -51,7 +51,7 @@ def run(task: Task, items: Ints, advance: Advance) -> Stops:
 
 
 def batches(task: Task, items: Ints) -> Iterator[Ints]:
-    """Yield which of the items to take together, in leaf order."""
+    """Yield the batches, as positions in the items, in leaf order."""
     order, size = np.argsort(task.hierarchy.starts[items], kind="stable"), task.affinity.batch_items
     for low in range(0, len(order), size):
         yield order[low : low + size]
@@ -59,16 +59,16 @@ def batches(task: Task, items: Ints) -> Iterator[Ints]:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """Items that stand at nodes, and what they see there.
+    """Items at nodes, with the similarities to the children.
 
     Attributes:
-        rows: Which rows of the walk they are ``[m]``.
+        rows: Their rows in the walk ``[m]``.
         items: The items ``[m]``.
-        nodes: Where each stands ``[m]``.
-        level: How many steps the walk has taken before: the level of the nodes, if it began at the root.
-        children: The children of the nodes, one list after another ``[pairs]``.
-        firsts: Where each list begins ``[m]``.
-        counts: How long it is ``[m]``.
+        nodes: Their nodes ``[m]``.
+        level: The number of earlier steps: the level of the nodes, for walks from the root.
+        children: The children of the nodes, concatenated ``[pairs]``.
+        firsts: The first pair of each item ``[m]``.
+        counts: The number of children ``[m]``.
         similarities: The item's similarity to each child ``[pairs]``.
         hierarchy: The tree.
     """
@@ -85,13 +85,13 @@ class Step:
 
     @property
     def own_at(self) -> Ints:
-        """Where in the lists the child stands that holds the item ``[m]``, if each has one."""
+        """The pairs of the correct children ``[m]``, of items on their true path."""
         ranks = own_ranks(self.hierarchy, self.nodes, self.hierarchy.starts[self.items])
         return (self.firsts + ranks)[ranks >= 0]
 
     @property
     def own(self) -> Ints:
-        """The child that holds the item ``[m]``."""
+        """The correct child ``[m]``."""
         return self.children[self.own_at]
 
     def weigh(self, task: Task) -> tuple[Floats, Floats, Floats]:
@@ -103,31 +103,31 @@ class Step:
         return self.weigh(task)[0]
 
     def best_at(self, values: Floats) -> Ints:
-        """Return where the largest of each item's values ``[pairs]`` stands ``[m]``, the first of equals."""
+        """Return the pair of the largest value per item ``[m]``, the first of equals."""
         at = np.flatnonzero(values == np.repeat(np.maximum.reduceat(values, self.firsts), self.counts))
         return at[np.searchsorted(at, self.firsts)]
 
     def rival_at(self) -> Ints:
-        """Return where the most alike of the other children stands ``[m]``, -1 for an only child."""
+        """Return the pair of the most similar other child ``[m]``, -1 for an only child."""
         others = self.similarities.copy()
         others[self.own_at] = -np.inf
         return np.where(self.counts > 1, self.best_at(others), -1)
 
     def misled(self, rival_at: Ints) -> Bools:
-        """Return whether the rival is more alike than the item's own child, by more than rounding ``[m]``."""
+        """Return whether the rival is more similar than the correct child, by more than rounding ``[m]``."""
         own = self.similarities[self.own_at]
         rival = np.where(rival_at < 0, own, self.similarities[rival_at])
         return rival > own + _AS_GOOD * np.maximum(1.0, np.abs(rival))
 
 
 class Walk:
-    """Some items on their way down: row j stands at ``node[j]`` and has come there with ``probability[j]``.
+    """Items on their way down: row j is at ``node[j]`` with ``probability[j]``.
 
     Args:
         task: The scoring task.
         items: The items ``[m]``, in leaf order for speed.
-        nodes: Where each sets out; the root if it is not said.
-        probabilities: With what probability it stands there.
+        nodes: The start nodes; the root by default.
+        probabilities: The probabilities of the start nodes; 1 by default.
     """
 
     def __init__(self, task: Task, items: Ints, nodes: Ints | None = None, probabilities: Floats | None = None) -> None:
@@ -137,30 +137,30 @@ class Walk:
         self.probability = np.ones(len(items)) if probabilities is None else probabilities.copy()
 
     def steps(self) -> Iterator[Step]:
-        """Yield what the items see where they stand, then where those are that have been moved since, and so on."""
+        """Yield the steps of one level after another, of the items that were moved since the last one."""
         rows, level, tree = np.arange(len(self.items)), 0, self.task.hierarchy
-        while len(rows := rows[self._can_go_on(rows)]):
+        while len(rows := rows[self._can_continue(rows)]):
             before = self.node[rows]
-            # In pieces that see about a hundred thousand children, so that a wide node does not fill the memory.
+            # In pieces of about 100,000 children, which bounds the memory of wide nodes.
             for part in pieces(child_counts(tree, before), PIECE_PAIRS):
                 yield self._look(rows[part], before[part], level)
             rows, level = rows[self.node[rows] != before], level + 1
 
     def move(self, step: Step, chosen: Bools, at: Ints, eta: Floats | None = None) -> None:
-        """Move the chosen of a step's items ``[m]`` to the children at these places of its lists ``[m]``."""
+        """Move the chosen items of a step ``[m]`` to the children of these pairs ``[m]``."""
         rows, at = step.rows[chosen], at[chosen]
         self.node[rows] = step.children[at]
         if eta is not None:
             self.probability[rows] *= eta[at]
 
     def decide(self, step: Step, eta: Floats, margin: Floats, loss: Floats) -> Bools:
-        """Return which of a step's items the task's rule lets go on ``[m]``.
+        """Return which items of a step continue under the rule of the task ``[m]``.
 
-        A hindsight searcher looks at all that there is to choose from.
+        The hindsight policy visits the complete true path.
 
         Args:
             step: The step.
-            eta, margin, loss: What `Step.weigh` gives for it.
+            eta, margin, loss: The result of `Step.weigh`.
         """
         rule = self.task.rule
         if isinstance(rule, LookAhead):
@@ -182,7 +182,7 @@ class Walk:
             chosen[here] = ask(rule, table, tree.sizes[below], self.task.rewards.reward[below], int(tree.levels[node]))
         return chosen
 
-    def _can_go_on(self, rows: Ints) -> Bools:
+    def _can_continue(self, rows: Ints) -> Bools:
         tree, node = self.task.hierarchy, self.node[rows]
         able: Bools = ~tree.is_leaf[node]
         if not self.task.enter_own_singleton:
@@ -207,32 +207,32 @@ class Walk:
 
 
 def own_steps(task: Task, items: Ints | None = None, until: Ints | None = None) -> Iterator[Step]:
-    """Yield every step of the items' own paths, each down to its leaf cluster.
+    """Yield every step of the true paths, down to the leaf clusters.
 
     Args:
-        task: The scoring task; its rule is not asked.
+        task: The scoring task; its rule is not used.
         items: The items (default: all).
-        until: For each of the N items the level at which the last step begins, the root's 0 (default: all steps).
+        until: The level of the last step for each of the N items, 0 at the root (default: all steps).
     """
     items = np.arange(task.hierarchy.n_items) if items is None else items
     for at in batches(task, items):
         walk = Walk(task, items[at])
         for step in walk.steps():
             yield step
-            goes_on = np.full(len(step.rows), True) if until is None else until[step.items] > step.level
-            walk.move(step, goes_on, step.own_at)
+            continues = np.full(len(step.rows), True) if until is None else until[step.items] > step.level
+            walk.move(step, continues, step.own_at)
 
 
 @dataclass(frozen=True, eq=False)
 class Trail:
-    """The steps of searchers who always take the most alike child, in the order of levels.
+    """The steps of searchers that enter the most similar child, in the order of levels.
 
     Attributes:
-        rows: Whose step it is: an index into the items asked about ``[steps]``.
-        nodes: Where it leads ``[steps]``.
-        probabilities: The probability of having come there so ``[steps]``.
-        ends: Where each searcher ends ``[m]``.
-        end_probabilities: The probability of ending so ``[m]``.
+        rows: The searcher of each step, an index into the items ``[steps]``.
+        nodes: The node that it reaches ``[steps]``.
+        probabilities: The probability of reaching it on this way ``[steps]``.
+        ends: The stop node of each searcher ``[m]``.
+        end_probabilities: The probability of the way to it ``[m]``.
     """
 
     rows: Ints
@@ -243,10 +243,9 @@ class Trail:
 
 
 def greedy_trail(task: Task, items: Ints, nodes: Ints, probabilities: Floats) -> Trail:
-    """Return the steps of searchers for these items that stand at these nodes and go on to the most alike child.
+    """Return the steps of searchers that continue from these nodes to the most similar child.
 
-    They descend as the task's rule tells them. A hindsight searcher is none that could be lost; it goes on by the
-    one-step rule.
+    They stop by the rule of the task, or by the one-step rule in place of the hindsight policy.
     """
     if isinstance(task.rule, HindsightRule):
         task = replace(task, rule=LookAhead(1, task.rule.tie))
@@ -267,7 +266,7 @@ def greedy_trail(task: Task, items: Ints, nodes: Ints, probabilities: Floats) ->
 
 
 def first_choice(tree: Hierarchy) -> int:
-    """Return the first node with a choice, below the root's chain of only children; -1 if there is none."""
+    """Return the first node with several children, from the root; -1 if there is none."""
     node = tree.root
     while len(children := tree.children(node)) == 1:
         node = int(children[0])

@@ -19,14 +19,14 @@ Tie: TypeAlias = Literal["descend", "search"]
 
 
 TIE = 2.0**-41
-"""The share of the loss by which a gain may differ and still be equal: the rounding of sums over 10,000 children."""
+"""The relative tolerance of a tie between gain and loss: the rounding of sums over 10,000 children."""
 
 
 def descends(margin: Floats, loss: Floats, tie: Tie) -> Bools:
-    """Return whether to continue, where that changes the value by ``margin``, a gain less the ``loss`` ``[n]``.
+    """Return whether to descend, if that changes the value by ``margin``, a gain minus the ``loss`` ``[n]``.
 
-    Amounts that are equal but for rounding tie. The scale is the loss and not 1, so that the smallest strict loss is a
-    loss, and an exact tie is a tie for any number of children. This is the one definition; `on_numba` has its twin.
+    Gain and loss tie if they are equal up to rounding, relative to the loss. So the smallest strict loss is a loss, and
+    an exact tie is a tie for any number of children. `on_numba` has the same definition, compiled.
 
     Example:
         >>> import numpy as np
@@ -40,10 +40,10 @@ def descends(margin: Floats, loss: Floats, tie: Tie) -> Bools:
 
 
 def check_tie(tie: str) -> None:
-    """Raise unless the tie is a word that is known.
+    """Raise if the tie rule is unknown.
 
     Raises:
-        ParameterError: It is another.
+        ParameterError: The tie rule is unknown.
     """
     if not is_one_of(tie, "descend", "search"):
         raise ParameterError(f"tie: got {brief(tie)}; expected 'descend' or 'search'.")
@@ -51,9 +51,9 @@ def check_tie(tie: str) -> None:
 
 @runtime_checkable
 class StoppingRule(Protocol):
-    """A stopping rule of the user's own.
+    """Protocol of a custom stopping rule.
 
-    ``descend`` is called for the items that stand at one node, all together.
+    ``descend`` is called once for all items at one node.
 
     Example:
         >>> from pomdp_hier import Hierarchy, hqs_score
@@ -72,11 +72,11 @@ class StoppingRule(Protocol):
         rewards: Floats,
         level: int,
     ) -> Bools:
-        """Return for each item whether it goes on to a child, ``bool [m]``.
+        """Return whether each item continues to a child, ``bool [m]``.
 
         Args:
             eta: The guidance ``[m, children]``.
-            sizes: The children's sizes ``[children]``; their sum is the node's own.
+            sizes: The sizes of the children ``[children]``; their sum is the node's size.
             rewards: The rewards of searching each child ``[children]``.
             level: The node's level; the root's is 0.
         """
@@ -84,18 +84,18 @@ class StoppingRule(Protocol):
 
 @dataclass(frozen=True)
 class LookAhead:
-    """Plan ``depth`` steps ahead, each branch ending in a search: RTBSS with the value of searching now at its fringe.
+    """Stopping rule that plans ``depth`` steps ahead: RTBSS with the value of searching as leaf value.
 
-    Descends when ``sum over c' of eta**2 W(c')`` is larger than ``r(c) + 1``, where
-    ``W = max(r + 1, sum of eta**2 W)`` down to the depth and ``r + 1`` there. Depth 1 is the paper's policy, and None,
-    without end, the optimal policy of the agent's model.
+    It descends if ``sum over c' of eta**2 W(c')`` is larger than ``r(c) + 1``, with ``W = max(r + 1, sum of eta**2 W)``
+    above the depth and ``W = r + 1`` there. Depth 1 is the paper's one-step policy: it compares searching here with
+    searching one level down. None is the optimal policy of the agent's model.
 
     Attributes:
-        depth: Steps to look ahead, at least 1; None for all.
-        tie: What to do when both are worth the same.
+        depth: Steps to plan ahead, at least 1; None for all.
+        tie: The action if both have the same value.
 
     Raises:
-        ParameterError: For a depth below 1.
+        ParameterError: The depth is below 1.
 
     Example:
         >>> LookAhead(2)
@@ -113,29 +113,20 @@ class LookAhead:
 
 @dataclass(frozen=True)
 class AlwaysDescend:
-    """Go down to a leaf cluster whatever happens."""
+    """Always descend to a leaf cluster."""
 
 
 @dataclass(frozen=True)
 class SearchRoot:
-    """Search the root at once.
-
-    Example:
-        >>> SearchRoot()
-        SearchRoot()
-    """
+    """Always search at the root."""
 
 
 @dataclass(frozen=True)
 class HindsightRule:
-    """Stop where the oracle value along the target's own path is largest: what no policy can beat.
+    """Stop where the oracle value along the true path is largest, an upper bound for every policy.
 
     Attributes:
-        tie: Of equally good nodes, the deepest ("descend") or the first ("search").
-
-    Example:
-        >>> HindsightRule("search")
-        HindsightRule(tie='search')
+        tie: Among nodes of equal value, the deepest ("descend") or the first ("search").
     """
 
     tie: Tie = "descend"
@@ -148,10 +139,10 @@ Rule: TypeAlias = LookAhead | AlwaysDescend | SearchRoot | HindsightRule | Stopp
 
 
 def as_rule(policy: Any, tie: Tie) -> Rule | None:
-    """Return the rule that a policy's name stands for, a rule as it is, and None for what is not a rule.
+    """Return the stopping rule of a policy's name, a rule unchanged, and None for any other policy.
 
     Raises:
-        ParameterError: For an unknown name or tie.
+        ParameterError: The name or the tie rule is unknown.
 
     Example:
         >>> as_rule("optimal", "search")
@@ -182,14 +173,14 @@ def ask(
     rewards: Floats,
     level: int,
 ) -> Bools:
-    """Return what a stopping rule answers for the items at one node, ``bool [m]``.
+    """Return the decisions of a custom stopping rule for the items at one node, ``bool [m]``.
 
     Args:
         rule: The rule.
         eta, sizes, rewards, level: See `StoppingRule.descend`.
 
     Raises:
-        ParameterError: If it answers with anything but one yes or no an item.
+        ParameterError: The rule does not return one bool per item.
 
     Example:
         >>> class Undecided:
@@ -217,15 +208,15 @@ def ask(
 
 
 Advance = Callable[[int], object]
-"""Told how many more items are done."""
+"""Called with the number of items that were finished since the last call."""
 
 
 @dataclass(frozen=True)
 class NodeRewards:
-    """What each node is worth.
+    """Rewards of the nodes.
 
     Attributes:
-        reward: ``r`` of each node ``[n_nodes]``.
+        reward: ``r(node)`` ``[n_nodes]``.
         rise: ``r(node) - r(parent)`` without cancellation ``[n_nodes]``; 0 at the root.
     """
 
@@ -239,10 +230,10 @@ class Task:
 
     Attributes:
         affinity: Similarities of items to clusters.
-        rewards: The nodes' rewards.
-        temperatures: ``delta_t`` of each level, ``[height + 1]``.
-        rule: When to stop.
-        enter_own_singleton: Whether an item's search may step into the cluster that holds this item alone.
+        rewards: Rewards of the nodes.
+        temperatures: ``delta_t`` per level, ``[height + 1]``.
+        rule: The stopping rule.
+        enter_own_singleton: Whether the search may step into the cluster of the item alone.
         threads: Threads for the numba engine; None for one per usable CPU. The result does not depend on it.
     """
 
@@ -260,7 +251,7 @@ class Task:
 
     @cached_property
     def potential(self) -> Floats:
-        """How much more than the node itself the best cluster below it is worth ``[n_nodes]``: a bound for planning."""
+        """Largest reward below each node minus its own ``[n_nodes]``, a bound for planning."""
         tree, reward = self.hierarchy, self.rewards.reward
         smallest = min_below(tree.parent, np.where(tree.is_leaf, tree.sizes, tree.n_items))
         sizes, examples = np.unique(tree.sizes, return_index=True)
@@ -270,11 +261,11 @@ class Task:
 
 @dataclass(frozen=True)
 class Stops:
-    """Where each search ends.
+    """Stop nodes of the searches.
 
     Attributes:
-        nodes: The node searched ``[m]``.
-        probabilities: The probability of having come down the target's own path to there ``[m]``.
+        nodes: The searched node ``[m]``.
+        probabilities: The probability of following the true path to it ``[m]``.
     """
 
     nodes: Ints

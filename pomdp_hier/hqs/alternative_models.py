@@ -1,14 +1,14 @@
-"""Two other searchers, written against the same classes: one that picks its child, one that can turn back.
+"""Two alternative searchers: one that chooses its child, and one that can step back.
 
-Both are made from the two models of an item's search, `search_problem` and `search_environment`, and give an agent's
-model and an environment again, for any policy, updater and evaluation. They show how a searcher with other actions is
-written down; copy one to start your own.
+Both take the two models of the search for one item, `search_problem` and `search_environment`. They return an agent's
+model and an environment for any policy, updater and evaluation. They are templates for searchers with other actions.
 """
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hqs.model import Node, SearchState
 from pomdp_hier.hqs.policies import DESCEND, SEARCH, guidance_at, node_of, reward_at, standing
@@ -21,7 +21,7 @@ from pomdp_hier.pomdp.spaces import Action, State
 
 @dataclass(frozen=True)
 class Enter(Action):
-    """Step into one child, chosen by the searcher."""
+    """Step into one child, which the searcher chooses."""
 
     child: Any
     __ne__ = object.__ne__
@@ -29,7 +29,7 @@ class Enter(Action):
 
 @dataclass(frozen=True)
 class Back(Action):
-    """Step back to the parent, for a price."""
+    """Step back to the parent, at a cost."""
 
     __ne__ = object.__ne__
 
@@ -38,7 +38,7 @@ BACK = Back()
 
 
 def _own_child(environment: POMDP, node: Any) -> Any:
-    """Return the child that really holds the item if the node does, ``None`` at a leaf cluster."""
+    """Return the child on the true path, ``None`` at a leaf cluster."""
     state = SearchState(node, 1)
     if DESCEND not in environment.actions(Belief.certain(state)):
         return None
@@ -46,13 +46,13 @@ def _own_child(environment: POMDP, node: Any) -> Any:
 
 
 def choosing_search(problem: POMDP, environment: POMDP) -> tuple[POMDP, POMDP]:
-    """Return the agent's model and the environment of a searcher that picks the child it steps into.
+    """Return the agent's model and the environment of a searcher that chooses its child.
 
-    Instead of `Descend`, which steps to a child with the probability of its guidance, there is `Enter` for each child.
+    In place of `Descend`, which samples a child from the guidance, there is one action `Enter` per child.
     The agent believes that the item is in the child with probability ``eta(c, c')``: ``b' = eta b``.
 
     Args:
-        problem, environment: The two models of an item's search.
+        problem, environment: The two models of the search for one item.
 
     Example:
         >>> from pomdp_hier.hqs.paper.examples import load_amazon12
@@ -83,17 +83,17 @@ def choosing_search(problem: POMDP, environment: POMDP) -> tuple[POMDP, POMDP]:
         holds = state.on_path and action.child == _own_child(environment, state.node)
         return {SearchState(action.child, int(holds)): 1}
 
-    def perceive(next_state: Any, action: Any) -> Any:
+    def observe(next_state: Any, action: Any) -> Any:
         return problem.observation_distribution(next_state, SEARCH, None) if action == SEARCH else Node(next_state.node)
 
-    def earn(state: Any, action: Any, next_state: Any) -> Number:
+    def reward(state: Any, action: Any, next_state: Any) -> Number:
         return problem.step_reward(state, SEARCH, next_state) if action == SEARCH else 0
 
     def model(move: Any, start: Belief) -> POMDP:
         return POMDP(
             transition=move,
-            observation=perceive,
-            reward=earn,
+            observation=observe,
+            reward=reward,
             initial_belief=start,
             terminal=problem.is_terminal,
             legal_actions=legal,
@@ -105,9 +105,9 @@ def choosing_search(problem: POMDP, environment: POMDP) -> tuple[POMDP, POMDP]:
 
 @dataclass(frozen=True)
 class GreedyChild:
-    """Enters the child of the largest guidance while searching it looks at least as good as searching here.
+    """Policy that enters the child of largest guidance if searching it has at least the value of searching here.
 
-    ``eta(c, c') (r(c') + 1) >= r(c) + 1``, in which the belief cancels as in the paper's rule.
+    It compares ``eta(c, c') (r(c') + 1) >= r(c) + 1``. The belief cancels, as in the paper's rule.
     """
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
@@ -129,12 +129,12 @@ class GreedyChild:
 
 @dataclass(frozen=True)
 class TrailState(State):
-    """Where a searcher that can turn back stands, and how far along its way the item was still below it.
+    """Position of a searcher that can step back, with the deepest node of its way that holds the item.
 
     Attributes:
-        node: The node where it stands; ``None`` once it has searched.
+        node: The node of the searcher; ``None`` after its search.
         holder: The deepest node on the way from the root that holds the item.
-        backs: How often it may still turn back.
+        backs: The remaining number of steps back.
     """
 
     node: Any
@@ -146,18 +146,18 @@ class TrailState(State):
 def backtracking_search(
     problem: POMDP, environment: POMDP, *, backs: int = 1, price: Number = 0.01
 ) -> tuple[POMDP, POMDP]:
-    """Return the agent's model and the environment of a searcher that can step back to the parent and try again.
+    """Return the agent's model and the environment of a searcher that can step back to the parent.
 
-    A step down goes to a child with the probability of its guidance, as ever; whoever lands in an unlikely child may
-    take it back, for a price. What the searcher cannot see is how far down its way still holds the item.
+    A step down samples a child from the guidance. The searcher may leave an unlikely child again, at a cost. It does
+    not observe how far down its way still holds the item.
 
     Args:
-        problem, environment: The two models of an item's search.
-        backs: How many steps back are allowed in all.
-        price: What each costs, in rewards.
+        problem, environment: The two models of the search for one item.
+        backs: The number of steps back per search.
+        price: The cost of each, in rewards.
 
     Raises:
-        ParameterError: The number or the price is negative.
+        ParameterError: backs or price is negative.
 
     Example:
         >>> from pomdp_hier.hqs.paper.examples import load_amazon12
@@ -176,9 +176,10 @@ def backtracking_search(
         0.6202
     """
     if backs < 0 or price < 0:
-        raise ParameterError(f"backs, price: {backs}, {price}; neither may be negative")
+        name, value = ("backs", backs) if backs < 0 else ("price", price)
+        raise ParameterError(f"{name}: got {brief(value)}; expected a number of at least 0.")
     parent = _parents(problem)
-    over = {True: TrailState(None, True, 0), False: TrailState(None, False, 0)}
+    terminal = {True: TrailState(None, True, 0), False: TrailState(None, False, 0)}
 
     def legal(state: TrailState) -> list[Any]:
         descend = [DESCEND] if guidance_at(problem, state.node) else []
@@ -190,7 +191,7 @@ def backtracking_search(
 
     def believed(state: TrailState, action: Any) -> Mapping[Any, Number]:
         if action == SEARCH:
-            return {over[state.holder == state.node]: 1}
+            return {terminal[state.holder == state.node]: 1}
         if action == BACK:
             return back(state)
         moved: dict[Any, Number] = {}
@@ -209,14 +210,14 @@ def backtracking_search(
             for child, eta in guidance_at(environment, state.node).items()
         }
 
-    def earn(state: TrailState, action: Any, next_state: TrailState) -> Number:
+    def reward(state: TrailState, action: Any, next_state: TrailState) -> Number:
         if action == BACK:
             return -price
         if action == DESCEND:
             return 0
         return problem.expected_reward(SearchState(state.node, int(state.holder == state.node)), SEARCH)
 
-    def perceive(next_state: TrailState, action: Any) -> Any:
+    def observe(next_state: TrailState, action: Any) -> Any:
         return ("found" if next_state.holder else "missed") if action == SEARCH else (next_state.node, next_state.backs)
 
     root = node_of(problem.initial_belief)
@@ -224,8 +225,8 @@ def backtracking_search(
     def model(move: Any) -> POMDP:
         return POMDP(
             transition=move,
-            observation=perceive,
-            reward=earn,
+            observation=observe,
+            reward=reward,
             initial_belief={TrailState(root, root, backs): 1},
             terminal=lambda state: state.node is None,
             legal_actions=legal,
@@ -236,7 +237,7 @@ def backtracking_search(
 
 
 def _parents(problem: POMDP) -> dict[Any, Any]:
-    """Return the parent of every node that can be reached."""
+    """Return the parent of every reachable node."""
     parent: dict[Any, Any] = {}
     waiting = [node_of(problem.initial_belief)]
     while waiting:

@@ -1,12 +1,12 @@
-"""A checkpoint of a long run over items: finished rows in an SQLite file, so that a killed run loses nothing finished.
+"""Checkpoint of a long run over items: finished rows in an SQLite file.
 
-What it protects from: a process that is killed, a disk that is full, a machine that goes down (each batch of rows is
-written whole or not at all); two runs on one file at once; a file that was cut or changed (SQLite checks its structure,
-each row has a checksum, and what rows hold is held against the tree); data or settings of another run.
+It protects against killed processes, full disks and power failures: each batch of rows is written completely or not at
+all. It detects concurrent runs on one file, truncated or changed files, and data or settings of another run. SQLite
+checks the structure, each row has a checksum, and rows are checked against the tree.
 
-What it does not protect from: the code of a policy, an updater or a similarity that changed while its name and state
-stayed, and globals that it reads. Tell such runs apart by ``policy_version``. A checksum finds accidents, not a forger.
-The file grows a ``-journal`` beside it while it is written to; move both or neither.
+It does not detect changed code of a policy, updater or similarity with the same name and state, or changed globals.
+Distinguish such runs by ``policy_version``. A checksum detects damage, not forgery. While it is written, the file has a
+``-journal`` beside it; move both or neither.
 """
 
 import math
@@ -25,7 +25,7 @@ from pomdp_hier._text import brief
 from pomdp_hier.errors import CheckpointError, ParameterError
 
 _APPLICATION, _FORMAT = 0x484F5353, 1
-_OTHER = "give another path, or delete the file to start over"
+_OTHER = "Pass another path, or delete the file to start again."
 _TABLES = """
     CREATE TABLE run (key TEXT NOT NULL);
     CREATE TABLE rows (
@@ -35,7 +35,7 @@ _TABLES = """
 
 
 class Row(NamedTuple):
-    """What the search for one item comes to."""
+    """The result of the search for one item."""
 
     item: int
     value: float
@@ -53,7 +53,7 @@ class Checkpoint:
     """The finished rows of a run, by item.
 
     Attributes:
-        rows: What was finished so far.
+        rows: The finished rows.
 
     Example:
         >>> import tempfile
@@ -76,18 +76,18 @@ class Checkpoint:
         """Yield the checkpoint at the path, new or resumed, locked against other processes until the block ends.
 
         Args:
-            path: Where the file is or will be.
-            key: What the run is made of, as `fingerprint` gives it.
-            n_items, n_nodes: Of the tree, to hold the rows against.
+            path: The file.
+            key: The `fingerprint` of the run.
+            n_items, n_nodes: Sizes of the tree, to check the rows.
 
         Raises:
             CheckpointError: The file belongs to another run, is damaged, is in use, or cannot be opened.
         """
         target = Path(os.path.abspath(path))
-        with _told(target):
+        with _sqlite_errors(target):
             connection = sqlite3.connect(target, timeout=0.0, isolation_level=None)
         with closing(connection):
-            with _told(target):
+            with _sqlite_errors(target):
                 connection.execute("PRAGMA locking_mode = EXCLUSIVE")
                 connection.execute("PRAGMA synchronous = FULL")
                 connection.execute("BEGIN EXCLUSIVE")
@@ -96,13 +96,13 @@ class Checkpoint:
             yield cls(target, connection, rows)
 
     def append(self, rows: Iterable[Row]) -> None:
-        """Write finished rows through to the disk, all of them or none.
+        """Write finished rows to the disk, all or none.
 
         Raises:
-            CheckpointError: They cannot be written; what was written before is kept, and the run can be resumed.
+            CheckpointError: They cannot be written. Earlier rows stay, and the run can be resumed.
         """
         finished = list(rows)
-        with _told(self._path), self._connection:
+        with _sqlite_errors(self._path), self._connection:
             self._connection.execute("BEGIN")
             self._connection.executemany(
                 "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?)", [(*row, row.checksum) for row in finished]
@@ -111,31 +111,31 @@ class Checkpoint:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
-    """Turn what SQLite says into errors of the package."""
+def _sqlite_errors(path: Path) -> Iterator[None]:
+    """Convert errors of SQLite to errors of the package."""
     try:
         yield
     except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter from names in a damaged file
         reasons = {
-            sqlite3.SQLITE_BUSY: "another process is writing this checkpoint; wait for it, or end it",
-            sqlite3.SQLITE_NOTADB: f"is no checkpoint; {_OTHER}",
-            sqlite3.SQLITE_FULL: "the disk is full; what was finished is kept, make room and run again",
-            sqlite3.SQLITE_CANTOPEN: "cannot be opened or made; give the path of a file in a folder that exists",
-            sqlite3.SQLITE_READONLY: "cannot be written; give another path",
+            sqlite3.SQLITE_BUSY: "another process is writing this file. Wait for it, or end it.",
+            sqlite3.SQLITE_NOTADB: f"the file is not a checkpoint. {_OTHER}",
+            sqlite3.SQLITE_FULL: "the disk is full; finished rows are kept. Free disk space, and run again.",
+            sqlite3.SQLITE_CANTOPEN: "the file cannot be opened or created. Pass a path in an existing folder.",
+            sqlite3.SQLITE_READONLY: "the file cannot be written. Pass another path.",
         }
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        raise CheckpointError(f"{path}: {reasons.get(code, f'is damaged ({error}); {_OTHER}')}") from error
+        raise CheckpointError(f"{path}: {reasons.get(code, f'the file is damaged ({error}). {_OTHER}')}") from error
 
 
 def _read(connection: sqlite3.Connection, path: Path, key: str, n_items: int, n_nodes: int) -> dict[int, Row]:
-    """Return the rows by item; a new file gets its tables."""
+    """Return the rows by item; create the tables of a new file."""
 
     def pragma(name: str) -> Any:
         return connection.execute(f"PRAGMA {name}").fetchone()[0]
 
     if not pragma("page_count") or not pragma("schema_version"):
         if os.path.getsize(path) > 0 and pragma("page_count"):
-            raise CheckpointError(f"{path}: is an SQLite file without a checkpoint; {_OTHER}")
+            raise CheckpointError(f"{path}: got an SQLite file; expected a checkpoint. {_OTHER}")
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute(f"PRAGMA user_version = {_FORMAT}")
         for statement in filter(str.strip, _TABLES.split(";")):
@@ -143,28 +143,28 @@ def _read(connection: sqlite3.Connection, path: Path, key: str, n_items: int, n_
         connection.execute("INSERT INTO run VALUES (?)", (key,))
         return {}
     if pragma("application_id") != _APPLICATION:
-        raise CheckpointError(f"{path}: is an SQLite file, but no checkpoint; {_OTHER}")
+        raise CheckpointError(f"{path}: got another SQLite file; expected a checkpoint. {_OTHER}")
     if pragma("user_version") != _FORMAT:
-        raise CheckpointError(f"{path}: is a checkpoint of format {pragma('user_version')}; expected {_FORMAT}")
+        raise CheckpointError(f"{path}: got checkpoint format {pragma('user_version')}; expected {_FORMAT}. {_OTHER}")
     if (found := pragma("integrity_check")) != "ok":
-        raise CheckpointError(f"{path}: is damaged ({found}); {_OTHER}")
+        raise CheckpointError(f"{path}: the file is damaged ({found}). {_OTHER}")
     keys = [row[0] for row in connection.execute("SELECT key FROM run")]
     if keys != [key]:
         raise CheckpointError(
-            f"{path}: belongs to a run on other data or settings (its key is {brief(keys[0] if keys else None)[:14]}, "
-            f"this run's is {key[:12]}); {_OTHER}"
+            f"{path}: got a run on other data or settings, key {brief(keys[0] if keys else None)[:14]}; "
+            f"expected key {key[:12]}. {_OTHER}"
         )
     rows: dict[int, Row] = {}
     for *fields, checksum in connection.execute("SELECT item, value, node, probability, reward, checksum FROM rows"):
         row = Row(*fields)
         if not _possible(row, n_items, n_nodes) or row.checksum != checksum:
-            raise CheckpointError(f"{path}: the row of item {brief(row.item)} is damaged; {_OTHER}")
+            raise CheckpointError(f"{path}: the row of item {brief(row.item)} is damaged. {_OTHER}")
         rows[row.item] = row
     return rows
 
 
 def _possible(row: Row, n_items: int, n_nodes: int) -> bool:
-    """Whether a row can come from a search in a tree of this size."""
+    """Return whether a search in a tree of this size can have this result."""
     if [type(field) for field in row] != [int, float, int, float, float]:
         return False
     slack = 1e-9
@@ -178,17 +178,17 @@ def _possible(row: Row, n_items: int, n_nodes: int) -> bool:
 
 
 def fingerprint(policy_version: str | None = None, **parts: Any) -> str:
-    """Return a hexadecimal key of data and settings: equal where all parts are, in any process.
+    """Return a hexadecimal key of data and settings: equal in any process if all parts are equal.
 
-    Arrays are told apart by what they hold; other objects by their class's name and what they are pickled to.
+    Arrays are distinguished by their values, other objects by class name and pickle.
 
     Args:
-        policy_version: Tells apart what the parts' classes and functions do.
+        policy_version: Version of the code of the parts.
         **parts: Data and settings.
 
     Raises:
         MissingExtraError: If joblib is not installed.
-        ParameterError: For a part that cannot be pickled, where there is no ``policy_version`` to tell it apart.
+        ParameterError: A part cannot be pickled, and there is no ``policy_version``.
 
     Example:
         >>> import numpy as np
@@ -205,8 +205,8 @@ def fingerprint(policy_version: str | None = None, **parts: Any) -> str:
         except (pickle.PicklingError, TypeError, AttributeError) as error:
             if policy_version is None:
                 raise ParameterError(
-                    f"{name}: {brief(part)} cannot be told apart from another of its kind ({error}); say what it is "
-                    "with policy_version, a text that changes with its code, or define it at the top of a module"
+                    f"{name}: got {brief(part)}, which cannot be pickled ({error}); expected an object that can be. "
+                    "Pass policy_version, a text that changes with its code, or define it at the top of a module."
                 ) from error
             hashes[name] = f"{type(part).__module__}.{type(part).__qualname__}"
     return str(joblib.hash((policy_version, sorted(hashes.items())), hash_name="sha1"))

@@ -1,6 +1,6 @@
-"""The generic route: item by item, the POMDP is built, the policy asked at every belief, and its exact value read.
+"""The generic engine: builds the POMDP of each item and evaluates the policy in it exactly.
 
-It is the definition that the engine is held against, and the place for policies that are no stopping rules.
+It is the reference for the vectorised engines, and it runs policies that are not stopping rules.
 """
 
 import copy
@@ -33,14 +33,14 @@ _CHUNK = 16
 
 @dataclass(frozen=True)
 class SearchValue:
-    """What a policy is worth in the search for one item.
+    """Value of a policy in the search for one item.
 
     Attributes:
         value: Its exact value in the environment.
-        stop_node: Where the search ends while the item is at hand; the most probable node of several.
-        path_probability: The probability that the search ends with the item at hand.
-        reward: The mean reward of such an end.
-        evaluation: The exact evaluation, with every belief that was decided at.
+        stop_node: The node on the true path where the search ends; the most probable one of several.
+        path_probability: The probability that the search ends on the true path.
+        reward: The mean reward of such a search.
+        evaluation: The exact evaluation, with every belief at which the policy decided.
     """
 
     value: Number
@@ -53,15 +53,15 @@ class SearchValue:
 def search_value(
     policy: Any, problem: POMDP, environment: POMDP, *, updater: Any = None, follow_lost: bool = False
 ) -> SearchValue:
-    """Return the exact value of a policy in the search for one item, and where it stops.
+    """Return the exact value of a policy in the search for one item, and its stop node.
 
     Args:
         policy: A `Policy` or a plain function of the belief.
         problem: The agent's model of the search.
-        environment: What really happens.
-        updater: How the agent updates its belief; Bayes' rule by default.
-        follow_lost: Follow the searcher beyond the step that left the item behind. Nothing but the -1 at the end can
-            come then, so that the value is the same; left out, only the item's own path is walked.
+        environment: The environment of the search.
+        updater: The agent's updater; Bayes' rule by default.
+        follow_lost: Whether to follow the searcher beyond a wrong branch. The value is the same, as only the -1 of a
+            failed search remains. By default only the true path is followed.
 
     Example:
         >>> from pomdp_hier.hqs import search_environment, search_problem
@@ -73,15 +73,15 @@ def search_value(
         >>> found.stop_node, round(float(found.value), 4)
         (16, 0.6204)
     """
-    world = environment if follow_lost else _ends_when_lost(environment)
-    evaluation = policy_value(policy, problem, world, updater=updater, trace=True)
+    followed = environment if follow_lost else _ends_when_lost(environment)
+    evaluation = policy_value(policy, problem, followed, updater=updater, trace=True)
     ends: dict[Any, Number] = {}
     for visit in evaluation.visits:
         node = visit.belief.support[0].node
         held = visit.weights.get(SearchState(node, 1), 0) * visit.actions.get(SEARCH, 0)
         if held != 0:
             ends[node] = ends.get(node, 0) + held
-    if not ends:  # guidance underflowed to 0 on the way: nobody arrives where the policy would stop
+    if not ends:  # guidance underflowed to 0 on the way: the stop node has probability 0
         node = max(evaluation.visits, key=lambda visit: visit.step).belief.support[0].node
         return SearchValue(evaluation.value, node, 0, reward_at(problem, node), evaluation)
     stop = max(ends, key=ends.__getitem__)
@@ -93,7 +93,7 @@ def search_value(
 
 
 def _ends_when_lost(environment: POMDP) -> POMDP:
-    """Return same environment, in which a step that leaves the item behind ends the run with the -1 that is to come."""
+    """Return the environment with episodes that end at a wrong branch, with the reward -1 of the failed search."""
     lost = SearchState(END, 0)
 
     def move(state: Any, action: Any) -> dict[Any, Number]:
@@ -103,20 +103,20 @@ def _ends_when_lost(environment: POMDP) -> POMDP:
             moved[target] = moved.get(target, 0) + probability
         return moved
 
-    def earn(state: Any, action: Any, next_state: Any) -> Number:
+    def reward(state: Any, action: Any, next_state: Any) -> Number:
         if action == DESCEND and next_state == lost:
             return environment.expected_reward(SearchState(state.node, 0), SEARCH)
         return environment.step_reward(state, action, next_state)
 
-    def perceive(next_state: Any, action: Any, state: Any) -> Any:
+    def observe(next_state: Any, action: Any, state: Any) -> Any:
         if action == DESCEND and next_state == lost:
             return "lost"
         return environment.observation_distribution(next_state, action, state)
 
     return POMDP(
         transition=move,
-        observation=perceive,
-        reward=earn,
+        observation=observe,
+        reward=reward,
         initial_belief=environment.initial_belief,
         discount=environment.discount,
         terminal=environment.is_terminal,
@@ -125,7 +125,7 @@ def _ends_when_lost(environment: POMDP) -> POMDP:
 
 
 def score_generic(prepared: Prepared, run: Run, items: Ints) -> HQSResult:
-    """Return the result of these items' searches, in their order."""
+    """Return the result of the searches for these items, in their order."""
     settings, hierarchy = prepared.settings, prepared.hierarchy
     job = _Job(prepared, search_policy(settings.policy, settings.tie, hierarchy), run.updater, run.policy_seed)
     chosen = items.tolist()
@@ -148,7 +148,7 @@ def score_generic(prepared: Prepared, run: Run, items: Ints) -> HQSResult:
 
 @dataclass(frozen=True)
 class _Job:
-    """What every item's search needs; sent to the workers."""
+    """The common input of all searches, sent to worker processes."""
 
     prepared: Prepared
     policy: Policy
@@ -156,27 +156,27 @@ class _Job:
     seed: int
 
     def key(self, policy_version: str | None) -> str:
-        """Return the fingerprint of everything that the result depends on."""
+        """Return the fingerprint of all input of the result."""
         prepared, tree = self.prepared, self.prepared.hierarchy
-        draws = hasattr(self.policy, "seeded")
+        samples = hasattr(self.policy, "seeded")
         table = prepared.features.table if isinstance(prepared.features, ItemFeatures) else prepared.features
         return fingerprint(
             policy_version,
             data=(__version__, table, tree.parent, tree.is_cluster, prepared.rewards.reward),
             model=(prepared.settings.delta, prepared.settings.nu, prepared.settings.enter_own_singleton),
             similarity=prepared.settings.similarity,
-            policy=self.policy.seeded(0) if draws else self.policy,  # type: ignore[attr-defined]
+            policy=self.policy.seeded(0) if samples else self.policy,  # type: ignore[attr-defined]
             updater=self.updater,
-            seed=self.seed if draws else None,
+            seed=self.seed if samples else None,
         )
 
     @property
     def sent(self) -> dict[str, Any]:
-        """What goes along to other processes, by the names of the arguments that it came with."""
+        """The objects sent to other processes, by argument name."""
         return {"policy": self.policy, "updater": self.updater, "similarity": self.prepared.settings.similarity}
 
     def rows(self, items: Sequence[int]) -> list[Row]:
-        """Return the finished rows of some items."""
+        """Return the rows of these items."""
         return [self._row(item) for item in items]
 
     def _row(self, item: int) -> Row:
@@ -200,7 +200,7 @@ class _Job:
 
 
 def _finish(job: _Job, items: Sequence[int], done: dict[int, Row], saved: Checkpoint | None, run: Run) -> list[Row]:
-    """Return the rows of some items in order: those that are done, and the others by running them."""
+    """Return the rows of these items in order, and run those that are not done."""
     rows = {item: done[item] for item in items if item in done}
     waiting = [item for item in dict.fromkeys(items) if item not in rows]
     size = 1 if run.n_jobs == 1 else _CHUNK

@@ -1,4 +1,4 @@
-"""Guidance: a softmax of similarities with a temperature per level, and the temperature that fits where items are."""
+"""Guidance, a softmax over child similarities with one temperature per level, and its maximum-likelihood fit."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -25,16 +25,14 @@ def check_temperature(delta: float, nu: float) -> None:
     """Raise unless delta is positive and nu at least 1, both finite.
 
     Raises:
-        ParameterError: If they are not.
-
-    Example:
-        >>> check_temperature(0.01, 1.0)
+        ParameterError: One of them is out of range.
     """
     if not (_is_finite(delta) and delta > 0):
         raise ParameterError(Argument("delta"), f": got {brief(delta)}; expected a positive number, such as 0.01.")
     if not (_is_finite(nu) and nu >= 1):
         raise ParameterError(
-            Argument("nu"), f": got {brief(nu)}; expected a number of at least 1, the temperature's growth per level."
+            Argument("nu"),
+            f": got {brief(nu)}; expected a number of at least 1, the growth of the temperature per level.",
         )
 
 
@@ -43,7 +41,7 @@ def _is_finite(value: object) -> bool:
 
 
 def temperatures(levels: npt.ArrayLike, delta: float, nu: float = 1.0) -> Any:
-    """Return ``delta_t = delta * nu**t`` for each level t (root 0); infinity, the uniform limit, where it overflows.
+    """Return ``delta_t = delta * nu**t`` per level t (root 0); infinity, the uniform limit, on overflow.
 
     Example:
         >>> temperatures([0, 1, 100_000], 0.01, 1.1)
@@ -57,16 +55,16 @@ def temperatures(levels: npt.ArrayLike, delta: float, nu: float = 1.0) -> Any:
 
 
 def guidance(similarities: npt.ArrayLike, delta: float, nu: float = 1.0, level: int = 0) -> Floats:
-    """Return ``eta``, the probabilities of stepping to each child, along the last axis.
+    """Return ``eta``, the probability of stepping to each child, along the last axis.
 
-    ``eta(c, c') = softmax of sim(x, c') / delta_t`` with the largest similarity taken off first, so that nothing
-    overflows; one child has probability 1 exactly. Source: Huang, Piao, Moreno and Hurley, equation of guidance.
+    ``eta(c, c') = softmax of sim(x, c') / delta_t``. The largest similarity is subtracted first, to avoid overflow. An
+    only child has probability exactly 1. Source: Huang, Piao, Moreno and Hurley, equation of guidance.
 
     Args:
         similarities: ``[..., children]``.
         delta: Temperature at the root; positive.
-        nu: Its growth per level; at least 1.
-        level: Level of the node that the children belong to.
+        nu: Growth of the temperature per level; at least 1.
+        level: Level of the parent.
 
     Example:
         >>> guidance([0.061, 0.0277], 0.005).round(4)
@@ -74,7 +72,7 @@ def guidance(similarities: npt.ArrayLike, delta: float, nu: float = 1.0, level: 
     """
     check_temperature(delta, nu)
     values = np.asarray(similarities, dtype=np.float64)
-    with np.errstate(over="ignore"):  # a temperature near 0 takes the others' exponents to -inf, and their weights to 0
+    with np.errstate(over="ignore"):  # near temperature 0 the other exponents are -inf
         weights = np.exp((values - values.max(axis=-1, keepdims=True)) / temperatures(level, delta, nu))
     eta: Floats = weights / weights.sum(axis=-1, keepdims=True)
     return eta
@@ -85,12 +83,12 @@ class TreeCalibration:
     """The most likely temperature of one tree.
 
     Attributes:
-        delta: The temperature; a bound where the likelihood still rises there.
+        delta: The temperature; a bound if the likelihood still rises there.
         at_bound: ``""``, ``"lower"`` or ``"upper"``.
-        log_likelihood: The mean of ``log eta`` of the right child over the steps at that temperature, in nats; NaN
+        log_likelihood: The mean of ``log eta`` of the correct child over the steps at that temperature, in nats; NaN
             without steps.
-        n_steps: How many steps counted: with a choice, and not into a singleton.
-        n_items: How many items they are of; less than all where the tree is so large that a sample had to do.
+        n_steps: The number of steps with more than one child and not into a singleton.
+        n_items: The number of their items; in large trees a sample.
     """
 
     delta: float
@@ -102,12 +100,12 @@ class TreeCalibration:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The temperature for a set of trees that are compared.
+    """The common temperature of several trees.
 
     Attributes:
         delta: The mean of the trees' temperatures.
-        trees: Each tree's own.
-        bounds: Where it was looked for.
+        trees: The calibration of each tree.
+        bounds: The search interval.
     """
 
     delta: float
@@ -116,11 +114,11 @@ class Calibration:
 
     @property
     def at_bound(self) -> bool:
-        """Whether a tree's temperature stands at a bound, so that it is no maximum."""
+        """Whether a temperature is at a bound, and is therefore not a maximum."""
         return any(tree.at_bound for tree in self.trees.values())
 
     def summary(self) -> str:
-        """Return the temperature in words, and where it came from."""
+        """Return the temperature and its origin as text."""
         lines = [f"delta {self.delta:.6g}, calibrated: the mean over {len(self.trees)} tree(s)"]
         for name, tree in self.trees.items():
             note = f", at the {tree.at_bound} bound: no maximum within {self.bounds}" if tree.at_bound else ""
@@ -137,7 +135,7 @@ def most_likely_delta(
     """Return the temperature that `calibrate_delta` describes.
 
     Args:
-        tasks: The trees' names and tasks, at any temperature.
+        tasks: Names and tasks of the trees, at any temperature.
         bounds, max_entries, random_state: As for `calibrate_delta`.
     """
     found = {name: _Likelihood(task, max_entries, random_state).maximum(*bounds) for name, task in tasks}
@@ -145,7 +143,7 @@ def most_likely_delta(
 
 
 class _Likelihood:
-    """The similarities met on the true paths of one tree, less that to the right child and over ``nu**level``."""
+    """Differences of child similarities to the correct child on the true paths of a tree, over ``nu**level``."""
 
     def __init__(self, task: Task, max_entries: int, random_state: int) -> None:
         tree = task.hierarchy
@@ -155,8 +153,8 @@ class _Likelihood:
         for step in own_steps(task, items):
             chosen = np.flatnonzero((step.counts > 1) & (tree.sizes[step.own] > 1))
             at = ranges(step.firsts[chosen], step.counts[chosen])
-            right = np.repeat(step.similarities[step.own_at[chosen]], step.counts[chosen])
-            gaps.append((step.similarities[at] - right) / task.temperatures[step.level] * task.temperatures[0])
+            correct = np.repeat(step.similarities[step.own_at[chosen]], step.counts[chosen])
+            gaps.append((step.similarities[at] - correct) / task.temperatures[step.level] * task.temperatures[0])
             counts.append(step.counts[chosen])
         self.n_items = len(items)
         self.gaps = np.concatenate(gaps)
@@ -164,16 +162,16 @@ class _Likelihood:
         self.firsts = np.cumsum(self.counts) - self.counts
 
     def maximum(self, low: float, high: float) -> TreeCalibration:
-        """Return the maximum between the bounds; where all temperatures are alike, the upper bound."""
+        """Return the maximum between the bounds; the upper bound if the likelihood is constant."""
         if not len(self.counts):
             return TreeCalibration(high, "upper", float("nan"), 0, self.n_items)
-        # In log delta; the slope in 1/delta is positive where the guidance should be surer, that is delta smaller.
+        # In log delta. A positive slope in 1/delta means a smaller delta.
         if self._slope(np.log(low)) >= 0:
             delta, at_bound = low, "lower"
         elif self._slope(np.log(high)) <= 0:
             delta, at_bound = high, "upper"
         else:
-            from scipy.optimize import brentq  # which scoring does not wait for
+            from scipy.optimize import brentq  # slow to import, and not needed by a score
 
             root = brentq(self._slope, np.log(low), np.log(high), xtol=1e-10)
             delta, at_bound = float(np.exp(root)), ""
@@ -182,7 +180,7 @@ class _Likelihood:
         return TreeCalibration(delta, at_bound, float(logs.mean()), len(self.counts), self.n_items)
 
     def _slope(self, log_delta: float) -> float:
-        """Return the derivative of the log likelihood by 1/delta: right less expected similarity, over all steps."""
+        """Return the derivative of the log likelihood in 1/delta: correct minus expected similarity, over all steps."""
         _, weights = self._weights(np.exp(log_delta))
         total = np.add.reduceat(weights, self.firsts)
         weights *= self.gaps
@@ -196,7 +194,7 @@ class _Likelihood:
 
 
 def _sampled(tree: Hierarchy, max_entries: int, random_state: int) -> Any:
-    """All items, or so many at random that their similarities are about ``max_entries``."""
+    """Return all items, or a random sample with about ``max_entries`` similarities."""
     children = np.diff(tree.child_offsets)
     entries = float(children @ tree.sizes)
     if entries <= max_entries:

@@ -26,14 +26,14 @@ from pomdp_hier.measures.alignment import item_numbers
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Features, a tree over their rows and settings that belong together; nothing of it is checked again.
+    """Checked features, tree and settings of a score.
 
     Attributes:
-        features: The items' features; or similarities that are known already, as `affinity` returns them.
-        hierarchy: The tree.
-        settings: What to compute, with a number for delta.
-        compiled: Whether numba may add up dense features.
-        calibration: Where the temperature came from, if it was to be calibrated.
+        features: The features of the items, or their similarities, the result of `affinity`.
+        hierarchy: The tree over the rows.
+        settings: Settings of the model, with a number for delta.
+        compiled: Whether numba may sum dense features.
+        calibration: The calibration of delta, if requested.
     """
 
     features: ItemFeatures | Affinity
@@ -44,18 +44,18 @@ class Prepared:
 
     @cached_property
     def affinity(self) -> Affinity:
-        """The similarities of items to clusters."""
+        """Similarities of items to clusters."""
         if not isinstance(self.features, ItemFeatures):
             return self.features
         return affinity(self.features, self.hierarchy, self.settings.similarity, compiled=self.compiled)
 
     @cached_property
     def rewards(self) -> NodeRewards:
-        """The nodes' rewards."""
+        """Rewards of the nodes."""
         return node_rewards(self.hierarchy, self.settings.reward)
 
     def task(self, threads: int | None = None) -> Task:
-        """Return the scorer's task; a policy that is no stopping rule counts as the one-step policy."""
+        """Return the task of an engine; a policy that is not a stopping rule is replaced by the one-step policy."""
         settings = self.settings
         return Task(
             affinity=self.affinity,
@@ -67,16 +67,16 @@ class Prepared:
         )
 
     def tasks(self, trees: Mapping[str, Hierarchy]) -> Iterator[tuple[str, Task]]:
-        """Yield a task for each of some trees over the same items, at the default temperature."""
+        """Yield one task per tree over the same items, at the default temperature."""
         for name, tree in trees.items():
             yield name, self.on(tree).under(delta=Settings.delta).task()
 
     def on(self, hierarchy: Hierarchy) -> "Prepared":
-        """Return the same for another tree over the same items."""
+        """Return the same input with another tree over the same items."""
         return self if hierarchy is self.hierarchy else replace(self, hierarchy=hierarchy)
 
     def under(self, *, calibration: Calibration | None = None, **changes: Any) -> "Prepared":
-        """Return the same with other settings than the similarity; what is known of features and tree is kept."""
+        """Return the same input with other settings (not the similarity), and reuse sums and rewards."""
         known = self.calibration if calibration is None else calibration
         other = replace(self, settings=replace(self.settings, **changes), calibration=known)
         other.__dict__["affinity"] = self.affinity
@@ -85,7 +85,7 @@ class Prepared:
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the fields: what is derived from them is derived again where it is needed."""
+        """Return the fields; derived values are computed again when needed."""
         return {name: self.__dict__[name] for name in self.__dataclass_fields__}
 
 
@@ -98,19 +98,19 @@ def prepare(
     compiled: bool = True,
     warn: bool = True,
 ) -> Prepared:
-    """Return features, tree and settings, checked, with their warnings given; a calibrated temperature is found here.
+    """Check features, tree and settings, warn of degenerate features, and calibrate delta if requested.
 
     Args:
-        X: Features ``[N, D]``, similarities ``[N, N]``, or what `item_features` made of them.
+        X: Features ``[N, D]``, similarities ``[N, N]``, or the result of `item_features`.
         hierarchy: The tree.
-        settings: What to compute.
-        trees: The trees that one temperature is calibrated for, if that is to be; this one by default.
-        compiled: Whether numba may add up dense features; the bits are the same.
-        warn: Whether to warn of degenerate features; not where the same ones were scored before.
+        settings: Settings of the model.
+        trees: The trees for one calibrated temperature; this one by default.
+        compiled: Whether numba may sum dense features; the result is bit-for-bit identical.
+        warn: Whether to warn of degenerate features.
 
     Raises:
-        FeatureError: For features that cannot be used.
-        HierarchyError: If there is no tree.
+        FeatureError: The features are unusable.
+        HierarchyError: The tree is not a `Hierarchy`.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -127,14 +127,11 @@ def prepare(
 
 
 def _calibrated(prepared: Prepared, trees: Mapping[str, Hierarchy]) -> Prepared:
-    """Return the same with ``delta="calibrated"`` replaced by the temperature for these trees.
-
-    A temperature at a bound gives a `DataWarning`.
-    """
+    """Return the input with the calibrated temperature of these trees; warn of a temperature at a bound."""
     found = most_likely_delta(prepared.tasks(trees))
     notes = [
-        f"the calibrated temperature of {brief(name)} stands at the {tree.at_bound} bound, {tree.delta:g}: "
-        "beyond it the guidance would fit still better. Pass delta as a number."
+        f"the calibrated temperature of {brief(name)} is at the {tree.at_bound} bound, {tree.delta:g}; the likelihood "
+        "rises beyond it. Pass delta as a number."
         for name, tree in found.trees.items()
         if tree.at_bound
     ]
@@ -151,18 +148,18 @@ def opened(
     trees: Mapping[str, Hierarchy] | None = None,
     warn: bool = True,
 ) -> tuple[Prepared, Run, Sampling]:
-    """Return what keyword arguments such as `evaluate` takes ask for: what to compute, how to run it, on which items.
+    """Return the checked input, run and sample of keyword arguments of `evaluate`.
 
     Args:
         X: Features, as for `evaluate`.
         hierarchy: A tree over their rows.
         given: The keyword arguments.
-        refused: Those that the caller does not take, with the reason.
+        refused: Settings that the caller does not take, with the reason.
         trees: As for `prepare`.
         warn: As for `prepare`.
 
     Raises:
-        ParameterError: A setting is unknown, refused, out of range, or has no effect here; or the tree is none.
+        ParameterError: A setting is unknown, refused, out of range, or has no effect.
         FeatureError: The features are unusable.
     """
     request = read_settings(given, **(refused or {}))
@@ -176,8 +173,8 @@ def as_trees(hierarchy: Hierarchy | Mapping[str, Hierarchy]) -> dict[str, Hierar
     """Return trees by name; a single one is called "tree".
 
     Raises:
-        HierarchyError: If something is no tree.
-        ParameterError: If there is none, or they are not over the same items in the same order.
+        HierarchyError: A value is not a `Hierarchy`.
+        ParameterError: The dict is empty, or the trees do not have the same items in the same order.
 
     Example:
         >>> list(as_trees(Hierarchy.from_children([[0, 1]], 2)))
@@ -185,7 +182,7 @@ def as_trees(hierarchy: Hierarchy | Mapping[str, Hierarchy]) -> dict[str, Hierar
     """
     trees = dict(hierarchy) if isinstance(hierarchy, Mapping) else {"tree": hierarchy}
     if not trees:
-        raise ParameterError("hierarchy: got no tree; expected a Hierarchy, or a dict of hierarchies by name.")
+        raise ParameterError("hierarchy: got an empty dict; expected a Hierarchy, or a dict of hierarchies by name.")
     for name, tree in trees.items():
         require_hierarchy(tree)
         if not isinstance(name, str):
@@ -200,7 +197,7 @@ def as_trees(hierarchy: Hierarchy | Mapping[str, Hierarchy]) -> dict[str, Hierar
             raise ParameterError(
                 f"trees: got {brief(one.item_labels[at])} as item {at} of {called[0]}, and "
                 f"{brief(other.item_labels[at])} of {called[1]}; expected the items in the order of the feature rows. "
-                "Number them alike: other.permuted(other.rows(first.item_labels), with_labels=True)"
+                "Pass other.permuted(other.rows(first.item_labels), with_labels=True)."
             )
     return trees
 
@@ -216,27 +213,26 @@ def calibrate_delta(
     max_entries: int = ENTRIES,
     random_state: int = 0,
 ) -> Calibration:
-    """Return the temperature that maximises the sum of ``log eta`` of the right children over all true paths.
+    """Return the maximum-likelihood temperature of the correct children on all true paths.
 
-    With ``s`` the similarities at a node and ``s*`` that to the right child, each step adds
-    ``s*/delta_t - log sum exp(s/delta_t)``, which is concave in 1/delta, so that there is one maximum, found where the
-    slope, the sum of ``(s* - mean of s under eta) / nu**t``, crosses 0. Steps into singletons are left out, for the
-    similarity of an item to itself is a convention, and so are steps without a choice. For several trees, the mean over
-    the trees.
+    With similarities ``s`` at a node and ``s*`` to the correct child, each step adds
+    ``s*/delta_t - log sum exp(s/delta_t)`` to the log likelihood. It is concave in 1/delta, with its maximum at the
+    root of its slope, the sum of ``(s* - mean of s under eta) / nu**t``. Steps into singletons are excluded, as the
+    similarity of an item to itself is a convention, and so are only children. For several trees, it is the mean.
 
-    It fits the guidance to where the items are, not to the choices of people. It does not maximise HQS, which may fall.
+    The fit is to the tree, not to the choices of people. It does not maximise HQS, which may fall.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
         hierarchy: A tree, or trees by name.
-        bounds: Where to look; where the likelihood still rises at a bound, the result is the bound, and says so.
+        bounds: The search interval. If the likelihood still rises at a bound, the result is that bound (``at_bound``).
         similarity, nu, enter_own_singleton: As for `evaluate`.
-        max_entries: How many similarities to keep at most; if a tree has more, a random sample of its items is taken.
-        random_state: The seed of that sample.
+        max_entries: The maximum number of similarities in memory; larger trees are fitted on a random sample of items.
+        random_state: Seed of that sample.
 
     Raises:
-        FeatureError: For features that cannot be used.
-        ParameterError: For bounds that are not two rising positive numbers, or no tree.
+        FeatureError: The features are unusable.
+        ParameterError: The bounds are not two increasing positive numbers, or the dict of trees is empty.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1, 2], [3, 4, 5], [6, 7]], 6)

@@ -18,15 +18,15 @@ from pomdp_hier.pomdp.spaces import Action, Observation, State
 __all__ = ["Descend", "Node", "Search", "SearchState"]
 
 END = "end"
-"""The place of the two terminal states."""
+"""The node of the two terminal states."""
 
 Guidance = Mapping[Any, Mapping[Any, Number]]
-"""``{c: {c': eta(c, c')}}`` for every node with children; the other nodes are leaf clusters."""
+"""``{c: {c': eta(c, c')}}`` per internal node; the other nodes are leaf clusters."""
 
 
 @dataclass(frozen=True)
 class SearchState(State):
-    """``<c, g>``: the bot is at node c, and the target is below it (g = 1) or not (g = 0).
+    """State ``<c, g>``: the searcher is at node c, which holds the target (g = 1) or not (g = 0).
 
     Example:
         >>> print(SearchState("c1", 1), SearchState(END, 0))
@@ -42,7 +42,7 @@ class SearchState(State):
 
 @dataclass(frozen=True)
 class Search(Action):
-    """``a_s``: stop here and search the node's items.
+    """Action ``a_s``: stop, and search the items of the node.
 
     Example:
         >>> Search() == Search(), str(Search())
@@ -55,7 +55,7 @@ class Search(Action):
 
 @dataclass(frozen=True)
 class Descend(Action):
-    """``a_d``: step down to a child.
+    """Action ``a_d``: step down to a child.
 
     Example:
         >>> three_node(0.75).actions() == (Search(), Descend())
@@ -68,7 +68,7 @@ class Descend(Action):
 
 @dataclass(frozen=True)
 class Node(Observation):
-    """The bot sees at which node it has arrived.
+    """Observation of the node that the searcher has reached.
 
     Example:
         >>> str(Node("c1")), Node("c1") == Node("c2")
@@ -83,7 +83,7 @@ class Node(Observation):
 
 @dataclass(frozen=True)
 class Found(Observation):
-    """The search found the target.
+    """Observation of a successful search.
 
     Example:
         >>> str(Found()), Found() == NotFound()
@@ -96,7 +96,7 @@ class Found(Observation):
 
 @dataclass(frozen=True)
 class NotFound(Observation):
-    """The search did not find the target.
+    """Observation of a failed search.
 
     Example:
         >>> {Found(): 0.75, NotFound(): 0.25}[NotFound()]
@@ -108,7 +108,7 @@ class NotFound(Observation):
 
 
 class AgentTransition(TransitionModel):
-    """What the agent believes of a step: whether the target is in the child is drawn anew with probability eta.
+    """The agent's transition model: a child holds the target with probability eta, independently per step.
 
     Example:
         >>> from fractions import Fraction
@@ -134,7 +134,7 @@ class AgentTransition(TransitionModel):
 
 
 class EnvironmentTransition(TransitionModel):
-    """What really happens: the bot steps to a child with probability eta, and the target stays where it is.
+    """The environment's transition model: the searcher steps to a child with probability eta; the target is fixed.
 
     Args:
         eta: The guidance.
@@ -160,7 +160,7 @@ class EnvironmentTransition(TransitionModel):
 
 
 class SearchObservation(ObservationModel):
-    """The node that was reached, with certainty; after a search, found or not."""
+    """Deterministic observations: the reached node; after a search, found or not."""
 
     def distribution(self, next_state: SearchState, action: Action) -> Mapping[Observation, Number]:  # type: ignore[override]
         if next_state.node == END:
@@ -169,7 +169,7 @@ class SearchObservation(ObservationModel):
 
 
 class SearchReward(RewardModel):
-    """``r(c)`` for finding the target by searching node c, -1 for not finding it, 0 for a step down."""
+    """Reward ``r(c)`` of a successful search of node c, -1 of a failed one, 0 of a step down."""
 
     def __init__(self, rewards: Mapping[Any, Number]) -> None:
         self.rewards = rewards
@@ -181,7 +181,7 @@ class SearchReward(RewardModel):
 
 
 class _Legal:
-    """Search everywhere; descend from every node with children but those that are closed."""
+    """Legal actions: search everywhere; descend from internal nodes that are not closed."""
 
     def __init__(self, eta: Guidance, closed: Collection[Hashable]) -> None:
         self._open = frozenset(eta) - frozenset(closed)
@@ -199,18 +199,18 @@ def search_problem_from_guidance(
     closed: Collection[Hashable] = (),
     tolerance: float = 1e-9,
 ) -> POMDP:
-    """Return the agent's POMDP of one item for given guidance values, in their own kind of numbers.
+    """Return the agent's POMDP of one item for given guidance values, in their number type.
 
     Args:
-        eta: ``{c: {c': eta(c, c')}}`` for every node with children. The nodes may have any names.
-        rewards: ``{c: r(c)}`` for every node.
-        root: The root, where the tree is one leaf cluster and eta empty; found otherwise.
-        belief: The probability that the target is below the root, ``b(<root, 1>)``.
-        closed: Nodes with children from which the bot may not descend all the same.
-        tolerance: How far floats may be from summing to 1 at a node.
+        eta: ``{c: {c': eta(c, c')}}`` per internal node. Node names are arbitrary.
+        rewards: ``{c: r(c)}`` per node.
+        root: The root of a tree with one leaf cluster and empty eta.
+        belief: The probability that the root holds the target, ``b(<root, 1>)``.
+        closed: Internal nodes at which descending is illegal.
+        tolerance: The tolerance of float sums of 1 at a node.
 
     Raises:
-        ModelError: eta is no tree, a node's guidance is no distribution, or a reward is missing.
+        ModelError: eta is not a tree, the guidance at a node is not a distribution, or a reward is missing.
 
     Example:
         >>> problem = search_problem_from_guidance({"all": {"left": 0.75, "right": 0.25}},
@@ -240,12 +240,12 @@ def search_environment_from_guidance(
         path: The nodes that hold the target, from the root to a leaf cluster.
 
     Raises:
-        ModelError: As there; or the path is none of the tree.
+        ModelError: As there; or the path is not in the tree.
 
     Example:
-        >>> world = search_environment_from_guidance({"all": {"left": 0.75, "right": 0.25}},
+        >>> environment = search_environment_from_guidance({"all": {"left": 0.75, "right": 0.25}},
         ...                                          {"all": 0, "left": 0.5, "right": 0.5}, ["all", "right"])
-        >>> world.successors(SearchState("all", 1), Descend())[SearchState("right", 1)]
+        >>> environment.successors(SearchState("all", 1), Descend())[SearchState("right", 1)]
         0.25
 
     References:
@@ -254,10 +254,12 @@ def search_environment_from_guidance(
     steps = list(path)
     nodes = _check_tree(eta, rewards, steps[0] if steps else None, tolerance)
     if not steps or steps[0] != nodes[0] or steps[-1] in eta:
-        raise ModelError(f"path: {brief(steps)} does not lead from the root {brief(nodes[0])} to a leaf cluster")
+        raise ModelError(
+            f"path: got {brief(steps)}; expected a path from the root {brief(nodes[0])} to a leaf cluster."
+        )
     for node, child in pairwise(steps):
         if child not in eta.get(node, {}):
-            raise ModelError(f"path: {brief(child)} is not a child of {brief(node)}")
+            raise ModelError(f"path: got {brief(child)} after {brief(node)}; expected one of its children.")
     return _problem(EnvironmentTransition(eta, steps), eta, rewards, nodes, 1, closed, tolerance)
 
 
@@ -268,11 +270,11 @@ def three_node(
 
     Args:
         eta: ``eta(c0, c1)``; ``eta(c0, c2)`` is ``1 - eta``.
-        r0, r1, r2: The rewards of the three nodes; by default those of two items, one in each child.
+        r0, r1, r2: The rewards of the three nodes; by default those of one item per child.
         belief: ``b(<c0, 1>)``.
 
     Raises:
-        ModelError: eta or the belief is no probability.
+        ModelError: eta or the belief is not a probability.
 
     Example:
         >>> problem = three_node(0.75, r1=0.5, r2=0.5)
@@ -297,28 +299,35 @@ def _check_tree(eta: Guidance, rewards: Mapping[Any, Number], root: Hashable, to
     for node, children in eta.items():
         for child, value in children.items():
             if child in parent:
-                raise ModelError(f"eta: {brief(child)} is a child of {brief(parent[child])} and of {brief(node)}")
+                raise ModelError(
+                    f"eta: got {brief(child)} below {brief(parent[child])} and {brief(node)}; expected one parent."
+                )
             if not is_nonnegative(value):
-                raise ModelError(f"eta({brief(node)}, {brief(child)}): {brief(value)} is no probability")
+                raise ModelError(
+                    f"eta: got {brief(value)} for {brief(node)} to {brief(child)}; expected a probability."
+                )
             parent[child] = node
         if not children or not nearly_equal(total(children.values()), 1, tolerance):
             raise ModelError(
-                f"eta: the values at {brief(node)} sum to {total(children.values())}, not to 1; "
-                "a leaf cluster has no entry"
+                f"eta: got the sum {total(children.values())} at {brief(node)}; expected 1. Leave out leaf clusters."
             )
     roots = [node for node in eta if node not in parent] if eta else [root]
     if len(roots) != 1:
-        raise ModelError(f"eta: {len(roots)} nodes have no parent ({brief(roots)}); a tree has one root")
+        raise ModelError(f"eta: got {len(roots)} nodes without a parent ({brief(roots)}); expected one root.")
     nodes = roots
     for node in nodes:  # grows while it is walked
         nodes.extend(eta.get(node, ()))
     if len(nodes) != len(parent) + 1:
-        raise ModelError(f"eta: {len(parent) + 1 - len(nodes)} nodes cannot be reached from the root {brief(roots[0])}")
+        raise ModelError(
+            f"eta: got {len(parent) + 1 - len(nodes)} nodes unreachable from {brief(roots[0])}; expected a tree."
+        )
     for node in nodes:
         if node == END:
-            raise ModelError(f"eta: a node cannot be called '{END}', the place of the terminal states")
+            raise ModelError(
+                f"eta: got a node named '{END}'; expected another name, as this is the node of the terminal states."
+            )
         if node not in rewards:
-            raise ModelError(f"rewards: none for node {brief(node)}; every node needs one")
+            raise ModelError(f"rewards: got none for node {brief(node)}; expected one per node.")
     return nodes
 
 
@@ -348,20 +357,20 @@ def _problem(
 
 
 class ClosedFormUpdater:
-    """The belief update that holds for the agent's model of the hierarchy search.
+    """The closed-form belief update of the agent's model of a search.
 
     It is::
 
         b'(<c',1>) = eta(c, c') b(<c,1>)        Pr(o = c' | b, descend) = eta(c, c')
 
-    so that the belief at a node is the product of the guidance along the path. It is what `BayesUpdater` gives as well,
-    without a sum. Where eta is exactly 0 the observation is impossible; this updater still answers, with belief 0.
+    The belief at a node is the product of the guidance along the path. `BayesUpdater` gives the same belief by a sum.
+    If eta is exactly 0 the observation is impossible; this updater then returns belief 0.
 
     Args:
-        problem: The agent's problem, from `search_problem` and its like.
+        problem: The agent's problem, such as from `search_problem`.
 
     Raises:
-        ModelError: The problem is another.
+        ModelError: The problem is not a search problem.
 
     Example:
         >>> from fractions import Fraction
@@ -387,13 +396,13 @@ class ClosedFormUpdater:
         """Return the posterior after the action and the observation.
 
         Raises:
-            ImpossibleObservationError: The node seen is no child, or what the search tells contradicts the belief.
+            ImpossibleObservationError: The observed node is not a child, or the outcome has probability 0.
         """
-        node, b = self._place(belief, action)
+        node, b = self._node_and_belief(belief, action)
         if action == Descend():
             children = self.eta.get(node, {})
             if not (isinstance(observation, Node) and observation.node in children):
-                seen = f"what can be observed is {listed([Node(child) for child in children])}" if children else ""
+                seen = f"possible observations: {listed([Node(child) for child in children])}" if children else ""
                 raise impossible_observation(as_belief(belief), action, observation, seen)
             return _at(observation.node, children[observation.node] * b)
         if self.evidence(belief, action, observation) == 0:
@@ -401,15 +410,15 @@ class ClosedFormUpdater:
         return Belief.certain(SearchState(END, int(observation == Found())))
 
     def evidence(self, belief: Belief, action: Any, observation: Any) -> Number:
-        """``eta(c, c')`` after descending; b or 1 - b after a search."""
-        node, b = self._place(belief, action)
+        """Return ``Pr(o | b, a)``: ``eta(c, c')`` after descending; b or 1 - b after a search."""
+        node, b = self._node_and_belief(belief, action)
         if action == Descend():
             return self.eta.get(node, {}).get(observation.node, 0) if isinstance(observation, Node) else 0
         return {Found(): b, NotFound(): 1 - b}.get(observation, 0)
 
     def predict(self, belief: Belief, action: Any) -> Belief:
         """Return the belief after the action and before the observation."""
-        node, b = self._place(belief, action)
+        node, b = self._node_and_belief(belief, action)
         if action != Descend():
             return Belief({SearchState(END, 1): b, SearchState(END, 0): 1 - b})
         reached: dict[SearchState, Number] = {}
@@ -419,8 +428,8 @@ class ClosedFormUpdater:
         return Belief(reached)
 
     def branches(self, belief: Belief, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
-        """Each observation that can follow, with its probability and the posterior."""
-        node, b = self._place(belief, action)
+        """Yield each possible observation with its probability and the posterior."""
+        node, b = self._node_and_belief(belief, action)
         if action == Descend():
             for child, eta in self.eta.get(node, {}).items():
                 if eta != 0:
@@ -430,8 +439,8 @@ class ClosedFormUpdater:
             if probability != 0:
                 yield observation, probability, Belief.certain(SearchState(END, g))
 
-    def _place(self, belief: Belief, action: Any) -> tuple[Hashable, Number]:
-        """Return the node where the bot is, and ``b(<c,1>)``, if the action is one of a search."""
+    def _node_and_belief(self, belief: Belief, action: Any) -> tuple[Hashable, Number]:
+        """Return the node of the searcher and ``b(<c,1>)``; check the action."""
         if action not in (Search(), Descend()):
             raise ModelError(f"action: got {brief(action)}; expected Search() or Descend().")
         belief = as_belief(belief)

@@ -1,8 +1,8 @@
-"""Policies for the search of one item: the engine's stopping rules as policies that decide on beliefs, and others.
+"""Policies for the search for one item: the stopping rules as policies on beliefs, and others.
 
-The engine (`pomdp_hier._engines`) knows its policies as rules on what is seen at a node; here the same policies
-decide from a belief over states, by planning in the POMDP of the item. They are two programs for one thing, and each
-tests the other. `search_policy` finds the policy that belongs to a rule or a name.
+The vectorised engines (`pomdp_hier._engines`) implement policies as stopping rules at nodes. Here the same policies
+decide from a belief, by planning in the POMDP of the item. The two implementations test each other. `search_policy`
+returns the policy of a rule or a name.
 
 A policy that needs to know the environment (a hindsight one, or one that plans with the environment's model) has
 ``for_environment(environment)``, which the generic route calls for each item.
@@ -30,11 +30,11 @@ from pomdp_hier.pomdp.problem import POMDP
 SEARCH, DESCEND = Search(), Descend()
 
 ROUNDING = 8.9e-16
-"""How far Q values in [-1, 1], each 1 less than what is compared, are rounded: a few units in the last place of 1."""
+"""Rounding error of Q values in [-1, 1]: a few units in the last place of 1."""
 
 
 def node_of(belief: Belief) -> Any:
-    """Return the node where the searcher stands, which it always knows."""
+    """Return the node of the searcher, which it always observes."""
     state = belief.support[0]
     if not isinstance(state, SearchState):
         raise ModelError(f"state: got {brief(state)}; expected a SearchState. Pass a problem made by search_problem().")
@@ -42,13 +42,13 @@ def node_of(belief: Belief) -> Any:
 
 
 def standing(belief: Belief) -> tuple[Any, Number]:
-    """Return the node where the searcher stands, and ``b(<c,1>)``, how probably the item is below it."""
+    """Return the node of the searcher, and ``b(<c,1>)``, the probability that it holds the item."""
     node = node_of(belief)
     return node, belief[SearchState(node, 1)]
 
 
 def guidance_at(problem: POMDP, node: Any) -> dict[Any, Number]:
-    """``{c': eta(c, c')}`` of a node in the search problem of an item; empty where the searcher may not descend."""
+    """Return ``{c': eta(c, c')}`` of a node; empty if descending is illegal."""
     if DESCEND not in problem.actions(Belief.certain(SearchState(node, 1))):
         return {}
     eta: dict[Any, Number] = problem.transition.eta[node]
@@ -56,12 +56,12 @@ def guidance_at(problem: POMDP, node: Any) -> dict[Any, Number]:
 
 
 def reward_at(problem: POMDP, node: Any) -> Number:
-    """``r(c)``, what finding the item in the node earns."""
+    """Return ``r(c)``, the reward of finding the item in the node."""
     return problem.expected_reward(SearchState(node, 1), SEARCH)
 
 
 def true_path(environment: POMDP) -> list[tuple[Any, Number]]:
-    """Return the nodes that hold the item, from the root, each with the probability of reaching it: ``prod of eta``."""
+    """Return the nodes that hold the item, from the root, with their probability, the product of eta."""
     node, probability = node_of(environment.initial_belief), 1
     path: list[tuple[Any, Number]] = [(node, probability)]
     while True:
@@ -80,7 +80,7 @@ def _decision(descends: bool, values: Mapping[Any, Number], ties: tuple[Any, ...
 
 @dataclass(frozen=True)
 class AlgorithmOne:
-    """The paper's Algorithm 1, as it is written: compare two values that follow from the belief.
+    """The paper's Algorithm 1, literally: compare two values at the belief.
 
     ``Q(b, search) = b (r(c) + 1) - 1`` against ``Qhat(b, descend) = sum_c' eta(c, c') (b' (r(c') + 1) - 1)`` with
     ``b' = eta(c, c') b``.
@@ -107,24 +107,24 @@ class AlgorithmOne:
         if DESCEND not in legal:
             return _decision(False, {SEARCH: held * here - 1})
         below = {child: (eta, reward_at(problem, child) + 1) for child, eta in guidance_at(problem, node).items()}
-        descend = total(eta * (eta * held * worth - 1) for eta, worth in below.values())
+        descend = total(eta * (eta * held * gross - 1) for eta, gross in below.values())
         return _by_margin(held, here, below.values(), self.tie, {SEARCH: held * here - 1, DESCEND: descend})
 
 
 def _by_margin(
     held: Number, here: Number, below: Collection[tuple[Number, Number]], tie: Tie, values: Mapping[Any, Number]
 ) -> Decision:
-    """Return the better of searching, ``held * here``, and of descending, ``held * sum of eta**2 W``, as engines do.
+    """Return the better action, with the comparison of the engines.
 
     Args:
-        held: The belief.
-        here: ``r(c) + 1``.
+        held: The belief b.
+        here: ``r(c) + 1``; searching has the value ``b * here - 1``, descending ``b * sum of eta**2 W - 1``.
         below: ``eta`` and ``W`` of each child.
         tie: The tie rule.
         values: The Q values.
     """
     loss = held * here * total(eta * (1 - eta) for eta, _ in below)
-    margin = held * total(eta * eta * (worth - here) for eta, worth in below) - loss
+    margin = held * total(eta * eta * (gross - here) for eta, gross in below) - loss
     descends, searches = (_goes(margin, loss, rule) for rule in ("descend", "search"))
     return _decision(
         searches if tie == "search" else descends, values, (SEARCH, DESCEND) if descends != searches else ()
@@ -132,7 +132,7 @@ def _by_margin(
 
 
 def _goes(margin: Number, loss: Number, tie: Tie) -> bool:
-    """Return `task.descends` for one number; exact numbers tie where they are equal."""
+    """Return `task.descends` for one number; exact numbers tie if they are equal."""
     if is_exact(margin):
         return bool(margin > 0 or (margin == 0 and tie == "descend"))
     return bool(task.descends(np.asarray(margin, dtype=np.float64), np.asarray(loss, dtype=np.float64), tie))
@@ -140,12 +140,12 @@ def _goes(margin: Number, loss: Number, tie: Tie) -> bool:
 
 @dataclass(frozen=True)
 class PlannedSearch:
-    """Any planner that gives Q values, with the tie rule of a search on top.
+    """A planner with Q values, and the tie rule of a search.
 
     Attributes:
         planner: A `Policy` whose decisions carry ``q_values``.
-        tie: What to do when searching and descending are worth the same.
-        tolerance: How close two floats may be to count as the same; exact numbers must be equal.
+        tie: The action if searching and descending have the same value.
+        tolerance: The difference up to which floats tie; exact numbers must be equal.
 
     Example:
         >>> PlannedSearch(RTBSS(1, leaf_value=ImmediateValue(Search())), "search").tie
@@ -168,7 +168,7 @@ class PlannedSearch:
 
 
 def _by_tie(search: Number, descend: Number, tie: Tie, tolerance: float) -> Decision:
-    """Return the better of two Q values; the tie rule decides within the tolerance, or between equal exact numbers."""
+    """Return the better of two Q values; the tie rule decides within the tolerance."""
     difference = descend - search
     tied = bool(difference == 0 if is_exact(difference) else abs(difference) <= tolerance)
     descends = tie == "descend" if tied else bool(difference > 0)
@@ -176,7 +176,7 @@ def _by_tie(search: Number, descend: Number, tie: Tie, tolerance: float) -> Deci
 
 
 def rtbss_policy(depth: int, tie: Tie = "descend") -> PlannedSearch:
-    """RTBSS that looks so many actions ahead, a belief at the fringe worth the value of searching there.
+    """Return RTBSS with this depth and the value of searching as leaf value.
 
     Depth 1 is the paper's one-step policy.
 
@@ -189,12 +189,11 @@ def rtbss_policy(depth: int, tie: Tie = "descend") -> PlannedSearch:
 
 
 def paper_readings(tie: Tie = "descend") -> dict[str, PlannedSearch]:
-    """Return the three policies that "RTBSS with two look-aheads" can mean, by what they do.
+    """Return three readings of the paper's "RTBSS with two look-aheads".
 
-    ``"expand"`` is the appendix's algorithm to the letter, two actions ahead with the best immediate reward at the
-    fringe; ``"max-0"`` looks one action ahead, and values each child by searching it or, if it has children, by 0 if
-    that is more; ``"search"`` is the simplification that the results of the paper follow, each child valued by
-    searching it.
+    ``"expand"`` is the appendix's algorithm: depth 2 with the best immediate reward as leaf value. ``"max-0"`` has
+    depth 1, and the leaf value of searching a child, or 0 if that is larger and the child is internal. ``"search"`` is
+    the simplification behind the paper's results: depth 1 with the leaf value of searching.
 
     Example:
         >>> list(paper_readings())
@@ -213,13 +212,13 @@ def paper_readings(tie: Tie = "descend") -> dict[str, PlannedSearch]:
 
 
 class OptimalSearch:
-    """The optimal policy of the agent's own model, by one pass over the nodes.
+    """The optimal policy of the agent's model, by one pass over the nodes.
 
     Every value of the agent has the form ``b W_c - 1`` with ``W_c = max(r(c) + 1, sum_c' eta(c, c')**2 W_c')``, and
-    ``W = r + 1`` at a leaf cluster: what to do depends on the node alone.
+    ``W = r + 1`` at a leaf cluster. The decision depends on the node alone.
 
     Args:
-        tie: What to do when searching and descending are worth the same.
+        tie: The action if searching and descending have the same value.
 
     Example:
         >>> OptimalSearch()
@@ -230,8 +229,8 @@ class OptimalSearch:
         self.tie: Tie = tie
         self._solved: tuple[POMDP, dict[Any, Number]] | None = None
 
-    def worth(self, problem: POMDP, node: Any) -> Number:
-        """``W_c``: the value of the node for a belief of 1, plus 1."""
+    def value_plus_one(self, problem: POMDP, node: Any) -> Number:
+        """Return ``W_c``, the value of the node at belief 1, plus 1."""
         if self._solved is None or self._solved[0] is not problem:
             self._solved = (problem, {})
         known = self._solved[1]
@@ -256,7 +255,7 @@ class OptimalSearch:
         """Return the decision under the belief."""
         node, held = standing(problem.initial_belief if belief is None else problem.as_belief(belief))
         here = reward_at(problem, node) + 1
-        self.worth(problem, node)
+        self.value_plus_one(problem, node)
         below = guidance_at(problem, node)
         if not below:
             return _decision(False, {SEARCH: held * here - 1})
@@ -265,7 +264,7 @@ class OptimalSearch:
         return _by_margin(1, here, [(eta, known[child]) for child, eta in below.items()], self.tie, values)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the settings; what was solved is solved again where it is needed."""
+        """Return the settings; the solution is computed again when needed."""
         return {**self.__dict__, "_solved": None}
 
     def __repr__(self) -> str:
@@ -273,19 +272,19 @@ class OptimalSearch:
 
 
 class HindsightSearch:
-    """Stops where the value along the item's own path is largest: the best that any policy can do.
+    """The hindsight policy: stops where the value along the true path is largest, an upper bound for every policy.
 
-    ``t = argmax_t (r(c_t) + 1) prod eta - 1`` over the path that really holds the item, which a searcher cannot know.
+    It stops at ``argmax_t (r(c_t) + 1) prod eta - 1`` on the true path, which a searcher cannot observe.
 
     Args:
-        tie: Of equally good nodes, the deepest ("descend") or the first ("search").
-        environment: The environment of the item; the generic route gives it by `for_environment`.
+        tie: Among nodes of equal value, the deepest ("descend") or the first ("search").
+        environment: The environment of the item; the generic engine passes it by `for_environment`.
 
     Example:
         >>> from pomdp_hier.hqs.model import search_environment_from_guidance, three_node
         >>> eta, rewards = {"c0": {"c1": 0.9, "c2": 0.1}}, {"c0": 0, "c1": 0.5, "c2": 0.5}
-        >>> world = search_environment_from_guidance(eta, rewards, ["c0", "c2"])
-        >>> print(HindsightSearch(environment=world).decide(three_node(0.9, r1=0.5, r2=0.5)).action)
+        >>> environment = search_environment_from_guidance(eta, rewards, ["c0", "c2"])
+        >>> print(HindsightSearch(environment=environment).decide(three_node(0.9, r1=0.5, r2=0.5)).action)
         search
 
     References:
@@ -309,10 +308,10 @@ class HindsightSearch:
         return HindsightSearch(self.tie, environment)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the decision at the node where the belief is.
+        """Return the decision at the node of the belief.
 
         Raises:
-            PlanningError: The environment is not known.
+            PlanningError: The environment is unknown.
         """
         if self._ahead is None:
             raise PlanningError(
@@ -326,17 +325,17 @@ class HindsightSearch:
 
 
 class PlansInEnvironment(HoldsPolicy):
-    """A planner that is told how the world really moves, and plans in it from the agent's belief.
+    """A planner run on the environment's model instead of the agent's, from the agent's belief.
 
     Args:
         policy: Any `Policy`.
-        environment: The environment of the item; the generic route gives it by `for_environment`.
+        environment: The environment of the item; the generic engine passes it by `for_environment`.
 
     Example:
         >>> from pomdp_hier.hqs.model import search_environment_from_guidance, three_node
         >>> eta, rewards = {"c0": {"c1": 0.9, "c2": 0.1}}, {"c0": 0, "c1": 0.5, "c2": 0.5}
-        >>> told = PlansInEnvironment(rtbss_policy(1), search_environment_from_guidance(eta, rewards, ["c0", "c2"]))
-        >>> print(told.decide(three_node(0.9, r1=0.5, r2=0.5)).action)
+        >>> informed = PlansInEnvironment(rtbss_policy(1), search_environment_from_guidance(eta, rewards, ["c0", "c2"]))
+        >>> print(informed.decide(three_node(0.9, r1=0.5, r2=0.5)).action)
         search
     """
 
@@ -351,10 +350,10 @@ class PlansInEnvironment(HoldsPolicy):
         return PlansInEnvironment(self.policy, environment)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return what the planner decides in the environment's model.
+        """Return the decision of the planner in the environment's model.
 
         Raises:
-            PlanningError: The environment is not known.
+            PlanningError: The environment is unknown.
         """
         if self.environment is None:
             raise PlanningError(
@@ -369,10 +368,10 @@ class PlansInEnvironment(HoldsPolicy):
 
 @dataclass(frozen=True)
 class FixedLevel:
-    """A stopping rule: descend to one level of the hierarchy, or to a leaf cluster before it, and search there.
+    """A stopping rule: descend to a level, or to a leaf cluster above it, and search there.
 
     Attributes:
-        level: The level, the root's is 0.
+        level: The level; 0 is the root's.
 
     Raises:
         ParameterError: The level is negative.
@@ -391,13 +390,13 @@ class FixedLevel:
             )
 
     def descend(self, eta: Any, sizes: Any, rewards: Any, level: int) -> Any:
-        """Whether the items at a node of this level go on, bool ``[m]``."""
+        """Return whether the items at a node of this level continue, bool ``[m]``."""
         return np.full(len(eta), level < self.level)
 
 
 @dataclass(frozen=True)
 class RuleSearch:
-    """A stopping rule of the engine as a policy that decides on a belief.
+    """A stopping rule as a policy on beliefs.
 
     Attributes:
         rule: Has ``descend(eta, sizes, rewards, level)``.
@@ -408,10 +407,10 @@ class RuleSearch:
     hierarchy: Hierarchy
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the decision at the node where the belief is.
+        """Return the decision at the node of the belief.
 
         Raises:
-            ParameterError: The rule answers with anything but yes or no.
+            ParameterError: The rule does not return a bool.
         """
         belief, legal = where_to_decide(problem, belief, observation)
         if DESCEND not in legal:
@@ -430,15 +429,15 @@ class RuleSearch:
 
 
 def search_policy(policy: Any, tie: Tie = "descend", hierarchy: Hierarchy | None = None) -> Policy:
-    """Return the policy on beliefs that a name, a rule of the engine, a `Policy` or a plain function stands for.
+    """Return the policy on beliefs of a name, a stopping rule, a `Policy` or a function.
 
     Args:
-        policy: What `pomdp_hier.hqs.score.evaluate` takes as its policy.
-        tie: What to do on a tie, where the policy is given by its name.
-        hierarchy: The tree, which a rule of the user's own needs.
+        policy: As for `pomdp_hier.evaluate`.
+        tie: The tie rule of a policy given by name.
+        hierarchy: The tree, for a custom stopping rule.
 
     Raises:
-        ParameterError: It is none of these, or the tree is missing.
+        ParameterError: The policy is of another kind, or the tree is missing.
 
     Example:
         >>> search_policy("optimal", "search")
@@ -462,7 +461,7 @@ def search_policy(policy: Any, tie: Tie = "descend", hierarchy: Hierarchy | None
 
 @dataclass(frozen=True)
 class _Always:
-    """Searches at once, or descends while it can."""
+    """Always search, or descend while it is legal."""
 
     descends: bool
 

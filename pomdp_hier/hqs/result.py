@@ -1,4 +1,4 @@
-"""What scoring a hierarchy returns: the score, and where the search for each item ends and what it is worth."""
+"""The result of a score: HQS, and value and stop node of the search for each item."""
 
 import json
 import math
@@ -21,16 +21,16 @@ from pomdp_hier.hqs.sampling import Sample
 class HQSResult:
     """The HQS of a hierarchy, per item and overall; all arrays are read-only and in item order.
 
-    Of a sample, the arrays hold its n items alone, and the score is the estimate for all N.
+    For a sample, the arrays have only its n items, and the score is the estimate for all N.
 
     Attributes:
         values: The oracle value of the search for each item ``[n]``, between -1 and 1.
-        stop_nodes: The node where it stops and searches ``[n]``.
-        stop_levels: That node's level ``[n]``; the root's is 0.
-        path_probabilities: The probability of coming down the item's own path to there ``[n]``.
+        stop_nodes: The node at which the search stops ``[n]``.
+        stop_levels: The level of that node ``[n]``; 0 at the root.
+        path_probabilities: The probability of following the true path to that node ``[n]``.
         rewards: The reward of finding the item there ``[n]``.
-        config: The settings that led to it.
-        sample: How the items were drawn; None when all were scored, n = N.
+        config: The settings.
+        sample: The sample of items; None if all were scored, n = N.
 
     Example:
         >>> from pomdp_hier import Hierarchy, evaluate
@@ -57,11 +57,11 @@ class HQSResult:
 
     @cached_property
     def score(self) -> float:
-        """The HQS: the mean of the values, summed without rounding in between; of a sample, its estimate."""
+        """The HQS: the exactly summed mean of the values, or its estimate from a sample."""
         return self.mean(self.values)
 
     def mean(self, numbers: npt.NDArray[Any]) -> float:
-        """Return the mean over all items of one number an item scored ``[n]``; of a sample, its estimate."""
+        """Return the mean of one number per scored item ``[n]``, or its estimate from a sample."""
         if self.sample is not None:
             return self.sample.estimate(numbers)
         return math.fsum(numbers) / len(numbers)
@@ -73,7 +73,7 @@ class HQSResult:
 
     @property
     def n_items(self) -> int:
-        """N, the number of the hierarchy's items."""
+        """N, the number of items of the hierarchy."""
         return len(self.values) if self.sample is None else self.sample.n_items
 
     @property
@@ -83,22 +83,22 @@ class HQSResult:
 
     @cached_property
     def sampled_items(self) -> Ints:
-        """The items scored, ascending ``[n]``: all of them without a sample."""
+        """The scored items, ascending ``[n]``; all without a sample."""
         return np.arange(len(self.values)) if self.sample is None else self.sample.items
 
     @cached_property
     def standard_error(self) -> float:
-        """The standard error of the score, 0 when every item was scored and NaN after a single one of many."""
+        """The standard error of the score: 0 if every item was scored, NaN for one item of several."""
         return 0.0 if self.sample is None else self.sample.standard_error(self.values)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the interval in which the score of all items lies with this confidence.
+        """Return the confidence interval of the score of all items.
 
-        It allows for rare losses that the sample did not show (`pomdp_hier.hqs.sampling.Sample.interval`), and has no
-        width where every item was scored. Its coverage is nominal where sampling ended by its width, ``half_width``.
+        It allows for rare losses that the sample lacks (`pomdp_hier.hqs.sampling.Sample.interval`). If every item was
+        scored, its width is 0. With ``half_width`` its coverage is nominal.
 
         Raises:
-            ParameterError: For a level outside 0 to 1.
+            ParameterError: The level is not in (0, 1).
         """
         check_level("level", level)
         return (self.score, self.score) if self.sample is None else self.sample.interval(self.values, level)
@@ -110,7 +110,7 @@ class HQSResult:
         return f"HQSResult(score={self.score:z.6f} [{low:z.4f}, {high:z.4f}], {self.n_sampled} of {self.n_items} items)"
 
     def summary(self) -> str:
-        """Return a few lines of text: the score, the spread of the values, and where the searches stop."""
+        """Return the score, quantiles of the values, and the stop levels as text."""
         values, levels = self.values, self.stop_levels
         low, middle, high = np.quantile(values, [0.1, 0.5, 0.9])
         settings = ", ".join(f"{key}={value}" for key, value in self.config.items())
@@ -119,8 +119,8 @@ class HQSResult:
             *self._sampling_lines(),
             f"values: min {values.min():z.4f}, 10% {low:z.4f}, median {middle:z.4f}, 90% {high:z.4f}, "
             f"max {values.max():z.4f}",
-            f"found worth less than searching everything: {int((values < 0).sum())} item(s); "
-            f"searched at the root: {int((levels == 0).sum())}",
+            f"value below that of searching the root: {int((values < 0).sum())} item(s); "
+            f"stopped at the root: {int((levels == 0).sum())}",
             f"stop level: mean {levels.mean():z.2f}, max {levels.max()}",
             f"settings: {settings}",
         ]
@@ -133,13 +133,13 @@ class HQSResult:
         method = f"a {self.sample.method} sample of {self.n_items} items"
         error = f"standard error {self.standard_error:z.6f}, 95 % interval {low:z.6f} to {high:z.6f}"
         if self.sample.half_width is not None:
-            error += f" (sampled until +- {self.sample.half_width:g}: its coverage is nominal)"
+            error += f" (sampled to half-width {self.sample.half_width:g}: nominal coverage)"
         return [f"{method}; {error}"]
 
     def to_json(self) -> str:
-        """Return the score, the settings and the columns as one JSON object; floats read back to the same bits.
+        """Return the score, the settings and the columns as one JSON object; floats are bit-for-bit identical.
 
-        Of a sample also the standard error, null where it is not known, the 95 % interval, and the items.
+        A sample adds the standard error (null if unknown), the 95 % interval, and the items.
         """
         record: dict[str, Any] = {"score": self.score, "n_items": self.n_items, "config": dict(self.config)}
         if self.sample is not None:
@@ -167,7 +167,7 @@ class HQSResult:
             ) from error
 
     def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays by name, one entry an item scored."""
+        """Return the arrays by name, one entry per scored item."""
         return {
             "values": self.values,
             "stop_nodes": self.stop_nodes,

@@ -1,4 +1,4 @@
-"""Rewards: what finding the target in a cluster is worth, by the cluster's size."""
+"""Rewards of finding the target in a cluster, by cluster size."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -15,13 +15,15 @@ from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 
 Reward: TypeAlias = Callable[[int, int], float]
-"""``reward(size, n_items)``: must not grow with the size, and stay above -1, what a miss costs."""
+"""``reward(size, n_items)``: above -1, the reward of a failed search, and not growing with the size."""
 
-LARGEST = 1e100  # whose sum over all items, and its square, are finite
+LARGEST = 1e100  # its square, and its sum over all items, are finite
 
 
 def paper_reward(size: npt.ArrayLike, n_items: int) -> Floats:
-    """Return ``r(c) = 1 - (exp(|c|/N) - 1) / (e - 1)`` of clusters of these sizes: 0 at the root, near 1 for an item.
+    """Return the paper's reward ``r(c) = 1 - (exp(|c|/N) - 1) / (e - 1)`` of clusters of these sizes.
+
+    It is 0 at the root and near 1 for a single item.
 
     References:
         Huang, Piao, Moreno and Hurley, definition of the reward.
@@ -31,20 +33,20 @@ def paper_reward(size: npt.ArrayLike, n_items: int) -> Floats:
         array([0.7698, 0.    ])
     """
     share = np.asarray(size, dtype=np.float64) / n_items
-    # (e - exp(s)) / (e - 1), with the difference taken inside expm1: 0 exactly at the root, full precision near it.
+    # (e - exp(s)) / (e - 1) by expm1: exactly 0 at the root, full precision near it
     reward: Floats = np.exp(share) * np.expm1(1.0 - share) / np.expm1(1.0)
     return reward
 
 
 def node_rewards(hierarchy: Hierarchy, reward: Reward | None = None) -> NodeRewards:
-    """Return the reward of every node and its rise over its parent's.
+    """Return the reward of every node, and its rise over the parent's.
 
     Args:
         hierarchy: The tree.
         reward: ``reward(size, n_items)``; None for the paper's.
 
     Raises:
-        ParameterError: If the reward is no function, not a finite number above -1, or grows with the size.
+        ParameterError: The reward is not a function, is not a finite number above -1, or grows with the size.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -63,7 +65,7 @@ def node_rewards(hierarchy: Hierarchy, reward: Reward | None = None) -> NodeRewa
 
 
 class SizeRewards:
-    """What a cluster is worth by its size alone, of these sizes.
+    """Rewards by cluster size, computed once per size.
 
     Args:
         sizes: The sizes that occur, ascending ``[S]``.
@@ -71,7 +73,7 @@ class SizeRewards:
         reward: ``reward(size, n_items)``; None for the paper's.
 
     Raises:
-        ParameterError: If the reward is no function, not a finite number above -1, or grows with the size.
+        ParameterError: The reward is not a function, is not a finite number above -1, or grows with the size.
 
     Example:
         >>> rewards = SizeRewards(np.array([1, 4]), 4, lambda size, n_items: 1 - size / n_items)
@@ -96,7 +98,7 @@ class SizeRewards:
         return values
 
     def rise(self, sizes: Ints, above: Ints) -> Floats:
-        """Return how much more clusters of these sizes are worth than those above them, without cancellation."""
+        """Return the rise of the reward over that of the parent's size, without cancellation."""
         if self._paper:
             gap = np.expm1((above - sizes) / self._n_items)
             return np.asarray(np.exp(sizes / self._n_items) * gap / np.expm1(1.0))
@@ -104,7 +106,7 @@ class SizeRewards:
 
 
 def _number(value: object, size: int) -> float:
-    """Return what a reward function returned for a cluster of this size, as a float."""
+    """Return the value of a reward function for a cluster of this size, as a float."""
     if not is_real(value):
         raise ParameterError(
             f"reward: got {brief(value)} for {size} item(s); expected a number. Return one from reward(size, n_items)."

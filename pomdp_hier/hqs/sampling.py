@@ -1,11 +1,11 @@
-"""Scoring a sample of the items instead of all: how it is drawn, when it is large enough, what it says of all.
+"""Samples of items: simple and stratified sampling, sequential sample sizes, standard errors and intervals.
 
-Every item gets a rank at random, once. A simple sample of n takes the n lowest ranks; a stratified one cuts the leaf
-order into about ``n / 3`` equal pieces and takes the lowest ranks of each. A larger sample then holds most of a smaller
-one, so that sampling until the error is small enough scores few items in vain. Three items a stratum, because the error
-is within a few percent of that of two, and its own estimate is steadier.
+Every item gets one random rank. A simple sample of n has the n lowest ranks. A stratified one cuts the leaf order into
+about ``n / 3`` equal strata and takes the lowest ranks of each. A larger sample contains most of a smaller one, so that
+sequential sampling scores few items twice. Three items per stratum have an error within a few percent of that of two,
+and a more stable estimate of it.
 
-A sample belongs to the items: whatever is compared (trees, policies, shuffles) is scored on the same ones.
+Compared trees, policies and shuffles are scored on one sample.
 """
 
 import math
@@ -30,7 +30,7 @@ Name = TypeVar("Name", bound=Hashable)
 
 
 class Scored(Protocol):
-    """A result of scoring some items: a dataclass with a column of numbers per field, and its settings."""
+    """A result for some items: a dataclass with one column of numbers per field, and its settings."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -42,7 +42,7 @@ class Scored(Protocol):
 
 Result = TypeVar("Result", bound=Scored)
 Score: TypeAlias = Callable[[Ints], Mapping[Name, Result]]
-"""The results by name for an array of items."""
+"""Function from an array of items to results by name."""
 
 _PER_STRATUM = 3
 _FIRST = 96
@@ -51,22 +51,22 @@ _MARGIN = 1.05
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Items drawn without replacement, each stratum of the items on its own; a simple sample has one stratum.
+    """Items sampled without replacement, per stratum; a simple sample has one stratum.
 
-    With ``W_h = N_h / N`` the weight of stratum h, ``f_h = n_h / N_h`` the part of it that was drawn and ``s_h**2`` the
-    variance of its drawn values, the estimate is ``sum of W_h * mean_h`` and its squared standard error
-    ``sum of W_h**2 * (1 - f_h) * s_h**2 / n_h``: for one stratum, ``(1 - n/N) * s**2 / n``.
+    Stratum h has the weight ``W_h = N_h / N``, the sampled fraction ``f_h = n_h / N_h`` and the sample variance
+    ``s_h**2``. The estimate is ``sum of W_h * mean_h``, and its squared standard error
+    ``sum of W_h**2 * (1 - f_h) * s_h**2 / n_h``. For one stratum that is ``(1 - n/N) * s**2 / n``.
 
     References:
         Cochran, 1977, *Sampling Techniques*, chapters 2 and 5.
 
     Attributes:
-        items: The drawn items, ascending ``[n]``.
+        items: The sampled items, ascending ``[n]``.
         strata: The stratum of each ``[n]``.
-        stratum_sizes: The number of items of each stratum, drawn or not ``[H]``.
-        method: How they were drawn.
-        half_width: The half-width of the 95 % interval at which drawing ended; None for a size fixed beforehand. The
-            interval of a sample that ended by its own width has its coverage in name only.
+        stratum_sizes: The number of items of each stratum, sampled or not ``[H]``.
+        method: ``"simple"`` or ``"stratified"``.
+        half_width: The half-width of the 95 % interval at which sampling stopped; None for a fixed size. The coverage
+            of an interval after sequential stopping is nominal.
 
     Example:
         >>> sample = Sample(np.array([0, 2]), np.array([0, 0]), np.array([4]), "simple")
@@ -82,46 +82,47 @@ class Sample:
 
     @property
     def n_items(self) -> int:
-        """N, the number of items that the sample stands for."""
+        """N, the number of items of the population."""
         return int(self.stratum_sizes.sum())
 
     def estimate(self, values: Floats) -> float:
-        """Return the estimated mean over all items from the drawn items' values ``[n]``; unbiased."""
-        stands_for = (self.stratum_sizes / np.maximum(self._drawn(), 1))[self.strata]
-        weights = stands_for / stands_for.max()  # ones in a simple sample, so that the mean of one value is that value
+        """Return the unbiased estimate of the mean over all items from the sampled values ``[n]``."""
+        represented = (self.stratum_sizes / np.maximum(self._drawn(), 1))[self.strata]
+        weights = represented / represented.max()  # ones in a simple sample: the mean of one value is that value
         return math.fsum(values * weights) / math.fsum(weights)
 
     def standard_error(self, values: Floats) -> float:
-        """Return the standard error of the estimate, 0 when everything was drawn.
+        """Return the standard error of the estimate, 0 if every item was sampled.
 
-        NaN when a stratum of several items gave only one: one value says nothing about its spread.
+        It is NaN if a stratum of several items has one sampled item, whose variance is unknown.
         """
         return math.sqrt(self._variances(values).sum())
 
     def interval(
         self, values: Floats, level: float = 0.95, *, low: float = -1.0, high: float = 1.0
     ) -> tuple[float, float]:
-        """Return the interval at this level of the mean over all items, given the sampled items' values ``[n]``.
+        """Return the confidence interval of the mean over all items, given the sampled values ``[n]``.
 
-        It is the t interval, extended by what rare values can add (`pomdp_hier._intervals.unseen`): a t
-        interval of 30 items is too short where one item of 30 is lost, and has no width where none of them is. The
-        degrees of freedom are Satterthwaite's, with the upward bias of the strata's squared variances taken out:
-        ``n - 1`` for one stratum, about ``n - H`` for strata of like spread. The extension counts the items as one
-        stratum, and falls with the fraction sampled, f, as ``-f / log(1 - f)``: the probability that a sample lacks all
-        of K items is at most ``(1 - f)**K``. No end lies beyond what the items that were not sampled can add.
+        It is the t interval, extended for rare values that the sample lacks (`pomdp_hier._intervals.unseen`). A t
+        interval of 30 items is too short if one item of 30 is lost, and has width 0 if none is.
+
+        The degrees of freedom are Satterthwaite's, corrected for the upward bias of the squared variances: ``n - 1``
+        for one stratum, about ``n - H`` for strata of similar variance. The extension treats the items as one stratum.
+        It falls with the sampled fraction f as ``-f / log(1 - f)``, as a sample lacks all of K items with probability
+        at most ``(1 - f)**K``. The ends are clipped to the range that the other items allow.
 
         Args:
             values: The sampled items' values ``[n]``.
             level: The confidence, in (0, 1).
-            low: The least value that an item can have.
-            high: The greatest.
+            low: The smallest possible value of an item.
+            high: The largest.
 
         Raises:
             ParameterError: The level is not in (0, 1).
 
         Example:
             >>> sample = Sample(np.arange(30), np.zeros(30, dtype=int), np.array([1000]), "simple")
-            >>> [round(end, 3) for end in sample.interval(np.full(30, 0.6))]  # none is lost: 11 % of all may be
+            >>> [round(end, 3) for end in sample.interval(np.full(30, 0.6))]  # none is lost, but 11 % of all may be
             [0.417, 0.646]
         """
         check_level("level", level)
@@ -135,12 +136,12 @@ class Sample:
         return max(least, mean - t - below), min(most, mean + t + above)
 
     def margin_of_error(self, values: Floats, level: float = 0.95) -> float:
-        """Return how far the interval at this level reaches from the estimate: the longer of its two sides."""
+        """Return the longer side of the interval at this level, measured from the estimate."""
         (low, high), mean = self.interval(values, level), self.estimate(values)
         return max(mean - low, high - mean)
 
     def size_for(self, target: float, values: Floats) -> float:
-        """Return the size at which the half-width of the 95 % interval should be the target, by its parts' rates."""
+        """Return the sample size at which the 95 % interval is expected to have the target half-width."""
         t, below, above = self._margins(values, 0.95, min(-1.0, float(values.min())), max(1.0, float(values.max())))
         n, size = len(values), self.n_items
 
@@ -154,7 +155,7 @@ class Sample:
         return n if excess(n) <= 0 else float(brentq(excess, n, last))
 
     def _margins(self, values: Floats, level: float, low: float, high: float) -> tuple[float, float, float]:
-        """Return half the width of the t interval, infinite where the standard error is NaN, and its extensions."""
+        """Return the half-width of the t interval (infinite if the standard error is NaN), and its two extensions."""
         variances, drawn = self._variances(values), self._drawn()
         total = float(variances.sum())
         if math.isnan(total):
@@ -173,7 +174,7 @@ class Sample:
         return np.bincount(self.strata, minlength=len(self.stratum_sizes))
 
     def _variances(self, values: Floats) -> Floats:
-        """Return what each stratum adds to the squared standard error ``[H]``."""
+        """Return the term of each stratum in the squared standard error ``[H]``."""
         drawn, sizes = self._drawn(), self.stratum_sizes
         means = np.bincount(self.strata, values, len(sizes)) / np.maximum(drawn, 1)
         squares = np.bincount(self.strata, (values - means[self.strata]) ** 2, len(sizes))
@@ -186,10 +187,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to sample; `evaluate` says what each setting means.
+    """Settings of the sample; `evaluate` documents them.
 
     Raises:
-        ParameterError: For a size, an error, a method or a random state that cannot be, or that nothing would use.
+        ParameterError: A setting is out of range, or has no effect.
 
     Example:
         >>> Sampling(sample_size=0.1).asked, Sampling().asked
@@ -215,7 +216,7 @@ class Sampling:
                 Argument("sample_size"),
                 f": got {brief(size)} beside ",
                 Argument("half_width"),
-                f" {brief(target)}; expected one of them. Leave the other out: it follows.",
+                f" {brief(target)}; expected one of them. Leave the other out; it follows.",
             )
         if target is not None and not (is_real(target) and 0 < target < math.inf):
             raise ParameterError(
@@ -229,21 +230,22 @@ class Sampling:
 
     @property
     def asked(self) -> bool:
-        """Whether a sample is asked for, instead of every item."""
+        """Whether a sample was requested."""
         return self.sample_size is not None or self.half_width is not None
 
     def seeded(self, random_state: Any) -> "Sampling":
-        """Return the same with this random state, for functions that take one for more than the draw."""
+        """Return the same settings with this random state, if a sample was requested."""
         return replace(self, random_state=random_state) if self.asked else self
 
     def run(self, hierarchy: Hierarchy, score: "Score[Name, Result]") -> dict[Name, Result]:
-        """Return the results of one or more searches, all on one sample, or on every item if none is asked for.
+        """Return results by name, all on one sample, or on every item if no sample was requested.
 
-        With a target error, the size that the spread so far calls for is drawn until every interval is narrow enough.
+        With ``half_width`` the sample grows to the size that the variance calls for, until every interval is narrow
+        enough.
 
         Args:
-            hierarchy: The tree along whose leaf order a stratified sample is drawn.
-            score: Gives the results by name for an array of items, which are all it is asked for.
+            hierarchy: The tree whose leaf order defines the strata.
+            score: Function from an array of items to results by name.
         """
         n_items = hierarchy.n_items
         if not self.asked:
@@ -256,10 +258,10 @@ class Sampling:
         results: dict[Name, Result] = {}
         while True:
             sample = draw(hierarchy, size, self.sampling, ranks, self.half_width)
-            fresh = np.setdiff1d(sample.items, known)
-            if len(fresh):
-                results = dict(score(fresh))
-                known = np.concatenate([known, fresh])
+            new = np.setdiff1d(sample.items, known)
+            if len(new):
+                results = dict(score(new))
+                known = np.concatenate([known, new])
                 order = np.argsort(known)
                 known = known[order]
                 for name, result in results.items():
@@ -293,7 +295,7 @@ class Sampling:
 
 
 def draw(hierarchy: Hierarchy, size: int, method: Method, ranks: Ints, half_width: float | None = None) -> Sample:
-    """Return a sample of ``size`` items by their random ranks ``[N]``.
+    """Return a sample of ``size`` items, given random ranks ``[N]``.
 
     Example:
         >>> tree = Hierarchy.from_children([range(8)], 8)
@@ -303,7 +305,7 @@ def draw(hierarchy: Hierarchy, size: int, method: Method, ranks: Ints, half_widt
     n_items = hierarchy.n_items
     n_strata = max(1, size // _PER_STRATUM) if method == "stratified" else 1
     last = np.arange(n_strata + 1) * size // n_strata
-    # Strata as large as what is drawn from them asks for, so that every item counts the same, but for rounding.
+    # Strata in proportion to their sample, so that all items have equal weight, up to rounding.
     cuts = last * n_items // size
     drawn, sizes = np.diff(last), np.diff(cuts)
     stratum = np.repeat(np.arange(n_strata), sizes)
@@ -315,12 +317,12 @@ def draw(hierarchy: Hierarchy, size: int, method: Method, ranks: Ints, half_widt
 
 
 def _number(sample_size: float, n_items: int) -> int:
-    """Return the number of items that a number or a fraction of them asks for."""
+    """Return the sample size from a number or a fraction of the items."""
     if is_integer(sample_size):
         if 1 <= sample_size <= n_items:
             return int(sample_size)
     elif isinstance(sample_size, float | np.floating) and 0 < sample_size <= 1:
-        return min(n_items, max(2, round(sample_size * n_items)))  # one item would say nothing about the error
+        return min(n_items, max(2, round(sample_size * n_items)))  # one item has no standard error
     raise ParameterError(
         Argument("sample_size"),
         f": got {brief(sample_size)}; expected an integer from 1 to {n_items}, or a fraction of the items as a float "

@@ -1,4 +1,4 @@
-"""The public functions that score a hierarchy: one number, one number per item, or the whole record."""
+"""Scores of a hierarchy: one number, one number per item, or the complete result."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -30,14 +30,13 @@ _OF_A_SAMPLE = ("sample_size", "sampling", "random_state", "half_width", "covera
 
 
 def oracle_value(probability: npt.ArrayLike, reward: npt.ArrayLike) -> Floats:
-    """Return ``V = (r + 1) p - 1``: what a search is worth that finds the target with probability p.
+    """Return ``V = (r + 1) p - 1``, the value of a search with success probability p.
 
     Example:
         >>> float(oracle_value(0.9978, 0.6225).round(4))
         0.6189
     """
-    worth = np.asarray(reward, dtype=np.float64) + 1.0
-    return np.asarray(worth * np.asarray(probability, dtype=np.float64) - 1.0)
+    return np.asarray((np.asarray(reward, dtype=np.float64) + 1.0) * np.asarray(probability, dtype=np.float64) - 1.0)
 
 
 def evaluate(
@@ -162,21 +161,21 @@ def _chosen(items: Any, n_items: int) -> Ints:
 
 
 def score(prepared: Prepared, run: Run, sampling: Sampling, like: HQSResult | None = None) -> HQSResult:
-    """Return the result of a search, of a sample of the items if one is asked for.
+    """Return the result for all items, or for a sample if one was requested.
 
-    What is compared with another result is scored on the items of that one, ``like``.
+    With ``like``, score the items of that result, for a paired comparison.
     """
     if like is None:
         return sampling.run(prepared.hierarchy, lambda items: {"": score_items(prepared, run, items)})[""]
     result = score_items(prepared, run, like.sampled_items)
     if like.sample is None:
         return result
-    drawn = {name: value for name, value in like.config.items() if name in _OF_A_SAMPLE}
-    return replace(result, sample=like.sample, config={**result.config, **drawn})
+    of_sample = {name: value for name, value in like.config.items() if name in _OF_A_SAMPLE}
+    return replace(result, sample=like.sample, config={**result.config, **of_sample})
 
 
 def score_items(prepared: Prepared, run: Run, items: Ints) -> HQSResult:
-    """Return the result of a search for these items, in their order."""
+    """Return the result for these items, in their order."""
     calibration = {} if prepared.calibration is None else {"delta_from": CALIBRATED}
     if run.is_generic(prepared.settings):
         from pomdp_hier.hqs.generic import score_generic
@@ -191,7 +190,7 @@ def score_items(prepared: Prepared, run: Run, items: Ints) -> HQSResult:
 
 
 def as_result(stops: Stops, hierarchy: Hierarchy, rewards: NodeRewards, config: dict[str, Any]) -> HQSResult:
-    """Return the result that stops of searches amount to."""
+    """Return the result of searches that stop at these nodes."""
     reward = rewards.reward[stops.nodes]
     return HQSResult(
         values=oracle_value(stops.probabilities, reward),

@@ -1,6 +1,6 @@
-"""The settings of a score, made and checked once, at the door: what to compute, how to run it, and how to sample.
+"""Settings of a score, checked once on entry: the model, the run, and the sample.
 
-Everything inside hands these records on. What a route does not use is refused, with the route that would use it.
+A setting without effect raises an error that names the engine or setting that would use it.
 """
 
 import os
@@ -30,10 +30,10 @@ _ENGINES = ("auto", "numpy", "numba", "generic")
 
 @dataclass(frozen=True)
 class Settings:
-    """What to compute; `evaluate` says what each means.
+    """Settings of the model; `evaluate` documents them.
 
     Raises:
-        ParameterError: For a setting that cannot be.
+        ParameterError: A setting is out of range.
 
     Example:
         >>> Settings(delta=0.1).record()["delta"]
@@ -65,27 +65,27 @@ class Settings:
 
     @property
     def rule(self) -> Rule | None:
-        """The stopping rule that the policy is; None for one that takes the generic route."""
+        """The stopping rule of the policy; None for a policy of the generic engine."""
         return as_rule(self.policy, self.tie)
 
     def check_tie(self) -> None:
-        """Raise for a tie rule beside a policy that settles ties itself.
+        """Raise for a tie rule that the policy ignores.
 
         Raises:
-            ParameterError: The tie rule would be ignored.
+            ParameterError: The tie rule has no effect.
         """
         if self.tie == "descend" or isinstance(self.policy, str):
             return
         if getattr(self.policy, "tie", None) != self.tie:
             raise ParameterError(
                 Argument("tie"),
-                f": got {brief(self.tie)}, which policy {named(self.policy)} does not use: it settles ties itself. "
-                "Leave it out, or choose a policy by its name: ",
+                f": got {brief(self.tie)}, which policy {named(self.policy)} does not use. "
+                "Leave it out, or pass a policy by name: ",
                 Setting("policy", "one-step"),
             )
 
     def record(self) -> dict[str, Any]:
-        """Return the settings as a result keeps them."""
+        """Return the settings for the ``config`` of a result."""
         return {
             "similarity": named(self.similarity),
             "delta": float(self.delta),
@@ -99,10 +99,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Run:
-    """How to run it; `evaluate` says what each means.
+    """Settings of the run; `evaluate` documents them.
 
     Raises:
-        ParameterError: For a setting that cannot be.
+        ParameterError: A setting is out of range.
 
     Example:
         >>> Run(threads=2).is_generic(Settings())
@@ -154,7 +154,7 @@ class Run:
         return replace(self, random_state=random_state)
 
     def is_generic(self, settings: Settings) -> bool:
-        """Whether these settings take the generic route, instead of an engine that scores all items at once.
+        """Return whether these settings need the generic engine.
 
         Raises:
             ParameterError: The engine cannot run the policy.
@@ -168,10 +168,10 @@ class Run:
         return generic
 
     def check_used(self, *settings: Settings) -> None:
-        """Raise for what none of these searches uses.
+        """Raise for a setting that none of these searches uses.
 
         Raises:
-            ParameterError: A setting would be ignored; the message says what would use it.
+            ParameterError: A setting has no effect.
         """
         generic = [self.is_generic(each) for each in settings]
         if all(generic) or self.engine == "numpy":
@@ -185,26 +185,26 @@ class Run:
         if not any(generic):
             self._refuse(("updater", "n_jobs", "checkpoint", "policy_version"), "engine='generic'")
 
-    def _refuse(self, names: tuple[str, ...], route: str, remedy: str = "Pass that, or leave it out.") -> None:
+    def _refuse(self, names: tuple[str, ...], user: str, remedy: str = "Pass that, or leave it out.") -> None:
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in names and value != field.default:
-                raise ParameterError(f"{field.name}: got {brief(value)}, which only {route} uses. {remedy}")
+                raise ParameterError(f"{field.name}: got {brief(value)}, which only {user} uses. {remedy}")
 
 
 @dataclass(frozen=True)
 class Request:
-    """All that the keyword arguments of `evaluate` say."""
+    """The keyword arguments of `evaluate`."""
 
     settings: Settings
     run: Run
     sampling: Sampling
 
     def check_used(self) -> None:
-        """Raise for what scoring one tree under one policy would ignore.
+        """Raise for a setting without effect on the score of one tree under one policy.
 
         Raises:
-            ParameterError: A setting would be ignored; the message says what would use it.
+            ParameterError: A setting has no effect.
         """
         self.settings.check_tie()
         self.run.check_used(self.settings)
@@ -226,14 +226,14 @@ class Request:
 
 
 def read_settings(given: Mapping[str, Any], **refused: str) -> Request:
-    """Return the records of keyword arguments such as `evaluate` takes.
+    """Return the records of keyword arguments of `evaluate`.
 
     Args:
         given: The keyword arguments.
-        **refused: Those that this function cannot take, each with the reason and what to do instead.
+        **refused: Settings that the caller does not take, each with the reason and the remedy.
 
     Raises:
-        ParameterError: For an unknown or refused one, or a value that cannot be.
+        ParameterError: A setting is unknown, refused or out of range.
 
     Example:
         >>> read_settings({"delta": 0.1, "threads": 2}).run.threads
@@ -255,7 +255,7 @@ def read_settings(given: Mapping[str, Any], **refused: str) -> Request:
 
 
 def named(setting: Any) -> str:
-    """Return the name of a setting, or how it writes itself."""
+    """Return the name of a setting, or its repr."""
     if isinstance(setting, str):
         return setting
     return getattr(setting, "__name__", None) or brief(setting, 1000)

@@ -69,7 +69,7 @@ def test_values_of_every_item_as_a_table(files, capsys):
     arguments = (files / "x.npy", files / "clean.json", files / "swapped.json", "--delta", "calibrated", "--out", "-")
     assert main(["compare", *map(str, arguments)]) == 0
     captured = capsys.readouterr()
-    assert "of 'clean' stands at the lower bound, 0.0001" in captured.err
+    assert "of 'clean' is at the lower bound, 0.0001" in captured.err
     rows = list(csv.DictReader(io.StringIO(captured.out)))
     trees = {"clean": tree, "swapped": swapped(tree)[0]}
     delta = calibrate_delta(X, trees).delta

@@ -100,7 +100,7 @@ ADVICE = {  # what is refused: what its message says to do
     "eta": (lambda: three_node(2), "0.75", lambda: three_node(0.75)),
     "eta of a leaf": (
         lambda: search_problem_from_guidance({"a": {"b": 1}, "b": {}}, {"a": 0, "b": 0.1}),
-        "a leaf cluster has no entry",
+        "Leave out leaf clusters",
         lambda: search_problem_from_guidance({"a": {"b": 1}}, {"a": 0, "b": 0.1}),
     ),
     "another problem": (
@@ -150,7 +150,7 @@ def test_a_checkpoint_advises_what_works(tmp_path):
         evaluate(X, TREE, policy_version="a")
     settings = {"policy_version": "a", "checkpoint": path, "engine": "generic"}
     evaluate(X, TREE, **settings)
-    with pytest.raises(PomdpHierError, match="give another path, or delete the file"):
+    with pytest.raises(PomdpHierError, match="Pass another path, or delete the file"):
         evaluate(X, TREE, delta=0.5, **settings)
     evaluate(X, TREE, delta=0.5, **{**settings, "checkpoint": tmp_path / "other"})
     path.unlink()

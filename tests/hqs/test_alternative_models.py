@@ -132,5 +132,5 @@ def test_on_a_good_tree_turning_back_and_choosing_help_on_a_bad_one_they_hurt():
 
 
 def test_what_cannot_be():
-    with pytest.raises(ParameterError, match="backs, price: -1"):
+    with pytest.raises(ParameterError, match="backs: got -1"):
         backtracking_search(*models(), backs=-1)

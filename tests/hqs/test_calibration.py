@@ -79,7 +79,7 @@ def test_what_cannot_be():
     for bounds in [(0.0, 1.0), (2.0, 1.0), (0.1, math.inf), (math.nan, 1.0)]:
         with pytest.raises(ParameterError, match="bounds"):
             calibrate_delta(X, tree, bounds=bounds)
-    with pytest.raises(ParameterError, match="no tree"):
+    with pytest.raises(ParameterError, match="empty dict"):
         calibrate_delta(X, {})
     with pytest.raises(ParameterError, match=r"45 .*'a'.* 2 .*'b'"):
         calibrate_delta(X, {"a": tree, "b": Hierarchy.from_children([[0, 1]], 2)})

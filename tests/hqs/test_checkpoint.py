@@ -44,7 +44,7 @@ def test_rows_come_back_with_the_same_bits(tmp_path):
 
 def test_other_data_or_settings_are_refused(tmp_path):
     write(tmp_path / "run")
-    with pytest.raises(CheckpointError, match="belongs to a run on other data or settings"):
+    with pytest.raises(CheckpointError, match="expected key"):
         read(tmp_path / "run", key="other")
 
 
@@ -55,7 +55,7 @@ def test_what_is_no_checkpoint_is_refused_and_left_alone(tmp_path):
     connection.close()
     for content in (b"my thesis", b"my thesis\n" * 1000, other.read_bytes()):
         (tmp_path / "run").write_bytes(content)
-        with pytest.raises(CheckpointError, match="no checkpoint"):
+        with pytest.raises(CheckpointError, match="checkpoint"):
             read(tmp_path / "run")
         assert (tmp_path / "run").read_bytes() == content
 
@@ -241,7 +241,7 @@ def test_what_a_planner_remembers_is_no_part_of_it():
 
 
 def test_what_cannot_be_pickled_has_to_be_told_apart_by_its_user():
-    with pytest.raises(ParameterError, match=r"policy: .* cannot be told apart .* policy_version"):
+    with pytest.raises(ParameterError, match=r"policy: got .* policy_version"):
         fingerprint(policy=lambda belief: belief)
     one, other = (fingerprint(version, policy=lambda belief: belief) for version in ("1", "2"))
     assert one != other == fingerprint("2", policy=lambda belief: belief)
@@ -254,7 +254,7 @@ def test_a_run_with_another_version_of_a_policy_is_refused(tmp_path):
     first = evaluate(X, tree, policy_version="1", **settings)
     again = evaluate(X, tree, policy_version="1", **settings)
     np.testing.assert_array_equal(first.values, again.values)
-    with pytest.raises(CheckpointError, match="other data or settings"):
+    with pytest.raises(CheckpointError, match="expected key"):
         evaluate(X, tree, policy_version="2", **settings)
 
 
@@ -263,7 +263,7 @@ def test_a_reward_counts_by_what_it_gives(tmp_path):
     settings = {"engine": "generic", "checkpoint": tmp_path / "run"}
     for _ in range(2):
         evaluate(X, tree, reward=lambda size, n_items: 1 - size / n_items, **settings)
-    with pytest.raises(CheckpointError, match="other data or settings"):
+    with pytest.raises(CheckpointError, match="expected key"):
         evaluate(X, tree, reward=lambda size, n_items: 0.5 - size / n_items, **settings)
 
 
@@ -272,5 +272,5 @@ def test_a_checkpoint_of_the_same_lists_with_other_leaf_clusters_is_refused(tmp_
     whole, alone = (Hierarchy.from_children(lists, 8, singletons=singletons) for singletons in (False, True))
     settings = {"engine": "generic", "policy": "descend", "checkpoint": tmp_path / "run"}
     evaluate(X, whole, **settings)
-    with pytest.raises(CheckpointError, match="other data or settings"):
+    with pytest.raises(CheckpointError, match="expected key"):
         evaluate(X, alone, **settings)

@@ -196,15 +196,15 @@ def test_guidance_that_underflows_leaves_an_impossible_child():
 @pytest.mark.parametrize(
     ("eta", "rewards", "message"),
     [
-        ({0: {1: 0.5, 2: 0.4}}, {0: 0, 1: 0, 2: 0}, r"values at 0 sum to 0\.9"),
-        ({0: {1: 1.5, 2: -0.5}}, {0: 0, 1: 0, 2: 0}, r"eta\(0, 2\): -0\.5"),
-        ({0: {1: 1}, 2: {1: 1}}, {0: 0, 1: 0, 2: 0}, "1 is a child of 0 and of 2"),
-        ({0: {1: 1}, 2: {3: 1}}, dict.fromkeys(range(4), 0), "2 nodes have no parent"),
-        ({0: {1: 1}, 1: {0: 1}}, {0: 0, 1: 0}, "0 nodes have no parent"),
-        ({0: {1: 1}, 2: {3: 1}, 3: {2: 1}}, dict.fromkeys(range(4), 0), "cannot be reached"),
+        ({0: {1: 0.5, 2: 0.4}}, {0: 0, 1: 0, 2: 0}, r"eta: got the sum 0\.9 at 0"),
+        ({0: {1: 1.5, 2: -0.5}}, {0: 0, 1: 0, 2: 0}, r"eta: got -0\.5 for 0 to 2"),
+        ({0: {1: 1}, 2: {1: 1}}, {0: 0, 1: 0, 2: 0}, "eta: got 1 below 0 and 2"),
+        ({0: {1: 1}, 2: {3: 1}}, dict.fromkeys(range(4), 0), "eta: got 2 nodes"),
+        ({0: {1: 1}, 1: {0: 1}}, {0: 0, 1: 0}, "eta: got 0 nodes"),
+        ({0: {1: 1}, 2: {3: 1}, 3: {2: 1}}, dict.fromkeys(range(4), 0), "unreachable"),
         ({0: {1: 1}}, {0: 0}, "none for node 1"),
-        ({0: {"end": 1}}, {0: 0, "end": 0}, "cannot be called 'end'"),
-        ({0: {}}, {0: 0}, "not to 1"),
+        ({0: {"end": 1}}, {0: 0, "end": 0}, "eta: got a node named 'end'"),
+        ({0: {}}, {0: 0}, "eta: got the sum 0 at 0"),
     ],
 )
 def test_what_is_no_tree_with_guidance_is_refused(eta, rewards, message):

@@ -1,7 +1,6 @@
-"""The examples that the package carries: twelve products under five hierarchies, and a shelf of DVDs.
+"""Data and settings of the paper: twelve products under five hierarchies, and a shelf of DVDs.
 
-Both are read from JSON files beside this module whose ``source`` says what comes from the paper, what was
-computed, and what was made up.
+The data are JSON files beside this module. Their ``source`` states which values are the paper's, computed or invented.
 """
 
 import json
@@ -26,11 +25,11 @@ class Amazon12:
         similarity: Cosine similarities of the items, [12, 12], read-only.
         hierarchies: The paper's Hier-A to Hier-E under the keys ``"A"`` to ``"E"``. Node ``12 + k`` is
             the paper's ``c_k``.
-        names: A short name an item.
-        top_terms: Ten (term, weight) pairs an item as the paper prints them. The weights do not belong to
-            the vectors behind ``similarity``.
-        categories: What the paper calls some nodes of Hier-A, by node.
-        source: Where each part comes from.
+        names: One short name per item.
+        top_terms: Ten (term, weight) pairs per item, as printed in the paper. The weights are not those of the
+            vectors behind ``similarity``.
+        categories: The paper's names of some nodes of Hier-A, by node.
+        source: The source of each part.
     """
 
     similarity: Floats
@@ -46,16 +45,16 @@ class Amazon12:
 
 @dataclass(frozen=True, eq=False)
 class DvdShelf:
-    """The DVD hierarchy of the paper's first figure, with features made up for it.
+    """The DVD hierarchy of the paper's first figure, with invented features.
 
     Attributes:
-        features: How much each film is about each trait, 0 to 5, [10, 7], read-only. Made up.
+        features: The weight of each trait in each film, 0 to 5, [10, 7], read-only; invented.
         traits: The names of the columns.
         hierarchy: Two genres with five subgenres over ten films.
-        names: The films' titles.
-        filled_in: The films that stand where the figure prints dots.
-        categories: The genres' names, by node.
-        source: Where each part comes from.
+        names: The titles.
+        filled_in: The films in place of dots in the figure.
+        categories: The names of the genres, by node.
+        source: The source of each part.
     """
 
     features: Floats
@@ -97,7 +96,7 @@ def load_amazon12() -> Amazon12:
 
 @cache
 def load_dvd() -> DvdShelf:
-    """Return a shelf of ten DVDs on which a searcher for Harry Potter cannot tell drama from action.
+    """Return a shelf of ten DVDs on which drama and action are equally similar to Harry Potter.
 
     Example:
         >>> shelf = load_dvd()
@@ -136,7 +135,7 @@ def _by_node(names: dict[str, str]) -> Mapping[int, str]:
 
 
 PAPER_TEXT: Mapping[str, Any] = MappingProxyType({"delta": 0.01, "nu": 1.0, "tie": "search"})
-"""The paper's text: temperature 0.01, and Algorithm 1's strict comparison, which searches on a tie."""
+"""Settings of the paper's text: temperature 0.01, and the strict comparison of Algorithm 1, which searches on a tie."""
 
 PAPER_TABLE: Mapping[str, Any] = MappingProxyType({"delta": 0.005, "nu": 1.0, "tie": "descend"})
-"""What the paper's Table 1 was computed with: temperature 0.005, and a tie descends."""
+"""Settings of the paper's Table 1: temperature 0.005, and a tie descends."""

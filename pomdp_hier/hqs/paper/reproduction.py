@@ -1,10 +1,8 @@
-"""The paper's case study, figure by figure: what it prints, what a faithful implementation gives, what comes out here.
+"""The paper's case study, figure by figure: printed, expected and computed.
 
-The paper disagrees with itself in places: three cells of its Table 1 are misprints (each row's score only
-    comes out
-with the other sign or digit), two are rounded from figures that were rounded before, some figures of its
-text are cut off instead of rounded, and every figure needs the temperature 0.005 where the text says 0.01.
-Each such place has its note here.
+The paper contradicts itself in places, each noted here. Three cells of its Table 1 are misprints: the score of the row
+needs the other sign or digit. Two are rounded twice. Some figures of its text are truncated instead of rounded. All
+figures need the temperature 0.005, although the text states 0.01.
 """
 
 from collections.abc import Iterable, Mapping
@@ -59,12 +57,11 @@ class Figure:
     """One figure of the case study.
 
     Attributes:
-        place: Where it stands.
-        printed: What the paper prints there; ``None`` if it prints nothing.
-        expected: What a faithful implementation gives, to as many decimals as are checked; ``None`` if
-            unchecked.
-        computed: What comes out here.
-        note: Why ``printed`` and ``expected`` differ, if they do.
+        place: Its place in the paper.
+        printed: The printed figure; ``None`` if there is none.
+        expected: The figure of a correct implementation, to the checked decimals; ``None`` if unchecked.
+        computed: The figure of this package.
+        note: The reason why ``printed`` and ``expected`` differ.
     """
 
     place: str
@@ -75,16 +72,16 @@ class Figure:
 
     @property
     def ok(self) -> bool:
-        """Whether what comes out is what should."""
+        """Whether the computed figure is the expected one."""
         return self.expected is None or self._is(self.expected)
 
     @property
     def as_printed(self) -> bool:
-        """Whether what comes out is what the paper prints, to the decimals printed."""
+        """Whether the computed figure is the printed one, to the printed decimals."""
         return self.printed is not None and self._is(self.printed)
 
     def shown(self, decimals: int | None = None) -> str:
-        """Return ``computed`` as the paper writes figures; to as many decimals as are checked by default."""
+        """Return ``computed`` in the notation of the paper; by default to the checked decimals."""
         if isinstance(self.computed, str):
             return self.computed
         return _tidy(self.computed, _decimals(self.expected or ".000") if decimals is None else decimals)
@@ -97,17 +94,16 @@ class Figure:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """The whole case study under one preset.
+    """The case study under one preset.
 
     Attributes:
         preset: ``"table"`` or ``"text"``.
-        settings: The temperature and the rule for ties that the preset stands for.
+        settings: The temperature and the tie rule of the preset.
         scores: The HQS of Hier-A to Hier-E.
         items: The values of the twelve items, by hierarchy.
-        hai: The HAI of Hier-B to Hier-E against Hier-A.
-        walkthrough: The figures of the paper's text, by heading. Empty under ``"text"``, which they do not
-            belong to.
-        elsewhere: The five scores under the other temperatures and rules for ties.
+        hai: The HAI of Hier-B to Hier-E to Hier-A.
+        walkthrough: The figures of the paper's text, by heading; empty under ``"text"``.
+        elsewhere: The five scores under the other temperatures and tie rules.
     """
 
     preset: str
@@ -129,16 +125,16 @@ class Reproduction:
         }
 
     def figures(self) -> list[Figure]:
-        """All figures, one after another."""
+        """All figures in one list."""
         return [figure for figures in self.sections().values() for figure in figures]
 
     @property
     def failures(self) -> list[Figure]:
-        """The figures that do not come out as they should."""
+        """The figures that differ from their expected value."""
         return [figure for figure in self.figures() if not figure.ok]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the same in plain lists and dictionaries, fit for JSON."""
+        """Return the case study as lists and dictionaries for JSON."""
         return {
             "preset": self.preset,
             "settings": dict(self.settings),
@@ -162,14 +158,14 @@ class Reproduction:
 
 
 def reproduce(preset: Literal["table", "text"] = "table") -> Reproduction:
-    """Every figure of the paper's case study beside what comes out here.
+    """Recompute every figure of the paper's case study.
 
     Args:
-        preset: ``"table"`` for the settings that Table 1 was computed with (`PAPER_TABLE`), ``"text"`` for
-            those that the text states (`PAPER_TEXT`).
+        preset: ``"table"`` for the settings of Table 1 (`PAPER_TABLE`), ``"text"`` for those of the text
+            (`PAPER_TEXT`).
 
     Raises:
-        ParameterError: There is no such preset.
+        ParameterError: The preset is unknown.
 
     Example:
         >>> study = reproduce()
@@ -180,7 +176,7 @@ def reproduce(preset: Literal["table", "text"] = "table") -> Reproduction:
         Huang, Piao, Moreno, Hurley: POMDP Modelling for Assessing Hierarchies, section 5.1.
     """
     if preset not in _PRESETS:
-        raise ParameterError(f"preset={brief(preset)} is unknown; choose 'table' or 'text'")
+        raise ParameterError(f"preset: got {brief(preset)}; expected 'table' or 'text'.")
     settings = _PRESETS[preset]
     shop = load_amazon12()
     results = _results(shop, settings)
@@ -230,7 +226,7 @@ def _items(name: str, result: HQSResult, of_table: bool) -> Iterable[Figure]:
 
 
 def _walkthrough(shop: Amazon12, results: Mapping[str, HQSResult]) -> dict[str, tuple[Figure, ...]]:
-    """Return the figures of the paper's text, worked out by hand from the cosines wherever they are not values."""
+    """Return the figures of the paper's text, computed from the cosines unless they are values."""
     return {
         f"Hier-A, target 0, {shop.names[0]}": tuple(_target_0(shop, results["A"])),
         f"Hier-A, target 7, {shop.names[7]}": tuple(_target_7(shop, results["A"])),
@@ -288,7 +284,7 @@ def _others(shop: Amazon12, results: Mapping[str, HQSResult]) -> Iterable[Figure
 
 
 class _Step:
-    """What the searcher for an item meets at node ``c_k``; nodes are named as the paper does, by their ``k``."""
+    """Similarities, guidance and rewards at node ``c_k`` of the search for an item; nodes are numbered by ``k``."""
 
     def __init__(self, shop: Amazon12, name: str, item: int, k: int) -> None:
         self._tree: Hierarchy = shop.hierarchies[name]
@@ -322,7 +318,7 @@ class _Step:
 
 
 def _named(result: HQSResult, item: int) -> str:
-    """Return the paper's name of the node where an item's search stops."""
+    """Return the paper's name of the stop node of an item."""
     return f"c{result.stop_nodes[item] - len(result.values)}"
 
 
@@ -339,7 +335,7 @@ def _decimals(figure: str) -> int:
 
 
 def _tidy(number: float, decimals: int) -> str:
-    """Return a number as the paper writes it: no zero before the point, no minus before a zero."""
+    """Return a number in the notation of the paper: no zero before the point, no minus before a zero."""
     text = f"{number:z.{decimals}f}"
     sign = "-" if text.startswith("-") else ""
     digits = text.lstrip("-")
