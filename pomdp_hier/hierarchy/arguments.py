@@ -14,10 +14,11 @@ _LONGEST_RANGE = 10_000_000  # a longer one holds nothing, but would fill the me
 
 
 def dense(what: str, values: Any) -> Any:
-    """Return ``values``, iterators as lists; no range too long for one, no array sparse, masked or without dimensions.
+    """Return the values, iterators as lists.
 
     Raises:
-        ParameterError: It is one of these, or an iterator goes on beyond 20 million values or half of the memory left.
+        ParameterError: An array is sparse, masked or without dimensions, a range is too long for a list, or an iterator
+            has more than 20 million values or needs more than half of the memory that is left.
 
     Example:
         >>> dense("edges", [(0, 1)])
@@ -25,15 +26,15 @@ def dense(what: str, values: Any) -> Any:
     """
     hides = hasattr(values, "tocsr") or isinstance(values, np.ma.MaskedArray)
     if hides or (isinstance(values, np.ndarray) and not values.ndim):
-        remedy = "give .toarray(), or a list" if hides else "expected a list"
+        remedy = "expected a dense array. Give .toarray(), or a list." if hides else "expected a list."
         raise ParameterError(f"{what}: got {type(values).__name__} of shape {values.shape}; {remedy}")
     if _is_long_range(values):
-        raise ParameterError(f"{what}: got {brief(values)}, expected a range of at most {_LONGEST_RANGE:,} numbers")
+        raise ParameterError(f"{what}: got {brief(values)}; expected a range of at most {_LONGEST_RANGE:,} numbers.")
     return held(what, values)
 
 
 def is_row(value: object) -> bool:
-    """Whether a value can be read as a list: no text, dictionary, iterator, array without dimensions or too long range.
+    """Return whether a value can be read as a list; text, dictionaries, iterators and very long ranges cannot.
 
     Example:
         >>> is_row([1, 2]), is_row(range(3)), is_row("ab"), is_row(np.array(1)), is_row(range(10**12))
@@ -53,7 +54,7 @@ def as_text(where: str, value: object) -> str:
     """Return an id or a name as text.
 
     Raises:
-        ParameterError: It cannot be shown, as an integer of more digits than Python writes, or lists a thousand deep.
+        ParameterError: Python cannot write it: an integer of too many digits, or lists a thousand deep.
 
     Example:
         >>> as_text("items", 3)
@@ -62,14 +63,14 @@ def as_text(where: str, value: object) -> str:
     try:
         return str(value)
     except (ValueError, RecursionError):
-        raise ParameterError(f"{where}: got {brief(value)}, expected text or a number of fewer digits") from None
+        raise ParameterError(f"{where}: got {brief(value)}; expected text or a number of fewer digits.") from None
 
 
 def as_ids(name: str, values: Any) -> tuple[Hashable, ...]:
     """Return a list, array or column of ids as a tuple.
 
     Raises:
-        ParameterError: It is no list, or an id in it is not hashable.
+        ParameterError: The value is not a list, or an id in it is not hashable.
 
     Example:
         >>> as_ids("items", ["a", 1])
@@ -84,6 +85,6 @@ def as_ids(name: str, values: Any) -> tuple[Hashable, ...]:
             hash(value)
         except TypeError:
             raise ParameterError(
-                f"{name}[{place}] is {brief(value)}, expected an id such as a string or a number"
+                f"{name}[{place}]: got {brief(value)}; expected an id such as text or a number."
             ) from None
     return found

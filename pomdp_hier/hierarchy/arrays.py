@@ -1,7 +1,7 @@
-"""Sums along the paths of a rooted tree given by its parents, by pointer doubling.
+"""Array algorithms on the parents of a rooted tree, by pointer doubling, and checks of these arrays.
 
 ``parent[v]`` is -1 at a root. Each function takes about ``log2(height)`` passes of plain array operations, so that a
-chain of a million nodes costs twenty passes and a balanced tree five: no recursion, and no Python step per node.
+chain of a million nodes costs twenty passes and a balanced tree five, without recursion.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -16,9 +16,9 @@ from pomdp_hier.hierarchy.arguments import as_ids, dense
 
 
 def _jumps(parent: Ints) -> Iterator[Ints]:
-    """Yield the ancestors 1, 2, 4, ... steps up; the sentinel ``n`` stands above every root.
+    """Yield the ancestors 1, 2, 4, ... steps up; the sentinel ``n`` is above every root.
 
-    Raises `HierarchyError` with no text when the jumps never end, which only a cycle can do.
+    Raises `HierarchyError` without a text if there is a cycle.
     """
     n = parent.size
     jump = np.append(np.where(parent < 0, n, parent), n)
@@ -71,15 +71,15 @@ def min_below(parent: Ints, values: Ints) -> Ints:
 
 
 def cycle_error(names: Sequence[object]) -> HierarchyError:
-    """Return the error for nodes that run in a cycle, each below the next, by their names."""
+    """Return the error for the nodes of a cycle, each below the next, by their names."""
     return HierarchyError(
-        f"the parents run in a cycle of {counted(len(names), 'node')}: {listed(names)}, each below the next and "
-        "the last below the first; remove one of these links"
+        f"parents: got a cycle of {counted(len(names), 'node')}, {listed(names)}, each below the next; expected a "
+        "tree. Remove one of these links."
     )
 
 
 def cycle_through(parent: Ints) -> list[int]:
-    """Return the nodes of one cycle, each followed by its parent; empty if every node reaches a root.
+    """Return the nodes of one cycle, each followed by its parent; empty if there is no cycle.
 
     Example:
         >>> cycle_through(np.array([1, 2, 1, -1]))
@@ -92,7 +92,7 @@ def cycle_through(parent: Ints) -> list[int]:
     stuck = np.flatnonzero(jump[:n] < n)
     if not stuck.size:
         return []
-    start = min(int(jump[stuck[0]]), n)  # more than n steps up from a node that never ends: on the cycle itself
+    start = min(int(jump[stuck[0]]), n)  # more than n steps up: a node of the cycle itself
     cycle, node = [start], int(parent[start])
     while node != start:
         cycle.append(node)
@@ -102,15 +102,21 @@ def cycle_through(parent: Ints) -> list[int]:
 
 
 def integer_row(values: ArrayLike, what: str) -> Ints:
-    """Return the values as a row of integers, or an error that says which is none."""
+    """Return the values as a row of integers.
+
+    Raises:
+        HierarchyError: They are something else.
+    """
     try:
         numbers = np.asarray(dense(what, values))
     except ValueError as error:
         if isinstance(error, ParameterError):
             raise
-        raise HierarchyError(f"{what} is {brief(values)}, expected a list or array of node numbers") from None
+        raise HierarchyError(
+            f"{what}: got {brief(values)}; expected a list or array of node numbers. Give integers."
+        ) from None
     if numbers.ndim != 1 or (numbers.size and numbers.dtype.kind not in "iu"):
-        raise HierarchyError(f"{what} is {brief(values)}, expected a list or array of node numbers")
+        raise HierarchyError(f"{what}: got {brief(values)}; expected a list or array of node numbers. Give integers.")
     return numbers.astype(np.int64)
 
 
@@ -122,18 +128,18 @@ def checked_labels(labels: Sequence[Hashable] | None, n_items: int, n_nodes: int
         names += tuple(range(n_items, n_nodes))
     if len(names) != n_nodes:
         raise HierarchyError(
-            f"{len(names)} labels for {n_nodes} nodes: give one a node ({n_nodes}) or one an item ({n_items})"
+            f"labels: got {len(names)}; expected one per node ({n_nodes}) or one per item ({n_items})."
         )
     for node, name in enumerate(names):
         try:
             hash(name)
         except TypeError:
-            raise HierarchyError(f"label {brief(name)} of node {node} is not hashable; give a string") from None
+            raise HierarchyError(f"labels[{node}]: got {brief(name)}; expected a hashable id. Give text.") from None
     return names
 
 
 def kept_labels(names: tuple[Hashable, ...] | None, keep: Ints, root: int) -> tuple[Hashable, ...] | None:
-    """Return the names of the nodes that are kept; one that had none has its old number, where that is another now."""
+    """Return the names of the kept nodes; a node without a name gets its old number if its number changes."""
     if np.array_equal(keep, np.arange(keep.size)):
         return None if names is None else names[: keep.size]
     if names is None:
@@ -144,7 +150,7 @@ def kept_labels(names: tuple[Hashable, ...] | None, keep: Ints, root: int) -> tu
 
 
 def check_tree(parent: Ints, n_items: int, labels: tuple[Hashable, ...] | None) -> None:
-    """Raise for what is not a rooted tree over the items; nodes are named as their source names them."""
+    """Raise an error unless the parents are one rooted tree over the items; nodes are named by their labels."""
 
     def named(nodes: Sequence[int]) -> str:
         return listed(nodes if labels is None else [labels[node] for node in nodes])
@@ -153,20 +159,23 @@ def check_tree(parent: Ints, n_items: int, labels: tuple[Hashable, ...] | None) 
     bad = np.flatnonzero((parent < -1) | (parent >= n_nodes) | ((parent >= 0) & (parent < n_items)))
     if bad.size:
         raise HierarchyError(
-            f"node {named(bad[:1].tolist())} has parent {parent[bad[0]]}, which is no inner node: "
-            f"parents are -1 (the root) or {n_items}..{n_nodes - 1}"
+            f"parent of node {named(bad[:1].tolist())}: got {parent[bad[0]]}; expected -1 (the root) or an internal "
+            f"node, {n_items}..{n_nodes - 1}. Correct it."
         )
     cycle = cycle_through(parent)
     if cycle:
         raise cycle_error(cycle if labels is None else [labels[node] for node in cycle])
     if not 0 < n_items <= n_nodes:
-        raise HierarchyError(f"a hierarchy of {n_items} items and {n_nodes} nodes: there must be an item at least")
+        raise HierarchyError(
+            f"n_items: got {n_items}, for {n_nodes} nodes; expected at least one item, and a node per item. Correct it."
+        )
     roots = np.flatnonzero(parent < 0).tolist()
     if len(roots) > 1:
         items = [root for root in roots if root < n_items]
-        missing = f" (items that stand in no cluster: {named(items)})" if items else ""
+        missing = f" (items in no cluster: {named(items)})" if items else ""
         raise HierarchyError(
-            f"{len(roots)} roots, expected one: {named(roots)} have no parent{missing}; hang them under one node (",
+            f"parents: got {len(roots)} roots, {named(roots)}{missing}; expected one. Add the missing parents, or "
+            "place the roots under a new node: pass ",
             Setting("add_root", True),
-            ") or give the missing parents",
+            ".",
         )

@@ -1,7 +1,7 @@
-"""A tree being edited: the one place that hangs nodes elsewhere, takes them out, merges and splits them.
+"""Edits of a tree: moving, removing, merging and splitting nodes.
 
-Every edit comes down to new parents for some nodes, by the numbers of the tree that was given. A cluster that is left
-without items stays in the draft, where a later edit may fill it again, and is dropped when the draft becomes a tree.
+Every edit is a set of new parents for some nodes, by the numbers of the original tree. A cluster without items stays in
+the draft, where a later edit may fill it again, and is dropped when the draft becomes a tree.
 """
 
 import copy
@@ -16,18 +16,18 @@ from pomdp_hier.hierarchy.flat import FlatTree
 
 Tree = TypeVar("Tree", bound=FlatTree)
 Parents = dict[int, int]
-"""The new parents of the nodes that an edit hangs elsewhere."""
+"""The new parents of the nodes that an edit moves."""
 
 
 class Draft(Generic[Tree]):
     """The parents of a tree's nodes, for editing.
 
-    `moved`, `merged`, `without`, `collapsed` and `parted` say what would change; `apply` changes it.
+    `moved`, `merged`, `without`, `collapsed` and `parted` return the changes of an edit; `apply` applies them.
 
     Attributes:
-        given: The tree that was given.
-        parent: The parent of every node, and of every one that is new.
-        below: The nodes directly below each inner node.
+        given: The original tree.
+        parent: The parent of every node, including new ones.
+        below: The nodes directly below each internal node.
 
     Example:
         >>> draft = Draft(FlatTree([4, 4, 5, 5, 6, 6, -1], 4))
@@ -44,28 +44,30 @@ class Draft(Generic[Tree]):
             self.below[self.parent[node]].append(node)
         self._sources: list[int] = []
 
-    # ---- what an edit would change
+    # ---- the changes of an edit
 
     def moved(self, node: Any, target: Any) -> Parents:
-        """Return the new parent of an item or a cluster that is hung under another inner node.
+        """Return the new parent of an item or a cluster that is moved to another internal node.
 
         Raises:
-            ParameterError: The node is the root, or the target is an item or lies in what is to be moved.
+            ParameterError: The node is the root, or the target is an item or inside the moved node.
         """
         self._check_node("node", node, "moved")
         self._check_inner("target", target)
         above = int(target)
         while above >= 0:
             if above == node:
-                raise ParameterError(f"target {target} lies in node {node}, which is to be moved; choose one outside")
+                raise ParameterError(
+                    f"target: got {target}, which is inside node {node}; expected a node outside it. Choose one."
+                )
             above = self.parent[above]
         return {int(node): int(target)}
 
     def merged(self, nodes: Iterable[Any], target: Any) -> Parents:
-        """Return the new parents of what is below clusters that are merged into their sibling.
+        """Return the new parents of the nodes below clusters that are merged into their sibling.
 
         Raises:
-            ParameterError: One of them is no inner node beside the target.
+            ParameterError: A cluster is not an internal node beside the target.
         """
         self._check_inner("target", target)
         changes: Parents = {}
@@ -73,19 +75,19 @@ class Draft(Generic[Tree]):
             self._check_node("node", node, "merged")
             self._check_inner("node", node)
             if node == target or self.parent[node] != self.parent[target]:
-                raise ParameterError(f"node {node} is no sibling of node {target}; move it instead")
+                raise ParameterError(f"node: got {node}; expected a sibling of node {target}. Move it instead.")
             changes.update(dict.fromkeys(self.below[node], int(target)))
         return changes
 
     def without(self, nodes: Iterable[Any]) -> Parents:
-        """Return the new parents of what is below clusters that are taken out: the next node above that stays.
+        """Return the new parents of the nodes below removed clusters: the next remaining node above.
 
         Raises:
-            ParameterError: One of them is the root, whose items would hang nowhere, or an item.
+            ParameterError: A cluster is the root, or an item.
         """
         gone = list(nodes)
         for node in gone:
-            self._check_node("node", node, "taken out: its items would hang nowhere")
+            self._check_node("node", node, "removed")
             self._check_inner("node", node)
         going, changes = set(gone), {}
         for node in gone:
@@ -96,40 +98,40 @@ class Draft(Generic[Tree]):
         return changes
 
     def collapsed(self, node: Any) -> Parents:
-        """Return the new parents of the items of a cluster without whose inner nodes they are one list.
+        """Return the new parents of the items of a cluster whose internal nodes are removed.
 
         Raises:
-            ParameterError: It is an item.
+            ParameterError: The node is an item.
         """
         self._check_inner("node", node)
         return {item: int(node) for item in self.items(int(node)) if self.parent[item] != node}
 
     def parted(self, node: Any, nodes: Iterable[Any]) -> Parents:
-        """Return the new parents of a part of what is below a cluster, which becomes a new cluster beside it.
+        """Return the new parents of some nodes below a cluster, which become a new cluster beside it.
 
         Raises:
-            ParameterError: It is the root or an item, or the part is empty, all of it, or not below it.
+            ParameterError: The cluster is the root or an item, or the part is empty, everything, or not below it.
         """
-        self._check_node("node", node, "split: there is nothing above it for both parts to hang under")
+        self._check_node("node", node, "split")
         self._check_inner("node", node)
         part = dict.fromkeys(nodes, len(self.parent))
         if not part or not part.keys() < set(self.below[node]):
             raise ParameterError(
-                f"{listed(list(part))} is no part of what hangs directly under node {node}; give some of it"
+                f"nodes: got {listed(list(part))}; expected some, not all, of the nodes directly below node {node}."
             )
         return {**part, len(self.parent): self.parent[node]}
 
-    # ---- changing it
+    # ---- applying changes
 
     def copy(self) -> "Draft[Tree]":
-        """Return the draft as it is, to be edited by itself."""
+        """Return an independent copy of the draft."""
         other = copy.copy(self)
         other.parent, other._sources = self.parent.copy(), self._sources.copy()
         other.below = {node: list(nodes) for node, nodes in self.below.items()}
         return other
 
     def apply(self, changes: Mapping[int, int]) -> None:
-        """Give nodes their new parents; a number one beyond the last is a new cluster, a part of the first's parent."""
+        """Give nodes their new parents; the number after the last node is a new cluster, split from an old one."""
         if len(self.parent) in changes:
             new = len(self.parent)
             source = next(self.parent[node] for node in changes if node != new)
@@ -145,7 +147,7 @@ class Draft(Generic[Tree]):
                 self.parent[node] = parent
 
     def leaving(self, changes: Mapping[int, int]) -> dict[int, set[int]]:
-        """Return which nodes leave each of their parents."""
+        """Return the nodes that leave each parent."""
         leaving: dict[int, set[int]] = {}
         for node, parent in changes.items():
             if node < len(self.parent) and self.parent[node] != parent:
@@ -164,11 +166,11 @@ class Draft(Generic[Tree]):
         return sorted(items)
 
     def tree(self) -> Tree:
-        """Return the tree, without clusters that hold no items; later nodes then move up in number."""
+        """Return the tree without empty clusters, whose later nodes are renumbered."""
         return self.given.with_parents(self.parent, new_labels=self._new_labels())
 
     def _new_labels(self) -> list[Hashable]:
-        """Return what new clusters are called: as the one whose part each was, and as no other."""
+        """Return the labels of new clusters: the label of the split cluster with a part number, each distinct."""
         if self.given.labels is None:
             return []
         names, taken = list(self.given.labels), set(self.given.labels)
@@ -188,17 +190,19 @@ class Draft(Generic[Tree]):
     def _check_node(self, what: str, node: Any, done: str) -> None:
         _check_number(what, node)
         if not 0 <= node < len(self.parent) or self.parent[node] < 0:
-            raise ParameterError(f"{what} {node} cannot be {done}: it is the root, or does not exist")
+            raise ParameterError(
+                f"{what}: got {node}, the root or no node; expected a node below the root, to be {done}."
+            )
 
     def _check_inner(self, what: str, node: Any) -> None:
         _check_number(what, node)
         if node not in self.below:
             first, last = self.given.n_items, len(self.parent) - 1
-            raise ParameterError(f"{what} {node} is no inner node; they are {first}..{last}")
+            raise ParameterError(f"{what}: got {node}; expected an internal node, {first}..{last}.")
 
 
 def _check_number(what: str, value: Any) -> None:
     if not is_integer(value):
         raise ParameterError(
-            f"{what} {brief(value)} is no node's number; hierarchy.node(label) is the number of a label"
+            f"{what}: got {brief(value)}; expected the number of a node. hierarchy.node(label) returns that of a label."
         )

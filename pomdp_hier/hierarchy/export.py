@@ -1,4 +1,4 @@
-"""A tree written out: as lists, edges, a graph, JSON, Newick, or a drawing."""
+"""Export of a tree as lists, edges, a graph, JSON, Newick, or a drawing."""
 
 import os
 from collections.abc import Hashable, Sequence
@@ -18,10 +18,10 @@ from pomdp_hier.hierarchy.readers.newick import as_newick
 
 
 class ExportedTree(FlatTree):
-    """A `FlatTree` with its writers; what they write, the reader of that format reads back to an equal tree."""
+    """A `FlatTree` with its writers; the reader of each format reads an equal tree back."""
 
     def to_children(self) -> list[list[int]]:
-        """Return children lists that `from_children` reads: items and inner nodes below each inner node, in order."""
+        """Return children lists for `from_children`: the nodes directly below each internal node, in order."""
         order = self._reading_order()
         below = order[np.argsort(self.parent[order], kind="stable")][1:]
         counts = np.bincount(self.parent[below], minlength=self.n_nodes)[self.n_items :]
@@ -44,18 +44,18 @@ class ExportedTree(FlatTree):
         return graph
 
     def to_json(self, path: str | os.PathLike[str] | None = None) -> str:
-        """JSON that `from_json` reads back to the same arrays, also written to ``path`` if one is given."""
+        """Return JSON that `from_json` reads back to the same arrays; also write it to ``path`` if that is given."""
         return _written(as_json(self.to_children(), self.n_items, self.singletons, self.labels), path)
 
     def to_newick(self, path: str | os.PathLike[str] | None = None, *, names: Sequence[Hashable] | None = None) -> str:
-        """Newick text that `from_newick` reads back to an equal tree, also written to ``path`` if one is given.
+        """Return Newick text that `from_newick` reads back to an equal tree; also write it to ``path`` if given.
 
         Args:
             path: A file to write.
             names: Names of the items ``[N]`` or of all nodes; by default the labels that are text or numbers.
 
         Raises:
-            ParameterError: If two items would have one name, or one none.
+            ParameterError: Two items have the same name, or an item has none.
 
         Example:
             >>> from pomdp_hier.hierarchy import Hierarchy
@@ -69,7 +69,11 @@ class ExportedTree(FlatTree):
         written += [None] * (self.n_nodes - len(written))
         items = ["/".join(map(str, name)) if isinstance(name, tuple) else str(name) for name in labels[: self.n_items]]
         if len(items) < self.n_items or len(set(items)) < self.n_items or "" in items:
-            raise ParameterError("Newick needs one name an item, each another: give them as ", Setting("names"))
+            raise ParameterError(
+                "names: got names that are missing or shared; expected one distinct name per item. Give them as ",
+                Setting("names"),
+                ".",
+            )
         text = as_newick([*items, *written[self.n_items :]], self.to_children(), self.n_items, self.root)
         return _written(text, path)
 
@@ -81,12 +85,12 @@ class ExportedTree(FlatTree):
         names: Sequence[Hashable] | None = None,
         ascii_only: bool = False,
     ) -> str:
-        """Return a drawing of the tree, one line a cluster.
+        """Return a drawing of the tree, one line per cluster.
 
         Args:
-            max_lines: Clusters drawn at most; the last line says how many are left out.
-            max_items: Items named at most on the line of a leaf cluster.
-            names: Names of the items ``[N]`` or of all nodes, instead of the labels.
+            max_lines: The largest number of clusters; the last line counts the others.
+            max_items: The largest number of items named on the line of a leaf cluster.
+            names: Names of the items ``[N]`` or of all nodes, in place of the labels.
             ascii_only: Without box-drawing characters.
 
         Example:
@@ -103,20 +107,20 @@ class ExportedTree(FlatTree):
 
 
 def _written(text: str, path: str | os.PathLike[str] | None) -> str:
-    """Return the text, also written to a file if one is given.
+    """Return the text, after writing it to the path if one is given.
 
     Raises:
-        ParameterError: A name cannot be written as UTF-8, or the path is none.
+        ParameterError: A name cannot be written as UTF-8, or the path is something else.
     """
     if path is None:
         return text
     if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
-        raise ParameterError(f"path={brief(path)}, expected a path as text or a Path")
+        raise ParameterError(f"path: got {brief(path)}; expected a path as text or a Path.")
     try:
         text.encode()
     except UnicodeEncodeError as error:
         raise ParameterError(
-            f"a name holds {text[error.start]!a}, which no text in UTF-8 can; give other names, or write JSON"
+            f"names: got {text[error.start]!a}; expected characters of UTF-8. Give other names, or write JSON."
         ) from None
     write_file(path, text)
     return text

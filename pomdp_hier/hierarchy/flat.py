@@ -1,7 +1,7 @@
-"""The flat arrays of a rooted tree over items: built, checked, looked up, compared.
+"""A rooted tree over items in flat arrays: construction, lookup, and comparison.
 
-Terms, as this room uses them. A *node* is an item or an inner node. A *cluster* is a node to stand at: every
-inner node, and an item that is a leaf cluster of its own (a singleton). A *leaf cluster* has no clusters below it.
+A *node* is an item or an internal node. A *cluster* is an internal node, or an item that is a leaf cluster of its own
+(a singleton). A *leaf cluster* has no clusters below it.
 """
 
 import hashlib
@@ -30,21 +30,22 @@ from pomdp_hier.hierarchy.node_names import warn_user
 
 
 class FlatTree:
-    """An immutable rooted tree over the items ``0..N-1`` in flat arrays; inner nodes are ``N..N+K-1``.
+    """An immutable rooted tree over the items ``0..N-1`` in flat arrays; internal nodes are ``N..N+K-1``.
 
     Args:
         parent: The parent of every node ``[N + K]``, -1 at the root.
         n_items: ``N``, the number of items.
-        order: All nodes in reading order; siblings stand in this order (default: by number).
+        order: All nodes in reading order, which is the order of siblings (default: by number).
         singletons: Whether each item of a pure item list is a leaf cluster of its own.
-        labels: One hashable id a node ``[N + K]``, or one an item ``[N]`` (inner nodes are then labelled by number).
+        labels: One hashable id per node ``[N + K]``, or one per item ``[N]`` (internal nodes are then
+            labelled by number).
 
     Attributes:
         n_items: ``N``.
         n_nodes: ``N + K``.
         root: The root node.
         parent: ``[N + K]``, -1 at the root.
-        is_cluster: ``[N + K]`` bool; an item beside an inner node is a cluster, whatever ``singletons`` says.
+        is_cluster: ``[N + K]`` bool; an item beside an internal node is a cluster, also without ``singletons``.
         is_leaf: ``[N + K]`` bool: clusters without clusters below.
         child_offsets: ``[N + K + 1]``; with ``child_nodes`` the cluster children of every node in CSR form.
         child_nodes: See ``child_offsets``.
@@ -54,11 +55,11 @@ class FlatTree:
         starts: See ``item_order``.
         topological_order: ``[N + K]`` parents before children.
         height: The largest level of a cluster.
-        labels: ``None``, or the ids the source used, one a node.
+        labels: ``None``, or the ids of the source, one per node.
         singletons: As given.
 
     Raises:
-        HierarchyError: For a cycle, several roots, a parent that is no inner node, no items; nodes are named.
+        HierarchyError: For a cycle, several roots, a parent that is not an internal node, or no items.
     """
 
     n_items: int
@@ -97,7 +98,7 @@ class FlatTree:
         singletons: bool,
         labels: Sequence[Hashable] | None,
     ) -> list[str]:
-        """Check the parents, drop empty clusters, set every field, and return what to warn of."""
+        """Check the parents, drop empty clusters, set every field, and return the warnings."""
         check_flag("singletons", singletons)
         check_integer("n_items", n_items, 0)
         parents = integer_row(parent, "parent").copy()
@@ -105,7 +106,9 @@ class FlatTree:
         if order is not None:
             reading = integer_row(order, "order")
             if not np.array_equal(np.sort(reading), rank):
-                raise HierarchyError(f"order must be a permutation of the nodes 0..{parents.size - 1}")
+                raise HierarchyError(
+                    f"order: got {brief(order)}; expected a permutation of the nodes 0..{parents.size - 1}. Correct it."
+                )
             rank[reading] = np.arange(parents.size)
         names = checked_labels(labels, n_items, parents.size)
         check_tree(parents, n_items, names)
@@ -115,7 +118,7 @@ class FlatTree:
         if dropped:
             some = dropped[:5] if names is None else [names[node] for node in dropped[:5]]
             notes.append(
-                f"{counted(len(dropped), 'empty cluster')} dropped, no item below: {listed(some, count=len(dropped))}"
+                f"{counted(len(dropped), 'empty cluster')} dropped, without items: {listed(some, count=len(dropped))}"
             )
             number = np.full(parents.size + 1, -1)
             number[keep] = np.arange(keep.size)
@@ -181,10 +184,10 @@ class FlatTree:
         self.__dict__.update(fields)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a {type(self).__name__} is immutable: {name} cannot be set; build another one")
+        raise AttributeError(f"{name}: cannot be set, as a {type(self).__name__} is immutable. Build another one.")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a {type(self).__name__} is immutable: {name} cannot be deleted")
+        raise AttributeError(f"{name}: cannot be deleted, as a {type(self).__name__} is immutable.")
 
     # ---- looking things up
 
@@ -231,14 +234,14 @@ class FlatTree:
 
     @cached_property
     def leaf_of_item(self) -> Ints:
-        """The leaf cluster of every item ``[N]``: the item itself where it is a cluster, else its parent."""
+        """The leaf cluster of every item ``[N]``: the item itself if it is a cluster, else its parent."""
         leaf = np.where(self.is_cluster[: self.n_items], np.arange(self.n_items), self.parent[: self.n_items])
         leaf.flags.writeable = False
         return leaf
 
     @property
     def item_labels(self) -> tuple[Hashable, ...]:
-        """The ids of the items in the order of their feature rows ``[N]``: their numbers if the source had none."""
+        """The ids of the items in the order of the feature rows ``[N]``; their numbers if the source has no ids."""
         return tuple(range(self.n_items)) if self.labels is None else self.labels[: self.n_items]
 
     @cached_property
@@ -249,10 +252,10 @@ class FlatTree:
         return found
 
     def node(self, label: Hashable) -> int:
-        """Return the node that has this label (its own number if the source had no ids).
+        """Return the node with a label; a node's label is its number if the source has no ids.
 
         Raises:
-            HierarchyError: If no node has it, or several have.
+            HierarchyError: No node has the label, or several have.
 
         Example:
             >>> FlatTree([2, 2, -1], 2, labels=["ant", "bee", "all"]).node("bee")
@@ -263,17 +266,21 @@ class FlatTree:
         if len(nodes) == 1:
             return nodes[0]
         if nodes:
-            raise HierarchyError(f"label {brief(label)} is not unique: nodes {listed(nodes)} have it; use the number")
-        raise HierarchyError(f"no node has the label {brief(label)}; labels are such as {listed(self.item_labels[:3])}")
+            raise HierarchyError(
+                f"label: got {brief(label)}, of nodes {listed(nodes)}; expected one node's. Use the number."
+            )
+        raise HierarchyError(
+            f"label: got {brief(label)}; expected a node's, such as {listed(self.item_labels[:3])}. Correct it."
+        )
 
     def rows(self, ids: Sequence[Hashable]) -> Ints:
-        """Return the row of ``ids`` with each item ``[N]``: ``X[hierarchy.rows(ids)]`` is in the hierarchy's order.
+        """Return the row of each item ``[N]`` in ``ids``: ``X[hierarchy.rows(ids)]`` is in the order of the items.
 
         Args:
             ids: The ids of the feature rows, in row order.
 
         Raises:
-            HierarchyError: Lists the items without a row, the rows without an item, and the ids given twice.
+            HierarchyError: Items without a row, rows without an item, or duplicate ids; the message lists them.
 
         Example:
             >>> FlatTree([2, 2, -1], 2, labels=["ant", "bee", "all"]).rows(["bee", "ant"])
@@ -288,25 +295,27 @@ class FlatTree:
         surplus = list(row_of.keys() - set(wanted)) if len(row_of) > len(set(wanted)) or missing else []
         if missing or surplus or twice:
             surplus = [name for name in row_of if name in set(surplus)]
-            found = {"items without a row": missing, "rows without an item": surplus, "ids given twice": twice}
+            found = {"items without a row": missing, "rows without an item": surplus, "duplicate ids": twice}
             text = "; ".join(f"{what}: {listed(names)}" for what, names in found.items() if names)
-            raise HierarchyError(f"feature rows and items do not match: {text}; give one row an item")
+            raise HierarchyError(
+                f"ids: got ids that do not match the items ({text}); expected one row per item. Correct the ids."
+            )
         return np.array([row_of[name] for name in wanted], dtype=np.int64)
 
     # ---- the same tree, changed
 
     def with_singletons(self, singletons: bool) -> Self:
-        """Return the same tree, where each item of a pure item list is (not) a leaf cluster of its own."""
+        """Return the same tree, in which each item of a pure item list is (not) a leaf cluster of its own."""
         return self._rebuilt(self.parent, self._reading_order(), self.labels, singletons)
 
     def permuted(self, items: ArrayLike, *, with_labels: bool = False) -> Self:
-        """Return the same shape with item ``items[i]`` where item ``i`` was.
+        """Return the same shape with item ``items[i]`` in the place of item ``i``.
 
         Args:
             items: A permutation of ``0..N-1``.
-            with_labels: Whether item ``items[i]`` is called what item ``i`` was: then the items are the same under
-                other numbers, as for ``tree.permuted(tree.rows(ids), with_labels=True)``, which numbers them in the
-                order of the ids. By default each number keeps its label, and the items themselves change places.
+            with_labels: Whether item ``items[i]`` gets the label of item ``i``: the items are then renumbered, as in
+                ``tree.permuted(tree.rows(ids), with_labels=True)``, which numbers them in the order of the ids. By
+                default each number keeps its label, and the items change places.
 
         Example:
             >>> FlatTree([3, 3, 4, 4, -1], 3).permuted([2, 0, 1]).items(3)
@@ -314,7 +323,7 @@ class FlatTree:
         """
         perm = integer_row(items, "items")
         if perm.shape != (self.n_items,) or not np.array_equal(np.sort(perm), np.arange(self.n_items)):
-            raise ParameterError(f"items must be a permutation of 0..{self.n_items - 1}, got {brief(items)}")
+            raise ParameterError(f"items: got {brief(items)}; expected a permutation of 0..{self.n_items - 1}.")
         at = np.concatenate((perm.astype(np.int64), np.arange(self.n_items, self.n_nodes)))
         fields = {name: value for name, value in self.__getstate__().items() if not isinstance(value, np.ndarray)}
         for name in ("parent", "is_cluster", "is_leaf", "sizes", "levels", "starts"):
@@ -333,17 +342,17 @@ class FlatTree:
         return new
 
     def with_parents(self, parent: ArrayLike, *, new_labels: Sequence[Hashable] = ()) -> Self:
-        """Return the tree of the same nodes below other parents; each keeps its name, siblings their order.
+        """Return the tree of the same nodes below other parents; labels and the order of siblings stay.
 
-        Clusters that are left without items go, and the nodes after them move up in number: each is then labelled by
-        the number that it had, where it had no other label, so that ``.node(old)`` finds it.
+        Clusters without items are dropped, and later nodes are renumbered. A renumbered node without a label gets its
+        old number as its label, so that ``.node(old)`` finds it.
 
         Args:
-            parent: The new parent of every node ``[n_nodes]``, -1 at the root; then those of clusters that are new.
-            new_labels: What the new clusters are called, where nodes have labels: one each, or none of them.
+            parent: The new parent of every node ``[n_nodes]``, -1 at the root, followed by the parents of new clusters.
+            new_labels: The labels of the new clusters, if nodes have labels: one per cluster, or none.
 
         Raises:
-            HierarchyError: The parents make no tree.
+            HierarchyError: The parents are not a tree.
 
         Example:
             >>> tree = FlatTree([3, 4, 4, 5, 5, -1], 3)
@@ -361,9 +370,9 @@ class FlatTree:
         return new
 
     def collapse_unary(self) -> Self:
-        """Return the tree without its nodes whose only child is a cluster; that child takes the node's place.
+        """Return the tree without nodes whose only child is a cluster; the child takes the place of the node.
 
-        The nodes that stay keep their labels, or as labels the numbers that they had.
+        The other nodes keep their labels; a renumbered node without a label gets its old number as its label.
 
         Example:
             >>> FlatTree([2, 2, 3, 4, -1], 2).collapse_unary()
@@ -382,7 +391,7 @@ class FlatTree:
         return self._rebuilt(number[jump[self.parent[keep]]], number[order[~gone[order]]], labels, self.singletons)
 
     def _chained(self) -> Bools:
-        """Whether each node has one child only, which is an inner node ``[N + K]``."""
+        """Return whether each node has an internal node as its only child ``[N + K]``."""
         n_children = np.bincount(self.parent[self.parent >= 0], minlength=self.n_nodes)
         chained = np.zeros(self.n_nodes + 1, dtype=bool)
         chained[self.parent[self.n_items :]] = True
@@ -390,7 +399,7 @@ class FlatTree:
         return chained[:-1]
 
     def _reading_order(self) -> Ints:
-        """All nodes so that siblings stand in their order, parents before children."""
+        """Return all nodes, parents before children and siblings in their order."""
         return np.lexsort((self.levels, self.starts))
 
     def _rebuilt(self, parent: Ints, order: Ints, labels: tuple[Hashable, ...] | None, singletons: bool) -> Self:
@@ -400,9 +409,9 @@ class FlatTree:
 
     @cached_property
     def _canonical_parent(self) -> Ints:
-        """The parents after numbering inner nodes by (least item below, level): two trees are the same iff these are.
+        """The parents after numbering internal nodes by (least item below, level); equal trees have equal arrays.
 
-        Nodes that share their least item lie on one path, so their levels differ and the key is unique.
+        Nodes with the same least item are on one path, so their levels differ and the key is unique.
         """
         values = np.where(np.arange(self.n_nodes) < self.n_items, np.arange(self.n_nodes), self.n_nodes)
         least = min_below(self.parent, values)
@@ -414,10 +423,9 @@ class FlatTree:
         return canonical
 
     def __eq__(self, other: object) -> bool:
-        """Whether both hold the same clusters of the same items, nested in the same way.
+        """Return whether both have the same clusters of the same items, nested in the same way.
 
-        How inner nodes are numbered or labelled, and the order of children, do not count: they are a matter of the
-        format the tree was read from.
+        Numbers and labels of internal nodes, and the order of children, depend on the source format and are ignored.
         """
         if not isinstance(other, FlatTree):
             return NotImplemented
@@ -458,21 +466,21 @@ class FlatTree:
 
 
 def require_hierarchy(hierarchy: object) -> None:
-    """Raise unless the value is a tree, as where a file's name or a linkage matrix is given instead of one.
+    """Raise an error unless the value is a tree, and not a file name or a linkage matrix.
 
     Raises:
-        HierarchyError: It is something else.
+        HierarchyError: The value is something else.
 
     Example:
         >>> require_hierarchy(FlatTree([2, 2, -1], 2))
     """
     if not isinstance(hierarchy, FlatTree):
         raise HierarchyError(
-            f"hierarchy: {brief(hierarchy)} is no Hierarchy; build one with Hierarchy.from_paths, from_linkage, "
-            "from_children or another from_..., and give it after the features"
+            f"hierarchy: got {brief(hierarchy)}; expected a Hierarchy. Build one with Hierarchy.from_paths, "
+            "from_linkage or another from_..., and give it after the features."
         )
 
 
 def _missing(what: str, number: object, count: int) -> str:
-    hint = "" if is_integer(number) else "; .node(label) is the number of a label"
-    return f"{what} {brief(number)} does not exist: the {what}s are 0..{count - 1}{hint}"
+    hint = "" if is_integer(number) else " .node(label) returns the number of a label."
+    return f"{what}: got {brief(number)}; expected one of the {what}s 0..{count - 1}.{hint}"

@@ -1,4 +1,4 @@
-"""Names of nodes in messages, and a tree as lines of text."""
+"""Names of nodes in messages, and the drawing of a tree as text."""
 
 import sys
 import warnings
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def label_text(label: Hashable) -> str:
-    """Return an id as text: the categories of a path in one string, anything else as ``str`` shows it.
+    """Return an id as text: the categories of a path in one string, other ids by ``str``.
 
     Example:
         >>> label_text(("Home", "Bath")), label_text(()), label_text(7)
@@ -25,20 +25,20 @@ def label_text(label: Hashable) -> str:
 
 
 class NodeNames(Sequence[str]):
-    """What the nodes of a tree are called for people ``[n_nodes]``, each looked up when it is asked for.
+    """Display names of the nodes of a tree ``[n_nodes]``, computed on access.
 
-    A node is called by the name that is given for it, else by its id in the source, else by its number. The text is not
-    yet safe for a terminal or a page: whoever prints it escapes it for the target.
+    The name of a node is the given name, else its id in the source, else its number. The text is not escaped for a
+    terminal or a page; the caller escapes it.
 
     Args:
         tree: The tree.
-        given: Names of the items ``[N]`` or of all nodes ``[n_nodes]``, or a mapping from ids (or their text, as of a
-            table of names) to names. An empty name counts as none.
-        last_part: Write a path by its last category only, as where its place shows what is above.
-        in_words: Call a node that has no name "item 3" or "node 7" instead of "3" or "7".
+        given: Names of the items ``[N]`` or of all nodes ``[n_nodes]``, or a mapping from ids (or their text) to names.
+            An empty name counts as none.
+        last_part: Write only the last category of a path.
+        in_words: Call a node without a name "item 3" or "node 7", not "3" or "7".
 
     Raises:
-        ParameterError: For a list of neither N nor n_nodes names.
+        ParameterError: A list has neither N nor n_nodes names.
 
     Example:
         >>> from pomdp_hier.hierarchy import Hierarchy
@@ -63,12 +63,12 @@ class NodeNames(Sequence[str]):
         if given is None or isinstance(given, Mapping):
             return
         if isinstance(given, str | bytes) or not hasattr(given, "__iter__") or getattr(given, "ndim", 1) != 1:
-            raise ParameterError(f"names: {brief(given)} is no list; give one name an item or one a node")
+            raise ParameterError(f"names: got {brief(given)}; expected a list of one name per item or one per node.")
         self._by_node = tuple(given)
         if len(self._by_node) not in (tree.n_items, tree.n_nodes):
             raise ParameterError(
-                f"names: {counted(len(self._by_node), 'name')} for a hierarchy of {counted(tree.n_items, 'item')} and "
-                f"{counted(tree.n_nodes, 'node')}; give one an item or one a node"
+                f"names: got {counted(len(self._by_node), 'name')} for {counted(tree.n_items, 'item')} and "
+                f"{counted(tree.n_nodes, 'node')}; expected one per item or one per node."
             )
 
     def __len__(self) -> int:
@@ -103,11 +103,11 @@ class NodeNames(Sequence[str]):
 
 
 Note: TypeAlias = str | tuple[str | Setting, ...]
-"""A sentence of a warning, or its parts with the settings among them."""
+"""A sentence of a warning, or its parts, some of which are settings."""
 
 
 def warn_user(notes: Iterable[Note], category: type[PomdpHierWarning] = HierarchyWarning) -> None:
-    """Give the notes, if any, as one warning at the line of the caller's own code, outside the package."""
+    """Issue the notes, if any, as one warning at the line of the caller, outside the package."""
     parts = [part for note in notes for part in ("; ", *((note,) if isinstance(note, str) else note))][1:]
     if not parts:
         return
@@ -129,7 +129,7 @@ def draw_text(
     names: Sequence[Hashable] | None,
     ascii_only: bool,
 ) -> str:
-    """Return the drawing; where it stops, its last line says how many clusters it leaves out."""
+    """Return the drawing; its last line counts the clusters that are left out."""
     tee, corner, bar, blank, dots = _ASCII if ascii_only else _UNICODE
 
     called = NodeNames(tree, names, last_part=True)

@@ -78,7 +78,8 @@ def test_moves_keep_labels_and_drop_what_they_empty():
 
 
 @pytest.mark.parametrize(
-    ("node", "target", "text"), [(6, 5, "root"), (9, 5, "root"), (4, 0, "no inner node"), (4, 4, "lies in")]
+    ("node", "target", "text"),
+    [(6, 5, "root"), (9, 5, "root"), (4, 0, "expected an internal node"), (4, 4, "inside node")],
 )
 def test_moves_that_cannot_be(node, target, text):
     tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -90,7 +91,7 @@ def test_moves_that_cannot_be(node, target, text):
 
 def test_a_node_cannot_hang_below_itself():
     tree = Hierarchy.from_children([[0, 1], [4, 2], [5, 3]], 4)
-    with pytest.raises(ParameterError, match="lies in node 5"):
+    with pytest.raises(ParameterError, match="inside node 5"):
         apply_moves(tree, [(5, 4)])
     assert apply_moves(tree, [(4, 6)]) == Hierarchy.from_children([[0, 1], [2], [4, 5, 3]], 4)
 
@@ -139,11 +140,11 @@ def test_suggested_moves_can_be_applied_together_and_know_names():
     ("moves", "text"),
     [
         ([(0, 9), (0, 10)], "node 0 is moved twice"),
-        ([(9, 10), (10, 9)], "lies in node 10"),
-        ([(0, "left")], r"target 'left' is no node's number; hierarchy.node\(label\)"),
-        ([(0, 9.0)], "target 9.0 is no node's number"),
-        ([(True, 9)], "node True is no node's number"),
-        ([(0, None)], "target None"),
+        ([(9, 10), (10, 9)], "inside node 10"),
+        ([(0, "left")], r"target: got 'left'; expected the number of a node"),
+        ([(0, 9.0)], "target: got 9.0; expected the number of a node"),
+        ([(True, 9)], "node: got True; expected the number of a node"),
+        ([(0, None)], "target: got None"),
         ([0], "a move is 0; give a node and the inner node"),
         ([(0, 9, 1)], "a move is"),
     ],

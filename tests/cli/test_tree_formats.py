@@ -166,15 +166,13 @@ def test_what_untidy_files_give(tmp_path, capsys):
     twice = file("twice.csv", "item,path\na,Food > Tea\na,Gifts > Tea\nb,Gifts > Mugs\n")
     said = refused(capsys, twice)
     assert "'a' (parents ('Food', 'Tea'), ('Gifts', 'Tea'))" in said
-    assert said.endswith("pass --on-multiple-parents first or duplicate")
+    assert said.endswith("pass --on-multiple-parents first or duplicate.")
     assert "3 items" in shown(capsys, twice, "--on-multiple-parents", "duplicate")
     google = file("shop.txt", "# Version 1\n7 - Food\n8 - Food > Tea\n")
     assert "`- Tea (1 item): 8" in shown(capsys, google)
-    assert "cycle of 2 nodes: 'a', 'b'" in refused(capsys, file("cycle.csv", "id,parent\nr,\na,b\nb,a\n"))
+    assert "cycle of 2 nodes, 'a', 'b'" in refused(capsys, file("cycle.csv", "id,parent\nr,\na,b\nb,a\n"))
     roots = file("roots.csv", "id,parent\nr,\ns,\na,r\nb,s\n")
-    assert "2 roots, expected one: 'r', 's' have no parent; hang them under one node (--add-root)" in refused(
-        capsys, roots
-    )
+    assert "2 roots, 'r', 's'" in refused(capsys, roots)
     assert "2 items" in shown(capsys, roots, "--add-root")
     dag = file("dag.json", '[["r","a"],["r","b"],["a","x"],["b","x"]]')
     assert "'x' (parents 'a', 'b')" in refused(capsys, dag)

@@ -47,16 +47,16 @@ def test_a_copy_is_edited_by_itself():
 @pytest.mark.parametrize(
     ("edit", "text"),
     [
-        (lambda draft: draft.without([9]), "node 9 cannot be taken out: its items would hang nowhere"),
-        (lambda draft: draft.without([0]), "node 0 is no inner node"),
-        (lambda draft: draft.merged([5], 5), "node 5 is no sibling of node 5"),
-        (lambda draft: draft.merged([8], 5), "node 8 is no sibling of node 5; move it instead"),
-        (lambda draft: draft.parted(9, [4]), "node 9 cannot be split"),
-        (lambda draft: draft.parted(5, [0, 1]), "is no part of what hangs directly under node 5"),
-        (lambda draft: draft.parted(5, []), "is no part of what hangs directly under node 5"),
-        (lambda draft: draft.collapsed(2), "node 2 is no inner node"),
-        (lambda draft: draft.moved(7, 5), "target 5 lies in node 7"),
-        (lambda draft: draft.moved("a", 5), "node 'a' is no node's number"),
+        (lambda draft: draft.without([9]), "node: got 9, .*removed"),
+        (lambda draft: draft.without([0]), "node: got 0; expected an internal node"),
+        (lambda draft: draft.merged([5], 5), "node: got 5; expected a sibling of node 5"),
+        (lambda draft: draft.merged([8], 5), "node: got 8; expected a sibling of node 5"),
+        (lambda draft: draft.parted(9, [4]), "node: got 9, .*split"),
+        (lambda draft: draft.parted(5, [0, 1]), "directly below node 5"),
+        (lambda draft: draft.parted(5, []), "directly below node 5"),
+        (lambda draft: draft.collapsed(2), "node: got 2; expected an internal node"),
+        (lambda draft: draft.moved(7, 5), "target: got 5, which is inside node 7"),
+        (lambda draft: draft.moved("a", 5), "node: got 'a'; expected the number"),
     ],
 )
 def test_what_cannot_be_is_said_and_changes_nothing(edit, text):

@@ -77,7 +77,7 @@ def test_a_graph_has_each_node_with_its_label_size_and_kind() -> None:
 
 def test_newick_needs_a_name_of_its_own_for_each_item() -> None:
     for names in (["a", "a", "b", "c", "d"], ["a", "", "b", "c", "d"], ["a", "b"]):
-        with pytest.raises(ParameterError, match="Newick needs one name an item"):
+        with pytest.raises(ParameterError, match="one distinct name per item"):
             TREE.to_newick(names=names)
     assert TREE.to_newick(names=["a", "b", "c", "d", "e"]) == "((b,a,c),d,(e));"
     paths = Hierarchy.from_paths({"a": "Home > Bath", "b": "Home > Bed", "c": "Work"})

@@ -163,7 +163,7 @@ def test_arrays_and_attributes_cannot_be_written() -> None:
         tree.parent[0] = 1
     with pytest.raises(ValueError, match="read-only"):
         tree.permuted([1, 0]).leaf_of_item[0] = 1
-    with pytest.raises(AttributeError, match="immutable: root cannot be set"):
+    with pytest.raises(AttributeError, match="root: cannot be set"):
         tree.root = 3  # type: ignore[misc]
     with pytest.raises(AttributeError, match="immutable"):
         del tree.root
@@ -172,12 +172,12 @@ def test_arrays_and_attributes_cannot_be_written() -> None:
 @pytest.mark.parametrize(
     ("parent", "labels", "text"),
     [
-        ([3, 3, 3, 4, 5, 4], None, "cycle of 2 nodes: 4, 5"),
-        ([3, 3, 4, -1, -1], ["x", "y", "z", "r", "s"], "2 roots, expected one: 'r', 's'"),
-        ([3, 3, -1, -1], None, r"2 roots, expected one: 2, 3 .*\(items that stand in no cluster: 2\)"),
-        ([1, -1], None, "node 0 has parent 1, which is no inner node"),
-        ([9, -1, -1], None, "node 0 has parent 9"),
-        ([], None, "must be an item at least"),
+        ([3, 3, 3, 4, 5, 4], None, "cycle of 2 nodes, 4, 5"),
+        ([3, 3, 4, -1, -1], ["x", "y", "z", "r", "s"], "2 roots, 'r', 's'"),
+        ([3, 3, -1, -1], None, r"2 roots, 2, 3 \(items in no cluster: 2\)"),
+        ([1, -1], None, "parent of node 0: got 1"),
+        ([9, -1, -1], None, "parent of node 0: got 9"),
+        ([], None, "expected at least one item"),
     ],
 )
 def test_what_is_no_tree_is_refused_by_name(parent: list[int], labels: list[str] | None, text: str) -> None:
@@ -203,7 +203,7 @@ def test_the_order_is_a_permutation() -> None:
 
 
 def test_empty_clusters_are_dropped_with_a_count() -> None:
-    with pytest.warns(HierarchyWarning, match="2 empty clusters dropped, no item below: 'e', 'f'"):
+    with pytest.warns(HierarchyWarning, match="2 empty clusters dropped, without items: 'e', 'f'"):
         tree = Hierarchy([2, 2, 5, 4, 5, -1], 2, labels=["a", "b", "c", "e", "f", "r"])
     assert tree == Hierarchy([2, 2, 3, -1], 2)
     assert tree.labels == ("a", "b", "c", "r")
@@ -258,30 +258,30 @@ def test_labels_look_nodes_up() -> None:
     tree = Hierarchy.from_children([[0, 1], [2, 3]], 3, labels=["a", "b", "a", "p", "q"])
     assert tree.node("q") == 4
     assert tree.item_labels == ("a", "b", "a")
-    with pytest.raises(HierarchyError, match="'a' is not unique: nodes 0, 2"):
+    with pytest.raises(HierarchyError, match="got 'a', of nodes 0, 2"):
         tree.node("a")
-    with pytest.raises(HierarchyError, match="no node has the label 'zz'"):
+    with pytest.raises(HierarchyError, match="label: got 'zz'"):
         tree.node("zz")
     assert Hierarchy.from_children([[0, 1]], 2).node(2) == 2
-    with pytest.raises(HierarchyError, match="4 labels for 5 nodes"):
+    with pytest.raises(HierarchyError, match="labels: got 4;"):
         Hierarchy.from_children([[0, 1], [2, 3]], 3, labels=["a", "b", "c", "d"])
-    with pytest.raises(HierarchyError, match=r"label \[\] of node 1 is not hashable"):
+    with pytest.raises(HierarchyError, match=r"labels\[1\]: got \[\]"):
         Hierarchy.from_children([[0, 1]], 2, labels=["a", []])  # type: ignore[list-item]
 
 
 def test_rows_join_features_by_id() -> None:
     tree = Hierarchy.from_edges([("r", "a"), ("r", "b"), ("r", "c")])
     assert tree.rows(["c", "a", "b"]).tolist() == [1, 2, 0]
-    with pytest.raises(HierarchyError, match=r"items without a row: 'b', 'c'; rows without an item: 'x'; .*twice: 'a'"):
+    with pytest.raises(HierarchyError, match=r"items without a row: 'b', 'c'; rows without an item: 'x'; .*'a'"):
         tree.rows(["a", "x", "a"])
 
 
 def test_wrong_nodes_and_permutations_are_refused() -> None:
     tree = Hierarchy.from_children([[0, 1]], 2)
     for call in (tree.children, tree.items):
-        with pytest.raises(ParameterError, match=r"node 3 does not exist: the nodes are 0\.\.2"):
+        with pytest.raises(ParameterError, match=r"node: got 3; expected one of the nodes 0\.\.2"):
             call(3)
-    with pytest.raises(ParameterError, match=r"item 2 does not exist: the items are 0\.\.1"):
+    with pytest.raises(ParameterError, match=r"item: got 2; expected one of the items 0\.\.1"):
         tree.path(2)
     with pytest.raises(ParameterError, match="permutation"):
         tree.permuted([0, 0])
@@ -289,15 +289,15 @@ def test_wrong_nodes_and_permutations_are_refused() -> None:
 
 def test_a_label_in_the_place_of_a_number_is_refused_with_a_remedy() -> None:
     tree = Hierarchy.from_paths({"ant": "insects", "bee": "insects"})
-    with pytest.raises(ParameterError, match=r"item 'ant' does not exist: the items are 0..1; .node\(label\)"):
+    with pytest.raises(ParameterError, match=r"item: got 'ant'; expected one of the items 0..1. .node\(label\)"):
         tree.path("ant")
-    with pytest.raises(ParameterError, match=r"node 'insects' does not exist.*.node\(label\)"):
+    with pytest.raises(ParameterError, match=r"node: got 'insects';.*.node\(label\)"):
         tree.items("insects")
 
 
 @pytest.mark.parametrize("given", ["tree.json", [[0, 1], [2, 3]], np.ones((3, 4)), None])
 def test_what_is_no_tree_is_refused_with_a_remedy(given) -> None:
-    with pytest.raises(HierarchyError, match=r"is no Hierarchy; build one with Hierarchy.from_paths, from_linkage"):
+    with pytest.raises(HierarchyError, match=r"expected a Hierarchy"):
         require_hierarchy(given)
 
 
@@ -332,7 +332,7 @@ def test_options_of_another_type_are_refused_in_own_words(tmp_path) -> None:
         with pytest.raises(ParameterError, match="names"):
             tree.to_newick(names=value)
         if not isinstance(value, str):
-            with pytest.raises(ParameterError, match="path="):
+            with pytest.raises(ParameterError, match="path: got"):
                 tree.to_json(value)
         if not isinstance(value, int):
             with pytest.raises(ParameterError, match="max_lines: got"):
@@ -341,7 +341,7 @@ def test_options_of_another_type_are_refused_in_own_words(tmp_path) -> None:
                  Hierarchy.from_paths, Hierarchy.from_bertopic):  # fmt: skip
         with pytest.raises(ParameterError, match="got csr_array of shape"):
             read(csr_array(np.eye(3)))
-    with pytest.raises(ParameterError, match=r"holds '\\ud800', which no text in UTF-8 can"):
+    with pytest.raises(ParameterError, match=r"got '\\ud800'; expected characters of UTF-8"):
         Hierarchy.from_children([[0, 1]], 2, labels=["\ud800", "b"]).to_newick(tmp_path / "t.nwk")
 
 

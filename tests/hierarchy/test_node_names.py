@@ -37,9 +37,9 @@ def test_an_unnamed_root_is_called_so_and_an_unnamed_node_is_not() -> None:
 
 
 def test_a_list_of_another_length_is_refused() -> None:
-    with pytest.raises(ParameterError, match="names: 2 names for a hierarchy of 3 items and 5 nodes"):
+    with pytest.raises(ParameterError, match="names: got 2 names for 3 items and 5 nodes"):
         NodeNames(PLAIN, ["a", "b"])
-    with pytest.raises(ParameterError, match="names: 'abc' is no list"):
+    with pytest.raises(ParameterError, match="names: got 'abc'"):
         NodeNames(PLAIN, "abc")
     with pytest.raises(ParameterError, match="4 names"):
         PLAIN.to_text(names=["a", "b", "c", "d"])

@@ -70,5 +70,5 @@ def test_the_largest_reward_there_can_be():
 
 
 def test_features_in_the_place_of_the_tree_are_refused():
-    with pytest.raises(HierarchyError, match="is no Hierarchy"):
+    with pytest.raises(HierarchyError, match="expected a Hierarchy"):
         node_rewards([[1.0, 0.0]])

@@ -75,7 +75,7 @@ def test_stopping_early_costs_recall_only():
 
 def test_what_is_no_list_of_paths_or_labels_is_refused():
     tree = Hierarchy.from_children([[0, 1]], 2)
-    with pytest.raises(HierarchyError, match="is no Hierarchy"):
+    with pytest.raises(HierarchyError, match="expected a Hierarchy"):
         class_f_score(["a", "b"], tree)
     with pytest.raises(ParameterError, match=r"^labels: got .* one label per item"):
         class_f_score(tree, tree)

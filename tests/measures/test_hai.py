@@ -70,7 +70,7 @@ def test_another_number_of_items_is_refused():
 
 
 def test_features_in_the_place_of_a_tree_are_refused():
-    with pytest.raises(HierarchyError, match="is no Hierarchy"):
+    with pytest.raises(HierarchyError, match="expected a Hierarchy"):
         hai([[1.0, 0.0]], Hierarchy.from_children([[0, 1]], 2))
-    with pytest.raises(HierarchyError, match="is no Hierarchy"):
+    with pytest.raises(HierarchyError, match="expected a Hierarchy"):
         hai(Hierarchy.from_children([[0, 1]], 2), [[1.0, 0.0]])

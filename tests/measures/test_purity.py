@@ -71,5 +71,5 @@ def test_one_label_an_item_is_needed():
         dendrogram_purity(Hierarchy.from_children([[0, 1]], 2), ["a", "b", "c"])
     with pytest.raises(ParameterError, match=r"labels\[0\]: got \[1.0, 0.0\]; expected a name"):
         dendrogram_purity(Hierarchy.from_children([[0, 1]], 2), np.eye(2))
-    with pytest.raises(HierarchyError, match=r"'tree\.csv' is no Hierarchy"):
+    with pytest.raises(HierarchyError, match=r"got 'tree\.csv'; expected a Hierarchy"):
         dendrogram_purity("tree.csv", ["a", "b"])

@@ -29,13 +29,13 @@ from pomdp_hier.hierarchy.readers.tables import (
 
 
 def link_pairs(pairs: Iterable[object], where: str = "edge", start: int = 0) -> LinkedNodes:
-    """Return the linked nodes of ``(parent, child)`` pairs, numbered as they first appear; errors count from ``start``.
+    """Return the linked nodes of ``(parent, child)`` pairs, in order of appearance; errors count from ``start``.
 
     Raises:
-        ReaderError: For a pair that is none, an id that is missing (``None``, NaN) or not hashable.
+        ReaderError: For a wrong pair, or an id that is missing (``None``, NaN) or not hashable.
     """
     if not hasattr(pairs, "__iter__") or isinstance(pairs, (str, bytes, dict)):
-        raise ReaderError(f"the {where}s are {brief(pairs)}, expected [parent, child] pairs")
+        raise ReaderError(f"{where}s: got {brief(pairs)}; expected pairs (parent, child). Give a list of pairs.")
     rows = [
         pair if isinstance(pair, (list, tuple)) else _as_pair(pair, place, where)
         for place, pair in enumerate(pairs, start)
@@ -56,20 +56,22 @@ def link_pairs(pairs: Iterable[object], where: str = "edge", start: int = 0) -> 
 
 def _as_pair(pair: object, place: int, where: str) -> Sequence[object]:
     if not is_row(pair):
-        raise ReaderError(f"{where} {place} is {brief(pair)}, expected a [parent, child] pair")
+        raise ReaderError(f"{where} {place}: got {brief(pair)}; expected a pair (parent, child). Correct it.")
     return tuple(pair)  # type: ignore[arg-type]
 
 
 def _check_pair(pair: Sequence[object], place: int, where: str) -> None:
-    """Raise if the pair is not two ids."""
+    """Raise an error if the pair is not two ids."""
     if len(pair) != 2:
-        raise ReaderError(f"{where} {place} is {brief(pair)}, expected a [parent, child] pair of two ids")
+        raise ReaderError(f"{where} {place}: got {brief(pair)}; expected a pair (parent, child). Correct it.")
     if any(is_missing(name) for name in pair):
-        raise ReaderError(f"{where} {place} is {brief(pair)}: an id is missing")
+        raise ReaderError(
+            f"{where} {place}: got {brief(pair)}; expected two ids. Add the missing id or remove the {where}."
+        )
     try:
         hash(tuple(pair))
     except TypeError:
-        raise ReaderError(f"{where} {place} is {brief(pair)}: ids are strings or numbers") from None
+        raise ReaderError(f"{where} {place}: got {brief(pair)}; expected ids of text or numbers. Correct it.") from None
 
 
 def read_edges(
@@ -108,7 +110,7 @@ def read_edges(
 
 
 def read_networkx(graph: "nx.DiGraph[Any]", join: Join) -> TreeArrays:
-    """Return the tree arrays of a directed graph; a node without edges is a node all the same.
+    """Return the tree arrays of a directed graph, including nodes without edges.
 
     Example:
         >>> read_networkx(nx.DiGraph([("r", "a"), ("r", "b")]), Join()).labels
@@ -116,8 +118,8 @@ def read_networkx(graph: "nx.DiGraph[Any]", join: Join) -> TreeArrays:
     """
     if not isinstance(graph, nx.Graph) or not graph.is_directed():
         raise ReaderError(
-            f"from_networkx got {type(graph).__name__}, expected a DiGraph whose edges run from parent to child "
-            "(nx.bfs_tree(graph, root) directs an undirected tree)"
+            f"graph: got {type(graph).__name__}; expected a DiGraph with edges from parent to child. Direct an "
+            "undirected tree with nx.bfs_tree(graph, root)."
         )
     position = {node: place for place, node in enumerate(graph.nodes)}
     nodes = LinkedNodes(
@@ -127,7 +129,7 @@ def read_networkx(graph: "nx.DiGraph[Any]", join: Join) -> TreeArrays:
 
 
 def _cell(cell: object) -> object:
-    """Return the cell of a table as an id: outer spaces dropped, blank as missing."""
+    """Return the cell of a table as an id, without outer spaces; ``None`` if it is blank."""
     return (cell.strip() or None) if isinstance(cell, str) else cell
 
 
@@ -154,8 +156,8 @@ def read_parents(
         source = list(source.items())
     if _is_row_of_numbers(source):
         raise ReaderError(
-            f"got {brief(source)}, expected rows of two cells, 'id' and 'parent'; an array with the parent of each "
-            "node, -1 at the root, goes to Hierarchy(parents, n_items)"
+            f"source: got {brief(source)}; expected rows of two cells, 'id' and 'parent'. Give an array with the "
+            "parent of each node, -1 at the root, to Hierarchy(parents, n_items)."
         )
     table = read_table(source, names=("id", "parent"), delimiter=delimiter, header=header)
     id_at, parent_at = parent_roles(table, id, parent)
@@ -170,12 +172,12 @@ def read_parents(
     for row, cells in enumerate(table.rows, 1):
         node, above = (cell.strip() if isinstance(cell, str) else cell for cell in (cells[id_at], cells[parent_at]))
         if is_missing(node) or (isinstance(node, str) and not node):
-            raise ReaderError(f"row {row} has no id (its parent is {brief(above)}); every row needs one")
+            raise ReaderError(f"row {row}: got no id, with the parent {brief(above)}; expected an id per row. Add it.")
         try:
             place = position.setdefault(node, len(position))
             above = no_parent.get(above, above)
         except TypeError:
-            raise ReaderError(f"row {row} is {brief(cells)}: ids are strings or numbers") from None
+            raise ReaderError(f"row {row}: got {brief(cells)}; expected ids of text or numbers. Correct it.") from None
         if is_missing(above) or (isinstance(above, str) and not above):
             root_rows.setdefault(place, row)
         else:
@@ -191,19 +193,20 @@ def read_parents(
         count = f" (the first of {len(own):,} such rows)" if len(own) > 1 else ""
         notes.append(f"row {root_rows[place]}: {brief(name)} is its own parent{count}; taken as a root")
     undefined = list(dict.fromkeys(above for _, above in links if above not in position))
-    if not root_rows:  # then the roots are what no row is about: of one that is a typing error there are two
+    if not root_rows:  # then the parents without a row are the roots; a misspelt parent gives a second root
         position.update({above: place for place, above in enumerate(undefined, len(position))})
     elif undefined:
         place = next(node for node, above in links if above not in position)
         raise HierarchyError(
-            f"{counted(len(undefined), 'parent')} without a row: {listed(undefined)} (first as the parent of "
-            f"{brief(list(position)[place])}); give each a row, a root's with an empty parent",
+            f"parents: got {counted(len(undefined), 'parent')} without a row, {listed(undefined)} (first as the parent "
+            f"of {brief(list(position)[place])}); expected a row per parent. Add the rows, or correct the ids.",
             _nearest(undefined, position),
         )
     both = next((place for place, _ in links if place in root_rows), None)
     if both is not None:
         raise HierarchyError(
-            f"{brief(list(position)[both])} has no parent in row {root_rows[both]}, but one in another row; remove one"
+            f"row {root_rows[both]}: got {brief(list(position)[both])} without a parent, and with one in another row; "
+            "expected one row per id. Remove one."
         )
     above_places, below_places = [position[above] for _, above in links], [place for place, _ in links]
     nodes = LinkedNodes(list(position), above_places, below_places, "row", link_rows)
@@ -213,14 +216,14 @@ def read_parents(
 
 
 def _nearest(names: Sequence[Hashable], known: Mapping[Hashable, int]) -> str:
-    """Return the ids that differ from a name in case or blanks alone, as advice."""
+    """Return a hint at ids that differ from a name only in case or blanks."""
     wanted = {name.strip().casefold() for name in names if isinstance(name, str)}
     alike = [name for name in known if isinstance(name, str) and name.strip().casefold() in wanted]
-    return f". Spelt otherwise, there is {listed(alike)}" if alike else ""
+    return f" A similar id is {listed(alike)}." if alike else ""
 
 
 def _one_parent_per_row(table: Table, parent_at: int) -> Table:
-    """Return the table with a row for each parent, where cells are lists of them."""
+    """Return the table with one row per parent, for cells that are lists of parents."""
     if not any(isinstance(row[parent_at], list | tuple) for row in table.rows):
         return table
     rows = list[Sequence[Any]]()

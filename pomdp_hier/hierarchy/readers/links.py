@@ -1,4 +1,4 @@
-"""Readers of edges and of parent columns."""
+"""Trees of parent-child links: checks of the links, and the join of items to feature rows."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
@@ -27,7 +27,7 @@ _MOST_COPIES = 5_000_000
 class LinkedNodes:
     """Nodes in order of first appearance, and links from parents to children, both by position in ``ids``.
 
-    ``where`` says how the format calls a link in error texts ("edge", "row"), ``rows`` how it numbers them.
+    ``where`` is the format's name of a link in messages ("edge", "row"); ``rows`` holds the numbers of the links.
     """
 
     ids: list[Hashable]
@@ -39,12 +39,11 @@ class LinkedNodes:
 
 @dataclass(frozen=True)
 class Join:
-    """Which nodes are the items, and in which row each stands.
+    """Which nodes are the items, and the feature row of each.
 
-    ``items`` lists ids in feature-row order; else ``n_items`` says that the integers below it are the items; else
-    they are the nodes without children. ``empty_leaves`` tells whether a node without children that is no item may be
-    an empty category (dropped with a warning) or is an item without features (an error). ``as_text`` tells that all
-    ids are text, numbers as they are written.
+    ``items`` lists ids in the order of the feature rows. Else the integers below ``n_items`` are the items, and else
+    the nodes without children. With ``empty_leaves``, other nodes without children are empty categories, dropped with
+    a warning; without it they raise an error. With ``as_text``, all ids are text.
     """
 
     n_items: int | None = None
@@ -64,7 +63,7 @@ class Join:
 
 
 def text_ids(join: Join) -> Join:
-    """Return the join for a format whose ids are text: ids given as other things are met by their text.
+    """Return the join for a format whose ids are text: other ids are compared as text.
 
     Example:
         >>> text_ids(Join(items=[1, 0])).items
@@ -77,23 +76,23 @@ def text_ids(join: Join) -> Join:
 
 
 def tree_of_links(nodes: LinkedNodes, join: Join) -> TreeArrays:
-    """Return the tree arrays of linked nodes, with every link checked.
+    """Return the tree arrays of linked nodes, after checking every link.
 
     Raises:
-        HierarchyError: For a self-loop, several parents (unless opted in), an item that is missing, surplus or listed
-            twice, an item with nodes below it (under ``items_at_inner="error"``), a cycle among several parents.
+        HierarchyError: For a self-loop, several parents (without consent), a missing, surplus or duplicate item, an
+            item with nodes below it (under ``items_at_inner="error"``), a cycle among several parents.
     """
     notes: list[Note] = []
     ids = nodes.ids
     above, below = _single_links(nodes, notes)
     is_inner = np.zeros(len(ids), dtype=bool)
-    is_inner[above] = True  # also one that loses its only child below is a category, not an item
+    is_inner[above] = True  # a node that loses its only child below stays a category
     several = np.flatnonzero(np.bincount(below, minlength=len(ids)) > 1).tolist()
     if several:
         _check_several(several, ids, above, below, join.on_multiple_parents)
         names = listed([ids[node] for node in several[:5]], count=len(several))
         if join.on_multiple_parents == "first":
-            notes.append(f"{counted(len(several), 'node')} had several parents, the first was kept: {names}")
+            notes.append(f"{counted(len(several), 'node')} with several parents, of which the first is kept: {names}")
             first = np.sort(np.unique(below, return_index=True)[1])
             above, below = above[first], below[first]
         else:
@@ -103,8 +102,8 @@ def tree_of_links(nodes: LinkedNodes, join: Join) -> TreeArrays:
             is_inner[above] = True
             notes.append(
                 (
-                    f"{counted(len(several), 'node')} had several parents, "
-                    f"{counted(len(ids) - n_nodes, 'copy', 'copies')} made: {names}; each copy of an item is an item",
+                    f"{counted(len(several), 'node')} with several parents, copied below each "
+                    f"({counted(len(ids) - n_nodes, 'copy', 'copies')}): {names}. Each copy of an item is an item",
                     PythonAdvice(". X[hierarchy.rows(ids)] repeats its feature row"),
                 )
             )
@@ -123,25 +122,29 @@ def tree_of_links(nodes: LinkedNodes, join: Join) -> TreeArrays:
 
 
 def _single_links(nodes: LinkedNodes, notes: list[Note]) -> tuple[Ints, Ints]:
-    """Return the links without the doubled ones, self-loops refused."""
+    """Return the distinct links.
+
+    Raises:
+        HierarchyError: A node is its own parent.
+    """
     above, below = np.asarray(nodes.parents, dtype=np.int64), np.asarray(nodes.children, dtype=np.int64)
     own = np.flatnonzero(above == below)
     if own.size:
         row = own[0] if nodes.rows is None else nodes.rows[own[0]]
         raise HierarchyError(
-            f"{nodes.where} {row}: {brief(nodes.ids[above[own[0]]])} is its own parent (a self-loop); "
-            f"remove the {nodes.where}, or leave the parent of a root empty"
+            f"{nodes.where} {row}: got {brief(nodes.ids[above[own[0]]])} as its own parent (a self-loop); expected "
+            f"another node. Remove the {nodes.where}."
         )
     first = np.sort(np.unique(above * len(nodes.ids) + below, return_index=True)[1])
     if first.size < above.size:
         again = _others(above.size, first)
         names = [nodes.ids[node] for node in dict.fromkeys(below[again].tolist())]
-        notes.append(f"{counted(again.size, f'doubled {nodes.where}')} dropped, to {listed(names)}")
+        notes.append(f"{counted(again.size, f'duplicate {nodes.where}')} dropped, to {listed(names)}")
     return above[first], below[first]
 
 
 def _check_several(several: list[int], ids: list[Hashable], above: Ints, below: Ints, choice: str) -> None:
-    """Raise for a cycle, and for several parents unless the caller opted in."""
+    """Raise an error for a cycle, and for several parents unless the caller chose what to do with them."""
     parents: list[list[int]] = [[] for _ in ids]
     children: list[list[int]] = [[] for _ in ids]
     for up, down in zip(above.tolist(), below.tolist(), strict=True):
@@ -168,20 +171,22 @@ def _check_several(several: list[int], ids: list[Hashable], above: Ints, below: 
         first = [f"{brief(ids[node])} (parents {listed([ids[up] for up in parents[node]])})" for node in several[:5]]
         more = f", ... ({len(several):,} in all)" if len(several) > 5 else ""
         raise HierarchyError(
-            f"{counted(len(several), 'node')} with several parents: {', '.join(first)}{more}; a tree has one parent a "
-            "node: remove links, or pass ",
+            f"parents: got {counted(len(several), 'node')} with several parents, {', '.join(first)}{more}; expected "
+            "one parent per node. Remove links, or pass ",
             Setting("on_multiple_parents", "first", "duplicate"),
+            ".",
             _turned(parents),
         )
     if choice == "duplicate" and sum(copies) > _MOST_COPIES:
         raise HierarchyError(
-            f"copying every node under each of its parents would make more than {_MOST_COPIES:,} nodes; use ",
+            f"parents: got links whose copies would be more than {_MOST_COPIES:,} nodes; expected fewer. Pass ",
             Setting("on_multiple_parents", "first"),
+            ".",
         )
 
 
 def _unfolded(ids: list[Hashable], above: Ints, below: Ints) -> tuple[list[Hashable], Ints, Ints]:
-    """Return the tree in which a node stands once below each of its parents, parents first: ids, and links as given."""
+    """Return ids and links of the tree with a copy of each node below each of its parents, parents first."""
     children: list[list[int]] = [[] for _ in ids]
     for up, down in zip(above.tolist(), below.tolist(), strict=True):
         children[up].append(down)
@@ -199,7 +204,7 @@ def _unfolded(ids: list[Hashable], above: Ints, below: Ints) -> tuple[list[Hasha
 
 
 def _others(count: int, taken: Ints) -> Ints:
-    """Return the numbers below ``count`` that are not taken, in order."""
+    """Return the numbers below ``count`` that are free, in order."""
     free = np.ones(count, dtype=bool)
     free[taken] = False
     return np.flatnonzero(free)
@@ -213,7 +218,7 @@ def _numbered(
     join: Join,
     notes: list[Note],
 ) -> TreeArrays:
-    """Return same tree with items first: their rows joined, items at inner nodes hung below as a leaf of their own."""
+    """Return the tree arrays with items first; an item with nodes below becomes a leaf below itself."""
     has_child = np.zeros(len(ids) + 1, dtype=bool)
     has_child[parent] = True  # the last entry takes the roots' -1
     has_child = has_child[:-1]
@@ -221,13 +226,14 @@ def _numbered(
     at_inner = items[has_child[items]].tolist()
     if at_inner and join.items_at_inner == "error":
         raise HierarchyError(
-            f"{counted(len(at_inner), 'item')} with nodes below: {listed([ids[node] for node in at_inner])}; ",
+            f"items: got {counted(len(at_inner), 'item')} with nodes below, {listed([ids[node] for node in at_inner])}"
+            "; expected leaves. To make each a leaf below itself, pass ",
             Setting("items_at_inner", "leaf"),
-            " makes each a leaf of its own there",
+            ".",
         )
     if at_inner:
         notes.append(
-            f"{counted(len(at_inner), 'item')} at inner nodes became leaves of their own there: "
+            f"{counted(len(at_inner), 'item')} with nodes below became leaves below themselves: "
             f"{listed([ids[node] for node in at_inner])}"
         )
     if join.on_multiple_parents != "duplicate":
@@ -243,7 +249,7 @@ def _numbered(
     n_nodes = items.size + len(inner)
     number = np.full(len(ids) + 1, -1, dtype=np.int64)
     number[items] = np.arange(items.size)
-    number[inner] = np.arange(items.size, n_nodes)  # an item at an inner node is met again here, as that node
+    number[inner] = np.arange(items.size, n_nodes)  # includes an item with nodes below, as that node
     parents = np.empty(n_nodes, dtype=np.int64)
     parents[: items.size] = np.where(has_child[items], number[items], number[parent[items]])
     parents[items.size :] = number[parent[inner]]
@@ -262,7 +268,7 @@ def _numbered(
 
 
 def in_number_order(nodes: list[int], ids: Sequence[Hashable], start: int) -> list[int]:
-    """Return the nodes by their ids if these are the integers from ``start`` on (or their text), else as they come.
+    """Return the nodes sorted by id if the ids are the integers from ``start`` on (or their text), else unchanged.
 
     Example:
         >>> in_number_order([0, 1, 2], ["2", "0", "1"], 0), in_number_order([0, 1], ["b", "a"], 0)
@@ -276,18 +282,19 @@ def in_number_order(nodes: list[int], ids: Sequence[Hashable], start: int) -> li
 
 
 def number_of(name: Hashable) -> int | None:
-    """Return the number that an id is or writes, None if it is none."""
+    """Return the integer that an id is, also as text, or ``None``."""
     if isinstance(name, str):
         return int(name) if name.isascii() and name.isdigit() and len(name) < 19 and str(int(name)) == name else None
     return int(name) if is_integer(name) else None
 
 
 def _item_nodes(ids: list[Hashable], has_child: Bools, join: Join) -> list[int]:
-    """Return the nodes that are items in row order; copies of an item come after all first ones."""
+    """Return the nodes of the items in the order of the feature rows, copies last."""
     if join.items is not None:
         if join.n_items is not None and join.n_items != len(join.items):
             raise HierarchyError(
-                Argument("n_items"), f"={join.n_items}, but items lists {len(join.items)} ids; give one of them"
+                Argument("n_items"),
+                f": got {join.n_items}, with {len(join.items)} ids in items; expected one of the two. Leave one out.",
             )
         return _joined(ids, has_child, list(join.items), join)
     if join.n_items is None:
@@ -299,17 +306,19 @@ def _item_nodes(ids: list[Hashable], has_child: Bools, join: Join) -> list[int]:
         missing = islice((item for item in map(name, range(join.n_items)) if item not in present), 5)
         raise HierarchyError(
             Argument("n_items"),
-            f"={join.n_items}, but the tree has {counted(len(ids), 'node')}: missing from it are items such as "
-            f"{listed(missing)}",
+            f": got {join.n_items}, for a tree of {counted(len(ids), 'node')} without items such as {listed(missing)}; "
+            "expected the number of its items. Correct it.",
         )
     return _joined(ids, has_child, list(map(name, range(join.n_items))), join)
 
 
 def _joined(ids: list[Hashable], has_child: Bools, wanted: list[Hashable], join: Join) -> list[int]:
-    """Return the node of each id wanted, copies last; lists what is missing, surplus or doubled.
+    """Return the node of each wanted id, copies last.
 
-    A node with nodes below is meant only where no leaf has the id: formats that identify nodes by position may give a
-    category the name of an item.
+    An id is that of a node with nodes below only if no leaf has it: a category may have the name of an item.
+
+    Raises:
+        HierarchyError: Ids are missing, surplus or duplicate.
     """
     row_of = {name: row for row, name in reversed(list(enumerate(wanted)))}
     row_of = dict(sorted(row_of.items(), key=lambda entry: entry[1]))
@@ -321,24 +330,30 @@ def _joined(ids: list[Hashable], has_child: Bools, wanted: list[Hashable], join:
     faults = {
         "missing from the tree": [name for name in row_of if name not in first],
         "surplus in the tree": [] if join.empty_leaves else [n for n in at_leaves if n not in row_of],
-        "listed twice": [name for name, count in Counter(wanted).items() if count > 1],
+        "duplicate in items": [name for name, count in Counter(wanted).items() if count > 1],
         "in the tree several times": [] if join.on_multiple_parents != "error" else [ids[node] for node in copies],
     }
     if any(faults.values()):
         faults["surplus in the tree"] = [ids[node] for node in leaves if ids[node] not in row_of]
         text = "; ".join(f"{what}: {listed(dict.fromkeys(names))}" for what, names in faults.items() if names)
         raise HierarchyError(
-            f"the items do not match the tree's: {text}; each item must stand in both once (for one that stands in "
-            "the tree several times, ",
-            Setting("on_multiple_parents", "first", "duplicate"),
-            ")",
+            f"items: got ids that do not match the tree's ({text}); expected each item once in both. Correct the ids",
+            *(
+                (
+                    "; for an item that is in the tree several times, pass ",
+                    Setting("on_multiple_parents", "first", "duplicate"),
+                )
+                if faults["in the tree several times"]
+                else ()
+            ),
+            ".",
         )
     return [first[name] for name in row_of] + (copies if join.on_multiple_parents == "duplicate" else [])
 
 
 def _turned(parents: Sequence[Sequence[int]]) -> str:
-    """Return a question, where the links read the other way round would give each node one parent."""
+    """Return a question for links that would give each node one parent in the other direction."""
     above = [up for ups in parents for up in ups]
     if len(set(above)) < len(above):
         return ""
-    return "; read the other way round these links are a tree: are they (child, parent), where (parent, child) is due?"
+    return " In the other direction these links are a tree: are the columns of parents and children exchanged?"

@@ -27,7 +27,7 @@ def test_one_child_chains_are_kept_without_a_warning() -> None:
 
 
 def test_an_empty_cluster_is_dropped_with_a_warning() -> None:
-    with pytest.warns(HierarchyWarning, match="1 empty cluster dropped, no item below: 3"):
+    with pytest.warns(HierarchyWarning, match="1 empty cluster dropped, without items: 3"):
         tree = Hierarchy.from_children([[0, 1], [], [2, 3]], 2)
     assert (tree.n_nodes, tree.root) == (4, 3)
 
@@ -40,8 +40,8 @@ def test_an_empty_cluster_is_dropped_with_a_warning() -> None:
         ([[0, 1], [2, 9]], 3, r"children\[1\] lists 9, but the nodes are 0\.\.4 \(3 items and 2 lists\)"),
         ([[0, 1, -1]], 3, r"children\[0\] lists -1"),
         ([[0, 1, 2]], 2, r"children\[0\]: node 2 is its own child"),
-        ([[0, 3], [1, 2]], 2, "cycle of 2 nodes: 2, 3"),
-        ([[0, 1]], 3, "2 roots, expected one: 2, 3"),
+        ([[0, 3], [1, 2]], 2, "cycle of 2 nodes, 2, 3"),
+        ([[0, 1]], 3, "2 roots, 2, 3"),
         ([[0, 1]], 10**15, "items 2, 3, 4, 5, 6, ... .* are in none of them"),
         ([[0, 1.5]], 2, r"children\[0\] holds 1.5, expected an integer"),
         ([[0], [True, 2]], 2, r"children\[1\] holds True"),
@@ -66,11 +66,11 @@ def test_opt_ins() -> None:
     assert Hierarchy.from_children([[0, 1], [2]], 3, add_root=True) == Hierarchy.from_children([[0, 1], [2], [3, 4]], 3)
     twice = [[0, 1], [1, 2], [3, 4]]
     labels = ["a", "b", "c", "p", "q", "r"]
-    with pytest.warns(HierarchyWarning, match="1 node had several parents, the first was kept: 1"):
+    with pytest.warns(HierarchyWarning, match="1 node with several parents, of which the first is kept: 1"):
         first = Hierarchy.from_children(twice, 3, labels=labels, on_multiple_parents="first")
     assert first == Hierarchy.from_children([[0, 1], [2], [3, 4]], 3)
     assert first.labels == tuple(labels)
-    with pytest.warns(HierarchyWarning, match="1 copy made: 1"):
+    with pytest.warns(HierarchyWarning, match=r"1 copy\): 1"):
         both = Hierarchy.from_children(twice, 3, labels=labels, on_multiple_parents="duplicate")
     assert both == Hierarchy.from_children([[0, 1], [3, 2], [4, 5]], 4)
     assert both.item_labels == ("a", "b", "c", "b")

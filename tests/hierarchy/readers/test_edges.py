@@ -33,56 +33,54 @@ def test_integers_keep_their_numbers() -> None:
 
 
 def test_what_a_category_lost_or_never_had_is_dropped() -> None:
-    with pytest.warns(HierarchyWarning, match="1 empty cluster dropped, no item below: 'nuts'"):
+    with pytest.warns(HierarchyWarning, match="1 empty cluster dropped, without items: 'nuts'"):
         tree = Hierarchy.from_edges([*FRUIT, ("all", "nuts")], items=["lime", "lemon", "fig"])
     assert tree == Hierarchy.from_edges(FRUIT)
-    with pytest.warns(HierarchyWarning, match="the first was kept: 'lime'; 1 empty cluster dropped.*'sour'"):
+    with pytest.warns(HierarchyWarning, match="the first is kept: 'lime'; 1 empty cluster dropped.*'sour'"):
         tree = Hierarchy.from_edges([*FRUIT, ("all", "sour"), ("sour", "lime")], on_multiple_parents="first")
     assert tree == Hierarchy.from_edges(FRUIT)
 
 
 def test_missing_doubled_and_surplus_items_are_listed() -> None:
-    with pytest.raises(
-        HierarchyError, match=r"missing from the tree: 'kiwi'; surplus in the tree: 'fig'; .*twice: 'lime'"
-    ):
+    with pytest.raises(HierarchyError, match=r"'kiwi'; surplus in the tree: 'fig'; .*'lime'"):
         Hierarchy.from_edges(FRUIT, items=["lime", "lime", "lemon", "kiwi"])
-    with pytest.raises(HierarchyError, match=r"n_items=100000000000000, but the tree has 5 nodes.* 0, 1, 2"):
+    with pytest.raises(HierarchyError, match=r"n_items: got 100000000000000, .*5 nodes.* 0, 1, 2"):
         Hierarchy.from_edges(FRUIT, n_items=10**14)
     with pytest.raises(HierarchyError, match="missing from the tree: 1"):
         Hierarchy.from_edges([(5, 0), (5, 2)], n_items=3)
-    with pytest.raises(ParameterError, match=r"items\[0\] is \[\], expected an id"):
+    with pytest.raises(ParameterError, match=r"items\[0\]: got \[\]; expected an id"):
         Hierarchy.from_edges(FRUIT, items=[[]])  # type: ignore[list-item]
 
 
 def test_an_item_with_nodes_below_is_a_leaf_of_its_own_or_an_error() -> None:
     items = ["citrus", "lime", "lemon", "fig"]
-    with pytest.warns(HierarchyWarning, match="1 item at inner nodes became leaves of their own there: 'citrus'"):
+    with pytest.warns(HierarchyWarning, match="1 item with nodes below became leaves below themselves: 'citrus'"):
         tree = Hierarchy.from_edges(FRUIT, items=items)
     assert tree.path(0).tolist() == [4, 5]
     assert sorted(tree.items(5).tolist()) == [0, 1, 2]
-    with pytest.raises(HierarchyError, match="1 item with nodes below: 'citrus'"):
+    with pytest.raises(HierarchyError, match="1 item with nodes below, 'citrus'"):
         Hierarchy.from_edges(FRUIT, items=items, items_at_inner="error")
 
 
 @pytest.mark.parametrize(
     ("edges", "text"),
     [
-        ([("r", "a"), ("b", "b")], "edge 1: 'b' is its own parent"),
+        ([("r", "a"), ("b", "b")], "edge 1: got 'b' as its own parent"),
         ([("r", "x"), ("a", "b"), ("b", "c"), ("c", "a")], "cycle of 3 nodes"),
-        ([("r", "a"), ("a", "b"), ("b", "a"), ("b", "x")], "cycle of 2 nodes: 'a', 'b'|cycle of 2 nodes: 'b', 'a'"),
-        ([("r", "a"), ("s", "b")], "2 roots, expected one: 'r', 's'"),
+        ([("r", "a"), ("a", "b"), ("b", "a"), ("b", "x")], "cycle of 2 nodes, 'a', 'b'|cycle of 2 nodes, 'b', 'a'"),
+        ([("r", "a"), ("s", "b")], "2 roots, 'r', 's'"),
         ([("r", "x"), ("r", "a"), ("a", "x")], r"'x' \(parents 'r', 'a'\)"),
-        ([("r", None)], "edge 0 is .*: an id is missing"),
-        ([("r", float("nan"))], "an id is missing"),
-        ([("r", "a", 1.0)], "expected a .* pair of two ids"),
-        ([("r", ["a"])], "ids are strings or numbers"),
-        (["ra"], "edge 0 is 'ra'"),
-        ("parent,child\nr,a\nb,b\n", "row 2: 'b' is its own parent"),
-        ("parent,child\nr,a\nr, \n", "row 2 is .*: an id is missing"),
+        ([("r", None)], "edge 0: got .*; expected two ids"),
+        ([("r", float("nan"))], "expected two ids"),
+        ([("r", "a", 1.0)], r"got \('r', 'a', 1.0\); expected a pair"),
+        ([("r", ["a"])], "ids of text or numbers"),
+        (["ra"], "edge 0: got 'ra'"),
+        ("parent,child\nr,a\nb,b\n", "row 2: got 'b' as its own parent"),
+        ("parent,child\nr,a\nr, \n", "row 2: got .*; expected two ids"),
         ("up,down\nr,a\n", "columns: got 'up', 'down'; expected 'parent' and 'child'"),
-        ([7], "edge 0 is 7"),
-        (7, "the edges are 7"),
-        ([], "there must be an item"),
+        ([7], "edge 0: got 7"),
+        (7, "edges: got 7"),
+        ([], "expected at least one item"),
     ],
 )
 def test_wrong_edges_are_refused(edges: object, text: str) -> None:
@@ -91,7 +89,9 @@ def test_wrong_edges_are_refused(edges: object, text: str) -> None:
 
 
 def test_doubled_edges_and_one_child_nodes_warn_once_with_counts() -> None:
-    with pytest.warns(HierarchyWarning, match="2 doubled edges dropped, to 'a', 'r'; 2 nodes with one child") as found:
+    with pytest.warns(
+        HierarchyWarning, match="2 duplicate edges dropped, to 'a', 'r'; 2 nodes with one child"
+    ) as found:
         Hierarchy.from_edges([("s", "r"), ("r", "a"), ("r", "a"), ("s", "r"), ("a", "x"), ("a", "y")])
     assert len(found) == 1
     assert found[0].filename == __file__
@@ -99,7 +99,7 @@ def test_doubled_edges_and_one_child_nodes_warn_once_with_counts() -> None:
 
 def test_several_parents_are_copied_everything_below_with_them() -> None:
     edges = [("r", "a"), ("r", "b"), ("a", "s"), ("b", "s"), ("s", "x"), ("s", "y"), ("b", "z")]
-    with pytest.warns(HierarchyWarning, match="1 node had several parents, 3 copies made: 's'"):
+    with pytest.warns(HierarchyWarning, match=r"1 node with several parents, copied below each \(3 copies\): 's'"):
         tree = Hierarchy.from_edges(edges, on_multiple_parents="duplicate")
     assert sorted(tree.item_labels) == ["x", "x", "y", "y", "z"]
     assert tree.rows(["z", "y", "x"]).tolist() == [{"x": 2, "y": 1, "z": 0}[str(name)] for name in tree.item_labels]
@@ -154,14 +154,14 @@ def test_networkx_both_ways() -> None:
     assert Hierarchy.from_networkx(lone).labels == ("only",)
     graph = nx.DiGraph(FRUIT)
     graph.add_node("stray")
-    with pytest.raises(HierarchyError, match="2 roots, expected one: 'stray', 'all'"):
+    with pytest.raises(HierarchyError, match="2 roots, 'stray', 'all'"):
         Hierarchy.from_networkx(graph)
     with pytest.raises(ReaderError, match="expected a DiGraph"):
         Hierarchy.from_networkx(nx.Graph(FRUIT))
 
 
 def test_child_before_parent_is_asked_about_where_that_would_make_a_tree():
-    with pytest.raises(HierarchyError, match=r"are they \(child, parent\), where \(parent, child\) is due\?"):
+    with pytest.raises(HierarchyError, match=r"exchanged"):
         Hierarchy.from_edges([("ant", "insects"), ("bee", "insects"), ("insects", "all")])
     with pytest.raises(HierarchyError, match="several parents") as caught:
         Hierarchy.from_edges([("a", "x"), ("b", "x"), ("a", "y")])

@@ -75,12 +75,12 @@ def test_it_comes_back_as_it_was() -> None:
         ('{"children": [[0, 1]], "singletons": 1}', "singletons is 1"),
         ('{"edges": [["r", "a"]], "items": "a"}', "items is 'a'"),
         ('{"edges": [["r", "a"]], "items": [{}]}', "items holds {}"),
-        ("[1, 2]", "edge 0 is 1"),
+        ("[1, 2]", "edge 0: got 1"),
         ("[]", "the children lists name no node"),
         ("no/such/file.json", "'no/such/file.json' cannot be read as a file: No such file"),
         ("nul\0byte", "cannot be read as a file"),
         (7, "got 7, expected a path"),
-        ([["r", "a"], ["r"]], "edge 1 is"),
+        ([["r", "a"], ["r"]], "edge 1: got"),
     ],
 )
 def test_what_breaks_is_said(source: object, text: str) -> None:

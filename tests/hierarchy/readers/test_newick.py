@@ -34,7 +34,7 @@ def test_a_name_twice() -> None:
     with pytest.raises(HierarchyError, match="in the tree several times: 'a'"):
         Hierarchy.from_newick("((a,b),(a,c));")
     assert Hierarchy.from_newick("((a,b),(a,c));", on_multiple_parents="duplicate").item_labels == ("a", "b", "c", "a")
-    with pytest.warns(HierarchyWarning, match="1 empty cluster dropped, no item below: 'a'"):
+    with pytest.warns(HierarchyWarning, match="1 empty cluster dropped, without items: 'a'"):
         first = Hierarchy.from_newick("((a,b),(a,c));", on_multiple_parents="first")
     assert first == Hierarchy.from_newick("((0,1),(2));")
     assert Hierarchy.from_newick("((a,b)a,(c,d)a);").item_labels == ("a", "b", "c", "d")  # categories may share names
@@ -87,7 +87,7 @@ def test_any_name_comes_back(names: list[str]) -> None:
 
 def test_names_that_are_not_unique_cannot_be_written() -> None:
     tree = Hierarchy.from_children([[0, 1]], 2, labels=["a", "a"])
-    with pytest.raises(ParameterError, match="one name an item, each another"):
+    with pytest.raises(ParameterError, match="one distinct name per item"):
         tree.to_newick()
     assert tree.to_newick(names=["a", "b"]) == "(a,b);"
 

@@ -88,7 +88,7 @@ def test_cycles_and_several_parents_of_one_object() -> None:
     dag = {"name": "r", "children": [{"name": "p", "children": [shared]}, {"name": "q", "children": [shared]}]}
     with pytest.raises(HierarchyError, match=r"'x' \(parents 'p', 'q'\)"):
         Hierarchy.from_nodes(dag)
-    with pytest.warns(HierarchyWarning, match="1 copy made"):
+    with pytest.warns(HierarchyWarning, match="1 copy"):
         assert Hierarchy.from_nodes(dag, on_multiple_parents="duplicate").n_items == 2
 
 
@@ -113,7 +113,7 @@ def test_names_as_keys_in_both_readers() -> None:
             read({"a": ["x", "y"], "b": ["x"]})
         with pytest.raises(ReaderError, match="got 3; expected"):
             read({"a": {"x": 3}, "b": ["y"]})
-        with pytest.raises(HierarchyError, match="2 roots, expected one"):
+        with pytest.raises(HierarchyError, match="2 roots, "):
             read([{"name": "r", "children": [{"name": "a"}]}, {"name": "s", "children": [{"name": "b"}]}])
     loop: dict[str, Any] = {}
     loop["a"] = {"b": loop, "c": ["x"]}

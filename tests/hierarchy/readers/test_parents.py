@@ -55,30 +55,30 @@ def test_numbers_with_blanks_are_still_numbers() -> None:
     frame = pd.DataFrame({"id": [0, 1, 2, 3], "parent": [2, 2, 3, float("nan")]})
     with pytest.warns(HierarchyWarning, match="1 node with one child"):
         assert Hierarchy.from_parents(frame).labels is None
-    with pytest.warns(HierarchyWarning, match="1 doubled row dropped, to 'a'"):
+    with pytest.warns(HierarchyWarning, match="1 duplicate row dropped, to 'a'"):
         Hierarchy.from_parents([("r", None), ("a", "r"), ("b", "r"), ("a", "r")])
 
 
 @pytest.mark.parametrize(
     ("source", "text"),
     [
-        ("id,parent\na,\nb,d\nd,c\nc,b\n", "cycle of 3 nodes: 'b', 'd', 'c'"),
-        ("id,parent\na,\nb,\nc,b\n", "2 roots, expected one: 'a', 'b'"),
-        ("id,parent\na,\nb,b\n", "2 roots, expected one: 'a', 'b'"),
-        ("id,parent\na,\nb,q\nc,q\n", r"1 parent without a row: 'q' \(first as the parent of 'b'\)"),
-        ("id,parent\na,\n,a\n", "row 2 has no id"),
-        ("id,parent\nb,q\nc,r\n", "2 roots, expected one: 'q', 'r' have no parent"),
-        ("id,parent\na,\nb,a\nb,\n", "'b' has no parent in row 3, but one in another row"),
+        ("id,parent\na,\nb,d\nd,c\nc,b\n", "cycle of 3 nodes, 'b', 'd', 'c'"),
+        ("id,parent\na,\nb,\nc,b\n", "2 roots, 'a', 'b'"),
+        ("id,parent\na,\nb,b\n", "2 roots, 'a', 'b'"),
+        ("id,parent\na,\nb,q\nc,q\n", r"1 parent without a row, 'q' \(first as the parent of 'b'\)"),
+        ("id,parent\na,\n,a\n", "row 2: got no id"),
+        ("id,parent\nb,q\nc,r\n", "2 roots, 'q', 'r'"),
+        ("id,parent\na,\nb,a\nb,\n", "row 3: got 'b' without a parent"),
         ("id,parent\na,\nb,a\nc,b\nc,a\n", r"'c' \(parents 'b', 'a'\)"),
         ("id,parent\na,\nb\n", "line 3: 1 cells where the header has 2"),
         ('id,parent\na,\n"b,a\n', "line 3: not delimited text .*; is a quote not closed"),
         ("id,id\na,b\n", "got 'id' twice"),
         ("\n\n", "the text is empty"),
-        ("id,parent\n", "there must be an item"),
+        ("id,parent\n", "expected at least one item"),
         (b"id,parent\na,\xe9\n", "not UTF-8: byte 12 is 0xe9"),
         ({"id": ["a"], "parent": [None, "a"]}, "not lists of one length"),
         ([("a", None), ("b",)], "row 2 is .*, expected 2 cells: 'id', 'parent'"),
-        ([("a", None), (["b"], "a")], "row 2 is .*ids are strings or numbers"),
+        ([("a", None), (["b"], "a")], "row 2: got .*ids of text or numbers"),
         (7, "got 7, expected CSV"),
     ],
 )
@@ -125,20 +125,20 @@ def test_a_parent_of_none(none: object) -> None:
 def test_zero_is_a_parent_where_it_has_a_row_and_numbers_may_have_a_point() -> None:
     assert Hierarchy.from_parents("id,parent\n0,\n1,0\n2,0\n").labels == ("1", "2", "0")
     assert Hierarchy.from_parents("id,parent\n1,\n2,1.0\n3,1.0\n").labels == ("2", "3", "1")
-    with pytest.raises(HierarchyError, match=r"2 roots, expected one: '1', '2' .*add_root=True"):
+    with pytest.raises(HierarchyError, match=r"2 roots, '1', '2'.*add_root=True"):
         Hierarchy.from_parents("id,parent\n1,0\n2,0\n3,1\n4,2\n")
 
 
 def test_several_parents_and_roots_when_asked() -> None:
     rows = [("r", None), ("s", None), ("x", "r"), ("x", "s"), ("y", "s")]
-    with pytest.warns(HierarchyWarning, match="the first was kept: 'x'"):
+    with pytest.warns(HierarchyWarning, match="the first is kept: 'x'"):
         tree = Hierarchy.from_parents(rows, add_root=True, on_multiple_parents="first")
     assert tree.labels == ("x", "y", "r", "s", None)
 
 
 @pytest.mark.parametrize("parents", [[2, 2, -1], [2, 2, None], np.array([2, 2, -1])])
 def test_an_array_of_parents_is_sent_to_the_class(parents):
-    with pytest.raises(ReaderError, match=r"-1 at the root, goes to Hierarchy\(parents, n_items\)"):
+    with pytest.raises(ReaderError, match=r"-1 at the root, to Hierarchy\(parents, n_items\)"):
         Hierarchy.from_parents(parents)
     assert Hierarchy([2, 2, -1], 2).items(2).tolist() == [0, 1]
 

@@ -100,10 +100,10 @@ def test_an_item_in_two_categories() -> None:
     text = "item,path\na,Home > Kitchen\na,Gifts > Kitchen\nb,Gifts\nc,Home > Bath\n"
     with pytest.raises(HierarchyError, match=r"'a' \(parents \('Home', 'Kitchen'\), \('Gifts', 'Kitchen'\)\)"):
         Hierarchy.from_paths(text)
-    with pytest.warns(HierarchyWarning, match="first was kept: 'a'; 1 empty cluster dropped.*Gifts"):
+    with pytest.warns(HierarchyWarning, match="the first is kept: 'a'; 1 empty cluster dropped.*Gifts"):
         first = Hierarchy.from_paths(text, on_multiple_parents="first")
     assert first.item_labels == ("a", "b", "c")
-    with pytest.warns(HierarchyWarning, match="1 copy made: 'a'"):
+    with pytest.warns(HierarchyWarning, match="1 copy.: 'a'"):
         both = Hierarchy.from_paths(text, on_multiple_parents="duplicate")
     assert both.item_labels == ("a", "b", "c", "a")
 

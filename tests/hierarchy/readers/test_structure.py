@@ -206,7 +206,7 @@ def test_several_paths_in_a_line_are_said():
 def test_two_spellings_of_an_id_are_said():
     with pytest.warns(HierarchyWarning, match="differ in case or blanks alone: 'a' and 'A '"):
         Hierarchy.from_edges([("r", "a"), ("r", "b"), ("a", "x"), ("a", "z"), ("A ", "y"), ("A ", "w")], add_root=True)
-    with pytest.raises(HierarchyError, match=r"parent without a row: 'Food'.* Spelt otherwise, there is 'food'"):
+    with pytest.raises(HierarchyError, match=r"parent without a row, 'Food'.* similar id is 'food'"):
         Hierarchy.from_parents("id,parent\nr,\nfood,r\ntea,Food\n")
 
 
@@ -216,7 +216,7 @@ def test_ids_and_roots_as_catalogues_write_them():
         tree = Hierarchy.from_parents(table, add_root=True)
     assert tree.item_labels == ("2", "3", "5", "6")
     mixed = table.replace("4\t4\tTools", "4\t\tTools")  # one root is its own parent, one has none
-    with pytest.raises(HierarchyError, match="2 roots, expected one: '1', '4'"):
+    with pytest.raises(HierarchyError, match="2 roots, '1', '4'"):
         Hierarchy.from_parents(mixed)
     with pytest.warns(HierarchyWarning, match="row 1: '1' is its own parent; taken as a root"):
         assert Hierarchy.from_parents(mixed, add_root=True) == tree
