@@ -1,4 +1,4 @@
-"""Intervals of a mean: Student's, and their extension for rare values that a sample has too seldom or not at all."""
+"""Confidence intervals of a mean: Student's t, and its extension for rare values that a sample lacks."""
 
 import math
 
@@ -10,12 +10,12 @@ from pomdp_hier._arrays import Floats
 
 
 def mean_interval(values: Floats, confidence: float, missed: float = 0.0) -> tuple[float, float]:
-    """Return the t interval ``mean ± t * s / sqrt(n)`` of the mean, (NaN, NaN) for fewer than two values.
+    """Return the t interval ``mean ± t s / sqrt(n)`` of the mean; NaN for fewer than two values.
 
     Args:
         values: ``[n]``.
-        confidence: The level, in (0, 1).
-        missed: The addition at either end, for what the values do not show; see `unseen`.
+        confidence: The confidence level, in (0, 1).
+        missed: The extension at either end for rare values; see `unseen`.
 
     Example:
         >>> [round(end, 4) for end in mean_interval(np.array([0.0, 1.0, 2.0]), 0.95)]
@@ -38,22 +38,22 @@ def _t_reach(values: Floats, confidence: float) -> float:
 
 
 def unseen(values: Floats, confidence: float, low: float, high: float) -> tuple[float, float]:
-    """Return how far rare values, seen too seldom or never, reach beyond the t interval below and above.
+    """Return the extensions of the t interval, below and above, for values that the sample may lack.
 
-    A t interval takes the spread of the sample for that of all values, and has no width where none differs. Gaffke's
-    bound takes only their range: the lower one is a quantile of ``sum of D_i z_i``, with z the n values and ``low``,
-    and D uniform on the simplex. For values of two kinds it is Clopper and Pearson's, ``1 - (alpha / 2)^(1 / n)`` of
-    the range for an event that n values never showed. The quantile is that of the saddlepoint approximation, which is
-    within 0.4 % of it from ten values on.
+    A t interval estimates the spread from the sample, and has no width where all values are equal. Gaffke's bound
+    uses their range alone: the lower bound is a quantile of ``sum of D_i z_i``, with z the n values and ``low``, and D
+    uniform on the simplex. For two distinct values it is Clopper and Pearson's bound, ``1 - (alpha / 2)^(1 / n)`` of
+    the range for an event that n values lack. The quantile is a saddlepoint approximation, within 0.4 % from ten values
+    on.
 
     Args:
         values: ``[n]``, at least two.
-        confidence: The level of the interval, in (0, 1).
-        low: The least value that is possible.
-        high: The greatest.
+        confidence: The confidence level of the interval, in (0, 1).
+        low: The least possible value.
+        high: The greatest possible value.
 
     Returns:
-        How far the lower end lies below that of the t interval, and the upper end above its; 0 or more.
+        The extensions at the lower and at the upper end; 0 or more.
 
     Example:
         >>> [round(reach, 4) for reach in unseen(np.ones(1000), 0.95, low=0.0, high=1.0)]
@@ -76,15 +76,15 @@ def unseen(values: Floats, confidence: float, low: float, high: float) -> tuple[
 
 
 def _gaffke(shares: Floats, alpha: float) -> float:
-    """Return the lower bound of the mean of numbers in [0, 1], with 0 for the least that is possible.
+    """Return the lower bound of the mean of numbers in [0, 1].
 
-    ``P(sum of E_i (z_i - c) <= 0)`` with E exponential is sought to be alpha. With ``c = harmonic mean of (z + g) - g``
-    the saddlepoint is known, so that one equation in g is left.
+    It is the c with ``P(sum of E_i (z_i - c) <= 0) = alpha``, E exponential. With ``c = harmonic mean of (z + g) - g``
+    the saddlepoint has a closed form, which leaves one equation in g.
     """
     z = np.append(shares, 0.0)
 
     def below(log_g: float) -> tuple[float, float]:
-        """Return c and the probability of a sum below it."""
+        """Return c and its probability."""
         g = math.exp(log_g)
         inverse = 1 / (z + g)
         scale = float(inverse.mean())
@@ -94,7 +94,7 @@ def _gaffke(shares: Floats, alpha: float) -> float:
         return 1 / scale - g, float(ndtr(w)) + density * (1 / w - 1 / u)
 
     least, most = -30.0, math.log(10 * math.sqrt(len(z)))
-    if below(most)[1] <= alpha:  # the level is next to nothing, and so is the distance from the mean
+    if below(most)[1] <= alpha:  # the confidence level is near 0, and the bound near the mean
         return float(shares.mean())
     if below(least)[1] >= alpha:
         return 0.0
@@ -102,7 +102,9 @@ def _gaffke(shares: Floats, alpha: float) -> float:
 
 
 def rarest(n: int, confidence: float) -> float:
-    """Return the greatest probability of an event that n samples may well lack: ``1 - ((1 - confidence) / 2)^(1 / n)``.
+    """Return the greatest probability of an event that n samples may lack.
+
+    It is ``1 - ((1 - confidence) / 2)^(1 / n)``.
 
     Example:
         >>> round(rarest(100, 0.95), 4)

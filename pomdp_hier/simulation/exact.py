@@ -1,8 +1,8 @@
-"""The exact value of a policy in an environment that may differ from the model that its agent believes.
+"""The exact value of a policy in an environment that may differ from the agent's model.
 
-The agent decides from its belief, which it updates by its own model. The environment moves, rewards and generates the
-observations by another. The environment's distribution over states and the agent's belief are all that matters for what
-comes next, and the value is linear in the first: histories that lead to the same belief are therefore added up.
+The agent decides from its belief, which it updates by its own model. States, rewards and observations come from the
+environment. The value depends on the agent's belief and, linearly, on the environment's distribution over states:
+histories with the same belief are therefore summed.
 """
 
 import time
@@ -26,26 +26,26 @@ from pomdp_hier.planning.policies import action_probabilities, as_policy
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, total
 from pomdp_hier.pomdp.problem import POMDP, require_problem
-from pomdp_hier.simulation.truncation import Truncation
+from pomdp_hier.simulation.return_bounds import Truncation
 
 Update = Callable[[Belief, Any, Any], Belief]
 
-_MANY = 16  # steps after which rounding has made several beliefs of what is one
+_MANY = 16  # steps after which rounding errors make equal beliefs differ
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Visit:
-    """One belief at which a policy decides in an exact evaluation.
+    """A belief at which a policy decides in an exact evaluation.
 
     Attributes:
-        step: How many actions came before.
-        belief: What the agent believes.
-        weights: ``{s: probability}`` of the environment being in ``s`` here; their sum is the probability of the visit.
-        actions: ``{action: probability}``, what the policy does.
-        decision: The policy's `Decision`, ``None`` if it draws its action.
+        step: The number of actions before.
+        belief: The agent's belief.
+        weights: ``{s: probability}`` of the environment's state; their sum is the probability of the visit.
+        actions: ``{action: probability}`` of the policy.
+        decision: The policy's `Decision`; ``None`` if it samples its action.
         observation: The last observation, ``None`` at the start.
-        previous: The visit before, and the action that led here (of one history, where several lead here).
+        previous: The visit before and its action, of one history where several have this belief.
 
     Example:
         >>> from pomdp_hier.planning import RTBSS
@@ -65,12 +65,12 @@ class Visit:
 
     @property
     def probability(self) -> Number:
-        """The probability that the run comes by here."""
+        """The probability of the visit."""
         return total(self.weights.values())
 
     @property
     def history(self) -> tuple[tuple[Any, Any], ...]:
-        """The (action, observation) pairs of one history that leads here, from the start."""
+        """The (action, observation) pairs of one history with this belief, from the start."""
         pairs: list[tuple[Any, Any]] = []
         visit = self
         while visit.previous is not None:
@@ -82,16 +82,16 @@ class Visit:
 
 @dataclass(frozen=True, eq=False)
 class PolicyValue:
-    """What a policy is worth, exactly.
+    """The exact value of a policy.
 
     Attributes:
         value: The expected discounted sum of rewards, in the environment's reward unit.
-        n_beliefs: How many (step, belief) pairs were decided at.
+        n_beliefs: The number of (step, belief) pairs with a decision.
         n_steps: The length of the longest run.
-        unfinished: The probability that a run was still going on when the horizon, or the cut-off, was reached.
-        seconds_per_decision: The mean time that the policy took.
-        visits: Every belief that was decided at, if asked for, in order of the step.
-        error: How far the true value can be from this one, because runs without a horizon were cut off.
+        unfinished: The probability that a run has not terminated at the horizon or at truncation.
+        seconds_per_decision: The mean time of one decision.
+        visits: Every belief with a decision, by step, if requested.
+        error: The truncation error of the value.
 
     Example:
         >>> from pomdp_hier.planning import RTBSS
@@ -130,36 +130,35 @@ def policy_value(
     n_jobs: int = 1,
     progress: bool | tqdm = False,
 ) -> PolicyValue:
-    """Return the exact value of a policy whose agent believes ``problem`` while ``environment`` is what happens.
+    """Return the exact value of a policy that plans in ``problem`` and acts in ``environment``.
 
-    ``V = sum_t gamma^t sum_s p_t(s, b) sum_a pi(a | b) R_env(s, a)`` over every pair of state and belief that can be
-    reached. A run ends when the environment is in a terminal state, when the agent's belief says that it is over, or
-    after ``horizon`` actions. The discount is the environment's. From the 16th action on, beliefs whose floats agree to
-    1e-12 are one belief: rounding alone would make ever more of them.
+    ``V = sum_t gamma^t sum_s p_t(s, b) sum_a pi(a | b) R_env(s, a)`` over all reachable pairs of state and belief. A
+    run ends in a terminal state of the environment, at a terminal belief of the agent, or after ``horizon`` actions.
+    The discount is the environment's. From the 16th action on, beliefs that agree to 1e-12 are merged, as rounding
+    errors alone would multiply them.
 
     Args:
-        policy: A `Policy` or a plain function of the belief. If it draws numbers and has no ``action_probabilities``
-            (POUCT, say), the value is that of the decisions it happened to make.
-        problem: The agent's own model; its initial belief is where the agent starts.
-        environment: The model that generates states, observations and rewards; the agent's own by default.
-        updater: How the agent updates its belief; Bayes' rule in its own model by default.
-        horizon: The most actions in a run; ``None`` for no limit but that of the cut-off.
+        policy: A `Policy` or a function of the belief. If it samples and has no ``action_probabilities``, as POUCT, the
+            value is that of the decisions of this call.
+        problem: The agent's own model, with the agent's initial belief.
+        environment: The model of states, observations and rewards; the agent's own by default.
+        updater: The agent's belief updater; Bayes' rule in its own model by default.
+        horizon: The greatest number of actions of a run; ``None`` for an infinite horizon.
         truncation_error: Without a horizon, or with one of more than 100,000 actions, episodes end where the remaining
             discounted reward is below this, in rewards; `PolicyValue.error` reports it. With a discount of 1 every
             episode must terminate.
-        trace: Keep every visit.
-        max_beliefs: How many beliefs may be decided at before giving up.
-        n_jobs: How many processes decide at the beliefs of a step, -1 for one a CPU, with the same numbers for any;
-            more than one needs joblib, and runs on the back end that ``joblib.parallel_config`` names.
-        progress: Whether to show a progress bar on standard error, which counts the beliefs; or a bar of tqdm's to go
-            on with.
+        trace: Whether to keep every visit.
+        max_beliefs: The greatest number of beliefs with a decision.
+        n_jobs: The number of processes that decide at the beliefs of a step; -1 for one per CPU. Results do not depend
+            on it. More than one needs joblib, and uses the back end of ``joblib.parallel_config``.
+        progress: Whether to show a progress bar on standard error, which counts beliefs; or a tqdm bar to continue.
 
     Raises:
-        ImpossibleObservationError: The environment makes an observation that the agent's model rules out.
+        ImpossibleObservationError: An observation has probability 0 in the agent's model.
         MissingExtraError: More than one process without joblib.
-        ParameterError: Something cannot be sent to another process, or several are asked for and the policy draws and
-            has no ``action_probabilities``.
-        PlanningError: More than ``max_beliefs`` were reached, or nothing bounds what can still come.
+        ParameterError: An argument cannot be pickled for another process, or there are several processes and the policy
+            samples without ``action_probabilities``.
+        PlanningError: More than ``max_beliefs`` were reached, or the remaining rewards have no bound.
 
     Example:
         >>> def bet(right):
@@ -185,14 +184,14 @@ def policy_value(
         return run.value(length, trace)
 
 
-Place = tuple[Belief, Any, Any]  # what is believed, the last observation, and the memory of a policy that has one
-Choice = tuple[Mapping[Any, Number], Decision | None]  # the probability of each action, and the decision if it is one
-_PARTS = 4  # of a process's share of the beliefs of a step, so that a slow part holds up little
+Place = tuple[Belief, Any, Any]  # the belief, the last observation, and the memory of a policy that has one
+Choice = tuple[Mapping[Any, Number], Decision | None]  # the probability of each action, and the decision, if any
+_PARTS = 4  # per process: parts are small, so that one slow part delays little
 
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """A policy that is asked for what it does at some beliefs of a step, after an observation each."""
+    """The choices of a policy at beliefs of one step."""
 
     policy: Policy
     problem: POMDP
@@ -211,7 +210,7 @@ class _Asked:
 
 @dataclass(frozen=True, eq=False)
 class _Sent:
-    """What another process is sent of it."""
+    """The picklable part of a policy, sent to worker processes."""
 
     asked: OnceAProcess[_Asked]
 
@@ -220,15 +219,15 @@ class _Sent:
 
 
 class _Deciders:
-    """Asks a policy, in one process or in several, for what it does at the beliefs of one step after the other."""
+    """The choices of a policy, in one process or in several, step by step."""
 
     def __init__(self, policy: Policy, problem: POMDP, n_jobs: int) -> None:
         check_jobs(n_jobs)
         if n_jobs != 1 and hasattr(policy, "seeded") and not hasattr(policy, "action_probabilities"):
             raise ParameterError(
                 Argument("n_jobs"),
-                f" is {n_jobs}, and the policy {brief(policy)} draws from one stream, from belief to belief, which "
-                "processes do not keep; leave it out, or simulate",
+                f": got {n_jobs} with the policy {brief(policy)}, which samples from one stream; expected 1. Leave it "
+                "out, or simulate.",
             )
         self._here = _Asked(policy, problem)
         self._there = _Sent(OnceAProcess(partial(_Asked, policy, problem)))
@@ -238,7 +237,7 @@ class _Deciders:
         self.seconds = 0.0
 
     def choices(self, step: int, places: Sequence[Place]) -> Iterator[Choice]:
-        """Yield what the policy does at each belief, after an observation and with a memory."""
+        """Yield the choice of the policy at each belief, last observation and memory."""
         here = self._n_workers == 1 or len(places) < self._n_workers
         size = 1 if here else max(1, len(places) // (_PARTS * self._n_workers))
         tasks = [(step, places[i : i + size]) for i in range(0, len(places), size)]
@@ -250,7 +249,7 @@ class _Deciders:
 
 @dataclass
 class _Pair:
-    """The environment's unnormalised distribution over states that goes with one belief of the agent."""
+    """A belief of the agent, and the unnormalised distribution over the environment's states with it."""
 
     belief: Belief
     observation: Any
@@ -279,11 +278,11 @@ class _Evaluation:
         discount: Number = 1
         while pairs and not length.is_reached(step):
             count += len(pairs)
-            going_on = [pair for pair in pairs if not self.problem.is_over(pair.belief)]
-            choices = self.deciders.choices(step, [(pair.belief, pair.observation, pair.memory) for pair in going_on])
+            running = [pair for pair in pairs if not self.problem.is_over(pair.belief)]
+            choices = self.deciders.choices(step, [(pair.belief, pair.observation, pair.memory) for pair in running])
             merged: dict[Hashable, _Pair] = {}
-            self.bar.update(len(pairs) - len(going_on))
-            for pair, (actions, decision) in zip(going_on, choices, strict=True):
+            self.bar.update(len(pairs) - len(running))
+            for pair, (actions, decision) in zip(running, choices, strict=True):
                 visit = Visit(step, pair.belief, pair.weights, actions, decision, pair.observation, pair.previous)
                 self.bar.update()
                 if trace:
@@ -294,9 +293,10 @@ class _Evaluation:
                         self._advance(visit, pair.memory, action, probability, merged, step >= _MANY)
                 if count + len(merged) > self.max_beliefs:
                     raise PlanningError(
-                        f"policy_value: got more than {self.max_beliefs} beliefs by step {step + 1}; expected as many "
-                        f"at most. Give horizon={step} or less, raise max_beliefs, simulate instead (compare_policies: "
-                        "method='monte-carlo'), or compare_policies a controller that never stops and needs no beliefs"
+                        f"max_beliefs: got more than {self.max_beliefs} beliefs by step {step + 1}; expected at most "
+                        f"that number. Set horizon={step} or less, raise max_beliefs, simulate instead "
+                        "(compare_policies: method='monte-carlo'), or pass a controller of infinite horizon to "
+                        "compare_policies, which needs no beliefs."
                     )
             pairs = list(merged.values())
             discount = discount * self.environment.discount
@@ -320,7 +320,7 @@ class _Evaluation:
         merged: dict[Hashable, _Pair],
         rounded: bool,
     ) -> None:
-        """Add what follows the action to the pairs of the next step."""
+        """Add the outcomes of the action to the pairs of the next step."""
         for observation, row in self.environment.joint(visit.weights, action).items():
             weights = self._alive(row)
             if not weights:
@@ -337,19 +337,19 @@ class _Evaluation:
 
 
 def _cells(belief: Belief) -> Hashable:
-    """Return what beliefs have in common that differ by rounding alone; exact numbers stay as they are."""
+    """Return a key that beliefs share if they differ by rounding alone; exact numbers are kept."""
     return frozenset((state, round(p / _ROUNDING) if isinstance(p, float) else p) for state, p in belief.items())
 
 
 def conflict(history: Sequence[tuple[Any, Any]]) -> str:
-    """Return the message about a history whose last observation is impossible in the agent's model."""
+    """Return the error message for a history whose last observation is impossible in the agent's model."""
     action, observation = history[-1]
     shown = ", ".join(f"{brief(a, 30)} -> {brief(o, 30)}" for a, o in history[-6:])
     skipped = f"{len(history) - 6} earlier steps, " if len(history) > 6 else ""
     return (
-        f"step {len(history) - 1}: the environment makes the observation {brief(observation)} after {brief(action)}, "
-        f"which has probability 0 in the agent's model; history: {skipped}{shown}. Give the agent a model or an "
-        "updater in which everything that happens is possible"
+        f"step {len(history) - 1}: got the observation {brief(observation)} after {brief(action)}; expected one with "
+        f"a probability above 0 in the agent's model (history: {skipped}{shown}). Pass a model or an updater in which "
+        "every observation of the environment is possible."
     )
 
 

@@ -1,7 +1,7 @@
-"""Monte Carlo value of a policy: episodes on paired random numbers, with t intervals and an early stop.
+"""Monte Carlo value of a policy: episodes on common random numbers, with t intervals and an early stop.
 
-Episode ``i`` draws everything from ``SeedSequence(seed, spawn_key=(i,))``, the environment and the policy from separate
-streams. Two policies run with the same seed therefore meet the same luck for as long as they act alike.
+Episode ``i`` samples from ``SeedSequence(seed, spawn_key=(i,))``, the environment and the policy from separate streams.
+Two policies with the same seed therefore have the same random numbers while they take the same actions.
 """
 
 import math
@@ -21,25 +21,24 @@ from pomdp_hier._text import counted
 from pomdp_hier.errors import SimulationWarning
 from pomdp_hier.planning.policies import as_policy
 from pomdp_hier.pomdp.problem import POMDP, require_problem
-from pomdp_hier.simulation.episodes import Episode, EpisodeRuns, check_simulation, refuse_one_stream
-from pomdp_hier.simulation.intervals import return_span
-from pomdp_hier.simulation.simulator import Simulator
+from pomdp_hier.simulation.episodes import Episode, EpisodeRuns, Simulator, check_simulation, require_order
+from pomdp_hier.simulation.return_bounds import return_span
 
 
 @dataclass(frozen=True, eq=False)
 class SimulationResult:
-    """What a policy earned in simulation.
+    """The returns of a policy in simulated episodes.
 
     Attributes:
         values: ``[n]``, the discounted return of each episode, in the environment's reward unit.
-        confidence: The level of the interval.
-        seconds_per_decision: The mean time of the policy's ``decide``, over the calls that were really made.
-        unfinished: How many episodes the horizon, or the cut-off, cut short.
-        stopped_early: Whether the wanted half-width was reached.
-        episodes: The records, as many as were asked for.
-        missed: How far rare returns reach beyond the t interval, added at either end; 0 unless ``half_width`` is given.
-            The interval then allows for no event that n episodes lack, up to a probability of 3.7 / n at 95 %.
-        error: The largest part of a return that runs without a horizon lost where they were cut off.
+        confidence: The confidence level of the interval.
+        seconds_per_decision: The mean time of one call of ``decide``.
+        unfinished: The number of episodes that did not terminate before the horizon or truncation.
+        stopped_early: Whether the half-width was reached.
+        episodes: The records that were requested.
+        missed: The extension of the t interval at either end for rare returns; 0 unless ``half_width`` is given.
+            Without it, the interval ignores events that n episodes may lack, of probability 3.7 / n at 95 %.
+        error: The truncation error of a return.
 
     Example:
         >>> from pomdp_hier.planning import RTBSS
@@ -63,12 +62,12 @@ class SimulationResult:
         interval = (
             "no interval" if math.isnan(low) else f"{100 * self.confidence:g} % interval [{low:z.4f}, {high:z.4f}]"
         )
-        cut = f", {self.unfinished:,} cut short" if self.unfinished else ""
+        cut = f", {self.unfinished:,} not terminated" if self.unfinished else ""
         return f"value {self.value:z.4f}, {interval}, {counted(self.n_episodes, 'episode')}{cut}"
 
     @property
     def n_episodes(self) -> int:
-        """How many episodes were run."""
+        """The number of episodes."""
         return len(self.values)
 
     @property
@@ -84,7 +83,7 @@ class SimulationResult:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The t interval of the mean at the given confidence, wider by ``missed`` and ``error`` at either end."""
+        """The t interval of the mean, extended by ``missed`` and ``error`` at either end."""
         return mean_interval(self.values, self.confidence, self.missed + self.error)
 
 
@@ -108,39 +107,39 @@ def simulate(
 ) -> SimulationResult:
     """Return the mean return of a policy over simulated episodes.
 
-    A sequence of episodes that stops where its interval looks narrow stops the sooner the fewer rare losses it has met.
-    With ``half_width``, the t interval therefore allows for rare returns (`pomdp_hier._intervals.unseen`), as
-    far apart as the environment permits, and is not used before ``min_episodes``.
+    A rule that stops at a narrow interval stops earlier if it has sampled fewer rare losses. With ``half_width``, the t
+    interval is therefore extended for rare returns (`pomdp_hier._intervals.unseen`) by the range of returns that the
+    environment permits, and is not used before ``min_episodes``.
 
     Args:
-        policy: A `Policy` or a plain function of the belief. If it has ``seeded`` it gets its own stream an episode,
-            and every decision is made anew; otherwise equal beliefs are decided once.
+        policy: A `Policy` or a function of the belief. A policy with ``seeded`` gets one stream per episode and makes
+            every decision; otherwise equal beliefs are decided once.
         problem: The agent's own model.
-        environment: The model that generates states, observations and rewards; the agent's own by default.
-        n_episodes: How many episodes, at the most if ``half_width`` is given.
-        seed: Where the random numbers start; the same seed pairs the episodes of two policies.
-        horizon: The most actions in an episode; ``None`` for no limit but that of the cut-off.
-        updater: How the agent updates its belief; Bayes' rule in its own model by default.
+        environment: The model of states, observations and rewards; the agent's own by default.
+        n_episodes: The number of episodes; the greatest number if ``half_width`` is given.
+        seed: The seed; the same seed pairs the episodes of two policies.
+        horizon: The greatest number of actions of an episode; ``None`` for an infinite horizon.
+        updater: The agent's belief updater; Bayes' rule in its own model by default.
         truncation_error: Without a horizon, or with one of more than 100,000 actions, episodes end where the remaining
             discounted reward is below this, in rewards; `SimulationResult.error` reports it. With a discount of 1 every
             episode must terminate.
         half_width: Stop once half the interval is no wider than this, in rewards; checked after every ``batch``.
-        min_episodes: How many episodes to run before ``half_width`` can end them.
-        confidence: The level of the interval, in (0, 1).
-        keep_episodes: How many of the first episodes to record step by step.
-        batch: How many episodes to run between two looks.
-        n_jobs: How many processes, -1 for one a CPU, with the same numbers for any; more than one needs joblib, and
-            runs on the back end that ``joblib.parallel_config`` names. A policy that draws has to have ``seeded``.
-        progress: Whether to show a progress bar on standard error; or a bar of tqdm's to go on with.
+        min_episodes: The number of episodes before ``half_width`` can end the simulation.
+        confidence: The confidence level of the interval, in (0, 1).
+        keep_episodes: The number of first episodes to record step by step.
+        batch: The number of episodes between two checks.
+        n_jobs: The number of processes; -1 for one per CPU. Results do not depend on it. More than one needs joblib,
+            and uses the back end of ``joblib.parallel_config``. A policy that samples needs ``seeded``.
+        progress: Whether to show a progress bar on standard error; or a tqdm bar to continue.
 
     Raises:
-        ParameterError: A number is out of its range; something cannot be sent to another process.
+        ParameterError: A number is out of range, or an argument cannot be pickled for another process.
         MissingExtraError: More than one process without joblib.
-        ImpossibleObservationError: An observation that the agent's model rules out; the message holds the history.
-        PlanningError: Nothing ends an episode, or bounds what can still come.
+        ImpossibleObservationError: An observation has probability 0 in the agent's model; the message has the history.
+        PlanningError: An episode does not terminate, or the remaining rewards have no bound.
 
     Warns:
-        SimulationWarning: A half-width was asked for, and all episodes returned the same.
+        SimulationWarning: ``half_width`` is given, and all returns are equal.
 
     Example:
         >>> fair = POMDP(transition=lambda s, a: "end", observation=lambda s, a: "done",
@@ -159,27 +158,27 @@ def simulate(
     environment = problem if environment is None else environment
     build = partial(Simulator, chosen, problem, environment, updater, horizon, truncation_error)
     sent = {"policy": chosen, "problem": problem, "environment": environment, "updater": updater}
-    refuse_one_stream(updater, n_jobs)
+    require_order(updater, n_jobs)
     span = math.nan if half_width is None else return_span(environment, horizon)
     stopped_early = False
     with shown_progress(progress, "simulate", " episodes", n_episodes) as bar:
         runs = EpisodeRuns(build, sent, seed, n_jobs, bar)
         while (done := len(runs.values)) < n_episodes and not stopped_early:
-            looks = n_episodes if half_width is None else max(done + batch, -(-min_episodes // batch) * batch)
-            runs.go_on(min(looks, n_episodes), keep=keep_episodes)
+            stop = n_episodes if half_width is None else max(done + batch, -(-min_episodes // batch) * batch)
+            runs.run_until(min(stop, n_episodes), keep=keep_episodes)
             if half_width is not None and min_episodes <= len(runs.values) < n_episodes:
-                seen = np.array(runs.values)
-                low, high = mean_interval(seen, confidence, _missed(seen, confidence, span) + runs.error)
+                sampled = np.array(runs.values)
+                low, high = mean_interval(sampled, confidence, _missed(sampled, confidence, span) + runs.error)
                 stopped_early = 0 < high - low <= 2 * half_width
     values = runs.values
     missed = 0.0
     if half_width is not None:
-        seen = np.array(values)
-        missed = _missed(seen, confidence, span)
-        if len(values) > 1 and not np.ptp(seen):
+        sampled = np.array(values)
+        missed = _missed(sampled, confidence, span)
+        if len(values) > 1 and not np.ptp(sampled):
             warnings.warn(
-                f"half_width: all {len(values):,} episodes returned {values[0]:g}, so that nothing is known of how "
-                f"returns vary; the interval allows for what they can have missed, {missed:.3g} at either end",
+                f"half_width: got {len(values):,} equal returns of {values[0]:g}, without an estimate of their spread; "
+                f"the interval allows for {missed:.3g} at either end",
                 SimulationWarning,
                 stacklevel=2,
             )
@@ -195,9 +194,9 @@ def simulate(
     )
 
 
-def _missed(seen: Floats, confidence: float, span: float) -> float:
-    """Return how far rare returns reach beyond the t interval, for returns at most a span apart, or as seen if NaN."""
-    if len(seen) < 2:
+def _missed(sampled: Floats, confidence: float, span: float) -> float:
+    """Return the extension for rare returns, for returns in a given span (NaN: the sampled one)."""
+    if len(sampled) < 2:
         return 0.0
     apart = 0.0 if math.isnan(span) else span
-    return max(unseen(seen, confidence, float(seen.max()) - apart, float(seen.min()) + apart))
+    return max(unseen(sampled, confidence, float(sampled.max()) - apart, float(sampled.min()) + apart))

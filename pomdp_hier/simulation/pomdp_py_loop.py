@@ -1,6 +1,6 @@
-"""Simulation in pomdp-py's own loop: its Agent, its Environment and its calls, as a check on the simulator here.
+"""Simulation in pomdp-py's own loop, with its Agent and Environment, as a check of `simulate`.
 
-It is slow, since every step goes through pomdp-py's objects; use `simulate` for numbers and this to cross-check them.
+It is slow, as every step uses pomdp-py's objects.
 """
 
 import math
@@ -17,10 +17,9 @@ from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.pomdp_py_bridge import to_agent, to_environment
 from pomdp_hier.pomdp.problem import POMDP, require_problem
 from pomdp_hier.pomdp.spaces import unwrapped
-from pomdp_hier.simulation.decision_cache import Decider
-from pomdp_hier.simulation.episodes import Episode, EpisodeRuns, check_simulation
+from pomdp_hier.simulation.episodes import Decider, Episode, EpisodeRuns, check_simulation
 from pomdp_hier.simulation.monte_carlo import SimulationResult
-from pomdp_hier.simulation.truncation import Truncation
+from pomdp_hier.simulation.return_bounds import Truncation
 
 
 def simulate_in_pomdp_py(
@@ -42,14 +41,14 @@ def simulate_in_pomdp_py(
     environment in double precision.
 
     Args:
-        policy: A `Policy` or a plain function of the belief. One with ``seeded`` gets its own stream an episode;
-            otherwise equal beliefs are decided once.
-        problem: The agent's own model; its observations must not depend on the state left.
-        environment: The model that generates states, observations and rewards; the agent's own by default.
+        policy: A `Policy` or a function of the belief. A policy with ``seeded`` gets one stream per episode; otherwise
+            equal beliefs are decided once.
+        problem: The agent's own model; its observations must not depend on the previous state.
+        environment: The model of states, observations and rewards; the agent's own by default.
         n_episodes, seed, horizon, truncation_error, confidence, n_jobs, progress: As for `simulate`.
 
     Raises:
-        ImpossibleObservationError: The environment makes an observation that the agent's model rules out.
+        ImpossibleObservationError: An observation has probability 0 in the agent's model.
         ModelError: pomdp-py cannot express the problem.
 
     Example:
@@ -69,7 +68,7 @@ def simulate_in_pomdp_py(
     sent = {"policy": chosen, "problem": problem, "environment": world}
     with shown_progress(progress, "simulate", " episodes", n_episodes) as bar:
         runs = EpisodeRuns(build, sent, seed, n_jobs, bar)
-        runs.go_on(n_episodes)
+        runs.run_until(n_episodes)
     return SimulationResult(
         values=np.array(runs.values),
         confidence=confidence,
@@ -82,7 +81,7 @@ def simulate_in_pomdp_py(
 
 
 class _Loop:
-    """Runs episodes through pomdp-py's objects."""
+    """A runner of episodes on pomdp-py's objects."""
 
     def __init__(
         self, policy: Policy, problem: POMDP, world: POMDP, horizon: int | None, truncation_error: float
@@ -92,10 +91,10 @@ class _Loop:
         self.problem, self.world = problem, world
 
     def episode(self, seed: np.random.SeedSequence, *, keep: bool) -> Episode:
-        """One run: decide, execute, update the agent."""
-        own, luck = seed.spawn(2)
-        self.decider.begin(own)
-        agent, place = to_agent(self.problem), to_environment(self.world, seed=luck)
+        """Return one run: decide, execute, update the agent."""
+        policy_seed, environment_seed = seed.spawn(2)
+        self.decider.begin(policy_seed)
+        agent, place = to_agent(self.problem), to_environment(self.world, seed=environment_seed)
         terms: list[float] = []
         observation, finished, gamma = None, True, float(self.world.discount)
         while not place.is_over:

@@ -210,7 +210,7 @@ ADVICE = {
         r"engine='auto'.*evaluate\(..., engine='generic'\)",
         lambda: (improved(engine="auto"), evaluate(X, TREE, engine="generic", **D)),
     ),
-    "generic settings of improve": (lambda: improved(n_jobs=2), "n_jobs.*leave it out", improved),
+    "generic settings of improve": (lambda: improved(n_jobs=2), "n_jobs.*Leave it out", improved),
     "checkpoint of improve": (lambda: improved(checkpoint="x"), "checkpoint.*leave it out", improved),
     "policy of improve": (
         lambda: improved(policy="optimal"),
@@ -260,12 +260,12 @@ ADVICE = {
     ),
     "an updater that draws": (
         lambda: simulate(FirstAction(), TIGER, updater=ParticleUpdater(TIGER), n_episodes=2, horizon=1, n_jobs=2),
-        "n_jobs.*leave it out",
+        "n_jobs.*Leave it out",
         lambda: simulate(FirstAction(), TIGER, updater=ParticleUpdater(TIGER), n_episodes=2, horizon=1),
     ),
     "no end": (
         lambda: simulate(FirstAction(), tiger(discount=1), n_episodes=2),
-        "give a horizon",
+        "Set a horizon",
         lambda: simulate(FirstAction(), tiger(discount=1), n_episodes=2, horizon=3),
     ),
     "truncation_error": (

@@ -11,9 +11,9 @@ from pomdp_hier._intervals import mean_interval
 from pomdp_hier.errors import ImpossibleObservationError, ModelError, ParameterError, PlanningError, SimulationWarning
 from pomdp_hier.planning import RandomPolicy, ThresholdPolicy
 from pomdp_hier.planning.policies import FirstAction
-from pomdp_hier.simulation import policy_value, simulate, truncation
-from pomdp_hier.simulation.intervals import return_span
+from pomdp_hier.simulation import policy_value, return_bounds, simulate
 from pomdp_hier.simulation.pomdp_py_loop import simulate_in_pomdp_py
+from pomdp_hier.simulation.return_bounds import return_span
 from tests.pomdp_models import sensor
 
 CAREFUL = ThresholdPolicy([(1, 0.9, 1), (0, 0.9, 0)], otherwise="look")
@@ -137,9 +137,9 @@ def test_an_impossible_observation_comes_with_its_history():
         ({"horizon": -2}, "horizon: got -2"),
         ({"horizon": 1.5}, "horizon: got 1.5"),
         ({"horizon": "2"}, "horizon: got '2'"),
-        ({"truncation_error": 0}, "truncation_error: 0"),
-        ({"truncation_error": None}, "truncation_error: None"),
-        ({"half_width": "1"}, "half_width: '1'"),
+        ({"truncation_error": 0}, "^truncation_error: got 0"),
+        ({"truncation_error": None}, "^truncation_error: got None"),
+        ({"half_width": "1"}, "^half_width: got '1'"),
         ({"min_episodes": 0}, "min_episodes: got 0"),
         ({"batch": 2.5}, "batch: got 2.5"),
         ({"confidence": "95"}, "^confidence.* '95'"),
@@ -253,13 +253,13 @@ def test_endless_runs_are_cut_where_little_can_still_come(run):
         initial_belief={"here": 1},
         legal_actions=["stay"],
     )
-    with pytest.raises(PlanningError, match="horizon: with a discount of 1 and no state that ends the process"):
+    with pytest.raises(PlanningError, match=r"^horizon: got None at a discount of 1 without terminal states"):
         run(FirstAction(), endless, n_episodes=1)
 
 
 def test_runs_that_a_policy_never_ends_are_given_up(monkeypatch):
-    monkeypatch.setattr(truncation, "_LONGEST", 200)
-    with pytest.raises(PlanningError, match=r"going on after 200 actions, .* \(the discount is 1\); give a"):
+    monkeypatch.setattr(return_bounds, "_LONGEST", 200)
+    with pytest.raises(PlanningError, match=r"^horizon: got None, .* 200 actions .* \(the discount is 1\)"):
         simulate(lambda belief: "look", sensor(0.8), n_episodes=1)
     growing = POMDP(
         transition=lambda s, a: s + 1,

@@ -148,9 +148,9 @@ def test_numbers_of_processes_that_cannot_be(run):
 
 
 def test_what_draws_from_one_stream_is_not_spread_over_processes():
-    with pytest.raises(ParameterError, match=r"n_jobs is 2, and the updater .* draws from one stream"):
+    with pytest.raises(ParameterError, match=r"^n_jobs: got 2 with the updater .* expected 1"):
         simulate(FirstAction(), TIGER, horizon=2, n_jobs=2, updater=ParticleUpdater(TIGER, n_particles=10, seed=1))
-    with pytest.raises(ParameterError, match=r"n_jobs is 2, and the policy POUCT\(.* draws from one stream"):
+    with pytest.raises(ParameterError, match=r"^n_jobs: got 2 with the policy POUCT\(.* expected 1"):
         policy_value(POLICIES["draws within"], TIGER, horizon=2, n_jobs=2)
 
 

@@ -1,0 +1,169 @@
+"""Bounds of returns: when a run is truncated, and the greatest difference of two returns.
+
+With a discount below 1, the rewards after step ``t`` sum to at most ``gamma^t max|R| / (1 - gamma)``. With a discount
+of 1 they have no bound, and a problem without terminal states needs a horizon.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from pomdp_hier._arguments import check_integer, unexpected
+from pomdp_hier._arrays import Floats
+from pomdp_hier._text import brief
+from pomdp_hier.errors import ModelError, PlanningError
+from pomdp_hier.planning.bounds import mdp_values
+from pomdp_hier.pomdp.numeric import is_nonnegative, is_symbolic
+from pomdp_hier.pomdp.problem import POMDP
+from pomdp_hier.pomdp.tabular import TabularPOMDP
+
+_SHORT = 32  # actions; only longer runs need a bound on the rewards
+_EXPLORED = 10_000  # states searched for a terminal one
+_LONGEST = 100_000  # actions of a run without a bound on the rewards
+_SETTLING = 2_000  # backups after which a return counts as unbounded
+
+
+class Truncation:
+    """The step at which runs of an environment are truncated.
+
+    Args:
+        environment: The model of the rewards.
+        problem: The agent's model, by which a run may terminate as well.
+        horizon: The greatest number of actions of a run; ``None`` for an infinite horizon. Beyond 100,000 actions, a
+            run is also truncated where rewards and a discount bound the rest.
+        truncation_error: Without a shorter horizon, the error that truncation may cause, in rewards.
+
+    Attributes:
+        error: The greatest error of a return by truncation so far; 0 if only the horizon ended runs.
+
+    Raises:
+        ParameterError: The horizon is negative, or the truncation error is not positive.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> length = Truncation(tiger(), tiger(), None, 1e-9)
+        >>> next(step for step in range(10_000) if length.is_reached(step)), length.error < 1e-9
+        (553, True)
+    """
+
+    def __init__(self, environment: POMDP, problem: POMDP, horizon: int | None, truncation_error: float) -> None:
+        if horizon is not None:
+            check_integer("horizon", horizon, 0, unit="actions")
+        if not (is_nonnegative(truncation_error) and 0 < truncation_error < math.inf):
+            raise unexpected("truncation_error", truncation_error, "a positive number of rewards, such as 1e-9")
+        self.environment = environment
+        self.problem = problem
+        self.horizon = horizon
+        self.truncation_error = truncation_error
+        self.error = 0.0
+        self._last: int | None = None
+
+    def is_reached(self, step: int) -> bool:
+        """Return whether a run that has not terminated after ``step`` actions is truncated.
+
+        Raises:
+            PlanningError: The remaining rewards have no bound, and no state is terminal or the run is very long.
+        """
+        if self.horizon is not None and step >= self.horizon:
+            return True
+        if step < _SHORT or (self.horizon is not None and self.horizon <= _LONGEST):
+            return False
+        if self._last is None:
+            self._last, self._error = self._bound()
+        if step < self._last:
+            return False
+        if math.isinf(self._error):
+            if self.horizon is not None:
+                return False
+            raise PlanningError(
+                f"horizon: got None, with a run of more than {step:,} actions whose remaining rewards have no bound "
+                f"({self._why}); expected a number of actions. Set a horizon."
+            )
+        self.error = max(self.error, self._error)
+        return True
+
+    def _bound(self) -> tuple[int, float]:
+        """Return the step of truncation, and a bound on the remaining rewards: infinite if there is none."""
+        gamma = self.environment.discount
+        if is_symbolic(gamma):
+            self._why = f"the discount is {brief(gamma)}"
+            return _LONGEST, math.inf
+        if gamma == 1:
+            self._why = "the discount is 1"
+            if self.horizon is None and not (_can_end(self.environment) or _can_end(self.problem)):
+                raise PlanningError(
+                    "horizon: got None at a discount of 1 without terminal states; expected a number of actions. Set a "
+                    "horizon."
+                )
+            return _LONGEST, math.inf
+        try:
+            largest = float(np.abs(self.environment.compiled.reward).max(initial=0.0))
+        except ModelError as error:
+            self._why = f"the rewards cannot be listed: {error}"
+            return _LONGEST, math.inf
+        if gamma == 0 or largest == 0:
+            return _SHORT, 0.0
+        scale = largest / (1 - float(gamma))
+        last = max(_SHORT, math.ceil(math.log(self.truncation_error / scale) / math.log(gamma)))
+        return last, scale * float(gamma) ** last
+
+
+def _can_end(problem: POMDP) -> bool:
+    """Return whether a terminal state can be reached, or too many states to tell."""
+    queue = list(problem.initial_belief.support)
+    seen = set(queue)
+    for state in queue:  # grows during the loop
+        if problem.is_terminal(state) or len(seen) > _EXPLORED:
+            return True
+        for action in problem.possible_actions(state):
+            new = [s for s in problem.successors(state, action) if s not in seen]
+            seen.update(new)
+            queue.extend(new)
+    return False
+
+
+def return_span(environment: POMDP, horizon: int | None) -> float:
+    """Return the greatest difference of two returns; of two steps' rewards if returns have no bound.
+
+    ``max_s V_best(s) - min_s V_worst(s)`` over the possible initial states, where every step has the greatest or the
+    least reward that is possible. It is NaN where the environment cannot be compiled.
+
+    Example:
+        >>> from pomdp_hier.problems import tiger
+        >>> return_span(tiger(), horizon=2)
+        214.5
+    """
+    if horizon == 0:
+        return 0.0
+    try:
+        compiled = environment.compiled
+    except ModelError:
+        return math.nan
+    high, low = _step_rewards(environment, compiled)
+    try:
+        return _best(compiled, high, horizon) + _best(compiled, -low, horizon)
+    except PlanningError:
+        return float(high[compiled.legal].max() - low[compiled.legal].min())
+
+
+def _step_rewards(environment: POMDP, compiled: TabularPOMDP) -> tuple[Floats, Floats]:
+    """Return the greatest and the least possible reward of each step, ``[A, S]`` each."""
+    high, low = np.zeros((2, compiled.n_actions, compiled.n_states))
+    sees = environment.reward_model.uses_observation
+    for a, s in np.argwhere(compiled.legal & ~compiled.terminal).tolist():
+        state, action = compiled.states[s], compiled.actions[a]
+        rewards = [
+            float(environment.step_reward(state, action, reached, observation))
+            for reached, p in environment.successors(state, action).items()
+            if p != 0
+            for observation in (environment.observation_distribution(reached, action, state) if sees else (None,))
+        ]
+        high[a, s], low[a, s] = max(rewards), min(rewards)
+    return high, low
+
+
+def _best(compiled: TabularPOMDP, reward: Floats, horizon: int | None) -> float:
+    """Return the greatest value over the possible initial states, with other rewards."""
+    q, _ = mdp_values(replace(compiled, reward=reward), horizon=horizon, tolerance=1e-6, max_iterations=_SETTLING)
+    return float(np.where(compiled.terminal, 0.0, q.max(axis=0))[compiled.initial > 0].max())
