@@ -1,6 +1,5 @@
 """`solve`: bring two bounds on a problem's optimal value together, as far as time and memory allow."""
 
-import importlib.util
 import math
 import signal
 import threading
@@ -8,11 +7,13 @@ import time
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any, Literal
 
 import numpy as np
 
+from pomdp_hier import _compiled
 from pomdp_hier._arguments import check_flag, is_integer, is_one_of, unexpected
 from pomdp_hier._io.memory import memory_available
 from pomdp_hier._progress import shown_progress
@@ -30,7 +31,12 @@ Engine = Literal["auto", "numpy", "numba"]
 
 _STAGE_BYTES = 8_000  # of a stage of the smallest problem
 _UNREACHABLE = 1e-9  # of the values: the gap at which to stop where floats cannot hold the precision
-_SMALL = 5_000  # outcomes (entries of T times Z) up to which numba would take longer to load than to help
+_SECONDS = 4e-4  # CPU seconds of a search with numpy, per outcome (entry of T times Z)
+_NUMBA_FILE = Path(__file__).with_name("on_numba.py")
+COMPILATION = {  # CPU seconds, of the loops in `on_numba`
+    **{"expand": 2.7, "expectations": 0.4, "greatest": 0.4},
+    **{"improve_upper": 0.7, "improve_lower": 0.6, "backup": 0.2},
+}
 
 
 def solve(
@@ -67,8 +73,8 @@ def solve(
             controller may take a tenth more.
         memory_limit: Bytes that the search may take.
         max_trials: How often to search from the start.
-        engine: ``"numba"`` for the inner loops as machine code, ``"numpy"``, or ``"auto"``: numba where it is installed
-            and the problem is not small. Both give the same bounds to rounding.
+        engine: ``"numba"`` for compiled inner loops, ``"numpy"``, or ``"auto"``: numba where it is installed and pays,
+            compilation included. Both give the same bounds up to rounding.
         progress: Whether to show a progress bar with both bounds on standard error.
 
     Raises:
@@ -103,7 +109,7 @@ def solve(
         _refuse_many_stages(horizon, model)
         require_float_range(compiled, horizon_sum(model.shrink, horizon))
     most_bytes = np.inf if memory_limit is None else memory_limit
-    search = Search(model, _kernels(engine, model), weights, horizon, most_bytes)
+    search = Search(model, _kernels(engine, model, time_limit), weights, horizon, most_bytes)
     limits = _Limits(precision, time_limit, memory_limit, max_trials, began)
     status, history = _run(search, limits, progress)
     return Solution(
@@ -144,12 +150,12 @@ def _refuse_many_stages(horizon: int, model: SolverModel) -> None:
         )
 
 
-def _kernels(engine: str, model: SolverModel) -> ModuleType:
+def _kernels(engine: str, model: SolverModel, time_limit: float | None) -> ModuleType:
     """Return the inner loops."""
-    small = len(model.probability) <= _SMALL
-    if engine == "numpy" or (engine == "auto" and (small or importlib.util.find_spec("numba") is None)):
+    seconds = min(len(model.probability) * _SECONDS, math.inf if time_limit is None else time_limit)
+    if engine == "numpy" or (engine == "auto" and not _compiled.pays(seconds, _NUMBA_FILE, COMPILATION)):
         return on_numpy
-    if importlib.util.find_spec("numba") is None:
+    if not _compiled.is_installed():
         raise MissingExtraError(
             "engine: got 'numba'; expected numba to be installed. Run pip install 'pomdp-hier[fast]'."
         )

@@ -5,7 +5,9 @@ import importlib.util
 import numpy as np
 import pytest
 
+from pomdp_hier import _compiled
 from pomdp_hier.planning import solve, verify
+from pomdp_hier.planning.point_based.solve import COMPILATION
 from pomdp_hier.problems import cheese_maze, rock_sample, tiger
 from tests.small_problems import small_problem
 
@@ -29,7 +31,7 @@ def test_engines_agree():
     same(small_problem(8), 10, horizon=4)
 
 
-def test_machine_code_gives_certificates_too():
+def test_compiled_loops_give_certificates_too():
     _, fast = same(rock_sample(), 6)
     assert float(verify(fast.certificate(), rock_sample()).upper) == pytest.approx(fast.upper)
 
@@ -38,3 +40,18 @@ def test_the_same_input_gives_the_same_bits():
     one, two = (solve(cheese_maze(), precision=0, max_trials=15) for _ in range(2))
     assert (one.lower, one.upper) == (two.lower, two.upper)
     assert np.array_equal(one.alpha_vectors, two.alpha_vectors)
+
+
+@pytest.mark.parametrize(("cached", "chosen"), [(True, "on_numba"), (False, "on_numpy")])
+def test_compilation_counts_in_the_choice_of_an_engine(monkeypatch, cached, chosen):
+    monkeypatch.setattr(_compiled, "is_cached", lambda source, name: cached)
+    search = solve(rock_sample(), max_trials=0).search
+    assert search.kernels.__name__.endswith(chosen)
+    assert solve(rock_sample(), max_trials=0, time_limit=0.5).search.kernels.__name__.endswith("on_numpy")
+    assert solve(tiger(), max_trials=0).search.kernels.__name__.endswith("on_numpy")
+
+
+def test_the_loops_whose_compilation_is_counted_are_those_there_are():
+    from pomdp_hier.planning.point_based import on_numba
+
+    assert set(COMPILATION) == {name for name, value in vars(on_numba).items() if hasattr(value, "py_func")}
