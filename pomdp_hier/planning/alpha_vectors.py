@@ -15,10 +15,10 @@ from pomdp_hier.errors import ParameterError, PlanningError
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 
-_POINTS = 1_000  # how many beliefs are remembered where some vector was best
+_POINTS = 1_000  # the most beliefs kept at which some vector was best
 _ENTRIES = 10_000_000  # of the table of vectors' values at such beliefs (80 MB)
-_NEAR = 5  # times the states: how many vectors a candidate is held against first
-_LP_ENTRIES = 50_000  # coefficients of the linear programs that are solved together
+_NEAR = 5  # times the states: the vectors with which a candidate is compared first
+_LP_ENTRIES = 50_000  # coefficients of linear programs that are solved together
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,21 +94,21 @@ def illegal_at_leaf(name: str, state: Any) -> PlanningError:
 
 
 class Points:
-    """Beliefs where vectors were best: the uniform one, the corners, and the last ones that were found."""
+    """Beliefs at which vectors were best: the uniform belief, the corner beliefs, and the latest ones found."""
 
     def __init__(self, size: int) -> None:
         self._fixed = np.concatenate([np.full((1, size), 1 / size), np.eye(size)])
         self._found: deque[Floats] = deque(maxlen=_POINTS)
 
     def over(self, columns: Ints, n_vectors: int) -> Floats:
-        """``[m, len(columns)]``, those over the states, as many as are worth comparing so many vectors at."""
+        """Return ``[m, len(columns)]``, beliefs over these states, fewer for more vectors."""
         rows = np.stack([*self._fixed, *self._found])[:, columns]
         rows = rows[rows.sum(axis=1) > 0][: max(1, _ENTRIES // n_vectors)]
         normalized: Floats = rows / rows.sum(axis=1, keepdims=True)
         return normalized
 
     def add(self, columns: Ints, beliefs: Floats) -> None:
-        """Remember beliefs ``[m, len(columns)]`` over the states."""
+        """Add beliefs ``[m, len(columns)]`` over these states."""
         whole = np.zeros((len(beliefs), self._fixed.shape[1]))
         whole[:, columns] = beliefs
         known = {row.tobytes() for row in (*self._fixed, *self._found)}
@@ -116,7 +116,7 @@ class Points:
 
 
 def prune(vectors: Floats, tolerance: float, points: Points, labels: Bools | None = None) -> Ints:
-    """Return the positions of the vectors that are best somewhere; across legalities compared pointwise."""
+    """Return the positions of the vectors that are best at some belief; across legalities compared pointwise."""
     kept = _not_dominated(vectors, labels)
     patterns = np.isfinite(vectors[kept])
     if labels is not None:
@@ -135,11 +135,11 @@ def prune(vectors: Floats, tolerance: float, points: Points, labels: Bools | Non
 
 
 def _not_dominated(vectors: Floats, labels: Bools | None) -> Ints:
-    """Drop each vector that another one (of at least its legality) equals or exceeds in every state."""
+    """Return the vectors that no other one (of at least their legality) equals or exceeds in every state."""
     order = np.argsort(-np.where(np.isfinite(vectors), vectors, 0.0).sum(axis=1), kind="stable")
     if not np.isfinite(vectors).all() or labels is not None:
         order = np.arange(len(vectors))
-    by_state = np.ascontiguousarray(vectors.T)  # few states and many vectors: compared a state at a time
+    by_state = np.ascontiguousarray(vectors.T)  # few states and many vectors: compared state by state
     alive = np.ones(len(vectors), dtype=bool)
     for i in order:
         if not alive[i]:
@@ -153,11 +153,11 @@ def _not_dominated(vectors: Floats, labels: Bools | None) -> Ints:
 
 
 def _useful(vectors: Floats, tolerance: float, points: Floats) -> tuple[Ints, Floats]:
-    """Return the positions of the vectors that are best at some belief, and beliefs ``[m, S]`` where they are.
+    """Return the positions of the vectors that are best at some belief, and these beliefs ``[m, S]``.
 
-    Lark's filter: a vector for which there is no belief where it beats those that are known to be best is useless;
-    where there is one, what is best there is one more that is known. Beliefs where other sets had their best vectors
-    come first, so that few linear programs are left, and these are solved many at once.
+    Lark's filter: a vector is useless if it beats the vectors known to be best at no belief. Otherwise the best vector
+    at such a belief is known as well. Beliefs at which vectors of other sets were best come first, so that few linear
+    programs are left, and many of these are solved at once.
     """
     scale = float(np.abs(vectors).max()) or 1.0
     kept, witnesses = _best_at(vectors, points, tolerance * scale)
@@ -169,9 +169,9 @@ def _useful(vectors: Floats, tolerance: float, points: Floats) -> tuple[Ints, Fl
         for belief in beliefs[margins > tolerance]:
             scores = vectors[waiting] @ belief
             if found and (not len(scores) or scores.max() - (vectors[kept] @ belief).max() <= tolerance * scale):
-                continue  # a vector that came in meanwhile is best here
+                continue  # a vector added in the meantime is best here
             tied = waiting[scores >= scores.max() - 1e-14 * scale]
-            # of several that are best at the witness, the lexicographically greatest is best close by
+            # of several best at this belief, the lexicographically greatest is best nearby
             best = max(tied.tolist(), key=lambda i: tuple(vectors[i]))
             waiting = waiting[waiting != best]
             kept.append(best)
@@ -183,10 +183,10 @@ def _useful(vectors: Floats, tolerance: float, points: Floats) -> tuple[Ints, Fl
 def _asked(
     vectors: Floats, waiting: Ints, kept: Ints, witnesses: Floats, scale: float, tolerance: float
 ) -> tuple[Ints, Floats, Floats]:
-    """Return some of the waiting vectors, with beliefs and margins against those that are kept.
+    """Return some of the waiting vectors, with beliefs and margins over the kept vectors.
 
-    Each is held against few close rivals first. No margin against them is proof; a margin is proof if it holds against
-    all that are kept at the belief that was found. Otherwise what is best there is one more rival.
+    Each is compared with a few close rivals first. No margin over them is proof. A margin is proof if it is one over
+    all kept vectors at the belief found. Otherwise the best vector there becomes a rival.
     """
     size, near = vectors.shape[1], min(len(kept), _NEAR * vectors.shape[1])
     asked = waiting[: max(1, _LP_ENTRIES // (near * size))]
@@ -207,9 +207,9 @@ def _asked(
 
 
 def _best_at(vectors: Floats, points: Floats, least: float) -> tuple[list[int], list[Floats]]:
-    """Return the vectors that beat all others by more than ``least`` at one of the points, and the first such points.
+    """Return the vectors that beat all others by more than ``least`` at a point, and their first such points.
 
-    Where none does, the lexicographically greatest of the best at the first point.
+    If none does, it is the lexicographically greatest of the best vectors at the first point.
     """
     scores = points @ vectors.T
     best = scores.argmax(axis=1)
@@ -225,16 +225,16 @@ def _best_at(vectors: Floats, points: Floats, least: float) -> tuple[list[int], 
 
 
 def _margins(candidates: Floats, others: Floats, scale: float) -> tuple[Floats, Floats]:
-    """Return for each candidate a belief where it beats all others by most, and by how much relative to the scale.
+    """Return for each candidate the belief of its largest margin over all others, and that margin over the scale.
 
     ``max_b min_k b (candidate - other_k)`` over beliefs is, by duality, the least ``u`` for which a mixture of the
     others is above the candidate less ``u`` in every state: ``sum_k l_k (candidate - other_k)(s) <= u``,
     ``sum_k l_k = 1``, ``l >= 0``. The belief is the dual variables of the states. States are fewer than vectors, so
-    that this form has the fewer rows. The programs share no variable, and are handed to the solver as blocks of one.
+    that this form has fewer rows. The programs share no variable, and are solved as blocks of one program.
 
     Args:
         candidates: ``[n, S]``.
-        others: ``[n, K, S]``, what each candidate is held against.
+        others: ``[n, K, S]``, the rivals of each candidate.
         scale: The unit of the margins.
     """
     n, count, size = others.shape

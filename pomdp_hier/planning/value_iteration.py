@@ -27,13 +27,13 @@ from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 @dataclass(frozen=True, eq=False)
 class FiniteHorizonSolution:
-    """The optimal value for every belief and every number of steps up to a horizon, and the optimal policy.
+    """The optimal value for every belief and every number of steps up to a horizon; an optimal policy.
 
     With ``t`` steps to go, ``V_t(b) = max_k sum_s b(s) alpha[k, s]`` over the vectors that are legal under ``b``.
 
     Attributes:
         compiled: The problem.
-        stages: For each number of steps to go, from 0, the vectors ``[K, S]`` (``-inf`` where the plan is not legal)
+        stages: For each number of steps to go, from 0: the vectors ``[K, S]`` (``-inf`` where the plan is not legal)
             and the positions ``[K]`` of their actions.
 
     Example:
@@ -60,30 +60,34 @@ class FiniteHorizonSolution:
 
     @property
     def vectors(self) -> Floats:
-        """``[K, S]``, the vectors of the whole horizon."""
+        """The vectors ``[K, S]`` of the full horizon."""
         return self.stages[-1][0]
 
     @property
     def actions(self) -> tuple[Any, ...]:
-        """The first action of each vector of the whole horizon."""
+        """The first action of each vector of the full horizon."""
         return tuple(self.compiled.actions[i] for i in self.stages[-1][1])
 
     def value(self, belief: Any, *, observation: Hashable = None, to_go: int | None = None) -> float:
-        """Return the optimal value under the belief with ``to_go`` steps left (default: all); 0 once over."""
+        """Return the optimal value under the belief with ``to_go`` steps to go (default: all); 0 if it is terminal."""
         return max(self._scores(belief, observation, to_go)[0], default=float(TERMINAL_VALUE))
 
     def action(self, belief: Any, *, observation: Hashable = None, to_go: int | None = None) -> Any:
         """Return an optimal action under the belief.
 
         Raises:
-            PlanningError: The process is over under the belief, or no step is left.
+            PlanningError: The belief is terminal, or no step is left.
         """
         return best_and_tied(self._q_values(belief, observation, to_go))[1][0]
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the optimal decision with the horizon to go; ``q_values`` has the actions that vectors start with.
+        """Return the optimal decision with the full horizon to go.
 
-        An action that only equals another one everywhere has no vector, and is not among the ties.
+        ``q_values`` holds the first actions of the vectors. An action that nowhere exceeds another has no vector, and
+        is not among the ties.
+
+        Raises:
+            PlanningError: The belief is terminal, or the horizon is 0.
         """
         belief, _ = where_to_decide(problem, belief, observation)
         q_values = self._q_values(belief, observation, None)
@@ -91,7 +95,7 @@ class FiniteHorizonSolution:
         return Decision(ties[0], value=value, q_values=q_values, ties=ties, stats={"vectors": len(self.vectors)})
 
     def _q_values(self, belief: Any, observation: Hashable, to_go: int | None) -> dict[Any, float]:
-        """Return the value of each action that a legal vector starts with, in the problem's order."""
+        """Return the value of each first action of a legal vector, in the problem's order."""
         scores, actions = self._scores(belief, observation, to_go)
         if not scores or (self.horizon if to_go is None else to_go) == 0:
             raise PlanningError("belief: got terminal states alone, or to_go=0; expected an action to choose")
@@ -102,12 +106,12 @@ class FiniteHorizonSolution:
         return q_values
 
     def at_step(self, step: int) -> "FiniteHorizonSolution":
-        """Return the same solution with ``step`` steps gone, for a run that started with the whole horizon."""
+        """Return the solution after ``step`` steps of the horizon, at most that of the last step."""
         return FiniteHorizonSolution(self.compiled, self.stages[: max(2, len(self.stages) - step)])
 
     @property
     def leaf(self) -> LeafVectors:
-        """These vectors as what `RTBSS` looks ahead to: ``RTBSS(d, leaf_value=value_iteration(problem, n))``.
+        """These vectors as leaf values of `RTBSS`: ``RTBSS(d, leaf_value=value_iteration(problem, n))``.
 
         Example:
             >>> from pomdp_hier.planning import RTBSS
@@ -154,14 +158,14 @@ def value_iteration(
     """Return the exact solution for a finite horizon, by incremental pruning.
 
     ``alpha_t(s) = R(s, a) + gamma sum_o sum_s' p(s', o | s, a) alpha_{t-1, o}(s')`` for every action and every choice
-    of a vector after each observation; vectors that are nowhere best are left out, by comparison and by linear
-    programs.
+    of a vector after each observation. Vectors that are best at no belief are pruned, by dominance and by linear
+    programs. The result has ``value``, ``action`` and ``decide``.
 
     Args:
         problem: The problem, of floats; it is compiled.
         horizon: The number of steps.
-        tolerance: By how much a vector must be better somewhere to be kept, relative to the greatest entry.
-        max_vectors: Where to give up.
+        tolerance: The least margin of a kept vector at some belief, relative to the greatest entry.
+        max_vectors: The largest number of vectors to compare at once.
 
     Raises:
         ParameterError: The horizon is negative.
@@ -202,7 +206,7 @@ def value_iteration(
 
 
 def _by_observation(flat: sparse.csr_array, size: int, count: int) -> list[tuple[int, sparse.csr_array]]:
-    """Return the matrices ``[S, S']`` of the observations that can be made, with their positions."""
+    """Return the matrices ``[S, S']`` of the possible observations, with their positions."""
     blocks = ((o, flat[:, o * size : (o + 1) * size]) for o in range(count))
     return [(o, sparse.csr_array(block)) for o, block in blocks if block.nnz]
 
@@ -216,7 +220,7 @@ def _backup(
     max_vectors: int,
     points: Points,
 ) -> Floats:
-    """``[K, S]``, the vectors that start with the action; ``-inf`` where it is not legal."""
+    """Return ``[K, S]``, the vectors of the action; ``-inf`` where it is not legal."""
     vectors, actions = ahead
     result = np.where(compiled.legal[action], compiled.reward[action], -np.inf)[None, :]
     for o, matrix in matrices:
@@ -230,7 +234,7 @@ def _backup(
                 f"max_vectors: got {max_vectors:,}; expected at least {len(result) * len(projected):,}, the vectors "
                 "after one observation. Set it higher or the horizon lower, or use RTBSS for one belief."
             )
-        # one vector that is finite everywhere only moves the others, which all stay useful
+        # a single vector that is finite everywhere shifts the others, which all stay useful
         moved = len(projected) == 1 or (len(result) == 1 and bool(np.isfinite(result).all()))
         result = (result[:, None, :] + projected[None, :, :]).reshape(-1, result.shape[1])
         if not moved:

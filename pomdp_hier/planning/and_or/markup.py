@@ -14,7 +14,7 @@ _PLAIN_SYMBOL = re.compile("[A-Za-z][A-Za-z0-9_]*")
 
 
 def symbols_in_latex(value: Number) -> str:
-    r"""Return an expression for LaTeX's math mode; symbols whose names are more than letters and digits as text.
+    r"""Return an expression for LaTeX's math mode; symbol names beyond letters and digits become text.
 
     Example:
         >>> import sympy
@@ -37,7 +37,7 @@ _GREY = "#9aa3ab"
 
 
 class _Labels:
-    """What stands at the nodes and arcs, in plain words."""
+    """The labels of nodes and arcs as plain text."""
 
     def __init__(self, tree: Nodes, decimals: int, name: Callable[[Any], str]) -> None:
         self.tree = tree
@@ -90,7 +90,7 @@ def render_dot(tree: Nodes, *, full: bool | None, limit: int, decimals: int, nam
 
 
 def _dot_node(labels: _Labels, node: ViewNode) -> str:
-    """Return a triangle that points to the right with its text below, or a circle with the action in it and Q below."""
+    """Return the attributes of a node: a triangle with its text, or an ellipse with action and Q."""
     lines = labels.node(node)
     colour = _OR if node.is_or else (_PLAN if node.on_plan else _INK)
     weight = 2.5 if node.on_plan else 1
@@ -113,7 +113,7 @@ def render_mermaid(tree: Nodes, *, full: bool | None, limit: int, decimals: int,
         lines.append(f"  n{i}" + (f">{text}]" if node.is_or else f"(({text}))"))
         if node.parent >= 0:
             if node.on_plan:
-                plan.append(i - 1)  # links are numbered from 0, and the node at position 1 has the first
+                plan.append(i - 1)  # links are numbered from 0; the node at position 1 has the first
             arrow, label = ("==>" if node.on_plan else "-->"), labels.arc(node)
             lines.append(f"  n{node.parent} {arrow}" + (f'|"{in_mermaid(label)}"|' if label else "") + f" n{i}")
     lines.append(f"  classDef plan stroke:{_PLAN},stroke-width:3px")
@@ -188,7 +188,7 @@ def render_tikz(
 
 
 def _tikz_label(tree: Nodes, node: ViewNode, decimals: int, observation: Callable[[Any], str]) -> list[str]:
-    """Return the lines at the arc to a node: rewards into AND nodes, observations and chances into OR nodes."""
+    """Return the lines at the arc to a node: the reward, or the observation and its probability."""
     if node.parent < 0:
         return []
     if node.is_or:
@@ -200,7 +200,7 @@ def _tikz_label(tree: Nodes, node: ViewNode, decimals: int, observation: Callabl
 
 
 def _width(label: str) -> int:
-    """About how many characters wide a piece of LaTeX is."""
+    """Return the approximate width of a piece of LaTeX in characters."""
     return len(re.sub(r"[{}$_^]", "", re.sub(r"\\[a-zA-Z]+\s?", "m", label.replace(r"\text", ""))))
 
 
@@ -216,7 +216,7 @@ def _tikz_arc(i: int, node: ViewNode, label: list[str], shift: float) -> str:
 
 
 def _numbered_beliefs(tree: Nodes, shown: View) -> Callable[[Belief], str]:
-    """Names ``b_0, b_1, …`` for the different beliefs that are shown."""
+    """Return names ``b_0, b_1, …`` for the distinct displayed beliefs."""
     different = dict.fromkeys(tree.or_nodes[n.index].belief for n in shown.nodes if n.is_or)
     numbers = {belief: f"b_{{{i}}}" for i, belief in enumerate(different)}
     return numbers.__getitem__

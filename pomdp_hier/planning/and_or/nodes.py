@@ -1,4 +1,4 @@
-"""The nodes of an AND-OR tree: grown by the search of RTBSS with an explicit stack, backed up, counted."""
+"""The nodes of an AND-OR tree, their backup, and the search of RTBSS that builds them."""
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ from pomdp_hier.pomdp.problem import POMDP
 
 
 def tidy(value: Number) -> Number:
-    """Return the expression as a constant plus a product, where that is shorter; a number as it is.
+    """Return the expression as a constant plus a product, if that is shorter; a number unchanged.
 
     Example:
         >>> import sympy
@@ -35,7 +35,7 @@ def tidy(value: Number) -> Number:
 
 
 def _upright(product: Any) -> Any:
-    """Return the product with ``1 - x`` in place of ``x - 1``, the sign taken out."""
+    """Return the product with ``1 - x`` in place of ``x - 1``, and the sign as a factor."""
     import sympy
 
     factors = []
@@ -49,7 +49,7 @@ def _upright(product: Any) -> Any:
 
 
 def tidy_sum(reward: Number, discount: Number, branches: Iterable[tuple[Number, Number]]) -> Number:
-    """``reward + discount * sum p v`` over pairs ``(p, v)`` of expressions, keeping the factors that the values have.
+    """Return ``reward + discount * sum p v`` over pairs ``(p, v)`` of expressions, with the factors of the values.
 
     Example:
         >>> import sympy
@@ -63,13 +63,13 @@ def tidy_sum(reward: Number, discount: Number, branches: Iterable[tuple[Number, 
     if not branches:
         return reward
     pairs = [(sympy.sympify(p), sympy.sympify(v)) for p, v in branches]
-    chances: set[Any] = set().union(*(p.free_symbols for p, _ in pairs))
+    probabilities: set[Any] = set().union(*(p.free_symbols for p, _ in pairs))
     terms = list(sympy.Add.make_args(sympy.sympify(reward)))
     for p, v in pairs:
         terms.extend(discount * p * term for term in sympy.Add.make_args(v))
-    # what no belief and no reward enters, a constant of the values weighted with chances that sum to 1, adds up first
-    fixed = sympy.Add(*(t for t in terms if t.free_symbols <= chances))
-    rest = sympy.Add(*(t for t in terms if not t.free_symbols <= chances))
+    # terms without belief and reward come first: constants of the values, whose probabilities sum to 1
+    fixed = sympy.Add(*(t for t in terms if t.free_symbols <= probabilities))
+    rest = sympy.Add(*(t for t in terms if not t.free_symbols <= probabilities))
     return min((sympy.simplify(fixed) + sympy.factor_terms(rest), tidy(fixed + rest)), key=sympy.count_ops)
 
 
@@ -79,13 +79,13 @@ class OrNode:
 
     Attributes:
         belief: The belief.
-        depth: The actions still to look ahead.
-        observation, probability: What led here from the parent, and ``Pr(o | b, a)``; ``None`` and 1 at the root.
+        depth: The number of actions to go.
+        observation, probability: The observation after the parent, and ``Pr(o | b, a)``; ``None`` and 1 at the root.
         parent: The position of the AND node above, -1 at the root.
         kind: ``"internal"``, ``"leaf"`` (the search stops here) or ``"terminal"`` (value 0).
         value: ``V(b)``.
         actions: The positions of the AND nodes below, in the problem's order, illegal ones last.
-        best: Those whose Q is the value, first the one to take; empty where symbols leave it open.
+        best: The AND nodes whose Q is the value, the chosen one first; empty if symbols cannot be compared.
     """
 
     belief: Belief
@@ -101,7 +101,7 @@ class OrNode:
 
 @dataclass
 class AndNode:
-    """An action under a belief, after which the world chooses an observation.
+    """An action under a belief, whose outcomes are observations.
 
     Attributes:
         action: The action.
@@ -109,8 +109,8 @@ class AndNode:
         status: ``"expanded"``, ``"pruned"`` or ``"illegal"``.
         reward: ``R(b, a)``; ``None`` if illegal.
         q: ``Q(b, a)`` of an expanded action, else ``None``.
-        upper: The upper bound that the search used, if any.
-        why: Why it was pruned, or is illegal.
+        upper: The upper bound of the search, if any.
+        why: The reason if it is pruned or illegal.
         outcomes: The positions of the OR nodes below.
     """
 
@@ -125,7 +125,7 @@ class AndNode:
 
 
 class Nodes:
-    """The two flat lists of a tree, where every node below another one stands after it; what renderers are given."""
+    """The two flat lists of a tree, parents before children."""
 
     def __init__(
         self, or_nodes: list[OrNode], and_nodes: list[AndNode], *, discount: Number = 1, tie_tolerance: float = 0.0
@@ -137,16 +137,16 @@ class Nodes:
 
     @cached_property
     def states(self) -> tuple[Any, ...]:
-        """The states that some belief of the tree holds possible, in the order in which they are met."""
+        """The states in the support of some belief of the tree, in order of appearance."""
         return tuple(dict.fromkeys(state for node in self.or_nodes for state in node.belief))
 
     def __len__(self) -> int:
         return len(self.or_nodes) + len(self.and_nodes)
 
     def subtree_sizes(self) -> tuple[list[int], list[int]]:
-        """How many nodes each OR node and each AND node has below it, itself included."""
+        """Return the size of the subtree of each OR node and each AND node."""
         sizes_or, sizes_and = [1] * len(self.or_nodes), [1] * len(self.and_nodes)
-        for i in range(len(self.or_nodes) - 1, -1, -1):  # outcomes stand after the node above them
+        for i in range(len(self.or_nodes) - 1, -1, -1):  # children follow their parents
             for a in self.or_nodes[i].actions:
                 sizes_and[a] = 1 + sum(sizes_or[o] for o in self.and_nodes[a].outcomes)
                 sizes_or[i] += sizes_and[a]
@@ -154,14 +154,14 @@ class Nodes:
 
 
 def backed_up(child: AndNode, or_nodes: list[OrNode], discount: Number) -> Number:
-    """``Q = R + gamma sum_o Pr(o | b, a) V(o)`` from the values of the outcomes."""
+    """Return ``Q = R + gamma sum_o Pr(o | b, a) V(o)`` from the values of the outcomes."""
     pairs = [(or_nodes[i].probability, or_nodes[i].value) for i in child.outcomes]
     q = child.reward + discount * total(p * v for p, v in pairs)
     return tidy_sum(child.reward, discount, pairs) if is_symbolic(q) else q
 
 
 def choose(node: OrNode, and_nodes: list[AndNode], tolerance: float) -> None:
-    """Set the value of an inner node, ``V = max Q`` over its expanded actions, and those that tie for it, in order."""
+    """Set the value ``V = max Q`` of an internal node, and the actions that tie for it, in order."""
     q_values = {i: and_nodes[i].q for i in node.actions if and_nodes[i].status == "expanded"}
     node.value, ties = best_and_tied(q_values, tolerance)
     node.best = list(ties)
@@ -169,7 +169,7 @@ def choose(node: OrNode, and_nodes: list[AndNode], tolerance: float) -> None:
 
 @dataclass
 class _Frame:
-    """An OR node being worked off: the actions still to try, and the outcomes of the present one still to visit."""
+    """An OR node in progress: its remaining actions, and the remaining outcomes of the current one."""
 
     node: int
     actions: Iterator[tuple[Any, Number | None]]
@@ -180,7 +180,7 @@ class _Frame:
 
 @dataclass
 class Grower:
-    """Grows the tree that an RTBSS planner's plain search walks through, without merging equal beliefs."""
+    """Builds the tree of an RTBSS planner's recursive search, without merging equal beliefs, by an explicit stack."""
 
     planner: RTBSS
     problem: POMDP
@@ -194,7 +194,7 @@ class Grower:
         self.pruning = self.planner.pruning(self.problem)
 
     def grow(self, belief: Belief, observation: Hashable) -> None:
-        """Grow everything below the belief."""
+        """Build the tree below the belief."""
         self.or_nodes.append(OrNode(belief, self.planner.depth, observation))
         stack: list[_Frame] = []
         self._visit(0, stack)
@@ -250,7 +250,7 @@ class Grower:
     def _finish_node(self, frame: _Frame) -> None:
         node = self.or_nodes[frame.node]
         order = {action: i for i, action in enumerate(self.problem.actions(node.belief, node.observation))}
-        node.actions.sort(key=lambda i: order[self.and_nodes[i].action])  # from the order in which they were tried
+        node.actions.sort(key=lambda i: order[self.and_nodes[i].action])  # from the order of the search
         choose(node, self.and_nodes, self.planner.tie_tolerance)
         if self.illegal:
             for action in self.problem.all_actions:

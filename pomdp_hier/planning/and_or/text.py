@@ -1,4 +1,4 @@
-"""The shown part of an AND-OR tree, as text and in words; the whole tree as JSON."""
+"""AND-OR trees as text, the part of a tree to show, and JSON."""
 
 import json
 import math
@@ -18,21 +18,21 @@ from pomdp_hier.planning.and_or.nodes import AndNode, Nodes, OrNode
 from pomdp_hier.pomdp.belief import Belief
 from pomdp_hier.pomdp.numeric import Number, is_symbolic
 
-FULL_LIMIT = 120  # nodes up to which a whole tree can be read
+FULL_LIMIT = 120  # nodes up to which a whole tree is readable
 
 
 @dataclass
 class ViewNode:
-    """A node that is shown.
+    """A displayed node.
 
     Attributes:
         is_or: An OR node (a belief), or else an AND node (an action).
         index: Its position among the tree's OR or AND nodes.
         parent: The position in the view of the node above, -1 for the root.
         level: The distance from the root.
-        on_plan: Part of a best plan, and reached from the root; where actions tie, each begins a best plan.
-        hidden: How many nodes below it are not shown.
-        slot: Where it stands across its level: leaves at 0, 1, 2, …, others in the middle of what is below them.
+        on_plan: Whether a best plan reaches it from the root; where actions tie, each begins a best plan.
+        hidden: The number of hidden nodes below it.
+        slot: Its position across the level: leaves at 0, 1, 2, …, others in the middle of their children.
         children: Positions in the view.
     """
 
@@ -48,30 +48,30 @@ class ViewNode:
 
 @dataclass
 class View:
-    """The nodes of a tree that are shown, parents before children, and how many there are in all."""
+    """The displayed nodes of a tree, parents before children, and the total number of nodes."""
 
     nodes: list[ViewNode]
     total: int
 
     @property
     def collapsed(self) -> bool:
-        """Whether something is hidden."""
+        """Whether a node is hidden."""
         return len(self.nodes) < self.total
 
     @property
     def leaves(self) -> int:
-        """How many shown nodes have nothing shown below them."""
+        """The number of displayed nodes without displayed children."""
         return sum(not node.children for node in self.nodes)
 
 
 def view(tree: Nodes, *, full: bool | None = None, limit: int = FULL_LIMIT) -> View:
-    """Return what to show: the whole tree, or the best plan with the other actions as stubs.
+    """Return the nodes to display: the whole tree, or the best plan with the other actions as stubs.
 
     Args:
         tree: The tree.
-        full: ``True`` for everything, ``False`` for the plan; ``None`` for everything if that is at most ``limit``
-            nodes.
-        limit: How many nodes a plan may have; deeper ones are left out (and counted) beyond it.
+        full: ``True`` for the whole tree, ``False`` for the plan; ``None`` for the whole tree if it has at most
+            ``limit`` nodes.
+        limit: The largest number of nodes of a plan; deeper ones are hidden and counted.
 
     Raises:
         ParameterError: The limit is below 1.
@@ -94,7 +94,7 @@ def view(tree: Nodes, *, full: bool | None = None, limit: int = FULL_LIMIT) -> V
 
 
 def _below(tree: Nodes, node: ViewNode) -> list[ViewNode]:
-    """Return the nodes below: actions in the problem's order, whatever their values, so that a tree stands still."""
+    """Return the children: actions in the problem's order, independent of their values."""
     if not node.is_or:
         outcomes = tree.and_nodes[node.index].outcomes
         return [ViewNode(True, i, -1, 0, on_plan=node.on_plan) for i in outcomes]
@@ -103,7 +103,7 @@ def _below(tree: Nodes, node: ViewNode) -> list[ViewNode]:
 
 
 def _place(nodes: list[ViewNode]) -> None:
-    """Give every node its slot."""
+    """Assign every node its slot."""
     stack, leaves = [0], 0
     while stack:  # leaves from the first to the last
         node = nodes[stack.pop()]
@@ -124,14 +124,14 @@ def words(
     minus: str = "−",
     symbolic: Callable[[Any], str] = str,
 ) -> str:
-    """Return a number for reading: fixed decimals for floats, in powers of ten where these would show nothing.
+    """Return a number for display: fixed decimals for floats, or scientific notation where these show nothing.
 
     Args:
-        value: The number; ``None`` becomes a question mark.
+        value: The number; ``None`` is shown as a question mark.
         decimals: Of floats.
-        signed: Whether a positive number bears its sign.
+        signed: Whether a positive number has its sign.
         minus: The sign of negative numbers.
-        symbolic: How an expression is written.
+        symbolic: The function that writes an expression.
 
     Example:
         >>> from fractions import Fraction
@@ -155,11 +155,11 @@ def words(
 
 @dataclass(frozen=True)
 class BeliefWords:
-    """How beliefs are written: as a vector over at most three states, else by their likeliest states.
+    """The text of beliefs: a vector over at most three states, else the likeliest states.
 
     Attributes:
         states: The states in the order of the vector.
-        state_name: How a state is written.
+        state_name: The function that writes a state.
         decimals, minus, symbolic: See `words`.
     """
 
@@ -175,7 +175,7 @@ class BeliefWords:
         return len(self.states) <= 3
 
     def header(self) -> str:
-        """Return what the entries of a vector stand for; empty where beliefs name their states."""
+        """Return the states of the entries of a vector; empty where beliefs name their states."""
         return f"b = ({', '.join(self.state_name(s) for s in self.states)})" if self.is_vector else ""
 
     def __call__(self, belief: Belief) -> str:
@@ -194,19 +194,19 @@ class BeliefWords:
         return "1" if text == f"{1:z.{self.decimals}f}" and value == 1 else text
 
 
-_DEEPEST_INDENT = 30  # levels; below that the level is written as a number, so that lines stay short
+_DEEPEST_INDENT = 30  # levels; a deeper level is written as a number, so that lines stay short
 
 
 def render_text(
     tree: Nodes, *, ascii_only: bool, full: bool, limit: int, decimals: int, name: Callable[[Any], str]
 ) -> str:
-    """Return the tree, one node a line; see `AndOrTree.to_text`."""
+    """Return the tree, one node per line; see `AndOrTree.to_text`."""
     shown = view(tree, full=full or None, limit=limit)
     minus = "-" if ascii_only else "−"
     beliefs = BeliefWords(tree.states, name, decimals, minus)
     tee, elbow, bar = ("|- ", "`- ", "|  ") if ascii_only else ("├─ ", "└─ ", "│  ")
     lines = [beliefs.header()] if beliefs.header() else []
-    # a stack of (node, what stands before it, what stands before its children)
+    # a stack of (node, its prefix, the prefix of its children)
     stack = [(0, "", "")]
     while stack:
         position, lead, indent = stack.pop()
@@ -283,7 +283,7 @@ def explain_node(tree: Nodes, position: int, *, decimals: int, name: Callable[[A
 
 
 def _joined(lines: list[str]) -> str:
-    """Return the lines as one text, in which no name begins another line or steers a terminal."""
+    """Return the lines as one text, with control characters of names escaped."""
     return "\n".join(map(visible, lines))
 
 
@@ -320,7 +320,7 @@ def write_json(tree: Nodes) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return the value in JSON's own types; what JSON lacks becomes an object of one entry that says what it is."""
+    """Return the value in JSON types; other types become an object with one entry, named after the type."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, (bool, int, str)):

@@ -1,4 +1,4 @@
-"""AndOrTree: a look-ahead as data. OR nodes are beliefs, AND nodes are actions, arcs are rewards and observations."""
+"""AndOrTree: a look-ahead as data, with beliefs as OR nodes and actions as AND nodes."""
 
 from collections.abc import Callable, Hashable
 from copy import copy
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 class AndOrTree(Nodes):
     """The tree of a look-ahead from one belief, in two flat lists; node 0 of ``or_nodes`` is the root.
 
-    Build one with `AndOrTree.build`, or with `AndOrTree.from_planner` from what an `RTBSS` planner does. Probabilities
-    and rewards may be floats, fractions or sympy expressions; every node below another one stands after it.
+    Build one with `AndOrTree.build`, or from an `RTBSS` planner with `AndOrTree.from_planner`. Probabilities and
+    rewards may be floats, fractions or sympy expressions. Parents precede their children.
 
     Attributes:
         or_nodes: The `OrNode` s: belief, value, best actions.
         and_nodes: The `AndNode` s: action, reward, Q, and whether it was expanded, pruned or illegal.
         discount: gamma.
-        tie_tolerance: How close to the best Q a tie is.
+        tie_tolerance: The largest difference to the best Q of a tie.
 
     Example:
         >>> coin = POMDP(
@@ -76,16 +76,16 @@ class AndOrTree(Nodes):
         illegal: bool = False,
         max_nodes: int = 200_000,
     ) -> "AndOrTree":
-        """Return the tree of everything that can happen within ``depth`` actions.
+        """Return the tree of all actions and observations within ``depth`` actions.
 
         Args:
             problem: The problem.
             belief: The root; the initial belief by default.
-            depth: How many actions to look ahead; the tree is grown without recursion, so it may be thousands.
+            depth: The number of actions to look ahead; without recursion, so that thousands are possible.
             leaf_value, upper_bound, prune, tie_tolerance, updater, convex: As for `RTBSS`; ``prune`` is off by default.
             observation: The observation before the root, where legal actions depend on it.
             illegal: Whether actions that are not legal under a belief get a node as well.
-            max_nodes: Where to give up.
+            max_nodes: The largest number of nodes.
 
         Raises:
             PlanningError: The tree has more than ``max_nodes`` nodes, or a bound is violated.
@@ -106,7 +106,7 @@ class AndOrTree(Nodes):
         illegal: bool = False,
         max_nodes: int = 200_000,
     ) -> "AndOrTree":
-        """Return the tree that the planner searches, with what it prunes and why; equal beliefs are not merged.
+        """Return the tree of the planner's search with its pruned actions; equal beliefs are not merged.
 
         Raises:
             PlanningError: The tree has more than ``max_nodes`` nodes, or a bound is violated.
@@ -139,7 +139,7 @@ class AndOrTree(Nodes):
             {(): 'wait', ('wait', 'same'): 'wait'}
 
         Raises:
-            ParameterError: Symbols leave open which action is best.
+            ParameterError: Symbols do not determine the best action.
         """
         plan: dict[tuple[Any, ...], Any] = {}
         stack: list[tuple[int, tuple[Any, ...]]] = [(0, ())]
@@ -221,14 +221,14 @@ class AndOrTree(Nodes):
         decimals: int = 2,
         name: Callable[[Any], str] = str,
     ) -> str:
-        """Return the tree as text, one node a line; ``★`` (or ``*``) marks the best actions that the plan can reach.
+        """Return the tree as text, one node per line; ``★`` (or ``*``) marks the best actions on the plan.
 
         Args:
-            ascii_only: Without characters beyond ASCII (as far as the names go).
-            full: ``False`` collapses the actions off the plan once there are more than ``limit`` nodes.
-            limit: How many nodes to show then.
+            ascii_only: Whether to use ASCII characters alone, apart from names.
+            full: ``False`` collapses the actions off the plan if there are more than ``limit`` nodes.
+            limit: The largest number of nodes to display then.
             decimals: Of floats.
-            name: How states, actions and observations are written.
+            name: The function that writes states, actions and observations.
         """
         return render_text(self, ascii_only=ascii_only, full=full, limit=limit, decimals=decimals, name=name)
 
@@ -265,16 +265,16 @@ class AndOrTree(Nodes):
         observation: Callable[[Any], str] | None = None,
         standalone: bool = False,
     ) -> str:
-        """Return a TikZ picture: triangles for beliefs, circles for actions, rewards and chances on the arcs.
+        """Return a TikZ picture: triangles for beliefs, circles for actions, rewards and probabilities at arcs.
 
-        It needs the TikZ libraries ``positioning`` and ``shapes.geometric``, and the package ``amsmath``; names beyond
-        Latin letters want LuaLaTeX or XeLaTeX.
+        It needs the TikZ libraries ``positioning`` and ``shapes.geometric``, and the package ``amsmath``. Names beyond
+        Latin letters need LuaLaTeX or XeLaTeX.
 
         Args:
             full, limit, decimals: As for `to_dot`.
-            belief, action, observation: Functions that give the LaTeX (math mode) of a name, which is taken as it is;
-                by default beliefs are numbered, and names are text, escaped.
-            standalone: A whole document instead of the picture alone.
+            belief, action, observation: Functions that return the LaTeX (math mode) of a name, which is not escaped; by
+                default beliefs are numbered, and names are escaped text.
+            standalone: Whether to return a whole document.
         """
         return render_tikz(
             self,
@@ -288,9 +288,9 @@ class AndOrTree(Nodes):
         )
 
     def to_networkx(self) -> "nx.DiGraph":
-        """Return a directed graph with nodes ``("or", i)`` and ``("and", i)`` that carry the fields of the records.
+        """Return a directed graph with nodes ``("or", i)`` and ``("and", i)``, which have the fields of the records.
 
-        Arcs to OR nodes carry ``observation`` and ``probability``, arcs to AND nodes ``action`` and ``reward``.
+        Arcs to OR nodes have ``observation`` and ``probability``, arcs to AND nodes ``action`` and ``reward``.
         """
         import networkx as nx
 
@@ -314,11 +314,11 @@ class AndOrTree(Nodes):
         Fractions and expressions stay exact. Names that are not strings, numbers or tuples become text.
 
         Raises:
-            ParameterError: An expression holds something else than sums, products, powers and maxima.
+            ParameterError: An expression has other functions than sums, products, powers and maxima.
         """
         return write_json(self)
 
     def _repr_html_(self) -> str:
-        """Return the text in a notebook, collapsed to the plan where it is long."""
+        """Return the text for a notebook, collapsed to the plan if it is long."""
         text = "\n".join(map(in_html, self.to_text(full=False).split("\n")))
         return f"<pre style='line-height:1.25'>{text}</pre>"

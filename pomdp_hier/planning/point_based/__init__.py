@@ -1,1 +1,1 @@
-"""An offline solver with a bound on either side: alpha vectors below, belief points above."""
+"""A point-based solver: alpha vectors as lower bound, belief points as upper bound."""

@@ -1,8 +1,8 @@
-"""Writes the bounds of a search down in whole numbers, with what each of them rests on.
+"""Certificates: the bounds of a search in integers, each with its premises.
 
-Values are rounded down below and up above, and then shifted apart by a little: a backup leaves ``(1 - gamma') shift``
-to spare, which is more than rounding can have taken. Only vectors and points that the bounds at the start rest on are
-written. What the entries mean, and why they prove the bounds, is said in `pomdp_hier.planning.certificates.verify`.
+Lower bounds are rounded down, upper bounds up, and both are widened: a backup leaves ``(1 - gamma') shift`` to spare,
+which exceeds the rounding errors. Only the vectors and points behind the bounds at the start are written. The format,
+and why it proves the bounds, is documented in `pomdp_hier.planning.certificates.verify`.
 """
 
 import math
@@ -19,25 +19,25 @@ from pomdp_hier.planning.point_based.stage import Stage
 from pomdp_hier.planning.point_based.tib import OutcomeBeliefs
 
 _ROUNDING = 2.0**-36
-"""What rounding may take off a backup, relative to the values: weights count as equal when they agree to 2 ** -40."""
+"""The rounding error of a backup relative to the values; weights within 2 ** -40 count as equal."""
 
 
 def write_certificate(search: Search, *, at_start: bool) -> dict[str, Any]:
-    """Return the certificate of a search's bounds, of lists, dicts and integers, as ``json.dump`` takes them.
+    """Return the certificate of a search's bounds, of lists, dicts and integers for ``json.dump``.
 
     Args:
         search: The search.
-        at_start: Whether it starts from the problem's initial belief; else the certificate names the belief.
+        at_start: Whether it starts from the problem's initial belief; else the certificate holds the belief.
     """
     return _Writer(search).certificate(at_start)
 
 
 class _Writer:
-    """Gathers what the bounds at the start rest on, stage by stage, and writes it in whole numbers."""
+    """Collects the premises of the bounds at the start, stage by stage, and writes them in integers."""
 
     def __init__(self, search: Search) -> None:
         self.search, self.model = search, search.model
-        self.place, self.n_places = _places(search.model)
+        self.index, self.n_indices = _state_indices(search.model)
         self.vectors: list[dict[int, int]] = [{} for _ in search.stages]
         self.points: list[dict[int, int]] = [{} for _ in search.stages]
         self._gather()
@@ -53,7 +53,7 @@ class _Writer:
                 self.shifts.append(self.unit + self.model.shrink * self.shifts[-1])
 
     def _below(self, i: int) -> int:
-        """Return the stage that follows the i-th."""
+        """Return the stage after the i-th."""
         return i if self.search.horizon is None else i - 1
 
     def certificate(self, at_start: bool) -> dict[str, Any]:
@@ -76,10 +76,10 @@ class _Writer:
             "stages": [self._stage(i) for i in range(len(search.stages))],
         }
 
-    # --- what is needed ------------------------------------------------------------------------------------------
+    # --- premises ------------------------------------------------------------------------------------------
 
     def _gather(self) -> None:
-        """Give the vectors and points that are needed their numbers, from the root on."""
+        """Assign numbers to the required vectors and points, from the root on."""
         search = self.search
         top = len(search.stages) - 1
         pool = search.stages[-1].pool
@@ -101,26 +101,26 @@ class _Writer:
                         nodes += fresh if stage.next is stage else []
 
     def _need_all(self, numbers: list[dict[int, int]], i: int, which: Ints) -> list[int]:
-        """Give vectors or points of the stage below the i-th their places; return those that are new."""
+        """Assign numbers to vectors or points of the stage below the i-th; return the new ones."""
         return [then for then in which.tolist() if self._need(numbers, self._below(i), then)]
 
     @staticmethod
     def _need(numbers: list[dict[int, int]], i: int, which: int) -> bool:
-        """Give a vector or a point its place in the i-th stage; whether it is new."""
+        """Assign a number to a vector or a point of the i-th stage; return whether it is new."""
         if which < 0 or which in numbers[i]:
             return False
         numbers[i][which] = len(numbers[i])
         return True
 
     def _scale(self, i: int) -> float:
-        """Return the greatest value that is written, of good actions and bad ones: rounding is as large as that."""
+        """Return the greatest size of a written value, which is the scale of rounding errors."""
         stage = self.search.stages[i]
         tables = [stage.archive[list(self.vectors[i])], stage.informed]
         tables += [] if stage.rests_on is None else [stage.rests_on.value]
         return max(stage.scale, *(float(np.abs(t[np.isfinite(t)]).max(initial=0.0)) for t in tables))
 
     def _least_weight(self) -> float:
-        """Return the least weight of a belief that is written."""
+        """Return the least written weight of a belief."""
         least = 1.0
         for i, stage in enumerate(self.search.stages):
             for node in self.points[i]:
@@ -130,7 +130,7 @@ class _Writer:
         root = float(self.search.stages[-1].pool.row(self.search.root)[1].min()) * self.search.mass
         return max(min(least, root), 2.0**-1074)
 
-    # --- in whole numbers ----------------------------------------------------------------------------------------
+    # --- integers ----------------------------------------------------------------------------------------
 
     def _down(self, value: float) -> int:
         return _scaled(value, self.bits)
@@ -139,16 +139,16 @@ class _Writer:
         return -_scaled(-value, self.bits)
 
     def _values(self, vector: Floats, shift: Floats, write: Callable[[float], int]) -> list[int | None]:
-        """Return a vector over all places, shifted and rounded."""
-        values: list[int | None] = [None] * self.n_places
-        for place, value, more in zip(self.place, vector.tolist(), shift.tolist(), strict=True):
+        """Return a vector over all state indices of the certificate, shifted and rounded."""
+        values: list[int | None] = [None] * self.n_indices
+        for place, value, more in zip(self.index, vector.tolist(), shift.tolist(), strict=True):
             if value != -math.inf:
                 values[place] = write(value + more)
         return values
 
     def _belief(self, index: Ints, weight: Floats) -> list[list[int]]:
         pairs = zip(index.tolist(), weight.tolist(), strict=True)
-        scaled = ((self.place[s], _scaled(w, self.weight_bits)) for s, w in pairs)
+        scaled = ((self.index[s], _scaled(w, self.weight_bits)) for s, w in pairs)
         return [[place, w] for place, w in scaled if w]  # a weight below 2 ** -1024 is within the rounding
 
     def _start(self) -> list[list[int]]:
@@ -172,18 +172,18 @@ class _Writer:
             "informed": [self._values(row, shift, self._up) for row in stage.informed],
             "outcomes": [] if stage.rests_on is None else self._outcomes(stage.rests_on, shift),
             "corners": self._values(np.where(usable, stage.corner, -np.inf), 2 * shift, self._up),
-            "corner_points": [[self.place[s], self.points[i][node]] for s, node in stage.corner_node.items()],
+            "corner_points": [[self.index[s], self.points[i][node]] for s, node in stage.corner_node.items()],
             "points": [self._point(i, stage, node) for node in self.points[i]],
         }
 
     def _outcomes(self, rests_on: OutcomeBeliefs, shift: Floats) -> list[dict[str, Any]]:
-        """Return the beliefs that one action leads to from a known state: each with the outcomes that lead there."""
+        """Return the beliefs after one action from a known state, each with its outcomes."""
         belief, outcomes, size = rests_on.belief, rests_on.outcomes, self.model.size
         after: list[list[list[int]]] = [[] for _ in rests_on.value]
         for row, which, o in zip(
             rests_on.row.tolist(), outcomes.row.tolist(), outcomes.observation.tolist(), strict=True
         ):
-            after[row].append([which // size, self.place[which % size], o])
+            after[row].append([which // size, self.index[which % size], o])
         written = []
         for i, values in enumerate(rests_on.value.tolist()):
             span = slice(belief.indptr[i], belief.indptr[i + 1])
@@ -222,10 +222,10 @@ def _scaled(value: float, bits: int) -> int:
     return (numerator << bits) // denominator
 
 
-def _places(model: SolverModel) -> tuple[list[int], int]:
-    """Of each live state its place in a certificate, and how many places there are.
+def _state_indices(model: SolverModel) -> tuple[list[int], int]:
+    """Return the state index of each nonterminal state in a certificate, and the number of indices.
 
-    Sets of legal actions are numbered as the observations first give them, the start last.
+    Sets of legal actions are numbered by the first observation that gives them, the start last.
     """
     order = {kind: i for i, kind in enumerate(dict.fromkeys(model.kind_after.tolist()))}
     size = model.compiled.n_states

@@ -1,11 +1,11 @@
-"""A compiled problem laid out for point-based solvers: live states only, one row of outcomes for each action and state.
+"""A compiled problem in the array layout of the solver, its outcomes, and values of controllers on it.
 
-Once the process is over nothing more is earned, so terminal states are left out: what is left of a belief has a mass
-below 1, and values are homogeneous, ``V(c w) = c V(w)`` for unnormalised weights ``w``. Where legal actions depend on
-the last observation, a state is a pair of the state and the set of actions that the observation allows; from there on
-all legality is by state.
+The layout has nonterminal states only, and one CSR row per action and state. Terminal states have value 0, so the
+weights of a belief sum to at most 1, and values are homogeneous: ``V(c w) = c V(w)`` for unnormalised weights ``w``.
+Where legal actions depend on the last observation, a state is a pair of the state and the set of legal actions; all
+legality is then by state.
 
-In tables of values, -inf marks an action that is not legal: no sum of values is -inf, as `require_float_range` raises
+In tables of values, -inf marks an action that is not legal. No sum of values is -inf, as `require_float_range` raises
 for problems whose values overflow. Weights and probabilities are positive there, because 0 times -inf is NaN.
 """
 
@@ -29,14 +29,14 @@ from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SolverModel:
-    """The arrays that a solver works on; n live states, A actions, O observations.
+    """The arrays of the solver: n nonterminal states, A actions, O observations.
 
     Attributes:
         compiled: The problem.
-        state: ``[n]``, the position of each live state in the problem.
-        kind: ``[n]``, which of the sets of legal actions holds there, 0 where legality is not by observation.
-        kind_after: ``[O + 1]``, the set that holds after each observation, and after none.
-        at_start: The set that holds at the start.
+        state: ``[n]``, the position of each nonterminal state in the problem.
+        kind: ``[n]``, the set of legal actions, 0 where legality is not by observation.
+        kind_after: ``[O + 1]``, the set of legal actions after each observation, and after none.
+        at_start: The set of legal actions at the start.
         reward: ``[A, n]``, ``R(s, a)``.
         legal: ``[A, n]``, bool.
         indptr, column, probability: A CSR matrix whose row ``a n + s`` has ``p(s', o | s, a)`` at column ``o n + s'``.
@@ -60,55 +60,56 @@ class SolverModel:
 
     @property
     def size(self) -> int:
-        """How many live states there are."""
+        """The number of nonterminal states."""
         return len(self.state)
 
     @property
     def n_actions(self) -> int:
-        """How many actions there are."""
+        """The number of actions."""
         return len(self.reward)
 
     @property
     def n_observations(self) -> int:
-        """How many observations there are."""
+        """The number of observations."""
         return self.compiled.n_observations
 
     @property
     def discount(self) -> float:
-        """The discount, gamma."""
+        """The discount gamma."""
         return self.compiled.discount
 
     @cached_property
     def n_transitions(self) -> Ints:
-        """``[A]``, how many outcomes each action has over all states."""
+        """The number of outcomes ``[A]`` of each action over all states."""
         counts: Ints = np.diff(self.indptr[:: max(1, self.size)])
         return counts
 
     @cached_property
     def row_sums(self) -> Floats:
-        """``[A, n]``, the probability that the process goes on; just above 1 where a file's rows are rounded so."""
+        """The probabilities ``[A, n]`` of a nonterminal next state; just above 1 where rows of a file are rounded."""
         rows = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
         sums = np.bincount(rows, weights=self.probability, minlength=len(self.indptr) - 1).astype(np.float64)
         return sums.reshape(self.n_actions, self.size)
 
     @cached_property
     def shrink(self) -> float:
-        """The factor by which a backup brings two value functions closer: discount times the greatest row sum.
+        """The contraction factor of a backup: the discount times the greatest row sum.
 
-        A sum that is 1 but for rounding counts as 1: else ``1 / (1 - shrink)`` would be 1e16 where nothing shrinks.
+        A sum that is 1 up to rounding counts as 1. Otherwise ``1 / (1 - shrink)`` would be 1e16 without contraction.
         """
         most = float(self.row_sums.max(initial=0.0))
         return self.discount * (1.0 if 1.0 - 1e-9 < most < 1.0 else most)
 
     @cached_property
     def slack(self) -> Floats:
-        """``[n]``, what an error of 1 a backup can add up to: ``w(s) = 1 + gamma max_a sum_s' p(s' | s, a) w(s')``.
+        """The accumulated error ``[n]`` of an error of 1 per backup.
 
-        Where backups bring value functions closer, that is at most ``1 / (1 - shrink)``; without a discount it is the
-        number of actions until the process is over.
+        It solves ``w(s) = 1 + gamma max_a sum_s' p(s' | s, a) w(s')``.
+        Where a backup is a contraction, it is at most ``1 / (1 - shrink)``. For a discount of 1 it is the number of
+        actions until termination.
 
         Raises:
-            ModelError: The process may go on for ever without a discount.
+            ModelError: The discount is 1, and the process may not terminate.
         """
         if self.shrink < 1:
             return np.full(self.size, 1 / (1 - self.shrink))
@@ -138,14 +139,14 @@ class SolverModel:
         return {pair: i for i, pair in enumerate(pairs)}
 
     def weights(self, belief: Belief, observation: Hashable = None) -> Floats:
-        """Return the belief as weights ``[n]`` of the live states.
+        """Return the belief as weights ``[n]`` of the nonterminal states.
 
         Args:
-            belief: What is believed.
+            belief: The belief.
             observation: The last observation, where legal actions depend on it.
 
         Raises:
-            ModelError: A state or the observation is not one of the problem's, or cannot be met from the start.
+            ModelError: A state or the observation is not one of the problem's, or is not reachable from the start.
         """
         compiled, kind = self.compiled, _kind(self.compiled, self.kind_after, observation)
         full = compiled.vector(belief)
@@ -172,7 +173,7 @@ class SolverModel:
 
 
 def _kind(compiled: TabularPOMDP, kind_after: Ints, observation: Hashable) -> int:
-    """Return which set of legal actions holds after an observation, ``None`` for the start.
+    """Return the set of legal actions after an observation, ``None`` for the start.
 
     Raises:
         ModelError: The observation is not one of the problem's.
@@ -188,9 +189,9 @@ def solver_model(compiled: TabularPOMDP, start: Floats | None = None, observatio
 
     Args:
         compiled: The problem.
-        start: ``[S]``, the belief to start from, which decides what pairs of state and legal set there are; the
-            initial one by default.
-        observation: The last observation before the start, which decides what is legal there.
+        start: ``[S]``, the start belief, which determines the pairs of state and legal set; by default the initial
+            belief.
+        observation: The last observation before the start, which determines the legal actions there.
 
     Raises:
         ModelError: The observation is not one of the problem's.
@@ -256,7 +257,7 @@ def _laid_out(
 
 
 def _pairs(compiled: TabularPOMDP, outcomes: list[Any], kind_after: Ints, start: Floats, at_start: int) -> Ints:
-    """Return ``[n, 2]``, the live pairs of state and kind: all, or where it matters those that can be met."""
+    """Return ``[n, 2]``, the nonterminal pairs of state and kind: all, or where it matters the reachable ones."""
     live = np.flatnonzero(~compiled.terminal)
     if compiled.legal_after is None and compiled.discount < 1:
         return np.stack([live, np.zeros_like(live)], axis=1)
@@ -279,7 +280,7 @@ def _pairs(compiled: TabularPOMDP, outcomes: list[Any], kind_after: Ints, start:
 def _flatten(
     compiled: TabularPOMDP, outcomes: list[Any], kind_after: Ints, pairs: Ints, legal: Bools
 ) -> tuple[Ints, Ints, Floats]:
-    """Return the outcomes of every action and live state as one CSR matrix; unusable rows are empty."""
+    """Return the outcomes of every action and nonterminal state as one CSR matrix; illegal rows are empty."""
     size, n = compiled.n_states, len(pairs)
     n_kinds = int(kind_after.max()) + 1
     position = np.full((size, n_kinds), -1, dtype=np.int64)
@@ -361,15 +362,17 @@ _MOST_STEPS = 300
 def controller_values(
     model: SolverModel, actions: Ints, after: Ints, guess: Floats | None = None
 ) -> tuple[Floats, int]:
-    """Return ``[N, n]``, at most the values of a controller's nodes, and how many products with P that took.
+    """Return ``[N, n]``, lower bounds on the values of a controller's nodes, and the number of products with P.
 
-    A value is -inf where the controller can reach an action that is not legal.
+    With action ``a_k`` at node k and node ``k'(o)`` after observation o, the values solve
+    ``v_k(s) = R(s, a_k) + gamma sum_o sum_s' p(s', o | s, a_k) v_k'(o)(s')``. A value is -inf where the controller can
+    reach an action that is not legal.
 
     Args:
         model: The problem, whose `slack` is finite.
         actions: ``[N]``, the action of each node.
-        after: ``[N, O]``, the next node after each observation; -1 where there is none that is legal.
-        guess: ``[N, n]``, where to begin, if the system is large.
+        after: ``[N, O]``, the next node after each observation; -1 where none is legal.
+        guess: ``[N, n]``, the start of the iteration for a large system.
 
     Example:
         >>> from pomdp_hier.planning.point_based.model_arrays import solver_model
@@ -406,14 +409,14 @@ def controller_values(
 
 
 def _lost(model: SolverModel, actions: Ints, column: Ints, length: Ints) -> Bools:
-    """Return ``[N n]``, whether a node comes from a state to an action that is not legal, or to no node."""
+    """Return ``[N n]``, whether a pair of node and state can reach an illegal action, or no node."""
     lost: Bools = ~model.legal[actions].ravel()
     if not lost.any() and column.min(initial=0) >= 0:
         return lost
     row = np.repeat(np.arange(len(length)), length)
     lost[row[column < 0]] = True
     before = -1
-    while int(lost.sum()) != before:  # whoever can come to what is lost is lost as well
+    while int(lost.sum()) != before:  # a predecessor of a lost pair is lost as well
         before = int(lost.sum())
         lost[row[lost[column]]] = True
     return lost
@@ -422,7 +425,7 @@ def _lost(model: SolverModel, actions: Ints, column: Ints, length: Ints) -> Bool
 def _below_solution(
     step: sparse.csr_array, reward: Floats, discount: float, slack: Floats, near: Floats
 ) -> tuple[Floats, int]:
-    """Return the solution of ``v = r + gamma P v``, less what the solver leaves and rounding may have added.
+    """Return the solution of ``v = r + gamma P v``, less the residual and rounding errors.
 
     For any v, ``v - max(v - r - gamma P v) slack`` is at most the solution.
 
@@ -430,8 +433,8 @@ def _below_solution(
         step: ``[M, M]``, P.
         reward: ``[M]``, r.
         discount: gamma.
-        slack: ``[M]``, what an error of 1 a step can add up to.
-        near: ``[M]``, where a large system begins.
+        slack: ``[M]``, the accumulated error of an error of 1 per step.
+        near: ``[M]``, the start of the iteration for a large system.
     """
     from scipy.sparse.linalg import LinearOperator, bicgstab, spsolve
 
@@ -448,7 +451,7 @@ def _below_solution(
         values = np.asarray(spsolve(system, reward))
     else:
         system = LinearOperator(step.shape, matvec=applied, dtype=np.float64)
-        unit = float(np.abs(reward).max(initial=0.0)) or 1.0  # squares of rewards need not be floats
+        unit = float(np.abs(reward).max(initial=0.0)) or 1.0  # squares of rewards may exceed floats
         values, _ = bicgstab(system, reward / unit, x0=near / unit, rtol=1e-10, atol=0.0, maxiter=_MOST_STEPS)
         values *= unit
         if not np.isfinite(values).all():

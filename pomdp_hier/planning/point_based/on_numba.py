@@ -1,4 +1,4 @@
-"""The inner loops of the search as machine code: what :mod:`~pomdp_hier.planning.point_based.on_numpy` says, in loops.
+"""The compiled inner loops of the search, the same functions as in :mod:`~pomdp_hier.planning.point_based.on_numpy`.
 
 Importing this module needs numba.
 """
@@ -19,7 +19,7 @@ _SHIFT = np.uint64(31)
 
 @compiling()
 def expand(model: Any, action: int, index: Ints, weight: Floats, corner: Floats, drop: float) -> Any:
-    """Return the beliefs that follow an action."""
+    """Return the beliefs after an action."""
     indptr, column, probability, size = model
     most = 0
     for i in range(len(index)):
@@ -103,7 +103,7 @@ def expectations(index: Ints, weight: Floats, vectors: Floats) -> Any:
 
 @compiling()
 def greatest(first: int, last: int, pool: Any, upper: Floats, vectors: Floats) -> None:
-    """Write for each of some beliefs the greatest expectation of the vectors."""
+    """Write the greatest expectation of the vectors for each of some beliefs."""
     indptr, index, weight = pool
     for node in range(first, last):
         best = -np.inf
@@ -117,7 +117,7 @@ def greatest(first: int, last: int, pool: Any, upper: Floats, vectors: Floats) -
 
 @compiling()
 def improve_upper(nodes: Ints, pool: Any, bounds: Any, points: Any, corner: Floats, least: float) -> None:
-    """Lower the upper values of beliefs by the points that they have not seen yet."""
+    """Lower the upper values of beliefs by new points."""
     indptr, index, weight = pool
     upper, source, seen = bounds
     p_indptr, p_index, p_weight, gap, belief, number, count = points
@@ -159,7 +159,7 @@ def improve_upper(nodes: Ints, pool: Any, bounds: Any, points: Any, corner: Floa
 
 @compiling(fastmath={"reassoc", "contract", "nsz"})
 def improve_lower(nodes: Ints, pool: Any, bounds: Any, vectors: Any) -> None:
-    """Raise the lower values of beliefs by the alpha vectors that they have not seen yet."""
+    """Raise the lower values of beliefs by new alpha vectors."""
     indptr, index, weight = pool
     lower, source, seen = bounds
     block, number, count = vectors
@@ -185,7 +185,7 @@ def improve_lower(nodes: Ints, pool: Any, bounds: Any, vectors: Any) -> None:
 
 @compiling()
 def backup(model: Any, action: int, reward: Floats, discount: float, archive: Floats, after: Ints) -> Any:
-    """Return ``[n]``, the vector of an action and of what follows each observation."""
+    """Return ``[n]``, the vector of an action and its successor after each observation."""
     if discount == 0:  # what follows may be -inf
         return reward.copy()
     indptr, column, probability, size = model

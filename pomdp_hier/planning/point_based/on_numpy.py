@@ -1,6 +1,6 @@
-"""The inner loops of the search with numpy; :mod:`~pomdp_hier.planning.point_based.on_numba` has the same functions.
+"""The inner loops of the search in numpy, the same functions as in :mod:`~pomdp_hier.planning.point_based.on_numba`.
 
-A belief is a row of a CSR pool: the positions ``index`` and the weights of its states, ascending, with mass 1.
+A belief is a row of a CSR pool: the ascending positions ``index`` of its states and their weights, which sum to 1.
 """
 
 from typing import Any
@@ -20,21 +20,21 @@ _SHIFT = np.uint64(31)
 def expand(
     model: tuple[Ints, Ints, Floats, int], action: int, index: Ints, weight: Floats, corner: Floats, drop: float
 ) -> tuple[Ints, Ints, Ints, Floats, Floats, NDArray[np.uint64], float]:
-    """Return the beliefs that follow an action: ``tau(s') = sum_s b(s) p(s', o | s, a)``, each divided by its mass.
+    """Return the beliefs after an action: ``tau(s') = sum_s b(s) p(s', o | s, a)``, normalised.
 
-    Entries below ``drop`` times their belief's mass are left out; what they can be worth is added up.
+    Entries below ``drop`` times the sum of their belief are dropped, and an upper bound of their value is summed.
 
     Args:
         model: ``indptr``, ``column``, ``probability`` and the number of states of a `SolverModel`.
-        action: Which action.
+        action: The position of the action.
         index: The positions of the belief's states.
         weight: Their weights.
-        corner: ``[n]``, an upper bound of the value at each state, for what is left out.
-        drop: The least share of a belief's mass that is kept.
+        corner: ``[n]``, an upper bound of the value at each state, for dropped entries.
+        drop: The least share of an entry that is kept.
 
     Returns:
         The observations ``[C]``, the offsets ``[C + 1]`` of their entries, positions and weights of the entries, the
-        mass of each belief, its key (equal for beliefs that agree to 1e-12 of every weight), and the value left out.
+        probability of each belief, its key (equal for weights that agree to 1e-12), and the dropped value.
     """
     indptr, column, probability, size = model
     rows = action * size + index
@@ -86,13 +86,13 @@ def expectations(index: Ints, weight: Floats, vectors: Floats) -> Floats:
 
 
 def greatest(first: int, last: int, pool: tuple[Any, ...], upper: Floats, vectors: Floats) -> None:
-    """Write for each of the beliefs from ``first`` to ``last`` the greatest expectation of the vectors ``[A, n]``.
+    """Write the greatest expectation of the vectors ``[A, n]`` for each belief from ``first`` to ``last``.
 
     Args:
         first: The first belief, as a row of the pool.
-        last: The one after the last.
+        last: The row after the last belief.
         pool: Its ``indptr``, ``index`` and ``weight``.
-        upper: Where to write, an entry for each belief of the pool.
+        upper: The output, one entry per belief of the pool.
         vectors: The vectors.
     """
     indptr, index, weight = pool
@@ -105,18 +105,18 @@ def greatest(first: int, last: int, pool: tuple[Any, ...], upper: Floats, vector
 def improve_upper(
     nodes: Ints, pool: tuple[Any, ...], bounds: tuple[Any, ...], points: tuple[Any, ...], corner: Floats, least: float
 ) -> None:
-    """Lower the upper values of beliefs by sawtooth interpolation from the points that they have not seen yet.
+    """Lower the upper values of beliefs by sawtooth interpolation from new points.
 
     ``U(b) <= corner . b + c (v_j - corner . b_j)`` for every point ``(b_j, v_j)`` and ``c = min_s b(s) / b_j(s)``.
 
     Args:
         nodes: The beliefs, as rows of the pool.
         pool: Its ``indptr``, ``index`` and ``weight``.
-        bounds: Of each belief: the upper value, the belief whose point gave it (-1: the corners), the last point seen.
+        bounds: For each belief: the upper value, the belief of its point (-1: the corners), the last point compared.
         points: ``indptr``, ``index`` and ``weight`` of the points, their gaps ``v_j - corner . b_j``, their beliefs,
-            their ascending numbers, and how many there are.
+            their ascending numbers, and their count.
         corner: ``[n]``, the values at the states.
-        least: By how much a value must fall to be taken.
+        least: The least decrease that is taken.
     """
     indptr, index, weight = pool
     upper, source, seen = bounds
@@ -142,13 +142,13 @@ def improve_upper(
 
 
 def improve_lower(nodes: Ints, pool: tuple[Any, ...], bounds: tuple[Any, ...], vectors: tuple[Any, ...]) -> None:
-    """Raise the lower values of beliefs by the alpha vectors that they have not seen yet.
+    """Raise the lower values of beliefs by new alpha vectors.
 
     Args:
         nodes: The beliefs, as rows of the pool.
         pool: Its ``indptr``, ``index`` and ``weight``.
-        bounds: Of each belief: the lower value, the vector that gave it, the last vector seen.
-        vectors: ``[n, K]`` the vectors, state by state, their ascending numbers, and how many there are.
+        bounds: For each belief: the lower value, its vector, the last vector compared.
+        vectors: ``[n, K]`` the vectors by state, their ascending numbers, and their count.
     """
     indptr, index, weight = pool
     lower, source, seen = bounds
@@ -172,11 +172,11 @@ def backup(
 
     Args:
         model: ``indptr``, ``column``, ``probability`` and the number of states of a `SolverModel`.
-        action: Which action.
+        action: The position of the action.
         reward: ``[n]``, its rewards.
         discount: gamma.
         archive: ``[K, n]``, all vectors.
-        after: ``[O]``, the vector to go on with after each observation.
+        after: ``[O]``, the next vector after each observation.
     """
     if not discount:  # what follows may be -inf
         return reward.copy()

@@ -1,12 +1,11 @@
-"""Heuristic search for the beliefs that matter: down by what may be best, up with a backup of both bounds at each.
+"""Heuristic search: trials down the optimistic actions, with a backup of both bounds at each belief on the way up.
 
 A trial starts at the root. At a belief it takes the action of the greatest upper value, then the observation with the
 greatest weighted excess gap ``Pr(o | b, a) (U(tau) - L(tau) - eps / gamma^t)``, and ends where the gap is at most
-``eps / gamma^t``. An action's upper value is made anew only while it is the greatest; one that was never tried has that
-of the informed bound.
+``eps / gamma^t``. An action's upper value is updated only while it is the greatest; the initial one is that of TIB.
 
-What vectors rest on grows old: a vector is worth what was best after it when it was made. So from time to time the
-controller that goes on with what is best now is evaluated, by a linear system, and its vectors are added.
+A vector has the value of its successors at the time of its backup, which age. So from time to time the controller that
+continues with the best current vectors is evaluated, by a linear system, and its vectors are added.
 
 Sources: Smith and Simmons (2005), HSVI2; Kurniawati, Hsu and Lee (2008), SARSOP; Ji et al. (2007),
 point-based policy iteration.
@@ -27,19 +26,22 @@ _MOST_SETS = 20_000
 
 
 def cover(stage: Stage, index: Ints) -> None:
-    """Add vectors of a plan that is legal when the state is one of those given.
+    """Add vectors of a fallback plan that is legal in all of the given states.
+
+    The plan takes the first action that is legal in every possible state, and follows the set of possible states. These
+    sets are the nodes of a finite controller. It serves beliefs under which no blind policy is legal.
 
     Args:
-        stage: Where to add them, and to the stages below.
+        stage: The stage of the vectors; stages below it get theirs.
         index: The positions of the possible states.
 
     Raises:
         ModelError: No action is legal after some observations.
-        PlanningError: Too many sets of states can follow one another.
+        PlanningError: The plan needs too many sets of states.
     """
     support = tuple(sorted(index.tolist()))
     if stage.next is stage:
-        _cover_endless(stage, support)
+        _cover_infinite(stage, support)
     else:
         _cover_finite(stage, support, {})
 
@@ -52,7 +54,7 @@ def _first_action(model: SolverModel, support: Support) -> int:
 
 
 def _following(model: SolverModel, support: Support, action: int) -> dict[int, Support]:
-    """Return the states that are possible after each observation."""
+    """Return the possible states after each observation."""
     rows: dict[int, set[int]] = {}
     for s in support:
         row = action * model.size + s
@@ -62,7 +64,7 @@ def _following(model: SolverModel, support: Support, action: int) -> dict[int, S
 
 
 def _cover_finite(stage: Stage, support: Support, known: dict[tuple[int, Support], int]) -> int:
-    """Add the plan's vectors from the last action on, and return the number of the first."""
+    """Add the plan's vectors from the last action back, and return the number of the first."""
     model = stage.model
     action = _first_action(model, support)
     after = np.zeros(model.n_observations, dtype=np.int64)
@@ -84,8 +86,8 @@ def _only_at(support: Support, values: Floats, size: int) -> Floats:
     return vector
 
 
-def _cover_endless(stage: Stage, support: Support) -> None:
-    """Add the plan's vectors from one linear system over pairs of set and state."""
+def _cover_infinite(stage: Stage, support: Support) -> None:
+    """Add the plan's vectors, by one linear system over pairs of set and state."""
     model = stage.model
     nodes: dict[Support, int] = {support: 0}
     queue, actions, following = [support], [], []
@@ -109,30 +111,30 @@ def _cover_endless(stage: Stage, support: Support) -> None:
 
 
 _TARGETS = (0.5, 0.9)
-"""What part of the root's gap a trial leaves alone, in turns: a small one helps the bound below, a large one above."""
+"""The share of the root's gap at which a trial ends, in turns: small for the lower bound, large for the upper."""
 
-_WORK_A_BELIEF = 10_000
-"""How many sums of products an evaluation may take for each belief met since the last: about a tenth of the time."""
+_WORK_PER_BELIEF = 10_000
+"""Products that an evaluation may take per belief added since the last one: about a tenth of the time."""
 
 _LEAST_SHARE = 1e-300
-"""The least share of a state in a belief that stands for all states: dividing by the sum must not round to 0."""
+"""The least share of a state in the uniform belief: a division by the sum must not round to 0."""
 
-_BYTES_AN_ENTRY = 80
-"""How much memory an evaluation takes for each entry of its matrix, while that is made."""
+_BYTES_PER_ENTRY = 80
+"""Bytes that an evaluation takes per entry of its matrix, during its construction."""
 
 
 class Search(HasKernels):
-    """A search from one belief; `trial` brings its bounds closer.
+    """A search from one belief; `trial` narrows its bounds.
 
     Args:
         model: The problem.
         kernels: The inner loops.
-        start: ``[n]``, the weights of the live states at the start.
-        horizon: How many actions there are to go; ``None`` for no end.
-        most_bytes: How much memory an evaluation of the controller may bring the search to.
+        start: ``[n]``, the weights of the nonterminal states at the start.
+        horizon: The number of actions to go; ``None`` for an infinite horizon.
+        most_bytes: The memory limit for an evaluation of the controller.
 
     Attributes:
-        backups: How many beliefs were backed up.
+        backups: The number of belief backups.
     """
 
     def __init__(
@@ -156,16 +158,16 @@ class Search(HasKernels):
         return self.mass * float(pool.lower[self.root]), self.mass * float(pool.upper[self.root])
 
     def begin(self) -> None:
-        """Bring the root's bounds up to date before the first trial."""
+        """Update the root's bounds before the first trial."""
         root, stage = np.array([self.root]), self.stages[-1]
         stage.open(self.root)
         self._raise_lower(stage, root)
 
     def trial(self, deepest: int = 10_000) -> None:
-        """Search down from the root once, and back up what was met.
+        """Search down from the root once, and back up the beliefs on the path.
 
         Args:
-            deepest: The most actions to look ahead.
+            deepest: The largest number of actions to look ahead.
         """
         stage, node = self.stages[-1], self.root
         pool = stage.pool
@@ -192,7 +194,7 @@ class Search(HasKernels):
         for stage, node in reversed(path):
             self._back_up(stage, node)
         self.trials += 1
-        if self.horizon is None:  # more rarely where it was in vain
+        if self.horizon is None:  # less often after failures
             self._evaluate_if_due((self.stages[-1].pool.count - self._evaluated_at) >> self._failures)
         for stage in self.stages:
             stage.prune()
@@ -202,20 +204,20 @@ class Search(HasKernels):
 
     @property
     def is_stuck(self) -> bool:
-        """Whether the last trials changed nothing, so that rounding is all that keeps the bounds apart."""
+        """Whether the last trials changed nothing, so that only rounding separates the bounds."""
         return self._idle >= 2 * len(_TARGETS)
 
     @property
     def n_bytes(self) -> int:
-        """About how much memory the search takes."""
+        """The approximate memory of the search."""
         return sum(stage.n_bytes for stage in self.stages)
 
     # --- the controller below ------------------------------------------------------------------------------------
 
     def newest_vectors(self) -> tuple[list[int], Ints]:
-        """Return the controller that goes on with the vectors that are best now, as numbers ``[N]`` and ``[N, O]``.
+        """Return the controller that continues with the best current vectors, as numbers ``[N]`` and ``[N, O]``.
 
-        A node takes the action of its vector, and goes on as is best at the belief where the vector was made.
+        A node takes the action of its vector. Its successors are the best ones at the belief of the vector's backup.
         """
         stage = self.stages[-1]
         first = int(stage.pool.best[self.root])
@@ -236,25 +238,25 @@ class Search(HasKernels):
         return queue, np.array(after, dtype=np.int64)
 
     def finish(self) -> None:
-        """Evaluate the controller for the last time, where about a tenth of the time so far pays for it."""
+        """Evaluate the controller for the last time, if that takes at most about a tenth of the time so far."""
         if self.horizon is None and self._made_then < len(self.stages[-1].actions):
             self._evaluate_if_due(self.stages[-1].pool.count)
 
     def _evaluate_if_due(self, n_beliefs: int) -> None:
-        """Evaluate the controller if so many beliefs pay for it."""
-        affordable = n_beliefs * _WORK_A_BELIEF
+        """Evaluate the controller if ``n_beliefs`` new beliefs pay for it."""
+        affordable = n_beliefs * _WORK_PER_BELIEF
         if affordable < self._work:
             return
         numbers, after = self.newest_vectors()
         n_entries = int(self.model.n_transitions[[self.stages[-1].actions[k] for k in numbers]].sum())
         self._work = self._n_products * n_entries
-        if affordable < self._work or self.n_bytes + _BYTES_AN_ENTRY * n_entries > self.most_bytes:
+        if affordable < self._work or self.n_bytes + _BYTES_PER_ENTRY * n_entries > self.most_bytes:
             return
         self._evaluated_at = self.stages[-1].pool.count
         self._failures = 0 if self._add_values(numbers, after) else self._failures + 1
 
     def _add_values(self, numbers: list[int], after: Ints) -> bool:
-        """Add the vectors of a controller where they are better than what is; whether any is."""
+        """Add the vectors of a controller that improve the lower bound, and return whether any does."""
         stage = self.stages[-1]
         actions = np.array([stage.actions[k] for k in numbers])
         vectors, self._n_products = controller_values(self.model, actions, after, guess=stage.archive[numbers])
@@ -269,7 +271,7 @@ class Search(HasKernels):
         return bool(better.any())
 
     def _is_better(self, stage: Stage, made_at: int, vector: Floats) -> bool:
-        """Return whether a vector is better than all others at the belief where its like was made, or at the root."""
+        """Return whether a vector is better than all others at the belief of its backup, or at the root."""
         for node in {made_at, self.root} - {-1}:
             index, weight = stage.pool.row(node)
             if float(vector[index] @ weight) > stage.pool.lower[node] + 1e-13 * stage.scale:
@@ -279,7 +281,7 @@ class Search(HasKernels):
     # --- one belief ----------------------------------------------------------------------------------------------
 
     def _improve(self, stage: Stage, node: int) -> int:
-        """Make the upper values of actions anew until the greatest is new, and return its action."""
+        """Update upper values of actions until the greatest is up to date, and return its action."""
         q = stage.open(node)
         done: set[int] = set()
         pool = stage.pool
@@ -305,10 +307,10 @@ class Search(HasKernels):
             stage.add_point(node, float(q[action]), stage.reasons[node])
         return action
 
-    def _raise_lower(self, stage: Stage, nodes: Ints, cautious: bool = True) -> None:
-        """Raise lower values by new vectors; where none is legal yet, add some that are."""
+    def _raise_lower(self, stage: Stage, nodes: Ints, with_fallback: bool = True) -> None:
+        """Raise lower values by new vectors; where none is legal yet, add fallback plans."""
         stage.refresh_lower(nodes)
-        if cautious and not self.model.legal.all():
+        if with_fallback and not self.model.legal.all():
             for node in nodes.tolist():
                 if stage.pool.lower[node] == -np.inf:
                     cover(stage, stage.pool.row(node)[0])
@@ -335,13 +337,13 @@ class Search(HasKernels):
             self._add_vector(stage, node, best)
 
     def _add_vector(self, stage: Stage, node: int, action: int) -> None:
-        """Add the alpha vector of an action at a belief: what follows each observation is what is best there."""
+        """Add the alpha vector of an action at a belief, with the best successor after each observation."""
         after = np.zeros(self.model.n_observations, dtype=np.int64)
         vector = self.model.reward[action]
         if stage.next is not None:
             below = stage.next.pool
             default = self._default(stage, action)
-            self._raise_lower(stage.next, default.node, cautious=False)
+            self._raise_lower(stage.next, default.node, with_fallback=False)
             after[default.observation] = np.maximum(below.best[default.node], 0)
             children = stage.children[node][action]
             after[children.observation] = below.best[children.node]
@@ -352,7 +354,7 @@ class Search(HasKernels):
         stage.refresh_lower(np.array([node]))
 
     def _default(self, stage: Stage, action: int) -> Children:
-        """Return what follows where nothing is known of the state, for observations that a belief rules out."""
+        """Return the successors of the uniform belief, for observations that a belief excludes."""
         if action not in stage.default:
             index = np.flatnonzero(self.model.legal[action])
             weight = np.ones(len(index))
@@ -368,7 +370,7 @@ class Search(HasKernels):
 
 
 def _stages(model: SolverModel, kernels: Kernels, horizon: int | None) -> list[Stage]:
-    """Return the stages with their first bounds; the last one is where the search starts."""
+    """Return the stages with their initial bounds; the search starts at the last one."""
     outcomes = outcomes_of(model)
     plans = blind_plans(model, outcomes)
     after = np.maximum(plans, 0)

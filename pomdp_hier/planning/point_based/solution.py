@@ -1,4 +1,4 @@
-"""What `solve` returns: bounds with their alpha vectors, belief points, history, policy and certificate."""
+"""The result of `solve`: bounds, alpha vectors, belief points, history, policy, controller and certificate."""
 
 from collections.abc import Hashable
 from contextlib import suppress
@@ -25,7 +25,7 @@ _MOST_UNKNOWNS = 1_000_000
 
 
 def archived_controller(problem: POMDP, search: Search) -> FiniteStateController:
-    """Return the controller of all vectors that the lower bound rests on: worth at least the bound, by construction.
+    """Return the controller of all vectors behind the lower bound, whose value is at least the bound by construction.
 
     Args:
         problem: The problem.
@@ -53,13 +53,13 @@ def archived_controller(problem: POMDP, search: Search) -> FiniteStateController
 
 
 def compact_controller(problem: POMDP, search: Search) -> FiniteStateController | None:
-    """Return a controller that goes on with the newest vectors, or ``None`` where it would be too large.
+    """Return a controller that continues with the newest vectors, or ``None`` where it would be too large.
 
-    Its value must be looked at: newer vectors are better at the beliefs where they were made, not everywhere.
+    Its value must be checked: newer vectors are better at the beliefs of their backups, not everywhere.
 
     Args:
         problem: The problem.
-        search: The search, of an endless horizon; others have no such controller.
+        search: The search, of an infinite horizon; others have no such controller.
     """
     if search.horizon is not None:
         return None
@@ -71,13 +71,13 @@ def compact_controller(problem: POMDP, search: Search) -> FiniteStateController 
 
 @dataclass(frozen=True)
 class Progress:
-    """The bounds at one moment.
+    """The bounds at one time of the search.
 
     Attributes:
         seconds: CPU seconds since the start.
-        backups: How many beliefs were backed up.
+        backups: The number of belief backups.
         lower, upper: The bounds.
-        n_bytes: About how much memory the search takes.
+        n_bytes: The approximate memory of the search.
     """
 
     seconds: float
@@ -89,11 +89,11 @@ class Progress:
 
 @dataclass(frozen=True, eq=False)
 class BeliefPoints:
-    """The points of the upper bound, with which it is the lower convex hull of what they say.
+    """The belief points of the upper bound.
 
     Attributes:
         beliefs: ``[P, S]``, CSR.
-        values: ``[P]``, at least the optimal value of each.
+        values: ``[P]``, an upper bound of the optimal value of each.
     """
 
     beliefs: sparse.csr_array = field(repr=False)
@@ -108,19 +108,20 @@ class BeliefPoints:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """Two bounds on the optimal value, and what they rest on.
+    """Lower and upper bounds on the optimal value, with their policy and certificate.
 
     Attributes:
-        lower: What `policy` earns at least from the start.
-        upper: What no policy exceeds.
-        status: Why the search ended: ``"converged"``, ``"time"``, ``"memory"``, ``"trials"``, ``"interrupted"``, or
-            ``"rounding"`` where floats hold no closer bounds, or could not hold the precision.
+        lower: A lower bound on the value of `policy` from the start belief.
+        upper: An upper bound on the value of every policy.
+        status: Why the search ended: ``"converged"`` (the gap is at most the precision), ``"rounding"`` (floats give no
+            closer bounds, or cannot represent the precision), ``"time"``, ``"memory"``, ``"trials"`` (a limit was
+            reached), or ``"interrupted"`` (by Ctrl-C).
         history: The bounds over CPU seconds and backups.
         problem: The problem.
-        horizon: The number of actions that was asked for; ``None`` for as many as there are.
-        belief: The belief to start from, ``None`` for the problem's initial one.
+        horizon: The number of actions; ``None`` for an infinite horizon.
+        belief: The start belief; ``None`` for the problem's initial belief.
         observation: The last observation before the start.
-        search: What was found; for the other attributes and methods.
+        search: The state of the search, which the other attributes and methods read.
 
     Example:
         >>> from pomdp_hier.planning import solve
@@ -144,19 +145,19 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """How far the bounds are apart; no policy is better than `policy` by more than this."""
+        """The difference of the bounds, which is the largest possible optimality gap of `policy`."""
         return self.upper - self.lower
 
     @property
     def alpha_vectors(self) -> Floats:
-        """``[K, S]``, the vectors of the lower bound at the start; 0 where the process is over, -inf where not legal.
+        """The vectors ``[K, S]`` of the lower bound at the start; 0 at terminal states, -inf where not legal.
 
-        Where legal actions depend on the last observation, they are those for what is legal at the start.
+        Where legal actions depend on the last observation, they are those of the actions legal at the start.
         """
         return self._vectors(self.search.model.at_start)
 
     def _vectors(self, kind: int) -> Floats:
-        """Return the vectors of the lower bound where a set of actions is legal."""
+        """Return the vectors of the lower bound for one set of legal actions."""
         stage, model = self.search.stages[-1], self.search.model
         full = np.full((stage.in_use, model.compiled.n_states), -np.inf)
         full[:, model.compiled.terminal] = 0.0
@@ -166,13 +167,13 @@ class Solution:
 
     @property
     def alpha_actions(self) -> tuple[Any, ...]:
-        """``[K]``, the action of each of the alpha vectors."""
+        """The action of each of the alpha vectors."""
         stage, names = self.search.stages[-1], self.search.model.compiled.actions
         return tuple(names[stage.actions[k]] for k in stage.numbers[: stage.in_use].tolist())
 
     @property
     def points(self) -> BeliefPoints:
-        """The points of the upper bound at the start: the corners first, then the beliefs that were met."""
+        """The points of the upper bound at the start: the corner beliefs first, then the reached beliefs."""
         stage, model = self.search.stages[-1], self.search.model
         points, n = stage.points, stage.points.count
         indptr, index, weight = points.csr
@@ -192,11 +193,11 @@ class Solution:
         Args:
             belief: A `Belief` or a dict.
             observation: The last observation, where legal actions depend on it.
-            to_go: How many actions are to go, where there is a horizon; all of them by default.
+            to_go: The number of actions to go, for a finite horizon; all of them by default.
 
         Raises:
             ModelError: A state is not one of the problem's.
-            ParameterError: The solution holds fewer actions, or has no horizon.
+            ParameterError: The solution has a shorter or an infinite horizon.
 
         Example:
             >>> from pomdp_hier.planning import solve
@@ -214,7 +215,7 @@ class Solution:
         return stage.bounds(index, weights[index])
 
     def _stage(self, to_go: int | None) -> Stage | None:
-        """Return what is known with so many actions to go; ``None`` where nothing is left to do."""
+        """Return the stage with ``to_go`` actions to go, or ``None`` for 0."""
         stages, horizon = self.search.stages, self.search.horizon
         if to_go is None:
             return stages[-1]
@@ -226,12 +227,12 @@ class Solution:
 
     @property
     def policy(self) -> "SolutionPolicy":
-        """The policy that is worth at least `lower`: at each belief the action of the best alpha vector."""
+        """The policy of the best alpha vector at each belief, with a value of at least `lower`."""
         return SolutionPolicy(self)
 
     @property
     def leaf(self) -> LeafVectors:
-        """The lower bound as what `RTBSS` looks ahead to: ``RTBSS(d, leaf_value=solution)``."""
+        """The lower bound as leaf values of `RTBSS`: ``RTBSS(d, leaf_value=solution)``."""
         model, endless = self.search.model, self.horizon is None
         if model.compiled.legal_after is None:
             return LeafVectors.of(self.alpha_vectors, name="the solution", below_optimum=endless)
@@ -243,8 +244,8 @@ class Solution:
     def action_bound(self, problem: POMDP, belief: Belief, action: Any, depth: int) -> float:
         """Return ``R(b, a) + gamma sum_o Pr(o | b, a) U(tau)``, which bounds `RTBSS` with `leaf` at any depth.
 
-        A search that looks ``d`` actions ahead to the lower bound is worth at most the optimum. With a horizon, U is
-        that of ``depth - 1`` actions to go, which bounds a search to leaves of 0.
+        A look-ahead to the lower bound is at most optimal. With a horizon, U is that of ``depth - 1`` actions to go,
+        which bounds a look-ahead to leaf values of 0.
 
         Example:
             >>> from pomdp_hier.planning import RTBSS, solve
@@ -265,10 +266,10 @@ class Solution:
         return total
 
     def controller(self) -> FiniteStateController:
-        """Return a finite-state controller that is worth at least `lower` from the start, by its exact value.
+        """Return a finite-state controller whose exact value at the start is at least `lower`.
 
-        A node for each alpha vector in use, going on where the belief at which it was made goes on; where rounding or
-        old vectors make that worth less than `lower`, all vectors that the lower bound rests on.
+        It has one node per alpha vector in use, with the successors of the belief of its backup. Where rounding or old
+        vectors make its value less than `lower`, it has all vectors behind the lower bound.
 
         Example:
             >>> from pomdp_hier.planning import solve
@@ -287,9 +288,9 @@ class Solution:
         return archived_controller(self.problem, search).minimised()
 
     def certificate(self) -> dict[str, Any]:
-        """Return a proof of the bounds, as ``json.dump`` takes it; `pomdp_hier.planning.verify` checks it.
+        """Return a certificate of the bounds for ``json.dump`` and `pomdp_hier.planning.verify`.
 
-        The bounds that are proved are a little wider, by what rounding may have taken.
+        The certified bounds are wider by the possible rounding errors.
         """
         return write_certificate(self.search, at_start=self.belief is None and self.observation is None)
 
@@ -302,7 +303,7 @@ class SolutionPolicy(AgentPlanner):
 
     Args:
         solution: The solution.
-        to_go: How many actions are to go, where there is a horizon; all of them by default.
+        to_go: The number of actions to go, for a finite horizon; all of them by default.
 
     Example:
         >>> from pomdp_hier.planning import solve
@@ -320,8 +321,8 @@ class SolutionPolicy(AgentPlanner):
         """Return the action of the best alpha vector, with the lower bound as its value.
 
         Raises:
-            ModelError: The belief is not one over the problem that was solved.
-            PlanningError: The process is over under the belief.
+            ModelError: The belief is not a belief over the solved problem.
+            PlanningError: The belief is terminal.
         """
         belief, legal = where_to_decide(problem, belief, observation)
         search = self.solution.search
@@ -329,20 +330,20 @@ class SolutionPolicy(AgentPlanner):
         stage = search.stages[-1] if self.to_go is None else search.stages[min(self.to_go, len(search.stages)) - 1]
         index = np.flatnonzero(weights)
         lower, upper = stage.bounds(index, weights[index])
-        if lower == -np.inf:  # no plan for these states: whatever may be done
+        if lower == -np.inf:  # no vector for these states: any legal action
             return Decision(legal[0], stats={"upper": upper})
         values = weights[index] @ stage.block[index, : stage.in_use]
         action = search.model.compiled.actions[stage.actions[int(stage.numbers[int(np.argmax(values))])]]
         return Decision(action, value=lower, stats={"upper": upper})
 
     def at_step(self, step: int) -> "SolutionPolicy":
-        """Return the policy after so many actions of the horizon; on the last one it stays."""
+        """Return the policy after ``step`` actions of the horizon, at most that of the last action."""
         if self.solution.search.horizon is None:
             return self
         return SolutionPolicy(self.solution, max(1, self.solution.search.horizon - step))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return the solution and the actions to go, from which a policy is made again."""
+        """Return the solution and the number of actions to go."""
         return SolutionPolicy, (self.solution, self.to_go)
 
     def __repr__(self) -> str:

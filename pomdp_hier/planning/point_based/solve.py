@@ -1,4 +1,4 @@
-"""`solve`: bring two bounds on a problem's optimal value together, as far as time and memory allow."""
+"""`solve`: converging lower and upper bounds on the optimal value of a problem."""
 
 import math
 import signal
@@ -30,7 +30,7 @@ from pomdp_hier.pomdp.problem import POMDP, require_problem
 Engine = Literal["auto", "numpy", "numba"]
 
 _STAGE_BYTES = 8_000  # of a stage of the smallest problem
-_UNREACHABLE = 1e-9  # of the values: the gap at which to stop where floats cannot hold the precision
+_UNREACHABLE = 1e-9  # relative gap at which to stop where floats cannot represent the precision
 _SECONDS = 4e-4  # CPU seconds of a search with numpy, per outcome (entry of T times Z)
 _NUMBA_FILE = Path(__file__).with_name("on_numba.py")
 COMPILATION = {  # CPU seconds, of the loops in `on_numba`
@@ -52,37 +52,36 @@ def solve(
     engine: Engine = "auto",
     progress: bool = False,
 ) -> Solution:
-    """Return a lower and an upper bound on the optimal value, with all that they rest on.
+    """Return a lower and an upper bound on the optimal value, with a policy and a certificate.
 
-    Below are alpha vectors, each the value of a finite-state controller; above, belief points with sawtooth
-    interpolation; a heuristic search brings both together where optimal policies go. It may be stopped at any time, by
-    the limits or by Ctrl-C, and then returns the bounds that it has. The same input gives the same bounds after the
-    same number of trials.
+    The lower bound is a set of alpha vectors, the values of finite-state controllers. The upper bound interpolates
+    belief points by the sawtooth projection. A heuristic search improves both at the beliefs that optimal policies
+    reach. It can be stopped at any time, by a limit or by Ctrl-C, and then returns its current bounds. The same input
+    and engine give the same bounds after the same number of trials.
 
-    Without a discount an end is needed: a horizon, or a process that is over at some time whatever is done.
+    A discount of 1 needs a horizon, or a process that terminates after n actions under every policy.
 
     Args:
-        problem: The problem, of numbers that floats can hold.
-        belief: The belief to start from, a `Belief` or a dict; the initial one by default.
+        problem: The problem, of numbers that floats can represent.
+        belief: The start belief, a `Belief` or a dict; by default the initial belief.
         observation: The last observation, where legal actions depend on it.
-        horizon: The number of actions; ``None`` for as many as there are.
-        precision: The gap between the bounds at which to stop, in the unit of rewards. One below the spacing of floats
-            near the values cannot be reached; the search then stops at a gap of 1e-9 of them.
-        time_limit: Seconds of this process's CPU time; it is looked at between trials, after the first bounds, which
-            take some seconds where there are many states, actions and observations. A last evaluation of the
-            controller may take a tenth more.
-        memory_limit: Bytes that the search may take.
-        max_trials: How often to search from the start.
+        horizon: The number of actions; ``None`` for an infinite horizon.
+        precision: The gap between the bounds at which to stop, in the unit of rewards. A precision below the spacing of
+            floats near the values cannot be reached; the search then stops at a relative gap of 1e-9.
+        time_limit: CPU seconds of this process, checked between trials and after the initial bounds, which take some
+            seconds for large problems. The last evaluation of the controller may take a tenth more.
+        memory_limit: The largest memory of the search, in bytes.
+        max_trials: The largest number of searches from the start belief.
         engine: ``"numba"`` for compiled inner loops, ``"numpy"``, or ``"auto"``: numba where it is installed and pays,
             compilation included. Both give the same bounds up to rounding.
         progress: Whether to show a progress bar with both bounds on standard error.
 
     Raises:
         ParameterError: An argument is out of range.
-        ModelError: The problem cannot be bounded: values may grow without end, legal actions depend on the belief, a
-            number is none, floats cannot hold its values, or no action is legal at a belief that is met.
-        PlanningError: The process is over at the start.
-        MissingExtraError: The engine is numba, which is not installed.
+        ModelError: The problem cannot be bounded: values may grow without bound, legal actions depend on the belief,
+            a number is not finite, floats cannot hold its values, or no action is legal at a reachable belief.
+        PlanningError: The start belief is terminal.
+        MissingExtraError: The engine is ``"numba"``, which is not installed.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -91,8 +90,8 @@ def solve(
         (19.37, 19.37, 'converged')
 
     References:
-        Smith and Simmons (2005), HSVI2; Kurniawati, Hsu and Lee (2008), SARSOP; Krale et al. (2025), the first bound
-        above.
+        Smith and Simmons (2005), HSVI2; Kurniawati, Hsu and Lee (2008), SARSOP; Krale et al. (2025), TIB, the initial
+        upper bound.
     """
     require_problem(problem, "solve")
     _check(horizon, precision, time_limit, memory_limit, max_trials, engine, progress)
@@ -106,7 +105,7 @@ def solve(
     if horizon is None:  # `slack` raises for a problem whose values may grow indefinitely
         require_float_range(compiled, float(model.slack.max()))
     else:
-        _refuse_many_stages(horizon, model)
+        _check_stages(horizon, model)
         require_float_range(compiled, horizon_sum(model.shrink, horizon))
     most_bytes = np.inf if memory_limit is None else memory_limit
     search = Search(model, _kernels(engine, model, time_limit), weights, horizon, most_bytes)
@@ -127,7 +126,7 @@ def solve(
 def _check(
     horizon: Any, precision: Any, time_limit: Any, memory_limit: Any, max_trials: Any, engine: str, progress: Any
 ) -> None:
-    """Refuse arguments that are out of range."""
+    """Raise an error for arguments out of range."""
     if horizon is not None and not (is_integer(horizon) and horizon >= 1):
         raise unexpected("horizon", horizon, "an integer of at least 1, or None")
     if not is_nonnegative(precision):
@@ -141,8 +140,8 @@ def _check(
         raise ParameterError(f"engine: got {brief(engine)}; expected 'auto', 'numpy' or 'numba'")
 
 
-def _refuse_many_stages(horizon: int, model: SolverModel) -> None:
-    """Refuse a horizon whose stages, one an action, find no memory: they are made before the search begins."""
+def _check_stages(horizon: int, model: SolverModel) -> None:
+    """Raise an error for a horizon whose stages, one per action, exceed the available memory."""
     most = memory_available() // (_STAGE_BYTES + 3 * model.reward.nbytes)
     if horizon > most:
         raise ParameterError(
@@ -151,7 +150,7 @@ def _refuse_many_stages(horizon: int, model: SolverModel) -> None:
 
 
 def _kernels(engine: str, model: SolverModel, time_limit: float | None) -> ModuleType:
-    """Return the inner loops."""
+    """Return the module of the inner loops."""
     seconds = min(len(model.probability) * _SECONDS, math.inf if time_limit is None else time_limit)
     if engine == "numpy" or (engine == "auto" and not _compiled.pays(seconds, _NUMBA_FILE, COMPILATION)):
         return on_numpy
@@ -166,7 +165,7 @@ def _kernels(engine: str, model: SolverModel, time_limit: float | None) -> Modul
 
 @dataclass(frozen=True)
 class _Limits:
-    """Where to stop."""
+    """The limits of a search."""
 
     precision: float
     time_limit: float | None
@@ -175,7 +174,7 @@ class _Limits:
     began: float
 
     def reached(self, search: Search) -> str | None:
-        """Return which limit is reached, ``None`` to go on."""
+        """Return the code of the limit that is reached, or ``None`` to continue."""
         lower, upper = search.bounds
         if upper - lower <= self.precision:
             return "converged"
@@ -192,7 +191,7 @@ class _Limits:
 
 
 def _run(search: Search, limits: _Limits, progress: bool) -> tuple[str, list[Progress]]:
-    """Search until a limit is reached, and return which, and how the bounds went."""
+    """Search until a limit is reached, and return its code and the history of the bounds."""
     history: list[Progress] = []
     with _interruptible() as interrupted, shown_progress(progress, "bounds", " trials") as bar:
         search.begin()
@@ -215,10 +214,10 @@ def _run(search: Search, limits: _Limits, progress: bool) -> tuple[str, list[Pro
 
 @contextmanager
 def _interruptible() -> Iterator[list[int]]:
-    """Let Ctrl-C end the search after the trial at hand; a second one ends it at once.
+    """Let Ctrl-C end the search after the current trial; a second Ctrl-C ends it at once.
 
     Yields:
-        A list that has an entry once Ctrl-C was pressed.
+        A list that has an entry after Ctrl-C was pressed.
     """
     pressed: list[int] = []
 

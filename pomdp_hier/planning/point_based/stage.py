@@ -1,6 +1,6 @@
-"""What the search knows at one number of actions to go: beliefs with their bounds, points above, alpha vectors below.
+"""A stage of the search: beliefs with bounds, belief points and alpha vectors for one number of actions to go.
 
-An infinite horizon has one stage, which follows itself; a finite one has a stage for each number of actions to go.
+An infinite horizon has one stage, its own successor. A finite one has a stage for each number of actions to go.
 """
 
 import importlib
@@ -16,17 +16,17 @@ from pomdp_hier.planning.point_based.model_arrays import SolverModel
 from pomdp_hier.planning.point_based.tib import OutcomeBeliefs
 
 DROP = 1e-10
-"""The least share of a belief's mass that a state must have to be kept; what is left out is bounded and added."""
+"""The least probability of a state that is kept in a belief; the value of dropped states is bounded and added."""
 
 
 class Rows:
-    """Sparse rows, as CSR arrays with room to spare.
+    """Sparse rows, as CSR arrays with spare capacity.
 
     Attributes:
-        indptr: ``[count + 1]`` and more, where each row begins.
+        indptr: ``[count + 1]`` and more, the start of each row.
         index, weight: Positions and weights of the entries.
-        count: How many rows there are.
-        n_entries: How many entries they have.
+        count: The number of rows.
+        n_entries: The number of entries.
     """
 
     _beside: ClassVar[dict[str, type]] = {}
@@ -40,10 +40,10 @@ class Rows:
             setattr(self, name, np.zeros(16, dtype=kind))
 
     def append(self, offsets: Ints, index: Ints, weight: Floats) -> slice:
-        """Append rows, and return which they are.
+        """Append rows, and return their range.
 
         Args:
-            offsets: ``[n + 1]``, where each of the new rows begins in the entries given.
+            offsets: ``[n + 1]``, the start of each new row among the given entries.
             index: The positions of the entries.
             weight: Their weights.
         """
@@ -69,7 +69,7 @@ class Rows:
         return self.index[span], self.weight[span]
 
     def keep(self, kept: Ints) -> None:
-        """Keep some of the rows, in their order."""
+        """Keep some of the rows, in order."""
         sizes = np.diff(self.indptr[: self.count + 1])[kept]
         offsets = np.append(0, np.cumsum(sizes))
         entries = np.repeat(self.indptr[kept] - offsets[:-1], sizes) + np.arange(offsets[-1])
@@ -82,12 +82,12 @@ class Rows:
 
     @property
     def csr(self) -> tuple[Ints, Ints, Floats]:
-        """The arrays as the inner loops take them."""
+        """The arrays as arguments of the inner loops."""
         return self.indptr, self.index, self.weight
 
     @property
     def n_bytes(self) -> int:
-        """How much memory the arrays take."""
+        """The memory of the arrays."""
         names = ("indptr", "index", "weight", *self._beside)
         return sum(int(getattr(self, name).nbytes) for name in names)
 
@@ -103,9 +103,9 @@ class Beliefs(Rows):
 
     Attributes:
         upper, lower: The bounds of the value.
-        source: What gave the upper one: the belief of a point, -1 for the corners, -2 for the informed bound.
-        best: Which alpha vector gave the lower one, -1 for none.
-        met, seen: The last point and the last vector that were looked at.
+        source: The source of the upper bound: the belief of a point, -1 for the corner beliefs, -2 for TIB or FIB.
+        best: The alpha vector of the lower bound, -1 for none.
+        met, seen: The last point and the last vector that were compared.
     """
 
     _beside: ClassVar[dict[str, type]] = {
@@ -125,12 +125,12 @@ class Beliefs(Rows):
 
 
 class Points(Rows):
-    """The points of the bound above.
+    """The points of the upper bound.
 
     Attributes:
-        gap: How far the value lies below the interpolation between the corners, negative.
-        node: Which belief it is.
-        number: In the order of their coming.
+        gap: The value less the interpolation between the corner beliefs, negative.
+        node: The belief.
+        number: The number in order of insertion.
     """
 
     _beside: ClassVar[dict[str, type]] = {"gap": np.float64, "node": np.int64, "number": np.int64}
@@ -152,13 +152,13 @@ class Kernels(Protocol):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Children:
-    """The beliefs that follow a belief and an action.
+    """The beliefs after a belief and an action.
 
     Attributes:
-        observation: ``[C]``, what is observed.
+        observation: ``[C]``.
         node: ``[C]``, the belief, as a row of the next stage's pool.
         probability: ``[C]``, of the observation.
-        lost: What the states that were left out can be worth at most.
+        lost: An upper bound of the value of dropped states.
     """
 
     observation: Ints
@@ -168,7 +168,7 @@ class Children:
 
 
 class HasKernels:
-    """A base of classes with ``kernels``, a module: pickles and copies hold its name."""
+    """A base of classes with a module ``kernels``, which is pickled by its name."""
 
     kernels: Kernels
 
@@ -177,7 +177,7 @@ class HasKernels:
         return {**self.__dict__, "kernels": self.kernels.__name__}  # type: ignore[attr-defined]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Take the attributes; numpy's inner loops where numba's are not installed."""
+        """Restore the attributes, with the loops of numpy where numba is not installed."""
         try:
             kernels = importlib.import_module(state["kernels"])
         except ImportError:
@@ -191,9 +191,9 @@ class Stage(HasKernels):
     Args:
         model: The problem.
         kernels: The inner loops.
-        informed: ``[A, n]``, an informed bound, -inf where an action is not legal.
-        next_stage: The stage after the next action: ``None`` where that is the last one.
-        rests_on: What the informed bound rests on; ``None`` where it is the fast one, which rests on itself.
+        informed: ``[A, n]``, TIB or FIB, -inf where an action is not legal.
+        next_stage: The stage after the next action, ``None`` after the last one.
+        rests_on: The beliefs of TIB; ``None`` for FIB.
     """
 
     def __init__(
@@ -216,7 +216,7 @@ class Stage(HasKernels):
         self.children: dict[int, dict[int, Children]] = {}
         self.q_upper: dict[int, Floats] = {}
         self.immediate: dict[int, Floats] = {}
-        # points: the value of a belief, the numbers of the points in the order of their coming
+        # points: the value of each belief
         self.points = Points()
         self.n_points_ever = 0
         self.corner_node: dict[int, int] = {}
@@ -236,7 +236,7 @@ class Stage(HasKernels):
     # --- beliefs -------------------------------------------------------------------------------------------------
 
     def admit(self, offsets: Ints, index: Ints, weight: Floats, keys: NDArray[np.uint64]) -> Ints:
-        """Return the rows of the pool that the beliefs are; those that it does not have yet are added."""
+        """Return the rows of the beliefs in the pool; new beliefs are added."""
         nodes = np.empty(len(keys), dtype=np.int64)
         fresh: list[int] = []
         names = keys.tolist()
@@ -245,7 +245,7 @@ class Stage(HasKernels):
         for c, key in enumerate(names):
             node = self.by_key.get(key, -1)
             if 0 <= node < count and pool_ends[node + 1] - pool_ends[node] != ends[c + 1] - ends[c]:
-                node = -1  # two beliefs of one key: the chance is one in 2^64
+                node = -1  # two beliefs of one key: the probability is 2^-64
             if node < 0:
                 node = count + len(fresh)
                 self.by_key[key] = node
@@ -261,7 +261,7 @@ class Stage(HasKernels):
         return nodes
 
     def _start(self, rows: slice) -> None:
-        """Give new beliefs their first bounds: the informed one above, none below."""
+        """Initialise the bounds of new beliefs: TIB or FIB above, none below."""
         pool = self.pool
         pool.source[rows] = -2
         pool.met[rows] = pool.seen[rows] = pool.best[rows] = -1
@@ -282,7 +282,7 @@ class Stage(HasKernels):
         return self.q_upper[node]
 
     def expand(self, node: int, action: int) -> Children:
-        """Return what follows the action; nothing where it is the last one."""
+        """Return the beliefs after the action; none after the last action."""
         known = self.children[node].get(action)
         if known is not None:
             return known
@@ -299,22 +299,22 @@ class Stage(HasKernels):
         self.children[node][action] = children
         return children
 
-    # --- the bound above -----------------------------------------------------------------------------------------
+    # --- the upper bound -----------------------------------------------------------------------------------------
 
     def refresh_upper(self, nodes: Ints) -> None:
-        """Lower the upper values of some beliefs by the points that have come since."""
+        """Lower the upper values of some beliefs by new points."""
         pool = self.pool
         bounds = (pool.upper, pool.source, pool.met)
         self.kernels.improve_upper(nodes, pool.csr, bounds, self._given_points, self.corner, 1e-13 * self.scale)
 
     @property
     def _given_points(self) -> tuple[Any, ...]:
-        """The points as the inner loops take them."""
+        """The points as arguments of the inner loops."""
         points = self.points
         return (*points.csr, points.gap, points.node, points.number, points.count)
 
     def add_point(self, node: int, value: float, reasons: tuple[Any, ...]) -> None:
-        """Make the belief a point of the bound above; its value must be that of a backup."""
+        """Make the belief a point of the upper bound; its value must be that of a backup."""
         pool, points = self.pool, self.points
         index, weight = pool.row(node)
         pool.upper[node], pool.source[node] = value, node
@@ -331,7 +331,7 @@ class Stage(HasKernels):
         self.n_points_ever += 1
 
     def _new_gaps(self) -> None:
-        """Take the gaps of all points from corners that have come down."""
+        """Recompute the gaps of all points after a corner value fell."""
         points = self.points
         if points.count:
             indptr, index, weight = points.csr
@@ -342,7 +342,7 @@ class Stage(HasKernels):
             points.gap[: points.count] = np.minimum(0.0, values - below)
 
     def prune_points(self) -> None:
-        """Leave out the points whose value the others give as well, and those that have a newer value."""
+        """Remove the points that others dominate, and those with a newer value."""
         points = self.points
         pool = self.pool
         nodes = points.node[: points.count].copy()
@@ -352,16 +352,16 @@ class Stage(HasKernels):
         newest[len(nodes) - 1 - last] = True
         points.keep(np.flatnonzero(newest & (pool.source[nodes] == nodes) & (points.gap[: points.count] < 0)))
 
-    # --- the bound below -----------------------------------------------------------------------------------------
+    # --- the lower bound -----------------------------------------------------------------------------------------
 
     def refresh_lower(self, nodes: Ints) -> None:
-        """Raise the lower values of some beliefs by the vectors that have come since."""
+        """Raise the lower values of some beliefs by new vectors."""
         pool = self.pool
         self.kernels.improve_lower(nodes, pool.csr, (pool.lower, pool.best, pool.seen), self._given_vectors)
 
     @property
     def _given_vectors(self) -> tuple[Any, ...]:
-        """The vectors in use as the inner loops take them."""
+        """The vectors in use as arguments of the inner loops."""
         return self.block, self.numbers, self.in_use
 
     def add_vector(self, vector: Floats, action: int, after: Ints) -> int:
@@ -382,12 +382,12 @@ class Stage(HasKernels):
         return number
 
     def add_controller(self, vectors: Floats, actions: Ints, after: Ints) -> range:
-        """Add the vectors of a controller of this stage's own, and return their numbers.
+        """Add the vectors of a controller within this stage, and return their numbers.
 
         Args:
             vectors: ``[N, n]``.
             actions: ``[N]``.
-            after: ``[N, O]``, which of these vectors follows each observation.
+            after: ``[N, O]``, the position of the successor among these vectors.
         """
         first = len(self.actions)
         for vector, action, then in zip(vectors, actions.tolist(), after, strict=True):
@@ -395,7 +395,7 @@ class Stage(HasKernels):
         return range(first, len(self.actions))
 
     def prune(self) -> None:
-        """Leave out points and vectors that help nothing, where many have come since the last time."""
+        """Remove useless points and vectors, if there are many new ones."""
         if self.points.count > 1.1 * self._points_then + 16:
             self.prune_points()
             self._points_then = self.points.count
@@ -404,7 +404,7 @@ class Stage(HasKernels):
             self._vectors_then = self.in_use
 
     def prune_vectors(self) -> None:
-        """Go on with the vectors that are best at a belief that was opened, or at what follows its best action."""
+        """Keep the vectors that are best at an expanded belief, or at a successor of its best action."""
         pool = self.pool
         served = [np.fromiter(self.q_upper, dtype=np.int64, count=len(self.q_upper))]
         if self.next is self:
@@ -417,7 +417,7 @@ class Stage(HasKernels):
         self.keep_vectors(np.unique(pool.best[nodes]))
 
     def bounds(self, index: Ints, weight: Floats) -> tuple[float, float]:
-        """Return the lower and the upper bound at any weights, of whatever mass."""
+        """Return the lower and the upper bound at any nonnegative weights."""
         mass = float(weight.sum())
         alone = Beliefs()
         alone.append(np.array([0, len(index)]), index, weight / mass)
@@ -431,7 +431,7 @@ class Stage(HasKernels):
         return mass * float(alone.lower[0]), mass * float(alone.upper[0])
 
     def keep_vectors(self, kept: Ints) -> None:
-        """Go on with some of the vectors in use, given by their numbers; the others stay in the archive."""
+        """Keep some of the vectors in use, given by their numbers; the others stay in the archive."""
         columns = np.flatnonzero(np.isin(self.numbers[: self.in_use], kept))
         self.block[:, : len(columns)] = self.block[:, columns]
         self.numbers[: len(columns)] = self.numbers[columns]
@@ -439,12 +439,12 @@ class Stage(HasKernels):
 
     @property
     def n_changes(self) -> int:
-        """How many beliefs, points and vectors have come."""
+        """The number of beliefs, points and vectors added so far."""
         return self.pool.count + self.n_points_ever + len(self.actions)
 
     @property
     def n_bytes(self) -> int:
-        """About how much memory the stage takes."""
+        """The approximate memory of the stage."""
         arrays = self.archive.nbytes + self.block.nbytes
         opened = len(self.q_upper) * (2 * 8 * self.model.n_actions + 600)
         return arrays + self.pool.n_bytes + self.points.n_bytes + opened + 100 * len(self.by_key)

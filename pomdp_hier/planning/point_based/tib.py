@@ -1,12 +1,12 @@
-"""The tighter informed bound: the fast informed bound for one who learns the state an action later.
+"""The tighter informed bound (TIB): an upper bound at most FIB, in which the state is known one action later.
 
-The fast informed bound lets the state be known before each action. Here only the state before the *last* action is
-known, and what was observed since: after action a in state s and observation o one believes ``beta(s, a, o)``. With a
-value for each of these beliefs and each action,
+FIB assumes that the state is known before each action. TIB assumes the state before the *last* action, and the
+observation since: the belief after action a in state s and observation o is ``beta(s, a, o)``. With a value for each of
+these beliefs and each action,
 
     ``Q(beta, a) = R(beta, a) + gamma sum_o max_a' sum_s beta(s) Pr(o | s, a) Q(beta(s, a, o), a')``
 
-which is at least the optimum, as that is convex in the belief, and at most the fast informed bound.
+This is at least the optimal value, which is convex in the belief, and at most FIB.
 
 Source: Krale, Koops, Junges, Simão and Jansen (2025), Tighter value-function approximations for POMDPs.
 """
@@ -20,21 +20,21 @@ from pomdp_hier._arrays import Bools, Floats, Ints
 from pomdp_hier.planning.point_based.model_arrays import Outcomes, SolverModel, best_usable
 from pomdp_hier.planning.point_based.on_numpy import rounded_bits
 
-_MOST_TERMS = 15_000_000  # products a sweep for each action, in some hundreds of megabytes
+_MOST_TERMS = 15_000_000  # products per sweep and action, in some hundreds of megabytes
 _MOST_WORK = 1_000_000_000  # products in all, some seconds
-_LEAST_WEIGHT = 1e-290  # below, floats and certificates do not hold the ratios of two beliefs' weights
+_LEAST_WEIGHT = 1e-290  # below, floats and certificates do not represent the ratio of two weights
 _SWEEPS = 200
-_SETTLED = 1e-4  # of the greatest value: a sweep that changes less is the last
+_SETTLED = 1e-4  # relative to the greatest value: a sweep that changes less is the last
 
 
 @dataclass(frozen=True, eq=False)
 class OutcomeBeliefs:
-    """The beliefs that one action leads to from a known state, with a bound of each action's value.
+    """The beliefs after one action from a known state, with a bound of each action's value.
 
     Attributes:
-        belief: ``[B, n]`` CSR, of mass 1, without repetition.
+        belief: ``[B, n]`` CSR, distinct rows that sum to 1.
         value: ``[B, A]``, -inf where the action is not legal.
-        row: ``[G]``, which of the beliefs each outcome of the `Outcomes` leads to.
+        row: ``[G]``, the belief after each of the outcomes.
         outcomes: The outcomes.
     """
 
@@ -47,30 +47,30 @@ class OutcomeBeliefs:
 def tighter_informed_bound(
     model: SolverModel, outcomes: Outcomes, informed: Floats
 ) -> tuple[Floats, OutcomeBeliefs | None]:
-    """Return ``[A, n]``, the bound at known states, and what it rests on.
+    """Return ``[A, n]``, the bound at known states, and the bounds at the beliefs after outcomes.
 
-    Each sweep over the beliefs goes from a bound to a bound that is no greater, so that they may end at any time.
+    Each sweep over the beliefs lowers the bound, so that the iteration can stop at any time.
 
     Args:
         model: The problem, whose `slack` is finite.
         outcomes: Its outcomes.
-        informed: ``[A, n]``, the fast informed bound; it is what comes back, with ``None``, where the problem is so
-            large that a sweep would take long, or has probabilities that are almost 0.
+        informed: ``[A, n]``, FIB. It is returned, with ``None``, if a sweep would take long, or if probabilities are
+            almost 0.
     """
     belief, mass, row = _beliefs(outcomes)
     degree = np.bincount(outcomes.row % model.size, minlength=model.size)
     if not len(row) or int(degree[belief.indices].sum()) > _MOST_TERMS or belief.data.min() < _LEAST_WEIGHT:
         return informed, None
     legal = np.asarray(belief @ (~model.legal).T.astype(np.float64)) == 0
-    earned = np.asarray(belief @ np.where(model.legal, model.reward, 0.0).T)
+    immediate = np.asarray(belief @ np.where(model.legal, model.reward, 0.0).T)
     value = np.where(legal, np.asarray(belief @ np.where(model.legal, informed, 0.0).T), 0.0)
     scale = float(np.abs(value).max(initial=0.0))
     step, owner, usable = _step(model, outcomes, belief, mass, row)
 
     def backup(value: Floats) -> Floats:
         ahead = best_usable(np.asarray(step @ value), usable)
-        total = np.bincount(owner, weights=ahead, minlength=earned.size).reshape(earned.shape)
-        return np.where(legal, earned + model.discount * total, 0.0)
+        total = np.bincount(owner, weights=ahead, minlength=immediate.size).reshape(immediate.shape)
+        return np.where(legal, immediate + model.discount * total, 0.0)
 
     for _ in range(min(_SWEEPS, _MOST_WORK // max(1, step.nnz * model.n_actions))):
         before, value = value, np.minimum(value, backup(value))
@@ -85,7 +85,7 @@ def tighter_informed_bound(
 
 
 def _beliefs(outcomes: Outcomes) -> tuple[sparse.csr_array, Floats, Ints]:
-    """Return the beliefs after the outcomes, the probability of each outcome, and which belief it leads to."""
+    """Return the beliefs after the outcomes, the probability of each outcome, and its belief."""
     matrix = outcomes.matrix
     mass = np.asarray(matrix.sum(axis=1)).ravel()
     indptr, index = matrix.indptr.tolist(), matrix.indices.astype(np.int64)
@@ -110,7 +110,7 @@ def _step(
     """Return ``[M, B]``, ``beta(s) Pr(o | s, a)`` at ``beta(s, a, o)`` for each belief, action and observation.
 
     Returns:
-        The matrix; ``[M]``, which belief and action each row is of; ``[M, A]``, the actions that are legal after it.
+        The matrix; ``[M]``, the belief and action of each row; ``[M, A]``, the actions that are legal after it.
     """
     action, state = np.divmod(outcomes.row, model.size)
     parts, owners, usable = [], [], []

@@ -1,4 +1,4 @@
-"""RTBSS: the planner, its plain recursion, its search on arrays, and what both leave out."""
+"""RTBSS: the planner, its recursion, its search on arrays, and their pruning."""
 
 from pomdp_hier.planning.rtbss.planner import RTBSS
 

@@ -1,9 +1,9 @@
 """RTBSS on a compiled problem: all beliefs of one depth together, equal ones once, the last steps in closed form.
 
-The forward pass turns the beliefs with ``d`` actions to go into those with ``d - 1``: for every action one product
-gives the posteriors of all observations. An action whose upper bound lies below what repeating one action is sure to
-earn is left out, and equal posteriors are merged. The backward pass adds the values up. Where the fringe is a maximum
-of linear functions, the value of the last one or two steps is such a maximum too and needs no expansion.
+The forward pass turns the beliefs with ``d`` actions to go into those with ``d - 1``: one product per action gives the
+posteriors of all observations. It prunes actions whose upper bound is below the value of a blind policy, and merges
+equal posteriors. The backward pass sums the values. Where the leaf values are a maximum of linear functions, so is the
+value of the last one or two steps, which then need no expansion.
 """
 
 from dataclasses import dataclass, replace
@@ -24,12 +24,12 @@ Rows = Any  # [n, S]: an ndarray, or a CSR array where states are many and suppo
 
 @dataclass(frozen=True, eq=False)
 class Children:
-    """What can follow from beliefs under one action.
+    """The posteriors of beliefs after one action.
 
     Attributes:
         rows: ``[m, S]``, the posteriors.
         evidence: ``[m]``, ``Pr(o | b, a)``, all positive.
-        parent: ``[m]``, which belief each comes from.
+        parent: ``[m]``, the belief that each comes from.
         observation: ``[m]``.
     """
 
@@ -40,7 +40,7 @@ class Children:
 
 
 def expand(beliefs: Rows, outcomes: Any, n_observations: int) -> Children:
-    """Return the posteriors of all beliefs after every observation that can be made, in one product.
+    """Return the posteriors of all beliefs after every possible observation, by one product.
 
     Args:
         beliefs: ``[n, S]``.
@@ -73,7 +73,7 @@ def stack(parts: list[Rows]) -> Rows:
 
 
 def products(beliefs: Rows, table: Floats) -> Floats:
-    """``[n, K]``, ``sum_s b(s) table[k, s]``, where a probability of 0 silences an infinite entry."""
+    """Return ``[n, K]``, ``sum_s b(s) table[k, s]``, where probability 0 times an infinite entry is 0."""
     infinite = ~np.isfinite(table)
     if not infinite.any():
         return np.asarray(beliefs @ table.T)
@@ -84,17 +84,17 @@ def products(beliefs: Rows, table: Floats) -> Floats:
 
 
 def touches(beliefs: Rows, marked: Bools) -> Bools:
-    """``[n, K]``: whether the belief gives a marked state (``[K, S]``) positive probability."""
+    """Return ``[n, K]``, whether the belief gives a marked state (``[K, S]``) positive probability."""
     support = beliefs.astype(bool).astype(np.float64) if sparse.issparse(beliefs) else (beliefs > 0).astype(np.float64)
     return np.asarray(support @ marked.T.astype(np.float64)) > 0
 
 
 def merge(rows: Rows, labels: Ints | None, tolerance: float) -> tuple[Ints, Ints]:
-    """Which rows to keep, and which kept one stands for each row.
+    """Return the rows to keep, and the kept row that represents each row.
 
-    Rows are the same when they are equal bit for bit or, with a tolerance, when the same entries are positive and each
-    falls in the same cell of that width; labels (the last observation, where it matters) must be equal too. Equal
-    supports and labels have the same legal actions.
+    Rows are merged if they are bit-for-bit identical. With a tolerance, the same entries must be positive, and each
+    must lie in the same cell of that width. Labels (the last observation, where it matters) must agree as well, so
+    that merged beliefs have the same legal actions.
 
     Args:
         rows: ``[n, S]``.
@@ -114,7 +114,7 @@ def merge(rows: Rows, labels: Ints | None, tolerance: float) -> tuple[Ints, Ints
     position[order] = np.arange(len(order))
     kept, inverse = first[order], position[inverse]
     if not _same(rows, kept[inverse], tolerance) or (labels is not None and (labels != labels[kept[inverse]]).any()):
-        kept = inverse = np.arange(rows.shape[0])  # two different rows share a fingerprint: merge none of them
+        kept = inverse = np.arange(rows.shape[0])  # two different rows share a fingerprint: nothing is merged
     return kept, inverse
 
 
@@ -135,7 +135,7 @@ def _weights(columns: Ints) -> NDArray[np.uint64]:
 
 
 def _fingerprints(rows: Rows, tolerance: float) -> NDArray[np.uint64]:
-    """``[n]``, sums modulo 2^64 of mixed bits, so that equal rows have equal fingerprints wherever they stand."""
+    """Return ``[n]``, sums modulo 2^64 of mixed bits, which are equal for equal rows."""
     n, size = rows.shape
     if not sparse.issparse(rows):
         bits = _bits(rows, tolerance)
@@ -148,7 +148,7 @@ def _fingerprints(rows: Rows, tolerance: float) -> NDArray[np.uint64]:
 
 
 def _same(rows: Rows, stand_in: Ints, tolerance: float) -> bool:
-    """Whether every row equals the one that stands for it, within the tolerance and with the same support."""
+    """Return whether every row equals its representative, within the tolerance and with the same support."""
     others = np.flatnonzero(stand_in != np.arange(len(stand_in)))
     if not len(others):
         return True
@@ -162,21 +162,21 @@ def _any(marked: Any) -> bool:
     return bool(marked.nnz if sparse.issparse(marked) else marked.any())
 
 
-_DENSE = 4_000_000  # entries of all outcome matrices (32 MB) up to which dense products are faster than sparse ones
-_CHUNK = 8_000_000  # entries of one product (64 MB); larger layers are worked off in pieces
+_DENSE = 4_000_000  # entries of all outcome matrices (32 MB) up to which dense products are faster
+_CHUNK = 8_000_000  # entries of one product (64 MB); larger layers are split
 
 
 @dataclass(frozen=True, eq=False)
 class _Layer:
-    """The beliefs of one depth, and how their values follow from those of the next.
+    """The beliefs of one depth, with the links from the values of the next depth to theirs.
 
     Attributes:
-        q: ``[n, A]``, the reward of each action that is tried, ``-inf`` for the others.
+        q: ``[n, A]``, the reward of each expanded action, ``-inf`` for the others.
         upper: ``[n, A]``, the upper bounds, or ``None``.
-        over: ``[n]``, bool: the process has ended.
-        cell, weight, child: Of each branch: ``n * A + a`` of the action, ``gamma * Pr(o | b, a)``, and the belief of
-            the next layer that it leads to.
-        depth: The actions to go.
+        over: ``[n]``, bool: the belief is terminal.
+        cell, weight, child: Of each branch: ``n * A + a`` of the action, ``gamma * Pr(o | b, a)``, and its belief in
+            the next layer.
+        depth: The number of actions to go.
     """
 
     q: Floats
@@ -195,11 +195,11 @@ class ArraySearch:
     Attributes:
         compiled: The problem.
         leaf: The leaf values.
-        pruning: The upper bound, as a table; without one everything is expanded.
-        lower: A table ``[d - 1, a, s]`` that bounds the d-step values from below.
-        merge_tolerance: Beliefs that agree to this are expanded once; 0 means equal, ``None`` never.
-        budget: How many nodes may be expanded.
-        nodes, pruned, reused: Beliefs expanded, actions left out, beliefs that were another one's equal.
+        pruning: The upper bound, as a table; without one all actions are expanded.
+        lower: A table ``[d - 1, a, s]`` of lower bounds of the d-step values.
+        merge_tolerance: Beliefs that agree to this tolerance are expanded once; 0 means equal, ``None`` never.
+        budget: The largest number of expanded nodes.
+        nodes, pruned, reused: The numbers of expanded beliefs, pruned actions and merged beliefs.
     """
 
     compiled: TabularPOMDP
@@ -224,11 +224,11 @@ class ArraySearch:
     # --- forward and backward ------------------------------------------------------------------------------------
 
     def q_value(self, belief: Floats, action: int, depth: int) -> float:
-        """``Q_depth(b, a)`` of one belief ``[S]``.
+        """Return ``Q_depth(b, a)`` of one belief ``[S]``.
 
         Raises:
             BudgetExhausted: More nodes would be needed than the budget allows.
-            PlanningError: An upper bound lies below the value it should bound, or stopping is not legal at the leaf.
+            PlanningError: An upper bound lies below the value it should bound, or no leaf vector is legal.
         """
         here = float(self.compiled.reward[action] @ belief)
         if self.compiled.discount == 0:
@@ -240,7 +240,7 @@ class ArraySearch:
         return here + self.compiled.discount * float(children.evidence @ values[child])
 
     def _values(self, beliefs: Rows, seen: Ints, depth: int) -> Floats:
-        """``[n]``, ``V_depth`` of each belief; ``seen`` is the observation that led to it (-1: none)."""
+        """Return ``[n]``, ``V_depth`` of each belief; ``seen`` is the observation before it (-1: none)."""
         layers: list[_Layer] = []
         last = self._base + (self._folded is not None)
         while depth > last and beliefs.shape[0]:
@@ -273,7 +273,7 @@ class ArraySearch:
         self._count(beliefs.shape[0])
         over = self._over(beliefs)
         tried = self._usable(beliefs, seen, self._actions)
-        self._refuse_dead_ends(beliefs, seen, tried, over)
+        self._check_dead_ends(beliefs, seen, tried, over)
         tried[over] = False
         upper = None
         if self.pruning.table is not None and self.lower is not None:
@@ -314,7 +314,7 @@ class ArraySearch:
             self.pruning.check(float(q[row, action]), float(upper[row, action]), name, depth)
 
     def _merged(self, rows: Rows, observation: Ints) -> tuple[Rows, Ints, Ints]:
-        """Return the beliefs to go on with, the observation before each, and which of them each row has become."""
+        """Return the merged beliefs, the observation before each, and the merged belief of each row."""
         if self.merge_tolerance is None:
             return rows, observation, np.arange(rows.shape[0])
         labels = None if self.compiled.legal_after is None else observation
@@ -336,15 +336,15 @@ class ArraySearch:
         return ~touches(beliefs, ~terminal[None, :])[:, 0]
 
     def _usable(self, beliefs: Rows, seen: Ints, vectors: LeafVectors) -> Bools:
-        """``[n, K]``: the vector (or action) may be used under the belief."""
+        """Return ``[n, K]``, whether the vector (or action) is legal under the belief."""
         if vectors.legal.all():
             usable = np.ones((beliefs.shape[0], len(vectors.vectors)), dtype=bool)
         else:
             usable = ~touches(beliefs, ~vectors.legal)
         return usable if vectors.legal_after is None else usable & vectors.legal_after[seen]
 
-    def _refuse_dead_ends(self, beliefs: Rows, seen: Ints, usable: Bools, over: Bools) -> None:
-        """Raise the error that `TabularPOMDP.legal_actions` has for a belief under which nothing is legal."""
+    def _check_dead_ends(self, beliefs: Rows, seen: Ints, usable: Bools, over: Bools) -> None:
+        """Raise the error of `TabularPOMDP.legal_actions` for a belief under which nothing is legal."""
         for row in np.flatnonzero(~usable.any(axis=1) & ~over)[:1]:
             belief = beliefs[[row]].toarray()[0] if sparse.issparse(beliefs) else beliefs[row]
             self.compiled.legal_actions(belief, int(seen[row]))
@@ -354,7 +354,7 @@ class ArraySearch:
     # --- the last steps in closed form ---------------------------------------------------------------------------
 
     def _closed_form(self) -> tuple[int, LeafVectors]:
-        """Return greatest depth at which the value is a maximum of linear functions at hand, and these functions."""
+        """Return the greatest depth whose value is a known maximum of linear functions, and these functions."""
         leaf, compiled = self.leaf, self.compiled
         always = leaf.legal.all() and (leaf.legal_after is None or leaf.legal_after.all())
         if len(leaf.vectors) > 1 or not always:
@@ -363,7 +363,7 @@ class ArraySearch:
         return 1, replace(self._actions, vectors=compiled.reward + compiled.discount * ahead)
 
     def _fold(self) -> Floats | None:
-        """``[S, A * O * K]``, ``sum_s' p(s', o | s, a) F[k, s']``, for one step more; ``None`` if it is too large."""
+        """Return ``[S, A * O * K]``, the expectation of each leaf vector after each outcome; ``None`` if too large."""
         vectors, size = self._tail.vectors, self.compiled.n_states
         width = self.compiled.n_actions * self.compiled.n_observations * len(vectors)
         everything_legal = self.compiled.legal.all() and self.compiled.legal_after is None
@@ -379,7 +379,7 @@ class ArraySearch:
         if depth:
             self._count(beliefs.shape[0])
         usable, over = self._usable(beliefs, seen, tail), self._over(beliefs)
-        self._refuse_dead_ends(beliefs, seen, usable, over)
+        self._check_dead_ends(beliefs, seen, usable, over)
         values = np.where(usable, products(beliefs, tail.vectors), -np.inf).max(axis=1)
         return np.where(over, TERMINAL_VALUE, values)
 

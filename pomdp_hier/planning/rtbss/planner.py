@@ -1,8 +1,8 @@
 """RTBSS: real-time belief space search, a depth-limited look-ahead from the current belief.
 
-The problem is looked ``depth`` actions ahead: at the fringe a belief is worth what ``leaf_value`` says; before it,
-``V_d(b) = max_a R(b, a) + gamma sum_o Pr(o | b, a) V_{d-1}(tau(b, a, o))``. Actions are tried in the order of an upper
-bound, and those that cannot win are pruned: a pruned action never competes.
+The value of a leaf belief, after ``depth`` actions, is its ``leaf_value``; before it,
+``V_d(b) = max_a R(b, a) + gamma sum_o Pr(o | b, a) V_{d-1}(tau(b, a, o))``. Actions are expanded in the order of an
+upper bound, and those that cannot be optimal are pruned.
 """
 
 import copy
@@ -36,12 +36,12 @@ _EXACT: weakref.WeakKeyDictionary[POMDP, tuple[bool, bool]] = weakref.WeakKeyDic
 
 
 def has_symbols(problem: POMDP) -> bool:
-    """Whether symbols occur in the models or the initial belief."""
+    """Return whether symbols occur in the models or the initial belief."""
     return _scanned(problem)[0] or any(is_symbolic(p) for p in problem.initial_belief.values())
 
 
 def has_exact_numbers(problem: POMDP, belief: Belief) -> bool:
-    """Whether fractions or symbols occur in the belief or the models; integers count as floats.
+    """Return whether fractions or symbols occur in the belief or the models; integers count as floats.
 
     Example:
         >>> from fractions import Fraction
@@ -57,7 +57,7 @@ def _is_exact(value: Number) -> bool:
 
 
 def _scanned(problem: POMDP) -> tuple[bool, bool]:
-    """Whether symbols, and whether fractions or symbols, occur in the models; it stops at the first symbol."""
+    """Return whether symbols, and whether fractions or symbols, occur in the models."""
     if problem not in _EXACT:
         exact = False
         for value in _numbers(problem):
@@ -71,7 +71,7 @@ def _scanned(problem: POMDP) -> tuple[bool, bool]:
 
 
 def _numbers(problem: POMDP) -> Iterator[Any]:
-    """Yield the numbers of the models, as they come."""
+    """Yield the numbers of the models."""
     yield problem.discount
     seen: set[Any] = set()
     for state in problem.states:
@@ -90,64 +90,63 @@ def _numbers(problem: POMDP) -> Iterator[Any]:
 
 _BOUNDS = ("fib", "qmdp", "range")
 _DEEPEST_RECURSION = 250  # each level takes two or three of Python's 1,000 frames
-_FINEST_MERGING = 1e-15  # below it, probabilities near 1 are told apart by their rounding alone
+_FINEST_MERGING = 1e-15  # below it, probabilities near 1 differ by rounding alone
 
 
 def _named(leaf_value: Any, upper_bound: Any, updater: Any) -> dict[str, bool]:
-    """Return which arguments are known by name or as vectors; the others are called, which arrays cannot do."""
+    """Return which arguments are names or vectors; the search on arrays cannot call the others."""
     named = {"leaf_value": has_vectors(leaf_value), "upper_bound": has_vectors(upper_bound)}
     return named | {"updater": updater is None}
 
 
 class RTBSS(HoldsPolicy, AgentPlanner):
-    """A planner that looks a fixed number of actions ahead, exactly, from the belief it is asked about.
+    """A planner that looks a fixed number of actions ahead, exactly, from the current belief.
 
     Args:
-        depth: How many actions to look ahead, at least 1.
-        leaf_value: What a belief at the fringe is worth, the leaf. What the value at the root then says, and what the
-            planner earns in a run without end, differ:
+        depth: The number of actions to look ahead, at least 1.
+        leaf_value: The value of a leaf belief. It determines whether the root value is a lower bound, an upper bound,
+            or neither:
 
-            - ``"zero"``; ``"immediate"``, the best immediate reward; `ImmediateValue` of an action, its own reward:
-              the value of ``depth + 1`` actions (``"zero"``: ``depth``), and not a bound for longer horizons.
+            - ``"zero"``; ``"immediate"``, the best immediate reward; `ImmediateValue` of one action. The root value is
+              that of ``depth + 1`` actions (``"zero"``: ``depth``), and does not bound longer horizons.
             - ``"blind"``, the best blind policy; a solution of `pomdp_hier.planning.solve`; a `FiniteStateController`
-              whose nodes are legal wherever they are reached: lower bounds. The root value is a lower bound too. It
-              rises with the depth, and the planner's value is at least this.
-            - ``"qmdp"``, ``"fib"`` (`pomdp_hier.planning.bounds`): upper bounds. The root value is an
-              upper bound too, and falls with the depth. It does not bound the planner's value.
-            - A result of `value_iteration` for n actions: the value of ``depth + n`` actions. A solution of horizon n,
-              or a controller that stops after n: at most that.
+              whose nodes are legal wherever they are reached. The root value is a lower bound, which rises with the
+              depth. The planner's infinite-horizon value is at least this.
+            - ``"qmdp"``, ``"fib"`` (see `value_bound`). The root value is an upper bound, which falls with the depth.
+              It does not bound the planner's value.
+            - A result of `value_iteration` for n actions. The root value is that of ``depth + n`` actions. A solution
+              of horizon n, or a controller of n actions, gives at most that.
             - A callable ``(problem, belief) -> number``. It switches pruning off, except with ``convex=True`` or a
               custom upper bound.
 
             Infinite-horizon values need a discount below 1 or certain termination; else pass those of
             `value_iteration`.
-        upper_bound: What orders and prunes: ``"fib"``, ``"qmdp"``, ``"range"`` (see `pomdp_hier.planning.bounds`), a
+        upper_bound: The bound that orders and prunes actions: ``"fib"``, ``"qmdp"``, ``"range"`` (see `value_bound`), a
             solution of `pomdp_hier.planning.solve`, or a callable ``(problem, belief, action, depth) -> number``. A
-            solution prunes where leaves are known to be at most the optimum: the lower bounds above, or leaves of
-            rewards that are never below 0; one with a horizon of at least ``depth`` where they are ``"zero"``.
-        ties: ``"first"`` prunes an inner action that could at best equal another; ``"all"`` expands it as well. At the
+            solution prunes where leaf values are at most optimal: for the lower bounds above, and for leaf values of
+            nonnegative rewards. A solution of a horizon of at least ``depth`` prunes for ``"zero"``.
+        ties: ``"first"`` prunes an action below the root that can at best tie; ``"all"`` expands it as well. At the
             root all tied actions are found either way, and the first in the problem's order is taken.
-        prune: ``False`` expands everything.
-        updater: How beliefs are updated, and how probable observations are: a `pomdp_hier.beliefs.BeliefUpdater`, or
-            what `pomdp_hier.beliefs.as_updater` makes one of; Bayes' rule when left out. The named bounds hold for
-            Bayes' rule, and another updater switches pruning off unless the upper bound is a callable.
-        budget: How many nodes (beliefs) may be expanded. When it runs out, the decision is the best of the actions of
-            the root that are finished; ``stats["complete"]`` is then ``False``, and the others have the status
-            ``"bound"``.
-        fallback: The policy that decides where the budget is not enough for a single action: an anytime planner, with
-            ``stats["fallback"]`` True and without a value; one that knows the time, or draws, does so as by itself. An
-            error is raised there when left out.
-        engine: ``"plain"``, a recursion with the problem's own numbers; ``"arrays"``, float64 on the compiled problem,
-            all beliefs of one depth together; ``"auto"``: arrays for looking two or more actions ahead where all
-            numbers are floats and no callable is involved. Arrays and named bounds list every state; where there are
-            too many, ``engine="plain"`` with ``prune=False`` visits only what the look-ahead can reach.
+        prune: ``False`` expands all actions.
+        updater: The belief update with observation probabilities: a `pomdp_hier.beliefs.BeliefUpdater`, or an argument
+            of `pomdp_hier.beliefs.as_updater`; by default Bayes' rule. The named bounds hold for Bayes' rule. Another
+            updater switches pruning off unless the upper bound is a callable.
+        budget: The largest number of nodes (beliefs) to expand. If it runs out, the decision is the best of the
+            finished actions of the root; ``stats["complete"]`` is then ``False``, and the other actions have the
+            status ``"bound"``.
+        fallback: The policy that decides where the budget does not suffice for one action, with ``stats["fallback"]``
+            True and without a value. Without it, an error is raised.
+        engine: ``"plain"``, a recursion with the problem's number type; ``"arrays"``, float64 on the compiled problem,
+            all beliefs of one depth together; ``"auto"``: arrays for a depth of at least 2, floats, and no callable.
+            Arrays and named bounds enumerate all states. For too many of them, ``engine="plain"`` with ``prune=False``
+            visits only what the look-ahead can reach.
         convex: Whether a callable ``leaf_value`` is convex in the belief: ``L(b) <= sum_s b(s) L(e_s)``, where ``e_s``
             is certain of ``s``. Pruning then stays on.
         tie_tolerance: Values this close to the best count as tied; 0 compares exactly.
         merge_tolerance: Beliefs with the same depth to go, support and legal actions are expanded once if all
-            probabilities agree to this; 0 means equal beliefs only, ``None`` switches it off.
-        problem: What `plan` plans for in pomdp-py's loop; by default the problem of the agent's models, whose discount
-            is 1 unless the agent knows better.
+            probabilities agree to this tolerance; 0 means equal beliefs only, ``None`` switches merging off.
+        problem: The problem that `plan` solves in pomdp-py's loop; by default that of the agent's models, with the
+            agent's discount, or 1.
 
     Raises:
         ParameterError: An argument is out of range or of an unknown kind.
@@ -214,7 +213,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         leaf_value = getattr(leaf_value, "leaf", leaf_value)
         self.leaf = leaf_function(leaf_value)
         if engine == "arrays":
-            self._refuse_on_arrays(leaf_value, upper_bound, updater)
+            self._check_arrays(leaf_value, upper_bound, updater)
         self.depth = int(depth)
         self.leaf_value = leaf_value
         self.upper_bound = upper_bound
@@ -236,7 +235,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         self.problem = problem
 
     @staticmethod
-    def _refuse_on_arrays(leaf_value: Any, upper_bound: Any, updater: Any) -> None:
+    def _check_arrays(leaf_value: Any, upper_bound: Any, updater: Any) -> None:
         for name, named in _named(leaf_value, upper_bound, updater).items():
             if not named:
                 raise ParameterError(
@@ -245,7 +244,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
                 )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Only the settings: what was computed for a problem stays behind when a planner goes to another process."""
+        """Return the settings alone; tables of a problem are not pickled."""
         names = ("depth", "leaf_value", "upper_bound", "ties", "prune", "updater", "budget")
         named = ("engine", "tie_tolerance", "merge_tolerance", "convex", "fallback", "problem")
         build = partial(type(self), **{name: getattr(self, name) for name in named})
@@ -259,13 +258,13 @@ class RTBSS(HoldsPolicy, AgentPlanner):
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
         """Return the decision under the belief (the initial one by default), after the observation.
 
-        ``q_values`` has every legal action; ``stats["status"]`` says of each whether that is its value
-        (``"exact"``), an upper bound that was too low to go on (``"pruned"``), or an upper bound because the budget ran
-        out first (``"bound"``). The other counters: ``nodes`` expanded, actions ``pruned``, beliefs ``reused``.
+        ``q_values`` has every legal action. ``stats["status"]`` names each as a value (``"exact"``), an upper bound
+        that pruned the action (``"pruned"``), or an upper bound where the budget ran out (``"bound"``). The other
+        counters: ``nodes`` expanded, actions ``pruned``, beliefs ``reused``.
 
         Raises:
-            PlanningError: The process is over; a bound is violated; the budget is too small for a single action, and
-                there is no fallback.
+            PlanningError: The belief is terminal, a bound is violated, or the budget is too small for one action and
+                ``fallback`` is ``None``.
         """
         belief, actions = where_to_decide(problem, belief, observation)
         search, q_value, engine = self._search(problem, belief)
@@ -313,11 +312,11 @@ class RTBSS(HoldsPolicy, AgentPlanner):
 
         def __getattr__(self, name: str) -> Any:
             if name == "action_probabilities" and hasattr(self.__dict__.get("fallback"), name):
-                return self._chances
+                return self._probabilities
             return super().__getattr__(name)
 
-    def _chances(self, problem: POMDP, belief: Belief, *, observation: Hashable = None) -> Mapping[Any, Number]:
-        """Return ``{action: probability}``, where the fallback draws its action."""
+    def _probabilities(self, problem: POMDP, belief: Belief, *, observation: Hashable = None) -> Mapping[Any, Number]:
+        """Return ``{action: probability}``, where the fallback samples its action."""
         decision = self.decide(problem, belief, observation=observation)
         if self.fallback is not None and "fallback" in decision.stats:
             return action_probabilities(self.fallback, problem, belief, observation)[0]
@@ -355,7 +354,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         return plain, lambda action: plain.q_value(belief, action, self.depth), "plain"
 
     def _array_search(self, problem: POMDP) -> ArraySearch:
-        """Return a search with its counters at 0; what it prepares is prepared once a problem."""
+        """Return a search with its counters at 0; its tables are computed once per problem."""
         prepared = self._prepared.setdefault(problem, {})
         if self.depth not in prepared:
             prepared[self.depth] = self._prepare(problem)
@@ -382,7 +381,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         return not has_exact_numbers(problem, belief)
 
     def _way_to_arrays(self, problem: POMDP) -> str:
-        """Return the advice that brings the search onto arrays, where there is a way."""
+        """Return the advice to use arrays, where that is possible."""
         if problem.legal_by == "belief" or has_symbols(problem):
             return ""
         called = [name for name, named in _named(self.leaf_value, self.upper_bound, self.updater).items() if not named]
@@ -392,7 +391,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
     # --- pruning -------------------------------------------------------------------------------------------------
 
     def pruning(self, problem: POMDP) -> Pruning:
-        """Return what orders and prunes the actions of the problem; what is computed for it is computed once."""
+        """Return the order and pruning of the problem's actions, computed once per problem."""
         if not self.prune or self.depth == 1:  # for one step a bound costs as much as the value
             return Pruning()
         keep_ties = self.ties == "all"
@@ -410,7 +409,7 @@ class RTBSS(HoldsPolicy, AgentPlanner):
                 check_slack=check_slack,
             )
         convex = has_vectors(self.leaf_value) or self.convex
-        if not (by_bayes and convex) or problem.legal_by == "belief":  # the named bounds hold for no others
+        if not (by_bayes and convex) or problem.legal_by == "belief":  # the named bounds hold for these alone
             return Pruning()
         prunings = self._prunings.setdefault(problem, {})
         if self.depth not in prunings:
@@ -427,11 +426,11 @@ class RTBSS(HoldsPolicy, AgentPlanner):
         return prunings[self.depth]
 
     def _is_below(self, solution: Solution, problem: POMDP) -> bool:
-        """Return whether a solution bounds the search: the leaf is at most what is optimal with so much to go."""
+        """Return whether a solution bounds the search: leaf values are at most optimal for the remaining horizon."""
         leaf = self.leaf_value
         if solution.horizon is not None:
             return isinstance(leaf, str) and leaf == "zero" and self.depth <= solution.horizon
         if isinstance(leaf, LeafVectors):
             return leaf.below_optimum
         named = isinstance(leaf, (str, ImmediateValue)) and leaf not in ("blind", "fib", "qmdp")
-        return leaf == "blind" or (named and reward_range(problem.compiled)[0] >= 0)  # what comes later is no loss
+        return leaf == "blind" or (named and reward_range(problem.compiled)[0] >= 0)  # later rewards are no loss

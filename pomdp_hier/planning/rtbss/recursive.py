@@ -27,15 +27,15 @@ _ROUNDING = 1e-11  # how far sums of products may be off, relative to the larges
 
 @dataclass(frozen=True, eq=False)
 class Pruning:
-    """How one search orders and prunes the actions of a problem.
+    """Order and pruning of the actions of a problem in one search.
 
     Attributes:
-        upper: The upper bound; ``None`` to expand everything, in the problem's order.
-        table: The bound as a table ``[d - 1, a, s]``, where it has a name.
-        keep_ties: Whether an inner action whose bound equals the best value is expanded all the same.
-        tie_tolerance: At the root, what may still tie with the best by this much is expanded.
-        slack: What rounding may take off a bound that was computed in floats.
-        check_slack: How far a value may lie above its bound before the bound is called wrong.
+        upper: The upper bound; ``None`` to expand all actions, in the problem's order.
+        table: The bound as a table ``[d - 1, a, s]``, for a named bound.
+        keep_ties: Whether an action below the root is expanded if its bound equals the best value.
+        tie_tolerance: At the root, an action is expanded if it can tie with the best within this tolerance.
+        slack: The rounding error of a bound in floats.
+        check_slack: The largest excess of a value over its bound that does not raise an error.
     """
 
     upper: Upper | None = None
@@ -55,15 +55,15 @@ class Pruning:
         keep_ties: bool,
         tie_tolerance: float,
     ) -> "Pruning":
-        """Return the pruning by a named bound, with the rounding of its floats allowed for."""
+        """Return the pruning by a named bound, with an allowance for rounding."""
         depth, _, n_states = table.shape
         largest = float(np.abs(table[np.isfinite(table)]).max(initial=1.0))
         slack = _ROUNDING * largest
-        merging = merge_tolerance * n_states * largest * depth  # a belief's stand-in may be worth so much more
+        merging = merge_tolerance * n_states * largest * depth  # the value of a merged belief may differ by this
         return cls(table_bound(problem, table), table, keep_ties, tie_tolerance, slack, slack + merging)
 
     def ranked(self, belief: Belief, actions: Iterable[Any], depth: int) -> list[tuple[Any, Number | None]]:
-        """Return the actions with their upper bounds, the most promising first; in the problem's order without any."""
+        """Return the actions with their upper bounds, the greatest first; without bounds in the problem's order."""
         if self.upper is None:
             return [(action, None) for action in actions]
         bounded = [(action, self.upper(belief, action, depth)) for action in actions]
@@ -73,9 +73,9 @@ class Pruning:
         return sorted(bounded, key=lambda pair: pair[1], reverse=True)
 
     def skips(self, upper: Number | None, best: Number | None, *, at_root: bool = False) -> bool:
-        """Whether an action of this upper bound can be left out: it cannot beat the best value, nor tie with it.
+        """Return whether an action can be pruned: by its upper bound it neither beats nor ties with the best value.
 
-        At the root all ties are wanted, within the tolerance; below it only if the planner keeps them.
+        At the root all ties within the tolerance are kept, below it only with ``keep_ties``.
         """
         if upper is None or best is None:
             return False
@@ -84,19 +84,19 @@ class Pruning:
         return bool(best - upper > self.slack) if self.keep_ties else bool(upper <= best)
 
     def check(self, value: Number, upper: Number | None, action: Any, depth: int) -> None:
-        """Refuse an upper bound that lies below the value it should bound; see `check_bound`."""
+        """Raise an error for an upper bound below the value; see `check_bound`."""
         check_bound(value, upper, action, depth, self.check_slack, named=self.table is not None)
 
 
 def check_bound(
     value: Number, upper: Number | None, action: Any, depth: int, slack: float = 0.0, *, named: bool = False
 ) -> None:
-    """Refuse an upper bound that lies below the value it should bound.
+    """Raise an error for an upper bound below the value that it should bound.
 
-    A bound with a name holds for every convex leaf: where it fails, the leaf was declared convex and is not.
+    A named bound holds for all convex leaf values. Where it fails, the leaf values were declared convex and are not.
 
     Raises:
-        PlanningError: It does, by more than the slack and the rounding of floats (1e-9, relative).
+        PlanningError: The bound is lower by more than the slack and the rounding of floats (1e-9, relative).
     """
     if upper is None:
         return
@@ -125,21 +125,21 @@ def table_bound(problem: POMDP, table: Floats) -> Upper:
 
 
 class BudgetExhausted(Exception):  # noqa: N818  # a signal between a search and its root, never shown to users
-    """The search has expanded as many nodes as it may."""
+    """The search has expanded its budget of nodes."""
 
 
 @dataclass
 class PlainSearch:
-    """A depth-limited search from one belief; `value` is the recursion, the counters say what it did.
+    """A depth-limited search from one belief; `value` is the recursion.
 
     Attributes:
         problem: The problem.
-        updater: Gives the posteriors of an action, with the probabilities of their observations.
+        updater: Returns the posteriors of an action, with the probabilities of their observations.
         leaf: The leaf values.
-        pruning: What orders and prunes.
-        merge_tolerance: Beliefs that agree to this are expanded once; 0 means equal, ``None`` never.
-        budget: How many nodes may be expanded.
-        nodes, pruned, reused: Beliefs expanded, actions left out, beliefs whose value was known.
+        pruning: Order and pruning of actions.
+        merge_tolerance: Beliefs that agree to this tolerance are expanded once; 0 means equal, ``None`` never.
+        budget: The largest number of expanded nodes.
+        nodes, pruned, reused: The numbers of expanded beliefs, pruned actions and beliefs of known value.
     """
 
     problem: POMDP
@@ -154,7 +154,7 @@ class PlainSearch:
     _known: dict[Hashable, Number] = field(default_factory=dict, repr=False)
 
     def value(self, belief: Belief, observation: Hashable, depth: int) -> Number:
-        """``V_depth(b) = max_a Q_depth(b, a)``; the leaf value at depth 0; 0 for a terminal belief."""
+        """Return ``V_depth(b) = max_a Q_depth(b, a)``; the leaf value at depth 0; 0 for a terminal belief."""
         if self.problem.is_over(belief):
             return TERMINAL_VALUE
         if depth == 0:
@@ -178,7 +178,7 @@ class PlainSearch:
         return best
 
     def q_value(self, belief: Belief, action: Any, depth: int) -> Number:
-        """``Q_depth(b, a) = R(b, a) + gamma sum_o Pr(o | b, a) V_{depth-1}(tau(b, a, o))``."""
+        """Return ``Q_depth(b, a) = R(b, a) + gamma sum_o Pr(o | b, a) V_{depth-1}(tau(b, a, o))``."""
         ahead = total(
             evidence * self.value(posterior, observation, depth - 1)
             for observation, evidence, posterior in self.updater.branches(belief, action)
@@ -192,7 +192,7 @@ class PlainSearch:
         self.nodes += 1
 
     def _key(self, belief: Belief, observation: Hashable, depth: int) -> Hashable:
-        """Return what beliefs that are expanded once share: support, legal actions, and nearly their probabilities."""
+        """Return the key of beliefs to expand once: support, legal actions, and probabilities within the tolerance."""
         if self.merge_tolerance is None:
             return None
         seen = observation if self.problem.legal_by == "observation" else None
