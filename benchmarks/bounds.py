@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from pomdp_hier import POMDP
-from pomdp_hier.planning import Solution, solve, verify
+from pomdp_hier.planning import solve, verify
+from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.pomdp.pomdp_file import read_pomdp
 from pomdp_hier.problems import cheese_maze, crying_baby, rock_sample, tiger
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pomdp_hier.cli import console, inputs, paths, signals, tables
 
 if TYPE_CHECKING:
-    from pomdp_hier.planning import Solution
+    from pomdp_hier.planning.point_based.solution import Solution
     from pomdp_hier.pomdp.problem import POMDP
 
 NAME = "solve"

@@ -12,7 +12,7 @@ from pomdp_hier.cli.console import ExitCode
 from pomdp_hier.errors import Argument, CertificateError, ParameterError
 
 if TYPE_CHECKING:
-    from pomdp_hier.planning import VerifiedBounds
+    from pomdp_hier.planning.certificates.verify import VerifiedBounds
 
 NAME = "verify"
 SUMMARY = "check that a certificate proves its bounds on a problem's optimal value"

@@ -2,12 +2,11 @@
 
 from pomdp_hier.planning.and_or.tree import AndOrTree
 from pomdp_hier.planning.bounds import value_bound
-from pomdp_hier.planning.certificates.verify import VerifiedBounds, verify
+from pomdp_hier.planning.certificates.verify import verify
 from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.planning.controllers.files import read_policy, write_policy
 from pomdp_hier.planning.decision import Decision, Policy
 from pomdp_hier.planning.leaf_values import ImmediateValue
-from pomdp_hier.planning.point_based.solution import Solution
 from pomdp_hier.planning.point_based.solve import solve
 from pomdp_hier.planning.policies import (
     AlphaVectorPolicy,
@@ -18,7 +17,7 @@ from pomdp_hier.planning.policies import (
 )
 from pomdp_hier.planning.pomdp_py_planners import POMCP, POUCT
 from pomdp_hier.planning.rtbss.planner import RTBSS
-from pomdp_hier.planning.value_iteration import FiniteHorizonSolution, value_iteration
+from pomdp_hier.planning.value_iteration import value_iteration
 
 __all__ = [
     "POMCP",
@@ -28,15 +27,12 @@ __all__ = [
     "AndOrTree",
     "Decision",
     "FIBPolicy",
-    "FiniteHorizonSolution",
     "FiniteStateController",
     "ImmediateValue",
     "Policy",
     "QMDPPolicy",
     "RandomPolicy",
-    "Solution",
     "ThresholdPolicy",
-    "VerifiedBounds",
     "read_policy",
     "solve",
     "value_bound",

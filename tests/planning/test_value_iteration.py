@@ -8,8 +8,9 @@ import pytest
 
 from pomdp_hier import POMDP, Belief
 from pomdp_hier.errors import ParameterError, PlanningError
-from pomdp_hier.planning import FiniteHorizonSolution, value_iteration
+from pomdp_hier.planning import value_iteration
 from pomdp_hier.planning.alpha_vectors import Points, prune
+from pomdp_hier.planning.value_iteration import FiniteHorizonSolution
 from tests.exact_oracle import exact_value
 from tests.pomdp_models import random_fractions, random_problem, search_tree, tiger
 

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pomdp_hier import _compiled
 from pomdp_hier._arguments import check_flag, is_integer, is_one_of, unexpected
+from pomdp_hier._compiled import is_installed, pays
 from pomdp_hier._io.memory import memory_available
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief
@@ -152,9 +152,9 @@ def _check_stages(horizon: int, model: SolverModel) -> None:
 def _kernels(engine: str, model: SolverModel, time_limit: float | None) -> ModuleType:
     """Return the module of the inner loops."""
     seconds = min(len(model.probability) * _SECONDS, math.inf if time_limit is None else time_limit)
-    if engine == "numpy" or (engine == "auto" and not _compiled.pays(seconds, _NUMBA_FILE, COMPILATION)):
+    if engine == "numpy" or (engine == "auto" and not pays(seconds, _NUMBA_FILE, COMPILATION)):
         return on_numpy
-    if not _compiled.is_installed():
+    if not is_installed():
         raise MissingExtraError(
             "engine: got 'numba'; expected numba to be installed. Run pip install 'pomdp-hier[fast]'."
         )
