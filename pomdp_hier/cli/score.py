@@ -27,9 +27,9 @@ EXAMPLES = (
 )
 
 _COUNTED = {
-    "easier": "found more easily than by searching the root",
-    "harder": "harder to find than without the tree",
-    "at_root": "where the search stops at the root",
+    "n_better_than_root": "with a value above that of searching the root",
+    "n_worse_than_root": "with a value below that of searching the root",
+    "n_stopped_at_root": "whose search stops at the root",
 }
 _CHEAP, _SHUFFLES = 5_000, 8
 
@@ -288,9 +288,9 @@ def _figures(found: "Appraisal") -> dict[str, Any]:
 
 
 def _counts(result: "HQSResult", tree: "Hierarchy") -> dict[str, int]:
-    """How the items fare, under the names of ``_COUNTED``."""
+    """Return the counts of items by the keys of ``_COUNTED``."""
     return {
-        "easier": int((result.values > 0).sum()),
-        "harder": int((result.values < 0).sum()),
-        "at_root": int((result.stop_nodes == tree.root).sum()),
+        "n_better_than_root": int((result.values > 0).sum()),
+        "n_worse_than_root": int((result.values < 0).sum()),
+        "n_stopped_at_root": int((result.stop_nodes == tree.root).sum()),
     }

@@ -88,8 +88,11 @@ def test_the_summary(shelf, capsys):
     summary = json.loads(capsys.readouterr().out)
     assert summary["n_items"] == 10
     result = evaluate(load_dvd().features, load_dvd().hierarchy)
-    assert (summary["easier"], summary["harder"]) == ((result.values > 0).sum(), (result.values < 0).sum())
-    assert summary["at_root"] == (result.stop_nodes == load_dvd().hierarchy.root).sum()
+    assert (summary["n_better_than_root"], summary["n_worse_than_root"]) == (
+        (result.values > 0).sum(),
+        (result.values < 0).sum(),
+    )
+    assert summary["n_stopped_at_root"] == (result.stop_nodes == load_dvd().hierarchy.root).sum()
     for name, items in (("worst", np.argsort(result.values)[:2]), ("best", np.argsort(-result.values)[:2])):
         assert [one["value"] for one in summary[name]] == pytest.approx(result.values[items])
         assert {one["name"] for one in summary[name]} <= set(load_dvd().names)
