@@ -46,9 +46,9 @@ def test_a_solver_that_ends_early_gives_less_and_not_more(monkeypatch):
 
 def test_evaluating_the_controller_raises_the_lower_bound(monkeypatch):
     with_values = solve(tiger(), precision=1e-9, max_trials=12, engine="numpy")
-    monkeypatch.setattr(search, "_BYTES_AN_ENTRY", 10**9)
+    monkeypatch.setattr(search, "_BYTES_PER_ENTRY", 10**9)
     too_large = solve(tiger(), precision=1e-9, max_trials=12, memory_limit=10**9, engine="numpy")
-    monkeypatch.setattr(search, "_WORK_A_BELIEF", 0)  # never worth its time
+    monkeypatch.setattr(search, "_WORK_PER_BELIEF", 0)  # never worth its time
     without = solve(tiger(), precision=1e-9, max_trials=12, engine="numpy")
     assert without.lower < with_values.lower <= min(with_values.upper, without.upper)
     assert too_large.lower == without.lower
