@@ -40,7 +40,7 @@ def read_bytes(path: str, expected: str) -> bytes:
 
 @contextmanager
 def named(name: str) -> Iterator[None]:
-    """Put the file's name before what is wrong with its tree."""
+    """Put the file's name before the message of an error in its tree."""
     try:
         yield
     except HierarchyError as error:
@@ -51,12 +51,12 @@ def named(name: str) -> Iterator[None]:
 
 
 def tree_bytes(options: argparse.Namespace) -> bytes:
-    """Return what is in the tree's file, out of gzip if it is packed so."""
+    """Return the content of the tree's file, decompressed if it is a gzip file."""
     return unpacked(read_bytes(options.tree, "the path of a tree file"), source_name(options.tree), ReaderError)
 
 
 def recognised(content: bytes, options: argparse.Namespace) -> tuple[str, str]:
-    """Return of what kind the content of the tree's file is, and in which format."""
+    """Return the file type and the format of the tree's file."""
     name, kind = source_name(options.tree), kind_of(content)
     check_kind(kind, name, ReaderError, ("text", "npy", "npz", "parquet"))
     if options.tree_format != "auto":
@@ -66,7 +66,7 @@ def recognised(content: bytes, options: argparse.Namespace) -> tuple[str, str]:
 
 
 def _guessed(content: bytes, kind: str, options: argparse.Namespace) -> str:
-    """Return the format; a wrong guess ends in an error of the format guessed, never in another tree without a word."""
+    """Return the likely format; its reader raises an error if it is another one."""
     ending = file_ending(options.tree)
     if kind in ("npy", "npz"):
         return "linkage"
@@ -86,7 +86,7 @@ def starts_with(content: bytes, *marks: bytes) -> bool:
 
 
 def _table_form(content: bytes, kind: str, options: argparse.Namespace) -> str:
-    """Whether the header is that of edges, parents or BERTopic's topics; all else is left to the reader of paths."""
+    """Return whether the header is that of edges, parents or BERTopic topics; other tables are paths."""
     from pomdp_hier.hierarchy.readers import tables
     from pomdp_hier.hierarchy.readers.tables import Table
 
@@ -107,7 +107,7 @@ def _table_form(content: bytes, kind: str, options: argparse.Namespace) -> str:
 
 
 def _has_root(rows: Iterator[Sequence[str]], id_at: int, parent_at: int) -> bool:
-    """Whether a row's parent is blank or a mark of none; several rows under a 0 that has no row make it the root."""
+    """Return whether a row has no parent: a blank, or a mark such as 0, unless several rows have it."""
     from pomdp_hier.hierarchy.readers.tables import Table, marks_of_no_parent
 
     table = Table([], list(rows))

@@ -1,4 +1,4 @@
-"""Trees on the command line: which format a file has, by its ending and then by its content, and how it is read."""
+"""Trees on the command line: their options, reading by format, names of nodes, and writing back."""
 
 import argparse
 import codecs
@@ -79,9 +79,9 @@ def add_tree_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_column_options(add: Callable[..., object]) -> None:
-    """Add where in its file a tree stands, and how its paths are written."""
+    """Add the options for the columns of a table and the syntax of paths."""
     add("--tree-key", metavar="NAME", help="the array of an .npz that holds the linkage")
-    add("--item-column", metavar="NAME", help="the table's column of ids (default: one that is called so)")
+    add("--item-column", metavar="NAME", help="the table's column of ids (default: by its name)")
     add("--parent-column", metavar="NAME", help="the table's column of parents (default: parent)")
     add("--path-column", metavar="NAME", help="the table's column of paths (default: path, category)")
     add(
@@ -107,17 +107,17 @@ def _add_column_options(add: Callable[..., object]) -> None:
         "--blank-levels",
         choices=("error", "skip"),
         default="error",
-        help="a blank level before a filled one: refuse it, or skip it (default: error)",
+        help="a blank level before a filled one: raise an error, or skip it (default: error)",
     )
     add(
         "--path-ends-in",
         choices=("item", "category"),
-        help="whether a path ends in the item itself (default where items have no column) or in its category",
+        help="whether a path ends in the item (default without a column of items) or in its category",
     )
 
 
 def _add_shape_options(add: Callable[..., object]) -> None:
-    """Add what are the items, and what is done with trees that are none."""
+    """Add the options for the items, and for links that are not a tree."""
     add("--n-items", type=int, metavar="N", help="the numbers below N are the items (default: the leaves)")
     add(
         "--singletons",
@@ -125,29 +125,29 @@ def _add_shape_options(add: Callable[..., object]) -> None:
         default=None,
         help="whether the items of a pure item list are leaf clusters of their own (default: for a linkage)",
     )
-    add("--add-root", action="store_true", help="hang several roots under a new one instead of refusing them")
+    add("--add-root", action="store_true", help="place several roots under a new one (default: raise an error)")
     add(
         "--on-multiple-parents",
         choices=("error", "first", "duplicate"),
         default="error",
-        help="what to do with a node under several parents: refuse it, keep it under the first, or copy it under "
-        "each (default: error)",
+        help="a node with several parents: raise an error, keep it under the first, or copy it under each "
+        "(default: error)",
     )
     add(
         "--internal-items",
         choices=("leaf", "error"),
         default="leaf",
-        help="an item that has nodes below: make it a leaf of its own there, or refuse it (default: leaf)",
+        help="an item with nodes below: make it a leaf below itself, or raise an error (default: leaf)",
     )
 
 
 @dataclass(frozen=True)
 class TreeFile:
-    """A tree, and what its file says about the items.
+    """A tree, and whether its file orders the items.
 
     Attributes:
         tree: The tree.
-        ordered: Whether the format says which feature row each item belongs to, so that a join by position is meant.
+        ordered: Whether the format gives the feature row of each item, so that rows are joined by position.
     """
 
     tree: "Hierarchy"
@@ -158,19 +158,19 @@ def read_tree(options: argparse.Namespace) -> "Hierarchy":
     """Return the hierarchy in the file ``options.tree``; ``-`` is standard input.
 
     Raises:
-        HierarchyError: The file cannot be read or is no tree; the message starts with its name.
-        ParameterError: An option is given that has no meaning for the format.
+        HierarchyError: The file cannot be read, or is not a tree; the message starts with its name.
+        ParameterError: An option has no effect on the format.
     """
     return read_tree_file(options).tree
 
 
 def read_tree_file(options: argparse.Namespace, n_rows: int | None = None) -> TreeFile:
-    """Return the same, with what the file says about the items.
+    """Return the tree file of ``options.tree``.
 
     Args:
         options: Those of `add_tree_options`.
-        n_rows: How many feature rows there are, if that is known: edges and parents between the numbers of items and
-            categories do not say by themselves whether a number without children is an item or an empty category.
+        n_rows: The number of feature rows, if it is known. It decides whether a number without children in a table of
+            edges or parents is an item or an empty category.
 
     Raises:
         HierarchyError: As `read_tree`.
@@ -197,7 +197,7 @@ def read_names(path: str | None, columns: Sequence[str] | None = None) -> dict[s
 
     Args:
         path: The table.
-        columns: What its columns of ids and of names are called.
+        columns: The names of its columns of ids and of names.
 
     Raises:
         ReaderError: The file cannot be read, or has no such columns.
@@ -213,7 +213,7 @@ def read_names(path: str | None, columns: Sequence[str] | None = None) -> dict[s
 
 
 def _name_columns(header: Sequence[str], path: str, columns: Sequence[str] | None) -> tuple[int, int]:
-    """Return the places of the columns of ids and names: as told, by what they are called, or the only two."""
+    """Return the positions of the columns of ids and names: the given ones, by their names, or the only two."""
     if columns is not None:
         if len(columns) != 2:
             raise ParameterError(f"--name-columns: got {', '.join(columns)}; give two columns, ID,NAME")
@@ -262,7 +262,7 @@ def written_endings(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def written_like_source(tree: "Hierarchy", options: argparse.Namespace, target: str) -> str:
-    """Return a changed tree as text: in the format of its source if the endings are the same, else as JSON.
+    """Return a changed tree as text: in the format of its source for the same ending, else as JSON.
 
     Raises:
         HierarchyError: The format cannot hold the tree.
@@ -293,7 +293,7 @@ def written_like_source(tree: "Hierarchy", options: argparse.Namespace, target: 
 
 
 def _arguments(options: argparse.Namespace, form: str, *others: str, without: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the arguments of the format's reader that the options give.
+    """Return the arguments of the format's reader, from the options.
 
     Args:
         options: Those of the command line.
@@ -327,12 +327,12 @@ def _from_array(content: bytes, options: argparse.Namespace, form: str) -> "Hier
     if form not in ("linkage", "children", "edges"):
         raise ReaderError(f"an array holds no {form}; say linkage, children or edges, or leave --tree-format out")
     if issparse(rows):
-        raise ReaderError("a sparse array is no tree; give a linkage, children lists or edges as a dense one")
+        raise ReaderError("array: got a sparse one; expected a dense linkage, children or edges.")
     if form == "linkage":
         return Hierarchy.from_linkage(rows, **_arguments(options, form, "tree_key"))
     whole = rows.astype("int64")
     if (whole != rows).any():
-        raise ReaderError(f"the array holds {rows.dtype} numbers that are no integers, expected {form}")
+        raise ReaderError(f"array: got fractions in {rows.dtype}; expected the integers of {form}.")
     if form == "edges":
         chosen = _arguments(options, form, "tree_key", without=("child", "parent"))
         return Hierarchy.from_edges(whole, **chosen)
@@ -380,13 +380,13 @@ def _from_text(source: Any, options: argparse.Namespace, form: str, n_rows: int 
 
 
 def _path_form(options: argparse.Namespace) -> Literal["auto", "table"]:
-    """Return whether paths are said to be in a table, by their columns or the ending of the file."""
+    """Return ``"table"`` if the options or the ending of the file say that paths are in a table."""
     told = any((options.item_column, options.path_column, options.levels, options.delimiter, not options.header))
     return "table" if told or file_ending(options.tree) in TABLE_ENDINGS else "auto"
 
 
 def _is_linkage(value: Any) -> bool:
-    """Whether rows of four numbers are merges: children lists hold integers, each once."""
+    """Return whether rows of four numbers are merges; children lists have each integer once."""
     if not isinstance(value, list) or not value or not all(isinstance(row, list) and len(row) == 4 for row in value):
         return False
     cells = [cell for row in value for cell in row]
@@ -399,10 +399,10 @@ def _is_linkage(value: Any) -> bool:
 
 
 def _with_known_items(read: "Callable[..., Hierarchy]", n_rows: int | None) -> "Hierarchy":
-    """Return the tree; read again with the items ``0..n_rows - 1`` alone if its leaves are more than these.
+    """Return the tree; if it has other leaves than ``0..n_rows - 1``, read it with these as its items.
 
-    Leaves that are numbered from 0 on without a gap stay the items, however many rows there are: a row that is missing
-    is not to pass for a category that is empty.
+    Leaves that are numbered from 0 without a gap stay the items, so that a missing feature row is not taken for an
+    empty category.
     """
     if n_rows is None:
         return read()

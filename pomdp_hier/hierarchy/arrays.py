@@ -79,7 +79,7 @@ def cycle_error(names: Sequence[object]) -> HierarchyError:
 
 
 def cycle_through(parent: Ints) -> list[int]:
-    """Return the nodes of one cycle, each followed by its parent; empty if there is no cycle.
+    """Return the nodes of one cycle, each followed by its parent, or an empty list.
 
     Example:
         >>> cycle_through(np.array([1, 2, 1, -1]))

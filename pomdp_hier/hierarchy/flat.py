@@ -241,7 +241,7 @@ class FlatTree:
 
     @property
     def item_labels(self) -> tuple[Hashable, ...]:
-        """The ids of the items in the order of the feature rows ``[N]``; their numbers if the source has no ids."""
+        """The ids of the items in the order of the feature rows ``[N]``; without ids, their numbers."""
         return tuple(range(self.n_items)) if self.labels is None else self.labels[: self.n_items]
 
     @cached_property
@@ -305,7 +305,7 @@ class FlatTree:
     # ---- the same tree, changed
 
     def with_singletons(self, singletons: bool) -> Self:
-        """Return the same tree, in which each item of a pure item list is (not) a leaf cluster of its own."""
+        """Return the same tree, with or without a leaf cluster for each item of a pure item list."""
         return self._rebuilt(self.parent, self._reading_order(), self.labels, singletons)
 
     def permuted(self, items: ArrayLike, *, with_labels: bool = False) -> Self:

@@ -41,7 +41,7 @@ _MARK = "\ufeff"
 
 
 def written_like(tree: Hierarchy, source: str, form: str, read: Callable[[str], Hierarchy], /, **columns: Any) -> str:
-    """Return a tree as text in the format of its source: a table with its other cells unchanged, or canonical Newick.
+    """Return a tree as text in the format of its source: a table with its other cells, or canonical Newick.
 
     Only the parent or path cells of moved nodes change. Removed nodes lose their row; a new node gets one, with blanks
     in the other columns. The text is read again and compared with the tree before it is returned.
@@ -120,7 +120,7 @@ def _check_same(tree: Hierarchy, written: str, read: Callable[[str], Hierarchy])
 
 @dataclass(frozen=True, eq=False)
 class Sheet:
-    """A table in delimited text: its cells, and the lines of each row as they stand there."""
+    """A table in delimited text: its cells, and the original lines of each row."""
 
     table: Table
     delimiter: str
@@ -146,7 +146,7 @@ class Sheet:
         )
 
     def changed(self, row: int, cells: dict[int, str]) -> str:
-        """Return a row's lines with other cells, in quotes where the old ones are or where they have to be."""
+        """Return a row's lines with other cells, quoted as before or where necessary."""
         line = self.lines[row]
         blank = re.match(r"(?:[^\S\r\n]*(?:\r\n|\n|\r))*", line)
         position = 0 if blank is None else blank.end()
@@ -170,7 +170,7 @@ class Sheet:
         return cell
 
     def text(self, lines: Sequence[str], new: Sequence[dict[int, str]] = ()) -> str:
-        """Return the table with these rows, and new ones at its end."""
+        """Return the table with these lines and the new rows at its end."""
         end = "\r\n" if "\r\n" in self.head else "\n"
         body = self.head + "".join(lines)
         if not new:
@@ -184,9 +184,9 @@ class Sheet:
 
 
 KEPT = object()
-"""Stands for the parent of a row that stays as it is."""
+"""The change of a row that stays unchanged."""
 GONE = object()
-"""Stands for the parent of a row that goes."""
+"""The change of a row that is removed."""
 
 
 def link_changes(
@@ -195,13 +195,13 @@ def link_changes(
     links: Sequence[tuple[Hashable, Hashable]],
     ids_before: Sequence[Hashable],
 ) -> tuple[list[Any], list[tuple[Hashable, Hashable]]]:
-    """Return the new parent of each link's child, `KEPT` or `GONE`, and the links of nodes that are new.
+    """Return the new parent of each link's child, `KEPT` or `GONE`, and the links of new nodes.
 
     Args:
         tree: The tree.
         ids: The id of each node, ``None`` for a root that has none.
         links: The child and the parent of each row, whose parent is ``None`` or empty at a root.
-        ids_before: The ids of the tree that was read. What only the links have, as categories without items, stays.
+        ids_before: The ids of the original tree. Nodes that are only in the links, as empty categories, stay.
     """
     above = {
         name: None if parent < 0 else ids[parent]
@@ -232,14 +232,14 @@ def link_changes(
 
 
 def links_like(tree: Hierarchy, source: str, form: str, columns: dict[str, Any], before: Hierarchy) -> str:
-    """Return a tree as a table of nodes with their parents or of edges, with the cells that its source has.
+    """Return a tree as a table of parents or of edges, with the other cells of its source.
 
     Args:
         tree: The tree.
         source: The text.
         form: ``"parents"`` or ``"edges"``.
-        columns: What the reader was told of the columns.
-        before: The tree that was read.
+        columns: The reader's options for the columns.
+        before: The original tree.
 
     Raises:
         HierarchyError: Such a table cannot hold the tree.
@@ -257,10 +257,10 @@ def links_like(tree: Hierarchy, source: str, form: str, columns: dict[str, Any],
     cells = [(table.rows[row][child_at].strip(), table.rows[row][parent_at].strip()) for row in rows]
     links = [(child, marks.get(parent, parent)) for child, parent in cells]
     changes, new = link_changes(tree, ids, links, ids_before)
-    # What stands in place of a root's parent: nothing, 0, -1 or a word.
+    # The mark of a root's parent: nothing, 0, -1 or a word.
     none = next((parent for _, parent in cells if not marks.get(parent, parent)), "")
     if None in changes and form == "edges":
-        raise HierarchyError("a node hangs under a root that has no id, which edges cannot hold; write .json")
+        raise HierarchyError("target: got a node below a root without an id; expected an id in edges. Write .json.")
     lines = list(sheet.lines)
     for row, change in zip(rows, changes, strict=True):
         if change is GONE:
@@ -268,7 +268,7 @@ def links_like(tree: Hierarchy, source: str, form: str, columns: dict[str, Any],
         elif change is not KEPT:
             lines[row] = sheet.changed(row, {parent_at: none if change is None else change})
     if new and len(rows) < len(lines):
-        raise HierarchyError("triples cannot be written back with clusters that are new; write .json")
+        raise HierarchyError("target: got new clusters; expected none in triples. Write .json.")
     return sheet.text(lines, [{child_at: str(child), parent_at: str(parent)} for child, parent in new])
 
 
@@ -283,17 +283,19 @@ def ids_of(tree: Hierarchy, what: str, items: bool = False) -> list[str | None]:
     told = [name for name in (ids[: tree.n_items] if items else ids) if name is not None]
     twice = next((name for name, times in Counter(told).items() if times > 1), None)
     if twice is not None:
-        raise HierarchyError(f"two nodes have the id {brief(twice)}, which {what} cannot hold; write .json")
+        raise HierarchyError(
+            f"target: got two nodes with the id {brief(twice)}; expected distinct ids in {what}. Write .json."
+        )
     return ids
 
 
 def paths_like(tree: Hierarchy, text: str, how: PathFormat) -> str:
-    """Return a tree as a table or lines of paths, with the cells and lines that its source has.
+    """Return a tree as a table or lines of paths, with the other cells and lines of its source.
 
     Args:
         tree: The tree.
         text: The source.
-        how: What the reader was told of the paths.
+        how: The reader's options.
 
     Raises:
         HierarchyError: Paths cannot hold the tree.
@@ -313,12 +315,13 @@ def paths_like(tree: Hierarchy, text: str, how: PathFormat) -> str:
             elif len(names) > len(levels):
                 item = rows.paths[row][-1] if rows.items is None else rows.items[row]
                 raise HierarchyError(
-                    f"item {brief(item)} has {len(names)} levels now, and the table {len(levels)}; write .json"
+                    f"target: got {len(names)} levels for item {brief(item)}; expected at most {len(levels)}. "
+                    "Write .json."
                 )
             else:
                 cells = sheet.table.rows[row]
                 filled = [place for place in levels if not is_missing(cells[place]) and cells[place].strip()]
-                filled = filled if len(filled) == len(names) else levels  # where a level was skipped, it still is
+                filled = filled if len(filled) == len(names) else levels  # keeps a skipped level
                 lines[row] = sheet.changed(row, dict.fromkeys(levels, "") | dict(zip(filled, names, strict=False)))
         return sheet.text(lines)
     lines = text.splitlines(keepends=True)
@@ -335,7 +338,7 @@ def paths_like(tree: Hierarchy, text: str, how: PathFormat) -> str:
 
 
 def _new_paths(tree: Hierarchy, rows: PathRows, how: PathFormat) -> dict[int, list[str] | None]:
-    """Return the new path of each row whose item or category hangs elsewhere, ``None`` for one that is gone.
+    """Return the new path of each row whose item or category has moved, ``None`` for a removed one.
 
     Raises:
         HierarchyError: Two categories would have one path, or an item none.
@@ -360,22 +363,24 @@ def _new_paths(tree: Hierarchy, rows: PathRows, how: PathFormat) -> dict[int, li
             paths[node] = paths[above] if in_category and is_item else (*paths[above], names[node])
         if not (in_category and is_item) and seen.setdefault(paths[node], node) != node:
             raise HierarchyError(
-                f"two categories would have the path {brief(label_text(paths[node]))}, which paths cannot hold; "
-                "write .json"
+                f"target: got two categories with the path {brief(label_text(paths[node]))}; expected distinct paths. "
+                "Write .json."
             )
     changes: dict[int, list[str] | None] = {}
     told: dict[Hashable, tuple[str, ...]] = {}
     for row, (key, old) in enumerate(zip(keys, rows.paths, strict=True)):
         node = node_of.get(key)
         if node is not None and not paths[node]:
-            raise HierarchyError(f"item {brief(key)} hangs under no category now, which paths cannot hold; write .json")
+            raise HierarchyError(
+                f"target: got item {brief(key)} below no category; expected one in paths. Write .json."
+            )
         if told.setdefault(key, old) == old and (node is None or paths[node] != old):
             changes[row] = None if node is None else list(paths[node])
     return changes
 
 
 def _joiner(paths: Sequence[str], how: PathFormat) -> Callable[[Sequence[str]], str]:
-    """Return a function from names to a path as these are written: their separator, spaces around it, and escape."""
+    """Return a function from names to a path in the syntax of the given paths."""
     sep = separator(paths, how)
     bare = sep.strip() or sep
     spaced = f" {bare} " if any(f" {bare} " in path for path in paths) else bare

@@ -1,4 +1,4 @@
-"""`Hierarchy`: a rooted tree over items, read from the formats people have and written back to them."""
+"""`Hierarchy`: a rooted tree over items, with its readers and writers."""
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Literal, Self
@@ -23,18 +23,18 @@ from pomdp_hier.hierarchy.readers.tables import ItemsAtInner, OnMultipleParents,
 
 
 class Hierarchy(ExportedTree):
-    """An immutable rooted tree over items ``0..N-1``; inner nodes are ``N..N+K-1``.
+    """An immutable rooted tree over items ``0..N-1``; internal nodes are ``N..N+K-1``.
 
     Options that the readers share:
 
-    - ``singletons``: whether each item of a pure item list is a leaf cluster of its own. An item listed beside inner
-      nodes always is one.
-    - ``add_root``: hang several roots under a new one instead of refusing them.
+    - ``singletons``: whether each item of a pure item list is a leaf cluster of its own. An item beside internal nodes
+      always is one.
+    - ``add_root``: whether several roots are placed under a new one, or raise an error.
     - ``n_items`` or ``items``: the integers below ``n_items`` are the items, or ``items`` lists their ids in the order
       of the feature rows. Without either, the nodes without children are the items, in order of first appearance (by
       number if they are exactly ``0..N-1``).
     - ``on_multiple_parents``: ``"error"``, ``"first"`` (keep the first parent) or ``"duplicate"`` (a copy under each).
-    - ``items_at_inner``: an item that has nodes below becomes a ``"leaf"`` of its own there, or is an ``"error"``.
+    - ``items_at_inner``: an item with nodes below becomes a ``"leaf"`` below itself, or raises an ``"error"``.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], n_items=4)
@@ -46,7 +46,7 @@ class Hierarchy(ExportedTree):
 
     @classmethod
     def _from_arrays(cls, arrays: TreeArrays, singletons: bool | None, add_root: bool = False) -> Self:
-        """Return the checked tree, with one warning for all that there is to say of it."""
+        """Return the checked tree, and issue its warnings as one."""
         check_flag("add_root", add_root)
         if singletons is not None:
             check_flag("singletons", singletons)
@@ -58,7 +58,7 @@ class Hierarchy(ExportedTree):
         if arrays.one_child_notes:
             chained = tree._chained()
             top = None if tree.labels is None else tree.labels[tree.root]
-            chained[tree.root] &= not (isinstance(top, tuple) and not top)  # a root that nobody wrote down
+            chained[tree.root] &= not (isinstance(top, tuple) and not top)  # an implicit root
             if n_chained := int(chained.sum()):
                 notes.append(
                     (
@@ -84,9 +84,9 @@ class Hierarchy(ExportedTree):
 
         Args:
             children: Lists of node numbers, or an integer array ``[K, 2]``.
-            n_items: The number of items; without it, what makes the lists one tree.
+            n_items: The number of items; by default the number that makes the lists one tree.
             singletons, add_root, on_multiple_parents: See the class.
-            labels: One id a node or one an item.
+            labels: One id per node or one per item.
 
         Raises:
             HierarchyError: For a node number that does not exist, a node listed twice, a cycle, several roots.
@@ -102,14 +102,14 @@ class Hierarchy(ExportedTree):
 
     @classmethod
     def from_linkage(cls, Z: ArrayLike, *, singletons: bool = True, labels: Sequence[Hashable] | None = None) -> Self:
-        """Return the tree of a linkage matrix as SciPy, fastcluster and genieclust make them.
+        """Return the tree of a linkage matrix of SciPy, fastcluster or genieclust.
 
         Args:
             Z: ``[N - 1, 4]``: two node numbers, height, number of items; row ``k`` makes node ``N + k``. The heights
                 are not used; an inversion or a negative one gives a warning. Also the root that SciPy's ``to_tree``
                 returns.
             singletons: See the class; True by default here, a dendrogram's ``2N - 1`` nodes.
-            labels: One id an item, or one a node.
+            labels: One id per item, or one per node.
 
         Raises:
             ReaderError: For NaN, a node number that does not exist yet, a node merged twice, a wrong count.
@@ -142,8 +142,8 @@ class Hierarchy(ExportedTree):
             edges: The pairs, or a table of them: a CSV file or text with a header, a data frame, a dictionary of
                 columns, also of triples (subject, predicate, object) whose predicate is SKOS's ``broader`` or
                 ``narrower``. Siblings keep their order. In CSV all ids are text.
-            parent, child: The columns of a table, if they are not called so, or as SKOS does, by name or IRI
-                (``concept`` and ``broader`` or ``narrower``).
+            parent, child: The columns of a table, if they have other names than these or SKOS's (``concept`` and
+                ``broader`` or ``narrower``, by name or IRI).
             delimiter: As in `from_parents`.
             header: As in `from_parents`; of two columns without names the first is that of the parents.
             n_items, items, singletons, add_root, on_multiple_parents, items_at_inner: See the class.
@@ -209,10 +209,10 @@ class Hierarchy(ExportedTree):
         flat objects with a parent's id are read as by `from_nodes` and `from_parents`.
 
         Args:
-            source: A path, an open file, JSON text, or what is parsed already.
-            form: ``"edges"`` or ``"children"`` overrules the guess.
-            n_items, items, singletons, add_root, on_multiple_parents, items_at_inner: See the class; what is given
-                here goes before what the file says.
+            source: A path, an open file, JSON text, or a parsed value.
+            form: ``"edges"`` or ``"children"``, if the form is not recognised.
+            n_items, items, singletons, add_root, on_multiple_parents, items_at_inner: See the class; these arguments
+                have priority over the file.
 
         Raises:
             ReaderError: With the position for text that is not JSON; HierarchyError as the form's own reader.
@@ -238,8 +238,8 @@ class Hierarchy(ExportedTree):
 
         Args:
             model: What has ``children_`` and ``n_leaves_``, a BisectingKMeans, or a HDBSCAN, read by `from_hdbscan`. A
-                partial tree (``compute_full_tree=False``) has several roots: refused, or hung under a new one with
-                ``add_root``. Which rows a bisection holds, only ``labels_`` says.
+                partial tree (``compute_full_tree=False``) has several roots, so that it needs
+                ``add_root``. The rows of a bisection are those of its ``labels_``.
             singletons: See the class; by default True for a dendrogram, False for bisections, which end in clusters.
             labels, add_root: As in `from_linkage` and the class.
 
@@ -257,11 +257,11 @@ class Hierarchy(ExportedTree):
 
     @classmethod
     def from_labels(cls, labels: Any, *, items: Sequence[Hashable] | None = None) -> Self:
-        """Return the tree of one level that a clustering is: a cluster for each label, which row has which.
+        """Return the tree of a flat clustering: one level, with a cluster per label.
 
         Args:
-            labels: One label a row, such as ``labels_`` of a fitted model; -1 for noise is a cluster like the others.
-            items: One id a row; with ids, the clusters are labelled by what the rows were.
+            labels: One label per row, such as ``labels_`` of a fitted model; -1 for noise is a cluster like the others.
+            items: One id per row; with ids, the clusters have the given labels.
 
         Raises:
             ReaderError: For a label that is missing, or none at all.
@@ -289,10 +289,10 @@ class Hierarchy(ExportedTree):
             tree: Which tree of a model; by default the condensed one, or the single-linkage tree of scikit-learn's,
                 which keeps no other.
             singletons: By default True for the single-linkage tree, False for the condensed one.
-            labels: One id an item.
+            labels: One id per item.
 
         Raises:
-            ReaderError: For what is no such tree.
+            ReaderError: The source is not such a model or tree.
 
         The condensed tree: Campello, Moulavi, Sander (2013).
 
@@ -323,17 +323,18 @@ class Hierarchy(ExportedTree):
         on_multiple_parents: OnMultipleParents = "error",
         items_at_inner: ItemsAtInner = "leaf",
     ) -> Self:
-        """Return the tree of a parent table: one row a node, its id and its parent's id, no parent at the root.
+        """Return the tree of a parent table: one row per node, with its id and its parent's id.
 
         Args:
             source: A CSV file or text with a header, a data frame, a dictionary of columns or from ids to parents, or
                 a list of ``(id, parent)`` rows. In CSV all ids are text.
-            id, parent: The columns, if they are not called so, or as SKOS does (``concept``, ``broader``). Among
-                several that could be the ids, it is the one in which each parent has a row. A parent of 0 or -1 is
-                none, where no row has that id. Where every row has a parent, the root is the one without a row.
-            delimiter: Of CSV; by default what the header has most of, comma, semicolon or tab.
-            header: Whether the first line of CSV names the columns; if not, they are called "1", "2" and so on, and of
-                two columns the first is that of the ids.
+            id, parent: The columns, if they have other names than these or SKOS's (``concept``, ``broader``). Among
+                several candidates for the ids, the one in which each parent has a row is taken. The root has no parent:
+                a blank, or 0 or -1 if no row has that id, or its own id. If every row has a parent, the parent without
+                a row is the root.
+            delimiter: The delimiter of CSV; by default the most frequent of comma, semicolon and tab in the header.
+            header: Whether the first line of CSV names the columns; if not, their names are "1", "2" and so on, and of
+                two columns the first has the ids. Lines above it that start with ``#`` are comments.
             n_items, items, singletons, add_root, on_multiple_parents, items_at_inner: See the class.
 
         Raises:
@@ -369,25 +370,25 @@ class Hierarchy(ExportedTree):
         on_multiple_parents: OnMultipleParents = "error",
         items_at_inner: ItemsAtInner = "leaf",
     ) -> Self:
-        """Return the tree of category paths; a category is its whole path, and all hang under a root labelled ``()``.
+        """Return the tree of category paths; a category is its whole path, and the root is labelled ``()``.
 
         Args:
             source: A list of paths (text, or lists of segments), a dictionary from items to paths, a file or text of
                 lines (also ``1 - path`` and ``id : path``), CSV or a data frame with an item column and a path column
-                or one column a level.
+                or one column per level.
             items: The ids of the items in the order of the feature rows; by default the order of the source.
-            sep: What parts the segments; by default the one of ``>``, ``|``, ``/``, ``;``, ``\\``, ``::``, tabs and
+            sep: The separator of segments; by default the one of ``>``, ``|``, ``/``, ``;``, ``\\``, ``::``, tabs and
                 arrows that most paths have. A warning names others that fit. With ``sep``, every line is a path.
-            escape: What makes the separator after it (or itself) part of a name.
+            escape: The mark that makes the separator after it (or itself) part of a name.
             strip: Drop the spaces around names.
             blank_levels: A blank level column before a filled one is an error, or skipped.
-            comment: How lines to be skipped start; in CSV only above the header.
+            comment: The mark at the start of lines that are skipped; in CSV only above the header.
             form: Whether text is lines of paths, a table, or an outline: one name per line, its level shown by
                 indentation, bullets, heading marks or drawn branches. By default a table by the ending and the header,
                 else lines; lines of another structure, and columns that hold links or ids, raise an error.
             ends_in: Whether a path ends in its ``"item"`` (the default for bare paths) or in the ``"category"`` that
                 holds the row's item (the default where items have a column; bare paths are then items ``0..N-1``).
-            item, path, levels: The columns of a table, if they are not called so.
+            item, path, levels: The columns of a table, if they have other names.
             delimiter, header: As in `from_parents`.
             singletons, on_multiple_parents, items_at_inner: See the class.
 
@@ -415,7 +416,9 @@ class Hierarchy(ExportedTree):
         on_multiple_parents: OnMultipleParents = "error",
         items_at_inner: ItemsAtInner = "leaf",
     ) -> Self:
-        """Return the tree of Newick text; leaves are items, in the order of the text or by number if named ``0..N-1``.
+        """Return the tree of Newick text; its leaves are the items, in the order of the text.
+
+        Leaves with the names ``0..N-1`` are in the order of these numbers.
 
         Args:
             source: A path, an open file, or the text. Lengths, support values and comments are checked and dropped.
@@ -424,7 +427,7 @@ class Hierarchy(ExportedTree):
 
         Raises:
             ReaderError: With the position, for text that is cut off or breaks the format, and for a nameless leaf.
-            HierarchyError: For a name that stands there twice, items that do not match.
+            HierarchyError: For a duplicate name, or items that do not match.
 
         The format: Olsen (1990), Interpretation of the "Newick's 8:45" tree format standard.
 
@@ -451,13 +454,12 @@ class Hierarchy(ExportedTree):
 
         Dictionaries have names and children, or names as keys: ``{"A": {"x": ["item 1", "item 2"]}}``.
 
-        A node is itself, whatever its name: two leaves may have one name (unless ``items`` has to tell them apart).
+        Nodes are distinguished by identity: two leaves with one name are two items, which gives a warning.
 
         Args:
             root: The root node, or the tree object of treelib or DendroPy.
             items: The names of the items in the order of the feature rows.
-            children, name: The attribute, key or function that gives a node's children and name, if they are not
-                called so.
+            children, name: The attribute, key or function for a node's children and name, if they have other names.
             singletons, on_multiple_parents, items_at_inner: See the class.
 
         Raises:
@@ -475,7 +477,7 @@ class Hierarchy(ExportedTree):
     def from_bertopic(
         cls, hierarchical_topics: Any, topics: Sequence[int] | None = None, *, singletons: bool = False
     ) -> Self:
-        """Return the tree of what BERTopic's ``hierarchical_topics(docs)`` returns.
+        """Return the tree of the result of BERTopic's ``hierarchical_topics(docs)``.
 
         Args:
             hierarchical_topics: The table with ``Parent_ID``, ``Child_Left_ID``, ``Child_Right_ID``.

@@ -78,7 +78,7 @@ def test_the_best_levels_come_out_in_the_same_format_or_not_at_all(kind, tmp_pat
     code = main(["levels", *arguments])
     if best.height == 0 and kind in ("paths", "bare paths", "levels", "lines with ids"):
         assert (code, target.exists()) == (1, False)
-        assert "hangs under no category now, which paths cannot hold; write .json" in capsys.readouterr().err
+        assert "below no category; expected one in paths. Write .json" in capsys.readouterr().err
     else:
         assert code == 0, capsys.readouterr()
         again = read(target, form)

@@ -112,7 +112,7 @@ def test_linkages_and_other_arrays(tmp_path, capsys):
     assert of_edges == shown(capsys, tmp_path / "z.npy", "--no-singletons").partition("\n")[2]
     np.save(tmp_path / "c.npy", merges[:, :2].astype(np.int32))
     assert of_edges == shown(capsys, tmp_path / "c.npy", "--tree-format", "children").partition("\n")[2]
-    assert "no integers" in refused(capsys, tmp_path / "z.npy", "--tree-format", "children")
+    assert "fractions" in refused(capsys, tmp_path / "z.npy", "--tree-format", "children")
     assert "holds no newick" in refused(capsys, tmp_path / "z.npy", "--tree-format", "newick")
 
 

@@ -20,7 +20,7 @@ from pomdp_hier.hierarchy.readers.tables import Table, TreeArrays, is_missing, r
 
 
 def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> TreeArrays:
-    """Return the tree arrays of a linkage matrix ``[N - 1, 2 to 4]``: two node numbers, height, number of items.
+    """Return the tree arrays of a linkage matrix ``[N - 1, 2 to 4]``: two nodes, height, number of items.
 
     Example:
         >>> read_linkage([[0, 1, 0.5, 2], [3, 2, 0.7, 3]]).parent
@@ -55,7 +55,7 @@ def read_linkage(Z: ArrayLike, *, labels: Sequence[Hashable] | None = None) -> T
 
 
 def _merges_of(root: Any) -> list[list[float]]:
-    """Return the linkage that SciPy's ``to_tree`` made a root of: its inner nodes by number, each a merge."""
+    """Return the linkage of a root from SciPy's ``to_tree``: its internal nodes by number, each a merge."""
     merges, stack = {}, [root]
     while stack:
         node = stack.pop()
@@ -66,14 +66,14 @@ def _merges_of(root: Any) -> list[list[float]]:
     numbers = sorted(merges)
     if numbers != list(range(len(numbers) + 1, 2 * len(numbers) + 1)):
         raise ReaderError(
-            f"the ClusterNode has inner nodes numbered {listed(numbers)}, expected those of to_tree(Z), from "
-            f"{len(numbers) + 1} to {2 * len(numbers)}; give the root of the whole tree"
+            f"linkage: got a ClusterNode with internal nodes numbered {listed(numbers)}; expected those of to_tree(Z), "
+            f"{len(numbers) + 1}..{2 * len(numbers)}. Give the root of the whole tree."
         )
     return [merges[number] for number in numbers]
 
 
 def _number_lists(rows: Sequence[Any]) -> list[Any]:
-    """Return rows with each cell as a float; numpy would list whatever a cell holds, such as a long range."""
+    """Return rows with each cell as a float; numpy would expand a cell such as a long range."""
     return [[_as_float(cell) for cell in row] if is_row(row) else _as_float(row) for row in rows]
 
 
@@ -113,9 +113,9 @@ def _merged_nodes(pairs: np.ndarray[tuple[int, ...], np.dtype[np.float64]], n_it
 def _height_notes(
     heights: np.ndarray[tuple[int, ...], np.dtype[np.float64]], merged: Ints, n_items: int, precision: float
 ) -> list[Note]:
-    """Return what to say of negative heights and inversions beyond rounding: the tree is read all the same.
+    """Return warnings of negative heights and of inversions beyond rounding.
 
-    Heights that are rounded differ by no more than the precision of their type times the largest of them.
+    Rounded heights differ by at most the precision of their type times the largest height.
     """
     finite = np.abs(heights[np.isfinite(heights)])
     rounding = precision * float(finite.max(initial=0.0))
@@ -154,9 +154,9 @@ _LINKAGES = (("left_node", "right_node", "value", "cluster_size"), ("left_child"
 
 
 def read_hdbscan(source: Any, tree: HdbscanTree | None = None) -> TreeArrays:
-    """Return the tree arrays of a fitted model or of one of its trees; of scikit-learn's, the only one that it has.
+    """Return the tree arrays of a fitted HDBSCAN model, or of one of its trees.
 
-    Only the single-linkage tree has every item as a leaf cluster of its own by default.
+    Only in the single-linkage tree is every item a leaf cluster of its own by default.
     """
     check_choice("tree", tree, (None, "condensed", "single_linkage"))
     kind = type(source).__name__
@@ -201,7 +201,7 @@ def _check_sizes(
     said: "np.ndarray[tuple[int, ...], np.dtype[np.int64]]",
     n_items: int,
 ) -> None:
-    """Raise where the column of sizes says otherwise than the rows: it would be another tree's."""
+    """Raise an error if the column of sizes contradicts the rows."""
     rows_below: dict[int, int] = {}
     # Items first, then clusters from the bottom up, which are numbered from the root down.
     for row in np.lexsort((-child, child >= n_items)).tolist():
@@ -237,7 +237,7 @@ _COLUMNS = ("Parent_ID", "Child_Left_ID", "Child_Right_ID")
 
 
 def read_bertopic(table: Any, topics: Sequence[int] | None = None) -> TreeArrays:
-    """Return the tree arrays of ``hierarchical_topics(docs)``; with ``topics``, one a document, these are the items.
+    """Return the tree arrays of ``hierarchical_topics(docs)``; with ``topics``, one per document, documents are items.
 
     Example:
         >>> rows = [{"Parent_ID": "2", "Child_Left_ID": "0", "Child_Right_ID": "1"}]
@@ -255,7 +255,7 @@ def read_bertopic(table: Any, topics: Sequence[int] | None = None) -> TreeArrays
     for row, cells in enumerate(found.rows, 1):
         above, left, right = (_topic(cells[place or 0], row) for place in places)
         links += [(above, left), (above, right)]
-    notes = _held_against_topics(found, links)
+    notes = _add_named_topics(found, links)
     position = {topic: place for place, topic in enumerate(sorted({topic for link in links for topic in link}))}
     if topics is None:
         nodes = LinkedNodes(list(position), [position[a] for a, _ in links], [position[b] for _, b in links], "row")
@@ -267,10 +267,10 @@ def read_bertopic(table: Any, topics: Sequence[int] | None = None) -> TreeArrays
     return replace(arrays, notes=notes + arrays.notes, one_child_notes=False)
 
 
-def _held_against_topics(table: Table, links: list[tuple[int, int]]) -> list[Note]:
-    """Hang topics that the column Topics names and no child reaches below their row's node; return what to say of it.
+def _add_named_topics(table: Table, links: list[tuple[int, int]]) -> list[Note]:
+    """Add links to topics that only the column Topics names, below the node of their row; return the warning.
 
-    BERTopic leaves such topics out where several merge at one distance.
+    BERTopic omits such topics if several merge at one distance.
 
     Raises:
         ReaderError: A child holds a topic that Topics does not name.
@@ -296,8 +296,8 @@ def _held_against_topics(table: Table, links: list[tuple[int, int]]) -> list[Not
     if not lost:
         return []
     return [
-        f"{counted(len(lost), 'topic')} named in the column Topics, but in no row as a child: {listed(lost)}; hung "
-        "below the node whose Topics name it first"
+        f"{counted(len(lost), 'topic')} named in the column Topics, but in no row as a child: {listed(lost)}; placed "
+        "below the first node whose Topics name it"
     ]
 
 
@@ -337,4 +337,4 @@ def _topic(value: Any, row: int) -> int:
             raise ValueError
         return int(value)
     except (TypeError, ValueError, OverflowError):
-        raise ReaderError(f"row {row} has the topic {brief(value)}, expected a whole number") from None
+        raise ReaderError(f"row {row}: got the topic {brief(value)}; expected an integer. Correct it.") from None

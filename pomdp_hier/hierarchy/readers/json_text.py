@@ -22,10 +22,10 @@ _KEYS = ("children", "edges", "n_items", "n_leaves", "items", "labels", "singlet
 
 
 def parse_json(source: TextSource | Any) -> Any:
-    """Return the parsed value of JSON text, a file of it, or of what is parsed already.
+    """Return the value of JSON text or a JSON file; a parsed value is returned unchanged.
 
     Raises:
-        ReaderError: With line and column for text that is not JSON.
+        ReaderError: The text is not JSON; the message gives line and column.
     """
     if isinstance(source, np.ndarray):
         return source.tolist()
@@ -45,7 +45,7 @@ def parse_json(source: TextSource | Any) -> Any:
 
 
 def _json_lines(text: str) -> list[Any]:
-    """Return the values of JSON Lines, one object per line; none if the lines are something else."""
+    """Return the values of JSON Lines, one object per line, or an empty list for other text."""
     try:
         values = [json.loads(line, parse_constant=_refuse_constant) for line in text.splitlines() if line.strip()]
     except (ValueError, RecursionError):
@@ -84,7 +84,7 @@ def read_json(source: TextSource | Any, join: Join, form: JsonForm = "auto", add
 
 
 def _check_known(value: Any) -> None:
-    """Raise for JSON that another reader reads: paths, JSON-LD, objects with children under a key of their own."""
+    """Raise an error for JSON of another reader: paths, JSON-LD, and objects with an unknown key of children."""
     if isinstance(value, list) and value and all(isinstance(path, str) for path in value):
         raise ReaderError(
             f"JSON: got a list of text, {brief(value[0])}; expected nodes. Give one path per line in a file that ends "
@@ -104,7 +104,7 @@ def _check_known(value: Any) -> None:
 
 
 def json_form(value: Any) -> str:
-    """Return what a parsed value is taken for: ``"nested"``, ``"parents"``, ``"edges"`` or ``"children"``.
+    """Return the form of a parsed value: ``"nested"``, ``"parents"``, ``"edges"`` or ``"children"``.
 
     Example:
         >>> [json_form(value) for value in ({"r": ["a"]}, [["r", "a"]], [[0, 1]], [{"id": 1, "parent": 0}])]
@@ -120,7 +120,7 @@ def json_form(value: Any) -> str:
 
 
 def _is_nested(value: Any) -> bool:
-    """Whether the value is an object that holds its children as objects, or a list of such."""
+    """Return whether the value is an object with its children as objects, or a list of such objects."""
     if isinstance(value, list | tuple):
         return bool(value) and all(isinstance(one, dict) and (_is_nested(one) or is_nest(one)) for one in value)
     if not isinstance(value, dict) or "edges" in value:
@@ -134,7 +134,7 @@ def _is_nested(value: Any) -> bool:
 
 
 def _is_parent_table(value: Any) -> bool:
-    """Whether the value is a list of flat objects, one a node, one of whose keys is its parent's id."""
+    """Return whether the value is a list of flat objects, one per node, with a key of the parent's id."""
     return (
         isinstance(value, list | tuple)
         and bool(value)
@@ -152,7 +152,7 @@ def _parts(cell: Any) -> list[Any]:
 
 
 def _is_children(value: Sequence[Any]) -> bool:
-    """Whether lists of lists of integers name every id at most once: then they can be no edges."""
+    """Return whether lists of integers have every id at most once, so that they cannot be edges."""
     seen: set[int] = set()
     count = 0
     for row in value:
@@ -164,7 +164,7 @@ def _is_children(value: Sequence[Any]) -> bool:
 
 
 def _read_children(value: Any, join: Join, labels: Sequence[Hashable] | None, add_root: bool) -> TreeArrays:
-    """Return the tree arrays of children lists whose items, or all of whose nodes, may have ids."""
+    """Return the tree arrays of children lists, with ids of items or of all nodes."""
     items = join.items
     join = replace(join, items=None, n_items=join.n_items or (None if items is None else len(items)))
     arrays = read_children(value, join, labels=items if labels is None else labels, add_root=add_root)
@@ -181,10 +181,10 @@ def _read_children(value: Any, join: Join, labels: Sequence[Hashable] | None, ad
 def _from_object(
     value: dict[str, Any], join: Join, form: JsonForm
 ) -> tuple[Any, Join, bool | None, Sequence[Hashable] | None, JsonForm]:
-    """Return what an object says: lists, items, singletons, labels, form; what the caller says goes before it.
+    """Return lists, items, singletons, labels and form of an object; the caller's arguments have priority.
 
     Raises:
-        ReaderError: For an object that says neither or both, or that contradicts itself.
+        ReaderError: The object has neither edges nor children, or both, or contradicts itself.
     """
     named: list[JsonForm] = [key for key in ("edges", "children") if key in value]
     if form != "auto":
@@ -218,7 +218,7 @@ def _from_object(
 
 
 def _ids(names: Any, key: str) -> list[Hashable] | None:
-    """Return a list of ids that an object holds."""
+    """Return a list of ids in an object."""
     if names is None:
         return None
     if not isinstance(names, (list, tuple)):
@@ -227,7 +227,7 @@ def _ids(names: Any, key: str) -> list[Hashable] | None:
 
 
 def _hashable(name: object, key: str) -> Hashable:
-    """Return a label as it was: lists become tuples again."""
+    """Return a label, with lists as tuples."""
     if isinstance(name, list):
         name = tuple(name)
     try:

@@ -26,7 +26,7 @@ def read_children(
     labels: Sequence[Hashable] | None = None,
     add_root: bool = False,
 ) -> TreeArrays:
-    """Return the tree arrays of children lists; without ``join.n_items`` it is taken to have one root.
+    """Return the tree arrays of children lists; without ``join.n_items``, one root is assumed.
 
     Example:
         >>> read_children([[0, 1], [2, 3]]).parent
@@ -109,7 +109,7 @@ def read_sklearn(model: Any, *, labels: Sequence[Hashable] | None = None, add_ro
 
 
 def _check_cut(model: Any, children: Any, n_leaves: int) -> None:
-    """Raise where the model's labels are not its tree's, cut into as many clusters: it would be of two fits.
+    """Raise an error unless the model's labels are those of its tree, cut into as many clusters.
 
     Raises:
         ReaderError: There is another number of labels, or the first merges join two of them.
@@ -125,7 +125,7 @@ def _check_cut(model: Any, children: Any, n_leaves: int) -> None:
         )
     for row, (one, other) in enumerate(children[: n_leaves - n_clusters, :2].tolist()):
         if min(one, other) < 0 or max(one, other) >= len(found):
-            return  # no such node, which the reader says
+            return  # the reader reports the missing node
         if found[one] != found[other]:
             raise ReaderError(
                 f"labels_ contradicts children_: row {row} of children_ merges rows of the labels {found[one]} and "
@@ -169,7 +169,7 @@ def _read_bisections(model: Any, labels: Sequence[Hashable] | None) -> TreeArray
 
 
 def read_labels(assigned: Any, labels: Sequence[Hashable] | None = None) -> TreeArrays:
-    """Return the tree arrays of one level: a cluster for each label, under the root, in the order of first use.
+    """Return the tree arrays of one level: a cluster per label below the root, in order of first use.
 
     Example:
         >>> read_labels(["b", "a", "b"]).parent
@@ -177,7 +177,7 @@ def read_labels(assigned: Any, labels: Sequence[Hashable] | None = None) -> Tree
     """
     values = assigned.tolist() if hasattr(assigned, "tolist") else assigned
     if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
-        raise ReaderError(f"the labels are {brief(assigned)}, expected one a row")
+        raise ReaderError(f"labels: got {brief(assigned)}; expected a list of one label per row.")
     position: dict[Hashable, int] = {}
     places = []
     for row, label in enumerate(values):
@@ -188,7 +188,7 @@ def read_labels(assigned: Any, labels: Sequence[Hashable] | None = None) -> Tree
         except TypeError:
             raise ReaderError(f"label {row} is {brief(label)}, expected text or a number") from None
     if not places:
-        raise ReaderError("there are no labels; give one a row")
+        raise ReaderError("labels: got none; expected one per row.")
     n = len(places)
     parent = np.concatenate([n + np.array(places), np.full(len(position), n + len(position)), [-1]])
     names = None if labels is None else [*labels, *position, None]
@@ -196,10 +196,10 @@ def read_labels(assigned: Any, labels: Sequence[Hashable] | None = None) -> Tree
 
 
 def _integer_ids(lists: Iterable[Sequence[object]], what: str) -> tuple[Ints, Ints]:
-    """All ids of the lists in one array, and the length of each list.
+    """Return all ids of the lists in one array, and the length of each list.
 
     Raises:
-        HierarchyError: For an id that is no integer; ``what`` and the list's number say where.
+        HierarchyError: An id is not an integer; the message names the list.
     """
     rows = list(lists)
     for number, row in enumerate(rows):
@@ -217,7 +217,7 @@ def _integer_ids(lists: Iterable[Sequence[object]], what: str) -> tuple[Ints, In
 
 
 def _missing(flat: Ints, n_items: int) -> Iterator[int]:
-    """Return the items that stand in no list, in order, without building an array as long as a wrong ``n_items``."""
+    """Return the items that are in none of the lists, in order, without an array of ``n_items``."""
     present = set(flat.tolist())
     return (item for item in range(n_items) if item not in present)
 
@@ -229,7 +229,7 @@ NAME_KEYS = ("name", "label", "id", "title", "text", "tag", "identifier", "key")
 
 
 def read_nodes(root: object, join: Join, children: Access = None, name: Access = None) -> TreeArrays:
-    """Return the tree arrays below a node object, or below each of a list; a node is itself, whatever its name.
+    """Return the tree arrays below one node object or several; nodes are distinguished by identity.
 
     Example:
         >>> read_nodes({"name": "r", "children": [{"name": "a"}, {"name": "b"}]}, Join()).labels
@@ -259,20 +259,20 @@ def read_nodes(root: object, join: Join, children: Access = None, name: Access =
     position: dict[Hashable, int] = {}
 
     def places(nodes: Iterable[object]) -> tuple[list[int], list[int]]:
-        """Return the place of each node, and the places that are new."""
+        """Return the position of each node, and the new positions."""
         start, found = len(objects), []
         for node in nodes:
             key = _key(node)
             if key not in position:
                 position[key] = len(objects)
-                objects.append(node)  # keeps the object alive, so that no other one gets its id
+                objects.append(node)  # keeps the object alive, so that its id stays unique
             found.append(position[key])
         return found, list(range(start, len(objects)))
 
     tops, stack = places(roots)
 
     def links() -> Iterator[tuple[int, int]]:
-        """Yield the places of each parent and child; objects that make their children when asked need have no end."""
+        """Yield the positions of each parent and child; node objects may generate children without end."""
         while stack:
             place = stack.pop()
             node = objects[place]
@@ -308,11 +308,11 @@ def check_child_key(nodes: Iterable[object]) -> None:
 
 
 def _without_end(count: int) -> ReaderError:
-    return ReaderError(f"more than {count:,} nodes were met below the root, and more follow; expected a tree that ends")
+    return ReaderError(f"root: got more than {count:,} nodes below it; expected a finite tree.")
 
 
 def _in_reading_order(nodes: LinkedNodes, roots: list[int]) -> LinkedNodes:
-    """Return the same nodes numbered from the roots down, first child first: the order in which leaves become items."""
+    """Return the nodes numbered from the roots down, first child first, which is the order of the items."""
     children: list[list[int]] = [[] for _ in nodes.ids]
     for above, below in zip(nodes.parents, nodes.children, strict=True):
         children[above].append(below)
@@ -340,7 +340,7 @@ class _Entry:
 
 
 def is_nest(value: object) -> bool:
-    """Whether a value is a plain nested dictionary, whose keys are the names: ``{"A": {"x": ["i1", "i2"]}}``.
+    """Return whether a value is a nested dictionary with names as keys: ``{"A": {"x": ["i1", "i2"]}}``.
 
     Example:
         >>> is_nest({"A": {"x": ["i1"]}}), is_nest({"name": "A", "children": []}), is_nest({"a": 1})
@@ -444,9 +444,9 @@ def _child_list(found: object, node: object) -> list[Any]:
 
 
 def _key(node: object) -> Hashable:
-    """Return what makes a node the same node: its value if it is a plain id, else the object."""
+    """Return the identity of a node: its value if it is a plain id, else the object."""
     if isinstance(node, _Entry) and node.content:
-        return (node.name, id(node.content))  # so that a dictionary that holds itself is seen to
+        return (node.name, id(node.content))  # finds a dictionary that contains itself
     return ("id", node) if isinstance(node, (str, int)) else id(node)
 
 

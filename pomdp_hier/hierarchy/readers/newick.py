@@ -36,7 +36,7 @@ class NewickNodes:
     is_leaf: list[bool]
 
     def without_support(self) -> list[str | None]:
-        """Return the names, without those of inner nodes where all are numbers: support values."""
+        """Return the names, without those of internal nodes if all are numbers, as support values are."""
         inner = [name for name, leaf in zip(self.names, self.is_leaf, strict=True) if not leaf and name is not None]
         if inner and all(_is_length(name) for name in inner):
             return [name if leaf else None for name, leaf in zip(self.names, self.is_leaf, strict=True)]
@@ -50,9 +50,9 @@ def _failure(text: str, what: str, position: int) -> ReaderError:
 
 
 def parse_newick(text: str) -> NewickNodes:
-    """Return the nodes of one tree, in one pass: ``node`` is the one that a name or a length would belong to.
+    """Return the nodes of one tree, in one pass; a name or a length belongs to ``node``.
 
-    ``stage`` is what the node has got so far: "new", "closed" (its brackets), "name", ":" or "length".
+    ``stage`` is the last part of the node so far: "new", "closed" (its brackets), "name", ":" or "length".
     """
     names: list[str | None] = [None]
     parents, is_leaf = [-1], [True]
@@ -82,7 +82,7 @@ def parse_newick(text: str) -> NewickNodes:
             stage = ":"
         elif stage == ":":
             if kind == "quoted" or not _is_length(token):
-                raise _failure(text, f"{brief(token, 20)} is no length", position)
+                raise _failure(text, f"{brief(token, 20)} where a length was expected", position)
             stage = "length"
         elif stage in ("name", "length"):
             what = f"{brief(token, 20)} where ',' or ')' was expected (quote a name with spaces)"
@@ -103,10 +103,10 @@ def parse_newick(text: str) -> NewickNodes:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
-    """Each token as its kind (a mark is its own kind), text and position; comments and spaces are left out."""
+    """Yield kind, text and position of each token, without comments and spaces; a mark is its own kind."""
     position = 0
     while position < len(text):
-        if text[position] == "[":  # at once: the search for a token would go through all comments that follow
+        if text[position] == "[":  # before the search for a token, which would scan all following comments
             position = _after_comment(text, position)
             continue
         for found in _TOKEN.finditer(text, position):
@@ -168,14 +168,14 @@ def read_newick(source: TextSource | Any, join: Join) -> TreeArrays:
 
 
 def quoted_name(name: str | None) -> str:
-    """Return a name as Newick writes it, in quotes where it has to be; nothing for none."""
+    """Return a name in Newick syntax, in quotes where necessary; empty for ``None``."""
     if name is None:
         return ""
     return "'" + name.replace("'", "''") + "'" if not name or _NEEDS_QUOTES.search(name) else name
 
 
 def as_newick(names: Sequence[str | None], children: Sequence[Sequence[int]], n_items: int, root: int) -> str:
-    """Return the Newick text of a tree given by children lists of its inner nodes; a name is quoted where it has to be.
+    """Return the Newick text of a tree from the children lists of its internal nodes, with quotes where necessary.
 
     Example:
         >>> as_newick(["a b", "it's", None], [[0, 1]], 2, 2)
@@ -185,7 +185,7 @@ def as_newick(names: Sequence[str | None], children: Sequence[Sequence[int]], n_
     stack: list[tuple[int, str]] = [(root, "")]
     while stack:
         node, lead = stack.pop()
-        if node < 0:  # the end of an inner node
+        if node < 0:  # the end of an internal node
             parts.append(")" + quoted_name(names[~node]))
             continue
         parts.append(lead)

@@ -1,4 +1,4 @@
-"""Category paths out of their sources: lists, lines of text, and tables with a path column or one column per level."""
+"""Category paths of lists, lines of text, and tables with a path column or one column per level."""
 
 import os
 import re
@@ -38,7 +38,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True)
 class PathFormat:
-    """How paths are written: see `pomdp_hier.hierarchy.Hierarchy.from_paths`."""
+    """The syntax of paths; see `pomdp_hier.hierarchy.Hierarchy.from_paths`."""
 
     sep: str | None = None
     escape: str | None = "\\"
@@ -71,7 +71,7 @@ class PathFormat:
 
 @dataclass
 class PathRows:
-    """What the source holds: one path a row, as segments, and the item's id where there is one."""
+    """The rows of a source: one path per row, as segments, and the item's id if there is one."""
 
     paths: list[Path] = field(default_factory=list)
     items: list[Hashable] | None = None
@@ -81,7 +81,7 @@ class PathRows:
     notes: list[Note] = field(default_factory=list)
 
     def end_in_category(self, how: PathFormat) -> bool:
-        """Whether a path ends in the category of the row's item, and not in the item."""
+        """Return whether a path ends in the category of the row's item, not in the item."""
         return how.ends_in == "category" or (how.ends_in is None and self.has_item_column)
 
 
@@ -115,13 +115,13 @@ def path_rows(source: Any, how: PathFormat) -> PathRows:
 
 
 def _names_columns(source: Mapping[Any, Any], how: PathFormat) -> bool:
-    """Whether a dictionary is one of columns: its values are lists and a key is a column's name."""
+    """Return whether a dictionary has columns: its values are lists and a key is the name of a column."""
     known = {*_ITEMS, *_PATHS, how.item, how.path, *(how.levels or ())}
     return any(key in known for key in source) and not any(isinstance(value, str) for value in source.values())
 
 
 def _are_pairs(rows: Sequence[Any], how: PathFormat) -> bool:
-    """Whether rows of two are an item with its path: the second is a list, or text that a separator parts."""
+    """Return whether rows of two are an item with its path: a list, or text with a separator."""
     if not all(isinstance(row, (list, tuple)) and len(row) == 2 for row in rows):
         return False
     ends = [row[1] for row in rows]
@@ -132,7 +132,7 @@ def _are_pairs(rows: Sequence[Any], how: PathFormat) -> bool:
 
 
 def _is_table_text(text: str, name: object, how: PathFormat) -> bool:
-    """Whether text is a table: as given, by the file's ending, or by a header that names an item or a path column."""
+    """Return whether text is a table: by the options, the file's ending, or a header with a known column."""
     if how.form != "auto" or not how.header:
         return how.form == "table" or not how.header
     if isinstance(name, (str, os.PathLike)) and file_ending(os.fspath(name)) in (".csv", ".tsv"):
@@ -144,13 +144,13 @@ def _is_table_text(text: str, name: object, how: PathFormat) -> bool:
 
 
 def content_lines(text: str, comment: str | None) -> list[str]:
-    """Return the lines that are no comment and not blank."""
+    """Return the lines that are neither comments nor blank."""
     lines = (line for line in text.splitlines() if line.strip())
     return [line for line in lines if not (comment and line.lstrip().startswith(comment))]
 
 
 def rows_of_bare_lines(lines: Sequence[str], how: PathFormat) -> PathRows:
-    """Return the rows of whole lines: an outline if that is given, else paths, perhaps behind their ids."""
+    """Return the rows of whole lines: an outline if requested, else paths, with or without ids before them."""
     if how.form == "outline":
         return PathRows(outline_levels(lines))
     found = ids_first(lines)
@@ -164,7 +164,7 @@ def rows_of_bare_lines(lines: Sequence[str], how: PathFormat) -> PathRows:
 def rows_of_lines(
     paths: Sequence[str], how: PathFormat, *, items: list[Hashable] | None = None, bare: bool = False
 ) -> PathRows:
-    """Return the rows of paths in one string each; ``bare`` ones are whole lines, which may have another structure."""
+    """Return the rows of paths as text; ``bare`` ones are whole lines, which may have another structure."""
     sep, notes = _read_separator(paths, how, bare)
     split = splitter(sep, how)
     rows = PathRows(items=items, notes=notes)
@@ -181,7 +181,7 @@ def rows_of_lines(
 
 
 def ids_first(paths: Sequence[str]) -> list[tuple[Hashable, str]]:
-    """Return ids and paths if each line is ``number - path``, or ``id : path`` with ``>`` in some of the paths."""
+    """Return ids and paths if each line is ``number - path``, or ``id : path`` with ``>`` in some paths."""
     for pattern in (_ID_FIRST, _ID_AND_COLON):
         found = [match for path in paths if (match := pattern.fullmatch(path))]
         if found and len(found) == len(paths):
@@ -193,7 +193,7 @@ def ids_first(paths: Sequence[str]) -> list[tuple[Hashable, str]]:
 
 
 def _read_separator(paths: Sequence[str], how: PathFormat, bare: bool) -> tuple[str, list[Note]]:
-    """Return the separator that is given, or the one that most paths have, with what else it could be.
+    """Return the given separator, or the one of most paths, with a warning of others.
 
     Raises:
         ReaderError: The lines have another structure.
@@ -220,7 +220,7 @@ def _read_separator(paths: Sequence[str], how: PathFormat, bare: bool) -> tuple[
 
 
 def _doubts(paths: Sequence[Path], sep: str | None = None) -> list[Note]:
-    """Return what speaks against a guessed separator, or guessed columns of levels, in what came out of it."""
+    """Return a warning if the paths suggest that the guessed separator or columns are wrong."""
     if len(paths) > 2 and len({path[0] for path in paths}) == len(paths) and any(len(path) > 1 for path in paths):
         advice: tuple[str | Setting, ...] = ("Name the columns with ", Setting("levels"), " or ", Setting("item"))
         if sep is not None:
@@ -265,7 +265,7 @@ def splitter(sep: str, how: PathFormat) -> Callable[[str], tuple[Path, bool]]:
 
 
 def path_columns(table: Table, how: PathFormat) -> tuple[int | None, int | None, list[int]]:
-    """Return the places of the column of items, of that of paths, and of those of levels."""
+    """Return the positions of the columns of items, of paths, and of levels."""
     item_at = table.column(how.item, _ITEMS)
     path_at = None if how.levels is not None else table.column(how.path, _PATHS)
     if path_at == item_at and how.item is None:
@@ -280,7 +280,7 @@ def path_columns(table: Table, how: PathFormat) -> tuple[int | None, int | None,
 
 
 def separator(paths: Sequence[str], how: PathFormat) -> str:
-    """Return what parts the segments of these paths."""
+    """Return the separator of the segments of these paths."""
     return how.sep or next((one.sep for one in structures(paths, bare=False) if one.sep and not one.in_names), ">")
 
 
@@ -292,11 +292,11 @@ def source_kind(text: str, how: PathFormat) -> str:
 
 
 def _check_guess(table: Table, columns: Sequence[int], has_items: bool) -> None:
-    """Raise where columns that nobody named, and that pass for categories, turn out to hold links, or ids.
+    """Raise an error if columns that are guessed to be categories contain links, ids or numbers.
 
     Raises:
-        ReaderError: Two of them hold the same names, in pairs that hang together without a ring, as those of parents
-            and children do; or the first, as ids do, has another value in each row, and a later one has not.
+        ReaderError: Two columns have the same names, in pairs without a cycle, as parents and children have; or the
+            first column has distinct values, as ids have, and a later one has not.
     """
     cells = {
         at: ["" if is_missing(row[at]) else as_text("a cell", row[at]).strip() for row in table.rows] for at in columns
@@ -352,7 +352,7 @@ def _is_number(text: str) -> bool:
 
 
 def rows_of_table(table: Table, how: PathFormat) -> PathRows:
-    """Return the rows of a table with a column of paths, or one a level."""
+    """Return the rows of a table with a column of paths, or one column per level."""
     item_at, path_at, levels = path_columns(table, how)
     if levels and not any((how.item, how.path, how.levels)) and table.column(None, _PATHS) is None:
         _check_guess(table, levels if item_at is None else [item_at, *levels], item_at is not None)
@@ -382,7 +382,7 @@ def rows_of_table(table: Table, how: PathFormat) -> PathRows:
 
 
 def _level_path(cells: Sequence[Any], row: int, rows: PathRows, how: PathFormat) -> Path:
-    """Return path of one cell a level: blanks at the end are levels that it does not reach, a blank before is a gap."""
+    """Return the path of one cell per level, without blanks at the end; other blanks are gaps."""
     nested = next((cell for cell in cells if isinstance(cell, list | tuple | set | Mapping)), None)
     if nested is not None:
         raise ReaderError(f"row {row} has the segment {brief(nested)}, expected text; give the path alone")
@@ -408,7 +408,7 @@ def _level_path(cells: Sequence[Any], row: int, rows: PathRows, how: PathFormat)
 
 
 def _from_pairs(rows: Sequence[Any], how: PathFormat) -> PathRows:
-    """Rows of an item and its path, as text or as segments."""
+    """Return the rows of items with their paths, as text or as segments."""
     items = [item for item, _ in rows]
     if all(isinstance(path, str) for _, path in rows):
         found = rows_of_lines([path for _, path in rows], how, items=items)
@@ -419,7 +419,7 @@ def _from_pairs(rows: Sequence[Any], how: PathFormat) -> PathRows:
 
 
 def _from_sequences(rows: Sequence[Any], how: PathFormat, items: list[Hashable] | None = None) -> PathRows:
-    """Rows of segments."""
+    """Return the rows of paths given as segments."""
     found = PathRows(items=items, is_text=False)
     for row, segments in enumerate(rows, 1):
         if not is_row(segments):

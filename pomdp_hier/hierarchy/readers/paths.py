@@ -1,6 +1,6 @@
-"""Category paths: lists, lines of text, tables with a path column or one column a level.
+"""Trees of category paths.
 
-A category is its whole path, never its name. All paths hang under one root that nobody wrote down, labelled ``()``.
+A category is identified by its whole path, not by its name. All paths start at an implicit root, labelled ``()``.
 A bare path ends in its item (``Birds > Hawk``); beside an item id, or under ``ends_in="category"``, it ends in the
 category that holds the item.
 """
@@ -42,7 +42,7 @@ def read_paths(source: Any, join: Join, how: PathFormat) -> TreeArrays:
 
 
 def _in_one_spelling(rows: PathRows, in_category: bool) -> list[Note]:
-    """Write categories that differ in case alone as the first of them is written; return what was changed."""
+    """Write categories that differ only in case in the first spelling; return the warning."""
     distinct = dict.fromkeys(rows.paths)
     end = None if in_category else -1
     names = {name for path in distinct for name in path[:end]}
@@ -70,7 +70,7 @@ def _in_one_spelling(rows: PathRows, in_category: bool) -> list[Note]:
 
 
 class _Categories:
-    """Nodes of a tree of paths; every prefix of a path is a node, node 0 the root that nobody wrote down."""
+    """Nodes of a tree of paths; every prefix is a node, and node 0 is the implicit root."""
 
     def __init__(self) -> None:
         self.ids: list[Hashable] = [()]
@@ -80,7 +80,7 @@ class _Categories:
         self.links: list[tuple[int, int]] = []
 
     def place(self, path: Path) -> int:
-        """Return the node of a path, made with those above it if it is new."""
+        """Return the node of a path; a new node is added with the nodes above it."""
         if len(path) > _MOST_LEVELS:
             raise ReaderError(
                 f"a path of {len(path):,} levels, {brief(path[:3])} and so on: at most {_MOST_LEVELS:,} are read, "
@@ -97,8 +97,8 @@ class _Categories:
             node = child
         return node
 
-    def hang(self, item: Hashable, category: int) -> None:
-        """Link an item to the category that holds it."""
+    def add_item(self, item: Hashable, category: int) -> None:
+        """Link an item to its category."""
         node = self.items.setdefault(item, len(self.ids))
         if node == len(self.ids):
             self.ids.append(item)
@@ -111,14 +111,14 @@ class _Categories:
 
 
 def _tree_of_items(rows: PathRows, join: Join) -> TreeArrays:
-    """One item a row, in the category that its path names."""
+    """Return the tree of one item per row, in the category of its path."""
     categories = _Categories()
     items = list(range(len(rows.paths))) if rows.items is None else rows.items
     for row, (path, item) in enumerate(zip(rows.paths, items, strict=True), 1):
         if is_missing(item) or (isinstance(item, str) and not item):
             raise ReaderError(f"row {row} has no item id (its path is {brief(path)}); every row needs one")
         try:
-            categories.hang(item, categories.place(path))
+            categories.add_item(item, categories.place(path))
         except TypeError:
             raise ReaderError(f"row {row} has the item id {brief(item)}, expected a string or a number") from None
     if join.items_at_inner == "error":
@@ -138,15 +138,16 @@ def _tree_of_items(rows: PathRows, join: Join) -> TreeArrays:
 
 
 def _tree_of_paths(rows: PathRows, join: Join, how: PathFormat) -> TreeArrays:
-    """Each path is a node; those that nothing extends are the items."""
+    """Return the tree in which each path is a node; paths that no other path extends are items."""
     if len(set(rows.paths)) < len(rows.paths):
         seen: dict[Path, int] = {}
         row, first = next((row, seen[p]) for row, p in enumerate(rows.paths, 1) if seen.setdefault(p, row) != row)
         if join.on_multiple_parents == "error":
             raise HierarchyError(
-                f"row {row} is the path of row {first} again, {brief(' / '.join(rows.paths[row - 1]))}: the item "
-                "stands there twice; if paths name the category of one item a row, pass ",
+                f"row {row}: got the path of row {first} again, {brief(' / '.join(rows.paths[row - 1]))}; expected "
+                "distinct items. If paths name the category of one item per row, pass ",
                 Setting("ends_in", "category"),
+                ".",
             )
     categories = _Categories()
     for path in rows.paths:

@@ -1,6 +1,6 @@
-"""The structure of lines of text: which separators part them into paths, and which other format they have.
+"""The structure of lines of text: separators of paths, and other formats.
 
-The one place that looks at text before it is read as paths or as a table; another format is refused with its reader.
+Text is examined here before it is read as paths or as a table; for another format the error names the reader.
 """
 
 import re
@@ -30,7 +30,7 @@ Advice: TypeAlias = tuple[str | Setting, ...]
 NO_HEADER: Advice = (
     ". Pass ",
     Setting("header", False),
-    " if there is no header: the columns are then named 1, 2 and so on",
+    " for a table without a header: the columns are then named 1, 2 and so on",
 )
 _LIST_OF_NAMES: Advice = ("Give the names of each path without them", PythonAdvice(", as a list"))
 _AS_LINKS: Advice = ("Give its links as a table with the columns parent and child", PythonAdvice(" to from_edges"))
@@ -91,7 +91,7 @@ def structures(lines: Sequence[str], *, bare: bool = True) -> list[Structure]:
 
 
 def refuse_other_formats(text: str, expected: str = "a table with a header") -> None:
-    """Raise for text that is not what is expected, but in a format with a reader of its own.
+    """Raise an error for text of another format.
 
     Raises:
         ReaderError: The message names the reader.
@@ -162,7 +162,7 @@ def _wrapped(lines: Sequence[str]) -> Structure | None:
 
 
 def _marks(lines: Sequence[str], text: str) -> list[Structure]:
-    """Return the separators that fit: the one that most lines have first, one that only some of these have left out."""
+    """Return the fitting separators, the most frequent first, without those inside its segments."""
     counts = {
         sep: sum([sep in line for line in lines])
         for sep in _SEPARATORS
@@ -193,7 +193,7 @@ def _marks(lines: Sequence[str], text: str) -> list[Structure]:
 
 
 def _whole_mark(lines: Sequence[str], sep: str) -> str:
-    """Return the mark that a separator is a part of in all of the first lines, such as ``&gt;`` for ``;``."""
+    """Return the mark that contains a separator in all of the first lines, such as ``&gt;`` for ``;``."""
     wholes = {mark for line in lines[:100] for mark in _MARK.findall(line.strip()) if sep in mark}
     whole = wholes.pop() if len(wholes) == 1 else sep
     return sep if "\\" in whole or whole.strip("-&") == sep.strip("-&") else whole  # a backslash escapes

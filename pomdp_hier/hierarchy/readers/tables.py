@@ -25,7 +25,7 @@ TextSource: TypeAlias = str | bytes | os.PathLike[str] | IO[str] | IO[bytes]
 
 @dataclass(frozen=True)
 class Table:
-    """Named columns and rows of cells. ``is_text`` tells that all cells are text (from CSV)."""
+    """Named columns and rows of cells; with ``is_text``, all cells are text, as from CSV."""
 
     columns: list[str]
     rows: list[Sequence[Any]]
@@ -33,10 +33,10 @@ class Table:
     has_header: bool = True
 
     def column(self, given: str | None, known: Sequence[str]) -> int | None:
-        """Return the place of the column the caller names, else of the first one called by a known name, else ``None``.
+        """Return the position of the given column, else of the first known name, else ``None``.
 
         Raises:
-            ParameterError: If the named column does not exist.
+            ParameterError: The given column does not exist.
         """
         if given is not None:
             if not isinstance(given, str) or given not in self.columns:
@@ -47,12 +47,12 @@ class Table:
 
     @property
     def names(self) -> list[str]:
-        """What the columns are called, as `column_name` reads it."""
+        """The names of the columns in the form of `column_name`."""
         return [column_name(name) for name in self.columns]
 
 
 def column_name(name: object) -> str:
-    """Return what a column is called, whatever its case: of an IRI what follows its last # or /, of ``skos:x`` the x.
+    """Return the name of a column in lower case: the last part of an IRI, and ``x`` of ``skos:x``.
 
     Example:
         >>> names = ("Parent ID ", "http://www.w3.org/2004/02/skos/core#broader", "skos:broader")
@@ -66,12 +66,12 @@ def column_name(name: object) -> str:
 
 
 def is_text_source(source: Any) -> bool:
-    """Whether a source is text, bytes, a path or an open file."""
+    """Return whether a source is text, bytes, a path or an open file."""
     return isinstance(source, (str, bytes, bytearray, os.PathLike)) or hasattr(source, "read")
 
 
 def is_table(source: Any) -> bool:
-    """Whether a source is CSV, a dictionary or a data frame, and not a list of rows."""
+    """Return whether a source is CSV, a dictionary or a data frame, and not a list of rows."""
     return is_text_source(source) or isinstance(source, Mapping) or _is_frame(source)
 
 
@@ -85,7 +85,7 @@ def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = N
     Args:
         source: A string with a line break is CSV text, another string a path.
         names: The column names of rows that are plain tuples.
-        delimiter: Of CSV; by default what the header has most of, comma, semicolon or tab.
+        delimiter: The delimiter of CSV; by default the most frequent of comma, semicolon and tab in the header.
         header: Of CSV; whether its first line names the columns.
     """
     if is_text_source(source):
@@ -113,7 +113,7 @@ def read_table(source: Any, names: Sequence[str] = (), delimiter: str | None = N
 
 
 def require_header(header: bool, source: Any) -> None:
-    """Raise `ParameterError` unless a source that is not text is said to have a header, as by default."""
+    """Raise `ParameterError` if ``header`` is false for a source that is not text."""
     if not header:
         raise ParameterError(
             Argument("header"), f": got False for {brief(source)}; expected a file or text. Leave it out."
@@ -128,7 +128,7 @@ def _read_frame(source: Any) -> Table:
         frame = nw.from_native(source, eager_only=True)
     except TypeError:
         raise ReaderError(
-            f"{type(source).__name__} is no data frame that narwhals knows (collect a lazy one)"
+            f"source: got {type(source).__name__}; expected a data frame that narwhals supports. Collect a lazy one."
         ) from None
     return Table(columns, list(zip(*(frame[name].to_list() for name in frame.columns), strict=True)))
 
@@ -169,7 +169,7 @@ def read_csv(text: str, delimiter: str | None = None, comment: str | None = "#",
 
 
 def table_of_csv(first: list[str], rows: list[Sequence[Any]], header: bool) -> Table:
-    """Return the table of the first line's cells and the other rows: the first line is a header, or a row."""
+    """Return the table of the first line, which is a header or a row, and the other rows."""
     if not header:
         return Table([str(at) for at in range(1, len(first) + 1)], [first, *rows], is_text=True, has_header=False)
     _check_columns(first, "the CSV header", *NO_HEADER)
@@ -177,7 +177,7 @@ def table_of_csv(first: list[str], rows: list[Sequence[Any]], header: bool) -> T
 
 
 def first_line_is_row(table: Table) -> bool:
-    """Whether the names of columns are no names: blank, numbers, or a value of their column as well."""
+    """Return whether the header looks like a row: a blank, a number, or a value of its own column."""
     return (
         table.is_text
         and table.has_header
@@ -201,7 +201,7 @@ def _check_columns(columns: Sequence[str], what: str, *advice: str | Setting) ->
 
 
 def is_missing(name: object) -> bool:
-    """Whether a cell holds no id: ``None``, NaN, or the missing values of data frames, which equal nothing.
+    """Return whether a cell is missing: ``None``, NaN, or a missing value of a data frame.
 
     Example:
         >>> is_missing(None), is_missing(float("nan")), is_missing("")
@@ -211,10 +211,10 @@ def is_missing(name: object) -> bool:
 
 
 def read_text(source: TextSource | Any, is_text: Callable[[str], bool]) -> str:
-    """Return text of a source, without a byte order mark; a string is a path unless ``is_text`` says that it is text.
+    """Return the text of a source, without a byte order mark; a string is a path unless ``is_text`` accepts it.
 
     Raises:
-        ReaderError: If the file cannot be read, is something else than text, or is not UTF-8.
+        ReaderError: The file cannot be read, or is not text in UTF-8.
     """
     name = "the text"
     source = source.removeprefix("\ufeff") if isinstance(source, str) else source
@@ -245,7 +245,7 @@ def read_text(source: TextSource | Any, is_text: Callable[[str], bool]) -> str:
 
 
 def _foreign(text: str) -> Kind | None:
-    """Return what a text is that is no text of a tree, such as a NEXUS file or an HTML page."""
+    """Return the kind of text that cannot be a tree, such as a NEXUS file or an HTML page."""
     kind = kind_of(text[:4096].encode("utf-8", "replace"))
     return None if kind.name in ("text", "binary") else kind  # decoded text may hold any character
 
@@ -259,13 +259,13 @@ _NO_PARENT = frozenset({"0", "0.0", "-1", "-1.0", "null", "none", "nan", "na", "
 
 
 def links_of(table: Table, parent: str | None = None, child: str | None = None) -> tuple[Sequence[int], int, int]:
-    """Return which rows are links, and the columns of their parents and children.
+    """Return the rows that are links, and the columns of their parents and children.
 
-    Beside a lone column of parents or children, that of the nodes is the other. In triples, ``broader`` names the
-    parent of its subject; ``narrower``, a child of it, is the inverse and looked at only where there is no ``broader``.
+    With only a column of parents or of children, the column of nodes is the other one. In triples, ``broader`` names
+    the parent of its subject; ``narrower``, the inverse, is used only without ``broader``.
 
     Raises:
-        ReaderError: There are no such columns, or none of the triples is a link.
+        ReaderError: There are no such columns, or no triple is a link.
 
     Example:
         >>> links_of(Table(["concept", "skos:narrower"], []))[1:], links_of(Table(["concept", "skos:broader"], []))[1:]
@@ -297,7 +297,7 @@ def _links_of_triples(table: Table) -> tuple[Sequence[int], int, int]:
 
 
 def parent_roles(table: Table, id: str | None, parent: str | None, what: str = "id") -> tuple[int, int]:
-    """Return the columns of ids and of parents: by name, held against whether each parent then has a row."""
+    """Return the columns of ids and of parents: by name, checked by whether each parent has a row."""
     if not table.has_header and len(table.columns) == 2 and id is None and parent is None:
         return (0, 1) if what == "id" else (1, 0)
     parent_at = table.column(parent, PARENTS)
@@ -317,7 +317,7 @@ def parent_roles(table: Table, id: str | None, parent: str | None, what: str = "
 
 
 def _parents_held(table: Table, id_at: int, parent_at: int, unique: bool) -> int:
-    """Return how many of the parents, that are ids and no mark of a root, have a row if these are the ids."""
+    """Return the number of parents that have a row, for a column of ids."""
     try:
         ids = {_stripped(row[id_at]) for row in table.rows}
         is_listed = not table.is_text and any(isinstance(row[parent_at], list | tuple) for row in table.rows)
@@ -335,7 +335,7 @@ def _parents_held(table: Table, id_at: int, parent_at: int, unique: bool) -> int
 
 
 def marks_of_no_parent(table: Table, id_at: int, parent_at: int) -> dict[Hashable, Hashable]:
-    """Return parents that are written otherwise than ids: 0, -1 or "null" for none, "1.0" for the row of "1"."""
+    """Return the ids meant by other spellings of parents: ``None`` for 0, -1 or "null", "1" for "1.0"."""
     try:
         ids = {_stripped(row[id_at]) for row in table.rows}
         parents = {_stripped(row[parent_at]) for row in table.rows}
@@ -362,7 +362,7 @@ def _unknown(table: Table, first: str, second: str) -> ReaderError:
 
 
 def header_note(table: Table, *named: str | None) -> list[Note]:
-    """Return a doubt in a header, where a column that is named is also called like one of its own cells."""
+    """Return a warning if a column that the caller names has its name as a value, too."""
     for name in named:
         if name is not None and table.is_text and table.has_header:
             at = table.columns.index(name)
@@ -381,16 +381,16 @@ ItemsAtInner = Literal["leaf", "error"]
 
 @dataclass
 class TreeArrays:
-    """A tree as a reader found it: items first, then inner nodes; not yet checked for cycles or several roots.
+    """The output of a reader: items first, then internal nodes, not yet checked for cycles or several roots.
 
     Attributes:
         parent: The parent of every node ``[N + K]``, -1 at a root.
         n_items: ``N``.
         order: All nodes in reading order, or ``None`` for that of their numbers.
-        labels: One id a node, one an item, or ``None``.
-        notes: What to warn of.
-        singletons: What the source says or its format means, ``None`` if nothing.
-        one_child_notes: Whether a node with one child is worth a warning, as in formats that people write.
+        labels: One id per node, one per item, or ``None``.
+        notes: The warnings.
+        singletons: The setting of the source or its format, or ``None``.
+        one_child_notes: Whether to warn of a node with one child, as in formats that people write.
     """
 
     parent: Ints

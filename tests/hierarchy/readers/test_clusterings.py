@@ -138,7 +138,7 @@ def test_bertopic_topics_and_documents() -> None:
         Hierarchy.from_bertopic(TOPICS, topics=[9])
     with pytest.raises(ReaderError, match="has the columns 'a', expected 'Parent_ID'"):
         Hierarchy.from_bertopic({"a": [1]})
-    with pytest.raises(ReaderError, match="row 1 has the topic 'x'"):
+    with pytest.raises(ReaderError, match="row 1: got the topic 'x'"):
         Hierarchy.from_bertopic([{"Parent_ID": "x", "Child_Left_ID": 0, "Child_Right_ID": 1}])
 
 
@@ -168,7 +168,7 @@ def test_scipys_cluster_node_is_the_linkage_that_it_was_made_of():
     root = to_tree(Z)
     below = root.get_left() if root.get_left().get_count() > 1 else root.get_right()
     if below.get_count() < 12:
-        with pytest.raises(ReaderError, match="give the root of the whole tree"):
+        with pytest.raises(ReaderError, match="Give the root of the whole tree"):
             Hierarchy.from_linkage(below)
 
 
@@ -223,9 +223,9 @@ def test_labels_are_one_level():
 @pytest.mark.parametrize(
     ("labels", "told"),
     [
-        ([], "there are no labels"),
-        ("abc", "the labels are 'abc'"),
-        (7, "the labels are 7"),
+        ([], "labels: got none"),
+        ("abc", "labels: got 'abc'"),
+        (7, "labels: got 7"),
         ([1, None], "label 1 is None"),
         ([1.0, float("nan")], "label 1 is nan"),
         ([[1], [2]], "expected text or a number"),

@@ -48,7 +48,7 @@ def test_bare_paths_end_in_their_item_or_in_the_category_of_the_row() -> None:
     tree = Hierarchy.from_paths(["Birds > Hawk", "Birds > Owl", "Newt"])
     assert tree == Hierarchy.from_children([[0, 1], [3, 2]], 3)
     assert tree.item_labels == (("Birds", "Hawk"), ("Birds", "Owl"), ("Newt",))
-    with pytest.raises(HierarchyError, match=r"row 3 is the path of row 1 again, 'A / x'.*ends_in=\"category\""):
+    with pytest.raises(HierarchyError, match=r"row 3: got the path of row 1 again, 'A / x'.*ends_in=\"category\""):
         Hierarchy.from_paths(["A/x", "A/y", "A/x"])
     rows = Hierarchy.from_paths(["A/x", "A/y", "A/x"], ends_in="category", items=None)
     assert rows.items(rows.node(("A", "x"))).tolist() == [0, 2]

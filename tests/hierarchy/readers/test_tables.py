@@ -24,7 +24,7 @@ def test_what_only_looks_like_a_frame_is_refused() -> None:
         columns = ("id",)
         shape = (1, 1)
 
-    with pytest.raises(ReaderError, match="Odd is no data frame"):
+    with pytest.raises(ReaderError, match="got Odd; expected a data frame"):
         Hierarchy.from_parents(Odd())
 
 
