@@ -1,4 +1,4 @@
-"""Run every benchmark, each in a process of its own: ``python -m benchmarks [--quick] [--out DIR] [NAME ...]``.
+"""Run every benchmark, each in a separate process: ``python -m benchmarks [--quick] [--out DIR] [NAME ...]``.
 
 A benchmark is a module of this folder that answers one question: ``python -m benchmarks.NAME --help`` says which.
 Every one takes ``--quick`` (seconds instead of minutes) and ``--json FILE``.
@@ -19,7 +19,7 @@ def names() -> list[str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the benchmarks that were asked for; returns 1 when one of them fails."""
+    """Run the requested benchmarks; return 1 if one of them fails."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"which ones (all by default): {', '.join(names())}")
     parser.add_argument("--quick", action="store_true", help="a small setting that shows that they run, in seconds")

@@ -23,7 +23,7 @@ TOLERANCE = 1e-12
 
 
 def ancestors(tree: Hierarchy, levels: np.ndarray) -> np.ndarray:
-    """The node at the given level of each item's path from the root ``[N]``."""
+    """Return the node at the given level of each true path ``[N]``."""
     nodes = tree.leaf_of_item.copy()
     while (deep := tree.levels[nodes] > levels).any():
         nodes[deep] = tree.parent[nodes[deep]]
@@ -31,7 +31,7 @@ def ancestors(tree: Hierarchy, levels: np.ndarray) -> np.ndarray:
 
 
 def compare(folder: Path) -> dict[str, float]:
-    """Figures of the tree and of how far the package is from the scores in that folder."""
+    """Return figures of the tree, and the differences to the scores in that folder."""
     with gzip.open(folder / SCORES, "rt", newline="") as file:
         rows = list(csv.DictReader(file))
     stop_at, probability, reward, value = (
@@ -52,7 +52,7 @@ def compare(folder: Path) -> dict[str, float]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Compares and prints; returns 1 if a reward or a value differs by more than 1e-12."""
+    """Compare and print; return 1 if a reward or a value differs by more than 1e-12."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.authors_tree", description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, metavar="DIR", help=f"a folder with {TREE} and {SCORES}")
     parser.add_argument("--quick", action="store_true", help="changes nothing: it takes seconds")

@@ -30,7 +30,7 @@ def rows(rng: np.random.Generator, n_rows: int, width: int, per_row: int) -> spa
 
 
 def seconds(call: Callable[[], Any], budget: float) -> float:
-    """The median time of a call, over as many as fit into the budget, and at least one."""
+    """Return the median time of a call, over at least one and all within the budget."""
     times: list[float] = []
     while not times or sum(times) < budget:
         began = time.perf_counter()
@@ -40,7 +40,7 @@ def seconds(call: Callable[[], Any], budget: float) -> float:
 
 
 class DictTransition(pomdp_py.TransitionModel):  # type: ignore[misc]
-    """The fastest model that pomdp-py can be given in Python: one look-up an answer."""
+    """The fastest Python model for pomdp-py: one look-up per call."""
 
     def __init__(self, table: list[dict[int, float]]) -> None:
         self.table = table
@@ -112,7 +112,7 @@ def compare_densities(n_states: int, densities: list[float], budget: float) -> l
 
 
 def main() -> None:
-    """Runs both comparisons and prints them."""
+    """Run both comparisons and print them."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.belief_update", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="200 states, in seconds")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")

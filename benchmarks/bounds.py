@@ -39,14 +39,14 @@ Line = tuple[float, float, float]  # seconds, lower, upper
 
 @dataclass(frozen=True)
 class Peer:
-    """A program of others: the arguments that it takes, and how a line of what it prints shows both bounds."""
+    """Another solver: its arguments, and the pattern of both bounds in a line of its output."""
 
     name: str
     arguments: Callable[[str, float], list[str]]
     line: re.Pattern[str]
 
     def run(self, program: str, model: str, seconds: float) -> list[Line]:
-        """What it prints about a model: seconds, the lower and the upper bound of each line that has them."""
+        """Return seconds, lower and upper bound from its output for a model."""
         command = [program, *self.arguments(model, seconds)]
         try:
             done = subprocess.run(
@@ -80,7 +80,7 @@ PEERS = {
 
 @dataclass
 class Case:
-    """A problem, with its file's text if it has one, and what came of it."""
+    """A problem, with the text of its file if there is one, and its results."""
 
     name: str
     problem: POMDP
@@ -106,12 +106,12 @@ def bundled() -> list[Case]:
 
 
 def at(lines: list[Line], limit: float) -> Line | None:
-    """The last line until then, or the first one."""
+    """Return the last line until then, or the first one."""
     return ([line for line in lines if line[0] <= limit][-1:] or lines[:1] or [None])[0]
 
 
 def run(case: Case, seconds: list[float], certify: bool, programs: dict[str, str]) -> dict[str, Any]:
-    """One row, and one more for each peer: the bounds after each number of seconds, and what a certificate proves."""
+    """Return one row per program: the bounds after each number of seconds, and the proved bounds."""
     case.solution = solution = solve(case.problem, precision=float(PRECISION), time_limit=max(seconds))
     row: dict[str, Any] = {"problem": case.name, "status": solution.status, "bounds": {}}
     cells = []
@@ -140,7 +140,7 @@ def run(case: Case, seconds: list[float], certify: bool, programs: dict[str, str
 
 
 def draw(cases: list[Case], path: Path) -> None:
-    """Writes the figure: the bounds over CPU seconds, those of peers dashed, and the published ones as marks."""
+    """Write the figure: bounds over CPU seconds, peers dashed, published bounds as marks."""
     from matplotlib.figure import Figure
 
     from pomdp_hier.report import draw_bounds
@@ -168,13 +168,13 @@ def draw(cases: list[Case], path: Path) -> None:
 
 
 def late(case: Case) -> list[Any]:
-    """The history without its first tenth, where the lower bound is far below all else."""
+    """Return the history without its first tenth, in which the lower bound is very low."""
     history = case.solution.history if case.solution else ()
     return list(history[len(history) // 10 :])
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Runs the table."""
+    """Run the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bounds", description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", metavar="FILE[=DISCOUNT]", help=".pomdp files (default: bundled problems)")
     parser.add_argument("--seconds", type=float, nargs="+", default=[1, 10, 60], metavar="S", help="when to look")

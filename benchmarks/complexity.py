@@ -29,7 +29,7 @@ COLUMNS = 16
 
 
 def make_case(shape: str, n_items: int, rng: np.random.Generator) -> tuple[np.ndarray, Hierarchy]:
-    """A binary tree of that shape, each item a leaf cluster, and features that follow it."""
+    """Return a binary tree of that shape, with items as leaf clusters, and features along it."""
     if shape == "dendrogram":
         centres = rng.normal(size=(max(2, n_items // 40), COLUMNS))
         X = centres[rng.integers(len(centres), size=n_items)] + 0.4 * rng.normal(size=(n_items, COLUMNS))
@@ -55,13 +55,13 @@ def make_case(shape: str, n_items: int, rng: np.random.Generator) -> tuple[np.nd
 
 
 def similarities(tree: Hierarchy, stop_nodes: np.ndarray) -> int:
-    """How many children the searches compare that stop at these nodes."""
+    """Return the number of children that searches with these stop nodes compare."""
     met = sum_to_root(tree.parent, np.diff(tree.child_offsets))
     return int(met[stop_nodes].sum())
 
 
 def counted(X: np.ndarray, tree: Hierarchy, policy: str) -> tuple[int, np.ndarray]:
-    """The same by a similarity that counts its calls, and where the searches stopped."""
+    """Return the same number by a similarity that counts its calls, and the stop nodes."""
     calls = 0
 
     def mean_dot(rows: Any, cluster: Any) -> np.ndarray:
@@ -74,7 +74,7 @@ def counted(X: np.ndarray, tree: Hierarchy, policy: str) -> tuple[int, np.ndarra
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the shapes and sizes, prints one table and writes it."""
+    """Run the shapes and sizes, print one table and write it."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.complexity", description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--quick", action="store_true", help="small sizes")

@@ -48,7 +48,7 @@ class Row:
 
 
 def digits() -> tuple[np.ndarray, Hierarchy]:
-    """Handwritten digits under their average-linkage dendrogram: the features have nothing but the tree's own view."""
+    """Handwritten digits under their average-linkage dendrogram, which has no other information than the features."""
     X = load_digits().data
     return X, Hierarchy.from_linkage(linkage(X, "average"), singletons=False)
 
@@ -72,7 +72,7 @@ def taxonomy(noise: float, seed: int = 0) -> tuple[np.ndarray, Hierarchy]:
 
 
 def lure(seed: int = 0) -> tuple[np.ndarray, Hierarchy]:
-    """A clean tree but for one large cluster, whose items find three plain items beside it more alike than each other.
+    """A clean tree with one large cluster, whose items are more similar to three items beside it than to each other.
 
     That is how a shelf of country flags sees a few flags of regions: what they share is all that those have.
     """
@@ -131,7 +131,7 @@ DAMAGES: dict[str, Callable[[Hierarchy, float, np.random.Generator], Hierarchy]]
 
 
 def study(case: str, X: Any, tree: Hierarchy, shares: tuple[float, ...], repeats: int, seed: int) -> Iterator[Row]:
-    """Scores a tree under growing damage, for every kind of damage, temperature and policy."""
+    """Score a tree under growing damage, for every kind of damage, temperature and policy."""
     fitting = calibrate_delta(X, tree).delta
     for damage, spoil in DAMAGES.items():
         trees = {
@@ -160,7 +160,7 @@ def at_root(result: Any) -> float:
 
 
 def findings(rows: list[Row]) -> Iterator[str]:
-    """In words: for which policies the score fell at every share of damage, and where it rose most."""
+    """Return as text for which policies the score fell at every share of damage, and its largest rise."""
     for policy in POLICIES:
         mine = [row for row in rows if row.policy == policy and row.share > 0]
         risen = [row for row in mine if row.verdict == "RISES"]
@@ -178,7 +178,7 @@ def findings(rows: list[Row]) -> Iterator[str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the study and prints one table and what it shows."""
+    """Run the study, and print one table and its summary."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.damage", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small trees, few repeats")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")

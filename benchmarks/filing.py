@@ -37,7 +37,7 @@ def labelled(X: Any, labels: np.ndarray) -> tuple[Any, Hierarchy]:
 
 
 def texts(seed: int = 0, n_items: int = 3000, n_words: int = 3000) -> tuple[Any, Hierarchy]:
-    """A made text catalogue: shelves of very unequal sizes, three levels of words, terms by Zipf's law, TF-IDF."""
+    """An invented text catalogue: shelves of very unequal sizes, three levels of words, terms by Zipf's law, TF-IDF."""
     rng = np.random.default_rng(seed)
     above = (np.repeat(np.arange(8), 40), np.repeat(np.arange(40), 8))  # shelf to department, shelf to aisle
     shelf = rng.choice(320, n_items, p=(sizes := rng.lognormal(sigma=0.8, size=320)) / sizes.sum())
@@ -69,7 +69,7 @@ def folder(path: Path) -> tuple[Any, Hierarchy]:
 
 
 def cases(quick: bool, folders: list[Path]) -> dict[str, Callable[[int], tuple[Any, Hierarchy]]]:
-    """Return the data sets by name: made ones by their seed."""
+    """Return the data sets by name: invented ones by seed."""
     from sklearn.datasets import load_digits, load_wine
 
     def wine() -> tuple[Any, Hierarchy]:
@@ -229,7 +229,7 @@ def calibration(rows: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs the study and prints its tables."""
+    """Run the study and print its tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.filing", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two small data sets, two seeds, 5 %% planted")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows here")

@@ -48,7 +48,7 @@ def digits() -> tuple[Any, Hierarchy]:
 
 
 def errors(tree: Hierarchy, values: np.ndarray, fraction: float, method: str, draws: int) -> tuple[float, float]:
-    """The mean error over ``|HQS|``, and the share of 95 % intervals that hold the HQS of all items."""
+    """The mean error over ``|HQS|``, and the share of 95 % intervals that contain the HQS of all items."""
     rng = np.random.default_rng(1)
     truth, size = values.mean(), max(2, round(fraction * tree.n_items))
     misses, held = np.empty(draws), 0
@@ -94,7 +94,7 @@ def measure(name: str, X: Any, tree: Hierarchy, draws: int, repeats: int, planne
 
 
 def judge(case: dict[str, Any]) -> dict[str, Any]:
-    """What the figures say to the paper's three claims."""
+    """Return whether the figures support the paper's three claims."""
     rows = case["rows"]
     f = np.array([row["fraction"] for row in rows])
     error = np.array([row["simple error"] for row in rows])
@@ -121,7 +121,7 @@ def judge(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def show(case: dict[str, Any]) -> None:
-    """Prints the table of one data set and the paper's claims beside it."""
+    """Print the table of one data set beside the paper's claims."""
     print(f"\n{case['case']}: {case['n_items']:,} items, HQS {case['hqs']:.6f} at delta {DELTA}")
     print("fraction      n   error/|HQS|            95 % interval holds    CPU ms")
     print("                  simple  stratified     simple  stratified")
@@ -138,7 +138,7 @@ def show(case: dict[str, Any]) -> None:
 
 
 def plot(case: dict[str, Any], tree: Hierarchy, values: np.ndarray, target: Path) -> None:
-    """Draws the three figures into one PNG."""
+    """Draw the three figures into one PNG."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -169,7 +169,7 @@ def plot(case: dict[str, Any], tree: Hierarchy, values: np.ndarray, target: Path
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the data sets, prints a table each, draws the figures and writes the JSON."""
+    """Run the data sets, print one table each, draw the figures and write the JSON."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.hqs_sampling", description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=Path, nargs="+", default=[], metavar="DIR", help="features.npz and tree.json")
     parser.add_argument("--draws", type=int, default=2000, help="samples a fraction (default: 2000)")

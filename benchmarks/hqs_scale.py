@@ -90,7 +90,7 @@ def make_tree(n_items: int, shape: str, rng: np.random.Generator, tree_file: str
 
 
 def make_features(tree: Hierarchy, n_columns: int, dtype: str, sparse: bool, rng: np.random.Generator) -> Any:
-    """Features that follow the tree: a walk from the root, its steps halved every fourth level; or a few terms each."""
+    """Features that follow the tree: a walk from the root, its steps halved every fourth level; or a few terms per item."""
     if sparse:
         terms = 20
         base = (tree.starts[: tree.n_items] * 40_000 // tree.n_items)[:, None]
@@ -112,7 +112,7 @@ def make_features(tree: Hierarchy, n_columns: int, dtype: str, sparse: bool, rng
 
 
 def on_disk(X: np.ndarray) -> np.ndarray:
-    """The features as a memory map of a file that is gone when this process is."""
+    """Return the features as a memory map of a temporary file."""
     with tempfile.TemporaryFile() as file:
         mapped = np.memmap(file, dtype=X.dtype, mode="w+", shape=X.shape)
     mapped[:] = X
@@ -121,7 +121,7 @@ def on_disk(X: np.ndarray) -> np.ndarray:
 
 
 def resident(restart: bool = False) -> float:
-    """Peak resident memory of this process so far, in MB; or, on Linux, start over from what is resident now."""
+    """Peak resident memory of this process so far, in MB; or, on Linux, reset it to the current memory."""
     if restart and os.path.exists("/proc/self/clear_refs"):
         Path("/proc/self/clear_refs").write_text("5")
     status = Path("/proc/self/status")
@@ -142,14 +142,14 @@ def median_seconds(work: Callable[[], Any], repeats: int) -> float:
 
 
 def task_of(close: Affinity, rule: Rule, threads: int) -> Task:
-    """What an engine is given: the features, and a temperature of 0.005."""
+    """Return the task of an engine, with these features and temperature 0.005."""
     tree = close.hierarchy
     levels = np.arange(int(tree.height) + 1)
     return Task(close, node_rewards(tree), temperatures(levels, 0.005), rule, enter_own_singleton=True, threads=threads)
 
 
 def run_case(case: dict[str, Any]) -> dict[str, Any]:
-    """Scores one case; returns its figures."""
+    """Score one case; return its figures."""
     rng = np.random.default_rng(0)
     start = time.perf_counter()
     tree = make_tree(case["n"], case["shape"], rng, case["tree"])
@@ -214,7 +214,7 @@ def in_turns(tree: Hierarchy, close: Any, repeats: int) -> dict[str, float]:
 
 
 def bare_kernel(tree: Hierarchy, close: Any) -> Callable[[], None]:
-    """What runs the bare kernel, forced to the leaves of a binary tree."""
+    """Return a function that runs the bare kernel, forced to the leaves of a binary tree."""
     import numba
 
     @numba.njit(fastmath={"reassoc", "contract", "nsz"}, nogil=True)
@@ -266,7 +266,7 @@ for line in sys.stdin:
 
 
 def beside_prototype(checkout: str, n_items: int, n_columns: int, n_sampled: int) -> dict[str, Any]:
-    """Time per item of the authors' prototype and of the engine with its conventions, and how far the values differ."""
+    """Time per item of the authors' prototype and of the engine with its conventions, and the difference of the values."""
     rng = np.random.default_rng(0)
     tree = make_tree(n_items, "dendrogram", rng, None)
     X = make_features(tree, n_columns, "float64", False, rng)
@@ -308,7 +308,7 @@ def beside_prototype(checkout: str, n_items: int, n_columns: int, n_sampled: int
 
 
 def cases(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """The cases that the options ask for."""
+    """Return the cases of the options."""
     fixed = {"columns": options.columns, "dtype": options.dtype, "sparse": options.sparse, "repeats": options.repeats}
     fixed |= {"similarity": options.similarity, "tree": options.tree}
     fixed |= {"memmap": options.memmap, "patient": options.patient}
@@ -339,7 +339,7 @@ def show(figures: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Runs the cases, prints one line each and writes the figures."""
+    """Run the cases, print one line each and write the figures."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.hqs_scale", description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--shapes", nargs="+", choices=SHAPES, default=["dendrogram"])

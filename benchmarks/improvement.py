@@ -33,7 +33,7 @@ from tests.planted import catalogue
 
 
 def cases(quick: bool, folders: list[Path]) -> Iterator[tuple[str, Any, Hierarchy, float, Any]]:
-    """Yields name, features, tree, delta and what is known of the misfiled items."""
+    """Yield name, features, tree, delta and the misfiled items."""
     X, whole, broken, moved = catalogue(600 if quick else 5_612)
     yield "catalogue", X, broken, 0.05, (whole, moved)
     if not quick:
@@ -53,13 +53,13 @@ def cases(quick: bool, folders: list[Path]) -> Iterator[tuple[str, Any, Hierarch
 
 
 def home(tree: Hierarchy, whole: Hierarchy, moved: np.ndarray) -> float:
-    """The share of the misfiled items that are back on their shelves."""
+    """Return the share of misfiled items that are back in their clusters."""
     where = [tree.parent[item] if tree.labels is None else tree.labels[tree.parent[item]] for item in moved.tolist()]
     return float(np.mean([here == there for here, there in zip(where, whole.parent[moved].tolist(), strict=True)]))
 
 
 def in_a_loop(X: Any, tree: Hierarchy, delta: float, rounds: int) -> tuple[Hierarchy, float]:
-    """The tree after `suggest_moves` until none gains, and the CPU seconds of that."""
+    """Return the tree after `suggest_moves` until none gains, and the CPU seconds."""
     started = time.process_time()
     for _ in range(rounds):
         moves = suggest_moves(X, diagnose(X, tree, delta=delta), limit=12, candidates=12, delta=delta)
@@ -100,7 +100,7 @@ def compared(quick: bool, folders: list[Path], limit: float) -> Iterator[dict[st
 
 
 def clean(n_trees: int, kinds: list[str]) -> dict[str, Any]:
-    """Edits of trees with nothing wrong in them."""
+    """Return the edits of clean trees."""
     found = [
         improve(X, whole, kinds=kinds, delta=0.05, folds=3)
         for X, whole, _, _ in (catalogue(300, 0.0, seed) for seed in range(n_trees))
@@ -119,7 +119,7 @@ def clean(n_trees: int, kinds: list[str]) -> dict[str, Any]:
 
 
 def speed(n_items: int, tries: int = 60) -> dict[str, Any]:
-    """Edits tried a second beside a full score, and the first ten edits."""
+    """Return the edits tried per second beside a full score, and the first ten edits."""
     X, whole, broken, moved = catalogue(n_items)
     scored = ScoredDraft(prepare(X, broken, Settings(delta=0.05)))
     items = np.random.default_rng(0).choice(moved, tries).tolist()

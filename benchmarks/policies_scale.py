@@ -1,4 +1,4 @@
-"""Search policies item by item: what a decision costs, what each earns, and what POMCP owes to the model it plans with.
+"""Search policies item by item: cost per decision, values, and the effect of the planning model on POMCP.
 
 Two tables. The first runs policies on the generic route over a balanced tree of growing size, beside the engine where
 it knows the policy: seconds per item and per decision. The second lets POUCT and POMCP plan with the agent's model and
@@ -90,7 +90,7 @@ def pomcp(deltas: list[float], simulations: int) -> list[dict[str, Any]]:
 
 
 def show(rows: list[dict[str, Any]]) -> None:
-    """Prints rows as a table."""
+    """Print rows as a table."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     cells = [names] + [[_cell(row.get(name, "")) for name in names] for row in rows]
     widths = [max(len(line[c]) for line in cells) for c in range(len(names))]
@@ -105,7 +105,7 @@ def _cell(value: Any) -> str:
 
 
 def main() -> None:
-    """Runs both parts."""
+    """Run both parts."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes, in seconds")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")

@@ -1,4 +1,4 @@
-"""pomdp-py's own problems brought in: lines, checks, seconds, and what POUCT earns there, here and after going out.
+"""Conversion of pomdp-py's problems: lines, checks, seconds, and returns of POUCT before, in and after conversion.
 
 Two tables. The first brings each of pomdp-py's finite problems in with one call, checks it, and lets three planners
 act in pomdp-py's own environment: pomdp-py's POUCT on the agent as it came (there), the POUCT of this package on the
@@ -72,7 +72,7 @@ def load_unload() -> tuple[Any, Callable[[Any], POMDP]]:
 
 
 def tag(world: int = 1) -> tuple[Any, Callable[[Any], POMDP]]:
-    """A pursuit on 12 cells, or 29; its probabilities contradict its draws, which are counted therefore."""
+    """A pursuit on 12 cells, or 29; its probabilities contradict its samples, which are counted instead."""
     from pomdp_py.problems.tag.example_worlds import world0, world1
     from pomdp_py.problems.tag.problem import GridMap, TagProblem
 
@@ -89,7 +89,7 @@ def large_tag() -> tuple[Any, Callable[[Any], POMDP]]:
 
 
 def mos() -> tuple[Any, Callable[[Any], POMDP]]:
-    """Search for an object on 3 x 3 cells; its probabilities cannot be asked, its draws are always the same."""
+    """Search for an object on 3 x 3 cells; it has no probabilities, and its samples are deterministic."""
     from pomdp_py.problems.multi_object_search.domain.action import ALL_MOTION_ACTIONS, Find, Look
     from pomdp_py.problems.multi_object_search.problem import MosOOPOMDP, make_proximity_sensor
 
@@ -114,7 +114,7 @@ def mos() -> tuple[Any, Callable[[Any], POMDP]]:
 
 @dataclass
 class Search:
-    """What all three planners are given."""
+    """The settings of all three planners."""
 
     depth: int
     simulations: int
@@ -168,7 +168,7 @@ def episode(problem: POMDP, make: Callable[[], Any], search: Search, planner: st
 
 
 def fresh(make: Callable[[], Any]) -> Any:
-    """A problem of pomdp-py's, the same each time, and the function that brings it in."""
+    """A problem of pomdp-py, reproducible, and the function that converts it."""
     with seeded_random(3):
         return make()
 
@@ -183,7 +183,7 @@ def interval(values: list[float]) -> tuple[float, float]:
 
 @contextmanager
 def made_to_run() -> Iterator[None]:
-    """A scope in which pomdp-py's tag and mos run: sets can be sampled, and what only draws need not be installed."""
+    """Context in which pomdp-py's tag and mos run: sets can be sampled, and drawing packages are optional."""
     sample = random.sample
     for name in ("pygame", "cv2"):
         try:
@@ -200,7 +200,7 @@ def made_to_run() -> Iterator[None]:
 
 
 def one_row(name: str, make: Callable[[], Any], search: Search | None, episodes: int) -> dict[str, Any]:
-    """One problem: lines, sizes, seconds, faults, and the returns of the three planners."""
+    """Return lines, sizes, seconds, issues, and the returns of the three planners for a problem."""
     world, bring_in = fresh(make)
     lines = len(inspect.getsource(bring_in).strip().splitlines()) - 1
     began = time.process_time()
@@ -247,7 +247,7 @@ def print_problems(rows: list[dict[str, Any]]) -> None:
 
 
 def grid(side: int, n_observations: int) -> POMDP:
-    """A walk on ``side`` x ``side`` cells whose column is seen, with any error."""
+    """A walk on ``side`` x ``side`` cells whose column is observed, with any error."""
     moves = {"north": (0, 1), "south": (0, -1), "east": (1, 0), "west": (-1, 0)}
     cells = [(x, y) for x in range(side) for y in range(side)]
 
@@ -271,7 +271,7 @@ def grid(side: int, n_observations: int) -> POMDP:
 
 
 def time_grid(side: int, n_observations: int) -> dict[str, float]:
-    """CPU seconds of asking the models for each row once, and of exploring, compiling and checking."""
+    """Return CPU seconds of calling the models once per row, and of exploring, compiling and checking."""
     problem = grid(side, n_observations)
 
     def ask_all() -> None:
@@ -294,7 +294,7 @@ def time_grid(side: int, n_observations: int) -> dict[str, float]:
 
 
 def cases() -> list[tuple[str, Callable[[], Any], Search | None]]:
-    """The problems, each with how it is searched; the largest is only brought in."""
+    """Return the problems with their search settings; the largest is only converted."""
     from pomdp_py.problems.multi_object_search.domain.action import MoveEast
     from pomdp_py.problems.multi_object_search.domain.observation import MosOOObservation
 
@@ -310,7 +310,7 @@ def cases() -> list[tuple[str, Callable[[], Any], Search | None]]:
 
 
 def main() -> None:
-    """Prints both tables."""
+    """Print both tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pomdp_py_problems", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two runs a planner, and a small grid")
     parser.add_argument("--episodes", type=int, metavar="N", help="runs a planner (20)")

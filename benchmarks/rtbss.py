@@ -1,4 +1,4 @@
-"""RTBSS: how deep can it look, how many nodes does that take, and how does it compare with its peers in the same run?
+"""RTBSS: depth, visited nodes and time, beside its peers in the same run.
 
 Tiger to depth 20, and a random problem of the size of a robot's hallway (60 states, 5 actions, 21 observations) to
 depth 4; beside them pomdp-py's ``value()`` as deep as it gets within its time limit, and AI-Toolbox's RTBSS if you have
@@ -44,7 +44,7 @@ def hallway(seed: int = 0) -> POMDP:
 
 
 def timed(function: Callable[[], Any], repeats: int) -> tuple[float, Any]:
-    """The least processor time of a few runs, and the result."""
+    """Return the smallest CPU time of a few runs, and the result."""
     best, result = float("inf"), None
     for _ in range(repeats):
         began = time.process_time()
@@ -80,7 +80,7 @@ class _Reward(pomdp_py.RewardModel):
 
 
 class PomdpPy:
-    """pomdp-py's ``value()``, asked for one depth more as long as the next is likely to fit in the limit."""
+    """pomdp-py's ``value()``, one depth after another while the next is expected within the limit."""
 
     def __init__(self, problem: POMDP, limit: float) -> None:
         spaces = [list(problem.states), list(problem.all_actions), list(problem.all_observations)]
@@ -127,7 +127,7 @@ class AIToolbox:
 
 
 def compare(name: str, problem: POMDP, depths: list[int], peers: dict[str, Any], repeats: int) -> list[dict[str, Any]]:
-    """One row a depth: time, nodes and value of RTBSS, and what each peer takes for the same value."""
+    """Return one row per depth: time, nodes and value of RTBSS, and the time of each peer."""
     problem.compiled  # noqa: B018  # not part of the search
     print(f"\n{name}: {problem}")
     print(
@@ -158,7 +158,7 @@ def compare(name: str, problem: POMDP, depths: list[int], peers: dict[str, Any],
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Runs the two tables."""
+    """Run the two tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.rtbss", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="shallow searches only, in seconds")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures here")

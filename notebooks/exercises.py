@@ -1,4 +1,4 @@
-"""The exercises of the notebooks: what is right, and what a wrong answer most likely forgot."""
+"""The exercises of the notebooks: correct answers, and hints for common wrong ones."""
 
 from collections.abc import Mapping
 from fractions import Fraction as F
@@ -9,7 +9,7 @@ __all__ = ["EXERCISES", "check"]
 
 
 class Exercise(NamedTuple):
-    """The right answer, and a hint for each wrong one that is easily come by."""
+    """The correct answer, and a hint per common wrong one."""
 
     right: F | float
     hints: Mapping[F | float, str]
@@ -24,14 +24,14 @@ EXERCISES = {
         {
             F(1, 9): "That is p(<c1,1> | <c0,1>), the numerator. Divide by the probability of seeing c1.",
             F(2, 3): "That is the belief that the item is NOT there.",
-            1: "It was certain at the root; descending is where it can go wrong.",
+            1: "It was certain at the root; descending may take the wrong branch.",
         },
         _BAYES,
     ),
     "1.2": Exercise(
         0,
         {
-            1: "That would be so if the searcher always came to the right shelf.",
+            1: "That would be correct if the searcher always reached the correct shelf.",
             F(1, 2): "Both of the two steps can fail: the move (eta) and the belief about it (eta again).",
             -1: "Sum over both shelves: each is reached with probability 1/2.",
         },
@@ -40,7 +40,7 @@ EXERCISES = {
         F(9, 41),
         {
             F(19, 81): "The other shelf, reached with probability 1/10, can hold the item as well: add (1 - eta)^2.",
-            F(1, 9): "The searcher has to come to the shelf (eta) and the item to be there (eta again).",
+            F(1, 9): "The searcher has to reach the shelf (eta), and the item has to be there (eta again).",
             F(50, 41): "That is r + 1.",
         },
         "Set eta^2 (r + 1) + (1 - eta)^2 (r + 1) - 1 equal to 0.",
@@ -49,7 +49,7 @@ EXERCISES = {
         F(1, 3),
         {
             F(2, 9): "That is the numerator, eta^2 b. Divide by the evidence, eta.",
-            F(2, 3): "That would be so if the item were certain to be below: multiply by b.",
+            F(2, 3): "That would be correct if the item were certain to be below: multiply by b.",
             F(4, 9): "That is eta^2; b is missing, and the division by the evidence.",
         },
         _BAYES,
@@ -72,8 +72,8 @@ EXERCISES = {
         0.8347,
         {
             0.75: "That would be the linear reward, 1 - |c|/N.",
-            0.1653: "That is what is lost; take it from 1.",
-            0.284: "That is exp(1/4) - 1; divide it by e - 1 and take it from 1.",
+            0.1653: "That is the loss; subtract it from 1.",
+            0.284: "That is exp(1/4) - 1; divide it by e - 1 and subtract it from 1.",
         },
         "Put |c|/N = 3/12 into the formula of the reward.",
     ),
@@ -83,19 +83,19 @@ EXERCISES = {
             F(7, 10): "That is the belief at node 20. One more step multiplies by its guidance.",
             F(11, 10): "Multiply the two, rather than add them.",
             F(3, 5): "That is the belief in the other child.",
-            F(2, 5): "That would be so if the item were certain to be below node 20.",
+            F(2, 5): "That would be correct if the item were certain to be below node 20.",
         },
         "By the last notebook the belief is multiplied by the guidance at each step.",
     ),
     "3.3": Exercise(
         0.1529,
-        {1.8347: "That is what the one item loses. HQS is the mean over twelve.", 0.0696: "A lost item is worth -1, not 0."},
+        {1.8347: "That is the loss of the one item. HQS is the mean over twelve.", 0.0696: "The value of a lost item is -1, not 0."},
     ),
     "4.1": Exercise(
         F(18, 25),
         {
             F(17, 10): "Multiply the two, rather than add them.",
-            F(4, 5): "That would be so if the item were certain to be below the first node.",
+            F(4, 5): "That would be correct if the item were certain to be below the first node.",
             F(81, 100) * F(16, 25): "Each step multiplies by the guidance once: the evidence divides the other one out.",
         },
         _BAYES,
@@ -103,16 +103,16 @@ EXERCISES = {
     "4.2": Exercise(
         -0.0061,
         {
-            0.0411: "Coming to the node is one thing (eta), the item being there another (eta again): eta squared.",
+            0.0411: "Reaching the node has probability eta, and the item is there with probability eta: eta squared.",
             -0.0110: "The other child, reached with probability 0.05, can hold the item as well.",
-            0.9939: "Take off the 1 that a miss costs.",
+            0.9939: "Subtract 1, the cost of a failed search.",
         },
     ),
     "4.3": Exercise(
         0,
         {
-            -1: "That is what descending gets. In hindsight the searcher need not descend.",
-            1: "Only an item that is found in a cluster of its own is worth nearly 1; this one is never come to.",
+            -1: "That is the value of descending. The hindsight policy need not descend.",
+            1: "The value is near 1 only for an item found in a singleton; this one is never reached.",
         },
     ),
     "5.1": Exercise(
@@ -128,28 +128,28 @@ EXERCISES = {
         F(-13, 2),
         {
             F(-167, 2): "That is for opening the left door, where the tiger probably is.",
-            F(17, 2): "Take off what it costs where the tiger is on the right after all.",
-            -15: "Add what it earns where the tiger is on the left.",
+            F(17, 2): "Subtract the cost if the tiger is on the right.",
+            -15: "Add the reward if the tiger is on the left.",
         },
     ),
     "5.3": Exercise(
         F(9, 10),
         {
-            F(10, 11): "That is where opening is worth 0. Listening is worth -1, so that less will do.",
+            F(10, 11): "There the value of opening is 0. The value of listening is -1, so that less is sufficient.",
             F(1, 10): "That is the probability of the tiger on the right.",
         },
         "Set 10 p - 100 (1 - p) equal to -1.",
     ),
     "6.1": Exercise(
         0.6225,
-        {0.5: "That would be the linear reward, 1 - |c|/N.", 0.3775: "That is what is lost; take it from 1."},
+        {0.5: "That would be the linear reward, 1 - |c|/N.", 0.3775: "That is the loss; subtract it from 1."},
         "Put |c|/N = 1/2 into 1 - (exp(|c|/N) - 1) / (e - 1).",
     ),
     "6.2": Exercise(
         F(3, 10),
         {
             F(11, 10): "Multiply the two, rather than add them.",
-            F(1, 2): "That would be so if the item were certain to be below the first node.",
+            F(1, 2): "That would be correct if the item were certain to be below the first node.",
             F(9, 100): "Each step multiplies by the guidance once: the evidence divides the other one out.",
         },
         _BAYES,
@@ -157,9 +157,9 @@ EXERCISES = {
     "6.3": Exercise(
         -0.5413,
         {
-            0.8347: "That is what a searcher earns who is certain. This one is right one time in four, twice over.",
-            -0.8853: "Each of the four can be the one that is come to: add all four terms.",
-            0.4587: "Take off the 1 that a miss costs.",
+            0.8347: "That is the value for certain guidance. Here each child has probability 1/4, and so has the item in it.",
+            -0.8853: "Each of the four children can be reached: add all four terms.",
+            0.4587: "Subtract 1, the cost of a failed search.",
         },
     ),
     "7.1": Exercise(
@@ -174,7 +174,7 @@ EXERCISES = {
     "7.2": Exercise(
         F(1, 2),
         {
-            F(17, 20): "That is after the first sound. The second speaks against it.",
+            F(17, 20): "That is after the first sound. The second is evidence against it.",
             F(289, 298): "That is after two sounds from the same side.",
         },
         _BAYES,
@@ -182,7 +182,7 @@ EXERCISES = {
     "7.3": Exercise(
         -20,
         {
-            -1: "That is one step. It goes on for ever, discounted.",
+            -1: "That is one step. The horizon is infinite, with discounted rewards.",
             F(-20, 19): "Divide by 1 - 0.95, not by 0.95.",
             -19: "The first step is not discounted.",
         },
@@ -190,9 +190,9 @@ EXERCISES = {
     "8.1": Exercise(
         F(8, 17),
         {
-            F(1, 10): "That is before the crying is heard. Weigh it by how likely each state is to cry.",
+            F(1, 10): "That is before the crying is heard. Weight it by the probability of crying in each state.",
             F(2, 25): "That is the numerator. Divide by the probability of crying, hungry or not.",
-            F(8, 9): "A hungry baby is rare: weigh 0.8 and 0.1 by the predicted belief, 0.1 and 0.9.",
+            F(8, 9): "A hungry baby is rare: weight 0.8 and 0.1 by the predicted belief, 0.1 and 0.9.",
         },
         _BAYES,
     ),
@@ -205,21 +205,21 @@ EXERCISES = {
     ),
     "8.3": Exercise(
         -4,
-        {-20: "That is for a discount of 0.95.", -1: "That is one step. It goes on for ever, discounted."},
+        {-20: "That is for a discount of 0.95.", -1: "That is one step. The horizon is infinite, with discounted rewards."},
     ),
 }
 
 
 def check(exercise: str, answer: Any) -> None:
-    """Say whether an answer is right, in any number type: 1/3, F(1, 3), "1/3" and 0.3333 are the same."""
+    """Print whether an answer is correct, in any number type: 1/3, F(1, 3), "1/3" and 0.3333 are the same."""
     right, hints, otherwise = EXERCISES[exercise]
     if answer is None:
-        print(f"Exercise {exercise}: put your answer in place of None")
+        print(f"Exercise {exercise}: replace None by your answer")
         return
     try:
         number = float(F(answer) if isinstance(answer, str) else answer)
     except (TypeError, ValueError, ZeroDivisionError):
-        print(f"Exercise {exercise}: {answer!r} is no number; write one, such as 0.25 or F(1, 4)")
+        print(f"Exercise {exercise}: {answer!r} is not a number; write one, such as 0.25 or F(1, 4)")
         return
     if isclose(number, right, rel_tol=5e-4, abs_tol=5e-4):
         print(f"Exercise {exercise}: right")

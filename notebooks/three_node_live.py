@@ -21,9 +21,9 @@ def _(mo):
         """
         # The three-node POMDP
 
-        A root `c0` with two children. **Search** everything at the root, or **descend** to a child and search there? A searcher
-        who descends goes to `c1` with probability eta, and believes that the item is there with the same probability.
-        Finding it is worth `r0`, `r1` or `r2`; not finding it costs 1.
+        A root `c0` with two children. **Search** everything at the root, or **descend** to a child and search there? Descending
+        leads to `c1` with probability eta, and the searcher believes with the same probability that the item is there.
+        The reward of finding it is `r0`, `r1` or `r2`; a failed search costs 1.
         """
     )
     return

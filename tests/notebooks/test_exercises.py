@@ -143,11 +143,11 @@ def test_a_right_answer_is_right_in_any_number_type(capsys, answer):
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (None, "put your answer in place of None"),
+        (None, "replace None by your answer"),
         (0.3, "not yet. Write the numerator"),
-        ("a third", "'a third' is no number"),
-        ("1/0", "'1/0' is no number"),
-        ([0.3], "is no number"),
+        ("a third", "'a third' is not a number"),
+        ("1/0", "'1/0' is not a number"),
+        ([0.3], "is not a number"),
     ],
 )
 def test_what_is_no_right_answer_is_told(capsys, answer, says):
