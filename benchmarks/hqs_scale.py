@@ -90,7 +90,7 @@ def make_tree(n_items: int, shape: str, rng: np.random.Generator, tree_file: str
 
 
 def make_features(tree: Hierarchy, n_columns: int, dtype: str, sparse: bool, rng: np.random.Generator) -> Any:
-    """Features that follow the tree: a walk from the root, its steps halved every fourth level; or a few terms per item."""
+    """Features along the tree (a walk from the root, steps halved every fourth level); or a few terms each."""
     if sparse:
         terms = 20
         base = (tree.starts[: tree.n_items] * 40_000 // tree.n_items)[:, None]
@@ -266,7 +266,7 @@ for line in sys.stdin:
 
 
 def beside_prototype(checkout: str, n_items: int, n_columns: int, n_sampled: int) -> dict[str, Any]:
-    """Time per item of the authors' prototype and of the engine with its conventions, and the difference of the values."""
+    """Time per item of the authors' prototype and of the engine with its conventions, and the value differences."""
     rng = np.random.default_rng(0)
     tree = make_tree(n_items, "dendrogram", rng, None)
     X = make_features(tree, n_columns, "float64", False, rng)

@@ -22,9 +22,9 @@ def _(mo):
         """
         # Value iteration, backup by backup
 
-        Behind one of two doors is a tiger, behind the other a prize of 10. Listening costs 1 and is right with the probability that you set;
-        meeting the tiger costs 100. Each line is the value of one plan under every belief, and what is best is the upper
-        envelope. One step more to go is one **backup**. Below it stands what to do first under each belief.
+        Behind one of two doors is a tiger, behind the other a prize of 10. Listening costs 1 and is correct with the chosen
+        probability; the tiger costs 100. Each line is the value of one plan under every belief, and the optimal value is the
+        upper envelope. One more step to go is one **backup**. Below are the optimal first actions per belief.
         """
     )
     return
@@ -33,7 +33,7 @@ def _(mo):
 @app.cell
 def _(mo):
     steps = mo.ui.slider(1, 8, 1, value=1, label="steps to go", show_value=True)
-    accuracy = mo.ui.slider(0.55, 0.95, 0.05, value=0.85, label="right when listening", show_value=True)
+    accuracy = mo.ui.slider(0.55, 0.95, 0.05, value=0.85, label="accuracy of listening", show_value=True)
     mo.vstack([steps, accuracy])
     return accuracy, steps
 
