@@ -21,9 +21,9 @@ FRONTS = {  # what users call or construct; a front grows here, on purpose
     "pomdp_hier.pomdp": "ObservationModel RewardModel TransitionModel to_agent to_environment",
     "pomdp_hier.beliefs": "BeliefUpdater ParticleUpdater TabularUpdater assert_updaters_agree",
     "pomdp_hier.planning": (
-        "POMCP POUCT RTBSS AlphaVectorPolicy AndOrTree Decision FIBPolicy FiniteHorizonSolution "
-        "FiniteStateController ImmediateValue Policy QMDPPolicy RandomPolicy Solution ThresholdPolicy "
-        "VerifiedBounds read_policy solve value_bound value_iteration verify write_policy"
+        "POMCP POUCT RTBSS AlphaVectorPolicy AndOrTree Decision FIBPolicy FiniteStateController "
+        "ImmediateValue Policy QMDPPolicy RandomPolicy ThresholdPolicy read_policy solve value_bound "
+        "value_iteration verify write_policy"
     ),
     "pomdp_hier.simulation": "compare_policies mdp_value policy_value simulate",
     "pomdp_hier.problems": "cheese_maze corridor crying_baby maze_4x3 rock_sample tiger",
