@@ -1,9 +1,8 @@
-"""The exceptions and warnings of pomdp_hier: one family each, so that one ``except`` catches what a user can mend.
+"""The exceptions and warnings of pomdp_hier, with one base class each.
 
-Every message names the offending value, where it stands, what was expected, and what to do. Where what to do is to give
-an argument, the error carries it as a `Setting`, which Python words as ``add_root=True`` and the command line, by
-`PomdpHierError.worded`, as ``--add-root``; an argument whose value is wrong is an `Argument`, in Python ``n_items``, on
-the command line ``--n-items``.
+Every message has the argument or location, the value, the expected value and what to do. An argument that corrects the
+error is a `Setting`: ``add_root=True`` in Python, and ``--add-root`` on the command line by `PomdpHierError.worded`. An
+argument with a wrong value is an `Argument`: ``n_items`` in Python, ``--n-items`` on the command line.
 """
 
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from pomdp_hier._text import brief
 
 @dataclass(frozen=True)
 class Setting:
-    """An argument that would mend what is wrong, with the values it may take, as a part of an error's message.
+    """An argument that corrects an error, with its possible values, as a part of the message.
 
     Example:
         >>> str(Setting("tie", "descend", "search")), str(Setting("add_root", True)), str(Setting("path"))
@@ -34,11 +33,11 @@ class Setting:
 
 
 class Argument(Setting):
-    """The name of an argument, as a part of an error's message that says what is wrong with its value.
+    """The name of an argument with a wrong value, as a part of the message.
 
     Example:
-        >>> str(ParameterError(Argument("n_items"), " is 0; give 1 or more"))
-        'n_items is 0; give 1 or more'
+        >>> str(ParameterError(Argument("n_items"), ": got 0; expected an integer of at least 1."))
+        'n_items: got 0; expected an integer of at least 1.'
     """
 
     def __str__(self) -> str:
@@ -46,7 +45,7 @@ class Argument(Setting):
 
 
 class PythonAdvice(Setting):
-    """Advice that only Python code can follow, as a part of a message; the command line leaves it out.
+    """Advice for Python code only, as a part of a message; the command line leaves it out.
 
     Example:
         >>> str(HierarchyWarning("1 node with one child.", PythonAdvice(" collapse_unary() removes it.")))
@@ -58,27 +57,27 @@ class PythonAdvice(Setting):
 
 
 class _Worded:
-    """A message in parts, ``args``: text, and among it the settings, which each front end writes in its own words."""
+    """A message in parts, ``args``: text and settings, which Python and the command line write differently."""
 
     args: "tuple[str | Setting, ...]"
 
     @property
     def parts(self) -> "tuple[str | Setting, ...]":
-        """The message's text, and the arguments that are wrong or correct it."""
+        """The texts, arguments and settings of the message."""
         return self.args
 
     def __str__(self) -> str:
         return self.worded(str)
 
     def worded(self, words: "Callable[[Setting], str]") -> str:
-        """Return the message with each setting in these words."""
+        """Return the message with each setting as the function writes it."""
         return "".join(words(part) if isinstance(part, Setting) else str(part) for part in self.args)
 
 
 class PomdpHierError(_Worded, Exception):
-    """The base of every error that pomdp_hier raises on purpose.
+    """The base class of the errors of pomdp_hier.
 
-    Its arguments are the message: text, and among it the arguments that are wrong, and the settings that correct them.
+    Its arguments are the parts of the message: texts, wrong arguments, and settings that correct them.
 
     Example:
         >>> error = PomdpHierError("2 roots; join them (", Setting("add_root", True), ")")
@@ -88,15 +87,15 @@ class PomdpHierError(_Worded, Exception):
 
 
 class ParameterError(PomdpHierError, ValueError):
-    """An argument has a value that its function cannot work with."""
+    """An argument has an invalid value."""
 
 
 class ModelError(PomdpHierError, ValueError):
-    """A POMDP, one of its models or a belief is not what it claims to be."""
+    """A POMDP, one of its models or a belief is invalid."""
 
 
 class ImpossibleObservationError(ModelError):
-    """The observation has probability 0 under the belief and the action, so that Bayes' rule has no answer."""
+    """The observation has probability 0 under the belief and the action, so Bayes' rule is undefined."""
 
 
 class FileFormatError(PomdpHierError, ValueError):
@@ -112,15 +111,15 @@ class PolicyFileError(FileFormatError):
 
 
 class PlanningError(PomdpHierError):
-    """A planner cannot go on: a bound is violated, a budget is too small, no action is legal."""
+    """A planner cannot continue: a bound is violated, a budget is too small, or no action is legal."""
 
 
 class CertificateError(PomdpHierError):
-    """A certificate cannot be read, or does not prove what it claims; the message names the first thing that fails."""
+    """A certificate cannot be read or does not prove its claim; the message names the first failure."""
 
 
 class HierarchyError(PomdpHierError, ValueError):
-    """What was given is not a rooted tree over the items; the message names the nodes."""
+    """The input is not a rooted tree over the items; the message names the nodes."""
 
 
 class ReaderError(FileFormatError, HierarchyError):
@@ -140,7 +139,7 @@ class MissingExtraError(PomdpHierError, ImportError):
 
 
 class PomdpHierWarning(_Worded, UserWarning):
-    """The base of every warning that pomdp_hier gives; worded like `PomdpHierError`."""
+    """The base class of the warnings of pomdp_hier, with messages like those of `PomdpHierError`."""
 
 
 class HierarchyWarning(PomdpHierWarning):
@@ -148,7 +147,7 @@ class HierarchyWarning(PomdpHierWarning):
 
 
 class SimulationWarning(PomdpHierWarning):
-    """A simulation came to its end, but what it shows is less than was asked for."""
+    """A simulation ended with a weaker result than requested."""
 
 
 class DataWarning(PomdpHierWarning):

@@ -1,8 +1,8 @@
-"""UpdaterComparison: one belief updater held against another, history by history.
+"""Comparison of two belief updaters over histories.
 
-A *history* is a sequence of (action, observation) pairs from the initial belief. Along each one, the reference and the
-candidate update their own beliefs; where the two part, the histories beyond go on from the reference's belief, so that
-every fault is measured by itself.
+A *history* is a sequence of (action, observation) pairs from the initial belief. Along each history, the reference and
+the candidate update their own beliefs. After a difference, the longer histories continue from the reference's belief,
+so that every difference is measured by itself.
 """
 
 import math
@@ -28,25 +28,24 @@ History = tuple[tuple[Any, Any], ...]
 
 @dataclass(frozen=True)
 class UpdaterComparison:
-    """What was compared, what was left out, and how far the two updaters are apart; all differences are absolute.
+    """The absolute differences of two updaters, and the numbers of compared and skipped histories.
 
     Attributes:
-        n_compared: The histories at whose end the two posteriors were compared.
-        n_skipped: The histories that were met and left out because of ``max_histories``; in the random mode also one
-            for each action that was not followed after a history that was met. What follows them is left out too, and
-            not counted.
-        depth: The longest history that was asked for.
-        tolerance: The difference up to which two numbers agree.
-        max_difference: Of the posterior probabilities; infinite where the candidate gave no answer, or where the
-            difference is an expression.
-        max_evidence_difference: Of ``Pr(o | b, a)``; ``None`` where the candidate is a plain function.
-        max_total_difference: Of ``sum_o Pr(o | b, a) b'(s')``, with the candidate's numbers, from the prediction: the
-            law of total probability.
-        first_history: The first history, shortest first, at which they part; ``None`` if they agree.
-        reason: How they part there.
-        n_different: The histories at whose end posteriors or evidence differ by more than the tolerance.
-        worst_history: The one where they differ most, the first of several.
-        worst_reason: How they part there.
+        n_compared: The number of histories at whose end the two posteriors were compared.
+        n_skipped: The number of histories skipped because of ``max_histories``; in the random mode also one per action
+            that was not followed. Longer histories after them are skipped too, and not counted.
+        depth: The length of the longest history.
+        tolerance: The largest difference of equal numbers.
+        max_difference: The largest difference of posterior probabilities; infinite if the candidate raised an error, or
+            if the difference is an expression.
+        max_evidence_difference: The largest difference of ``Pr(o | b, a)``; ``None`` if the candidate is a function.
+        max_total_difference: The largest difference of the candidate's ``sum_o Pr(o | b, a) b'(s')`` from the
+            prediction, by the law of total probability.
+        first_history: The shortest history with a difference; ``None`` if they agree.
+        reason: The difference there, as text.
+        n_different: The number of histories at whose end posteriors or evidence differ by more than the tolerance.
+        worst_history: The history with the largest difference, the first of several.
+        worst_reason: The difference there, as text.
 
     Example:
         >>> from pomdp_hier import BayesUpdater
@@ -108,18 +107,18 @@ def compare_updaters(
 ) -> UpdaterComparison:
     """Compare two updaters on the histories that are reachable from the problem's initial belief.
 
-    What takes more than two seconds shows a bar on a terminal.
+    A comparison of more than two seconds shows a progress bar on a terminal.
 
     Args:
-        reference: The updater that is right; `BayesUpdater`, as a rule.
-        candidate: The updater in question, or a plain function ``(belief, action, observation)``.
-        problem: Says which actions are legal.
+        reference: The correct updater, usually `BayesUpdater`.
+        candidate: The updater to check, or a function ``(belief, action, observation)``.
+        problem: The problem.
         depth: The length of the longest history.
-        tolerance: The absolute difference that is still agreement. It must be given where a float occurs; exact numbers
-            have to be equal by default.
-        max_histories: How many histories are compared at most.
-        mode: ``"all"`` goes through the histories shortest first; ``"random"`` draws runs, with legal actions drawn
-            uniformly and observations by their probability, for problems too large for the other.
+        tolerance: The largest absolute difference of equal numbers. It is required for floats; exact numbers must be
+            equal by default.
+        max_histories: The largest number of compared histories.
+        mode: ``"all"`` compares the histories in order of length; ``"random"`` samples runs, for large problems, with
+            uniform legal actions and with observations by their probability.
         seed: The seed or generator of the random mode.
 
     Raises:
@@ -149,7 +148,7 @@ def compare_updaters(
         if mode == "all":
             comparison.walk()
         else:
-            comparison.draw(generator("seed", seed))
+            comparison.sample(generator("seed", seed))
     return comparison.result()
 
 
@@ -161,7 +160,7 @@ def assert_updaters_agree(*given: Any, **settings: Any) -> UpdaterComparison:
         reference, candidate, problem, settings: As for `compare_updaters`.
 
     Raises:
-        AssertionError: The two part; the message names the first history.
+        AssertionError: The updaters differ; the message names the first history.
 
     Example:
         >>> from pomdp_hier import BayesUpdater
@@ -183,7 +182,7 @@ def assert_updaters_agree(*given: Any, **settings: Any) -> UpdaterComparison:
 
 @dataclass(frozen=True)
 class _Node:
-    """The end of one history: what each side believes there, the last observation and its probability."""
+    """The end of one history: the two beliefs, the last observation and its probability."""
 
     history: History
     reference: Belief
@@ -193,7 +192,7 @@ class _Node:
 
 
 class _Comparison:
-    """The state of one comparison: counters, the largest differences, the first parting."""
+    """The state of one comparison: counters, the largest differences, the first difference."""
 
     def __init__(
         self, reference: Any, candidate: Any, problem: POMDP, depth: int, tolerance: float | None, max_histories: int
@@ -202,7 +201,7 @@ class _Comparison:
         self.reference: CompleteUpdater = as_updater(reference, problem)
         self.candidate: CompleteUpdater = as_updater(candidate, problem)
         self.is_function = candidate is not None and not hasattr(candidate, "evidence")
-        # what the candidate itself answers: no distribution is a difference, where its wrapper would raise
+        # the candidate's own result: an invalid distribution is a difference, where its wrapper would raise
         self.function = self.candidate.call if isinstance(self.candidate, FunctionUpdater) else self.candidate.update
         self.depth, self.tolerance, self.max_histories = depth, tolerance, max_histories
         self.bar: tqdm[Any]
@@ -232,7 +231,7 @@ class _Comparison:
     # --- which histories -----------------------------------------------------------------------------------------
 
     def walk(self) -> None:
-        """Breadth first through all histories, until the cap is reached; then it only counts."""
+        """Compare all histories breadth first up to the limit; then count the others."""
         start = self.problem.initial_belief
         queue = deque([_Node((), start, start)])
         while queue:
@@ -242,8 +241,8 @@ class _Comparison:
                 if len(node.history) + 1 < self.depth:
                     queue.extend(nodes)
 
-    def draw(self, rng: np.random.Generator) -> None:
-        """Random runs until the cap is reached, or a hundred runs in a row have met nothing new."""
+    def sample(self, rng: np.random.Generator) -> None:
+        """Compare random runs up to the limit, or until 100 runs in a row have no new history."""
         start = self.problem.initial_belief
         root = _Node((), start, start)
         followed: dict[tuple[History, Any], list[_Node]] = {}
@@ -277,14 +276,14 @@ class _Comparison:
     # --- one step ------------------------------------------------------------------------------------------------
 
     def _step(self, node: _Node, action: Any) -> list[_Node]:
-        """Compare the histories that go on from a node by one action, as far as the cap allows."""
+        """Compare the histories after a node and one action, up to the limit."""
         branches = list(self.reference.branches(node.reference, action))
         self.bar.update(len(branches))
-        room = max(0, self.max_histories - self.n_compared)
-        self.n_skipped += max(0, len(branches) - room)
+        left = max(0, self.max_histories - self.n_compared)
+        self.n_skipped += max(0, len(branches) - left)
         nodes: list[_Node] = []
         mixture: dict[Any, Number] = {}
-        for observation, evidence, posterior in branches[:room]:
+        for observation, evidence, posterior in branches[:left]:
             history = (*node.history, (action, observation))
             self.n_compared += 1
             own_evidence, answer = self._answer(history, node.candidate, evidence)
@@ -302,7 +301,7 @@ class _Comparison:
     def _answer(
         self, history: History, belief: Belief, evidence: Number
     ) -> tuple[Number, Belief | Mapping[Any, Number] | None]:
-        """Return the candidate's evidence and posterior as given: no distribution is a difference, not an error."""
+        """Return the candidate's evidence and posterior; an invalid distribution is a difference, not an error."""
         action, observation = history[-1]
         try:
             own = evidence if self.is_function else self.candidate.evidence(belief, action, observation)
@@ -345,7 +344,7 @@ class _Comparison:
         if gap > allowed:
             self._part(
                 (*node.history, (action, "(all observations)")),
-                "law of total probability: the posteriors, weighed by their evidence, miss the prediction of "
+                "law of total probability: the posteriors, weighted by their evidence, differ from the prediction of "
                 f"{brief(state)} by {gap:.3g}",
             )
 
@@ -361,7 +360,7 @@ class _Comparison:
         return largest, where
 
     def check_numbers(self, numbers: Any) -> None:
-        """Refuses floats where no tolerance was given."""
+        """Raise an error for floats without a tolerance."""
         if self.tolerance is None:
             for number in numbers:
                 if not is_exact(number):
@@ -371,7 +370,7 @@ class _Comparison:
                     )
 
     def _differ(self, history: History, gap: float, reason: str) -> None:
-        """Note that the two part at the end of a history, by so much."""
+        """Record a difference at the end of a history, and its size."""
         self.different.add(history)
         if gap > self.worst[0]:
             self.worst = gap, history, reason
@@ -391,17 +390,17 @@ def _size(difference: Number) -> float:
 
 
 def _apart(expected: Number, got: Number) -> str:
-    """Say what was expected and what came; of expressions, also the difference, where its zeros can be read."""
+    """Return text with both numbers, and with the difference of expressions."""
     said = f"expected {brief(simplified(expected))}, got {brief(simplified(got))}"
     difference = got - expected
     return f"{said}, apart by {brief(simplified(difference))}" if is_symbolic(difference) else said
 
 
 def _as_belief(answer: Belief | Mapping[Any, Number], otherwise: Belief) -> Belief:
-    """Return the answer, which agrees within the tolerance, as a belief to go on from."""
+    """Return the answer, which agrees within the tolerance, as a belief from which to continue."""
     if isinstance(answer, Belief):
         return answer
     try:
         return Belief.normalized(answer)
-    except ModelError:  # a mass just below 0
+    except ModelError:  # a probability just below 0
         return otherwise

@@ -1,4 +1,4 @@
-"""ParticleUpdater: belief updates from weighted samples, seeded."""
+"""ParticleUpdater: belief updates from weighted samples."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,19 +15,19 @@ _MOST_PARTICLES = 100_000_000
 
 
 class ParticleUpdater:
-    """Approximate belief updates with particles: draw states, move each, weigh by the likelihood, add up by state.
+    """Approximate belief updates with particles: sample states and next states, and weight them by likelihood.
 
-    The states are drawn from the belief by systematic resampling, the next states by the transition model. Weights are
-    kept in the posterior rather than resampled away, which has the lower variance. The error falls as
+    States are sampled from the belief by systematic resampling, next states from the transition model. The posterior
+    keeps the weights instead of resampling, which has a lower variance. The error falls as
     ``1 / sqrt(n_particles)``.
 
     Args:
         problem: Any `POMDP` with numbers that convert to floats.
-        n_particles: How many particles each update draws.
+        n_particles: The number of particles per update.
         seed: A seed or a `numpy.random.Generator`; the same seed and the same calls give the same beliefs.
 
     Raises:
-        ParameterError: There is less than one particle, or more than 100 million; or the seed is none.
+        ParameterError: The number of particles is below 1 or above 100 million, or the seed is invalid.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -47,7 +47,7 @@ class ParticleUpdater:
         self.rng = generator("seed", seed)
 
     def predict(self, belief: Given, action: Any) -> Belief:
-        """Return the moved particles, before the observation: each state's share of them."""
+        """Return the belief before the observation: the share of the moved particles per state."""
         shares: dict[Any, float] = {}
         for _, next_state, share in self._moved(belief, action):
             shares[next_state] = shares.get(next_state, 0.0) + share
@@ -62,7 +62,7 @@ class ParticleUpdater:
         """Return the weighted particles as a belief.
 
         Raises:
-            ImpossibleObservationError: No particle can make the observation.
+            ImpossibleObservationError: No particle has a positive likelihood.
         """
         require_observation(observation)
         belief = self.problem.as_belief(belief)
@@ -72,17 +72,17 @@ class ParticleUpdater:
                 belief,
                 action,
                 observation,
-                f"none of {self.n_particles} particles can make it: use more particles, or change the model",
+                f"one of positive likelihood for some of {self.n_particles} particles, or more particles",
             )
         return Belief.normalized(weights)
 
     def branches(self, belief: Given, action: Any) -> Iterator[tuple[Any, float, Belief]]:
-        """Each observation that some particle can make, its estimated probability and posterior, from one draw."""
+        """Yield each observation of some particle, its estimated probability and posterior, from one sample."""
         for observation, weights in self._weights(belief, action).items():
             yield observation, sum(weights.values()), Belief.normalized(weights)
 
     def _weights(self, belief: Given, action: Any) -> dict[Any, dict[Any, float]]:
-        """``{o: {s': share of the particles times likelihood}}``."""
+        """Return ``{o: {s': share of the particles times likelihood}}``."""
         weights: dict[Any, dict[Any, float]] = {}
         for state, next_state, share in self._moved(belief, action):
             for observation, p in self.problem.observation_distribution(next_state, action, state).items():
@@ -92,7 +92,7 @@ class ParticleUpdater:
         return weights
 
     def _moved(self, belief: Given, action: Any) -> Iterator[tuple[Any, Any, float]]:
-        """Triples of state, next state and the share of the particles that went this way."""
+        """Yield triples of state, next state and the share of the particles with both."""
         belief = self.problem.as_belief(belief)
         cumulative = np.cumsum([float(p) for p in belief.values()])
         marks = (self.rng.random() + np.arange(self.n_particles)) / self.n_particles * cumulative[-1]

@@ -1,4 +1,4 @@
-"""Belief updaters: the interface, Bayes' rule on models, and Bayes' rule on arrays."""
+"""Belief updaters: the interface, and Bayes' rule on models and on arrays."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -32,13 +32,12 @@ class BayesUpdater:
 
         b'(s') = sum_s b(s) T(s, a, s') Z(s', a, o) / Pr(o | b, a)
 
-    It visits what the belief can reach and nothing else, so that the support grows where the models say so. Floats,
-    fractions and sympy expressions stay what they are.
+    It visits the states that the belief can reach only. Floats, fractions and sympy expressions keep their type.
 
     Args:
         problem: Any `POMDP`; its spaces need not be finite or listed.
-        simplify: What simplifies evidence and posteriors that are expressions, and gives back numbers as they are;
-            left as they come by default.
+        simplify: A function that simplifies expressions and returns numbers unchanged, applied to evidence and
+            posteriors; none by default.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -60,12 +59,12 @@ class BayesUpdater:
         return self.problem.predict(self.problem.as_belief(belief), action)
 
     def evidence(self, belief: Given, action: Any, observation: Any) -> Number:
-        """Return the normaliser ``Pr(o | b, a)``, 0 where the observation is impossible."""
+        """Return the observation probability ``Pr(o | b, a)``, 0 if the observation is impossible."""
         mass = joint_row(self.problem, self.problem.as_belief(belief), action, observation)
         return evidence_of(mass, self._simplify)
 
     def evidences(self, belief: Given, action: Any) -> dict[Any, Number]:
-        """``{o: Pr(o | b, a)}`` over the observations that can be made, from one pass over the models."""
+        """Return ``{o: Pr(o | b, a)}`` over the possible observations, from one pass over the models."""
         joint = self.problem.joint(self.problem.as_belief(belief), action)
         return {observation: evidence_of(mass, self._simplify) for observation, mass in joint.items()}
 
@@ -74,12 +73,12 @@ class BayesUpdater:
 
         Raises:
             ImpossibleObservationError: ``Pr(o | b, a)`` is 0.
-            ModelError: The action is not one of the problem's, or the belief is none.
+            ModelError: The action is not one of the problem's, or the belief is invalid.
         """
         return bayes_posterior(self.problem, self.problem.as_belief(belief), action, observation, self._simplify)
 
     def branches(self, belief: Given, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
-        """Each observation that can follow, with its probability and the posterior, from one pass over the models.
+        """Return each possible observation, its probability and the posterior, from one pass over the models.
 
         Example:
             >>> from pomdp_hier.problems import tiger
@@ -140,18 +139,18 @@ class CompleteUpdater(BeliefUpdater, Protocol):
 
 
 class FunctionUpdater:
-    """An updater that asks a plain function ``(belief, action, observation) -> Belief | mapping``.
+    """An updater from a function ``(belief, action, observation) -> Belief | mapping``.
 
-    Each function gets what the names of its parameters say.
+    The names of a function's parameters decide its arguments.
 
     Args:
-        function: Gives the posterior; a mapping from state to probability will do.
-        problem: Its models answer, by Bayes' rule, whatever is not given below.
-        evidence: A function of the same arguments that gives ``Pr(o | b, a)``.
-        predict: A function of belief and action that gives the belief before the observation.
-        branches: A function of belief and action that gives ``(observation, Pr(o | b, a), posterior)`` for all that can
-            follow; evidence is read from them where it is not given.
-        simplify: What simplifies evidence that is an expression; see `BayesUpdater`.
+        function: Returns the posterior, as a `Belief` or a mapping from state to probability.
+        problem: The problem, for Bayes' rule in place of functions that are not given.
+        evidence: A function of the same arguments that returns ``Pr(o | b, a)``.
+        predict: A function of belief and action that returns the belief before the observation.
+        branches: A function of belief and action that returns ``(observation, Pr(o | b, a), posterior)`` for all
+            possible observations; also the default of evidence.
+        simplify: A function that simplifies evidence; see `BayesUpdater`.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -178,16 +177,16 @@ class FunctionUpdater:
         self._branches = branches and bind("branches", branches, _OF_ACTION).call
 
     def update(self, belief: Given, action: Any, observation: Any) -> Belief:
-        """Return the function's answer, as a `Belief`.
+        """Return the function's result as a `Belief`.
 
         Raises:
-            ModelError: The answer is no distribution.
+            ModelError: The result is not a distribution.
         """
         self.problem.require_action(action)
         return as_belief(self.call(self.problem.as_belief(belief), action, observation))
 
     def evidence(self, belief: Given, action: Any, observation: Any) -> Number:
-        """``Pr(o | b, a)``."""
+        """Return ``Pr(o | b, a)``."""
         known = self.problem.as_belief(belief)
         if self._evidence is None and self._branches is not None:
             return next((p for seen, p, _ in self._branches(known, action) if seen == observation), 0)
@@ -198,7 +197,7 @@ class FunctionUpdater:
         return (self._predict or self._bayes.predict)(self.problem.as_belief(belief), action)
 
     def branches(self, belief: Given, action: Any) -> Iterator[tuple[Any, Number, Belief]]:
-        """Each observation that can follow, with its probability and the function's posterior."""
+        """Yield each possible observation, its probability and the function's posterior."""
         known = self.problem.as_belief(belief)
         if self._branches is not None:
             yield from self._branches(known, action)
@@ -210,13 +209,13 @@ class FunctionUpdater:
 
 
 def as_updater(updater: Any, problem: POMDP, *, simplify: Callable[[Number], Number] | None = None) -> CompleteUpdater:
-    """Return the updater with all four methods that is meant; planning and simulation take every update from it.
+    """Return an updater with all four methods, for planning and simulation.
 
     Args:
-        updater: ``None`` for Bayes' rule; an object with ``update`` or ``branches`` and whatever else of the four it
-            has; or a plain function ``(belief, action, observation) -> Belief | mapping``.
-        problem: Whose models answer what the updater does not.
-        simplify: What simplifies probabilities that are expressions, where Bayes' rule gives them.
+        updater: ``None`` for Bayes' rule; an object with ``update`` or ``branches``, and perhaps others of the four
+            methods; or a function ``(belief, action, observation) -> Belief | mapping``.
+        problem: The problem, for Bayes' rule in place of missing methods.
+        simplify: A function that simplifies the probabilities of Bayes' rule.
 
     Raises:
         ParameterError: It is none of these.
@@ -238,7 +237,7 @@ def as_updater(updater: Any, problem: POMDP, *, simplify: Callable[[Number], Num
         return updater
     branches = getattr(updater, "branches", None)
     function = getattr(updater, "update", _choice_of(branches) if branches else updater)
-    if not callable(function) or isinstance(updater, Mapping):  # which has an update() of its own
+    if not callable(function) or isinstance(updater, Mapping):  # which has another update()
         raise ParameterError(
             f"updater: got {brief(updater)}; expected a function (belief, action, observation), or an object with "
             "update(belief, action, observation) or branches(belief, action)."
@@ -248,7 +247,7 @@ def as_updater(updater: Any, problem: POMDP, *, simplify: Callable[[Number], Num
 
 
 def _choice_of(branches: Callable[[Belief, Any], Iterable[tuple[Any, Number, Belief]]]) -> Callable[..., Belief]:
-    """Return the update that finds the observation among the branches."""
+    """Return an update that looks up the observation in the branches."""
 
     def update(belief: Belief, action: Any, observation: Any) -> Belief:
         for seen, _, posterior in branches(belief, action):
@@ -263,14 +262,14 @@ B = TypeVar("B", Belief, Floats)
 
 
 class TabularUpdater:
-    """Bayes' rule in float64 on the arrays of a problem, for beliefs of either form: a `Belief`, or an array ``[S]``.
+    """Bayes' rule in float64 on the arrays of a problem, for a `Belief` or an array ``[S]``.
 
-    An array is taken and given back in the order of ``problem.states``, without names being looked up: the fast way.
-    Predictions use a dense transition matrix where that is faster than a sparse one: up to 100 states, from 15 % of
-    entries that are not 0 up to 1,000 states, and from 50 % beyond (measured by ``benchmarks/belief_update.py``).
+    Arrays are in the order of ``problem.states``; they need no look-up of names and are faster. Predictions use a dense
+    transition matrix where that is faster: up to 100 states, up to 1,000 states with at least 15 % nonzero entries, and
+    beyond with at least 50 % (measured by ``benchmarks/belief_update.py``).
 
     Args:
-        problem: A `POMDP`, which is compiled, or a `TabularPOMDP`.
+        problem: A `POMDP` or its compiled arrays (``problem.compiled``).
 
     Raises:
         ModelError: The problem cannot be compiled.
@@ -292,14 +291,14 @@ class TabularUpdater:
         return self._like(belief, self.compiled.predict(self._vector(belief), self._action(action)))
 
     def evidence(self, belief: Belief | Floats, action: Any, observation: Any) -> float:
-        """Return the normaliser ``Pr(o | b, a)``, 0 where the observation is impossible."""
+        """Return the observation probability ``Pr(o | b, a)``, 0 if the observation is impossible."""
         position = self._position(observation)
         if position is None:
             return 0.0
         return float(self.compiled.outcome(self._vector(belief), self._action(action), position).sum())
 
     def update(self, belief: B, action: Any, observation: Any) -> B:
-        """Return the posterior after the action and the observation, in the form of the belief given.
+        """Return the posterior after the action and the observation, in the form of the given belief.
 
         Raises:
             ImpossibleObservationError: ``Pr(o | b, a)`` is 0.
@@ -313,7 +312,7 @@ class TabularUpdater:
         return self._like(belief, mass / evidence)
 
     def branches(self, belief: B, action: Any) -> Iterator[tuple[Any, float, B]]:
-        """Each observation that can follow, with its probability and the posterior, from one product."""
+        """Yield each possible observation, its probability and the posterior, from one product."""
         names = self.compiled.observations
         for o, evidence, posterior in self.compiled.branches(self._vector(belief), self._action(action)):
             yield names[o], evidence, self._like(belief, posterior)

@@ -402,8 +402,9 @@ class ClosedFormUpdater:
         if action == Descend():
             children = self.eta.get(node, {})
             if not (isinstance(observation, Node) and observation.node in children):
-                seen = f"possible observations: {listed([Node(child) for child in children])}" if children else ""
-                raise impossible_observation(as_belief(belief), action, observation, seen)
+                nodes = listed([Node(child) for child in children]) if children else "a child node"
+                expected = f"one of the possible observations, {nodes}"
+                raise impossible_observation(as_belief(belief), action, observation, expected)
             return _at(observation.node, children[observation.node] * b)
         if self.evidence(belief, action, observation) == 0:
             raise impossible_observation(as_belief(belief), action, observation)

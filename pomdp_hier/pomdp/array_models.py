@@ -1,4 +1,4 @@
-"""Models that are arrays: T and Z one matrix an action, R an array; `compiling` takes them over as they are."""
+"""Models on arrays: one matrix per action for T and Z, an array for R."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -75,7 +75,7 @@ class Rows:
 
 
 class Positions(dict[Any, int]):
-    """The position of each value in a space; a value that is not in it is an error of the package's own."""
+    """The index of each value in a space; an unknown value raises `ModelError`."""
 
     def __init__(self, what: str, values: Sequence[Any]) -> None:
         super().__init__((value, i) for i, value in enumerate(values))
@@ -125,12 +125,12 @@ class ArrayObservation(ObservationModel):
 
 
 class ListedReward(RewardModel):
-    """A reward model over listed spaces, which gives the expected rewards of all states and actions at once."""
+    """A reward model over listed spaces, with the expected rewards of all states and actions at once."""
 
     spaces: tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]
 
     def expected(self, transition: Sequence[Any], observation: Sequence[Any]) -> Floats:
-        """Return ``[A, S]``, the means over what the rewards depend on, for CSR T ``[S, S']`` and Z ``[S', O]``."""
+        """Return ``[A, S]``, the expected rewards, for CSR T ``[S, S']`` and Z ``[S', O]``."""
         raise NotImplementedError
 
 
@@ -181,7 +181,7 @@ def floats(array: NDArray[Any], where: str) -> Floats:
     """Return the array in float64.
 
     Raises:
-        ModelError: An entry has symbols, or is too large; the message begins with ``where``.
+        ModelError: An entry is symbolic or too large; the message begins with ``where``.
     """
     if array.dtype != object:
         return array.astype(np.float64)
@@ -229,7 +229,7 @@ def _array(values: Any, name: str) -> NDArray[Any]:
 
 
 def _matrices(array: Any, name: str) -> list[Any]:
-    """One 2-D matrix per action: CSR in float64, or an array of objects for exact numbers."""
+    """Return one 2-D matrix per action: CSR in float64, or an array of objects for exact numbers."""
     array = [array] if sparse.issparse(array) else held(name, array, ModelError)
     if isinstance(array, str | bytes) or not isinstance(array, Iterable):
         raise ModelError(f"{name}: got {brief(array)}; expected an array {_SHAPES[name]}.")

@@ -24,24 +24,24 @@ from pomdp_hier.pomdp.numeric import (
     unquoted,
 )
 
-# How far the mass of a belief of floats may be from 1: far above the rounding of a long sum, far below any real fault.
+# The largest distance from 1 of a sum of floats: far above the rounding of a long sum, far below any real error.
 MASS_TOLERANCE = 1e-9
 
 
 class Belief(pomdp_py.GenerativeDistribution):
     """A probability distribution over states with finite support, immutable and hashable.
 
-    It behaves as a read-only mapping whose value is 0 off the support, and pomdp-py takes it as an agent's belief. It
-    does not know the states of a problem: a misspelt state has probability 0 as well. It prints as the dict that it is
-    read from. States of probability exactly 0 are left out; nothing else is dropped, and nothing is rescaled.
+    It is a read-only mapping whose value is 0 off the support, and pomdp-py accepts it as an agent's belief. A belief
+    does not know the states of a problem: a misspelt state has probability 0 as well. States of probability exactly 0
+    are left out; nothing else is dropped or rescaled.
 
     Args:
-        probabilities: A mapping or pairs of state and probability; floats, fractions or sympy expressions. Pairs of one
-            state add up.
-        tolerance: How far the mass may be from 1 when the probabilities are floats; exact numbers must sum to 1.
+        probabilities: A mapping, or pairs of state and probability: floats, fractions or sympy expressions. The
+            probabilities of equal states are added.
+        tolerance: The largest distance from 1 of a sum of floats; exact numbers must sum to 1.
 
     Raises:
-        ModelError: A probability is negative or NaN, or the mass is not 1.
+        ModelError: A probability is negative or NaN, or the sum is not 1.
 
     Example:
         >>> b = Belief({"left": 0.85, "right": 0.15})
@@ -87,13 +87,13 @@ class Belief(pomdp_py.GenerativeDistribution):
         mass = total(pairs.values())
         if not is_symbolic(mass) and not (mass > 0 and math.isfinite(mass)):
             raise ModelError(f"belief: got weights that sum to {mass}; expected a positive finite sum.")
-        if mass == 1:  # integers stay exact, where a division would make floats of them
+        if mass == 1:  # integers stay exact, where a division would turn them into floats
             return cls(pairs)
         return cls({state: weight / mass for state, weight in pairs.items()})
 
     @classmethod
     def certain(cls, state: Hashable) -> "Belief":
-        """Return the belief that the state is this one.
+        """Return the belief with all probability on one state.
 
         Example:
             >>> Belief.certain("home").entropy()
@@ -170,7 +170,7 @@ class Belief(pomdp_py.GenerativeDistribution):
         return f"Belief({self._text(brief)})"
 
     def __str__(self) -> str:
-        """Return the dict that the belief is read from, up to six of its states; fractions as 1/3."""
+        """Return a dict of up to six states, with fractions such as 1/3."""
         return self._text(str)
 
     def _text(self, number: Callable[[Any], str]) -> str:
@@ -179,11 +179,11 @@ class Belief(pomdp_py.GenerativeDistribution):
         shown = ", ".join(f"{brief(state, 40)}: {number(p)}" for (state, _), p in zip(pairs, values, strict=True))
         return f"{{{shown}{f', ... {len(self) - 6} more' if len(self) > 6 else ''}}}"
 
-    # --- what follows from it ------------------------------------------------------------------------------------
+    # --- derived quantities ------------------------------------------------------------------------------------
 
     @property
     def support(self) -> tuple[Any, ...]:
-        """The states of positive probability, in the order in which they were given."""
+        """The states of positive probability, in the given order."""
         return tuple(self._probabilities)
 
     def expectation(self, function: Callable[[Any], Number]) -> Number:
@@ -205,13 +205,13 @@ class Belief(pomdp_py.GenerativeDistribution):
         return abs(math.fsum(-float(p) * math.log(float(p)) for p in self._probabilities.values()))
 
     def sample(self, rng: np.random.Generator) -> Any:
-        """Return a state drawn from the belief with the given generator."""
+        """Return a state sampled from the belief with the given generator."""
         return draw(self._probabilities, rng.random())
 
-    # --- what pomdp-py asks of a distribution --------------------------------------------------------------------
+    # --- the interface of pomdp-py's distributions --------------------------------------------------------------------
 
     def random(self) -> Any:
-        """Return a state drawn with Python's global ``random``, as pomdp-py's planners do."""
+        """Return a state sampled with Python's global ``random``, as pomdp-py's planners do."""
         return draw(self._probabilities, random.random())
 
     def mpe(self) -> Any:

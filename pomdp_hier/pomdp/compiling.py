@@ -1,4 +1,4 @@
-"""From a problem to arrays: what `POMDP.compiled` does, walking the models or taking over the arrays they hold."""
+"""Compilation of a problem to arrays, for `POMDP.compiled`."""
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -25,16 +25,16 @@ _EMPTY: _Row = ((), ())
 def compile_problem(problem: CorePOMDP, *, tolerance: float | None = None) -> TabularPOMDP:
     """Return the problem as arrays, in float64.
 
-    Models that are arrays over the problem's own spaces are taken over as they are; of all others, every legal action
-    is asked about once in every state that is not terminal.
+    Models on arrays over the problem's spaces are used unchanged. Other models are called once per nonterminal state
+    and legal action.
 
     Args:
         problem: The problem to compile.
-        tolerance: How far a row may be from mass 1; the problem's own by default.
+        tolerance: The largest distance from 1 of a row's sum; the problem's tolerance by default.
 
     Raises:
-        ModelError: Legal actions depend on the belief; a row does not sum to 1 within ``tolerance``, leaves the spaces,
-            or is not a number. `check_problem` lists all such faults at once.
+        ModelError: Legal actions depend on the belief; a row does not sum to 1 within ``tolerance``, has an
+            outcome off the spaces, or is not a number. `check_problem` lists all such issues at once.
 
     Example:
         >>> from pomdp_hier import POMDP
@@ -93,7 +93,7 @@ def _legality(problem: CorePOMDP, terminal: Bools) -> tuple[Bools, Bools | None]
 
 
 def _positions(index: Mapping[Any, int], values: Collection[Hashable], where: Callable[[], str]) -> list[int]:
-    """Return the position of each value in a space; ``where``, which says where they stand, is asked in an error."""
+    """Return the index of each value in a space; ``where`` returns the location for an error."""
     try:
         return list(map(index.__getitem__, values))
     except KeyError as error:
@@ -105,7 +105,7 @@ def _positions(index: Mapping[Any, int], values: Collection[Hashable], where: Ca
 
 
 def _numbers(values: Sequence[Number], where: Callable[[int], str]) -> Floats:
-    """Return the values as floats; the first that is none is looked for, and named, only where there is one."""
+    """Return the values as floats; an error names the first that is not a number."""
     try:
         with np.errstate(over="ignore"):
             numbers = np.fromiter(values, np.float64, len(values))
@@ -119,14 +119,14 @@ def _numbers(values: Sequence[Number], where: Callable[[int], str]) -> Floats:
 
 
 def _floats(matrix: Any, where: str) -> sparse.csr_array:
-    """Return a matrix of a model that is arrays, as CSR in float64; one that is so already is taken as it is."""
+    """Return a matrix of an array model as CSR in float64, unchanged if it is one already."""
     if sparse.issparse(matrix):
         return matrix
     return matrix.floats(where) if isinstance(matrix, Rows) else sparse.csr_array(floats(matrix, where))
 
 
 class _Builder:
-    """Turns the models of one problem into matrices, checking each row that it asks for."""
+    """The matrices of one problem from its models, with a check of each row."""
 
     def __init__(self, problem: CorePOMDP, legal: Bools, terminal: Bools, tolerance: float) -> None:
         self.problem = problem
@@ -145,7 +145,7 @@ class _Builder:
     def matrices(
         self,
     ) -> tuple[tuple[sparse.csr_array, ...], tuple[sparse.csr_array, ...] | None, tuple[sparse.csr_array, ...] | None]:
-        """T, and Z or the joint of both, one matrix an action."""
+        """Return T, and Z or the joint of both: one matrix per action."""
         problem, spaces = self.problem, (self.problem.states, self.problem.all_actions)
         model, sensor = problem.transition, problem.observation
         given_t = model.matrices if isinstance(model, ArrayTransition) and model.spaces == spaces else None
@@ -172,13 +172,13 @@ class _Builder:
             self.bar.update()
 
     def _flow(self, a: int, action: Any, state: Any) -> Mapping[Any, Number]:
-        """Return the successors; none where the action is not legal or the state terminal."""
+        """Return the successors; none if the action is not legal or the state is terminal."""
         if not self.usable[a, self.states[state]]:
             return {}
         return self.problem.transition.distribution(state, action)
 
     def _taken(self, a: int, given: Any) -> sparse.csr_array:
-        """Return a matrix of the model itself, with unit rows where the action cannot be used."""
+        """Return a matrix of the model itself, with unit rows where the action is not legal."""
         matrix = _floats(given, f"T[{a}]")
         if self._always_usable[a]:
             return matrix
@@ -189,7 +189,7 @@ class _Builder:
         return merged
 
     def _transition(self, a: int, action: Any) -> sparse.csr_array:
-        """``[S, S']``; where the action cannot be used the row is the unit row, which no plan ever asks for."""
+        """``[S, S']``; with the unit row where the action is not legal, which no plan uses."""
         rows: list[_Row] = []
         for i, (state, flow) in enumerate(zip(self.states, self._flows, strict=True)):
             if self.usable[a, i]:
@@ -202,13 +202,13 @@ class _Builder:
         return _positions(self.states, next_states, lambda: f"transition from {brief(state)} under {brief(action)}")
 
     def _observation(self, action: Any) -> sparse.csr_array:
-        """``[S', O]``; only states that the action can lead to are asked, the others keep an empty row."""
+        """``[S', O]``; the rows of states that the action cannot reach stay empty."""
         reached = {s for flow in self._flows for s, p in flow.items() if p != 0}
         rows = [self._seen(s, action, None) if s in reached else _EMPTY for s in self._told(self.states)]
         return self._matrix(rows, len(self.observations), f"observation after {brief(action)} in", may_be_empty=True)
 
     def _joint(self, action: Any) -> sparse.csr_array:
-        """``[S, O * S']``, for observations that depend on the state that was left."""
+        """``[S, O * S']``, for observations that depend on the previous state."""
         size = len(self.states)
         rows: list[_Row] = []
         for state, flow in zip(self._told(self.states), self._flows, strict=True):
@@ -228,7 +228,7 @@ class _Builder:
         return _positions(self.observations, row.keys(), where), row.values()
 
     def _add_terminals(self, likelihood: list[sparse.csr_array]) -> None:
-        """Fill the rows of terminal states, where a belief can be over terminal and other states at once."""
+        """Fill the rows of terminal states, where a belief can be over terminal and nonterminal states."""
         if not (self.problem.has_mixed_start or any(self._meet(matrix) for matrix in likelihood)):
             return
         size = len(self.states)
@@ -243,7 +243,7 @@ class _Builder:
             likelihood[a] = sparse.csr_array(likelihood[a] + added)
 
     def _meet(self, matrix: sparse.csr_array) -> bool:
-        """Whether some observation is made both in a terminal state and in another."""
+        """Return whether a terminal and a nonterminal state share an observation."""
         if self.uses_state:
             observation, next_state = np.divmod(matrix.indices, len(self.states))
         else:
@@ -252,7 +252,7 @@ class _Builder:
         return bool(np.isin(observation[over], observation[~over]).any())
 
     def _matrix(self, rows: Iterable[_Row], width: int, what: str, may_be_empty: bool = False) -> sparse.csr_array:
-        """Return the rows as a matrix, one a state, checked all at once: the first that is wrong is named."""
+        """Return the matrix with one row per state; an error names the first invalid row."""
 
         def place(row: int) -> str:
             return f"{what} {brief(self.problem.states[row])}"
@@ -290,7 +290,7 @@ class _Builder:
     # --- R -------------------------------------------------------------------------------------------------------
 
     def rewards(self, transition: Sequence[Any], observation: Sequence[Any] | None) -> Floats:
-        """Return ``[A, S]``, the expected rewards; 0 where the action cannot be used."""
+        """Return ``[A, S]``, the expected rewards; 0 where the action is not legal."""
         problem, model = self.problem, self.problem.reward_model
         spaces = (problem.states, problem.all_actions, problem.all_observations)
         if isinstance(model, ListedReward) and model.spaces == spaces and observation is not None:

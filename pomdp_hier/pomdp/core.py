@@ -19,7 +19,7 @@ Given: TypeAlias = Belief | Mapping[Any, Number]
 
 
 class CorePOMDP:
-    """The definition that `POMDP` builds on; its arguments are told there."""
+    """The base class of `POMDP`, which documents the arguments."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class CorePOMDP:
             self._legal: Callable[[Any], Collection[Any]] | None = bind("legal_actions", legal_actions, signature).call
             self._everywhere: tuple[Any, ...] = ()
         else:
-            if isinstance(legal_actions, Mapping):  # its keys, states most likely, would be taken for actions
+            if isinstance(legal_actions, Mapping):  # its keys, most likely states, would be taken for actions
                 raise ModelError(
                     f"legal_actions: got {brief(legal_actions)}; expected actions, or a function of the state."
                 )
@@ -99,14 +99,14 @@ class CorePOMDP:
 
     @property
     def belief_tolerance(self) -> float:
-        """How far the mass of a belief about this problem may be from 1."""
+        """The largest distance from 1 of the sum of a belief's probabilities."""
         return max(self.tolerance, MASS_TOLERANCE)
 
     def as_belief(self, belief: Given) -> Belief:
-        """Return the belief that a `Belief` or a dict stands for.
+        """Return a `Belief` for a `Belief` or a dict.
 
         Raises:
-            ModelError: It is none, or its mass is farther from 1 than `belief_tolerance`.
+            ModelError: It is not a distribution, within `belief_tolerance`.
         """
         return as_belief(belief, self.belief_tolerance)
 
@@ -114,34 +114,33 @@ class CorePOMDP:
 
     @cached_property
     def states(self) -> tuple[Any, ...]:
-        """All states: those given, or those reachable from the initial belief in the order in which they are met."""
+        """All states: the listed ones, or those reachable from the initial belief, in breadth-first order."""
         return self._explored[0]
 
     @cached_property
     def all_actions(self) -> tuple[Any, ...]:
-        """All actions: those given, or those that are legal somewhere."""
+        """All actions: the listed ones, or those that are legal in some state."""
         return self._explored[1]
 
     @cached_property
     def all_observations(self) -> tuple[Any, ...]:
-        """All observations: those given, or those that can be made."""
+        """All observations: the listed ones, or those of positive probability."""
         return self._explored[2]
 
     @cached_property
     def _explored(self) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
-        """Follows the models from the initial belief (breadth first) through every action that may be legal."""
+        """Follow the models breadth first from the initial belief, under every possible action."""
         if self._given_states and self._given_actions and self._given_observations:
             return self._given_states, self._given_actions, self._given_observations
         if self._given_actions is None and self.legal_by != "state":
             raise ModelError(
-                f"actions: got none, with legal actions by {self.legal_by}; expected all actions, which exploring "
-                "cannot find. Pass actions=[...]."
+                f"actions: got none, with legal actions by {self.legal_by}; expected all actions. Pass actions=[...]."
             )
         states = dict.fromkeys(self._given_states or self.initial_belief.support)
         queue = list(states)
         actions: dict[Any, None] = dict.fromkeys(self._given_actions or ())
         observations: dict[Any, None] = {}
-        made_after: dict[tuple[Any, bool], set[Any]] = {}  # what an action makes one see, at the end and before it
+        made_after: dict[tuple[Any, bool], set[Any]] = {}  # observations after an action, by terminal
         asked: set[tuple[Any, Any]] = set()
         with slow_work("exploring", "states") as bar:
             for state in queue:  # grows while it is walked
@@ -187,45 +186,45 @@ class CorePOMDP:
 
     @property
     def has_mixed_start(self) -> bool:
-        """Whether the initial belief holds both a terminal state and one that is not.
+        """Whether the support of the initial belief has both terminal and nonterminal states.
 
-        What is observed in a terminal state after a further action matters only where a belief is over both kinds: from
-        such a start, or after an observation that both give. Elsewhere the models need not answer for it.
+        Observations in a terminal state matter only under a belief over both kinds. Such a belief comes from such a
+        start, or from an observation that both kinds give. Elsewhere the models need not define them.
         """
         return len({self.is_terminal(state) for state in self.initial_belief}) == 2
 
     @property
     def given_spaces(self) -> tuple[tuple[Any, ...] | None, tuple[Any, ...] | None, tuple[Any, ...] | None]:
-        """The states, actions and observations that were listed; ``None`` for those that exploring finds."""
+        """The listed states, actions and observations; ``None`` for a space that exploration finds."""
         return self._given_states, self._given_actions, self._given_observations
 
     @property
     def legal_everywhere(self) -> tuple[Any, ...] | None:
-        """The actions, where all of them are always legal; ``None`` where legality is a function."""
+        """The actions, where all are legal everywhere; ``None`` where legal actions are a function."""
         return self._everywhere or None
 
     def possible_actions(self, state: Any) -> tuple[Any, ...]:
-        """Return the actions that may be legal in the state: exactly those, where legality is by state."""
+        """Return the actions that can be legal in the state; the legal ones, where they depend on the state."""
         if self._legal is not None and self.legal_by == "state":
             return tuple(self._legal(state))
         return self._given_actions or self._everywhere
 
     def is_terminal(self, state: Any) -> bool:
-        """Whether the process ends in this state."""
+        """Return whether the state is terminal."""
         return bool(self._is_terminal(state))
 
     def is_over(self, belief: Given) -> bool:
-        """Whether the process has ended for certain: every state of the support is terminal."""
+        """Return whether the belief is terminal: every state of its support is terminal."""
         return all(self.is_terminal(state) for state in self.as_belief(belief))
 
     def actions(self, belief: Given | None = None, observation: Hashable = None) -> tuple[Any, ...]:
-        """Return the legal actions under the belief (the initial one by default); none once the process is over.
+        """Return the legal actions under the belief (the initial one by default); none if it is terminal.
 
-        By state, these are the actions legal in every state of the support that is not terminal, in the order of the
-        first; `check_problem` reports where states that one observation leaves possible disagree.
+        These are the actions that are legal in every nonterminal state of the support, in the order of the first state.
+        `check_problem` reports states with different legal actions that one history leaves possible.
 
         Args:
-            belief: What the agent believes.
+            belief: The belief.
             observation: The last observation, which a problem with ``legal_by="observation"`` needs.
 
         Raises:
@@ -256,12 +255,12 @@ class CorePOMDP:
     # --- one step ------------------------------------------------------------------------------------------------
 
     def successors(self, state: Any, action: Any) -> Mapping[Any, Number]:
-        """``{s': T(s, a, s')}``; a terminal state stays where it is."""
+        """Return ``{s': T(s, a, s')}``; a terminal state is absorbing."""
         self.require_action(action)
         return {state: 1} if self.is_terminal(state) else self.transition.distribution(state, action)
 
     def observation_distribution(self, next_state: Any, action: Any, state: Any) -> Mapping[Any, Number]:
-        """``{o: p(o | s, a, s')}``."""
+        """Return ``{o: p(o | s, a, s')}``."""
         self.require_action(action)
         if self._observation_uses_state:
             return self.observation.distribution(next_state, action, state)
@@ -272,7 +271,7 @@ class CorePOMDP:
         return self.observation.uses_state
 
     def step_reward(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
-        """``R(s, a, s', o)``, 0 from a terminal state."""
+        """Return ``R(s, a, s', o)``, 0 from a terminal state."""
         self.require_action(action)
         if self.is_terminal(state):
             return 0
@@ -293,11 +292,10 @@ class CorePOMDP:
         return self.reward_model.uses_next_state
 
     def expected_reward(self, state: Any, action: Any) -> Number:
-        """Return ``R(s, a)``, the mean over whatever else the reward depends on: the one place where it is taken.
+        """Return ``R(s, a)``, the mean of the reward over next states and observations.
 
-        Where the reward depends on the next state it is ``sum_s' T(s, a, s') R(s, a, s')``, where it depends on the
-        observation ``sum_s' T(s, a, s') sum_o Z(s', a, o) R(s, a, s', o)``, and otherwise the reward itself. Rows of T
-        and Z count as they are: where they sum to 1 within the tolerance only, so does the mean.
+        It is ``sum_s' T(s, a, s') sum_o Z(s', a, o) R(s, a, s', o)``. Rows of T and Z are not normalised: where a row
+        sums to 1 within the tolerance only, so do the weights of the mean.
         """
         self.require_action(action)
         key = (state, action)
@@ -322,17 +320,17 @@ class CorePOMDP:
         return mean(terms, lambda: f"reward of {brief(action)} in {brief(state)}")
 
     def reward(self, belief: Given, action: Any) -> Number:
-        """``R_B(b, a) = sum_s b(s) R(s, a)``."""
+        """Return ``R_B(b, a) = sum_s b(s) R(s, a)``."""
         weighted = [(p, self.expected_reward(state, action)) for state, p in self.as_belief(belief).items()]
         return mean(weighted, lambda: f"reward of {brief(action)}")
 
     def joint(self, belief: Given, action: Any) -> dict[Any, dict[Any, Number]]:
-        """``{o: {s': p(s', o | b, a)}}``: the numerator of Bayes' rule for every observation, exact zeros left out.
+        """Return ``{o: {s': p(s', o | b, a)}}``, the numerators of Bayes' rule, without exact zeros.
 
         ``p(s', o | b, a) = sum_s b(s) T(s, a, s') p(o | s, a, s')``; the sum over ``s'`` is the evidence of ``o``.
 
         Args:
-            belief: A `Belief`, or any weights of states: the answer is linear in them.
+            belief: A `Belief`, or any weights of states; the result is linear in them.
             action: One of the problem's actions.
         """
         masses: dict[Any, dict[Any, Number]] = {}
@@ -344,9 +342,9 @@ class CorePOMDP:
         return masses
 
     def flows(self, belief: Given, action: Any) -> list[tuple[Any, Any, Number]]:
-        """Triples ``(s, s', p(s, s' | b, a))`` for all that is possible; of weights of states, as in `joint`.
+        """Return triples ``(s, s', p(s, s' | b, a))`` of positive probability; for weights of states as in `joint`.
 
-        Where observations do not depend on the state left, that state is ``None`` and its mass is summed over it.
+        Where observations do not depend on the previous state, that state is ``None`` and summed over.
         """
         weights = belief if isinstance(belief, Mapping) else as_belief(belief)
         if self._observation_uses_state:
@@ -371,16 +369,16 @@ class CorePOMDP:
         return Belief(reached, tolerance=self.belief_tolerance)
 
     def observation_probabilities(self, belief: Given, action: Any) -> dict[Any, Number]:
-        """``{o: Pr(o | b, a)}`` over the observations that can be made."""
+        """Return ``{o: Pr(o | b, a)}`` over the possible observations."""
         joint = self.joint(self.as_belief(belief), action)
         return {o: total(row.values()) for o, row in joint.items()}
 
     def observations(self, belief: Given, action: Any) -> tuple[Any, ...]:
-        """Return the observations that can be made after the action under the belief."""
+        """Return the possible observations after the action under the belief."""
         return tuple(self.joint(self.as_belief(belief), action))
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Return what `pickle` writes.
+        """Return the state for `pickle`.
 
         Raises:
             ModelError: A function of the problem cannot be pickled.
@@ -401,12 +399,12 @@ class CorePOMDP:
         return f"<{type(self).__name__}: {sizes}, discount {self.discount}>"
 
 
-# What simplifies a probability that is an expression, and gives back a number as it is.
+# Simplifies a probability that is an expression, and returns any other number unchanged.
 Simplify = Callable[[Number], Number]
 
 
 def joint_row(problem: CorePOMDP, belief: Belief, action: Any, observation: Any) -> dict[Any, Number]:
-    """``{s': p(s', o | b, a)}``: the numerator of the rule for the one observation, exact zeros left out."""
+    """Return ``{s': p(s', o | b, a)}``, the numerator of Bayes' rule, without exact zeros."""
     require_observation(observation)
     row: dict[Any, Number] = {}
     for state, next_state, flow in problem.flows(belief, action):
@@ -417,7 +415,7 @@ def joint_row(problem: CorePOMDP, belief: Belief, action: Any, observation: Any)
 
 
 def evidence_of(row: Mapping[Any, Number], simplify: Simplify | None = None) -> Number:
-    """``Pr(o | b, a)``, the sum of the numerators."""
+    """Return the evidence ``Pr(o | b, a)``, the sum of the numerators."""
     whole = total(row.values())
     return whole if simplify is None else simplify(whole)
 
@@ -425,7 +423,7 @@ def evidence_of(row: Mapping[Any, Number], simplify: Simplify | None = None) -> 
 def bayes_posterior(
     problem: CorePOMDP, belief: Belief, action: Any, observation: Any, simplify: Simplify | None = None
 ) -> Belief:
-    """Return the belief after the action and the observation.
+    """Return the posterior by Bayes' rule after the action and the observation.
 
     Raises:
         ImpossibleObservationError: ``Pr(o | b, a)`` is 0.
@@ -437,8 +435,7 @@ def bayes_posterior(
             belief,
             action,
             observation,
-            f"what can be observed is {listed(problem.observations(belief, action))}; the observation or the model is "
-            "wrong",
+            f"one of the possible observations, {listed(problem.observations(belief, action))}",
         )
     return _divided(row, normaliser, simplify)
 
@@ -446,7 +443,7 @@ def bayes_posterior(
 def posterior_branches(
     problem: CorePOMDP, belief: Belief, action: Any, simplify: Simplify | None = None
 ) -> Iterator[tuple[Any, Number, Belief]]:
-    """Each observation that can follow, with its evidence and the posterior, from one pass over the models."""
+    """Yield each possible observation, its evidence and the posterior, from one pass over the models."""
     for observation, row in problem.joint(belief, action).items():
         normaliser = evidence_of(row, simplify)
         if normaliser != 0:
@@ -454,17 +451,19 @@ def posterior_branches(
 
 
 def _divided(row: Mapping[Any, Number], normaliser: Number, simplify: Simplify | None) -> Belief:
-    """Divide by the evidence; integers stay exact where it is 1."""
+    """Return the row divided by the evidence; integers stay exact where it is 1."""
     if simplify is None:
         return Belief(row if normaliser == 1 else {state: p / normaliser for state, p in row.items()})
     return Belief({state: simplify(p / normaliser) for state, p in row.items()})
 
 
-def impossible_observation(belief: Belief, action: Any, observation: Any, why: str = "") -> ImpossibleObservationError:
-    """Return the error for an observation of probability 0, with belief, action and observation in brief."""
+def impossible_observation(
+    belief: Belief, action: Any, observation: Any, expected: str = "a possible one"
+) -> ImpossibleObservationError:
+    """Return the error for an observation of probability 0; `expected` says which observations are possible."""
     likely = belief.argmax()
     return ImpossibleObservationError(
-        f"observation {brief(observation)} has probability 0 after action {brief(action)} under a belief over "
-        f"{len(belief)} states (most probable: {brief(likely)}, {belief[likely]}); "
-        + (why or "the observation or the model is wrong")
+        f"observation: got {brief(observation)}, which has probability 0 after action {brief(action)} "
+        f"under a belief over {len(belief)} states (most probable: {brief(likely)}, {belief[likely]}); "
+        f"expected {expected}. Correct the observation or the model."
     )

@@ -1,4 +1,4 @@
-"""A ``pomdp_py.Agent`` as a problem: what `POMDP.from_agent` asks of the agent's models and spaces."""
+"""A ``pomdp_py.Agent`` as a problem, for `POMDP.from_agent`."""
 
 import inspect
 import itertools
@@ -19,7 +19,7 @@ from pomdp_hier.pomdp.numeric import Number
 from pomdp_hier.pomdp.pomdp_py_models import ForeignObservation, ForeignReward, ForeignTransition, asked
 from pomdp_hier.pomdp.spaces import bridged_action, unwrapped
 
-# pomdp-py's own problems leave 1e-9 to each outcome that cannot happen, so that beliefs do not lose it.
+# The problems of pomdp-py give probability 1e-9 to impossible outcomes, so that beliefs keep them.
 _TOLERANCE = 1e-6
 _MOST_STATES = 1_000_000  # of a belief that is a product of beliefs about objects
 
@@ -39,9 +39,9 @@ def arguments_from_agent(
 ) -> dict[str, Any]:
     """Return the arguments of the problem that an agent plans for; see `POMDP.from_agent`."""
     if not isinstance(agent, pomdp_py.Agent):
-        remedy = "Pass its .agent." if isinstance(agent, pomdp_py.POMDP) else "A POMDP is planned for as it is."
+        remedy = "Pass its .agent." if isinstance(agent, pomdp_py.POMDP) else "Use the POMDP itself."
         raise ModelError(f"agent: got {brief(agent)}; expected a pomdp_py.Agent. {remedy}")
-    source = getattr(agent, "problem", None)  # as `ProblemAgent` has it
+    source = getattr(agent, "problem", None)  # of a `ProblemAgent`
     source = source if isinstance(source, CorePOMDP) else None
     if source is not None:
         discount = source.discount if discount is None else discount
@@ -88,13 +88,13 @@ def _models_of(agent: pomdp_py.Agent) -> tuple[Any, Any, Any]:
     for name, model in models.items():
         if model is None:
             raise ModelError(
-                f"agent: got no {name} model; expected one, as generative models have no probabilities. Give it one."
+                f"agent: got no {name} model; expected one, as generative models have no probabilities. Add one."
             )
     return models["transition"], models["observation"], models["reward"]
 
 
 def _require_use(how: Mapping[str, Any], exact: bool) -> None:
-    """Raise where a setting would do nothing, or makes no sense."""
+    """Raise an error for a setting without an effect or with a wrong value."""
     n_samples = how["n_samples"]
     if n_samples is not None and not (is_integer(n_samples) and n_samples >= 1):
         raise ModelError(
@@ -103,7 +103,7 @@ def _require_use(how: Mapping[str, Any], exact: bool) -> None:
     for name in ("normalize", "n_samples"):
         if exact and how[name]:
             raise ModelError(
-                f"{name}: got {brief(how[name])}; expected no such setting for whole distributions. Leave it out."
+                f"{name}: got {brief(how[name])}; expected no such setting for models with distributions. Leave it out."
             )
 
 
@@ -144,7 +144,7 @@ def _belief_of(agent: pomdp_py.Agent, tolerance: float, normalize: bool) -> Beli
 
 
 def _of_objects(belief: pomdp_py.OOBelief) -> dict[Any, Number]:
-    """Return the product of independent beliefs about objects, over states of the kind that the belief draws."""
+    """Return the product of independent beliefs about objects, over states of the belief's class."""
     beliefs = {name: histogram(part) for name, part in belief.object_beliefs.items()}
     size = math.prod(map(len, beliefs.values()))
     if size > _MOST_STATES:
@@ -161,7 +161,7 @@ def _of_objects(belief: pomdp_py.OOBelief) -> dict[Any, Number]:
 
 
 def _legality(agent: pomdp_py.Agent, source: CorePOMDP | None, actions: Sequence[Any]) -> dict[str, Any]:
-    """Return the arguments that say which actions are legal where."""
+    """Return the arguments for the legal actions."""
     if source is not None:
         if source.legal_everywhere is not None:
             return {"legal_actions": actions}
@@ -182,12 +182,12 @@ def _legality(agent: pomdp_py.Agent, source: CorePOMDP | None, actions: Sequence
 
 
 def _bridged_rule(source: CorePOMDP) -> Callable[[Any], tuple[Any, ...]]:
-    """Return a problem's rule for legal actions, for the bridged values."""
-    alive = Belief.certain(next(s for s in source.states if not source.is_terminal(s)))
+    """Return a problem's function of legal actions, for wrapped values."""
+    nonterminal = Belief.certain(next(s for s in source.states if not source.is_terminal(s)))
 
     def legal(given: Any) -> tuple[Any, ...]:
         if source.legal_by == "observation":
-            return tuple(map(bridged_action, source.actions(alive, unwrapped(given))))
+            return tuple(map(bridged_action, source.actions(nonterminal, unwrapped(given))))
         if source.legal_by == "belief":
             return tuple(map(bridged_action, source.actions(Belief({unwrapped(s): p for s, p in given.items()}))))
         return tuple(map(bridged_action, source.actions(Belief.certain(unwrapped(given)))))

@@ -1,14 +1,14 @@
-"""The three models of a POMDP, each given by its support: all that pomdp-py asks for follows from one method.
+"""Base classes of the three models of a POMDP; a subclass defines one method, which returns a distribution.
 
-A subclass writes down one method with everything that has positive probability:
+The method of each class, over the outcomes of positive probability:
 
 - `TransitionModel.distribution`: ``{next_state: p(next_state | state, action)}``
 - `ObservationModel.distribution`: ``{observation: p(observation | next_state, action[, state])}``
-- `RewardModel.reward`: the number earned for ``(state, action, next_state[, observation])``
+- `RewardModel.reward`: the reward of ``(state, action, next_state[, observation])``
 
-An override that leaves the last parameter out says that it does not depend on it, and is asked less often. Instead of a
-subclass, a plain function or a dict will do (`as_transition`, `as_observation`, `as_reward`). A function gets what the
-names of its parameters say (`signatures`).
+An override without the last parameter does not depend on it, and is called less often. A plain function or a dict can
+replace a subclass (`as_transition`, `as_observation`, `as_reward`). The names of a function's parameters decide its
+arguments (`signatures`).
 """
 
 import random
@@ -26,7 +26,7 @@ from pomdp_hier.pomdp.numeric import Number, draw
 from pomdp_hier.pomdp.signatures import Bound, bind, required_order
 from pomdp_hier.pomdp.spaces import nearest
 
-# What a user's model may raise when it is asked; anything else (a full memory, an interrupt) is no fault of the model.
+# Errors of a user's model; anything else (a full memory, an interrupt) is not caused by the model.
 MODEL_ERRORS = (
     ArithmeticError,
     AssertionError,
@@ -53,15 +53,15 @@ class TransitionModel(pomdp_py.TransitionModel):
     """
 
     def distribution(self, state: Any, action: Any) -> Mapping[Any, Number]:
-        """Return the probabilities of all next states that can follow; they sum to 1."""
+        """Return the probabilities of all possible next states; they sum to 1."""
         raise NotImplementedError(f"{type(self).__name__} must define distribution(state, action)")
 
     def probability(self, next_state: Any, state: Any, action: Any) -> Number:
-        """``p(next_state | state, action)``."""
+        """Return ``p(next_state | state, action)``."""
         return self.distribution(state, action).get(next_state, 0)
 
     def sample(self, state: Any, action: Any) -> Any:
-        """Return a next state drawn with Python's global ``random``, as pomdp-py does."""
+        """Return a next state sampled with Python's global ``random``, as pomdp-py does."""
         return draw(self.distribution(state, action), random.random())
 
     def argmax(self, state: Any, action: Any) -> Any:
@@ -70,7 +70,7 @@ class TransitionModel(pomdp_py.TransitionModel):
 
 
 class ObservationModel(pomdp_py.ObservationModel):
-    """``Z(s', a, o)``, the probability of the observation on reaching the next state; it may depend on the state left.
+    """``Z(s', a, o)``, the probability of the observation in the next state; it may depend on the previous state.
 
     Example:
         >>> class Noisy(ObservationModel):
@@ -81,15 +81,15 @@ class ObservationModel(pomdp_py.ObservationModel):
     """
 
     def distribution(self, next_state: Any, action: Any, state: Any = None) -> Mapping[Any, Number]:
-        """Return the probabilities of all observations that can be made; they sum to 1."""
+        """Return the probabilities of all possible observations; they sum to 1."""
         raise NotImplementedError(f"{type(self).__name__} must define distribution(next_state, action, state=None)")
 
     def probability(self, observation: Any, next_state: Any, action: Any) -> Number:
-        """``p(observation | next_state, action)``."""
+        """Return ``p(observation | next_state, action)``."""
         return self.distribution(next_state, action).get(observation, 0)
 
     def sample(self, next_state: Any, action: Any) -> Any:
-        """Return an observation drawn with Python's global ``random``, as pomdp-py does."""
+        """Return an observation sampled with Python's global ``random``, as pomdp-py does."""
         return draw(self.distribution(next_state, action), random.random())
 
     def argmax(self, next_state: Any, action: Any) -> Any:
@@ -98,12 +98,12 @@ class ObservationModel(pomdp_py.ObservationModel):
 
     @property
     def uses_state(self) -> bool:
-        """Whether the distribution also depends on the state that was left."""
+        """Whether the distribution also depends on the previous state."""
         return _count("observation", self.distribution) > 2
 
 
 class RewardModel(pomdp_py.RewardModel):
-    """``R(s, a, s', o)``, the reward; most models need the first two or three.
+    """``R(s, a, s', o)``, the reward; most models use the first two or three arguments.
 
     Example:
         >>> class Toll(RewardModel):
@@ -114,13 +114,13 @@ class RewardModel(pomdp_py.RewardModel):
     """
 
     def reward(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
-        """Return the reward for the step, in the problem's own unit."""
+        """Return the reward of the step, in the problem's unit."""
         raise NotImplementedError(
             f"{type(self).__name__} must define reward(state, action, next_state, observation=None)"
         )
 
     def probability(self, reward: Number, state: Any, action: Any, next_state: Any) -> float:
-        """1 if this is the reward of the step, else 0."""
+        """Return 1 if this is the reward of the step, else 0."""
         return float(reward == self.of_step(state, action, next_state))
 
     def sample(self, state: Any, action: Any, next_state: Any) -> Number:
@@ -132,7 +132,7 @@ class RewardModel(pomdp_py.RewardModel):
         return self.of_step(state, action, next_state)
 
     def of_step(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
-        """Return the reward of the step, whatever of its four parts the model looks at."""
+        """Return the reward of the step, which may depend on some of the four arguments only."""
         return self.reward(*(state, action, next_state, observation)[: _count("reward", self.reward)])
 
     @property
@@ -147,7 +147,7 @@ class RewardModel(pomdp_py.RewardModel):
 
 
 def _count(what: str, method: Callable[..., Any]) -> int:
-    """Return how many values an overriding method is called with, in the order of the method that it overrides."""
+    """Return the number of arguments of an overriding method, in the order of the overridden method."""
     function = getattr(method, "__func__", None)
     return required_order(what, method) if function is None else _count_of_class(what, function)
 
@@ -170,7 +170,7 @@ def _most_probable(distribution: Mapping[Any, Number]) -> Any:
 
 
 def _as_distribution(outcome: Any) -> Mapping[Any, Number]:
-    """Return a mapping as it is; any other value as the outcome that is certain."""
+    """Return a mapping unchanged, and any other value as a certain outcome."""
     if isinstance(outcome, Mapping):
         return outcome
     if isinstance(outcome, pomdp_py.GenerativeDistribution):
@@ -178,7 +178,7 @@ def _as_distribution(outcome: Any) -> Mapping[Any, Number]:
     if outcome is None:
         raise ModelError(
             "distribution: got None from the model; expected an outcome or a dict, {outcome: probability}. "
-            'Return a name such as "nothing", where nothing is seen.'
+            'Return a name such as "nothing", for an empty observation.'
         )
     try:
         return {outcome: 1}
@@ -201,7 +201,7 @@ def _look_up(table: Mapping[Any, Any], what: str, *keys: tuple[Hashable, ...] | 
 
 
 def _near_key(table: Mapping[Any, Any], key: Hashable) -> str:
-    """Return which key of the dict is nearly the one that is missing."""
+    """Return the key of the dict that is most similar to the missing one."""
     if not isinstance(key, tuple):
         return nearest(key, table)
     if key[::-1] in table:
@@ -258,7 +258,7 @@ class _FunctionReward(RewardModel):
         return self._call(state, action, next_state) if self._uses_next_state else self._call(state, action)
 
 
-# A dict is asked by a function with the dict as its first argument, at the top of the module so that it can be pickled.
+# A function with the dict as its first argument looks it up; it is at the top of the module, for pickle.
 
 
 def _transition_entry(table: Mapping[Any, Any], state: Any, action: Any) -> Any:
@@ -266,7 +266,7 @@ def _transition_entry(table: Mapping[Any, Any], state: Any, action: Any) -> Any:
 
 
 def _observation_entry(table: Mapping[Any, Any], next_state: Any, action: Any) -> Any:
-    return _look_up(table, "observation", (next_state, action), next_state)  # the latter for all actions alike
+    return _look_up(table, "observation", (next_state, action), next_state)  # the second key serves all actions
 
 
 def _reward_entry(table: Mapping[Any, Number], state: Any, action: Any) -> Any:
@@ -298,7 +298,7 @@ def as_transition(model: Any) -> TransitionModel:
 
 
 def as_observation(model: Any) -> ObservationModel:
-    """Return the observation model that a model, a function ``(next_state, action[, state])`` or a dict stands for.
+    """Return the observation model for a model, a function ``(next_state, action[, state])`` or a dict.
 
     Raises:
         ModelError: It is none of these.

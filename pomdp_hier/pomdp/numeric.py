@@ -22,7 +22,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 def is_symbolic(value: Number) -> bool:
-    """Whether the value is an expression rather than a number (a sympy symbol, say).
+    """Return whether the value is an expression, such as a sympy symbol.
 
     Example:
         >>> is_symbolic(0.5), is_symbolic("0.5")
@@ -32,7 +32,7 @@ def is_symbolic(value: Number) -> bool:
 
 
 def is_number(value: object) -> bool:
-    """Whether the value is a number or an expression.
+    """Return whether the value is a number or an expression.
 
     Example:
         >>> is_number(0.5), is_number("0.5"), is_number(None)
@@ -42,7 +42,7 @@ def is_number(value: object) -> bool:
 
 
 def is_text(value: object) -> bool:
-    """Whether the value is text, which may look like a number.
+    """Return whether the value is text, which may look like a number.
 
     Example:
         >>> is_text("0.5"), is_text(0.5)
@@ -52,7 +52,7 @@ def is_text(value: object) -> bool:
 
 
 def unquoted(value: object) -> str:
-    """Return what to do about text in the place of a number, if it looks like one.
+    """Return advice for a text that looks like a number.
 
     Example:
         >>> unquoted("0.5"), unquoted("half"), unquoted(0.5)
@@ -65,13 +65,13 @@ def unquoted(value: object) -> str:
 
 
 def is_nonnegative(value: Number) -> bool:
-    """Whether the value is a real number of at least 0, or an expression that is not known to be negative.
+    """Return whether the value is a real number of at least 0, or an expression not known to be negative.
 
     Example:
         >>> is_nonnegative(0.5), is_nonnegative(float("nan")), is_nonnegative("0.5")
         (True, False, False)
     """
-    if type(value) is float:  # the most frequent by far, and much quicker to tell than by isinstance of a number class
+    if type(value) is float:  # by far the most frequent, and faster than isinstance of a number class
         return value >= 0
     if is_symbolic(value):
         return value.is_negative is not True and value.is_real is not False
@@ -79,7 +79,7 @@ def is_nonnegative(value: Number) -> bool:
 
 
 def is_finite(value: object) -> bool:
-    """Whether the value is a real number, however large, or an expression; neither infinite nor NaN.
+    """Return whether the value is a finite real number of any size, or an expression.
 
     Example:
         >>> is_finite(10**400), is_finite(float("inf")), is_finite(1j)
@@ -117,7 +117,7 @@ def as_float(value: Number, where: str) -> float:
 
 
 def shown(value: Number) -> str:
-    """Return a number for a message, a fraction as it is written.
+    """Return the text of a number for a message, such as 1/3 for a fraction.
 
     Example:
         >>> from fractions import Fraction
@@ -129,7 +129,7 @@ def shown(value: Number) -> str:
 
 
 def is_exact(value: Number) -> bool:
-    """Whether the value is an integer, a fraction or an expression, so that no tolerance is due.
+    """Return whether the value is an integer, a fraction or an expression, which need no tolerance.
 
     Example:
         >>> from fractions import Fraction
@@ -187,7 +187,7 @@ def mean(pairs: Sequence[tuple[Number, Number]], what: Callable[[], str]) -> Num
 
 
 def nearly_equal(value: Number, target: Number, tolerance: float) -> bool:
-    """Whether ``|value - target| <= tolerance``; for exact numbers, whether they are equal.
+    """Return whether ``|value - target| <= tolerance``, and for exact numbers whether they are equal.
 
     An expression is equal when its difference from the target simplifies to zero.
 
@@ -204,11 +204,11 @@ def nearly_equal(value: Number, target: Number, tolerance: float) -> bool:
     return bool(abs(difference) <= tolerance)
 
 
-_FACTORED = 200  # operations up to which a form that is for reading is looked for
+_FACTORED = 200  # the largest number of operations for which an expression is factored
 
 
 def simplified(value: Number) -> Number:
-    """Return an expression in a form that is 0 if it vanishes; factored if it is short, and numbers as they are.
+    """Return the simplified expression, 0 if it vanishes and factored if it is short; numbers unchanged.
 
     A quotient of polynomials is put in lowest terms, in time that grows with its terms; of other expressions, and of
     those with floats, sympy looks for a short form, which takes longer.

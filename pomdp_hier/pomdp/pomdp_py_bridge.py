@@ -1,11 +1,10 @@
-"""A `POMDP` as a ``pomdp_py.Agent`` and a ``pomdp_py.Environment``; `from_agent` goes the other way.
+"""A `POMDP` as a ``pomdp_py.Agent`` and a ``pomdp_py.Environment``; `from_agent` is the inverse.
 
-pomdp-py wants states, actions and observations of its own classes. Values that are not are put into a `BridgedState`,
-`BridgedAction` or `BridgedObservation`, which equal the value they hold, print like it, and give it back as ``value``.
+pomdp-py requires states, actions and observations of its own classes. Other values are wrapped in a `BridgedState`,
+`BridgedAction` or `BridgedObservation`. A wrapper equals its value, prints like it, and has it as ``value``.
 
-pomdp-py has no terminal states and no problem-wide legal actions. Here a terminal state is absorbing and earns 0, and
-leaves one action to take; the legal actions of a search node depend on the history alone, never on the state that
-happened to be drawn there first.
+pomdp-py has no terminal states and no legal actions per problem. Here a terminal state is absorbing with reward 0, and
+has one action. The legal actions of a search node depend on the history alone, not on the state sampled there first.
 """
 
 import random
@@ -43,7 +42,7 @@ class _AgentTransition(TransitionModel):
         return {bridged_state(s): p for s, p in flow.items() if p != 0}
 
     def get_all_states(self) -> list[Any]:
-        """All states, in the problem's order."""
+        """Return all states, in the problem's order."""
         return [bridged_state(s) for s in self._problem.states]
 
 
@@ -58,14 +57,14 @@ class _AgentObservation(ObservationModel):
         return {bridged_observation(o): p for o, p in seen.items() if p != 0}
 
     def get_all_observations(self) -> list[Any]:
-        """All observations, in the problem's order."""
+        """Return all observations, in the problem's order."""
         return [bridged_observation(o) for o in self._problem.all_observations]
 
 
 def observations_of(problem: POMDP, state: Any, action: Any, next_state: Any) -> Mapping[Any, Number]:
-    """``{o: p(o | s, a, s')}``, and `OVER` where the process has ended and the models need not answer.
+    """Return ``{o: p(o | s, a, s')}``, and `OVER` after a terminal state, where the models may be undefined.
 
-    The state left may be None where observations do not depend on it.
+    The previous state may be None where observations do not depend on it.
     """
     if problem.is_terminal(next_state) and problem.legal_by != "belief":
         tables = problem.compiled
@@ -87,7 +86,7 @@ class _AgentReward(RewardModel):
         self._problem = problem
 
     def reward(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
-        """Return the mean over the observations, as pomdp-py's rewards do not see them."""
+        """Return the mean over the observations, as pomdp-py's rewards do not depend on them."""
         problem, s, a, t = self._problem, unwrapped(state), unwrapped(action), unwrapped(next_state)
         if problem.is_terminal(s) or not problem.reward_model.uses_observation:
             return problem.step_reward(s, a, t)
@@ -97,15 +96,15 @@ class _AgentReward(RewardModel):
 
 
 class HistoryPolicy(pomdp_py.RolloutPolicy):
-    """Legal actions by history, and a uniformly random rollout, for pomdp-py's planners.
+    """Legal actions by history and a uniformly random rollout, for pomdp-py's planners.
 
-    Where legal actions differ, the exact belief after the history decides; during a rollout, which has no search node,
-    the state drawn does. After the end one action is left, so that no action set is empty.
+    Where legal actions differ, they are those of the exact belief after the history; in a rollout, which has no search
+    node, those of the sampled state. A terminal belief has one action, so that no action set is empty.
 
     Args:
-        problem: Whose actions.
+        problem: The problem.
         belief: The belief at the start of the history, a `Belief` or a dict.
-        history: What had happened before that belief, ``((action, observation), ...)``.
+        history: The history before that belief, ``((action, observation), ...)``.
         observation: The last observation made, for problems whose legal actions depend on it.
     """
 
@@ -121,7 +120,7 @@ class HistoryPolicy(pomdp_py.RolloutPolicy):
         self._in_state: dict[tuple[Any, Any], tuple[Any, ...]] = {}
 
     def get_all_actions(self, state: Any = None, history: tuple[Any, ...] | None = None) -> list[Any]:
-        """Return the actions legal after the history; without one, in the state; without either, all actions."""
+        """Return the legal actions after the history, or in the state, or else all actions."""
         if history is not None:
             return list(self._legal_after(history))
         return (
@@ -139,11 +138,11 @@ class HistoryPolicy(pomdp_py.RolloutPolicy):
         return self._bridged(belief, self._last_observation(history))
 
     def rollout(self, state: Any, history: tuple[Any, ...]) -> Any:
-        """Return a legal action drawn with Python's global ``random``."""
+        """Return a legal action sampled with Python's global ``random``."""
         return random.choice(self._legal_in(state, history))
 
     def sample(self, state: Any) -> Any:
-        """Return a legal action of the state, drawn with Python's global ``random``."""
+        """Return a legal action of the state, sampled with Python's global ``random``."""
         return random.choice(self._legal_in(state, ()))
 
     def _legal_in(self, state: Any, history: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -166,14 +165,14 @@ class HistoryPolicy(pomdp_py.RolloutPolicy):
         return unwrapped(history[-1][1]) if history else self._first_observation
 
     def _belief_after(self, history: tuple[Any, ...]) -> Belief:
-        """Return the exact belief, by Bayes' rule from the longest history that was met before."""
+        """Return the exact belief, by Bayes' rule from the longest known history."""
         known = len(history)
         while known and history[:known] not in self._beliefs:
             known -= 1
         belief = self._beliefs.get(history[:known])
         if belief is None:
             raise ModelError(
-                f"history: got {brief(history[:1])} as its beginning; expected one from where this agent began."
+                f"history: got {brief(history[:1])} as its beginning; expected a history from the start of this agent."
             )
         for i in range(known, len(history)):
             action, observation = history[i]
@@ -183,7 +182,7 @@ class HistoryPolicy(pomdp_py.RolloutPolicy):
 
 
 def _posterior(problem: POMDP, belief: Belief, action: Any, observation: Any) -> Belief:
-    """Return the belief after the action and the observation; one that is over stays as it is."""
+    """Return the posterior; a terminal belief is unchanged."""
     if problem.is_over(belief):
         return belief
     return bayes_posterior(problem, belief, action, observation)
@@ -200,8 +199,8 @@ class ProblemAgent(pomdp_py.Agent):
         belief = problem.as_belief(belief)
         if problem.observation.uses_state:
             raise ModelError(
-                "to_agent: got observations that depend on the state that was left; expected (next_state, action), as "
-                "pomdp-py has it. Put what they depend on into the next state."
+                "to_agent: got observations that depend on the previous state; expected (next_state, action), as in "
+                "pomdp-py. Make the previous state a part of the next state."
             )
         super().__init__(
             Belief({bridged_state(s): p for s, p in belief.items()}, tolerance=problem.belief_tolerance),
@@ -214,7 +213,7 @@ class ProblemAgent(pomdp_py.Agent):
         self.problem = problem
 
     def update(self, real_action: Any, real_observation: Any) -> None:
-        """Append to the history and updates the belief by Bayes' rule.
+        """Append to the history, and update the belief by Bayes' rule.
 
         Raises:
             ImpossibleObservationError: The observation has probability 0.
@@ -226,18 +225,19 @@ class ProblemAgent(pomdp_py.Agent):
 
 
 def to_agent(problem: POMDP, belief: Given | None = None, *, name: str | None = None) -> ProblemAgent:
-    """Return a ``pomdp_py.Agent`` that believes and models what the problem says.
+    """Return a ``pomdp_py.Agent`` with the problem's models and belief.
 
-    Its ``update(action, observation)`` is exact. Rewards that depend on the observation are given by their mean over
-    it. pomdp-py's planners draw from Python's global ``random``: run them inside `seeded_random`.
+    Its ``update(action, observation)`` is exact. Rewards are their means over the observations. The actions that a
+    planner of pomdp-py returns have the problem's action as ``action.value``. Its planners sample from Python's global
+    ``random``, which ``random.seed`` makes repeatable.
 
     Args:
         problem: The problem.
-        belief: Where the agent starts; the problem's initial belief by default.
+        belief: The agent's initial belief; the problem's by default.
         name: A name for pomdp-py.
 
     Raises:
-        ModelError: The observation depends on the state left, which pomdp-py cannot express.
+        ModelError: The observation depends on the previous state, which pomdp-py cannot express.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -255,8 +255,8 @@ def to_agent(problem: POMDP, belief: Given | None = None, *, name: str | None = 
 class ProblemEnvironment(pomdp_py.Environment):
     """A ``pomdp_py.Environment`` for a problem; build one with `to_environment`.
 
-    It draws from its own generator, and its rewards are the problem's own numbers: pomdp-py's environment would pass
-    them through a 32-bit float.
+    It samples from its own generator, and its rewards have the problem's number type. pomdp-py's environment would
+    convert them to a 32-bit float.
     """
 
     def __init__(self, problem: POMDP, state: Any, rng: np.random.Generator) -> None:
@@ -266,13 +266,13 @@ class ProblemEnvironment(pomdp_py.Environment):
 
     @property
     def is_over(self) -> bool:
-        """Whether the state is terminal."""
+        """Return whether the state is terminal."""
         return self.problem.is_terminal(unwrapped(self.state))
 
     def state_transition(self, action: Any, execute: bool = True, discount_factor: float = 1.0) -> Any:
         """Return the reward of the action, which changes the state; ``(next_state, reward)`` without changing it.
 
-        A reward that depends on the observation is given by its mean; `execute` gives the one that was earned.
+        A reward that depends on the observation is its mean; `execute` returns the reward of the step.
         """
         next_state = bridged_state(self._draw(self.problem.successors(unwrapped(self.state), unwrapped(action))))
         reward = self.reward_model.sample(self.state, action, next_state)
@@ -282,9 +282,9 @@ class ProblemEnvironment(pomdp_py.Environment):
         return reward
 
     def execute(self, action: Any, observation_model: Any = None) -> tuple[Any, Number]:
-        """``(observation, reward)`` of the action, which changes the state.
+        """Return ``(observation, reward)`` of the action, which changes the state.
 
-        The observation is drawn from the problem, or from the model if one is given.
+        The observation is sampled from the problem, or from the model if one is given.
         """
         problem, s, a = self.problem, unwrapped(self.state), unwrapped(action)
         t = self._draw(problem.successors(s, a))
@@ -302,12 +302,12 @@ class ProblemEnvironment(pomdp_py.Environment):
 def to_environment(
     problem: POMDP, state: Any = None, *, seed: int | np.random.SeedSequence | np.random.Generator | None = None
 ) -> ProblemEnvironment:
-    """Return a ``pomdp_py.Environment`` that behaves as the problem says.
+    """Return a ``pomdp_py.Environment`` with the problem's models.
 
     Args:
         problem: The problem.
-        state: The true state; drawn from the initial belief when left out.
-        seed: Where the draws start, or the generator to draw from.
+        state: The true state; sampled from the initial belief by default.
+        seed: The seed, or a generator.
 
     Example:
         >>> from pomdp_hier.problems import tiger

@@ -1,4 +1,4 @@
-"""Models of pomdp-py's own interface, which know single probabilities and samples, as models that know whole rows."""
+"""Models of pomdp-py's interface, with single probabilities and samples, as models with whole rows."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +18,13 @@ _NO_SAMPLE = (pomdp_py.TransitionModel.sample, pomdp_py.ObservationModel.sample)
 
 
 def asked(place: Callable[[], str], remedy: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Return what a function of somebody else's answers; what it raises is told with its place.
+    """Return the result of another package's function; an error names the location.
 
     Args:
-        place: Words for where the question stands, asked for in an error only.
-        remedy: What to do if the function cannot be mended.
+        place: Returns the location, for an error.
+        remedy: What to do if the function cannot be changed.
         function: The function.
-        arguments: What it is asked.
+        arguments: Its arguments.
 
     Raises:
         ModelError: The function raised.
@@ -46,20 +46,18 @@ def asked(place: Callable[[], str], remedy: str, function: Callable[..., Any], *
 
 
 class ForeignRows:
-    """Rows of one model: for what it is given, the probability of each outcome; each row is found out once.
+    """The rows of one model, each the probabilities of all outcomes, computed once.
 
-    Where the outcomes are listed, the model is asked for the ``probability`` of each. Where they are not, its
-    ``sample`` finds the outcomes and ``probability`` weighs them: a row is complete once the probabilities of what was
-    drawn sum to 1. One that never does is left as it is, and its sum tells, when what it lacks should have come 20
-    times since the last outcome that was new, or after 10,000 draws. With ``draws``, ``probability`` is not asked: rows
-    are the frequencies of so many draws.
+    Listed outcomes get their ``probability``. Otherwise ``sample`` finds the outcomes, and the row is complete once
+    their probabilities sum to 1. An incomplete row ends when its missing outcomes were due 20 times since the last new
+    outcome, or after 10,000 samples. With ``n_samples``, rows are the frequencies of n samples instead.
 
     Args:
         model: A model of pomdp-py's interface.
         outcomes: All outcomes, where they are listed.
-        form: The place of a row in words, with a ``{}`` for each thing that the model is given.
-        space: What to pass where outcomes cannot be drawn, such as ``states``.
-        tolerance: How far the sum of a complete row may be from 1.
+        form: The location of a row as text, with one ``{}`` per argument of the model.
+        space: The argument to pass where outcomes cannot be sampled, such as ``states``.
+        tolerance: The largest distance from 1 of the sum of a complete row.
         normalize: Whether to divide rows by their sums.
         n_samples: The number of samples per row, or ``None`` for probabilities.
     """
@@ -86,18 +84,18 @@ class ForeignRows:
         self._random = random.Random(0).getstate()
 
     def of(self, *given: Any) -> Mapping[Any, Number]:
-        """Return the row for what is given, exact zeros left out."""
+        """Return the row for the arguments, without exact zeros."""
         if given not in self._known:
             self._known[given] = self._row(given)
         return self._known[given]
 
     @property
     def can_differ(self) -> bool:
-        """Whether the model has draws that rows were not made of, so that both can be held against each other."""
+        """Whether the model has samples that can be compared with its probabilities."""
         return self._n_samples is None and type(self._model).sample not in _NO_SAMPLE
 
     def drawn(self, *given: Any) -> Any:
-        """Return one draw of the model."""
+        """Return one sample of the model."""
         return asked(lambda: self._place(given), f"pass {self._space}=[...]", self._model.sample, *given)
 
     def _place(self, given: tuple[Any, ...]) -> str:
@@ -123,14 +121,14 @@ class ForeignRows:
     def _probability(self, outcome: Any, given: tuple[Any, ...]) -> Number:
         return asked(
             lambda: f"probability of {brief(outcome)}, {self._place(given)}",
-            "count draws of sample instead (n_samples=1000)",
+            "count samples instead (n_samples=1000)",
             self._model.probability,
             outcome,
             *given,
         )
 
     def _found(self, given: tuple[Any, ...]) -> Mapping[Any, Number]:
-        """Return the probabilities of the outcomes that can be drawn."""
+        """Return the probabilities of the outcomes that samples find."""
         row: dict[Any, Number] = {}
         mass, quiet = 0.0, 0
         with _Stream(self):
@@ -155,7 +153,7 @@ class ForeignRows:
 
 
 class _Stream:
-    """A scope in which Python's global ``random`` goes on where the rows' own stream stands."""
+    """A scope in which Python's global ``random`` continues the stream of the rows."""
 
     def __init__(self, rows: ForeignRows) -> None:
         self._rows = rows
@@ -179,7 +177,7 @@ class ForeignTransition(TransitionModel):
         return self.rows.of(state, action)
 
     def sample(self, state: Any, action: Any) -> Any:
-        """Return a draw of the model's own, which `check_problem` holds against its probabilities."""
+        """Return a sample of the model, which `check_problem` compares with its probabilities."""
         return self.rows.drawn(state, action) if self.rows.can_differ else super().sample(state, action)
 
 
@@ -195,7 +193,7 @@ class ForeignObservation(ObservationModel):
         return self.rows.of(next_state, action)
 
     def sample(self, next_state: Any, action: Any) -> Any:
-        """Return a draw of the model's own, which `check_problem` holds against its probabilities."""
+        """Return a sample of the model, which `check_problem` compares with its probabilities."""
         return self.rows.drawn(next_state, action) if self.rows.can_differ else super().sample(next_state, action)
 
 
@@ -210,7 +208,7 @@ class ForeignReward(RewardModel):
     def reward(self, state: Any, action: Any, next_state: Any, observation: Any = None) -> Number:
         return asked(
             lambda: f"reward of {brief(action)} from {brief(state)} to {brief(next_state)}",
-            "give the problem a reward model of its own",
+            "pass a reward model with the problem",
             self._model.sample,
             state,
             action,

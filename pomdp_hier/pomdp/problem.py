@@ -1,4 +1,4 @@
-"""POMDP: a problem from models, functions, arrays or an agent, and its other forms, arrays and tables."""
+"""POMDP: a problem from models, functions, arrays or an agent, with its arrays and tables."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
@@ -22,12 +22,12 @@ from pomdp_hier.pomdp.tabular import TabularPOMDP
 class POMDP(CorePOMDP):
     """A finite partially observable Markov decision process ``<S, A, T, R, Z, O, gamma>``.
 
-    States, actions and observations are any hashable values. They need not be listed: what can be reached from the
-    initial belief is found by following the models.
+    States, actions and observations are any hashable values. Spaces that are not listed are found by following the
+    models from the initial belief.
 
-    A function gets what the names of its parameters say, in any order: ``s`` or ``state``, ``a`` or ``action``,
+    The names of a function's parameters decide its arguments, in any order: ``s`` or ``state``, ``a`` or ``action``,
     ``next_state``, ``sp``, ``s2`` or ``t``, ``o`` or ``obs`` (all of them: `pomdp_hier.pomdp.signatures.KNOWN_NAMES`).
-    Parameters of other names are taken in the order below, where that leaves one reading.
+    Parameters with other names have the order below, if that leaves one reading.
 
     Args:
         transition: A `TransitionModel`, a function ``(state, action) -> {next_state: p}`` (or the one next state), or a
@@ -36,20 +36,20 @@ class POMDP(CorePOMDP):
         reward: A `RewardModel`, a function ``(state, action[, next_state[, observation]]) -> number``, or a dict.
         initial_belief: A `Belief` or a mapping from state to probability.
         discount: gamma in [0, 1].
-        terminal: The terminal states, or a function of the state. A terminal state is absorbing and worth 0,
-            whatever the models say of it.
-        legal_actions: The actions, legal everywhere; or a function that returns those legal in a state.
-        legal_by: What that function is a function of: ``"state"``; ``"observation"`` (the last one made, ``None`` at
-            the start); or ``"belief"`` (such a problem cannot be compiled).
-        actions: All actions in their order, where ``legal_actions`` is a function; found by exploring when left out.
-        states: All states in their order; those reachable from the initial belief when left out.
-        observations: All observations in their order; found by exploring when left out.
-        max_states: How many states exploring may meet before it gives up.
-        tolerance: How far the mass of a row of the models, or of the initial belief, may be from 1 (exact numbers must
-            sum to 1).
+        terminal: The terminal states, or a function of the state. A terminal state is absorbing with
+            value 0, whatever the models return for it.
+        legal_actions: The actions, if all are legal everywhere, or a function of the state.
+        legal_by: The argument of that function: ``"state"``; ``"observation"`` (the last one, ``None`` at the start);
+            or ``"belief"`` (such a problem cannot be compiled).
+        actions: All actions in their order, where ``legal_actions`` is a function; the actions found by default.
+        states: All states in their order; those reachable from the initial belief by default.
+        observations: All observations in their order; the observations found by default.
+        max_states: The largest number of states that exploration may find.
+        tolerance: The largest distance from 1 of the sum of a row or of the initial belief; exact numbers must sum
+            to 1.
 
     Raises:
-        ModelError: An argument is not what it should be.
+        ModelError: An argument is invalid.
 
     Example:
         >>> coin = POMDP(
@@ -70,7 +70,7 @@ class POMDP(CorePOMDP):
 
     @classmethod
     def from_functions(cls, **models: Any) -> "POMDP":
-        """Return a problem from plain functions and dicts: the arguments of the class, under the name people look for.
+        """Return a problem from plain functions and dicts; the arguments are those of the class.
 
         Example:
             >>> stay = POMDP.from_functions(transition=lambda s, a: s, observation=lambda s, a: "same",
@@ -98,7 +98,7 @@ class POMDP(CorePOMDP):
         """Return the problem from ``T[a, s, s']``, ``Z[a, s', o]``, ``R[a, s]``, ``R[a, s, s']`` or ``R[a, s, s', o]``.
 
         Each of the three is an array (float, or object for fractions) or, for T and Z, a sequence of scipy sparse
-        matrices, one an action; R may be a `RewardModel` or a function of names too. Names default to
+        matrices, one per action; R may be a `RewardModel` or a function of names too. Names default to
         0, 1, 2, …; the initial belief defaults to the uniform one.
 
         Raises:
@@ -136,29 +136,27 @@ class POMDP(CorePOMDP):
         normalize: bool = False,
         n_samples: int | None = None,
     ) -> "POMDP":
-        """Return the problem that an agent with finite spaces plans for, from its current belief on.
+        """Return the problem of an agent with finite spaces, from its current belief.
 
-        States, actions and observations stay the agent's own objects. Models of this package are taken as they are;
-        others are asked for the ``probability`` of every member of the space, and for the reward's ``sample``, which
-        must not be random. Spaces that are neither listed by the agent's models nor given here are walked from its
-        belief: ``sample`` finds the outcomes of each step, and ``probability`` is asked for those alone, until it sums
-        to 1. `check_problem` holds draws against probabilities.
+        States, actions and observations stay the agent's objects. Models of this package are used unchanged. Other
+        models give the ``probability`` of every member of the space, and the reward by ``sample``, which must not be
+        random. Spaces that are not listed are found from the belief: ``sample`` finds the outcomes of each step until
+        their probabilities sum to 1. `check_problem` compares samples with probabilities.
 
         Args:
             agent: The agent; of a ``pomdp_py.POMDP``, its ``.agent``.
-            discount: gamma; agents have none, so that 1 is taken if left out (one of `to_agent` knows its problem's).
+            discount: gamma, by default 1, or that of the problem for an agent of `to_agent`.
             terminal: The terminal states, or a function of the state; pomdp-py has none.
-            states, actions, observations: The spaces, where they should not be walked.
+            states, actions, observations: The spaces, if they should not be found from the belief.
             legal_actions: The legal actions, or a function of the state; those of the policy model by default.
-            tolerance: How far the sum of a row may be from 1; 1e-6 by default, for an agent of `to_agent` as in its
-                problem.
-            normalize: Whether to divide each row by its sum, and the belief by its mass.
+            tolerance: The largest distance from 1 of the sum of a row, by default 1e-6, or that of the problem for an
+                agent of `to_agent`.
+            normalize: Whether to divide each row and the belief by its sum.
             n_samples: The number of samples whose frequencies make each row, for models without a correct
                 ``probability``; exact where samples are always the same.
 
         Raises:
-            ModelError: A space is neither listed nor given nor can be drawn, a model is missing, or a setting would do
-                nothing.
+            ModelError: A space is not listed and cannot be sampled, a model is missing, or a setting has no effect.
 
         Example:
             >>> from pomdp_hier.problems import tiger
@@ -187,12 +185,12 @@ class POMDP(CorePOMDP):
         return compile_problem(self)
 
     def tables(self) -> Tables:
-        """T, Z and R laid out for reading; a notebook shows them as HTML."""
+        """Return T, Z and R as tables, which a notebook shows as HTML."""
         return Tables(self)
 
 
 def require_problem(problem: object, where: str) -> None:
-    """Raise unless the value is a `POMDP`, as where arguments stand in another order.
+    """Raise an error unless the value is a `POMDP`.
 
     Raises:
         ModelError: It is something else.

@@ -1,9 +1,9 @@
-"""The parameters of a user's function, bound to their roles: the names of the parameters are the contract.
+"""Roles of the parameters of a user's function, bound by parameter name.
 
-Every function that a user hands over for a model, a rule, a policy or an updater is bound here, once. A parameter with
-a known name (`KNOWN_NAMES`) gets the value of that name, in any place. A parameter with another name gets the value of
-its place in the documented signature, where the number of parameters leaves one reading. A function with two readings
-is rejected before it is called.
+Every function for a model, a rule, a policy or an updater is bound here, once. A parameter with a known name
+(`KNOWN_NAMES`) gets the value of that name, in any position. A parameter with another name gets the value of its
+position in the documented signature, if the number of parameters leaves one reading. A function with two readings is
+rejected before it is called.
 """
 
 import inspect
@@ -18,7 +18,7 @@ from typing import Any
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ModelError, ParameterError, PomdpHierError
 
-# What a name means, written without underscores; a single capital letter means nothing ("T" is a table more often).
+# The meaning of a name without underscores; a single capital letter has none ("T" is a table more often).
 KNOWN_NAMES: Mapping[str, frozenset[str]] = {
     "state": frozenset({"s", "state", "fromstate", "laststate", "oldstate", "prev", "previous", "previousstate"})
     | {"prevstate", "sold", "sprev", "statebefore", "before"},
@@ -29,17 +29,17 @@ KNOWN_NAMES: Mapping[str, frozenset[str]] = {
     "belief": frozenset({"b", "bel", "belief"}),
     "problem": frozenset({"model", "pomdp", "problem"}),
 }
-_EITHER_STATE = ("s", "state")  # of an observation function: the state reached, or the one left
+_EITHER_STATE = ("s", "state")  # of an observation function: the next or the previous state
 _LEFT = "state"
 
 
 @dataclass(frozen=True)
 class Signature:
-    """What a function of one kind is given.
+    """The arguments of one kind of function.
 
     Attributes:
-        roles: What it can be given, in the documented order.
-        readings: For functions whose names say nothing, what parameters of that number mean.
+        roles: The possible arguments, in the documented order.
+        readings: The arguments per number of parameters, for parameters without known names.
         error: The class of errors.
     """
 
@@ -90,9 +90,9 @@ class Bound:
     """A function that can be called with the first ``count`` roles of its signature, in the documented order.
 
     Attributes:
-        call: The function itself, where it takes them in that order.
-        count: The number of values that it is called with.
-        roles: The roles that its parameters have, in their order.
+        call: The function itself, if its parameters have that order.
+        count: The number of arguments.
+        roles: The roles of its parameters, in their order.
     """
 
     call: Callable[..., Any]
@@ -101,7 +101,7 @@ class Bound:
 
 
 class _Reordered:
-    """A function called with some of the values given, in the order of its own parameters."""
+    """A function that takes some of the given values, in the order of its parameters."""
 
     def __init__(self, function: Callable[..., Any], places: Sequence[int], keywords: Mapping[str, int]) -> None:
         self.function, self.places, self.keywords = function, tuple(places), dict(keywords)
@@ -115,9 +115,9 @@ def bind(what: str, function: Callable[..., Any], signature: Signature | None = 
     """Return the function bound to its roles.
 
     Args:
-        what: The argument that the function was given for; the name of its signature if none is given.
-        function: The user's function, or anything that can be called.
-        signature: What such a function is given.
+        what: The argument's name; by default also the name of the signature.
+        function: The user's function, or another callable.
+        signature: The arguments of such a function.
 
     Raises:
         PomdpHierError: Of the signature's class. The parameters have no reading, or more than one.
@@ -133,7 +133,7 @@ def bind(what: str, function: Callable[..., Any], signature: Signature | None = 
     """  # noqa: E501
     wanted = SIGNATURES[what] if signature is None else signature
     parameters = _parameters(function)
-    if parameters is None:  # some builtins do not tell
+    if parameters is None:  # some builtins have no signature
         reading = wanted.readings[0]
         return _bound(function, reading, {}, wanted)
     positional, keywords, rest = _asked(parameters, wanted)
@@ -148,7 +148,7 @@ def bind(what: str, function: Callable[..., Any], signature: Signature | None = 
             len({tuple(role for role, name in zip(one, names, strict=True) if name.strip("_")) for one in readings})
             == 1
         ):
-            readings = readings[:1]  # what they differ in is "_", which no function looks at
+            readings = readings[:1]  # they differ in "_" only, which no function uses
     if len(readings) != 1:
         raise wanted.error(f"{what}: got {_shown(parameters)}; expected {wanted}. {_advice(names, readings, wanted)}")
     split = len(readings[0]) - len(keywords)
@@ -156,7 +156,7 @@ def bind(what: str, function: Callable[..., Any], signature: Signature | None = 
 
 
 def required_order(what: str, method: Callable[..., Any]) -> int:
-    """Return how many values a method is called with; it must keep the order of the method that it stands for.
+    """Return the number of arguments of a method, which must have the documented order.
 
     Raises:
         ModelError: The parameters have another order, no reading, or more than one.
@@ -180,12 +180,12 @@ def required_order(what: str, method: Callable[..., Any]) -> int:
 
 
 def require_pickled(functions: Mapping[str, Any]) -> None:
-    """Raise where `pickle` cannot write a function: one that is not at the top of a module.
+    """Raise an error if `pickle` cannot write a function, such as one inside another function.
 
     Copies share functions, and pickling by value (cloudpickle, which processes of joblib use) writes them too.
 
     Args:
-        functions: Functions and classes, by the argument that they were given for.
+        functions: Functions and classes by argument name.
 
     Raises:
         ModelError: The function cannot be pickled.
@@ -239,7 +239,7 @@ def _asked(parameters: Sequence[inspect.Parameter], wanted: Signature) -> tuple[
 
 
 def _meanings(name: str) -> set[str]:
-    """Return the roles that the name can stand for; none if it is not known."""
+    """Return the possible roles of a name; none if it is unknown."""
     plain = name.replace("_", "")
     plain = plain if len(plain) == 1 else plain.lower()
     if name == "s_":
@@ -248,12 +248,12 @@ def _meanings(name: str) -> set[str]:
 
 
 def _possible(name: str, place: int, wanted: Signature) -> set[str]:
-    """Return the roles of the signature that the parameter can have."""
+    """Return the roles of the signature that are possible for the parameter."""
     meanings = _meanings(name)
     if not meanings:
         return set(wanted.roles)
     states = {"state", "next_state"}
-    if meanings <= states and len(states & set(wanted.roles)) == 1:  # there is one state that it can mean
+    if meanings <= states and len(states & set(wanted.roles)) == 1:  # only one state is possible
         return states & set(wanted.roles)
     if name in _EITHER_STATE and "next_state" in wanted.roles[:1] and wanted.roles[place : place + 1] != (name,):
         return {"next_state", _LEFT}
@@ -267,7 +267,7 @@ def _fits(names: Sequence[str], reading: Sequence[str], wanted: Signature) -> bo
 
 
 def _readings(names: Sequence[str], wanted: Signature) -> Iterator[tuple[str, ...]]:
-    """Yield what the parameters can mean: as documented, else in another order, else by known names alone."""
+    """Yield the possible readings: as documented, else in another order, else by known names alone."""
     documented = [reading for reading in wanted.readings if _fits(names, reading, wanted)]
     if documented:
         yield from documented

@@ -15,10 +15,11 @@ from pomdp_hier.errors import ModelError
 
 
 class State(pomdp_py.State):
-    """A state of the world, compared by identity until a subclass (a frozen dataclass, say) compares its fields.
+    """A state, compared by identity unless a subclass, such as a frozen dataclass, compares its fields.
 
-    pomdp-py's own ``__ne__`` is ``not __eq__``, which turns the ``NotImplemented`` of a dataclass that meets another
-    type into ``False``: two different objects would be neither equal nor unequal.
+    States, actions and observations can be any hashable values, such as strings, integers and tuples. These three
+    classes serve for fields and names, and for objects that are passed to pomdp-py directly. pomdp-py's ``__ne__``
+    would make two objects of different types neither equal nor unequal.
 
     Example:
         >>> from dataclasses import dataclass
@@ -35,7 +36,7 @@ class State(pomdp_py.State):
 
 
 class Action(pomdp_py.Action):
-    """What the agent can do; see `State` for how it compares.
+    """An action, compared like a `State`.
 
     Example:
         >>> class Wait(Action):
@@ -51,7 +52,7 @@ class Action(pomdp_py.Action):
 
 
 class Observation(pomdp_py.Observation):
-    """What the agent perceives; see `State` for how it compares.
+    """An observation, compared like a `State`.
 
     Example:
         >>> from dataclasses import dataclass
@@ -68,11 +69,11 @@ class Observation(pomdp_py.Observation):
 
 
 class _Bridged:
-    """Holds a value, equals it and hashes like it."""
+    """A wrapper with the equality and the hash of its value."""
 
     def __init__(self, value: Hashable) -> None:
         self.value = value
-        self._hash = hash(value)  # asked for at every step of a search
+        self._hash = hash(value)  # used at every step of a search
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, _Bridged):
@@ -99,38 +100,38 @@ class _Bridged:
 
 
 class BridgedState(_Bridged, State):
-    """A state for pomdp-py that holds any value."""
+    """A state for pomdp-py around any value."""
 
 
 class BridgedAction(_Bridged, Action):
-    """An action for pomdp-py that holds any value."""
+    """An action for pomdp-py around any value."""
 
 
 class BridgedObservation(_Bridged, Observation):
-    """An observation for pomdp-py that holds any value."""
+    """An observation for pomdp-py around any value."""
 
 
-# What is seen while a process that has ended is acted upon, where the models need not say.
-OVER = BridgedObservation("the process is over")
+# The observation after an action in a terminal state, where the models may be undefined.
+OVER = BridgedObservation("terminal")
 
 
 def bridged_state(value: Any) -> pomdp_py.State:
-    """Return the value as a state of pomdp-py's."""
+    """Return the value as a state of pomdp-py."""
     return value if isinstance(value, pomdp_py.State) else BridgedState(value)
 
 
 def bridged_action(value: Any) -> pomdp_py.Action:
-    """Return the value as an action of pomdp-py's."""
+    """Return the value as an action of pomdp-py."""
     return value if isinstance(value, pomdp_py.Action) else BridgedAction(value)
 
 
 def bridged_observation(value: Any) -> pomdp_py.Observation:
-    """Return the value as an observation of pomdp-py's."""
+    """Return the value as an observation of pomdp-py."""
     return value if isinstance(value, pomdp_py.Observation) else BridgedObservation(value)
 
 
 def unwrapped(value: Any) -> Any:
-    """Return the value inside a bridged state, action or observation; anything else as it is.
+    """Return the value inside a wrapped state, action or observation; other values unchanged.
 
     Example:
         >>> unwrapped(BridgedAction("listen")), BridgedAction("listen") == "listen"
@@ -141,7 +142,7 @@ def unwrapped(value: Any) -> Any:
 
 @contextmanager
 def seeded_random(seed: int | None) -> Iterator[None]:
-    """Seeds Python's global ``random``, which pomdp-py draws from, and restores its state afterwards.
+    """Seed Python's global ``random``, which pomdp-py samples from, and restore its state afterwards.
 
     Args:
         seed: Any integer; ``None`` seeds from the operating system.
@@ -165,7 +166,7 @@ _MOST_COMPARED = 10_000
 
 
 def nearest(value: Any, known: Iterable[Any]) -> str:
-    """Return the nearest known name to one that is not known, as text; nothing if none is near.
+    """Return text with the known name that is most similar to an unknown one, or an empty text.
 
     Example:
         >>> nearest("lisen", ["listen", "open"]), nearest(3, ["listen", "open"])
@@ -178,11 +179,11 @@ def nearest(value: Any, known: Iterable[Any]) -> str:
 
 
 def require_action(action: Any, known: Collection[Any]) -> None:
-    """Raise unless the action is known: a model with an ``else`` would answer for a misspelt one.
+    """Raise an error for an unknown action, for which a model with an ``else`` would have probabilities.
 
     Args:
-        action: What was given as an action.
-        known: The problem's actions, as a set or a dict, so that the answer costs one look-up.
+        action: The given action.
+        known: The problem's actions, as a set or a dict.
 
     Raises:
         ModelError: It is not among them.
@@ -196,7 +197,7 @@ def require_action(action: Any, known: Collection[Any]) -> None:
     try:
         if action in known:
             return
-    except TypeError:  # a value that cannot be hashed is no action
+    except TypeError:  # a value that cannot be hashed is not an action
         pass
     near = nearest(action, known)
     remedy = f" Use {near}." if near else ""
@@ -206,7 +207,7 @@ def require_action(action: Any, known: Collection[Any]) -> None:
 
 
 def require_observation(observation: Any) -> None:
-    """Raise unless the value can be looked up among observations; one that is never made only has probability 0.
+    """Raise an error for a value that cannot be hashed; any other observation can have probability 0.
 
     Raises:
         ModelError: It cannot be hashed.

@@ -1,4 +1,4 @@
-"""Tables: T, Z and R of a problem laid out for reading, as text and as HTML."""
+"""Tables of T, Z and R of a problem, as text and HTML."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,15 +39,15 @@ border-right:1px solid rgba(128,128,128,.5)}
 
 @dataclass(frozen=True)
 class Table:
-    """One table: what its rows and columns are, and the cells, row by row.
+    """One table with the names of rows and columns and the cells.
 
     Attributes:
-        title: What is shown.
-        corner: What the rows and the columns are.
+        title: The title.
+        corner: The heading of the rows and columns, such as ``s \\ s'``.
         columns: The names of the columns.
         rows: The names of the rows.
-        cells: ``[rows][columns]``: numbers; ``None`` where there is nothing to say, a string as it is.
-        left_out: How many rows and columns are not shown.
+        cells: ``[rows][columns]``: numbers; ``None`` for an empty cell, a string unchanged.
+        left_out: The numbers of rows and columns that are not shown.
     """
 
     title: str
@@ -88,20 +88,20 @@ class Table:
 
 
 class Tables:
-    """T, Z and R of a problem for reading: ``print`` them, or let a notebook show them.
+    """T, Z and R of a problem as tables, for ``print`` and notebooks.
 
-    Numbers stay what they are: fractions are shown as fractions, expressions as expressions. Impossible steps are left
-    pale, and the row of an action that is not legal in a state is marked. The reward is shown for each step where it
-    depends on the next state, as its expectation over the observations.
+    Fractions are shown as fractions, expressions as expressions. Impossible steps are pale, and the row of an action
+    that is not legal in a state is marked. A reward that depends on the next state is shown per step, as its mean over
+    the observations.
 
     Args:
         problem: The problem.
-        limit: How many rows and columns of a table, and how many actions, are shown; the titles say how many are not.
+        limit: The largest number of rows, columns and actions; the titles have the numbers left out.
 
     Attributes:
-        T: One table an action, the probability of each next state.
-        Z: One table an action, the probability of each observation in each state that the action can lead to.
-        R: One table ``R(s, a)``, or one an action ``R(s, a, s')`` where the reward depends on the next state.
+        T: One table per action, the probability of each next state.
+        Z: One table per action, the probability of each observation in each state that the action can lead to.
+        R: One table ``R(s, a)``, or one per action ``R(s, a, s')`` where the reward depends on the next state.
 
     Example:
         >>> from fractions import Fraction
@@ -124,7 +124,7 @@ class Tables:
         self.T, self.Z, self.R = self._transitions(), self._observations(), self._rewards()
 
     def _transitions(self) -> tuple[Table, ...]:
-        """One table an action: the probability of each next state."""
+        """One table per action: the probability of each next state."""
         problem, shown = self.problem, self.problem.states[: self.limit]
         tables = []
         for action in self._actions:
@@ -139,7 +139,7 @@ class Tables:
         return tuple(tables)
 
     def _observations(self) -> tuple[Table, ...]:
-        """One table an action: the probability of each observation in each state that the action can lead to."""
+        """One table per action: the probability of each observation in each state that the action can lead to."""
         problem = self.problem
         observations = problem.all_observations[: self.limit]
         tables = []
@@ -155,7 +155,7 @@ class Tables:
         return tuple(tables)
 
     def _rewards(self) -> tuple[Table, ...]:
-        """One table ``R(s, a)``, or one an action ``R(s, a, s')`` where the reward depends on the next state."""
+        """One table ``R(s, a)``, or one per action ``R(s, a, s')`` where the reward depends on the next state."""
         problem = self.problem
         states, actions = problem.states[: self.limit], self._actions
         if not problem.reward_model.uses_next_state and not problem.reward_model.uses_observation:
@@ -183,7 +183,7 @@ class Tables:
         return self.problem.is_terminal(state) or action in self.problem.possible_actions(state)
 
     def _arrivals(self, action: Any) -> list[tuple[Any, Any]]:
-        """Return the states that the action can lead to, with the state left where observations depend on it."""
+        """Return the reachable next states, with the previous state where observations depend on it."""
         problem = self.problem
         met: dict[tuple[Any, Any], None] = {}
         for state in problem.states:
@@ -196,7 +196,7 @@ class Tables:
     def _table(
         self, title: str, corner: str, rows: Sequence[Any], columns: Sequence[Any], cells: Sequence[Sequence[Any]]
     ) -> Table:
-        """Return the table with the first of its rows and columns, of which the cells are given."""
+        """Return the table of the first rows and columns, with cells from a function."""
         names, headings = (tuple(map(str, part[: self.limit])) for part in (rows, columns))
         left_out = (len(rows) - len(names), len(columns) - len(headings))
         return Table(title, corner, headings, names, tuple(map(tuple, cells)), left_out)
@@ -238,7 +238,7 @@ def _and_more(left_out: tuple[int, int]) -> str:
 
 
 def _text(value: Number | None) -> str:
-    """Return a number in the form it has: 1/3, 0.25, an expression."""
+    """Return the text of a number, such as 1/3, 0.25 or an expression."""
     if value is None:
         return NOTHING
     if isinstance(value, str) or is_symbolic(value):

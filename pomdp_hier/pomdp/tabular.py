@@ -1,4 +1,4 @@
-"""TabularPOMDP: a problem compiled to arrays over one frozen index, so that updates and plans cost sparse products."""
+"""TabularPOMDP: a POMDP compiled to arrays, for fast belief updates and planning."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
@@ -15,7 +15,7 @@ from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.belief import MASS_TOLERANCE, Belief, as_belief
 from pomdp_hier.pomdp.numeric import Number
 
-# Where the transition is kept as a dense array for predictions: measured with numpy 2 and one thread of OpenBLAS. Up to
+# Sizes for which predictions use a dense transition array: measured with numpy 2 and one thread of OpenBLAS. Up to
 # 100 states the fixed cost of a sparse product decides; to about 1,000 the dense array stays in the cache; beyond it
 # both wait for memory, where a CSR entry takes 12 bytes and a dense one 8.
 DENSE_STATES = 100
@@ -25,7 +25,7 @@ DENSE_FILL = 0.5
 
 
 def prefers_dense(matrix: sparse.csr_array) -> bool:
-    """Whether a product of the matrix and a vector is faster with the matrix dense, by its size and its filling.
+    """Return whether a matrix-vector product is faster with a dense matrix, by size and density.
 
     Example:
         >>> prefers_dense(sparse.eye_array(100, format="csr")), prefers_dense(sparse.eye_array(500, format="csr"))
@@ -42,22 +42,22 @@ def prefers_dense(matrix: sparse.csr_array) -> bool:
 class TabularPOMDP:
     """A POMDP as arrays; build one with ``problem.compiled``.
 
-    The order of ``states``, ``actions`` and ``observations`` is the index of every array (S, A, O are their numbers).
+    The order of ``states``, ``actions`` and ``observations`` is the index of every array (S, A, O are their sizes).
 
     Attributes:
         states, actions, observations: The names, in index order.
-        transition: One CSR matrix ``[S, S']`` an action, ``T[a][s, s']``; the row is the unit row where the state is
-            terminal or the action not legal.
-        observation: One CSR matrix ``[S', O]`` an action, ``Z[a][s', o]``; the row is empty where the action cannot
-            lead to the state. ``None`` where observations depend on the state left.
-        joint: Only then: one CSR matrix ``[S, O * S']`` an action, ``p(s', o | s, a)`` at column ``o * S + s'``.
+        transition: One CSR matrix ``[S, S']`` per action, ``T[a][s, s']``; the unit row where the state is terminal or
+            the action is not legal.
+        observation: One CSR matrix ``[S', O]`` per action, ``Z[a][s', o]``; an empty row where the action cannot reach
+            the state. ``None`` where observations depend on the previous state.
+        joint: In that case, one CSR matrix ``[S, O * S']`` per action, ``p(s', o | s, a)`` at column ``o * S + s'``.
         reward: ``[A, S]``, the expected reward ``R(s, a)``; 0 for terminal states and where the action is not legal.
         discount: gamma.
         initial: ``[S]``, the initial belief.
         terminal: ``[S]``, bool.
         legal: ``[A, S]``, bool: the action is legal in the state (all of them where legality is by observation).
         legal_after: ``[O + 1, A]``, bool, where legality is by the last observation (the last row: before any).
-        tolerance: How far the mass of a belief may be from 1, as in the problem.
+        tolerance: The largest distance from 1 of the sum of a belief, as in the problem.
 
     Example:
         >>> from pomdp_hier import POMDP
@@ -112,27 +112,27 @@ class TabularPOMDP:
 
     @cached_property
     def state_index(self) -> dict[Any, int]:
-        """The position of each state."""
+        """The index of each state."""
         return {state: i for i, state in enumerate(self.states)}
 
     @cached_property
     def action_index(self) -> dict[Any, int]:
-        """The position of each action."""
+        """The index of each action."""
         return {action: i for i, action in enumerate(self.actions)}
 
     @cached_property
     def observation_index(self) -> dict[Any, int]:
-        """The position of each observation."""
+        """The index of each observation."""
         return {observation: i for i, observation in enumerate(self.observations)}
 
     @cached_property
     def is_dense(self) -> tuple[bool, ...]:
-        """For each action, whether predictions use a dense array (see `prefers_dense`)."""
+        """Whether predictions use a dense array, per action (see `prefers_dense`)."""
         return tuple(prefers_dense(matrix) for matrix in self.transition)
 
     @cached_property
     def _pushes(self) -> tuple[Any, ...]:
-        """The transposes ``[S', S]``, dense or CSR, so that a prediction is one matrix-vector product."""
+        """The transposes ``[S', S]``, dense or CSR: a prediction is one matrix-vector product."""
         return tuple(
             np.ascontiguousarray(matrix.T.toarray()) if dense else matrix.T.tocsr()
             for matrix, dense in zip(self.transition, self.is_dense, strict=True)
@@ -148,12 +148,12 @@ class TabularPOMDP:
         return tuple(matrix.T.tocsr() for matrix in self.joint or ())
 
     def predict(self, belief: Floats, action: int) -> Floats:
-        """``[S']``, the state after the action and before the observation: ``sum_s b(s) T(s, a, s')``."""
+        """Return ``[S']``, the belief before the observation: ``sum_s b(s) T(s, a, s')``."""
         prediction: Floats = self._pushes[action] @ belief
         return prediction
 
     def outcome(self, belief: Floats, action: int, observation: int) -> Floats:
-        """``[S']``, ``p(s', o | b, a)``: the numerator of Bayes' rule for one observation; its sum is the evidence."""
+        """Return ``[S']``, ``p(s', o | b, a)`` for one observation: the numerator of Bayes' rule."""
         if self.observation is None:
             size = self.n_states
             rows = self._joint_pushes[action][observation * size : (observation + 1) * size]
@@ -167,7 +167,7 @@ class TabularPOMDP:
         return result
 
     def outcomes(self, belief: Floats, action: int) -> sparse.csr_array:
-        """``[O, S']``, ``p(s', o | b, a)`` for every observation at once, sparse, in one product."""
+        """Return the sparse ``[O, S']``, ``p(s', o | b, a)`` for every observation, from one product."""
         if self.observation is None:
             flat = self._joint_pushes[action] @ belief
             return sparse.csr_array(flat.reshape(self.n_observations, self.n_states))
@@ -176,7 +176,7 @@ class TabularPOMDP:
         return sparse.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape)
 
     def branches(self, belief: Floats, action: int) -> Iterator[tuple[int, float, Floats]]:
-        """Each observation that can follow, with its probability and the posterior ``[S']``, from one product.
+        """Yield each possible observation, its probability and the posterior ``[S']``, from one product.
 
         Example:
             >>> from pomdp_hier import POMDP
@@ -202,7 +202,7 @@ class TabularPOMDP:
                 yield o, evidence, posterior
 
     def legal_actions(self, belief: Floats, observation: int | None = None) -> Ints:
-        """Return positions of the legal actions under the belief; empty once every state of the support is terminal.
+        """Return indices of the legal actions under the belief; empty if the belief is terminal.
 
         Raises:
             ModelError: No action is legal in all states of the support.
@@ -224,10 +224,10 @@ class TabularPOMDP:
         return positions
 
     def vector(self, belief: Belief | Mapping[Any, Number]) -> Floats:
-        """``[S]``, the belief as an array.
+        """Return the belief as an array ``[S]``.
 
         Raises:
-            ModelError: It is no belief, or one of its states is not a state of the problem.
+            ModelError: It is not a belief, or one of its states is not a state of the problem.
         """
         array = np.zeros(self.n_states)
         for state, probability in as_belief(belief, max(self.tolerance, MASS_TOLERANCE)).items():
@@ -240,7 +240,7 @@ class TabularPOMDP:
         """Return the array ``[S]`` as a belief over named states.
 
         Raises:
-            ModelError: The array has another length, a negative or NaN entry, or a mass that is not 1.
+            ModelError: The array has another length, a negative or NaN entry, or a sum other than 1.
         """
         array = np.asarray(vector, dtype=np.float64)
         if array.shape != (self.n_states,):

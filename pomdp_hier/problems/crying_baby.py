@@ -9,7 +9,7 @@ def crying_baby(
 ) -> POMDP:
     """Return the crying baby problem: feed a baby that cries more when it is hungry, or ignore it.
 
-    A hungry baby costs 10 a step, feeding costs 5 and leaves it sated. Pass fractions for exact numbers.
+    A hungry baby costs 10 per step, feeding costs 5 and leaves it sated. Pass fractions for exact numbers.
 
     Args:
         discount: gamma.

@@ -32,7 +32,7 @@ def _uniform(cells: list[Cell], one: Number) -> Belief:
     return Belief(dict.fromkeys(cells, one / len(cells)))
 
 
-# The models are methods at the top of the module, so that the problems can be pickled.
+# Models are methods of classes at the top of the module, so that problems can be pickled.
 _CELLS_4X3 = _cells("..../.#../....")
 _PRIZES: Mapping[Cell, int] = {(0, 3): 1, (1, 3): -1}  # the goal and the trap
 _CELLS_CHEESE = _cells("...../.#.#./.#.#.")
@@ -78,7 +78,7 @@ class _Maze4x3:
 
 @dataclass(frozen=True)
 class _ToOneCell:
-    """Moves that are certain, and a cell of which one is put into any other at random."""
+    """Deterministic moves, and a goal cell from which the next cell is random."""
 
     cells: tuple[Cell, ...]
     goal: Cell
@@ -104,17 +104,17 @@ class _ToOneCell:
 
 
 def maze_4x3(*, discount: Number = 1, slip: Number = 0.1, step_reward: Number = -0.04, restart: bool = False) -> POMDP:
-    """Return 4x3 maze: reach the cell of +1 and stay out of the cell of -1, feeling the walls to the left and right.
+    """Return the 4x3 maze with a goal of +1, a trap of -1 and a sensor of walls.
 
     The grid has one wall, at row 1, column 1 (row 0 is the north), the goal at (0, 3) and the trap at (1, 3). A move
-    goes astray to either side with probability ``slip`` and stays in place at a wall. What is observed is which of the
-    west and the east is walled, and the goal or the trap where one stands on it. The start is any other cell.
+    slips to either side with probability ``slip``, and stays in its cell at a wall. The observation is the walls to the
+    west and the east, or the goal or the trap. The initial belief is uniform over the other cells.
 
     Args:
         discount: gamma.
         slip: The probability of each of the two sides.
-        step_reward: What every step earns besides.
-        restart: Go on from a random cell after goal or trap, as in the ``4x3.95`` of the POMDP archive.
+        step_reward: The additional reward of every step.
+        restart: Continue from a random cell after goal or trap, as in the ``4x3.95`` of the POMDP archive.
 
     Example:
         >>> problem = maze_4x3()
@@ -124,13 +124,13 @@ def maze_4x3(*, discount: Number = 1, slip: Number = 0.1, step_reward: Number = 
     References:
         Parr and Russell (1995); Russell and Norvig, *Artificial Intelligence*, chapter 17.
     """
-    world = _Maze4x3(slip, step_reward, restart)
-    others = world.others
+    maze = _Maze4x3(slip, step_reward, restart)
+    others = maze.others
     return POMDP(
-        transition=world.transition,
-        observation=world.observation,
-        reward=world.reward,
-        initial_belief=_uniform(others, world.one),
+        transition=maze.transition,
+        observation=maze.observation,
+        reward=maze.reward,
+        initial_belief=_uniform(others, maze.one),
         discount=discount,
         terminal=() if restart else _PRIZES,
         legal_actions=tuple(_MOVES),
@@ -140,10 +140,10 @@ def maze_4x3(*, discount: Number = 1, slip: Number = 0.1, step_reward: Number = 
 
 
 def cheese_maze(*, discount: Number = 0.95, number: Callable[[int], Number] = float) -> POMDP:
-    """McCallum's cheese maze: eleven cells that look like seven, and cheese at the end of the middle corridor.
+    """Return McCallum's cheese maze: eleven cells with seven observations, and cheese in the middle corridor.
 
-    Moves are certain, and one sees the walls around. Reaching the cheese earns 1; the next action, whatever it is, puts
-    one into any other cell at random.
+    Moves are deterministic, and the observation is the walls of the cell. Reaching the cheese has reward 1; after the
+    next action the cell is random.
 
     Args:
         discount: gamma.
@@ -158,12 +158,12 @@ def cheese_maze(*, discount: Number = 0.95, number: Callable[[int], Number] = fl
         McCallum (1993); Littman, Cassandra and Kaelbling (1995), "Learning policies for partially observable
         environments: scaling up".
     """
-    world = _ToOneCell(_CELLS_CHEESE, _CHEESE, number)
+    maze = _ToOneCell(_CELLS_CHEESE, _CHEESE, number)
     return POMDP(
-        transition=world.transition,
-        observation=world.walls,
-        reward=world.reward,
-        initial_belief=Belief.uniform(world.others, number=number),
+        transition=maze.transition,
+        observation=maze.walls,
+        reward=maze.reward,
+        initial_belief=Belief.uniform(maze.others, number=number),
         discount=discount,
         legal_actions=tuple(_MOVES),
         states=_CELLS_CHEESE,
@@ -171,9 +171,9 @@ def cheese_maze(*, discount: Number = 0.95, number: Callable[[int], Number] = fl
 
 
 def corridor(*, discount: Number = 0.75, number: Callable[[int], Number] = float) -> POMDP:
-    """Four cells in a row, the third of which is the goal: go west or east without seeing anything but the goal.
+    """Return a corridor of four cells, of which only the third, the goal, is observed.
 
-    Arriving at the goal earns 1; the next action puts one into one of the other cells at random.
+    Reaching the goal has reward 1; after the next action, west or east, the cell is random among the others.
 
     Args:
         discount: gamma.
@@ -186,12 +186,12 @@ def corridor(*, discount: Number = 0.75, number: Callable[[int], Number] = float
     References:
         Cassandra, Kaelbling and Littman (1994), the one-dimensional navigation example.
     """
-    world = _ToOneCell(_CELLS_CORRIDOR, _GOAL, number)
+    maze = _ToOneCell(_CELLS_CORRIDOR, _GOAL, number)
     return POMDP(
-        transition=world.transition,
-        observation=world.sees_goal,
-        reward=world.reward,
-        initial_belief=Belief.uniform(world.others, number=number),
+        transition=maze.transition,
+        observation=maze.sees_goal,
+        reward=maze.reward,
+        initial_belief=Belief.uniform(maze.others, number=number),
         discount=discount,
         legal_actions=("west", "east"),
         states=_CELLS_CORRIDOR,

@@ -1,4 +1,4 @@
-"""RockSample: a rover that finds out from afar which rocks are worth a sample."""
+"""RockSample: a rover with a noisy sensor among good and bad rocks."""
 
 import math
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _MOVES = {"north": (0, 1), "south": (0, -1), "east": (1, 0), "west": (-1, 0)}
 
 @dataclass(frozen=True)
 class RoverState(State):
-    """Where the rover is, and which rocks are good.
+    """The position of the rover, and the good rocks.
 
     Example:
         >>> print(RoverState((0, 1), (True, False)))
@@ -49,13 +49,13 @@ class _Field:
 
     @cached_property
     def at(self) -> dict[tuple[int, int], int]:
-        return {place: i for i, place in enumerate(self.rocks)}
+        return {position: i for i, position in enumerate(self.rocks)}
 
     def legal(self, state: RoverState) -> list[str]:
         position = state.position
         if position is None:
             return []
-        inside = {move: all(0 <= c < self.n for c in _place_after(position, move)) for move in _MOVES}
+        inside = {move: all(0 <= c < self.n for c in _position_after(position, move)) for move in _MOVES}
         moves = [move for move in _MOVES if move == "east" or inside[move]]
         checks = [f"check {i}" for i in range(len(self.rocks))]
         return moves + (["sample"] if position in self.at else []) + checks
@@ -63,7 +63,7 @@ class _Field:
     def transition(self, state: RoverState, action: str) -> RoverState:
         if state.position is None:
             return _GONE
-        position = _place_after(state.position, action)
+        position = _position_after(state.position, action)
         if position[0] >= self.n:
             return _GONE
         good = list(state.good)
@@ -86,7 +86,7 @@ class _Field:
         return 0.0
 
 
-def _place_after(position: tuple[int, int], action: str) -> tuple[int, int]:
+def _position_after(position: tuple[int, int], action: str) -> tuple[int, int]:
     right, up = _MOVES.get(action, (0, 0))
     return position[0] + right, position[1] + up
 
@@ -100,23 +100,24 @@ def rock_sample(
     half_distance: float = 20.0,
     seed: int = 0,
 ) -> POMDP:
-    """RockSample(n, k): an n by n field with k rocks, each good or bad with probability one half.
+    """Return RockSample(n, k): an n by n field with k rocks, each good or bad with probability one half.
 
-    The rover starts in the middle of the west side. Checking a rock from distance d tells the truth with probability
-    ``(1 + 2 ** (-d / half_distance)) / 2``. Sampling a good rock earns 10 and makes it bad, a bad one costs 10; leaving
-    to the east earns 10 and ends the run. Moves over the other edges are not legal, nor is sampling where no rock is.
+    The rover starts in the middle of the west side. Checking a rock at distance d is correct with probability
+    ``(1 + 2 ** (-d / half_distance)) / 2``. Sampling a good rock has reward 10 and makes it bad; a bad rock has -10.
+    Leaving to the east has reward 10 and is terminal. Moves over the other edges and samples without a rock are not
+    legal.
     There are ``n * n * 2**k + 1`` states.
 
     Args:
         n: The length of a side.
-        k: How many rocks there are.
-        rocks: Where they are, ``(x, y)`` with x to the east; drawn with ``seed`` when left out.
+        k: The number of rocks.
+        rocks: Their positions ``(x, y)``, with x to the east; sampled with ``seed`` by default.
         discount: gamma.
-        half_distance: The distance at which the sensor's advantage over guessing has halved.
-        seed: For the places of the rocks.
+        half_distance: The distance at which the sensor's advantage over guessing is half.
+        seed: The seed of the positions.
 
     Raises:
-        ParameterError: N or k cannot be, or two rocks share a place or lie off the field.
+        ParameterError: n or k is out of range, or two rocks share a position or are off the field.
 
     Example:
         >>> problem = rock_sample(2, 1, rocks=[(1, 0)])
@@ -126,7 +127,7 @@ def rock_sample(
     References:
         Smith and Simmons (2004).
     """
-    rocks = _places(n, k, rocks, seed)
+    rocks = _positions(n, k, rocks, seed)
     field = _Field(n, rocks, half_distance)
     start = (0, n // 2)
     grades = [tuple(good) for good in product((True, False), repeat=k)]
@@ -144,18 +145,18 @@ def rock_sample(
     )
 
 
-def _places(n: int, k: int, rocks: Sequence[tuple[int, int]] | None, seed: int) -> list[tuple[int, int]]:
-    """Return where the rocks are: as given, or drawn."""
+def _positions(n: int, k: int, rocks: Sequence[tuple[int, int]] | None, seed: int) -> list[tuple[int, int]]:
+    """Return the positions of the rocks, as given or sampled."""
     if not (is_integer(n) and is_integer(k) and n >= 1 and 0 <= k <= n * n):
         raise ParameterError(
             f"rock_sample: got n={brief(n)}, k={brief(k)}; expected integers, n of at least 1, k from 0 to n * n."
         )
     if rocks is None:
-        drawn = generator("seed", seed).choice(n * n, size=k, replace=False)
-        rocks = [(int(place) % n, int(place) // n) for place in drawn]
-    places = [(x, y) for x, y in rocks]
-    if len(places) != k or len(set(places)) != k or not all(0 <= x < n and 0 <= y < n for x, y in places):
+        sampled = generator("seed", seed).choice(n * n, size=k, replace=False)
+        rocks = [(int(cell) % n, int(cell) // n) for cell in sampled]
+    positions = [(x, y) for x, y in rocks]
+    if len(positions) != k or len(set(positions)) != k or not all(0 <= x < n and 0 <= y < n for x, y in positions):
         raise ParameterError(
-            f"rock_sample: got the rocks {brief(places)}; expected {k} different places on a field of {n} by {n}."
+            f"rock_sample: got the rocks {brief(positions)}; expected {k} different positions on a field of {n} by {n}."
         )
-    return places
+    return positions

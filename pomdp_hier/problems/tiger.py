@@ -7,9 +7,10 @@ _SIDES = ("left", "right")
 
 
 def tiger(*, discount: Number = 0.95, accuracy: Number = 0.85) -> POMDP:
-    """Return the tiger problem: two doors, a tiger behind one; listen for -1, or open a door for 10 or -100.
+    """Return the tiger problem: a tiger behind one of two doors.
 
-    Opening a door puts the tiger behind a door at random and tells nothing. Pass fractions for exact numbers.
+    Listening costs 1. Opening a door has reward 10, or -100 with the tiger behind it, and moves the tiger at random.
+    Pass fractions for exact numbers.
 
     Args:
         discount: gamma.

@@ -106,7 +106,7 @@ def test_a_planner_takes_a_dict_of_a_mass_that_its_problem_allows() -> None:
 
 def test_an_impossible_observation_is_told_of_a_dict_too() -> None:
     for updater in updaters()[:3]:
-        with pytest.raises(ModelError, match="'growl' has probability 0"):
+        with pytest.raises(ModelError, match="got 'growl', which has probability 0"):
             updater.update(HALF, "listen", "growl")
 
 

@@ -109,7 +109,7 @@ def test_a_packed_file_is_read_and_what_is_no_text_is_named(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("source", "error", "message"),
     [
-        ("a\0b", PomdpFileError, "which no file can be called"),
+        ("a\0b", PomdpFileError, "not a file name"),
         (5, ParameterError, "source: got 5"),
         (None, ParameterError, "source: got None"),
         (io.TextIOBase(), None, ""),

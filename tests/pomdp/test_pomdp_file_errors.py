@@ -207,3 +207,10 @@ def test_pieces_of_the_grammar_in_any_order_raise_nothing_else(
 def test_any_text_anywhere_raises_nothing_else(noise: str, at: int, dropped: int) -> None:
     whole = PREAMBLE + REST
     assert re.match(r"<text>:\d+:\d+: got ", message_of(whole[:at] + noise + whole[at + dropped :]))
+
+
+def test_a_pomdpx_file_is_named(tmp_path):
+    path = tmp_path / "model.pomdpx"
+    path.write_text('<?xml version="1.0"?>\n<!-- a model -->\n<pomdpx version="0.1"></pomdpx>\n')
+    with pytest.raises(PomdpFileError, match=r"model\.pomdpx:1:1: got a POMDPX file"):
+        read_pomdp(path)

@@ -128,7 +128,7 @@ def test_a_state_that_is_never_reached_needs_no_observation() -> None:
 
 
 UNWRITABLE = {
-    "depend on the state that was left": {"observation": lambda s, a, state: {state[1]: 1}},
+    "depend on the previous state": {"observation": lambda s, a, state: {state[1]: 1}},
     "legal actions by observation": {
         "legal_actions": lambda o: ["east"],
         "legal_by": "observation",

@@ -1,17 +1,16 @@
-"""The ``.pomdp`` file format of Cassandra: read a problem, write a problem.
+"""The ``.pomdp`` file format of Cassandra: reader and writer.
 
-The reader takes the whole grammar and the habits of the files that are around; where readers of the format differ, it
-takes what any of them takes:
+The reader accepts the whole grammar, and the deviations that other readers accept:
 
 - sections come in any order, on one line or many; ``#`` begins a comment; line ends are those of any system;
 - states, actions and observations are given by names or by a count, and are referred to by name or by number; a name is
   any word without ``:``, ``*`` and ``#``, and where a name is a number, the name counts;
-- several names after ``start:`` mean ``start include:``, and a colon before a number means nothing;
+- several names after ``start:`` mean ``start include:``, and a colon before a number is ignored;
 - without ``discount`` the discount is 1 (such files mean a finite horizon), without ``values`` they are rewards, and
   without ``start`` the initial belief is uniform;
 - without ``observations`` the file is an MDP: every state is observed, and R has no observation;
 - of several assignments to one number, the last counts; rewards that no statement gives are 0;
-- ``values: cost`` turns the sign of every R, so that the problem always earns rewards.
+- ``values: cost`` changes the sign of every R, so that the problem always has rewards.
 
 References:
     Cassandra (1994-2003), the POMDP file format of pomdp-solve.

@@ -1,4 +1,4 @@
-"""What the T, O and R statements of a ``.pomdp`` file build up: sparse probability rows, and rewards by pattern."""
+"""Tables from the T, O and R statements of a ``.pomdp`` file: sparse rows, and rewards by pattern."""
 
 from array import array
 from collections.abc import Iterable, MutableSequence
@@ -13,16 +13,16 @@ from pomdp_hier.pomdp.array_models import Rows
 from pomdp_hier.pomdp.numeric import Number
 
 ALL = -1
-# A statement such as "T: * uniform" takes few letters and very many numbers: stop before the memory does.
+# A short statement such as "T: * uniform" can need more numbers than fit in memory.
 MAX_ENTRIES = 100_000_000
 
 
 class TooLargeError(Exception):
-    """A statement stands for more numbers than can be held; caught by the reader, which knows its place."""
+    """A statement has more numbers than fit in memory; the reader adds its position."""
 
 
 class _Log:
-    """The assignments to one action's matrix in the order of the file, shared by actions that saw the same ones."""
+    """The assignments to one action's matrix in file order, shared by actions with the same ones."""
 
     def __init__(self, exact: bool) -> None:
         self.rows: MutableSequence[int] = array("q")
@@ -58,11 +58,11 @@ class _Log:
 
 
 class ProbabilityTable:
-    """The matrices of T or O, one an action, filled by assignments of which the last wins.
+    """The matrices of T or O, one per action; the last assignment to an entry counts.
 
     Args:
-        n_actions: How many matrices.
-        shape: Their rows and columns.
+        n_actions: The number of matrices.
+        shape: Their numbers of rows and columns.
         exact: Whether the values are fractions.
     """
 
@@ -122,7 +122,7 @@ class ProbabilityTable:
             fresh.users += 1
 
     def matrices(self) -> list[Rows]:
-        """Return the matrix of each action; actions that were only ever assigned together share one."""
+        """Return the matrix of each action; actions with the same assignments share one."""
         resolved: dict[int, Rows] = {}
         for log in self._logs:
             if id(log) not in resolved:
@@ -130,13 +130,13 @@ class ProbabilityTable:
         return [resolved[id(log)] for log in self._logs]
 
     def _written(self, action: int) -> Iterable[_Log]:
-        """Return the logs that an assignment to this action goes into."""
+        """Return the logs of an assignment to this action."""
         if action == ALL:
             return {id(log): log for log in self._logs}.values()
         return (self._own(action),)
 
     def _own(self, action: int) -> _Log:
-        """Return the log of this action alone: a copy where it shared one with others."""
+        """Return the log of this action alone, copied if it was shared."""
         log = self._logs[action]
         if log.users == 1:
             return log
@@ -161,13 +161,13 @@ def _extend(log: _Log, rows: Ints, columns: Ints, values: NDArray[Any]) -> None:
         log.values.extend(array("d", values.astype(np.float64).tobytes()))
 
 
-# The places of an R statement are 0 action, 1 state, 2 next state, 3 observation.
+# The positions of an R statement are 0 action, 1 state, 2 next state, 3 observation.
 _NEXT_STATE, _OBSERVATION = 2, 3
 
 
 @dataclass(slots=True)
 class _Pattern:
-    """The R statements that name the same places and give a number, or an array, over the same other places."""
+    """The R statements with the same named positions and an array over the same other positions."""
 
     named: tuple[int, ...]
     spanned: tuple[int, ...]
@@ -178,8 +178,8 @@ class _Pattern:
 class RewardTable:
     """The rewards of a file as a function of (action, state, next state, observation); 0 where none is given.
 
-    Nothing is expanded: an assignment is kept under the places that it names, and a look-up asks each of the few
-    combinations of named places that occur, and takes the last assignment.
+    Nothing is expanded: an assignment is kept under its named positions. A look-up takes the last assignment over the
+    few combinations of named positions that occur.
     """
 
     def __init__(self, sizes: tuple[int, int, int, int], *, exact: bool) -> None:
@@ -189,7 +189,7 @@ class RewardTable:
         self._clock = 0
 
     def set(self, places: tuple[int, ...], value: Any, spanned: tuple[int, ...] = ()) -> None:
-        """Assign a number, or an array over the places ``spanned``; each place given may be `ALL`."""
+        """Assign a number, or an array over the positions ``spanned``; each named position may be `ALL`."""
         named = tuple(i for i, place in enumerate(places) if place != ALL)
         pattern = self._patterns.get((named, spanned))
         if pattern is None:
@@ -211,16 +211,16 @@ class RewardTable:
 
     @property
     def uses_next_state(self) -> bool:
-        """Whether any assignment tells next states or observations apart."""
+        """Whether any assignment depends on the next state or the observation."""
         return self._tells_apart(_NEXT_STATE) or self.uses_observation
 
     @property
     def uses_observation(self) -> bool:
-        """Whether any assignment tells observations apart."""
+        """Whether any assignment depends on the observation."""
         return self._tells_apart(_OBSERVATION)
 
     def named_actions(self) -> frozenset[int]:
-        """Return the actions that some assignment names; it is the same for all others."""
+        """Return the actions that some assignment names; all others have the same rewards."""
         patterns = [pattern for pattern in self._patterns.values() if 0 in pattern.named]
         return frozenset(places[pattern.named.index(0)] for pattern in patterns for places in pattern.entries)
 
@@ -244,7 +244,7 @@ class RewardTable:
         return rewards
 
     def _hits(self, pattern: _Pattern, places: tuple[Ints, ...]) -> tuple[Ints, Ints, NDArray[Any]]:
-        """Return the steps that a pattern's assignments speak of, with the time and the value of each."""
+        """Return the steps of a pattern's assignments, with the time and the value of each."""
         dims = [self._sizes[i] for i in pattern.named]
         if pattern.index is None:
             known = np.array(list(pattern.entries), dtype=np.int64).reshape(len(pattern.entries), len(dims))
@@ -264,7 +264,7 @@ class RewardTable:
 
 
 def _keys(columns: list[Ints], dims: list[int], n: int) -> Ints:
-    """One integer for each tuple of indices."""
+    """Return one integer per tuple of indices."""
     keys = np.zeros(n, dtype=np.int64)
     for column, size in zip(columns, dims, strict=True):
         keys = keys * size + column

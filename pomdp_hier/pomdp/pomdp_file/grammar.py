@@ -1,4 +1,4 @@
-"""From the statements of a ``.pomdp`` file to its spaces, numbers and tables."""
+"""Grammar of ``.pomdp`` files: from statements to spaces, numbers and tables."""
 
 import math
 import re
@@ -20,15 +20,15 @@ from pomdp_hier.pomdp.pomdp_file.text import Source, Statement
 _COUNT = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
 _MAX_COUNT = 2_000_000
 _SECTIONS = ("discount", "values", "states", "actions", "observations", "start", "T", "O", "R")
-# A sum of decimals that is off by just the tolerance must not fail by its last bit.
+# A sum of decimals at the tolerance must not fail by rounding.
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class FileContent:
-    """What a file says: names, the start belief ``[S]``, T and O one matrix an action, and the rewards.
+    """The content of a file: names, the initial belief ``[S]``, T and O with one matrix per action, and rewards.
 
-    ``observed`` says whether the file has observations; if not, it is an MDP and the states stand for them.
+    ``observed`` is false for a file without observations: an MDP, whose observations are the states.
     """
 
     discount: Number
@@ -43,18 +43,18 @@ class FileContent:
 
 
 class _Space:
-    """The names of the states, actions or observations, and the index behind each token that means one of them."""
+    """The names of the states, actions or observations, and the index of each token."""
 
     def __init__(self, kind: str, names: Sequence[str] | range) -> None:
         self.kind = kind
         self.names = names
         self.size = len(names)
-        # The tokens seen so far; numbers enter when they are first used, and a name that is a number wins.
+        # The known tokens; a number is added at its first use, and a name that is a number has priority.
         self.index = {} if isinstance(names, range) else {name: i for i, name in enumerate(names)}
         self.index["*"] = ALL
 
     def find(self, token: str) -> int | None:
-        """Return the index of the element that the token means, `ALL` for the wildcard, or None."""
+        """Return the index of the token's element, `ALL` for the wildcard, or None."""
         index = self.index.get(token)
         if index is None and token.isascii() and token.isdigit():
             digits = token.lstrip("0") or "0"
@@ -68,11 +68,11 @@ class _Space:
 
 
 class Reader:
-    """Reads the statements of one source in two passes: the spaces and the preamble, then start, T, O and R.
+    """A reader in two passes: the spaces and the preamble, then start, T, O and R.
 
     Args:
         source: The text.
-        tolerance: How far the sum of a distribution may be from 1.
+        tolerance: The largest distance from 1 of the sum of a distribution.
         normalize: Whether to divide each distribution by its sum.
         exact: Whether numbers are read as fractions.
     """
@@ -84,7 +84,7 @@ class Reader:
         self.normalize = normalize
         self.exact = exact
         self.one: Number = Fraction(1) if exact else 1.0
-        # Position, action and row of every statement of T and of O, to find out who wrote a faulty row.
+        # Position, action and row of every statement of T and of O, to find the statement of a wrong row.
         self._written = {word: (array("q"), array("q"), array("q")) for word in "TO"}
         self._tables: list[Statement] = []
 
@@ -92,7 +92,7 @@ class Reader:
         """Return the content of the file.
 
         Raises:
-            PomdpFileError: The file breaks the grammar, or a distribution does not sum to 1.
+            PomdpFileError: The file does not follow the grammar, or a distribution does not sum to 1.
         """
         statements = self.source.statements()
         self._read_preamble(statements)
@@ -172,7 +172,7 @@ class Reader:
         return _Space(kind, tokens)
 
     def _no_section(self, statement: Statement, position: int, word: str) -> Exception:
-        """Return the error of a line that begins like a section; it stands below the names of a space."""
+        """Return the error of a line that begins like a section, below the names of a space."""
         source, offset = self.source, self.source.place(statement, position)
         line = max(source.text.rfind("\n", 0, offset), source.text.rfind("\r", 0, offset)) + 1
         first = source.next_token(line) if line > statement.offset else offset
@@ -183,7 +183,7 @@ class Reader:
     # --- the start -----------------------------------------------------------------------------------------------
 
     def _read_start(self, statements: list[Statement]) -> NDArray[Any]:
-        """``[S]``, the initial belief: uniform when the file says nothing."""
+        """``[S]``, the initial belief; uniform by default."""
         n = self.states.size
         if len(statements) > 1:
             raise self.source.error(statements[1].offset, "another section", "The start was given before")
@@ -205,7 +205,7 @@ class Reader:
         self._check_count(statement, 0, len(values), n, what)
         vector = np.array(values, dtype=object if self.exact else np.float64)
         mass = total(values)
-        if mass == math.inf:  # of weights that floats can hold
+        if mass == math.inf:  # of finite weights
             vector = vector / max(values)
             mass = total(vector)
         if mass == 0 or (abs(mass - 1) > self._slack and not self.normalize):
@@ -273,7 +273,7 @@ class Reader:
                 ) from None
 
     def _read_entry(self, position: int, statement: Statement) -> bool:
-        """Read ``action : state : element probability``, of which large files consist; False if it is not that."""
+        """Read ``action : state : element probability``, the most frequent form; return False for another."""
         words = self.source.words(statement)
         if len(words) != 6 or words[1] != ":" or words[3] != ":" or self.exact or not Source.is_number(words[5]):
             return False
@@ -290,7 +290,7 @@ class Reader:
         return True
 
     def _places(self, statement: Statement, tokens: list[str]) -> tuple[list[int], int]:
-        """Return indices of the elements that the statement names, and the position of the first token after them."""
+        """Return the indices of the named elements, and the position of the first token after them."""
         spaces = self._spaces[statement.word]
         places: list[int] = []
         at, n_tokens = 0, len(tokens)
@@ -308,7 +308,7 @@ class Reader:
                 return places, at  # some files have a colon before the number
 
     def _element(self, statement: Statement, position: int, token: str, space: _Space) -> int:
-        """Return the index of the element that a token means."""
+        """Return the index of a token's element."""
         index = space.find(token)
         if index is None:
             number = token.isascii() and token.isdigit()
@@ -317,7 +317,7 @@ class Reader:
         return index
 
     def _read_probability(self, statement: Statement, tokens: list[str], places: list[int], start: int) -> None:
-        """One statement of T or O: an entry, a row or a matrix."""
+        """Read one statement of T or O: an entry, a row or a matrix."""
         table = self.T if statement.word == "T" else self.O
         n_rows, n_columns = table.shape
         action, row = places[0], places[1] if len(places) > 1 else ALL
@@ -344,7 +344,7 @@ class Reader:
             table.set_matrix(action, filled // n_columns, filled % n_columns, vector[filled])
 
     def _read_shorthand(self, statement: Statement, word: str, places: list[int], start: int) -> None:
-        """``uniform`` and ``reset`` for a row or all rows, ``identity`` for a square matrix."""
+        """Read ``uniform`` and ``reset`` for a row or all rows, ``identity`` for a square matrix."""
         table = self.T if statement.word == "T" else self.O
         n_rows, n_columns = table.shape
         row = places[1] if len(places) == 2 else ALL
@@ -363,7 +363,7 @@ class Reader:
             table.set_matrix(places[0], np.arange(n_rows), np.arange(n_rows), self._all(n_rows, self.one))
 
     def _read_reward(self, statement: Statement, tokens: list[str], places: list[int], start: int) -> None:
-        """One statement of R: a number, or an array over the places that it leaves out."""
+        """Read one statement of R: a number, or an array over the positions that it leaves out."""
         n_states, n_observations = self.states.size, self.observations.size
         spanned: tuple[int, ...]
         if self.observed:
@@ -391,7 +391,7 @@ class Reader:
     # --- numbers and sums ----------------------------------------------------------------------------------------
 
     def _probabilities(self, statement: Statement, tokens: list[str], start: int, what: str) -> list[Number]:
-        """Return the numbers from the token ``start`` on; those above 1 pass only if they are to be normalized."""
+        """Return the numbers from the token ``start`` on; numbers above 1 are valid only with ``normalize``."""
         values = self.source.numbers(statement, tokens, start, exact=self.exact, what=what)
         most = math.inf if self.normalize else 1 + self._slack
         if values and not (min(values) >= 0 and max(values) <= most):
@@ -419,7 +419,7 @@ class Reader:
 
     def _checked(self, rows: Rows, word: str, action: int) -> Rows:
         sums = rows.sums()
-        if self.normalize and not self.exact and not np.isfinite(sums).all():  # weights that floats can hold
+        if self.normalize and not self.exact and not np.isfinite(sums).all():  # finite weights
             rows = rows.scaled(rows.largest())
             sums = rows.sums()
         wrong = sums <= 0 if self.normalize else np.abs(sums - 1) > self._slack
@@ -429,7 +429,7 @@ class Reader:
         return rows.scaled(sums) if self.normalize else rows
 
     def _row_error(self, word: str, action: int, row: int, mass: float) -> Exception:
-        """Return the error of a faulty row, at the last statement that wrote to it."""
+        """Return the error of a wrong row, at the last statement that wrote to it."""
         name = f"{word}: {self.actions.names[action]} : {self.states.names[row]}"
         expected = f"probabilities of '{name}' that sum to 1 (tolerance {self.tolerance})"
         for position, for_action, for_row in zip(*map(reversed, self._written[word]), strict=True):
@@ -463,7 +463,7 @@ class Reader:
 
 
 def _wider(mass: Number) -> str:
-    """Return a tolerance, of one digit, that takes this sum."""
+    """Return a tolerance of one digit for this sum."""
     off = abs(float(mass) - 1)
     digit = 10.0 ** math.floor(math.log10(off))
     return f"{math.ceil(off / digit * (1 + 1e-6)) * digit:.1g}"

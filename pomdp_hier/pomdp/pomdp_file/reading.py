@@ -1,4 +1,4 @@
-"""Reads a ``.pomdp`` file: the text, and the problem of what the grammar finds in it."""
+"""Reader of ``.pomdp`` files: from the text to the problem."""
 
 import os
 import re
@@ -24,8 +24,11 @@ from pomdp_hier.pomdp.pomdp_file.text import Source
 from pomdp_hier.pomdp.problem import POMDP
 
 _DECLARES_STATES = re.compile(r"\bstates\s*:")
-# How many (state, next state, observation) triples are weighed at once when rewards are averaged.
+# The number of (state, next state, observation) triples per block of the mean rewards.
 _BLOCK = 4_000_000
+
+
+_HEAD = 10_000  # characters in which the root element of an XML file is found
 
 
 def read_pomdp(
@@ -35,22 +38,23 @@ def read_pomdp(
     normalize: bool = False,
     exact: bool = False,
 ) -> POMDP:
-    """Return the problem that a ``.pomdp`` file describes.
+    """Return the problem of a ``.pomdp`` file.
 
-    States are the file's names, or ``0 … n-1`` where it gives a count. Every action is legal everywhere and no state is
-    terminal, as the format has no word for either. ``problem.compiled`` costs array operations only.
+    States are the file's names, or ``0 … n-1`` for a count. Every action is legal everywhere and no state is terminal,
+    as the format cannot express either. ``problem.compiled`` costs array operations only.
 
     Args:
         source: A path (gzip is unpacked), an open file, or the text itself (a string with line breaks or a section
             ``states:``).
-        tolerance: How far the sum of a distribution may be from 1; the default is that of pomdp-solve. Sums within it
-            are kept as they are.
-        normalize: Divide each distribution by its sum, whatever that is.
-        exact: Read decimals as ``fractions.Fraction``; every distribution must then sum to exactly 1, or be normalized.
+        tolerance: The largest distance from 1 of the sum of a distribution; the default is that of pomdp-solve. Such
+            sums are not normalised.
+        normalize: Divide each distribution by its sum.
+        exact: Read decimals as ``fractions.Fraction``; distributions then sum to exactly 1, unless they are
+            normalized.
 
     Raises:
-        PomdpFileError: The file breaks the grammar or a distribution does not sum to 1; the message begins with file,
-            line and column.
+        PomdpFileError: The file does not follow the grammar, or a distribution does not sum to 1; the message begins
+            with file, line and column.
         OSError: The file cannot be opened.
 
     Example:
@@ -96,7 +100,7 @@ def read_pomdp(
 
 
 def _text_of(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[str, str]:
-    """Return the name, for messages, and the text; files may be packed by gzip."""
+    """Return the name, for messages, and the text; gzip is unpacked."""
     raw: Any
     if isinstance(source, str) and ("\n" in source or "\r" in source or _DECLARES_STATES.search(source)):
         name, raw = "<text>", source
@@ -104,7 +108,7 @@ def _text_of(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[str,
         name = os.fspath(source)
         if "\0" in name:
             raise PomdpFileError(
-                f"source: got {brief(name)}, which no file can be called; expected a path, or text with line ends."
+                f"source: got {brief(name)}, which is not a file name; expected a path, or text with line ends."
             )
         raw = Path(source).read_bytes()
     elif hasattr(source, "read"):
@@ -125,11 +129,14 @@ def _text_of(source: str | os.PathLike[str] | IO[str] | IO[bytes]) -> tuple[str,
         text = raw
     else:
         raise ParameterError(f"source: got {brief(raw)} from {name}; expected text or bytes.")
-    return name, text.removeprefix("\ufeff").rstrip("\x1a")
+    text = text.removeprefix("\ufeff").rstrip("\x1a")
+    if "<pomdpx" in text[:_HEAD].lower():
+        raise PomdpFileError(f"{name}:1:1: got a POMDPX file (XML); expected a .pomdp file. Convert it.")
+    return name, text
 
 
 class _FileReward(ListedReward):
-    """The file's R as a model over names."""
+    """The R statements of a file as a model over names."""
 
     uses_next_state = False
     uses_observation = False
@@ -159,7 +166,7 @@ class _FileReward(ListedReward):
         means: dict[tuple[int, int, int], Floats] = {}
         keys = []
         for a, (T, Z) in enumerate(zip(transition, observation, strict=True)):
-            key = (a if a in named else -1, id(T), id(Z))  # actions that no statement names earn alike
+            key = (a if a in named else -1, id(T), id(Z))  # actions that no statement names have the same rewards
             if key not in means:
                 means[key] = _means(self.table, a, T, Z)
             keys.append(key)
@@ -167,13 +174,13 @@ class _FileReward(ListedReward):
 
 
 def _means(table: RewardTable, action: int, transition: sparse.csr_array, observation: sparse.csr_array) -> Floats:
-    """``[S]``, ``R(s, a) = sum_s' T(s, a, s') sum_o Z(s', a, o) R(s, a, s', o)`` for one action.
+    """Return ``[S]``, ``R(s, a) = sum_s' T(s, a, s') sum_o Z(s', a, o) R(s, a, s', o)`` for one action.
 
-    It takes a few states at a time; each sum is correctly rounded, as `POMDP.expected_reward` has it.
+    Blocks of states limit the memory; each sum is correctly rounded, as in `POMDP.expected_reward`.
     """
     n_states = transition.shape[0]
     width = np.diff(observation.indptr) if table.uses_observation else np.ones(n_states, dtype=np.int64)
-    # How many (s', o) follow the states before each.
+    # The cumulative number of (s', o) per state.
     before = np.append(0, np.cumsum(width[transition.indices]))[transition.indptr]
     expected = np.zeros(n_states)
     start = 0

@@ -1,4 +1,4 @@
-"""The text of a ``.pomdp`` file: its statements, their tokens, its numbers, and errors that say where."""
+"""The text of a ``.pomdp`` file: statements, tokens, numbers, and errors with a position."""
 
 import math
 import re
@@ -12,10 +12,10 @@ from pomdp_hier.pomdp.numeric import Number
 
 _COMMENT = re.compile(r"#[^\r\n]*")
 _TOKEN = re.compile(r"[:*]|[^\s:*]+")
-# What is matched is not tried again in parts ("++", "*+"): the time would grow with the square of a numeral's length.
+# Possessive quantifiers ("++", "*+"): with backtracking, time is quadratic in the length of a number.
 _UNSIGNED = r"(?:[0-9]++(?:\.[0-9]*+)?+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?+"
 _NUMBER = re.compile(rf"[+-]?{_UNSIGNED}")
-# A sign may stand apart from its number, or end the number before it ("- 5", "1-2").
+# A sign may be separated from its number, or end the number before it ("- 5", "1-2").
 _LOOSE_NUMBER = re.compile(rf"\s*+([+-]?+\s*+{_UNSIGNED})(?=[\s+-]|$)")
 _EXPONENT = re.compile(r"[eE][+-]?0*+([0-9]{4,}|[4-9][0-9]{2})$")
 # A section's word followed by a colon; it begins with the words so that the search can skip to their first letters.
@@ -25,7 +25,7 @@ _WORD_AND_COLON = re.compile(
 
 
 class Statement(NamedTuple):
-    """One section of the file: its word, where that stands, and where its body begins and ends."""
+    """One section of the file: its word, the word's offset, and the start and end of its body."""
 
     word: str
     offset: int
@@ -34,14 +34,14 @@ class Statement(NamedTuple):
 
 
 class Source:
-    """A file's name and text; comments are blanked, so that every offset is one into the file."""
+    """A file's name and text; comments are blanked, so that every offset is an offset in the file."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
         self.text = _COMMENT.sub(lambda comment: " " * len(comment[0]), text)
 
     def error(self, offset: int, expected: str, reason: str = "") -> PomdpFileError:
-        """Return the error of having found, at this offset, something else than what was expected."""
+        """Return the error for the text at this offset, with the expected text."""
         offset = min(offset, len(self.text))
         before = self.text[:offset].replace("\r\n", "\n ").replace("\r", "\n")
         column = offset - max(self.text.rfind("\n", 0, offset), self.text.rfind("\r", 0, offset))
@@ -59,7 +59,7 @@ class Source:
         """Return the statements in the order of the file.
 
         Raises:
-            PomdpFileError: Something stands before the first one.
+            PomdpFileError: There is text before the first statement.
         """
         heads = self._heads()
         first = self.next_token(0)
@@ -98,18 +98,18 @@ class Source:
         return _TOKEN.findall(self.text, statement.begin, statement.end)
 
     def words(self, statement: Statement) -> list[str]:
-        """Return the body split at white space alone: its tokens, if colons and wildcards stand apart; much faster."""
+        """Return the body split at white space, which is fast; its tokens, if colons and wildcards are separate."""
         return self.text[statement.begin : statement.end].split()
 
     def place(self, statement: Statement, index: int) -> int:
-        """Return offset of a token of the statement's body; after the last one, of the next statement's first token."""
+        """Return the offset of a token of the body, or of the next statement's first token."""
         matches = islice(_TOKEN.finditer(self.text, statement.begin, statement.end), index, None)
         token = next(matches, None)
         return token.start() if token else self.next_token(statement.end)
 
     @staticmethod
     def is_number(token: str) -> bool:
-        """Whether the token is one number of the format."""
+        """Return whether the token is a number of the format."""
         return _NUMBER.fullmatch(token) is not None
 
     def numbers(
@@ -118,7 +118,7 @@ class Source:
         """Return the numbers of the statement from the token ``start`` on.
 
         Raises:
-            PomdpFileError: A token is not a number, or one too large for a float.
+            PomdpFileError: A token is not a number, or too large for a float.
         """
         texts: Sequence[str] = tokens[start:]
         if not all(map(_NUMBER.fullmatch, texts)):
@@ -130,7 +130,7 @@ class Source:
         return [self._fraction(statement, start + i, text) for i, text in enumerate(texts)] if exact else values
 
     def _loose_numbers(self, statement: Statement, start: int, what: str) -> list[str]:
-        """Return the texts of numbers whose signs may stand apart, read one after the other."""
+        """Return the texts of numbers whose signs may be separate."""
         position = self.place(statement, start)
         texts = []
         while position < statement.end and self.next_token(position) < statement.end:
@@ -142,7 +142,7 @@ class Source:
         return texts
 
     def _fraction(self, statement: Statement, index: int, text: str) -> Fraction:
-        """Return the decimal as a fraction; a huge exponent, which would take all memory, is refused."""
+        """Return the decimal as a fraction; a huge exponent, which would fill the memory, raises an error."""
         try:
             if not _EXPONENT.search(text):
                 return Fraction(text)

@@ -1,4 +1,4 @@
-"""Writes a problem as a ``.pomdp`` file."""
+"""Writer of ``.pomdp`` files."""
 
 import os
 import re
@@ -17,19 +17,19 @@ _WORD = re.compile(r"[^\s:*#]+")
 
 
 def write_pomdp(problem: POMDP, path: str | os.PathLike[str] | IO[str]) -> None:
-    """Write the problem as a ``.pomdp`` file, with numbers that `read_pomdp` turns into the same floats again.
+    """Write the problem as a ``.pomdp`` file, from which `read_pomdp` reads the same floats.
 
-    Terminal states are written as absorbing states that earn 0. Names are kept where all states (actions,
-    observations) have distinct names that are words; otherwise a count is written and the names stand in comments.
-    Fractions are written as the nearest float. Rewards are written where they can be earned; observations after a
-    state that the action never reaches, where the model need not have any, are written as uniform.
+    Terminal states are written as absorbing states with reward 0. Names are kept if all states (actions, observations)
+    have distinct names that are words; otherwise a count is written, with the names in comments. Fractions are written
+    as the nearest float. Rewards are written for possible steps only. Observations in a state that the action never
+    reaches are written as uniform.
 
     Args:
-        problem: Any problem whose actions are legal everywhere and whose observation does not depend on the state left.
-        path: Where to write, or a file open for text.
+        problem: A problem with all actions legal everywhere, and observations independent of the previous state.
+        path: The path, or a file that is open for text.
 
     Raises:
-        ModelError: The format cannot say what the problem does, or a number is not finite.
+        ModelError: The format cannot express the problem, or a number is not finite.
         PomdpHierError: The file cannot be written.
 
     Example:
@@ -90,12 +90,12 @@ def _check_writable(problem: POMDP) -> None:
     if problem.legal_by != "state":
         raise ModelError(
             f"write_pomdp: got legal actions by {problem.legal_by}; expected every action to be legal everywhere, as "
-            "the format has no word for others."
+            "the format requires."
         )
     if problem.observation.uses_state:
         raise ModelError(
-            "write_pomdp: got observations that depend on the state that was left; expected (next_state, action), as "
-            "in O. Put what they depend on into the next state."
+            "write_pomdp: got observations that depend on the previous state; expected (next_state, action), as "
+            "in O. Make the previous state a part of the next state."
         )
     everything = set(problem.all_actions)
     for state in problem.states:
@@ -105,12 +105,12 @@ def _check_writable(problem: POMDP) -> None:
         if missing:
             raise ModelError(
                 f"write_pomdp: got {brief(min(missing, key=repr))}, which is not legal in state {brief(state)}; "
-                "expected every action to be legal everywhere, as the format has no word for others."
+                "expected every action to be legal everywhere, as the format requires."
             )
 
 
 def _declared(kind: str, names: tuple[Any, ...]) -> tuple[dict[Any, str], list[str]]:
-    """Return the word for each name, and the lines that declare them."""
+    """Return the word of each name, and the lines of the declaration."""
     texts = [str(name) for name in names]
     numbered = [str(i) for i in range(len(names))]
     words = len(set(texts)) == len(texts) and all(map(_WORD.fullmatch, texts))
@@ -121,7 +121,7 @@ def _declared(kind: str, names: tuple[Any, ...]) -> tuple[dict[Any, str], list[s
 
 
 def _row(head: str, distribution: Mapping[Any, Number], words: Mapping[Any, str]) -> Iterator[str]:
-    """Yield a row of T or O: as a whole, or entry by entry where that is shorter."""
+    """Yield a row of T or O, as a whole or by entries, whichever is shorter."""
     for name in distribution:
         if name not in words:
             raise ModelError(f"{head}: got {brief(name)}; expected a name of the problem's space of {len(words)}.")
@@ -134,7 +134,7 @@ def _row(head: str, distribution: Mapping[Any, Number], words: Mapping[Any, str]
 
 
 def _reward_lines(problem: POMDP, state: Any, action: Any, words: Mapping[str, Mapping[Any, str]]) -> Iterator[str]:
-    """Yield the rewards of one state and action, with wildcards where they do not differ."""
+    """Yield the rewards of one state and action, with wildcards for equal rewards."""
     head = f"R: {words['actions'][action]} : {words['states'][state]}"
     rewards: dict[Any, dict[Any, str]] = {}
     uses_observation = problem.reward_model.uses_observation and not problem.is_terminal(state)
@@ -162,5 +162,5 @@ def _reward_lines(problem: POMDP, state: Any, action: Any, words: Mapping[str, M
 
 
 def _number(value: Number, where: str) -> str:
-    """Return the shortest decimal that is read as the same float."""
+    """Return the shortest decimal of the same float."""
     return repr(as_float(value, where))
