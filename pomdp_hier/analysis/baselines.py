@@ -150,7 +150,7 @@ def appraise(
         (0.6222, 0.6225, 1.0)
 
     References:
-        Hubert, Arabie (1985), Comparing partitions (adjustment for chance).
+        Hubert, Arabie (1985), Comparing partitions (adjusted index).
     """
     prepared, run, sampling = opened(X, hierarchy, settings)
     run = run.seeded(random_state)
@@ -226,7 +226,7 @@ def shuffled_scores(
 
 
 def adjusted_score(score: float, zero: float, one: float, min_denominator: float = MIN_DENOMINATOR) -> float:
-    """Return the score on a scale where ``zero`` is 0 and ``one`` is 1; NaN if the two are too close.
+    """Return the score on a scale from ``zero`` to ``one``; NaN if the two are too close.
 
     Example:
         >>> adjusted_score(0.25, 0.0, 0.5), adjusted_score(0.3, 0.29, 0.3)
@@ -236,7 +236,7 @@ def adjusted_score(score: float, zero: float, one: float, min_denominator: float
 
 
 def perfect_score(task: Task, result: HQSResult | None = None) -> float:
-    """Return the mean reward of the deepest cluster that each search may enter, estimated for a sample."""
+    """Return the mean reward of the deepest cluster of each search, estimated for a sample."""
     tree = task.hierarchy
     leaf = tree.leaf_of_item
     if not task.enter_own_singleton:
@@ -247,9 +247,9 @@ def perfect_score(task: Task, result: HQSResult | None = None) -> float:
 
 
 def first_branch(task: Task, keys: Sequence[Hashable] | None = None, result: HQSResult | None = None) -> float:
-    """Return the share of items for which the first node with a choice prefers the correct child; NaN without a choice.
+    """Return the share of items for which the first node with a choice prefers the correct child.
 
-    The child is correct if it contains the item or a duplicate. For a sample, the share is an estimate.
+    NaN without such a node. A child with a duplicate of the item is correct too. For a sample, it is an estimate.
     """
     tree = task.hierarchy
     node = first_choice(tree)

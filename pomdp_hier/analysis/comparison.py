@@ -5,7 +5,7 @@ import time
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,22 +34,58 @@ from pomdp_hier.measures import (
     tree_sampling_divergence,
     triplet_distance,
 )
-from pomdp_hier.measures.labels import APART, MEASURES
-from pomdp_hier.measures.tanglegram import untangle
+from pomdp_hier.measures.alignment import untangle
 from pomdp_hier.simulation.comparison_table import PolicyComparison, compare_values
+
+
+class Named(NamedTuple):
+    """Name and interpretation of a measure, and whether a lower figure is better."""
+
+    name: str
+    meaning: str
+    lower_is_better: bool = False
+
+
+# Distances to a reference tree, which do not rank trees.
+APART = {
+    "hai": Named("hierarchical agreement index", "1: each pair has an LCA of the same size in both trees"),
+    "robinson_foulds": Named("Robinson-Foulds distance", "0: the same clusters; 1: none in common"),
+    "triplet_distance": Named("triplet distance", "0: each triplet has the same closest pair in both; 1: none has"),
+    "bakers_gamma": Named("Baker's gamma", "1: the same order of cophenetic heights; 0: unrelated"),
+    "tree_cophenetic_correlation": Named(
+        "cophenetic correlation of both", "1: proportional cophenetic heights; 0: unrelated"
+    ),
+    "entanglement": Named("entanglement", "0: the leaves in the same order; 1: in reverse"),
+}
+
+MEASURES = {
+    "hqs": Named("HQS", "higher is better: 0, no better than no tree; 1, found at once"),
+    "dasgupta_cost": Named("Dasgupta's cost", "lower is better: LCAs of similar items are small", True),
+    "moseley_wang_revenue": Named("Moseley-Wang revenue", "higher is better: LCAs of similar items are small"),
+    "tree_sampling_divergence": Named(
+        "tree sampling divergence", "higher is better: 1, the tree determines the similarities"
+    ),
+    "cophenetic_correlation": Named(
+        "cophenetic correlation", "higher is better: 1, height is proportional to dissimilarity"
+    ),
+    "dendrogram_purity": Named("dendrogram purity", "higher is better: 1, each class fills one subtree"),
+    "class_f_score": Named("class F", "higher is better: 1, each class is a cluster"),
+    **APART,
+}
+
 
 _SAME = 1e-9
 
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """How two trees differ over the same items.
+    """The paired difference of two trees over the same items.
 
     Attributes:
         one: The name of the first tree.
         other: The name of the second.
-        difference: The score of the first less that of the second: the mean over the items.
-        standard_error: Of that mean, from the differences item by item.
+        difference: The score of the first minus that of the second: the mean over the items.
+        standard_error: The standard error of that mean, from the differences per item.
         low: Lower end of the interval.
         high: Upper end.
         n_better: The number of scored items with a higher value in the first tree.
@@ -67,21 +103,21 @@ class PairedDifference:
 
     @property
     def distinguishable(self) -> bool:
-        """Whether the interval leaves out 0."""
+        """Whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Trees over the same items, compared.
+    """Comparison of trees over the same items.
 
     Attributes:
-        results: Each tree's score, item by item.
-        differences: One a pair of trees, the earlier one first.
-        measures: Per tree, the other measures by name; NaN where one is undefined or was too costly.
-        reference: The tree from which the others' distances are.
-        confidence: Of the intervals.
-        calibration: Where the temperature came from, if it was to be calibrated.
+        results: The result of each tree, per item.
+        differences: The difference of each pair of trees, the earlier one first.
+        measures: The other measures by name, per tree; NaN where one is undefined or was not computed.
+        reference: The tree from which distances are measured.
+        confidence: The level of the intervals.
+        calibration: The calibration of the temperature, if any.
     """
 
     results: Mapping[str, HQSResult]
@@ -101,13 +137,13 @@ class Comparison:
 
     @property
     def ranking(self) -> tuple[str, ...]:
-        """The trees' names, the best score first."""
+        """The names of the trees, the best score first."""
         return tuple(sorted(self.results, key=lambda name: -self.results[name].score))
 
     def ranks(self) -> dict[str, dict[str, int]]:
-        """Return each tree's rank by score and by every measure, 1 the best; equal figures share the better rank.
+        """Return the rank of each tree by score and by each measure, 1 for the best; ties share a rank.
 
-        How far a tree is from the reference says nothing of how good it is, and gives no rank; nor does NaN.
+        Distances to the reference and NaN do not have ranks.
         """
         columns = {"hqs": {name: result.score for name, result in self.results.items()}}
         for measure in next(iter(self.measures.values()), {}):
@@ -123,26 +159,22 @@ class Comparison:
         return ranks
 
     def gained_items(self, one: str, other: str, limit: int = 10) -> list[tuple[int, float]]:
-        """Return the items that gain most by ``one`` over ``other``, with what they gain, the most first.
+        """Return the items with the largest gains of ``one`` over ``other``, each with its gain, the largest first.
 
-        Of a sample, they are the items that gain most in it.
-
-        Those that lose most are ``gained_items(other, one)``.
+        For a sample, these are sampled items. The largest losses are ``gained_items(other, one)``.
 
         Raises:
-            ParameterError: For a tree that was not compared.
+            ParameterError: A tree is not in the comparison.
         """
         for name in (one, other):
             if name not in self.results:
-                raise ParameterError(
-                    f"no tree is called {brief(name)}; the trees are {', '.join(map(repr, self.results))}"
-                )
+                raise ParameterError(f"tree: got {brief(name)}; expected one of {', '.join(map(repr, self.results))}")
         gain, items = self.results[one].values - self.results[other].values, self.results[one].sampled_items
         order = np.argsort(-gain, kind="stable")[: max(limit, 0)]
         return [(int(items[at]), float(gain[at])) for at in order.tolist() if gain[at] > _SAME]
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return one dictionary a tree: its score, rank and other measures."""
+        """Return one dictionary per tree: score, rank and other measures."""
         ranks = self.ranks()
         return [
             {"tree": name, "rank": ranks[name]["hqs"], "hqs": result.score, **self.measures.get(name, {})}
@@ -150,18 +182,18 @@ class Comparison:
         ]
 
     def summary(self) -> str:
-        """Return scores and measures as tables, a row a measure and the best tree first, and what they say."""
+        """Return tables with one row per measure, the best tree first, and the differences as text."""
         rows = sorted(self.to_rows(), key=lambda row: row["rank"])
         lines = _table("", rows, [key for key in rows[0] if key in MEASURES and key not in APART])
         if self.measures and len(rows) > 1:
             others = [row for row in rows if row["tree"] != self.reference]
-            lines += ["", *_table(f"how far from {self.reference}", others, list(APART))]
+            lines += ["", *_table(f"distance to {self.reference}", others, list(APART))]
         if self.calibration is not None:
             lines.append(self.calibration.summary())
         return "\n".join([*lines, "", *self.sentences()])
 
     def sentences(self) -> list[str]:
-        """Return the differences in words."""
+        """Return the differences as text."""
         return list(_in_words(self))
 
 
@@ -176,30 +208,30 @@ def compare(
     confidence: float = 0.95,
     **settings: Any,
 ) -> Comparison:
-    """Return how trees over the same items compare: by score, item by item, and by other measures.
+    """Compare trees over the same items: by score, per item, and by other measures.
 
-    The difference of two scores is the mean of the items' differences d, so that its standard error is ``s_d/sqrt(N)``
-    and its interval ``mean +- t s_d/sqrt(N)``: the items stand for more of their kinds, and rare kinds that they
-    lack are not in it. A sample is drawn once for all trees, along the leaf order of the first. The interval is then
-    that of the difference over all N items, and allows for rare losses that the sample lacks.
+    The difference of two scores is the mean of the differences d per item. Its standard error is ``s_d/sqrt(N)`` and
+    its interval ``mean +- t s_d/sqrt(N)``, for further items of the same kinds; it does not allow for missing rare
+    kinds. All trees share one sample, along the leaf order of the first. The interval is then that of the difference
+    over all N items, and allows for rare losses that are missing from the sample.
 
-    What the measures mean, and who defined them, is said at each in `pomdp_hier.measures`. They go by the cosine, or by
-    the matrix if the similarity is "precomputed", and take all items.
+    `pomdp_hier.measures` defines the measures. They use the cosine, or the matrix if the similarity is "precomputed",
+    and all items.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
         trees: The trees by name.
-        labels: One class or path of classes an item, for purity and the class F.
-        reference: The tree from which the others' distances are (default: the first).
+        labels: One class, or path of classes, per item, for dendrogram purity and class F.
+        reference: The tree from which distances are measured (default: the first).
         measures: Whether to compute the other measures.
-        quadratic_limit: With more items, HAI and the tree sampling divergence, which look at all pairs, are left NaN.
-        confidence: Of the intervals.
+        quadratic_limit: The largest number of items for HAI and tree sampling divergence, which are quadratic in it.
+        confidence: The level of the intervals.
         **settings: As for `evaluate`; ``delta="calibrated"`` takes one temperature for all, the mean over the trees,
             and ``half_width`` is that of every tree's score.
 
     Raises:
-        FeatureError: For features that cannot be used.
-        ParameterError: For trees of different items, an unknown reference, or a setting that cannot be.
+        FeatureError: The features do not fit the items.
+        ParameterError: The trees have different items, the reference is unknown, or a setting is invalid.
 
     Example:
         >>> good = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -215,7 +247,7 @@ def compare(
     named = as_trees(trees)
     first = next(iter(named)) if reference is None else reference
     if not is_one_of(first, *named):
-        raise ParameterError(f"reference is {brief(first)}; the trees are {', '.join(map(repr, named))}")
+        raise ParameterError(f"reference: got {brief(first)}; expected one of {', '.join(map(repr, named))}")
     check_level("confidence", confidence)
     check_flag("measures", measures)
     check_integer("quadratic_limit", quadratic_limit)
@@ -257,14 +289,14 @@ def _measures(
 
 
 def _divergence(X: Any, tree: Hierarchy, similarity: str) -> float:
-    """Return the tree sampling divergence; NaN where similarities may be negative, as it is not defined there."""
+    """Return the tree sampling divergence; NaN if similarities may be negative, where it is undefined."""
     if similarity == "cosine" and X.table.min() < 0:
         return float("nan")
     return tree_sampling_divergence(X, tree, similarity=similarity)
 
 
 def paired_difference(one: str, other: str, results: Mapping[str, HQSResult], confidence: float) -> PairedDifference:
-    """Return how two trees differ over the items that both were scored for."""
+    """Return the paired difference of two trees over their scored items."""
     gain = results[one].values - results[other].values
     n_items, sample = len(gain), results[one].sample
     mean = results[one].mean(gain)
@@ -287,7 +319,7 @@ def paired_difference(one: str, other: str, results: Mapping[str, HQSResult], co
 
 
 def _table(title: str, rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> list[str]:
-    """Return the lines of a table with a row a measure, a column a tree, and what the figures mean."""
+    """Return the lines of a table: one row per measure, one column per tree, and the interpretation."""
     names = [MEASURES[key].name for key in keys]
     width, widths = max(map(len, [title, *names])), [max(8, len(row["tree"])) for row in rows]
     lines = [f"{title:<{width}}" + "".join(f"  {row['tree']:>{w}}" for row, w in zip(rows, widths, strict=True))]
@@ -306,24 +338,24 @@ def _in_words(found: Comparison) -> Iterator[str]:
         )
         result = found.results[better]
         sampled = "" if result.sample is None else f" of {result.n_sampled:,} in the sample"
-        counts = f"{counted(gain, 'item')} {'gains' if gain == 1 else 'gain'} by {better} and {lose:,} lose{sampled}"
+        counts = f"{counted(gain, 'item')} with a higher value in {better}, {lose:,} with a lower one{sampled}"
         said = (
             f"{better} is better than {worse} by {abs(pair.difference):z.4f}"
             if pair.distinguishable
-            else f"{better} and {worse} are not distinguishable: difference {abs(pair.difference):z.4f}"
+            else f"{better} and {worse}: inconclusive, difference {abs(pair.difference):z.4f}"
         )
         yield f"{said} ({found.confidence:z.0%} interval {low:z.4f} to {high:z.4f}); {counts}."
     result = next(iter(found.results.values()))
     if found.differences and result.sample is None:
         share = rarest(result.n_items, found.confidence)
         yield (
-            "The intervals are for more items of the same kinds; a kind of up to "
-            f"{share:z.2%} of all may be absent from {counted(result.n_items, 'item')}."
+            "The intervals are for further items of the same kinds; a kind with a share of up to "
+            f"{share:z.2%} may be missing from {counted(result.n_items, 'item')}."
         )
 
 
 ENGINE_POLICIES = ("one-step", "optimal", "descend", "search-root", "hindsight")
-"""The policies that go by a name."""
+"""The built-in policies, by name."""
 
 
 def compare_search_policies(
@@ -335,21 +367,21 @@ def compare_search_policies(
     confidence: float = 0.95,
     **settings: Any,
 ) -> PolicyComparison:
-    """Return the policies' HQS on one hierarchy, paired by item, with the regret to the hindsight policy.
+    """Compare search policies on one hierarchy: HQS, paired by item, and the regret to the hindsight policy.
 
-    Each value is exact for these items. The intervals take the items as a sample of those that one might search for,
-    and do not allow for rare ones that these lack. If a sample is asked for, it is drawn once for all policies. The
-    intervals are then those of the means over all N items, and allow for rare losses that the sample lacks.
+    Each value is exact for these items. The intervals treat the items as a sample of possible targets, and do not allow
+    for rare ones that are missing. With ``sample_size``, all policies share one sample. The intervals are then those of
+    the means over all N items, and allow for rare losses that are missing from the sample.
 
     Args:
         X, hierarchy: Features or similarities, and the tree over them.
-        policies: Names of the engine's policies, or any policies by the names to show.
-        baseline: The name of the policy that the others are held against; the first by default.
+        policies: Names of built-in policies, or a mapping of names to policies.
+        baseline: The name of the policy to compare with (default: the first).
         confidence: The level of the intervals, in (0, 1).
         settings: As for `pomdp_hier.hqs.score.evaluate`, except ``policy``.
 
     Raises:
-        ParameterError: No policy is given, or ``policy`` is.
+        ParameterError: ``policies`` is empty, or ``policy`` is given.
 
     Example:
         >>> from pomdp_hier.hqs.paper.examples import load_amazon12
@@ -401,12 +433,12 @@ def compare_search_policies(
 
 
 def _by_name(policies: Any) -> dict[str, Any]:
-    """Return the policies by the names to show."""
+    """Return the policies by name."""
     if isinstance(policies, Mapping):
         return numbered(policies.items())
     if isinstance(policies, str) or not isinstance(policies, Sequence):
         raise ParameterError(
-            f"policies is {brief(policies)}; give a list of names such as {list(ENGINE_POLICIES[:2])}, or a mapping of "
-            "names to policies"
+            f"policies: got {brief(policies)}; expected a list of names such as {list(ENGINE_POLICIES[:2])}, or a "
+            "mapping of names to policies"
         )
     return numbered((named(policy), policy) for policy in held("policies", policies))

@@ -1,4 +1,4 @@
-"""Items that a searcher cannot tell apart: rows that are equal, or keys that the user gives."""
+"""Duplicates: items with equal rows of features, or equal keys of the user."""
 
 from collections.abc import Hashable, Sequence
 from hashlib import blake2b
@@ -16,7 +16,7 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 
 
 class Duplicates:
-    """Which clusters hold an item's equal."""
+    """The clusters that contain a duplicate of an item."""
 
     def __init__(self, hierarchy: Hierarchy, keys: Sequence[Hashable] | None) -> None:
         self._tree, n_items = hierarchy, hierarchy.n_items
@@ -30,7 +30,7 @@ class Duplicates:
         self._places = np.sort(self._group * n_items + hierarchy.starts[:n_items])
 
     def inside(self, items: Ints, nodes: Ints) -> Bools:
-        """Whether each node holds the item or its equal ``[m]``."""
+        """Return whether each node contains the item or a duplicate ``[m]``."""
         first = self._group[items] * self._tree.n_items + self._tree.starts[nodes]
         last = np.searchsorted(self._places, first + self._tree.sizes[nodes])
         found: Bools = np.searchsorted(self._places, first) < last
@@ -38,7 +38,7 @@ class Duplicates:
 
 
 def row_keys(features: ItemFeatures | Affinity) -> list[bytes] | None:
-    """Return a key a row that is equal exactly where the rows are; None where there are no rows of features."""
+    """Return one key per row, equal exactly for equal rows; None without rows of features."""
     if not isinstance(features, ItemFeatures) or features.precomputed:
         return None
     if sp.issparse(features.table):

@@ -1,4 +1,4 @@
-"""How deep, and how many: the score as levels are taken out of a tree, and the best cut of a dendrogram."""
+"""Number of levels and clusters: the score of a tree with fewer levels, and the best cut of a dendrogram."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -23,12 +23,12 @@ from pomdp_hier.hqs.score import oracle_value, score
 from pomdp_hier.hqs.settings import Run
 
 Side = Literal["bottom", "top"]
-_SAME = 1e-12  # less between scores is rounding
-_GROUP = 32  # clusters whose weights are added up together
+_SAME = 1e-12  # smaller differences of scores are rounding
+_GROUP = 32  # clusters whose weights are summed together
 _BLOCK = 4096  # items at a time
 _CUTS = {
-    "policy": "a cut is scored by the paper's one-step policy; leave it out, and evaluate the tree that comes of it",
-    "enter_own_singleton": "a cut is scored as if items entered clusters of their own; leave it out",
+    "policy": "a cut is scored with the paper's one-step policy; leave it out, and evaluate the resulting tree",
+    "enter_own_singleton": "a cut is scored as if items entered singleton clusters; leave it out",
     "engine": "a cut is scored by sums of its own; leave it out",
     "threads": "a cut is scored in one thread; leave it out",
     "updater": "a cut is scored by sums of its own; leave it out",
@@ -42,14 +42,14 @@ _CUTS = {
 
 @dataclass(frozen=True, eq=False)
 class LevelScores:
-    """The score of a tree as levels are taken out.
+    """Scores of a tree with fewer levels.
 
     Attributes:
         remove_from: Where levels are removed, ``"bottom"`` or ``"top"``.
         n_levels: The number of levels left below the root, per tree; the whole tree is first.
         n_clusters: The number of clusters per tree, with the root.
-        results: Each tree's score, item by item.
-        differences: How each differs from the whole tree, the whole one from itself by 0.
+        results: The result of each tree, per item.
+        differences: The paired difference of each tree to the whole tree; 0 for the whole tree.
         trees: The trees.
     """
 
@@ -67,12 +67,12 @@ class LevelScores:
 
     @property
     def best(self) -> int:
-        """The position of the tree with the best score; of those equal to rounding, that with the fewest levels."""
+        """The position of the best score; of scores equal to rounding, the one with the fewest levels."""
         enough = max(self.scores) - _SAME
         return max(k for k, score in enumerate(self.scores) if score >= enough)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return one dictionary a tree: levels, clusters, score, and the gain over the whole tree with its interval."""
+        """Return one dictionary per tree: levels, clusters, score, and the gain with its interval."""
         return [
             {
                 "n_levels": kept,
@@ -88,7 +88,7 @@ class LevelScores:
         ]
 
     def summary(self) -> str:
-        """Return the table, and what it says."""
+        """Return the table, and its interpretation."""
         lines = [f"{'levels':>6}  {'clusters':>8}  {'hqs':>8}  {'gain':>8}  95 % interval"]
         for k, row in enumerate(self.to_rows()):
             interval = f"{row['gain_ci_low']:+z.4f} to {row['gain_ci_high']:+z.4f}" if k else "the whole tree"
@@ -97,7 +97,7 @@ class LevelScores:
             )
         best, found = counted(self.n_levels[self.best], "level"), self.differences[self.best]
         if self.best == 0:
-            lines.append("No level should go: the whole tree has the best score.")
+            lines.append("Keep all levels: the whole tree has the best score.")
         elif found.distinguishable:
             where, gone = (
                 "deepest" if self.remove_from == "bottom" else "topmost",
@@ -106,7 +106,7 @@ class LevelScores:
             which = f"{where} level" if gone == 1 else f"{gone} {where} levels"
             lines.append(f"Keep {best} of {self.n_levels[0]}: without the {which} the tree is better.")
         else:
-            lines.append(f"With {best} the score is best, but cannot be told from the whole tree's with these items.")
+            lines.append(f"With {best} the score is best; the difference to the whole tree is inconclusive.")
         return "\n".join(lines)
 
 
@@ -119,22 +119,22 @@ def score_by_levels(
     confidence: float = 0.95,
     **settings: Any,
 ) -> LevelScores:
-    """Return the score of a tree as its levels are taken out, from the bottom or the top.
+    """Score a tree with fewer levels, removed from the bottom or from the top.
 
-    From the bottom, the clusters of a level become the leaf clusters, with all items below them; from the top, what
-    hung under a level hangs under the root. Each tree is compared with the whole one item by item, as `compare` does.
+    From the bottom, the clusters of a level become the leaf clusters, with all items below them. From the top, the
+    children of a level are attached to the root. Each tree is compared with the whole one per item, as in `compare`.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
         hierarchy: The tree.
         remove_from: Where levels are removed: ``"bottom"`` or ``"top"``.
         limit: The largest number of trees to score; of more levels, this number is chosen at equal steps.
-        confidence: Of the intervals.
+        confidence: The level of the intervals.
         **settings: As for `compare`.
 
     Raises:
-        ParameterError: For another side, or a setting that cannot be.
-        FeatureError: For features that cannot be used.
+        ParameterError: A setting is invalid.
+        FeatureError: The features do not fit the items.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -167,13 +167,13 @@ def score_by_levels(
 
 
 def without_levels(tree: Hierarchy, kept: int, side: Side = "bottom") -> Hierarchy:
-    """Return the tree with so many levels of clusters below the root.
+    """Return the tree with ``kept`` levels of clusters below the root.
 
     Args:
         tree: The tree.
-        kept: How many to keep.
+        kept: The number of levels to keep.
         side: From the ``"bottom"``, deeper clusters are dissolved into those of the last level kept; from the
-            ``"top"``, clusters are dissolved into the root until so many levels are left.
+            ``"top"``, clusters are dissolved into the root until ``kept`` levels are left.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2], [4, 5], [6, 3]], 4)
@@ -198,8 +198,8 @@ class BestCut:
     Attributes:
         tree: The cut with the best score.
         score: Its HQS.
-        n_clusters: How many clusters it has on each level, the finest last.
-        curve: The score of each flat cut, of 1, 2, … clusters.
+        n_clusters: The number of clusters per level, the finest last.
+        curve: The score of each flat cut with 1, 2, … clusters; NaN for numbers without a cut.
     """
 
     tree: Hierarchy = field(repr=False)
@@ -208,12 +208,12 @@ class BestCut:
     curve: Floats = field(repr=False)
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return one dictionary a flat cut: its clusters and its score."""
+        """Return one dictionary per flat cut: its number of clusters and its score."""
         there = np.flatnonzero(~np.isnan(self.curve))
         return [{"n_clusters": int(k) + 1, "hqs": float(self.curve[k])} for k in there]
 
     def summary(self) -> str:
-        """Return a few flat cuts beside the best one, and what the best cut is."""
+        """Return some flat cuts as a table, and the best cut."""
         rows = self.to_rows()
         flat = max(range(len(rows)), key=lambda k: (rows[k]["hqs"], -k))
         few = sorted({*np.geomspace(1, len(rows), 9).round().astype(int).tolist(), flat + 1})
@@ -225,24 +225,23 @@ class BestCut:
 
 
 def best_cut(X: Any, hierarchy: Hierarchy, *, levels: int = 1, max_clusters: int = 1000, **settings: Any) -> BestCut:
-    """Return the cut of a dendrogram with the best HQS: a flat one, or one of a few levels.
+    """Find the cut of a dendrogram with the best HQS: a flat cut, or one of a few levels.
 
-    A flat cut of k clusters is scored for every k, by the change from k - 1: one cluster is replaced by its children,
-    and for each item the sum of ``exp(sim / delta)`` over the clusters by two terms for one. No difference is taken of
-    large numbers, so that the scores are those of `evaluate` to rounding. Each further level is the one, of a dozen
-    sizes at equal ratios, that raises the score of the whole tree most; none is added that does not.
+    Flat cuts are scored for every number k of clusters, by the change from k - 1: one cluster is replaced by its
+    children, and so are its terms in the sum of ``exp(sim / delta)`` of each item. The scores equal those of `evaluate`
+    to rounding. Each further level is chosen greedily from twelve sizes at equal ratios, while the score rises.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
         hierarchy: The dendrogram. Clusters are split by falling number where every node has a higher number than its
             children, as ``Hierarchy.from_linkage`` numbers the merges, and by falling size in other trees.
-        levels: How many levels the cut may have.
-        max_clusters: The largest flat cut to look at.
+        levels: The largest number of levels of the cut.
+        max_clusters: The largest number of clusters of a flat cut.
         **settings: Similarity, delta, nu, tie and reward, as for `evaluate`.
 
     Raises:
-        ParameterError: For a setting that a cut cannot use.
-        FeatureError: For features that cannot be used.
+        ParameterError: A setting is invalid, or has no effect on a cut.
+        FeatureError: The features do not fit the items.
 
     Example:
         >>> X = [[1.0, 0.0], [0.9, 0.1], [0.8, 0.2], [0.0, 1.0], [0.1, 0.9], [0.2, 0.8]]
@@ -252,7 +251,8 @@ def best_cut(X: Any, hierarchy: Hierarchy, *, levels: int = 1, max_clusters: int
         ((2,), [[0, 1, 2], [3, 4, 5], [6, 7]])
 
     References:
-        Huang, Piao, Moreno and Hurley, HQS; Sokal, Michener (1958), on cutting dendrograms.
+        Huang, Piao, Moreno, Hurley, POMDP Modelling for Assessing Hierarchies; Sokal, Michener (1958), on cutting
+        dendrograms.
     """
     require_hierarchy(hierarchy)
     check_integer("levels", levels, 1)
@@ -285,20 +285,20 @@ def best_cut(X: Any, hierarchy: Hierarchy, *, levels: int = 1, max_clusters: int
 
 
 def _splits(tree: Hierarchy, most: int) -> list[int]:
-    """Return the clusters to split, in order, while no more than so many are there."""
+    """Return the clusters to split, in order, up to ``most`` clusters."""
     inner = np.arange(tree.n_items, tree.n_nodes)
     below = inner[tree.parent[inner] >= 0]
-    inner = inner[~tree.is_leaf[inner]]  # below a leaf cluster nothing is told apart
+    inner = inner[~tree.is_leaf[inner]]  # a leaf cluster is not split
     numbered = bool((tree.parent[below] > below).all())
     rank = inner if numbered else tree.sizes[inner]
-    # Parents before children: by falling number they are; by size, children stand after parents of the same size.
+    # Parents before children: given for decreasing numbers; for sizes, the level breaks ties.
     order = inner[np.lexsort((tree.levels[inner], -rank))]
     widths = np.bincount(tree.parent[tree.parent >= 0], minlength=tree.n_nodes)[order]
     return order[np.cumsum(widths - 1) + 1 <= most].tolist() if len(order) else []
 
 
 def _fronts(tree: Hierarchy, order: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the clusters of each flat cut, from the root alone."""
+    """Yield the clusters of each flat cut, the root first."""
     front = dict.fromkeys([tree.root])
     yield list(front)
     for node in order:
@@ -319,7 +319,7 @@ def _flat_scores(prepared: Prepared, order: Sequence[int], counts: Sequence[int]
 
 
 def _block_totals(prepared: Prepared, items: Ints, order: Sequence[int], most: int) -> Floats:
-    """Return the sum of the values of some items in each flat cut.
+    """Return the sum of the values of a block of items in each flat cut.
 
     For each item and each group of clusters, ``top`` is the largest similarity; of all its clusters but that one,
     ``rest`` and ``squares`` are the sums of ``w`` and ``w**2`` with ``w = exp((sim - top) / delta)``; and ``rise`` is
@@ -333,7 +333,7 @@ def _block_totals(prepared: Prepared, items: Ints, order: Sequence[int], most: i
     batch, reward, delta = prepared.affinity.batch(items), task.rewards.reward, task.temperatures[0]
     rows, place = np.arange(len(items)), tree.starts[items]
     n_groups = -(-most // _GROUP)
-    alike, rewards = np.zeros((len(items), n_groups * _GROUP)), np.zeros(n_groups * _GROUP)
+    similarities, rewards = np.zeros((len(items), n_groups * _GROUP)), np.zeros(n_groups * _GROUP)
     top, rest, squares, rise = np.zeros((4, len(items), n_groups))
     slot_of, own, used = {tree.root: 0}, np.zeros(len(items), dtype=np.int64), 1
     at_root = float(reward[tree.root])
@@ -347,16 +347,16 @@ def _block_totals(prepared: Prepared, items: Ints, order: Sequence[int], most: i
         kids = tree.children(node)
         slots = [slot_of.pop(node), *range(used, used + len(kids) - 1)]
         used += len(kids) - 1
-        alike[:, slots] = batch.expand(rows, np.full(len(items), node)).reshape(len(items), len(kids))
+        similarities[:, slots] = batch.expand(rows, np.full(len(items), node)).reshape(len(items), len(kids))
         rewards[slots] = reward[kids]
         for kid, slot in zip(kids.tolist(), slots, strict=True):
             slot_of[kid] = slot
             own[(place >= tree.starts[kid]) & (place < tree.starts[kid] + tree.sizes[kid])] = slot
         for group in {slot // _GROUP for slot in slots}:
             part = slice(group * _GROUP, min((group + 1) * _GROUP, used))
-            first = alike[:, part].argmax(axis=1)
-            top[:, group] = alike[rows, part.start + first]
-            weight = cooled(alike[:, part] - top[:, [group]])
+            first = similarities[:, part].argmax(axis=1)
+            top[:, group] = similarities[rows, part.start + first]
+            weight = cooled(similarities[:, part] - top[:, [group]])
             rise[:, group] = weight**2 @ (rewards[part] - at_root)
             weight[rows, first] = 0.0
             rest[:, group], squares[:, group] = weight.sum(axis=1), (weight**2).sum(axis=1)
@@ -369,14 +369,14 @@ def _block_totals(prepared: Prepared, items: Ints, order: Sequence[int], most: i
         of_squares = ((firsts + squares[:, :now]) * scale**2).sum(axis=1)
         loss = (1 + at_root) * (2 * others + others**2 - of_squares)
         margin = (rise[:, :now] * scale**2).sum(axis=1) - loss
-        share = cooled(alike[rows, own] - top[rows, highest]) / (1 + others)
+        share = cooled(similarities[rows, own] - top[rows, highest]) / (1 + others)
         found = oracle_value(share, rewards[own])
         totals.append(float(np.where(descends(margin, loss, prepared.settings.tie), found, at_root).sum()))
     return np.array(totals)
 
 
 def _cut(tree: Hierarchy, fronts: Sequence[Sequence[int]]) -> Hierarchy:
-    """Return the tree of some flat cuts, the coarser ones above the finer; every cluster of the finest gets a node."""
+    """Return the tree of some flat cuts, the coarser above the finer, with all clusters of the finest."""
     kept = dict.fromkeys(node for front in fronts for node in front if node != tree.root)
     n = tree.n_items
     number = {node: n + k for k, node in enumerate([*kept, tree.root])}

@@ -1,4 +1,4 @@
-"""What to move where in a hierarchy: candidates from where searchers go, each checked by scoring the changed tree."""
+"""Suggested moves of items and clusters: candidates from a diagnosis, verified by scoring the changed tree."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -24,25 +24,24 @@ from pomdp_hier.hqs.settings import Run
 
 _MAJORITY = 0.5
 _AGREED = 0.8
-_ALIKE = 3
+_SIMILAR = 3
 _REFUSED = dict.fromkeys(ALL_ITEMS, "a move changes few items, which a sample may miss; leave it out") | {
-    "checkpoint": "a checkpoint is of one tree, and every move makes another; leave it out"
+    "checkpoint": "a checkpoint is of one tree, and each move makes another; leave it out"
 }
 
 
 @dataclass(frozen=True)
 class Move:
-    """An item or a cluster that may better hang elsewhere.
+    """A move of an item or a cluster to another parent.
 
     Attributes:
-        node: What to move: an item (below N) or a cluster.
-        source: Its parent now.
-        target: The inner node to hang it under.
+        node: The node to move: an item (below N) or a cluster.
+        source: Its parent.
+        target: The internal node to move it to.
         n_items: The number of items that move.
-        predicted: What the score would gain if the searchers that now come to the target found it there, and nothing
-            else changed.
-        gain: What the score of the changed tree gains, NaN if that was not checked.
-        names: What the node, its parent now and the target are called.
+        predicted: The predicted gain: searchers who now reach the target find the node there, and nothing else changes.
+        gain: The gain of the score of the changed tree; NaN without verification.
+        names: The names of the node, its parent and the target.
     """
 
     node: int
@@ -67,29 +66,28 @@ def suggest_moves(
     verify: bool = True,
     **settings: Any,
 ) -> list[Move]:
-    """Return moves that raise the score, the best first: where to hang what searchers look for elsewhere.
+    """Return moves that raise the score, the best first.
 
-    A lost item is a candidate for the leaf cluster to which its searcher would go; a cluster most of whose items are
-    lost above it is one for the node where their searchers turn to, and for the deepest one that 80 % of them still
-    pass. With q the probability of coming there, a searcher would get ``q (r + 1) - 1`` there: the predicted gain is
-    the mean rise over the items. The best candidates are applied to the tree one at a time and scored, so that the gain
-    counts what it does to all other items. Moves that gain nothing are left out, and so is a move within what a better
-    one moves already.
+    A lost item is a candidate for the leaf cluster where its searcher ends. A cluster with a majority of items lost
+    above it is a candidate for the node that their searchers enter, and for the deepest node that 80 % of them pass.
+    With q the probability of arrival, the value there would be ``q (r + 1) - 1``; the predicted gain is the mean
+    increase over the items. The best candidates are applied one at a time and scored, so that the gain includes the
+    effect on all other items. Moves without a gain, and moves inside a node that a better one moves, are left out.
 
     Args:
         X: The features.
-        diagnosis: What `diagnose` returned for them.
+        diagnosis: The diagnosis of the features.
         limit: The largest number of moves.
-        candidates: How many of them to check; each costs one scoring.
-        verify: Whether to check them at all; if not, the gains are NaN and the order is by prediction.
-        **settings: As for `evaluate`, those of the diagnosis.
+        candidates: The number of candidates to score.
+        verify: Whether to score candidates; otherwise gains are NaN and the order is by prediction.
+        **settings: The settings of the diagnosis, as for `evaluate`.
 
     Raises:
-        ParameterError: For settings that cannot be.
+        ParameterError: A setting is invalid, or differs from that of the diagnosis.
 
     Example:
         >>> from pomdp_hier.analysis.diagnosis import diagnose
-        >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
+        >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is in the wrong cluster
         >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
         >>> best = suggest_moves(X, diagnose(X, tree, delta=0.1), delta=0.1)[0]
         >>> best.node, best.source, best.target, round(best.gain, 2)
@@ -111,38 +109,37 @@ def suggest_moves(
 
 
 def candidate_moves(prepared: Prepared, diagnosis: Diagnosis, clusters: int, voters: Bools | None = None) -> list[Move]:
-    """Return moves by what they would gain if nothing else changed, the best prediction first.
+    """Return candidate moves by decreasing predicted gain.
 
     Args:
         prepared: Features, tree and settings.
-        diagnosis: What `diagnose` returned for them.
-        clusters: How many clusters to look at at most, the worst first.
-        voters: Which items count ``[N]``; all by default.
+        diagnosis: The diagnosis of the features.
+        clusters: The largest number of clusters to consider, the worst first.
+        voters: Whether each item counts ``[N]``; all by default.
     """
     lost = np.flatnonzero(diagnosis.lost if voters is None else diagnosis.lost & voters)
     if not len(lost):
         return []
     task = prepared.under(policy="descend").task()
     trail = greedy_trail(task, lost, diagnosis.wrong_child[lost], diagnosis.turn_probabilities[lost])
-    worth = task.rewards.reward + 1.0
-    alone = _item_moves(diagnosis, lost, trail, worth)
-    together = _cluster_moves(diagnosis, lost, trail, worth, limit=clusters)
+    value = task.rewards.reward + 1.0
+    alone = _item_moves(diagnosis, lost, trail, value)
+    together = _cluster_moves(diagnosis, lost, trail, value, limit=clusters)
     return sorted((*alone, *together), key=lambda move: -move.predicted)
 
 
 def apply_moves(hierarchy: Hierarchy, moves: Iterable[tuple[int, int] | Move]) -> Hierarchy:
-    """Return the hierarchy with items or clusters hung under other inner nodes, one move after the other.
+    """Return the hierarchy after moving items or clusters to other internal nodes, in the order given.
 
-    A cluster that is left without items is dropped, and later nodes are then renumbered. Nodes keep their labels; where
-    the tree has none and nodes are renumbered, the changed tree's labels are the old numbers.
+    Empty clusters are removed, and later nodes are then renumbered. Nodes keep their labels; in a tree without labels,
+    the old numbers become the labels if nodes are renumbered.
 
     Args:
         hierarchy: The tree.
-        moves: What to move and the inner node to hang it under, by the numbers of this tree; or what `suggest_moves`
-            returned for it.
+        moves: Pairs of a node and its new parent, in the node numbers of this tree; or moves from `suggest_moves`.
 
     Raises:
-        ParameterError: If a node is the root or moved twice, or a target is an item or lies in what is to be moved.
+        ParameterError: A node is the root or is moved twice, or a target is an item or below the moved node.
 
     Example:
         >>> tree = Hierarchy.from_children([[0], [1, 2], [3, 4], [5, 6, 7]], 5)
@@ -156,20 +153,20 @@ def apply_moves(hierarchy: Hierarchy, moves: Iterable[tuple[int, int] | Move]) -
         try:
             node, target = (move.node, move.target) if isinstance(move, Move) else move
         except (TypeError, ValueError) as error:
-            raise ParameterError(f"a move is {brief(move)}; give a node and the inner node to hang it under") from error
+            raise ParameterError(f"moves: got {brief(move)}; expected pairs of a node and its new parent") from error
         changes = draft.moved(node, target)
         if node in moved:
-            raise ParameterError(f"node {node} is moved twice; give one move a node")
+            raise ParameterError(f"moves: got two moves of node {node}; expected one per node")
         moved.add(node)
         draft.apply(changes)
     return draft.tree()
 
 
-def _item_moves(diagnosis: Diagnosis, lost: Ints, trail: Trail, worth: Floats) -> list[Move]:
-    """Each lost item to the leaf cluster that its searcher would come to, the best prediction first."""
+def _item_moves(diagnosis: Diagnosis, lost: Ints, trail: Trail, value: Floats) -> list[Move]:
+    """Return the moves of lost items to the leaf cluster where their searcher ends, the best prediction first."""
     tree, values = diagnosis.hierarchy, diagnosis.result.values[lost]
     target = np.where(trail.ends < tree.n_items, tree.parent[trail.ends], trail.ends)
-    would = diagnosis.end_probabilities[lost] * worth[diagnosis.ends_at[lost]] - 1.0
+    would = diagnosis.end_probabilities[lost] * value[diagnosis.ends_at[lost]] - 1.0
     predicted = (would - values) / tree.n_items
     order = np.argsort(-predicted, kind="stable")
     order = order[(predicted[order] > 0) & (target[order] != tree.parent[lost[order]])]
@@ -179,8 +176,8 @@ def _item_moves(diagnosis: Diagnosis, lost: Ints, trail: Trail, worth: Floats) -
     ]
 
 
-def _cluster_moves(diagnosis: Diagnosis, lost: Ints, trail: Trail, worth: Floats, limit: int) -> list[Move]:
-    """Clusters most of whose items are lost above them, to where these items' searchers go."""
+def _cluster_moves(diagnosis: Diagnosis, lost: Ints, trail: Trail, value: Floats, limit: int) -> list[Move]:
+    """Return the moves of clusters, a majority of whose items are lost above them, to where their searchers go."""
     tree = diagnosis.hierarchy
     counts = _lost_above(diagnosis, lost)
     wanted = (counts > _MAJORITY * tree.sizes) & (tree.sizes > 1) & (tree.parent >= 0)
@@ -191,12 +188,12 @@ def _cluster_moves(diagnosis: Diagnosis, lost: Ints, trail: Trail, worth: Floats
     counted[lost] = True
     regret = item_sums(tree, np.where(counted, -diagnosis.result.values, 0.0), nodes)
     nodes = nodes[np.argsort(-regret, kind="stable")][:limit]
-    # The wrong turn itself is the first place to hang it; the trail goes on from there.
+    # The wrong child itself is the first target; the trail continues from there.
     rows = np.concatenate((np.arange(len(lost)), trail.rows))
     where = np.concatenate((diagnosis.wrong_child[lost], trail.nodes))
-    chance = np.concatenate((diagnosis.turn_probabilities[lost], trail.probabilities))
+    probability = np.concatenate((diagnosis.turn_probabilities[lost], trail.probabilities))
     order = np.argsort(tree.starts[lost[rows]], kind="stable")
-    rows, where, chance = rows[order], where[order], chance[order]
+    rows, where, probability = rows[order], where[order], probability[order]
     place = tree.starts[lost[rows]]
     moves: dict[tuple[int, int], Move] = {}
     for node in nodes.tolist():
@@ -204,17 +201,17 @@ def _cluster_moves(diagnosis: Diagnosis, lost: Ints, trail: Trail, worth: Floats
         here = low + np.flatnonzero(diagnosis.left_path_level[lost[rows[low:high]]] < tree.levels[node])
         for target in _targets(tree, node, where[here], int(counts[node])):
             passing = here[where[here] == target]
-            gained = chance[passing] * worth[node] - 1.0 - diagnosis.result.values[lost[rows[passing]]]
-            hang = int(tree.parent[target]) if tree.is_leaf[target] or target < tree.n_items else target
+            gained = probability[passing] * value[node] - 1.0 - diagnosis.result.values[lost[rows[passing]]]
+            parent = int(tree.parent[target]) if tree.is_leaf[target] or target < tree.n_items else target
             predicted = float(gained.sum()) / tree.n_items
-            if hang != tree.parent[node] and predicted > 0:
-                move = Move(node, int(tree.parent[node]), hang, int(tree.sizes[node]), predicted, float("nan"))
-                moves.setdefault((node, hang), move)
+            if parent != tree.parent[node] and predicted > 0:
+                move = Move(node, int(tree.parent[node]), parent, int(tree.sizes[node]), predicted, float("nan"))
+                moves.setdefault((node, parent), move)
     return list(moves.values())
 
 
 def _lost_above(diagnosis: Diagnosis, lost: Ints) -> Ints:
-    """For each node, how many of its items are lost above it ``[n_nodes]``: at an ancestor of its own."""
+    """Return the number of items per node that are lost at an ancestor of the node ``[n_nodes]``."""
     tree = diagnosis.hierarchy
     counts = np.zeros(tree.n_nodes, dtype=np.int64)
     node, items = lost.copy(), lost
@@ -227,7 +224,7 @@ def _lost_above(diagnosis: Diagnosis, lost: Ints) -> Ints:
 
 
 def _targets(tree: Hierarchy, node: int, where: Ints, n_lost: int) -> Iterator[int]:
-    """Yield the commonest wrong turn, and the deepest node that most of the searchers pass."""
+    """Yield the most frequent wrong child, and the deepest node that most of the searchers pass."""
     nodes, counts = np.unique(where, return_counts=True)
     outside = (tree.starts[nodes] < tree.starts[node]) | (tree.starts[nodes] >= tree.starts[node] + tree.sizes[node])
     nodes, counts = nodes[outside], counts[outside]
@@ -243,29 +240,29 @@ def _targets(tree: Hierarchy, node: int, where: Ints, n_lost: int) -> Iterator[i
 
 
 def _chosen(tree: Hierarchy, moves: list[Move], candidates: int) -> list[Move]:
-    """Return the most promising moves, but few of clusters that lie in each other and of items that go the same way."""
+    """Return the best predicted moves, but few of nested clusters and few of items with one source and target."""
     chosen: list[Move] = []
     for move in moves:
         if len(chosen) == candidates:
             break
-        alike = [
+        similar = [
             _nested(tree, move.node, other.node)
             or (move.n_items, move.source, move.target) == (1, other.source, other.target)
             for other in chosen
         ]
-        if sum(alike) < _ALIKE:
+        if sum(similar) < _SIMILAR:
             chosen.append(move)
     return chosen
 
 
 def _nested(tree: Hierarchy, one: int, other: int) -> bool:
-    """Whether one of two nodes holds the other."""
+    """Return whether one of two nodes contains the other."""
     first, second = int(tree.starts[one]), int(tree.starts[other])
     return first < second + int(tree.sizes[other]) and second < first + int(tree.sizes[one])
 
 
 def _verified(prepared: Prepared, run: Run, diagnosis: Diagnosis, moves: list[Move]) -> list[Move]:
-    """Return the moves that gain, with their gains, the best first; of those that lie in each other the best alone."""
+    """Return the moves with a gain, the best first; of nested moves only the best."""
     tree = diagnosis.hierarchy
     checked = []
     for move in moves:

@@ -1,4 +1,4 @@
-"""The score over a range of delta, and as a scorer for scikit-learn's model selection."""
+"""Sweep of the score over delta, and a scorer for scikit-learn's model selection."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,7 +21,7 @@ from pomdp_hier.hqs.settings import read_settings
 
 _SAME = 1e-12
 _REFUSED = {
-    "delta": "a sweep goes over a range of temperatures; give it as deltas",
+    "delta": "a sweep takes a range of temperatures; pass deltas",
     "checkpoint": "a checkpoint is of one run, and a sweep is many; leave it out",
     "half_width": "trees and temperatures are scored on one sample, whose size cannot go by each; give sample_size",
 }
@@ -29,7 +29,7 @@ _REFUSED = {
 
 @dataclass(frozen=True)
 class SweepRow:
-    """One tree at one temperature; the figures are those of `Appraisal`."""
+    """One tree at one temperature, with the figures of `Appraisal`."""
 
     tree: str
     delta: float
@@ -47,13 +47,13 @@ class SweepRow:
 
 @dataclass(frozen=True)
 class Flip:
-    """Two trees that change places between two temperatures.
+    """Two trees whose order changes between two temperatures.
 
     Attributes:
-        low: The temperature at which the first is better.
-        high: The next one looked at, at which the second is.
-        before: The better one at ``low``.
-        after: The better one at ``high``.
+        low: The temperature below the change.
+        high: The next temperature of the sweep.
+        before: The better tree at ``low``.
+        after: The better tree at ``high``.
     """
 
     low: float
@@ -64,11 +64,11 @@ class Flip:
 
 @dataclass(frozen=True)
 class DeltaSweep:
-    """Trees over a range of temperatures.
+    """Scores of trees over a range of temperatures.
 
     Attributes:
-        rows: One a tree and temperature, tree by tree, temperatures rising.
-        flips: Where the ranking by score changes; places where two scores are equal are no change.
+        rows: One row per tree and temperature, by tree and then by increasing temperature.
+        flips: The changes of the ranking by score; equal scores are not a change.
     """
 
     rows: tuple[SweepRow, ...]
@@ -81,12 +81,12 @@ class DeltaSweep:
 
     @property
     def deltas(self) -> tuple[float, ...]:
-        """The temperatures, rising."""
+        """The temperatures, in increasing order."""
         return tuple(sorted({row.delta for row in self.rows}))
 
     @property
     def trees(self) -> tuple[str, ...]:
-        """The trees' names."""
+        """The names of the trees."""
         return tuple(dict.fromkeys(row.tree for row in self.rows))
 
     def column(self, tree: str, name: str) -> Floats:
@@ -98,19 +98,19 @@ class DeltaSweep:
         return [asdict(row) for row in self.rows]
 
     def summary(self) -> str:
-        """Return the table, and where the ranking flips, in words."""
+        """Return the table, and the changes of the ranking as text."""
         width = max(4, *(len(name) for name in self.trees))
-        heads = f"{'delta':>10}{'score':>9}{'shuffled':>10}{'SD':>8}{'ceiling':>9}{'adjusted':>10}{'at root':>9}"
+        heads = f"{'delta':>10}{'score':>9}{'shuffled':>10}{'SD':>8}{'hindsight':>11}{'adjusted':>10}{'at root':>9}"
         lines = [f"{'tree':<{width}}{heads}"]
         lines += [
             f"{row.tree:<{width}}{row.delta:>10.4g}{row.score:>z9.4f}{row.shuffled_mean:>z10.4f}{row.shuffled_sd:>z8.4f}"
-            f"{row.hindsight:>z9.4f}{row.adjusted:>z10.4f}{row.share_stopped_at_root:>z9.1%}"
+            f"{row.hindsight:>z11.4f}{row.adjusted:>z10.4f}{row.share_stopped_at_root:>z9.1%}"
             for row in self.rows
         ]
         return "\n".join([*lines, *self.sentences()])
 
     def sentences(self) -> list[str]:
-        """Return where the ranking of the trees flips, in words."""
+        """Return the changes of the ranking, as text."""
         if len(self.trees) == 1:
             return []
         if not self.flips:
@@ -130,19 +130,19 @@ def delta_sweep(
     random_state: int = 0,
     **settings: Any,
 ) -> DeltaSweep:
-    """Return score, baselines and ceiling of one or more trees over a range of temperatures, and where rankings flip.
+    """Return the score and baselines of one or more trees over a range of temperatures, and changes of the ranking.
 
     Args:
         X: Features ``[N, D]``, or similarities ``[N, N]`` with ``similarity="precomputed"``.
-        hierarchy: A tree, or trees by name over the same items.
-        deltas: The temperatures (default: 13 from 0.001 to 1, evenly spaced in the logarithm).
-        n_shuffles: Shuffles a tree and temperature, the same ones at each; every one costs a scoring.
-        random_state: Their seed, and that of the draw of a sample.
-        **settings: As for `evaluate`, without ``delta``. A sample is the same items at each tree and temperature.
+        hierarchy: A tree, or trees over the same items by name.
+        deltas: The temperatures (default: 13 from 0.001 to 1, evenly spaced on a logarithmic scale).
+        n_shuffles: The number of shuffles per tree and temperature, the same at each.
+        random_state: The seed of the shuffles, and of a sample.
+        **settings: As for `evaluate`, without ``delta``. A sample has the same items for each tree and temperature.
 
     Raises:
-        FeatureError: For features that cannot be used.
-        ParameterError: For no or double temperatures, or a setting that cannot be.
+        FeatureError: The features do not fit the items.
+        ParameterError: Temperatures are missing or duplicate, or a setting is invalid.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -175,14 +175,14 @@ def _temperatures(deltas: Sequence[float] | None) -> list[float]:
     try:
         chosen = sorted(map(float, held("deltas", deltas)))
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"deltas are {brief(deltas)}; give a list of positive numbers") from error
+        raise ParameterError(f"deltas: got {brief(deltas)}; expected a list of positive numbers") from error
     if not chosen or len(set(chosen)) < len(chosen):
-        raise ParameterError(f"deltas are {chosen}; give one temperature or more, each once")
+        raise ParameterError(f"deltas: got {chosen}; expected at least one temperature, each once")
     return chosen
 
 
 def _flips(deltas: Sequence[float], scores: Mapping[str, Sequence[float]]) -> Iterator[Flip]:
-    """Where the sign of the difference of two scores changes; equal scores do not count on either side."""
+    """Yield the changes of sign of the difference of two scores; equal scores are skipped."""
     for one, other in combinations(scores, 2):
         gaps = np.subtract(scores[one], scores[other])
         apart = np.flatnonzero(np.abs(gaps) > _SAME)
@@ -194,10 +194,10 @@ def _flips(deltas: Sequence[float], scores: Mapping[str, Sequence[float]]) -> It
 
 @dataclass(frozen=True)
 class HQSScorer:
-    """A scorer ``(estimator, X, y=None) -> HQS`` of the tree that a fitted estimator holds. Higher is better.
+    """Scorer ``(estimator, X, y=None) -> HQS`` of the tree of a fitted estimator. Higher is better.
 
     Attributes:
-        cut: Whether a model's clusters become the leaf clusters, instead of the whole dendrogram.
+        cut: Whether the clusters of a model become the leaf clusters, in place of the whole dendrogram.
         settings: The settings of the score.
     """
 
@@ -205,17 +205,17 @@ class HQSScorer:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, estimator: Any, X: Any, y: Any = None) -> float:
-        """Return the HQS of the estimator's tree over the rows it was fitted to.
+        """Return the HQS of the tree of the estimator over the rows of its fit.
 
         Raises:
-            ParameterError: If the estimator holds no tree, or one of other rows.
+            ParameterError: The estimator does not have a tree, or has one over other rows.
         """
         tree = tree_of_model(estimator, cut=self.cut)
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         if n_rows != tree.n_items:
             raise ParameterError(
-                f"the model's tree has {tree.n_items} items, but {n_rows} rows are to be scored; a tree holds no other "
-                "items than those it was fitted to, so fit and score on the same rows: cv=[(rows, rows)]"
+                f"X: got {n_rows} rows; expected {tree.n_items}, the items of the tree of the model. Fit and score on "
+                "the same rows: cv=[(rows, rows)]."
             )
         return hqs_score(X, tree, **self.settings)
 
@@ -223,20 +223,20 @@ class HQSScorer:
 def hqs_scorer(*, cut: bool = True, **settings: Any) -> HQSScorer:
     """Return a scorer for scikit-learn's model selection, ``scoring=hqs_scorer(delta=0.005)``.
 
-    It scores models with ``children_`` (AgglomerativeClustering), with a ``hierarchy_`` of their own, HDBSCAN's, and
-    pipelines that end in one. A tree knows only the items it was made from, so the folds have to be the whole set.
+    It scores models with ``children_`` (AgglomerativeClustering), with a ``hierarchy_``, HDBSCAN models, and pipelines
+    that end in one. A tree has only the items of its fit, so each fold must be the whole set.
 
-    With ``cut=True`` a search over ``linkage`` alone is unfair: each linkage is cut at the same ``n_clusters``, above
-    which single linkage has a deep chain of merges and Ward a balanced tree, and the merges count. Search
-    ``n_clusters`` too, or take ``cut=False``, or the best cut of each (`best_cut`).
+    With ``cut=True``, a search over ``linkage`` alone is biased: each linkage is cut at the same ``n_clusters``, above
+    which single linkage has a deep chain of merges and Ward a balanced tree. Search ``n_clusters`` too, or use
+    ``cut=False``, or the best cut of each (`best_cut`).
 
     Args:
         cut: Whether the clusters of an AgglomerativeClustering (``n_clusters`` or ``distance_threshold``) become the
-            leaf clusters, with the merges above them as the tree; if not, the whole dendrogram is scored.
-        **settings: As for `evaluate`; a sample has to be the same for all models, see the error.
+            leaf clusters, with the merges above them as the tree; otherwise the whole dendrogram is scored.
+        **settings: As for `evaluate`; a sample must be the same for all models.
 
     Raises:
-        ParameterError: For a setting that cannot be.
+        ParameterError: A setting is invalid.
 
     Example:
         Which linkage, and how many leaf clusters?
@@ -273,10 +273,10 @@ def hqs_scorer(*, cut: bool = True, **settings: Any) -> HQSScorer:
 
 
 def tree_of_model(estimator: Any, *, cut: bool = True) -> Hierarchy:
-    """Return the tree that a fitted estimator holds.
+    """Return the tree of a fitted estimator.
 
     Raises:
-        ParameterError: If it holds none.
+        ParameterError: It does not have a tree.
     """
     while hasattr(estimator, "steps"):
         estimator = estimator.steps[-1][1]
@@ -291,23 +291,23 @@ def tree_of_model(estimator: Any, *, cut: bool = True) -> Hierarchy:
     if hasattr(estimator, "condensed_tree_"):
         return Hierarchy.from_hdbscan(estimator)
     raise ParameterError(
-        f"{type(estimator).__name__} holds no tree: expected children_ (AgglomerativeClustering), condensed_tree_ "
-        "(HDBSCAN) or hierarchy_, and a fitted model"
+        f"estimator: got {type(estimator).__name__} without a tree; expected a fitted model with children_ "
+        "(AgglomerativeClustering), condensed_tree_ (HDBSCAN) or hierarchy_"
     )
 
 
 def cut_tree(children: Any, n_items: int, n_clusters: int) -> Hierarchy:
-    """Return the top of a dendrogram: its ``n_clusters`` clusters as leaf clusters, the last merges above them.
+    """Return the top of a dendrogram: ``n_clusters`` leaf clusters and the last merges above them.
 
-    Every cluster gets a node, those of one item too.
+    Each cluster is a node, also a cluster of one item.
 
     Args:
         children: The merges ``[N - 1, 2]``; row k makes node N + k.
         n_items: N.
-        n_clusters: How many leaf clusters, 1 to N.
+        n_clusters: The number of leaf clusters, 1 to N.
 
     Raises:
-        ParameterError: For a tree that is not whole, or a number of clusters that it does not have.
+        ParameterError: The tree is incomplete, or the number of clusters is out of range.
 
     Example:
         >>> cut_tree([[0, 1], [2, 3], [4, 5]], 4, 2).to_children()
@@ -316,11 +316,11 @@ def cut_tree(children: Any, n_items: int, n_clusters: int) -> Hierarchy:
     merges = np.asarray(children, dtype=np.int64)
     if merges.shape != (n_items - 1, 2):
         raise ParameterError(
-            f"the tree has {len(merges)} merges of {n_items} items, but a whole one has {n_items - 1}: fit with "
-            "compute_full_tree=True, and a connectivity, if any, that is connected"
+            f"children_: got {len(merges)} merges of {n_items} items; expected {n_items - 1}. Fit with "
+            "compute_full_tree=True, and a connectivity, if any, that is connected."
         )
     if not 1 <= n_clusters <= n_items:
-        raise ParameterError(f"n_clusters is {n_clusters}; give 1 to {n_items}, the number of items")
+        raise ParameterError(f"n_clusters: got {n_clusters}; expected 1 to {n_items}, the number of items")
     n_nodes = 2 * n_items - 1
     above = np.full(n_nodes, -1)
     above[merges.reshape(-1)] = np.repeat(np.arange(n_items, n_nodes), 2)

@@ -1,4 +1,4 @@
-"""The health of a hierarchy's structure: chains that offer no choice, nodes too wide, lopsided splits, catch-alls."""
+"""Structural checks of a hierarchy: chains, wide nodes, lopsided splits and catch-alls."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from pomdp_hier.hierarchy.tree import Hierarchy
 
 @dataclass(frozen=True)
 class Chain:
-    """Nodes below one another that have one child each, and no choice to offer.
+    """A chain of nodes with one child each.
 
     Attributes:
-        top: The highest of them.
-        length: How many there are.
+        top: The highest node.
+        length: The number of nodes.
     """
 
     top: int
@@ -28,20 +28,20 @@ class Chain:
 
 @dataclass(frozen=True)
 class WideNode:
-    """A node with so many children that each look at them is long and each guess unsure.
+    """A node with many children, where a choice takes long and is uncertain.
 
     Attributes:
         node: The node.
-        children: How many cluster children it has.
+        n_children: The number of its cluster children.
     """
 
     node: int
-    children: int
+    n_children: int
 
 
 @dataclass(frozen=True)
 class LopsidedSplit:
-    """A node that keeps nearly all of its items in one child, so that a step down decides little.
+    """A node with nearly all of its items in one child, where a step down decides little.
 
     Attributes:
         node: The node.
@@ -56,38 +56,38 @@ class LopsidedSplit:
 
 @dataclass(frozen=True)
 class CatchAll:
-    """A cluster that items of many siblings find more alike than their own.
+    """A cluster that is more similar to items of many siblings than their own cluster.
 
     Attributes:
         node: The cluster.
-        siblings: How many siblings have such items.
-        items: How many items there are.
-        searchers: The expected number of searchers that it draws away.
+        n_siblings: The number of siblings with such items.
+        n_items: The number of such items.
+        expected_errors: The expected number of searchers who enter it by mistake.
     """
 
     node: int
-    siblings: int
-    items: int
-    searchers: float
+    n_siblings: int
+    n_items: int
+    expected_errors: float
 
 
 @dataclass(frozen=True)
 class StructureReport:
-    """What a hierarchy is made of, and what in it looks unhealthy; the worst stand first.
+    """Size and shape of a hierarchy, and its structural issues, the worst first.
 
     Attributes:
-        n_items: Items.
-        n_clusters: Nodes at which a searcher can stand.
-        n_leaves: Clusters without clusters below.
+        n_items: The number of items.
+        n_clusters: The number of nodes where a search can stop.
+        n_leaves: The number of clusters without clusters below.
         height: The largest level of a cluster.
-        mean_level: The mean level of the items' leaf clusters.
-        max_children: The most children a node has.
-        mean_children: The mean number of children of the nodes that have any.
+        mean_level: The mean level of leaf clusters, over the items.
+        max_children: The largest number of children of a node.
+        mean_children: The mean number of children of nodes with children.
         largest_leaf: The number of items of the largest leaf cluster.
         chains: Nodes with one child.
-        wide: Nodes with more children than stated.
-        lopsided: Nodes of at least 20 items with nearly all of them in one of several children.
-        catch_alls: Clusters that draw from many siblings; empty without a diagnosis.
+        wide: Nodes with more children than the limit.
+        lopsided: Nodes of at least 20 items, nearly all of them in one of several children.
+        catch_alls: Clusters that attract searchers for items of many siblings; empty without a diagnosis.
     """
 
     n_items: int
@@ -104,7 +104,7 @@ class StructureReport:
     catch_alls: tuple[CatchAll, ...]
 
     def sentences(self) -> list[str]:
-        """Return what looks unhealthy, in words; nothing if nothing does."""
+        """Return the structural issues as text; empty without issues."""
         return list(_in_words(self))
 
 
@@ -115,17 +115,17 @@ def check_structure(
     wide: int = 50,
     lopsided: float = 0.9,
 ) -> StructureReport:
-    """Return what a hierarchy is made of, and what in its structure looks unhealthy.
+    """Report the size and shape of a hierarchy, and its structural issues.
 
     Args:
         hierarchy: The tree.
-        diagnosis: What `diagnose` returned for it; catch-alls are looked for in it: clusters that items of at least
-            three siblings, and of half of all siblings, find more alike than their own.
-        wide: A node with more children than this is wide.
-        lopsided: A node with this share of its items in one child is lopsided.
+        diagnosis: The diagnosis of the tree, for catch-alls: clusters that are more similar to items of at least three
+            siblings, and of half of all siblings, than the own cluster of these items.
+        wide: The largest number of children of a node that is not wide.
+        lopsided: The share of items in one child from which a node is lopsided.
 
     Raises:
-        ParameterError: For a diagnosis of another tree, or limits that make no sense.
+        ParameterError: The diagnosis is of another tree, or a limit is out of range.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4], [6, 5], [7]], 4)
@@ -140,7 +140,9 @@ def check_structure(
     if diagnosis is not None:
         require_diagnosis(diagnosis)
     if diagnosis is not None and diagnosis.hierarchy is not hierarchy and diagnosis.hierarchy != hierarchy:
-        raise ParameterError("the diagnosis is of another hierarchy; diagnose this one")
+        raise ParameterError(
+            "diagnosis: got that of another hierarchy; expected this one. Call diagnose(X, hierarchy)."
+        )
     children = np.diff(hierarchy.child_offsets)
     inner = children[children > 0]
     broad = np.flatnonzero(children > wide)
@@ -205,13 +207,13 @@ def _in_words(report: StructureReport) -> Iterator[str]:
     if report.chains:
         total = sum(chain.length for chain in report.chains)
         yield (
-            f"{counted(total, 'node')} with one child only, the longest chain {report.chains[0].length}: no choice is "
-            "made there; collapse_unary() takes them out."
+            f"{counted(total, 'node')} with one child only, the longest chain {report.chains[0].length}: there "
+            "is not a choice; collapse_unary() removes them."
         )
     if report.wide:
         yield (
-            f"{counted(len(report.wide), 'wide node')}, the widest with {report.wide[0].children:,} children: long to "
-            "look through, and guidance spreads over them."
+            f"{counted(len(report.wide), 'wide node')}, the widest with {report.wide[0].n_children:,} children: a "
+            "choice there takes long and is uncertain."
         )
     if report.lopsided:
         first = report.lopsided[0]
@@ -222,6 +224,6 @@ def _in_words(report: StructureReport) -> Iterator[str]:
     if report.catch_alls:
         worst = report.catch_alls[0]
         yield (
-            f"{counted(len(report.catch_alls), 'catch-all')}: the worst is more alike to "
-            f"{counted(worst.items, 'item')} of {counted(worst.siblings, 'sibling')} than their own cluster is."
+            f"{counted(len(report.catch_alls), 'catch-all')}: the worst is more similar to "
+            f"{counted(worst.n_items, 'item')} of {counted(worst.n_siblings, 'sibling')} than their own cluster."
         )

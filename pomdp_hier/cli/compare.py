@@ -1,4 +1,4 @@
-"""``pomdp-hier compare``: trees over the same items, paired by item and beside other measures."""
+"""``pomdp-hier compare``: trees over the same items, paired by item, with other measures."""
 
 import argparse
 import json
@@ -33,10 +33,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_setting_options(parser, calibrated=True)
     classes = "a table with the columns id and name: the class of each item"
     add("--labels", type=paths.input_file, metavar="CSV", help=classes)
-    add("--no-measures", action="store_true", help="leave the other measures of a hierarchy out")
-    add("--confidence", type=float, default=0.95, metavar="X", help="of the intervals (default: 0.95)")
-    inputs.add_count(parser, "--top", "list N items that gain and N that lose most", 5)
-    written = "write each item's values to .csv, .parquet or .json (- is CSV on stdout), or a page on two to .html"
+    add("--no-measures", action="store_true", help="skip the other measures of a hierarchy")
+    add("--confidence", type=float, default=0.95, metavar="X", help="level of the intervals (default: 0.95)")
+    inputs.add_count(parser, "--top", "list the N items with the largest gains and losses", 5)
+    written = (
+        "write the values per item to .csv, .parquet or .json (- is CSV on stdout), or a page on two trees to .html"
+    )
     add("-o", "--out", type=paths.output_file, metavar="PATH", help=written)
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the comparison as JSON")
@@ -85,9 +87,9 @@ def run(options: argparse.Namespace) -> int:
 def _check_usage(options: argparse.Namespace, given: Sequence[str]) -> None:
     """Raise for options that contradict each other, before anything is read."""
     if [options.features, *given].count("-") > 1:
-        raise ParameterError("- can stand for one input only; give the others as files")
+        raise ParameterError("-: got it for several inputs; expected one. Pass the others as files.")
     if options.out == "-" and options.json:
-        raise ParameterError("--out - prints the items alone; leave out --json")
+        raise ParameterError("--out: got - with --json; expected one of them. Leave out --json.")
     if options.no_measures:
         inputs.refuse_unused(options, ("labels",), "with --no-measures")
     if options.out == "-":
@@ -100,19 +102,19 @@ def _check_usage(options: argparse.Namespace, given: Sequence[str]) -> None:
 
 
 def _is_page(options: argparse.Namespace) -> bool:
-    """Whether what is to be written is a page."""
+    """Return whether the output is a page."""
     return options.out is not None and Path(options.out).suffix.lower() in _PAGES
 
 
 def _names(given: Sequence[str]) -> list[str]:
-    """Return what the trees are called: their files' names, or whole paths where these are the same."""
+    """Return the names of the trees: file names, or whole paths where these are equal."""
     stems = [Path(path).stem if path != "-" else "stdin" for path in given]
     names = [stem if stems.count(stem) == 1 else path for stem, path in zip(stems, given, strict=True)]
     return [name if names.count(name) == 1 else f"{name} ({at})" for at, name in enumerate(names, start=1)]
 
 
 def _aligned(options: argparse.Namespace, ids: Sequence[Hashable], first: "Hierarchy") -> "Iterable[Hierarchy]":
-    """Yield the other trees with their items in the order of the first: by id where both have ids, or by position."""
+    """Yield the other trees with their items in the order of the first, by id or by position."""
     from pomdp_hier.measures.alignment import item_numbers
 
     for path in options.others:
@@ -126,13 +128,13 @@ def _aligned(options: argparse.Namespace, ids: Sequence[Hashable], first: "Hiera
 
 
 def _item_table(found: "Comparison", ids: Sequence[Hashable]) -> Mapping[str, Sequence[Any]]:
-    """Return the columns of ``--out``: each item's value under every tree."""
+    """Return the columns of ``--out``: the value of each item in each tree."""
     columns: dict[str, Sequence[Any]] = {"item": range(len(ids)), "id": [str(name) for name in ids]}
     return columns | {name: result.values.tolist() for name, result in found.results.items()}
 
 
 def _lines(found: "Comparison", names: Sequence[str], options: argparse.Namespace) -> Iterable[str]:
-    """Yield what is printed about a comparison."""
+    """Yield the printed lines of a comparison."""
     best, *rest = found.ranking
     changes = {
         f"{one} over {other}": found.gained_items(one, other, options.top)
@@ -163,6 +165,6 @@ def _lines(found: "Comparison", names: Sequence[str], options: argparse.Namespac
     yield found.summary()
     for name, items in changes.items():
         if items:
-            yield f"items that gain most by {name}"
+            yield f"items with the largest gains by {name}"
             for item, gain in items:
                 yield f"  {gain:>+z9.4f}  {console.printable(names[item])[:60]}"

@@ -1,4 +1,4 @@
-"""``pomdp-hier improve``: a tree with a higher score, and the edits that lead to it."""
+"""``pomdp-hier improve``: a tree with a higher score, and its edits."""
 
 import argparse
 from collections.abc import Hashable, Sequence
@@ -35,20 +35,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--kinds",
         default="move",
         metavar="NAMES",
-        help="what may be done: move (items and clusters), merge, split, remove, remove-level, collapse, "
-        "collapse-below, with commas between; all but move change what clusters there are (default: move)",
+        help="edits to try: move (items and clusters), merge, split, remove, remove-level, collapse, "
+        "collapse-below, separated by commas; all but move change the clusters (default: move)",
     )
     add("--fixed", metavar="ID", action="append", default=[], help="a node that keeps its place; may be repeated")
     level = "a level whose nodes keep their places (the root's is 0); may be repeated"
     add("--fixed-level", metavar="N", type=inputs.count, action="append", default=[], help=level)
-    inputs.add_count(parser, "--max-edits", "at most N edits (default: as many as gain)")
+    inputs.add_count(parser, "--max-edits", "at most N edits (default: all with a gain)")
     loss = "reject edits that lower the value of any item by more than X"
     add("--max-loss", type=inputs.amount, metavar="X", help=loss)
     folds = "number of cross-validation folds for the held-out gain; 0 to skip"
     inputs.add_count(parser, "--folds", folds, 5)
-    then = f"stop then, with the best so far; {signals.HELP}"
+    then = f"stop then, with the best tree so far; {signals.HELP}"
     add("--time-limit", type=inputs.amount, metavar="SECONDS", help=then)
-    inputs.add_count(parser, "--seed", "by which the parts are drawn", 0)
+    inputs.add_count(parser, "--seed", "random seed of the folds", 0)
     inputs.add_count(parser, "--top", "print N edits", 10)
     inputs.add_quiet(parser)
 
@@ -91,16 +91,16 @@ def run(options: argparse.Namespace) -> int:
     if options.edits_out != "-":
         for line in found.summary(options.top).splitlines():
             print(console.printable(line))
-    if options.out is not None:  # last, for a format may turn out not to hold the tree
+    if options.out is not None:  # last, as the format may not be able to represent the tree
         write_file(options.out, trees.written_like_source(better, options, options.out), replace=options.force)
     return signals.exit_code(found.status)
 
 
 def _label(tree: "Hierarchy", text: str) -> Hashable:
-    """Return the label of a node that is written so.
+    """Return the label of the node that a text names.
 
     Raises:
-        ParameterError: No node's label is, or several are.
+        ParameterError: The text names no node or several nodes.
     """
     from pomdp_hier._text import listed
     from pomdp_hier.hierarchy.node_names import label_text

@@ -1,4 +1,4 @@
-"""``pomdp-hier inspect``: what is in a tree, and with features, where in it searchers get lost."""
+"""``pomdp-hier inspect``: the structure of a tree, and with features, where searchers get lost."""
 
 import argparse
 import dataclasses
@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Look into the tree."""
+    """Inspect the tree."""
     by_id = trees.read_names(options.names, options.name_columns)
     if options.features is None:
         from pomdp_hier.analysis.structure import check_structure
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport, dict[str, Any]]":
-    """Return the tree, its structure, and everything that the features say about it."""
+    """Return the tree, its structure, and the findings from the features."""
     from pomdp_hier.analysis.baselines import appraise
     from pomdp_hier.analysis.diagnosis import diagnose
     from pomdp_hier.analysis.moves import suggest_moves
@@ -103,7 +103,7 @@ def _diagnosed(options: argparse.Namespace) -> "tuple[Hierarchy, StructureReport
 
 
 def _plain(found: dict[str, Any]) -> dict[str, Any]:
-    """Return what was found, as JSON takes it."""
+    """Return the findings as plain values for JSON."""
     plain: dict[str, Any] = {}
     for name, value in found.items():
         if name == "appraisal":
@@ -116,7 +116,7 @@ def _plain(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _named(plain: Any, names: Sequence[str]) -> Any:
-    """Return the same with the name of each node beside its number."""
+    """Return the same values with the name of each node beside its number."""
     if isinstance(plain, (list, tuple)):
         return [_named(entry, names) for entry in plain]
     if not isinstance(plain, dict):
@@ -141,7 +141,7 @@ def _structure_lines(report: "StructureReport", names: "_Names") -> Iterable[str
     for sentence in report.sentences():
         yield f"  {sentence}"
     for catch_all in report.catch_alls[:3]:
-        yield f"    {names[catch_all.node]}: {counted(catch_all.items, 'item')} of {catch_all.siblings:,} siblings"
+        yield f"    {names[catch_all.node]}: {counted(catch_all.n_items, 'item')} of {catch_all.n_siblings:,} siblings"
 
 
 def _found_lines(found: dict[str, Any], names: "_Names") -> Iterable[str]:
@@ -164,23 +164,23 @@ _Names: TypeAlias = Mapping[int, str]
 
 _SECTIONS: dict[str, tuple[str, Callable[[Any, _Names], str]]] = {
     "worst_nodes": (
-        "nodes that mislead most",
+        "nodes with the largest wrong-branch cost",
         lambda entry, names: (
-            f"{names[entry.node]}: costs {entry.wrong_branch_cost:z.4f}; {counted(entry.n_items, 'item')}, "
-            f"{entry.arrival_rate:z.0%} arrive, for {entry.branch_accuracy:z.0%} the right child looks best"
+            f"{names[entry.node]}: cost {entry.wrong_branch_cost:z.4f}; {counted(entry.n_items, 'item')}, "
+            f"{entry.arrival_rate:z.0%} arrive, correct child most similar for {entry.branch_accuracy:z.0%}"
         ),
     ),
     "lost_items": (
-        "items that searchers miss",
+        "lost items",
         lambda entry, names: (
-            f"{names[entry.item]}: lost at {names[entry.left_path_at]} to {names[entry.wrong_child]}, "
+            f"{names[entry.item]}: left path at {names[entry.left_path_at]} for {names[entry.wrong_child]}, "
             f"ends at {names[entry.ends_at]} ({entry.value:z.4f})"
         ),
     ),
     "confusions": (
-        "clusters taken for another",
+        "confused siblings",
         lambda entry, names: (
-            f"{names[entry.child]} for {names[entry.rival]}: costs {entry.cost:z.4f}; "
+            f"{names[entry.child]} for {names[entry.rival]}: cost {entry.cost:z.4f}; "
             f"{counted(entry.n_items, 'item')}, {entry.item_share:z.0%} of it"
         ),
     ),

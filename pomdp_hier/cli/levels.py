@@ -1,4 +1,4 @@
-"""``pomdp-hier levels``: how many levels a tree should have, or where to cut a dendrogram."""
+"""``pomdp-hier levels``: the score of a tree with fewer levels, or the best cut of a dendrogram."""
 
 import argparse
 import json
@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     inputs.add_count(
         parser, "--max-clusters", "with --best-cut: the maximum number of clusters of a cut into one level", 1000
     )
-    best = "write the tree with the best score here: as TREE is, or as .json"
+    best = "write the tree with the best score here, in the format of TREE or as .json"
     add("-o", "--out", type=paths.output_file, metavar="PATH", help=best)
     add("--force", action="store_true", help="replace the file of --out if it exists")
     add("--json", action="store_true", help="print the figures as JSON")

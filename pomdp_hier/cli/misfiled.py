@@ -1,4 +1,4 @@
-"""``pomdp-hier misfiled``: the items that are probably in the wrong place, and where they belong."""
+"""``pomdp-hier misfiled``: misfiled items with probabilities and targets."""
 
 import argparse
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""``pomdp-hier policies``: search policies side by side on one hierarchy."""
+"""``pomdp-hier policies``: comparison of search policies on one hierarchy."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from pomdp_hier.cli import inputs
 from pomdp_hier.errors import ParameterError
 
 NAME = "policies"
-SUMMARY = "compare search policies on a hierarchy: which wins, and how far it is from the best possible"
+SUMMARY = "compare search policies on a hierarchy: values, differences and regret to the hindsight policy"
 EXAMPLES = (
     "printf 'x,y\\n1,0\\n2,1\\n0,1\\n1,3\\n' > points.csv",
     "echo '[[0,1],[2,3],[4,5]]' | pomdp-hier policies points.csv -",
@@ -33,8 +33,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         f"{', '.join(_PLANNED)} (default: {', '.join(_RULES)})",
     )
     add("--confidence", type=float, default=0.95, metavar="X", help="the level of the intervals (default: 0.95)")
-    add("--jobs", type=int, default=1, metavar="N", help="processes for planned policies, -1: one a CPU (default: 1)")
-    add("--seed", type=int, default=0, metavar="N", help="where the draws of pouct start (default: 0)")
+    add("--jobs", type=int, default=1, metavar="N", help="processes for planned policies, -1: one per CPU (default: 1)")
+    add("--seed", type=int, default=0, metavar="N", help="random seed of pouct (default: 0)")
     add("--json", action="store_true", help="print the comparison as JSON")
     inputs.add_quiet(parser)
 

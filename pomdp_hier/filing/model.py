@@ -39,7 +39,7 @@ class FilingModel:
         softer: Share of the softmax at half the weights.
         near: Share of the noise that stays among siblings.
         noise: Probability that an item is filed by noise.
-        contradicted: Whether the features contradict so many places that the noise was set to its prior mean.
+        contradicted: Whether the features contradict too many places, so that the noise was set to its prior mean.
     """
 
     transform: str
@@ -242,7 +242,7 @@ def _samples(centroids: Centroids, siblings: Siblings, items: Ints, weights: Flo
 
 
 def _candidates(scores: Floats, own: Ints) -> Ints:
-    """Return the homes that stand for all ``[m, C]``: all, or the own, the best, and an even sample of the rest."""
+    """Return the candidate homes ``[m, C]``: all, or the own, the best, and an even sample of the rest."""
     n_items, n_homes = scores.shape
     if n_homes <= _ALL_HOMES:
         return np.broadcast_to(np.arange(n_homes), scores.shape)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from pomdp_hier._imports import attach
 
 if TYPE_CHECKING:
-    from pomdp_hier.improvement.edits import apply_edits
     from pomdp_hier.improvement.entry_point import improve
+    from pomdp_hier.improvement.result import apply_edits
 
 __all__ = ["apply_edits", "improve"]
 
 _HOMES = {
-    "pomdp_hier.improvement.edits": "apply_edits",
+    "pomdp_hier.improvement.result": "apply_edits",
     "pomdp_hier.improvement.entry_point": "improve",
 }
 

@@ -1,14 +1,14 @@
-"""The best that taking out everything below some nodes can reach, exactly, by dynamic programming.
+"""The best score by collapsing clusters of a tree to lists of their items, by exact dynamic programming.
 
-With ``P_c(x)`` the probability that the search for x comes down its own path to c, a search that ends at c is worth
-``P_c(x) (r(c) + 1) - 1``. What is below c has no part in ``P_c``, so that the best for the items of c is the better of
-two sums, each of which what happens elsewhere in the tree leaves alone:
+With ``P_c(x)`` the probability that the search for x reaches c on the path of x, a search that ends at c has the value
+``P_c(x) (r(c) + 1) - 1``. ``P_c`` does not depend on the nodes below c, so that the best sum for the items of c is the
+larger of two sums, each independent of the rest of the tree:
 
     best(c) = max( sum of P_c(x) (r(c) + 1)                                            c as one list of its items
                    sum of P_c(x) (r(c) + 1) over x that stop at c + sum of best(c')    c with its children c' )
 
-Where each item of a list is a leaf cluster of its own, the first sum is over what searches are worth that see all of
-them. This needs a policy that decides at c by what it sees there; a hindsight one looks further.
+Where each item of a list is its own leaf cluster, the first sum is over the values with all of them in view. This needs
+a policy whose decision at c depends on c and its children alone, which excludes the hindsight policy.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ import numpy as np
 
 from pomdp_hier.improvement.incremental import ScoredDraft
 
-_MOST_PAIRS = 1 << 27  # of items in one list that are leaf clusters of their own
+_MOST_PAIRS = 1 << 27  # of items in one list of singleton clusters
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Collapse:
 
     Attributes:
         score: The score that it reaches.
-        nodes: The nodes of which only a list of their items is left; none lies in another.
+        nodes: The nodes that become a list of their items; they are disjoint.
     """
 
     score: float
@@ -34,13 +34,13 @@ class Collapse:
 
 
 def best_collapse(scored: ScoredDraft) -> Collapse | None:
-    """Return the best way to take out everything below some nodes; None where the policy or the size leaves it unknown.
+    """Return the best collapse; None for the hindsight policy or beyond the limit of size.
 
     Example:
         >>> from pomdp_hier import Hierarchy
         >>> from pomdp_hier.hqs.inputs import prepare
         >>> from pomdp_hier.hqs.settings import Settings
-        >>> tree = Hierarchy.from_children([[0, 2], [1, 3], [4, 5], [6, 7], [8, 9]], 6)  # a split that helps nobody
+        >>> tree = Hierarchy.from_children([[0, 2], [1, 3], [4, 5], [6, 7], [8, 9]], 6)  # a useless split
         >>> X = [[1, 0], [1, 0], [1, 0], [1, 0], [0, 1], [0, 1]]
         >>> best_collapse(ScoredDraft(prepare(X, tree, Settings(policy="descend")))).nodes
         (9,)
@@ -51,7 +51,7 @@ def best_collapse(scored: ScoredDraft) -> Collapse | None:
     arriving = scored.arrivals()
     best: dict[int, float] = {}
     flat: dict[int, bool] = {}
-    for node in reversed(arriving):  # it names nodes before those below them
+    for node in reversed(arriving):  # in which ancestors come first
         seen, arrive = scored.seen[node], arriving[node]
         with_children = float((arrive * np.where(seen.goes, 0.0, seen.worth)).sum())
         for slot, child in enumerate(seen.children):

@@ -1,14 +1,22 @@
-"""`improve`: from a tree to a better one, by edits whose gains are exact, and checked on items that had no say."""
+"""`improve`: edits of a tree with exact gains, and their cross-validated gains on held-out items.
 
+The items are divided into F folds. For each fold, edits are searched with the other items alone: an edit is chosen by
+their gain, and an item of the fold is not moved by itself. The gain of the items of the fold is then the held-out gain.
+Over all folds, each item is measured once. The held-out gain of an edit of the final list is measured in the folds
+whose search found it too.
+"""
+
+import math
 import time
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
 from pomdp_hier._arguments import check_integer, check_level, is_integer, is_real, unexpected
-from pomdp_hier._arrays import Ints
+from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._progress import shown_progress
 from pomdp_hier._text import brief, listed
 from pomdp_hier.analysis.duplicates import row_keys
@@ -20,16 +28,98 @@ from pomdp_hier.hqs.inputs import opened
 from pomdp_hier.hqs.sampling import Sampling
 from pomdp_hier.hqs.score import score
 from pomdp_hier.improvement.collapse import best_collapse
-from pomdp_hier.improvement.edits import KINDS, apply_edits
-from pomdp_hier.improvement.held_out import Rest, fold_of
 from pomdp_hier.improvement.incremental import ScoredDraft, check_policy
-from pomdp_hier.improvement.result import Edit, HeldOutGain, Improvement, names_of
-from pomdp_hier.improvement.search import Limits, Made, Search
+from pomdp_hier.improvement.result import KINDS, Edit, HeldOutGain, Improvement, apply_edits, names_of
+from pomdp_hier.improvement.search import Limits, Made, Proposal, Search
+
+
+def fold_of(starts: Ints, folds: int, random_state: int) -> Ints:
+    """Return the fold of each item ``[N]``; neighbours in the leaf order are in different folds.
+
+    Example:
+        >>> sorted(np.bincount(fold_of(np.arange(10), 3, 0)).tolist())
+        [3, 3, 4]
+    """
+    rng = np.random.default_rng(random_state)
+    order = np.argsort(starts)
+    fold = np.empty(len(order), dtype=np.int64)
+    blocks = -(-len(order) // folds)
+    fold[order] = np.concatenate([rng.permutation(folds) for _ in range(blocks)])[: len(order)]
+    return fold
+
+
+@dataclass(eq=False)
+class Rest:
+    """Gains of the items of the folds, by all edits and by each edit.
+
+    Attributes:
+        confidence: The level of the intervals.
+    """
+
+    confidence: float
+    _rises: list[Floats] = field(default_factory=list)
+    _edits: dict[tuple[object, ...], list[tuple[float, float, int]]] = field(default_factory=dict)
+
+    def add(self, held: Ints, rise: Floats, made: list[Made]) -> None:
+        """Add a fold.
+
+        Args:
+            held: Its items ``[h]``.
+            rise: The gain of each item by all edits chosen without the fold ``[h]``.
+            made: These edits.
+        """
+        self._rises.append(rise)
+        for one in made:
+            mine = one.rise[np.isin(one.items, held)]
+            entry = (float(mine.sum()), float((mine**2).sum()), len(held))
+            self._edits.setdefault(_key(one.proposal), []).append(entry)
+
+    def all(self) -> HeldOutGain:
+        """Return the gain of all edits."""
+        if not self._rises:
+            return HeldOutGain()
+        rise = np.concatenate(self._rises)
+        return measured(float(rise.sum()), float((rise**2).sum()), len(rise), self.confidence)
+
+    def of(self, proposal: Proposal) -> HeldOutGain:
+        """Return the gain of one edit, over the folds whose search found it."""
+        entries = self._edits.get(_key(proposal))
+        if not entries:
+            return HeldOutGain()
+        total, squares, n = (sum(column) for column in zip(*entries, strict=True))
+        return measured(float(total), float(squares), int(n), self.confidence)
+
+
+def measured(total: float, squares: float, n: int, confidence: float) -> HeldOutGain:
+    """Return the mean of n numbers with its t interval, given their sum and their sum of squares.
+
+    Example:
+        >>> measured(3.0, 5.0, 3, 0.95)
+        HeldOutGain(gain=1.0, interval=(-1.4841..., 3.4841...), n_items=3)
+
+    References:
+        Student (1908).
+    """
+    mean = total / n
+    if n < 2:
+        return HeldOutGain(mean, (-math.inf, math.inf), n)
+    variance = max(0.0, (squares - total * mean) / (n - 1))
+    half = float(stdtrit(n - 1, (1 + float(confidence)) / 2)) * math.sqrt(variance / n)
+    return HeldOutGain(mean, (mean - half, mean + half), n)
+
+
+def _key(proposal: Proposal) -> tuple[object, ...]:
+    """Return the key of an edit, without the numbers of new clusters."""
+    target = None if proposal.kind == "split" else proposal.target
+    return proposal.kind, proposal.nodes, proposal.source, target
+
 
 _MOST_LISTED = 5
 _REFUSED = dict.fromkeys(
     ("sample_size", "half_width", "sampling"), "an edit changes few items, which a sample may miss; leave it out"
-) | dict.fromkeys(("updater", "n_jobs", "checkpoint", "policy_version"), "improve plans no item's POMDP; leave it out")
+) | dict.fromkeys(
+    ("updater", "n_jobs", "checkpoint", "policy_version"), "improve does not plan in the POMDP of an item; leave it out"
+)
 
 
 def improve(
@@ -47,37 +137,35 @@ def improve(
     random_state: int = 0,
     **settings: Any,
 ) -> Improvement:
-    """Return a tree with a higher score, the edits that make it, and their gains on items that did not choose them.
+    """Search for edits that raise the score, with their exact gains and their gains on held-out items.
 
-    A patient search: where searchers get lost in the tree as it is, edits are proposed, each is scored exactly, those
-    that gain are made, the best first, and so on until nothing gains. Then the search is done again without a part of
-    the items, in turn, and what those gain is the held-out gain. The search ends at any moment, by the time limit or
-    KeyboardInterrupt, with the best tree so far.
+    In each round, edits are proposed where searchers get lost, each is scored exactly, and those with a gain are
+    applied, the best first, until no edit has a gain. The search is then repeated without each fold of the items, whose
+    gain is the held-out gain. At the time limit or KeyboardInterrupt, the search returns the best tree so far.
 
     Args:
         X: The features, as for `evaluate`.
         hierarchy: The tree.
-        kinds: Which kinds of edits to try: ``"move"`` an item or a cluster; and those that change what clusters there
-            are, which have to be named: ``"merge"`` siblings, ``"split"`` a list of items, ``"remove"`` a node,
-            ``"remove-level"``, ``"collapse"`` a cluster to a list of its items, ``"collapse-below"`` a size. The
-            score may prefer two like shelves as one, or a long list, also where people have reasons for two, or for
-            levels.
-        fixed: Nodes, by number or label, that keep their parent and are not emptied or split.
-        fixed_levels: Levels all of whose nodes are fixed; the root's is 0.
-        max_edits: How many edits at most.
-        max_loss: How much less any one item's search may be worth at the end than in the tree that was given.
-        folds: Into how many parts to deal the items for the held-out gains; 0 for no such gains.
-        confidence: The level of their intervals.
-        time_limit: Seconds after which to return what was found; half of them go to the held-out gains.
-        random_state: The seed by which items are dealt out.
-        **settings: As for `evaluate`; policies that look further than one step are refused.
+        kinds: The kinds of edits to try: ``"move"`` an item or a cluster; and kinds that change the clusters:
+            ``"merge"`` siblings, ``"split"`` a list of items, ``"remove"`` a node, ``"remove-level"``, ``"collapse"`` a
+            cluster to a list of its items, ``"collapse-below"`` a size. The score may prefer one cluster to two similar
+            ones, or a long list, even where users have reasons for more clusters or levels.
+        fixed: Nodes, by number or label, that keep their parent and are neither emptied nor split.
+        fixed_levels: Levels whose nodes are fixed; the level of the root is 0.
+        max_edits: The largest number of edits.
+        max_loss: The largest loss of value of any item, compared with the given tree.
+        folds: The number of folds for the held-out gains; 0 for none.
+        confidence: The level of the intervals.
+        time_limit: The time limit in seconds; half of it is for the held-out gains.
+        random_state: The seed of the folds.
+        **settings: As for `evaluate`; a policy must look at most one step ahead.
 
     Raises:
-        FeatureError: For features that cannot be used.
-        ParameterError: For a setting that cannot, a node that is not there, or limits that leave nothing to change.
+        FeatureError: The features do not fit the items.
+        ParameterError: A setting is invalid, or a node or level does not exist.
 
     Example:
-        >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is with the wrong ones
+        >>> tree = Hierarchy.from_children([[0, 1, 5], [2, 3, 4], [6, 7]], 6)  # item 5 is in the wrong cluster
         >>> X = [[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9], [0.1, 1.0], [0.0, 0.9]]
         >>> better = improve(X, tree, kinds=["move"], folds=2, delta=0.1)
         >>> [str(edit) for edit in better.edits], better.tree.to_children()
@@ -115,7 +203,7 @@ def improve(
 
 
 def _measure(rest: Rest, base: Search, fold: Ints) -> str:
-    """Search without each fold in turn, count what its items gain, and return why the last search ended."""
+    """Search without each fold in turn, add the gains of its items, and return the status of the last search."""
     ended = ""
     try:
         for held_out in np.unique(fold).tolist():
@@ -133,7 +221,7 @@ def _measure(rest: Rest, base: Search, fold: Ints) -> str:
 
 
 def _told(hierarchy: Hierarchy, one: Made, rest: Rest) -> Edit:
-    """Return an edit with what it does."""
+    """Return the record of an edit."""
     kind, nodes, source, target = one.proposal
     order = np.argsort(one.rise, kind="stable")
     first, last = order[:_MOST_LISTED].tolist(), order[::-1][:_MOST_LISTED].tolist()
@@ -160,9 +248,7 @@ def _check_numbers(
         check_integer("max_edits", max_edits)
     check_integer("folds", folds, most=1_000_000)
     if folds == 1:
-        raise ParameterError(
-            "folds is 1, which leaves no items to choose by; give 2 or more, or 0 for no held-out gains"
-        )
+        raise ParameterError("folds: got 1; expected at least 2, or 0 for no held-out gains")
     check_integer("random_state", random_state)
     check_level("confidence", confidence)
     for name, value in (("max_loss", max_loss), ("time_limit", time_limit)):
@@ -178,10 +264,10 @@ def _limits(
     max_edits: int | None,
     max_loss: float | None,
 ) -> Limits:
-    """Return what may change, by the tree's numbers.
+    """Return the limits of the search, in node numbers.
 
     Raises:
-        ParameterError: For an unknown kind, node or level.
+        ParameterError: A kind, node or level is unknown.
     """
     wanted = as_ids("kinds", [kinds] if isinstance(kinds, str) else kinds)
     unknown = [kind for kind in wanted if kind not in KINDS]
@@ -195,17 +281,17 @@ def _limits(
         if not (is_integer(level) and 0 <= level <= tree.levels.max()):
             raise ParameterError(
                 Argument("fixed_levels"),
-                f": got {brief(level)}; the tree has the levels 0 (the root's) to {tree.levels.max()}",
+                f": got {brief(level)}; expected a level from 0 (the root) to {tree.levels.max()}",
             )
         nodes.update(np.flatnonzero(tree.levels == level).tolist())
     return Limits(tuple(str(kind) for kind in wanted), frozenset(nodes), max_edits, max_loss)
 
 
 def _node(tree: Hierarchy, label: Hashable) -> int:
-    """Return the node of a label, or else of a number.
+    """Return the node of a label or number.
 
     Raises:
-        ParameterError: There is none.
+        ParameterError: The node does not exist.
     """
     try:
         return tree.node(label)

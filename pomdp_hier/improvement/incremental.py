@@ -31,7 +31,7 @@ from pomdp_hier.hqs.guidance import temperatures
 from pomdp_hier.hqs.inputs import Prepared
 from pomdp_hier.hqs.reward import SizeRewards
 from pomdp_hier.hqs.settings import Run, named
-from pomdp_hier.improvement.similarities import Cluster, likeness
+from pomdp_hier.improvement.similarities import Cluster, without_tree
 
 _NONE = np.empty(0, dtype=np.int64)
 _ROUNDS = 8  # of items changing between two halves
@@ -137,7 +137,7 @@ class ScoredDraft:
         self._by_level = settings.nu != 1.0 or not isinstance(
             self._rule, LookAhead | AlwaysDescend | SearchRoot | HindsightRule
         )
-        self._likeness = likeness(prepared.affinity)
+        self._similarities = without_tree(prepared.affinity)
         self.seen: dict[int, _Seen] = {}
         tables = _tables(prepared)
         for node in tree.topological_order[::-1].tolist():
@@ -187,7 +187,7 @@ class ScoredDraft:
 
     def pairs(self, items: Ints, item: int) -> tuple[Floats, Floats]:
         """Return how alike each of the items is to one, and that one to each; 0 to itself."""
-        return self._likeness.pairs(items, item)
+        return self._similarities.pairs(items, item)
 
     def as_list(self, node: int) -> Floats:
         """Return ``W`` of a node of which only a list of its items is left ``[m]``."""
@@ -195,7 +195,7 @@ class ScoredDraft:
         children = tuple(members.tolist()) if self.draft.given.singletons else ()
         clusters = [(item, np.array([item])) for item in children]
         inside = np.eye(len(children), dtype=bool)
-        seen = (np.arange(len(children)), self._likeness.columns(members, clusters, inside)) if children else None
+        seen = (np.arange(len(children)), self._similarities.columns(members, clusters, inside)) if children else None
         return self._looked(node, members, children, seen, {}, self.level(node)).value
 
     def worth(self, size: int) -> float:
@@ -215,8 +215,8 @@ class ScoredDraft:
         """
         members = self.seen[node].members
         inside = np.ones((1, len(members)), dtype=bool)
-        first = int(self._likeness.columns(members, [(node, members)], inside).argmin())
-        away = self._likeness.columns(
+        first = int(self._similarities.columns(members, [(node, members)], inside).argmin())
+        away = self._similarities.columns(
             members, [(int(members[first]), members[[first]])], members[None] == members[first]
         )
         second = int(away.argmin())
@@ -224,7 +224,7 @@ class ScoredDraft:
         for _ in range(_ROUNDS):
             inside = np.stack([np.isin(members, part, assume_unique=True) for part in two])
             clusters = [(node, part) for part in two]
-            alike = self._likeness.columns(members, clusters, inside)
+            alike = self._similarities.columns(members, clusters, inside)
             to_first = alike[0] > alike[1]
             if to_first.all() or not to_first.any() or np.array_equal(members[to_first], two[0]):
                 break
@@ -296,7 +296,7 @@ class ScoredDraft:
         With ``n`` other items in c, ``sim(y, c)`` is the mean of their similarities to y, so that x adds its own:
         ``(n sim(y, c) + <y, x>) / (n + 1)``, or takes it away. x itself sees the sums of its own over each child.
         """
-        item, alone = edit.item, self._likeness.own_singleton
+        item, alone = edit.item, self._similarities.own_singleton
         if item is None or alone is None or old is None or not old.children or not children:
             return None
         slot_of = {child: slot for slot, child in enumerate(old.children)}
@@ -355,10 +355,10 @@ class ScoredDraft:
                 come = np.setdiff1d(np.arange(m), rows, assume_unique=True)
                 inside = own[come] == np.array(kept)[:, None]
                 asked = [clusters[slot] for slot in kept]
-                table[np.ix_(np.array(kept), come)] = self._likeness.columns(members[come], asked, inside)
+                table[np.ix_(np.array(kept), come)] = self._similarities.columns(members[come], asked, inside)
         if new:
             asked = [clusters[slot] for slot in new]
-            table[new] = self._likeness.columns(members, asked, own == np.array(new)[:, None])
+            table[new] = self._similarities.columns(members, asked, own == np.array(new)[:, None])
         return own, table
 
     def _looked(

@@ -1,11 +1,14 @@
-"""Results of `improve`: a better tree, the edits, and their gains on held-out items."""
+"""Edits as data, the trees they make, and the results of `improve`."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pomdp_hier._text import brief, counted
+from pomdp_hier.errors import ParameterError
+from pomdp_hier.hierarchy.editing import Draft, Parents
+from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.node_names import NodeNames, label_text
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.hqs.result import HQSResult
@@ -156,7 +159,7 @@ class Improvement:
         return [r for r in enumerate(self.edits, start=1) if confirmed is (r[1].confirmed or not measured)]
 
     def sentences(self) -> list[str]:
-        """Return the scores, the held-out gain, the upper bounds, and the reason for the end of the search, as text."""
+        """Return the scores, the held-out gain, the upper bounds and the status, as text."""
         low, high = self.held_out.interval
         lines = [
             f"score {self.before.score:z.4f} -> {self.after.score:z.4f}, {self.gain:+z.4f} by "
@@ -225,7 +228,7 @@ def _row(at: int, edit: Edit, ids: Sequence[str]) -> tuple[Any, ...]:
 
 
 def names_of(edit: Edit, called: Sequence[str]) -> tuple[str, str, str]:
-    """Return the names of the nodes, the source and the target of an edit; new clusters do not have a name.
+    """Return the names of the nodes, the source and the target of an edit; new clusters are unnamed.
 
     Example:
         >>> names_of(Edit("split", (0, 1), 3, 5, 2, 0.1), ["ant", "bee", "cat", "insects", "all"])
@@ -237,3 +240,57 @@ def names_of(edit: Edit, called: Sequence[str]) -> tuple[str, str, str]:
     more = [f"and {len(edit.nodes) - _MOST_NAMED} more"] if len(edit.nodes) > _MOST_NAMED else []
     source, target = (called[node] if node < len(called) else "a new cluster" for node in (edit.source, edit.target))
     return ", ".join([*names, *more]), source, target
+
+
+KINDS: tuple[str, ...] = ("move", "merge", "split", "remove", "remove-level", "collapse", "collapse-below")
+
+
+def apply_edits(hierarchy: Hierarchy, edits: Iterable[Edit]) -> Hierarchy:
+    """Return the hierarchy after edits, in the order given, in the node numbers of the given tree.
+
+    Nodes keep their names. Empty clusters are removed, and later nodes are then renumbered.
+
+    Args:
+        hierarchy: The tree.
+        edits: Edits from `improve` for this tree, or some of them in the same order.
+
+    Raises:
+        ParameterError: An edit is impossible: its node does not exist, or it removes the root.
+
+    Example:
+        >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
+        >>> apply_edits(tree, [Edit("merge", (5,), 6, 4, 2, 0.0)]).to_children()
+        [[0, 1, 2, 3], [4]]
+    """
+    require_hierarchy(hierarchy)
+    draft = Draft(hierarchy)
+    for edit in edits:
+        if not isinstance(edit, Edit):
+            raise ParameterError(f"edits: got {brief(edit)}; expected edits from improve(X, hierarchy).edits")
+        draft.apply(changes_of(draft, edit.kind, edit.nodes, edit.source, edit.target))
+    return draft.tree()
+
+
+def changes_of(draft: Draft[Hierarchy], kind: str, nodes: Iterable[int], source: int, target: int) -> Parents:
+    """Return the new parents of nodes under an edit.
+
+    Raises:
+        ParameterError: The edit is impossible.
+    """
+    if kind == "move":
+        changes: Parents = {}
+        for node in nodes:
+            changes |= draft.moved(node, target)
+        return changes
+    if kind == "merge":
+        return draft.merged(nodes, target)
+    if kind == "split":
+        return draft.parted(source, nodes)
+    if kind == "collapse":
+        changes = {}
+        for node in nodes:
+            changes |= draft.collapsed(node)
+        return changes
+    if kind in ("remove", "remove-level", "collapse-below"):
+        return draft.without(nodes)
+    raise ParameterError(f"kind: got {brief(kind)}; expected {', '.join(map(repr, KINDS))}")

@@ -1,9 +1,9 @@
-"""A patient search for edits that raise the score: rounds of proposals, each tried exactly, the best made first.
+"""Greedy search for edits that raise the score: rounds of proposals, each scored exactly, the best applied first.
 
-A round looks where searchers get lost in the tree as it is, proposes edits, tries each, and makes those that gain in
-the order of their gains, each tried again after those before it. First things are put in their places, those whose
-searchers are lost before those whose searchers would be if they went on; where no move gains, clusters are changed, and
-then many of them at once; and after each change that gains, things are put in their places again.
+A round diagnoses the current tree, proposes edits, scores each, and applies those with a gain in the order of their
+gains, each scored again after those before it. Moves come first: of lost items, then of items that would be lost if
+their search went on to a leaf. Where moves do not gain, clusters are edited, and then many clusters at once. After each
+such edit with a gain, moves are tried again.
 """
 
 import time
@@ -16,19 +16,19 @@ from pomdp_hier.analysis.diagnosis import Diagnosis, diagnose
 from pomdp_hier.analysis.moves import candidate_moves
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hqs.inputs import Prepared
-from pomdp_hier.improvement.edits import KINDS, changes_of
 from pomdp_hier.improvement.incremental import ScoredDraft, Trial
+from pomdp_hier.improvement.result import KINDS, changes_of
 
-_ITEM_MOVES, _OTHERS = 256, 32  # proposals of a round
-_TOGETHER = 64  # of them are tried before those that gain are made, so that there is a better tree soon
-_LEAST = 1e-10  # of gain: less is rounding
-_SETTLE = "settle"  # moves of what would be lost if its search went on to the end
+_ITEM_MOVES, _OTHERS = 256, 32  # proposals per round
+_TOGETHER = 64  # proposals scored before the first are applied
+_LEAST = 1e-10  # smaller gains are rounding
+_SETTLE = "settle"  # moves of items that would be lost if their search went on to a leaf
 _STEPS = (("move",), (_SETTLE,), ("merge", "split", "remove", "collapse"), ("remove-level", "collapse-below"))
-_SMALL = (2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)  # sizes below which clusters may be taken out
+_SMALL = (2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)  # sizes below which clusters may be collapsed
 
 
 class Proposal(NamedTuple):
-    """An edit that may gain; see `Edit`."""
+    """A proposed edit; see `Edit`."""
 
     kind: str
     nodes: tuple[int, ...]
@@ -38,14 +38,14 @@ class Proposal(NamedTuple):
 
 @dataclass(frozen=True)
 class Limits:
-    """What may change.
+    """Limits of the search.
 
     Attributes:
         kinds: The kinds of edits.
         fixed: Nodes that keep their parent and at least one item.
-        max_edits: How many edits at most.
-        max_loss: How much less any item's search may be worth than in the tree that was given.
-        deadline: When to stop, by `time.monotonic`.
+        max_edits: The largest number of edits.
+        max_loss: The largest loss of value of any item, compared with the given tree.
+        deadline: The end of the search, by `time.monotonic`.
     """
 
     kinds: tuple[str, ...] = KINDS
@@ -57,7 +57,7 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """An edit that was made, and by how much it changed what each item's search is worth."""
+    """An applied edit, and the change of the value of each item."""
 
     proposal: Proposal
     moved: int
@@ -66,7 +66,7 @@ class Made:
 
 
 class _OutOfTimeError(Exception):
-    """The deadline is over."""
+    """The deadline has passed."""
 
 
 @dataclass(eq=False)
@@ -78,9 +78,9 @@ class Search:
         prepared: Features, tree and settings.
         limits: What may change.
         keys: See `diagnose`.
-        voters: Which items' values count ``[N]``; all of them by default.
-        advance: Told of every trial.
-        made: The edits so far.
+        voters: Whether the value of each item counts ``[N]``; all by default.
+        advance: Called once per trial.
+        made: The applied edits.
     """
 
     scored: ScoredDraft
@@ -92,7 +92,7 @@ class Search:
     made: list[Made] = field(default_factory=list)
 
     def run(self) -> str:
-        """Make edits until nothing gains, or the limits are reached, and return which of these it was."""
+        """Apply edits until convergence or a limit, and return the status."""
         self._given = self.scored.values.copy()
         try:
             step = 0
@@ -117,7 +117,7 @@ class Search:
         return self.limits.max_edits is not None and len(self.made) >= self.limits.max_edits
 
     def _round(self, proposals: list[Proposal]) -> None:
-        """Try all proposals, and make those that gain, the best first, each tried again after those before it."""
+        """Score all proposals, and apply those with a gain, the best first, each scored again."""
         tried = [
             (-gain, at)
             for at, one in enumerate(proposals)
@@ -146,14 +146,14 @@ class Search:
         return float(rise.sum()) / self.prepared.hierarchy.n_items
 
     def _try(self, proposal: Proposal) -> Trial | None:
-        """Return what an edit would do; None if it cannot be made, or may not."""
+        """Return the trial of an edit; None if the edit is impossible or not allowed."""
         if time.monotonic() > self.limits.deadline:
             raise _OutOfTimeError
         self.advance()
         draft, fixed = self.scored.draft, self.limits.fixed
         try:
             changes = changes_of(draft, *proposal)
-        except ParameterError:  # an edit before this one has changed what it is about
+        except ParameterError:  # an earlier edit changed these nodes
             return None
         if not fixed.isdisjoint(changes) or (proposal.kind == "split" and proposal.source in fixed):
             return None
@@ -166,10 +166,10 @@ class Search:
                 return None
         return trial
 
-    # ---- what to try
+    # ---- proposals
 
     def _proposals(self, kinds: tuple[str, ...]) -> Iterator[Proposal]:
-        """Yield edits of these kinds, as far as they are allowed, that may gain in the tree as it is."""
+        """Yield the allowed edits of these kinds that may gain in the current tree."""
         tree = self.scored.draft.tree()
         wanted = set(kinds).intersection(self.limits.kinds)
         if _SETTLE in kinds and "move" in self.limits.kinds:
@@ -181,13 +181,13 @@ class Search:
             found = diagnose(prepared.features, tree, duplicates=self.keys, **settings)
             number = [
                 node for node in range(len(self.scored.draft.parent)) if node < tree.n_items or node in self.scored.seen
-            ]  # of the tree that was given, by the number in the tree as it is
+            ]  # the number in the given tree, by the number in the current one
             if "move" in wanted:
                 yield from self._moves(prepared, found, number)
             if "merge" in wanted:
                 yield from self._merges(found, number)
             if "remove" in wanted:
-                yield from self._taken_out(found, number)
+                yield from self._removals(found, number)
         if "collapse" in wanted:
             yield from (Proposal("collapse", (node,), node, node) for node in self._collapsible())
         if "split" in wanted:
@@ -207,7 +207,7 @@ class Search:
             if left[move.n_items == 1] >= 0:
                 yield Proposal("move", (number[move.node],), number[move.source], number[move.target])
 
-    def _taken_out(self, found: Diagnosis, number: list[int]) -> Iterator[Proposal]:
+    def _removals(self, found: Diagnosis, number: list[int]) -> Iterator[Proposal]:
         parent = self.scored.draft.parent
         for report in found.worst_nodes(_OTHERS, count_stops=True):
             node = number[report.node]
@@ -217,7 +217,7 @@ class Search:
                     yield Proposal("remove", (out,), parent[out], parent[out])
 
     def _collapsible(self) -> list[int]:
-        """Return the nodes whose items gain most from being one list, by what they would gain."""
+        """Return the nodes with the largest gain from a collapse, in decreasing order."""
         gains: list[tuple[float, int]] = []
         singletons = self.scored.draft.given.singletons
         for node, arrive in self.scored.arrivals().items():
@@ -234,7 +234,7 @@ class Search:
         return [node for _, node in sorted(gains)[:_OTHERS]]
 
     def _splits(self) -> Iterator[Proposal]:
-        """Yield the lists whose items would gain most if half of their size were worth as much as it could be."""
+        """Yield splits of the lists with the largest bound on the gain of halving them."""
         scored, parent = self.scored, self.scored.draft.parent
         room: list[tuple[float, int]] = []
         for node, arrive in scored.arrivals().items():
@@ -247,7 +247,7 @@ class Search:
                 yield Proposal("split", tuple(half.tolist()), node, len(parent))
 
     def _wide(self) -> Iterator[Proposal]:
-        """Yield the edits of many nodes at once."""
+        """Yield edits of many nodes at once."""
         scored, parent = self.scored, self.scored.draft.parent
         levels: dict[int, list[int]] = {}
         for node in scored.seen:

@@ -1,7 +1,7 @@
-"""How alike items and clusters are, for clusters that are lists of items and belong to no tree yet.
+"""Similarities of items and clusters that are lists of items, without a tree.
 
-The rows are prepared, and products become similarities, by the code that scores a tree; only what the clusters are
-differs: here they change with every edit, so that their sums are formed when they are asked for.
+Rows are prepared and products become similarities in the code that scores a tree. Only the clusters differ: they change
+with each edit, so that their sums are computed on demand.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from pomdp_hier.features.similarity import Cosine
 from pomdp_hier.features.sparse import SparseAffinity
 
 Cluster = tuple[int, Ints]
-"""A node's number, by which a similarity of the user's own may know it, and its items."""
+"""The number of a node, for custom similarities, and its items."""
 
 
 class Similarities(Protocol):
@@ -25,23 +25,23 @@ class Similarities(Protocol):
 
     @property
     def own_singleton(self) -> float | None:
-        """The similarity of an item to itself alone, if that to a cluster is the mean of those to its other members."""
+        """The similarity of an item to its singleton, if similarity to a cluster is the mean over other members."""
 
     def pairs(self, items: Ints, item: int) -> tuple[Floats, Floats]:
-        """Return how alike each of the items is to one, and that one to each ``[m]``; 0 to itself."""
+        """Return the similarities of items to one item, and of that one to each ``[m]``; 0 for itself."""
 
     def columns(self, items: Ints, clusters: Sequence[Cluster], inside: Bools) -> Floats:
-        """Return how alike each cluster and each item are ``[k, m]``.
+        """Return the similarity of each cluster and each item ``[k, m]``.
 
         Args:
             items: The items ``[m]``.
             clusters: The clusters ``[k]``.
-            inside: Whether the item lies in the cluster ``[k, m]``.
+            inside: Whether the item is in the cluster ``[k, m]``.
         """
 
 
-def likeness(affinity: Affinity) -> Similarities:
-    """Return the same features and similarity without the tree."""
+def without_tree(affinity: Affinity) -> Similarities:
+    """Return the features and similarity without the tree."""
     if isinstance(affinity, DenseAffinity):
         return _Dense(affinity)
     if isinstance(affinity, SparseAffinity):
@@ -52,7 +52,7 @@ def likeness(affinity: Affinity) -> Similarities:
 
 
 class _Products:
-    """Similarities that are made of products of rows with clusters' sums."""
+    """Similarities computed from products of rows with sums of clusters."""
 
     _rows: Any
     _squares: Floats
@@ -65,9 +65,9 @@ class _Products:
     def pairs(self, items: Ints, item: int) -> tuple[Floats, Floats]:
         every = len(self._squares)
         products = (self._rows if len(items) == every else self._rows[items]) @ self._rows[item].T
-        alike = products.toarray().reshape(-1) if sp.issparse(products) else products
-        alike[items == item] = 0.0
-        return alike, alike
+        similar = products.toarray().reshape(-1) if sp.issparse(products) else products
+        similar[items == item] = 0.0
+        return similar, similar
 
     def columns(self, items: Ints, clusters: Sequence[Cluster], inside: Bools) -> Floats:
         m, k = len(items), len(clusters)
@@ -92,11 +92,11 @@ class _Products:
         return values.reshape(k, m)
 
     def _products(self, mine: Any, clusters: Sequence[Ints], sizes: Ints) -> tuple[Floats, Any, Floats]:
-        """Return the products ``[k, m]``, the clusters' sums, and the squared lengths of their centroids ``[k]``."""
+        """Return the products ``[k, m]``, the sums of clusters, and the squared lengths of their centroids ``[k]``."""
         raise NotImplementedError
 
     def _difference(self, mine: Any, rows: Ints, sums: Any, clusters: Ints, sizes: Ints) -> Floats:
-        """Return rows less centroids, of which only the lengths matter."""
+        """Return differences of rows and centroids; only their lengths are used."""
         raise NotImplementedError
 
 
@@ -147,9 +147,9 @@ class _Precomputed:
         others = items[items != item]
         both = []
         for part in (self._matrix[others][:, [item]], self._matrix[[item]][:, others]):
-            alike = np.zeros(len(items))
-            alike[items != item] = (part.toarray() if sp.issparse(part) else part).reshape(-1)
-            both.append(alike)
+            similar = np.zeros(len(items))
+            similar[items != item] = (part.toarray() if sp.issparse(part) else part).reshape(-1)
+            both.append(similar)
         return both[0], both[1]
 
     def columns(self, items: Ints, clusters: Sequence[Cluster], inside: Bools) -> Floats:
@@ -157,7 +157,7 @@ class _Precomputed:
         for row, (_, members) in enumerate(clusters):
             block = self._matrix[items][:, members]
             block = block.toarray() if sp.issparse(block) else block
-            itself = items[:, None] == members  # never read: it may be NaN
+            itself = items[:, None] == members  # never read, as it may be NaN
             total = np.where(itself, 0.0, block).sum(axis=1, dtype=np.float64)
             others = len(members) - inside[row]
             values[row] = np.where(others == 0, self.own_singleton, total / np.maximum(others, 1))
@@ -171,7 +171,7 @@ class _Custom:
         self._affinity = affinity
 
     def pairs(self, items: Ints, item: int) -> tuple[Floats, Floats]:
-        raise NotImplementedError  # a function of the user's own need not be a mean over members
+        raise NotImplementedError  # a custom function may differ from a mean over members
 
     def columns(self, items: Ints, clusters: Sequence[Cluster], inside: Bools) -> Floats:
         values = np.empty((len(clusters), len(items)))

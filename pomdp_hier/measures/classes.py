@@ -11,14 +11,14 @@ from pomdp_hier._arrays import Ints
 from pomdp_hier._text import brief
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.hierarchy.tree import Hierarchy
-from pomdp_hier.measures.lca_pairs import branching_nodes, one_label_an_item
+from pomdp_hier.measures.lca_pairs import branching_nodes, one_label_per_item
 
 Path: TypeAlias = Sequence[Hashable]
 
 
 @dataclass(frozen=True)
 class PrecisionRecall:
-    """A precision, a recall, and ``f``, their harmonic mean; each between 0 and 1.
+    """Precision, recall, and their harmonic mean ``f``, each between 0 and 1.
 
     Example:
         >>> hierarchical_precision_recall([("a", "b")], [("a", "c")])
@@ -32,10 +32,10 @@ class PrecisionRecall:
 
 @dataclass(frozen=True)
 class ClassFit(PrecisionRecall):
-    """How well the best cluster of every class fits it: the means over the classes, by their size.
+    """Fit of the best cluster per class, averaged over the classes by size.
 
     Attributes:
-        best: For each class (a path), its best cluster and that cluster's F.
+        best: The best cluster of each class (a path), with its F.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -47,24 +47,24 @@ class ClassFit(PrecisionRecall):
 
 
 def class_f_score(hierarchy: Hierarchy, labels: Sequence[Hashable | Path]) -> ClassFit:
-    """Return how well a hierarchy recovers classes: for each class the F of its best cluster, averaged by class size.
+    """Return the class F score: the F of the best cluster per class, averaged by class size.
 
     A cluster c has precision ``|c and k| / |c|`` and recall ``|c and k| / |k|`` for a class k, F their harmonic mean,
     and
 
         F = sum over classes k of |k| / (sum of |k|) * max over clusters c of F(k, c) .
 
-    The precision and recall given are those of the same best clusters (the smallest among equals), averaged alike. A
-    label may be a path, ``("animals", "birds")``: each of its beginnings is then a class, so that a whole hierarchy of
-    classes is held against the tree. Exact, in O(N L log N) for paths of length L.
+    Precision and recall are those of the same best clusters (the smallest of equal F), with the same average. A label
+    may be a path, ``("animals", "birds")``: each prefix is then a class, which compares a whole hierarchy of classes
+    with the tree. Exact, in O(N L log N) for paths of length L.
 
     Args:
         hierarchy: The tree.
-        labels: One label an item: a tuple or list is a path, anything else a class; None has no class.
+        labels: One label per item: a tuple or list is a path, any other value a class, None no class.
 
     Raises:
-        ParameterError: Another number of labels, none at all, or one that cannot be hashed.
-        HierarchyError: No hierarchy.
+        ParameterError: The number of labels differs from that of the items, all are None, or one is not hashable.
+        HierarchyError: It is not a hierarchy.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -75,7 +75,7 @@ def class_f_score(hierarchy: Hierarchy, labels: Sequence[Hashable | Path]) -> Cl
     References:
         Larsen, Aone (1999), Fast and effective text mining using linear-time document clustering, KDD.
     """
-    paths = one_label_an_item(hierarchy, labels, _as_path)
+    paths = one_label_per_item(hierarchy, labels, _as_path)
     number: dict[tuple[Hashable, ...], int] = {}
     items: list[int] = []
     classes: list[int] = []
@@ -115,23 +115,22 @@ def _best_clusters(
 def hierarchical_precision_recall(true: Sequence[Path], predicted: Sequence[Path]) -> PrecisionRecall:
     """Return the hierarchical precision, recall and F of predicted category paths against the true ones.
 
-    With ``T_i`` and ``P_i`` the nodes on item i's true and predicted path (each beginning of the path is a node; the
-    root above all of them does not count),
+    With ``T_i`` and ``P_i`` the nodes on the true and the predicted path of item i (each prefix of the path is a node;
+    the root does not count),
 
         precision = sum |P_i and T_i| / sum |P_i| ,    recall = sum |P_i and T_i| / sum |T_i| .
 
-    A prediction that stops early has full precision and less recall; one that goes down a wrong branch has less
-    of both.
+    A prediction that stops early has full precision and lower recall; a wrong branch lowers both.
 
     Args:
-        true: One path an item, ``[N]``.
-        predicted: One path an item, ``[N]``; empty for none.
+        true: One path per item, ``[N]``.
+        predicted: One path per item, ``[N]``; empty for none.
 
     Returns:
-        The three; NaN where nothing was predicted, or nothing is true.
+        Precision, recall and F; NaN if all predicted or all true paths are empty.
 
     Raises:
-        ParameterError: Different numbers of paths.
+        ParameterError: The numbers of paths differ.
 
     Example:
         >>> hierarchical_precision_recall([("a", "x"), ("b", "y")], [("a",), ("b", "z")])
@@ -168,25 +167,25 @@ def _as_path(label: Hashable | Path) -> tuple[Hashable, ...]:
 
 
 def dendrogram_purity(hierarchy: Hierarchy, labels: Sequence[Hashable] | npt.ArrayLike) -> float:
-    """Return the mean share, over pairs of items with one label, of that label in the smallest cluster with both.
+    """Return the dendrogram purity: over item pairs of equal label, the mean share of that label at their LCA.
 
-    With ``P`` the pairs of items that share a label and ``a(i, j)`` the smallest node that holds both,
+    With ``P`` the pairs of items that share a label and ``a(i, j)`` their lowest common ancestor (LCA),
 
         purity = 1/|P| * sum over (i, j) in P of |a(i, j) and label(i)| / |a(i, j)| ,
 
-    1 exactly if every label fills a subtree of its own. Items of one leaf cluster meet in that cluster. Exact, in
-    O(N log N) whatever the shape of the tree.
+    1 exactly if each label fills one subtree. The LCA of items of one leaf cluster is that cluster. Exact, in
+    O(N log N) for every shape of tree.
 
     Args:
         hierarchy: The tree.
-        labels: One label an item, ``[N]``; None marks an item without one, which counts in the cluster sizes only.
+        labels: One label per item, ``[N]``; None for an item without a label, which counts in cluster sizes only.
 
     Returns:
         The purity; NaN if no two items share a label.
 
     Raises:
-        ParameterError: Another number of labels, or one that cannot be hashed.
-        HierarchyError: No hierarchy.
+        ParameterError: The number of labels differs from that of the items, or one is not hashable.
+        HierarchyError: It is not a hierarchy.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -196,7 +195,7 @@ def dendrogram_purity(hierarchy: Hierarchy, labels: Sequence[Hashable] | npt.Arr
     References:
         Heller, Ghahramani (2005), Bayesian hierarchical clustering, ICML.
     """
-    names = one_label_an_item(hierarchy, labels)
+    names = one_label_per_item(hierarchy, labels)
     number: dict[Hashable, int] = {}
     items = np.array([item for item, name in enumerate(names) if name is not None], dtype=np.int64)
     classes = np.array([number.setdefault(names[item], len(number)) for item in items.tolist()], dtype=np.int64)

@@ -13,21 +13,21 @@ from pomdp_hier.hierarchy.flat import require_hierarchy
 from pomdp_hier.hierarchy.tree import Hierarchy
 from pomdp_hier.measures.lca_pairs import PairSums, at_ancestor
 
-_COST_ROUNDING = 1e-14  # of the unit rows' squares, which the sum over pairs is a difference of
+_COST_ROUNDING = 1e-14  # relative to the squares of unit rows, whose difference is the sum over pairs
 
 
 def dasgupta_cost(X: Any, hierarchy: Hierarchy, *, similarity: object = "cosine", normalized: bool = True) -> float:
-    """Return Dasgupta's cost: how large the smallest cluster is that holds two alike items; lower is better.
+    """Return Dasgupta's cost: the sizes of lowest common ancestors, weighted by similarity; lower is better.
 
-    With ``w(i, j)`` the similarity of two items and ``a(i, j)`` the smallest node that holds both,
+    With ``w(i, j)`` the similarity of two items and ``a(i, j)`` their lowest common ancestor (LCA),
 
         cost = sum over pairs i < j of w(i, j) |a(i, j)| ,
 
-    normalised by ``N * sum over pairs of w``, so that a flat tree has 1. Exact for the cosine in O(N D), at any
-    fan-out: the pairs inside a cluster add up to ``(||S||**2 - n) / 2`` with ``S`` the sum of its unit rows.
+    normalised by ``N * sum over pairs of w``, so that a flat tree has 1. Exact for the cosine in O(N D), for any
+    fan-out: the sum over pairs inside a cluster is ``(||S||**2 - n) / 2`` with ``S`` the sum of its unit rows.
 
-    The cost was made for similarities of at least 0; negative ones are taken as they are. Items of one leaf cluster
-    meet in that cluster, so the cost does not depend on ``singletons``.
+    The cost is defined for similarities of at least 0; negative ones are used as they are. The LCA of items of one leaf
+    cluster is that cluster, so the cost does not depend on ``singletons``.
 
     Args:
         X: Features ``[N, D]``, dense or CSR; or similarities ``[N, N]`` with ``similarity="precomputed"``.
@@ -36,8 +36,8 @@ def dasgupta_cost(X: Any, hierarchy: Hierarchy, *, similarity: object = "cosine"
         normalized: Whether to divide by ``N * sum of w``; NaN where that is 0, as with a single item.
 
     Raises:
-        FeatureError: Features that do not fit the items.
-        ParameterError: Another similarity.
+        FeatureError: The features do not fit the items.
+        ParameterError: The similarity is unknown.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -58,12 +58,12 @@ def dasgupta_cost(X: Any, hierarchy: Hierarchy, *, similarity: object = "cosine"
 def moseley_wang_revenue(
     X: Any, hierarchy: Hierarchy, *, similarity: object = "cosine", normalized: bool = True
 ) -> float:
-    """Return the revenue of a hierarchy: how many items stay outside where alike items meet; higher is better.
+    """Return the Moseley-Wang revenue: items outside lowest common ancestors, weighted by similarity; higher is better.
 
         revenue = sum over pairs i < j of w(i, j) (N - |a(i, j)|) = N * sum of w - Dasgupta's cost ,
 
-    normalised by ``N * sum of w``, so that a flat tree has 0. Revenue and cost rank trees over the same items alike;
-    they differ in what an approximation guarantees.
+    normalised by ``N * sum of w``, so that a flat tree has 0. Revenue and cost rank trees over the same items in the
+    same order; they differ in approximation guarantees.
 
     Args:
         X: Features ``[N, D]``, dense or CSR; or similarities ``[N, N]`` with ``similarity="precomputed"``.
@@ -72,8 +72,8 @@ def moseley_wang_revenue(
         normalized: Whether to divide by ``N * sum of w``; NaN where that is 0.
 
     Raises:
-        FeatureError: Features that do not fit the items.
-        ParameterError: Another similarity.
+        FeatureError: The features do not fit the items.
+        ParameterError: The similarity is unknown.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -92,7 +92,7 @@ def moseley_wang_revenue(
 
 
 def _cost(X: Any, hierarchy: Hierarchy, similarity: object) -> tuple[float, float]:
-    """Return the cost, and ``N * sum of w``, 0 where that is rounding and nothing else."""
+    """Return the cost and ``N * sum of w``, or 0 for a sum that is rounding."""
     require_hierarchy(hierarchy)
     n_items = hierarchy.n_items
     inside = PairSums(X, hierarchy, similarity).inside()
@@ -114,30 +114,30 @@ def tree_sampling_divergence(
     weights: Literal["degree", "uniform"] = "degree",
     normalized: bool = True,
 ) -> float:
-    """Return how much a hierarchy tells about which items are alike, in nats, or as a share of all there is to tell.
+    """Return the tree sampling divergence (TSD), the information of a hierarchy on similarities.
 
-    Draw a pair of items with probability ``p(i, j)`` proportional to their similarity, or two items independently with
-    probability ``w`` each. Both give a law of the smallest inner node that holds the two, ``p(c)`` and ``q(c)``, and
+    Sample a pair of items with probability ``p(i, j)`` proportional to their similarity, or two items independently,
+    with probability ``w`` each. Their lowest common ancestor has the distribution ``p(c)`` or ``q(c)``, and
 
-        TSD = sum over inner nodes c of p(c) log(p(c) / q(c)) ,
+        TSD = sum over internal nodes c of p(c) log(p(c) / q(c)) ,
 
-    normalised by the same divergence of the pairs themselves, ``sum of p(i, j) log(p(i, j) / (w_i w_j))``, the most
-    that any tree can reach: between 0 (a flat tree) and 1. Higher is better. An item drawn twice counts at its
-    parent. Any fan-out. O(N D) for the cosine; the normalisation takes O(N**2 D) time and blocks of rows.
+    normalised by the divergence of the pairs, ``sum of p(i, j) log(p(i, j) / (w_i w_j))``, an upper bound for every
+    tree: between 0 (a flat tree) and 1, else in nats. Higher is better. An item sampled twice counts at its parent. Any
+    fan-out. O(N D) for the cosine; the normalisation takes O(N**2 D) time and blocks of rows.
 
     Args:
         X: Features ``[N, D]``, dense or CSR; or similarities ``[N, N]`` with ``similarity="precomputed"``.
         hierarchy: The tree.
         similarity: ``"cosine"`` or ``"precomputed"``; no similarity may be negative.
-        weights: Items are drawn by their total similarity to all others, ``"degree"``, or ``"uniform"``.
-        normalized: Whether to divide by what the pairs themselves tell.
+        weights: Probabilities of items: proportional to their total similarity, ``"degree"``, or ``"uniform"``.
+        normalized: Whether to divide by the divergence of the pairs.
 
     Returns:
-        The divergence; NaN where nothing is alike, or where the pairs tell nothing.
+        The divergence; NaN if all similarities are 0, or the divergence of the pairs is 0.
 
     Raises:
-        FeatureError: Features that do not fit the items.
-        ParameterError: A negative similarity, or another choice of similarity or weights.
+        FeatureError: The features do not fit the items.
+        ParameterError: A similarity is negative, or the similarity or weights are unknown.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -156,12 +156,12 @@ def tree_sampling_divergence(
     total = float(degrees.sum())
     if n_items == 1 or np.abs(degrees).max() <= _ROUNDING:
         return float("nan")
-    _refuse_negative(degrees / np.abs(degrees).sum())
+    _check_nonnegative(degrees / np.abs(degrees).sum())
     edge = at_ancestor(hierarchy, pairs.inside()) * 2 / total
-    _refuse_negative(edge)
+    _check_nonnegative(edge)
     item = degrees / total if weights == "degree" else np.full(n_items, 1 / n_items)
     node = at_ancestor(hierarchy, item_sums(hierarchy, item, np.arange(n_items, hierarchy.n_nodes)) ** 2)
-    # A node without any weight at all draws neither way; what rounding leaves there is no divergence.
+    # A node without weight is never sampled; the rest left by rounding does not count.
     seen = edge > _ROUNDING / max(len(edge), 1) ** 2
     divergence = float(edge[seen] @ np.log(edge[seen] / node[seen]))
     if not normalized:
@@ -171,19 +171,19 @@ def tree_sampling_divergence(
 
 
 def _pair_divergence(pairs: PairSums, item: Floats, total: float) -> float:
-    """Return the divergence of the pairs themselves, the most that any tree can reach."""
+    """Return the divergence of the pairs, an upper bound for every tree."""
     result = 0.0
     for low, block in pairs.blocks():
         block /= total
-        _refuse_negative(block)
+        _check_nonnegative(block)
         row, column = np.nonzero(block > 0)
         p = block[row, column]
         result += float(p @ np.log(p / (item[low + row] * item[column])))
     return result
 
 
-def _refuse_negative(shares: Floats) -> None:
-    """Raise if a share of the whole is negative by more than rounding."""
+def _check_nonnegative(shares: Floats) -> None:
+    """Raise if a share is negative by more than rounding."""
     worst = float(shares.min(initial=0.0))
     if worst < -_ROUNDING:
         raise ParameterError(

@@ -29,7 +29,7 @@ class Branching:
     Attributes:
         classes: The class of each row ``[B]``, ascending.
         nodes: A branching node of that class ``[B]``.
-        counts: How many of the class's members it holds ``[B]``, two at least.
+        counts: The number of members of the class below it ``[B]``, at least two.
         above: The row of the next branching node above for the same class ``[B]``, -1 at the topmost.
     """
 
@@ -40,7 +40,7 @@ class Branching:
 
 
 def neighbour_ancestors(hierarchy: Hierarchy) -> Ints:
-    """Return the closest common ancestor of each item of ``item_order`` and the next one, ``[N - 1]``.
+    """Return the lowest common ancestor of each item of ``item_order`` and the next one, ``[N - 1]``.
 
     Example:
         >>> neighbour_ancestors(Hierarchy.from_children([[0, 1], [3, 2]], 3))
@@ -55,7 +55,7 @@ def neighbour_ancestors(hierarchy: Hierarchy) -> Ints:
 
 
 def branching_nodes(hierarchy: Hierarchy, items: Ints, classes: Ints) -> Branching:
-    """Return the branching nodes of classes that may overlap, given as pairs of an item and a class, ``[M]`` each.
+    """Return the branching nodes of possibly overlapping classes, given as pairs of item and class ``[M]``.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -70,15 +70,15 @@ def branching_nodes(hierarchy: Hierarchy, items: Ints, classes: Ints) -> Branchi
     place, group = keys % n_items, keys // n_items
     same = group[1:] == group[:-1]
     left = np.flatnonzero(same)
-    meets = range_ancestors(hierarchy, place[left], place[left + 1])
+    lcas = range_ancestors(hierarchy, place[left], place[left + 1])
 
-    pair_keys = np.unique(group[left] * hierarchy.n_nodes + meets)
+    pair_keys = np.unique(group[left] * hierarchy.n_nodes + lcas)
     nodes, owner = pair_keys % hierarchy.n_nodes, pair_keys // hierarchy.n_nodes
     begin = np.searchsorted(keys, owner * n_items + hierarchy.starts[nodes])
     end = np.searchsorted(keys, owner * n_items + hierarchy.starts[nodes] + hierarchy.sizes[nodes])
-    # The next branching node above is the lower of the two ancestors met just outside the node's run of members.
+    # The next branching node above is the lower of the two LCAs just outside the run of members of the node.
     gap = np.full(len(keys) + 1, -1)
-    gap[left + 1] = meets
+    gap[left + 1] = lcas
     before, after = gap[begin], gap[end]
     level = np.append(hierarchy.levels, -1)
     upper = np.where(level[before] >= level[after], before, after)
@@ -88,7 +88,7 @@ def branching_nodes(hierarchy: Hierarchy, items: Ints, classes: Ints) -> Branchi
 
 
 def range_ancestors(hierarchy: Hierarchy, left: Ints, right: Ints) -> Ints:
-    """Return the closest common ancestor of items at two positions of ``item_order``, left before right, ``[m]``."""
+    """Return the lowest common ancestor of items at two positions of ``item_order``, left before right ``[m]``."""
     if not len(left):
         return np.empty(0, dtype=np.int64)
     best = neighbour_ancestors(hierarchy)
@@ -108,12 +108,14 @@ def range_ancestors(hierarchy: Hierarchy, left: Ints, right: Ints) -> Ints:
     return result
 
 
-def one_label_an_item(hierarchy: Hierarchy, labels: Any, read: Callable[[Any], Any] = lambda label: label) -> list[Any]:
-    """Return the labels as a list, each as ``read`` reads it, if there is one an item and each can be hashed.
+def one_label_per_item(
+    hierarchy: Hierarchy, labels: Any, read: Callable[[Any], Any] = lambda label: label
+) -> list[Any]:
+    """Return the labels as a list, each converted by ``read``: one hashable label per item.
 
     Raises:
-        HierarchyError: No hierarchy.
-        ParameterError: Other labels.
+        HierarchyError: It is not a hierarchy.
+        ParameterError: The number of labels differs from that of the items, or one is not hashable.
     """
     require_hierarchy(hierarchy)
     try:
@@ -134,19 +136,19 @@ def one_label_an_item(hierarchy: Hierarchy, labels: Any, read: Callable[[Any], A
 
 
 def cost_of_sharing(hierarchy: Hierarchy, other: Hierarchy) -> int:
-    """Return an upper bound on how many pairs of nodes share items: the sum of the products of the items' levels."""
+    """Return an upper bound on the number of node pairs with shared items: the sum of products of item levels."""
     n = hierarchy.n_items
     return int(((hierarchy.levels[:n] + 1) * (other.levels[:n] + 1)).sum())
 
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """The pairs of nodes that share items.
+    """Pairs of nodes that share items.
 
     Attributes:
-        a: A node of the one tree ``[E]``.
-        b: A node of the other ``[E]``.
-        n: How many items they share ``[E]``.
+        a: A node of the first tree ``[E]``.
+        b: A node of the other tree ``[E]``.
+        n: The number of shared items ``[E]``.
         above_a: ``I[parent of a, b]``, -1 at the root ``[E]``.
         above_b: ``I[a, parent of b]``, -1 at the root ``[E]``.
         above: ``I[parent of a, parent of b]``, -1 where either is the root ``[E]``.
@@ -161,7 +163,7 @@ class Shared:
 
 
 def shared(hierarchy: Hierarchy, other: Hierarchy) -> Shared:
-    """Return the pairs of nodes that share items, and how many items the nodes above them share.
+    """Return the pairs of nodes that share items, and the numbers of items shared by their parents.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1]], 2)
@@ -189,13 +191,13 @@ def shared(hierarchy: Hierarchy, other: Hierarchy) -> Shared:
 
 @dataclass(frozen=True, eq=False)
 class LcaPairs:
-    """Where pairs of items meet in both trees; the sum of the weights is the number of pairs.
+    """Joint counts of the LCAs of item pairs in both trees; the weights sum to the number of pairs.
 
     Attributes:
-        u: The node of the one tree ``[E]``.
-        v: The node of the other ``[E]``.
-        shared: How many items the two nodes share ``[E]``; empty of pairs that were drawn.
-        weight: What the row counts ``[E]``; some are negative, but those of one (u, v) sum to M[u, v].
+        u: The LCA in the first tree ``[E]``.
+        v: The LCA in the other tree ``[E]``.
+        shared: The number of items that the two nodes share ``[E]``; empty for sampled pairs.
+        weight: The count of the row ``[E]``; some are negative, but those of one (u, v) sum to the number of pairs.
     """
 
     u: Ints
@@ -204,12 +206,12 @@ class LcaPairs:
     weight: Floats
 
 
-def met(hierarchy: Hierarchy, other: Hierarchy, pairs: Shared) -> LcaPairs:
-    """Return where all pairs of items meet, by the equation above.
+def lca_pairs(hierarchy: Hierarchy, other: Hierarchy, pairs: Shared) -> LcaPairs:
+    """Return the joint counts of the LCAs of all item pairs, by inclusion and exclusion over `Shared`.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [3, 2]], 3)
-        >>> found = met(tree, tree, shared(tree, tree))
+        >>> found = lca_pairs(tree, tree, shared(tree, tree))
         >>> [float(found.weight[(found.u == k) & (found.v == k)].sum()) for k in (3, 4)]
         [1.0, 2.0]
     """
@@ -229,28 +231,28 @@ def met(hierarchy: Hierarchy, other: Hierarchy, pairs: Shared) -> LcaPairs:
     )
 
 
-def drawn(hierarchy: Hierarchy, other: Hierarchy, n_samples: int, random_state: int) -> LcaPairs:
-    """Return where pairs of items meet that are drawn at random, each pair alike."""
+def sampled_pairs(hierarchy: Hierarchy, other: Hierarchy, n_samples: int, random_state: int) -> LcaPairs:
+    """Return the joint counts of the LCAs of uniformly sampled item pairs."""
     rng = generator("random_state", random_state)
     i = rng.integers(hierarchy.n_items, size=n_samples)
     j = (i + rng.integers(1, hierarchy.n_items, size=n_samples)) % hierarchy.n_items
-    u, v = meeting(hierarchy, i, j), meeting(other, i, j)
+    u, v = lca_of(hierarchy, i, j), lca_of(other, i, j)
     n_pairs = hierarchy.n_items * (hierarchy.n_items - 1) / 2
     return LcaPairs(u, v, np.empty(0, dtype=np.int64), np.full(n_samples, n_pairs / n_samples))
 
 
-def meeting(tree: Hierarchy, i: Ints, j: Ints) -> Ints:
-    """Return the smallest inner node that holds both of two different items, ``[m]``."""
+def lca_of(tree: Hierarchy, i: Ints, j: Ints) -> Ints:
+    """Return the lowest common ancestor of two different items ``[m]``."""
     place = np.argsort(tree.item_order)
     return range_ancestors(tree, np.minimum(place[i], place[j]), np.maximum(place[i], place[j]))
 
 
 _BLOCK = 512
-_SAME = 1e-12  # of the numbers: less apart, they are one
+_SAME = 1e-12  # relative difference below which numbers are equal
 
 
 def at_ancestor(hierarchy: Hierarchy, below: Floats) -> Floats:
-    """Return the sums over pairs that meet at each inner node ``[K]``, given the sums ``[K]`` over all pairs below.
+    """Return sums over pairs by LCA ``[K]``, given the sums over all pairs below each internal node ``[K]``.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [3, 2]], 3)
@@ -264,7 +266,7 @@ def at_ancestor(hierarchy: Hierarchy, below: Floats) -> Floats:
 
 
 def pair_counts(hierarchy: Hierarchy) -> Floats:
-    """Return the number of pairs whose ancestor is each inner node, ``[K]``.
+    """Return the number of item pairs per LCA ``[K]``.
 
     Example:
         >>> pair_counts(Hierarchy.from_children([[0, 1], [3, 2]], 3))
@@ -275,9 +277,9 @@ def pair_counts(hierarchy: Hierarchy) -> Floats:
 
 
 def standardised(hierarchy: Hierarchy, values: Floats) -> Floats:
-    """Return numbers of the inner nodes with mean 0 and variance 1 over the pairs that meet there, whatever their unit.
+    """Return values of internal nodes, standardised to mean 0 and variance 1 over item pairs by LCA.
 
-    They are all NaN where these pairs have one number, to rounding; a node where no pair meets gets a 0.
+    All are NaN if the pairs have one value, to rounding; a node that is the LCA of no pair gets 0.
 
     Example:
         >>> tree = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -285,7 +287,9 @@ def standardised(hierarchy: Hierarchy, values: Floats) -> Floats:
         array([-1.414, -1.414,  0.707])
     """
     counts = pair_counts(hierarchy)
-    halves = np.where(counts > 0, values / 2, np.nan)  # the difference of two floats may be none, that of halves is
+    halves = np.where(
+        counts > 0, values / 2, np.nan
+    )  # the difference of two floats may overflow, that of halves does not
     low, high = np.nanmin(halves), np.nanmax(halves)
     if high - low <= _SAME * max(abs(low), abs(high)):
         return np.full(len(values), np.nan)
@@ -298,8 +302,8 @@ def standardised(hierarchy: Hierarchy, values: Floats) -> Floats:
 class PairSums:
     """Pairwise similarities of the items, summed by cluster without forming the ``[N, N]`` matrix.
 
-    For the cosine, with ``u`` the unit rows and ``S`` their sum over a cluster, the pairs inside the cluster add up to
-    ``(||S||**2 - sum ||u||**2) / 2``, so that every cluster of a tree costs O(N D) in all, whatever the fan-out.
+    For the cosine, with ``u`` the unit rows and ``S`` their sum over a cluster, the sum over pairs inside the cluster
+    is ``(||S||**2 - sum ||u||**2) / 2``, so that all clusters of a tree cost O(N D), for any fan-out.
 
     Args:
         X: Features ``[N, D]``, dense or CSR; or similarities ``[N, N]``, whose diagonal is never read.
@@ -307,8 +311,8 @@ class PairSums:
         similarity: ``"cosine"`` or ``"precomputed"``. A matrix that is not symmetric counts by the mean of its halves.
 
     Raises:
-        FeatureError: For features that do not fit the items.
-        ParameterError: For another similarity.
+        FeatureError: The features do not fit the items.
+        ParameterError: The similarity is unknown.
     """
 
     def __init__(self, X: Any, hierarchy: Hierarchy, similarity: object = "cosine") -> None:
@@ -327,7 +331,7 @@ class PairSums:
             self._nonzero[self._of.zero_rows] = 0.0
 
     def inside(self) -> Floats:
-        """Return the sum over the pairs inside each inner node, ``[K]``."""
+        """Return the sum over the pairs inside each internal node ``[K]``."""
         if self.hierarchy.n_nodes == self.hierarchy.n_items:
             return np.zeros(0)
         if isinstance(self._of, PrecomputedAffinity):
@@ -347,7 +351,7 @@ class PairSums:
         return degrees
 
     def sum_of_squares(self) -> float:
-        """Return the sum of squared similarities over all pairs; for the cosine by the smaller Gram matrix."""
+        """Return the sum of squared similarities over all pairs, for the cosine from the smaller Gram matrix."""
         n_items, n_columns = self.hierarchy.n_items, self._n_columns()
         if n_items <= n_columns:
             return sum(float(np.vdot(block, block)) for _, block in self.blocks()) / 2
@@ -355,7 +359,7 @@ class PairSums:
         return (float(np.vdot(np.asarray(gram), np.asarray(gram))) - float(self._nonzero.sum())) / 2
 
     def blocks(self) -> Iterator[tuple[int, Floats]]:
-        """Yield the first row and the block ``[b, N]`` dense with the diagonal 0 of the symmetric matrix."""
+        """Yield the first row and the dense block ``[b, N]`` of the symmetric matrix, with zeros on the diagonal."""
         n_items = self.hierarchy.n_items
         table = self._of.matrix if isinstance(self._of, PrecomputedAffinity) else self._rows(0, n_items)
         for low in range(0, n_items, _BLOCK):
@@ -383,7 +387,7 @@ class PairSums:
             yield self._rows(low, high)
 
     def _squares_sparse(self) -> Floats:
-        """Return the squared lengths of the clusters' sums, formed level by level so that they stay sparse."""
+        """Return the squared lengths of the sums of clusters, computed level by level to stay sparse."""
         tree, n_items = self.hierarchy, self.hierarchy.n_items
         squares = np.zeros(tree.n_nodes - n_items)
         inner = np.arange(n_items, tree.n_nodes)

@@ -1,4 +1,4 @@
-"""How far two trees over the same items are apart: Robinson-Foulds, triplets, Baker's gamma, cophenetic correlation."""
+"""Distances and correlations of two trees: Robinson-Foulds, triplets, Baker's gamma, cophenetic correlation, HAI."""
 
 from collections.abc import Callable
 from math import comb, sqrt
@@ -21,34 +21,34 @@ from pomdp_hier.measures.lca_pairs import (
     Shared,
     at_ancestor,
     cost_of_sharing,
-    drawn,
-    meeting,
-    met,
+    lca_of,
+    lca_pairs,
     neighbour_ancestors,
     pair_counts,
+    sampled_pairs,
     shared,
     standardised,
 )
 
 Heights = str | npt.ArrayLike
 
-EXACT_LIMIT = 20_000_000  # pairs of nodes that share items; some seconds and 2 GB
+EXACT_LIMIT = 20_000_000  # pairs of nodes with shared items; some seconds and 2 GB
 _MOST_SAMPLES = 100_000_000
 _95 = 1.959964
 
 
 def robinson_foulds(hierarchy: Hierarchy, other: Hierarchy, *, normalized: bool = True) -> float:
-    """Return the share of clusters that only one of two rooted trees has, or their number; 0 for equal trees.
+    """Return the Robinson-Foulds distance: the share of clusters in only one of two rooted trees, or their number.
 
-    A cluster is the set of the items below a node. Single items and the set of all, which every tree has, do not
-    count, and a set that several nodes of a chain have counts once. With A and B the clusters of the two, it is
-    ``|A - B| + |B - A|``, divided by ``|A| + |B|``. In O(N), whatever the trees' shapes: in the leaf order of the one a
-    cluster is a run of places, and a node of the other is that cluster if its places are a run as long as it is large.
+    A cluster is the set of items below a node. Single items and the set of all items do not count, and equal sets in a
+    chain count once. With A and B the clusters of the two trees, the distance is ``|A - B| + |B - A|``, divided by
+    ``|A| + |B|``; 0 for equal trees. O(N) for every shape: a cluster is a run of positions in the leaf order of the
+    first tree, and a node of the other is that cluster if its positions are a run of the same length.
 
     Args:
         hierarchy: A hierarchy.
         other: Another one over the same items, by name; by number where a tree does not name its items.
-        normalized: Divide by ``|A| + |B|``; 0 where neither tree has a cluster.
+        normalized: Whether to divide by ``|A| + |B|``; 0 if neither tree has clusters.
 
     Raises:
         HierarchyError: The two are not over the same items.
@@ -74,9 +74,9 @@ def robinson_foulds(hierarchy: Hierarchy, other: Hierarchy, *, normalized: bool 
 
 
 def common_clusters(hierarchy: Hierarchy, other: Hierarchy) -> Ints:
-    """Return, for each node of the other tree, the node of the one that has the same items, or -1 ``[n_nodes]``.
+    """Return, per node of the other tree, the node of the first with the same items, or -1 ``[n_nodes]``.
 
-    Of several nodes in a chain it is the uppermost. Items are nodes too.
+    In a chain it is the highest node. Items are nodes too.
     """
     n = hierarchy.n_items
     place = np.argsort(hierarchy.item_order)
@@ -89,7 +89,7 @@ def common_clusters(hierarchy: Hierarchy, other: Hierarchy) -> Ints:
 
 
 def _runs_of(tree: Hierarchy) -> tuple[Ints, Ints]:
-    """Return each run of places that is a node's, as one sorted number, and the uppermost node that it is."""
+    """Return the run of positions of each node as one sorted number, and its highest node."""
     downwards = np.argsort(tree.levels, kind="stable")
     runs = tree.starts * (tree.n_items + 1) + tree.sizes
     known, at = np.unique(runs[downwards], return_index=True)
@@ -97,47 +97,49 @@ def _runs_of(tree: Hierarchy) -> tuple[Ints, Ints]:
 
 
 def _at_items(tree: Hierarchy, values: Ints, n: int) -> Ints:
-    """Return the values at the items, and one that is never the least at inner nodes, ``[n_nodes]``."""
+    """Return the values at items, and the largest integer at internal nodes ``[n_nodes]``."""
     return np.concatenate([values, np.full(tree.n_nodes - n, np.iinfo(np.int64).max)])
 
 
 def _n_clusters(tree: Hierarchy) -> int:
-    """Return how many different sets of two items or more, but not all, the inner nodes have."""
+    """Return the number of distinct clusters, without single items and the set of all items."""
     n = tree.n_items
     inner = np.arange(n, tree.n_nodes)
     above = tree.parent[inner]
     size = tree.sizes[inner]
     proper = (size > 1) & (size < n)
-    repeats = proper & (above >= 0) & (tree.sizes[np.maximum(above, 0)] == size)  # an only child has its parent's set
+    repeats = (
+        proper & (above >= 0) & (tree.sizes[np.maximum(above, 0)] == size)
+    )  # an only child has the set of its parent
     return int(proper.sum() - repeats.sum())
 
 
 class TripletDistance(float):
-    """The share of the triples of items that two trees resolve differently: a number from 0 to 1, with its interval.
+    """The share of item triplets that two trees resolve differently, from 0 to 1, with its interval.
 
     Attributes:
         distance: The share, as a plain float.
-        low: Lower end of the 95 % interval; the distance itself where it is exact.
+        low: Lower end of the 95 % interval; the distance itself if it is exact.
         high: Upper end.
-        n_drawn: The number of sampled triples; 0 where all were counted.
+        n_samples: The number of sampled triplets; 0 if all were counted.
 
     Example:
         >>> TripletDistance(0.5, 0.4, 0.6, 100), TripletDistance(0.5, 0.5, 0.5, 0) == 0.5
-        (TripletDistance(0.5, low=0.4, high=0.6, n_drawn=100), True)
+        (TripletDistance(0.5, low=0.4, high=0.6, n_samples=100), True)
     """
 
-    __slots__ = ("high", "low", "n_drawn")
+    __slots__ = ("high", "low", "n_samples")
     low: float
     high: float
-    n_drawn: int
+    n_samples: int
 
-    def __new__(cls, distance: float, low: float, high: float, n_drawn: int) -> Self:
+    def __new__(cls, distance: float, low: float, high: float, n_samples: int) -> Self:
         new = super().__new__(cls, distance)
-        new.low, new.high, new.n_drawn = low, high, n_drawn
+        new.low, new.high, new.n_samples = low, high, n_samples
         return new
 
     def __getnewargs__(self) -> tuple[float, float, float, int]:  # type: ignore[override]
-        return self.distance, self.low, self.high, self.n_drawn
+        return self.distance, self.low, self.high, self.n_samples
 
     @property
     def distance(self) -> float:
@@ -145,7 +147,7 @@ class TripletDistance(float):
         return float(self)
 
     def __repr__(self) -> str:
-        return f"TripletDistance({self.distance!r}, low={self.low!r}, high={self.high!r}, n_drawn={self.n_drawn})"
+        return f"TripletDistance({self.distance!r}, low={self.low!r}, high={self.high!r}, n_samples={self.n_samples})"
 
 
 def triplet_distance(
@@ -156,21 +158,21 @@ def triplet_distance(
     n_samples: int = 1_000_000,
     random_state: int = 0,
 ) -> TripletDistance:
-    """Return the share of triples of items of which the trees do not say the same: ab|c, ac|b, bc|a or none of them.
+    """Return the triplet distance: the share of item triplets that the trees resolve differently.
 
-    A tree says ab|c if a and b meet below where they meet c. Two trees say ab|c both if c lies outside the node u where
-    a and b meet in the one and outside their node v in the other: ``N - |u| - |v| + I[u, v]`` items do. They both say
-    nothing of a triple if its items lie below three children of one u and three children of one v. Both are counted
-    for all triples at once from the ``I[a, b]`` items that two nodes share (see `pomdp_hier.measures.lca_pairs`), in
-    whole numbers. Beyond ``exact_limit`` such pairs of nodes, triples are drawn at random.
+    A tree resolves a triplet as ab|c if the lowest common ancestor (LCA) of a and b is below that with c, or leaves it
+    unresolved. With u and v the LCAs of a and b, both trees have ab|c for the ``N - |u| - |v| + I[u, v]`` items c
+    outside both. A triplet is unresolved in both if its items are below three children of one u and of one v. All
+    triplets are counted in exact integer arithmetic, from the number ``I[a, b]`` of items that two nodes share. Beyond
+    ``exact_limit`` such pairs of nodes, triplets are sampled.
 
     Args:
         hierarchy: A hierarchy.
         other: Another one over the same items, by name; by number where a tree does not name its items.
-        exact_limit: How many pairs of nodes to count exactly: about ``N log(N)**2`` for balanced trees, up to ``N**3``
-            for chains.
-        n_samples: How many triples to draw beyond.
-        random_state: For the draws.
+        exact_limit: The largest number of node pairs to count exactly: about ``N log(N)**2`` for balanced trees, up to
+            ``N**3`` for chains.
+        n_samples: The number of sampled triplets beyond that limit.
+        random_state: The seed of the sample.
 
     Raises:
         HierarchyError: The two are not over the same items.
@@ -194,29 +196,31 @@ def triplet_distance(
         return TripletDistance(0.0, 0.0, 0.0, 0)
     if cost_of_sharing(hierarchy, other) > exact_limit or n > 1_000_000:
         rng = generator("random_state", random_state)
-        i, j, k = _triples(n, n_samples, rng)
-        share = float((_said(hierarchy, i, j, k) != _said(other, i, j, k)).mean())
-        # Wilson's interval, which is one at shares of 0 and 1 as well
+        i, j, k = _triplets(n, n_samples, rng)
+        share = float((_resolution(hierarchy, i, j, k) != _resolution(other, i, j, k)).mean())
+        # Wilson's interval, also valid for shares of 0 and 1
         z = _95**2 / n_samples
         middle, reach = (share + z / 2) / (1 + z), sqrt(share * (1 - share) * z + z**2 / 4) / (1 + z)
         return TripletDistance(share, max(0.0, middle - reach), min(1.0, middle + reach), n_samples)
     pairs = shared(hierarchy, other)
-    same = _both_say(hierarchy, other, met(hierarchy, other, pairs)) + _both_silent(hierarchy, other, pairs)
+    same = _both_resolve(hierarchy, other, lca_pairs(hierarchy, other, pairs)) + _both_unresolved(
+        hierarchy, other, pairs
+    )
     share = (comb(n, 3) - same) / comb(n, 3)
     return TripletDistance(share, share, share, 0)
 
 
-def _both_say(hierarchy: Hierarchy, other: Hierarchy, pairs: LcaPairs) -> int:
-    """Return of how many triples both trees say the same one."""
+def _both_resolve(hierarchy: Hierarchy, other: Hierarchy, pairs: LcaPairs) -> int:
+    """Return the number of triplets that both trees resolve in the same way."""
     outside = hierarchy.n_items - hierarchy.sizes[pairs.u] - other.sizes[pairs.v] + pairs.shared
     return int((2 * pairs.weight).astype(np.int64) @ outside) // 2
 
 
-def _both_silent(hierarchy: Hierarchy, other: Hierarchy, pairs: Shared) -> int:
-    """Return how many triples lie below three children of one node of each tree.
+def _both_unresolved(hierarchy: Hierarchy, other: Hierarchy, pairs: Shared) -> int:
+    """Return the number of triplets below three children of one node in each tree.
 
     With S items that u and v share, ``n_ab`` of them below child a of u and child b of v, and ``r_a``, ``c_b`` their
-    sums, inclusion and exclusion over which of the three lie below the same child give, at each u and v,
+    sums, inclusion and exclusion over items below the same child gives, for each u and v,
 
         6 T = S**3 - 3 S (sum r**2 + sum c**2 - sum n**2) + 2 (sum r**3 + sum c**3) + 4 sum n**3
               + 6 sum n r c - 6 sum n**2 (r + c) .
@@ -232,12 +236,12 @@ def _both_silent(hierarchy: Hierarchy, other: Hierarchy, pairs: Shared) -> int:
     rows = total(below_a & inner_b, lambda n, r, c, s: 2 * n**3 - 3 * n**2 * c)  # n is r_a here, and c is S
     columns = total(inner_a & below_b, lambda n, r, c, s: 2 * n**3 - 3 * n**2 * r)
     cells = total(below_a & below_b, lambda n, r, c, s: 3 * s * n**2 + 4 * n**3 + 6 * n * r * c - 6 * n**2 * (r + c))
-    # The parts may overflow, and their sum, which is at most N**3, is right all the same: they wrap round alike.
+    # The parts may overflow; their sum, at most N**3, is still correct modulo 2**64.
     return int(np.array([nodes, rows, columns, cells]).sum()) // 6
 
 
-def _triples(n: int, count: int, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
-    """Return triples of different items, each alike."""
+def _triplets(n: int, count: int, rng: np.random.Generator) -> tuple[Ints, Ints, Ints]:
+    """Return uniformly sampled triplets of different items."""
     i = rng.integers(n, size=count)
     j = (i + rng.integers(1, n, size=count)) % n
     k = rng.integers(n - 2, size=count)
@@ -247,9 +251,9 @@ def _triples(n: int, count: int, rng: np.random.Generator) -> tuple[Ints, Ints, 
     return i, j, k
 
 
-def _said(tree: Hierarchy, i: Ints, j: Ints, k: Ints) -> Ints:
-    """Return 1 where a tree says jk|i, 2 for ik|j, 3 for ij|k, and 0 where it says nothing."""
-    levels = np.stack([tree.levels[meeting(tree, a, b)] for a, b in ((j, k), (i, k), (i, j))])
+def _resolution(tree: Hierarchy, i: Ints, j: Ints, k: Ints) -> Ints:
+    """Return 1 for triplets resolved as jk|i, 2 for ik|j, 3 for ij|k, and 0 for unresolved ones."""
+    levels = np.stack([tree.levels[lca_of(tree, a, b)] for a, b in ((j, k), (i, k), (i, j))])
     return np.where(levels.max(axis=0) > levels.min(axis=0), levels.argmax(axis=0) + 1, 0)
 
 
@@ -263,25 +267,25 @@ def bakers_gamma(
     n_samples: int = 1_000_000,
     random_state: int = 0,
 ) -> float:
-    """Return the rank correlation, over all pairs of items, of how high they meet in two trees; 1 is the same order.
+    """Return Baker's gamma: the rank correlation of cophenetic heights over all item pairs; 1 for the same order.
 
-    Spearman's: ranks of pairs that meet equally high are their mean.
+    Spearman's correlation; ties have their mean rank.
 
     Args:
         hierarchy: A hierarchy.
         other: Another one over the same items, by name; by number where a tree does not name its items.
-        heights: Of the one's inner nodes: ``"sizes"``, ``"levels"`` or an array, as for `cophenetic_correlation`.
-        other_heights: Of the other's; as ``heights``, if that is a word.
-        exact_limit: How many pairs of nodes to count exactly, as for `triplet_distance`.
-        n_samples: How many pairs of items to draw beyond.
-        random_state: For the draws.
+        heights: The heights of the hierarchy: ``"sizes"``, ``"levels"`` or an array, as for `cophenetic_correlation`.
+        other_heights: The heights of the other (default: ``heights`` if that is a string, else ``"sizes"``).
+        exact_limit: The largest number of node pairs to count exactly, as for `triplet_distance`.
+        n_samples: The number of sampled item pairs beyond that limit.
+        random_state: The seed of the sample.
 
     Returns:
-        The correlation; NaN where all pairs meet equally high in a tree.
+        The correlation; NaN if all pairs have one height in a tree.
 
     Raises:
         HierarchyError: The two are not over the same items.
-        ParameterError: Heights that do not fit.
+        ParameterError: The heights do not fit.
 
     Example:
         >>> two_halves = Hierarchy.from_children([[0, 1], [2, 3], [4, 5]], 4)
@@ -412,14 +416,14 @@ def _no_heights(heights: Any) -> ParameterError:
 def _both_heights(
     hierarchy: Hierarchy, other: Hierarchy, heights: Heights, others: Heights | None
 ) -> tuple[Floats, Floats]:
-    """Return the heights of both trees' inner nodes."""
+    """Return the heights of the internal nodes of both trees."""
     if others is None:
         others = heights if isinstance(heights, str) else "sizes"
     return node_heights(hierarchy, heights), node_heights(other, others)
 
 
 def _ranks(tree: Hierarchy, heights: Floats) -> Floats:
-    """Return the mean rank of the pairs that meet at each inner node, by its height."""
+    """Return the mean rank of the item pairs of each LCA, by its height."""
     _, rank = np.unique(heights, return_inverse=True)
     counts = np.bincount(rank, weights=pair_counts(tree))
     mean: Floats = np.cumsum(counts) - counts / 2
@@ -429,7 +433,7 @@ def _ranks(tree: Hierarchy, heights: Floats) -> Floats:
 def _correlation(
     hierarchy: Hierarchy, other: Hierarchy, x: Floats, y: Floats, exact_limit: int, n_samples: int, random_state: int
 ) -> float:
-    """Return the correlation, over all pairs of items, of a number of where they meet in either tree."""
+    """Return the correlation, over all item pairs, of values of their LCAs in the two trees."""
     check_integer("n_samples", n_samples, 1, _MOST_SAMPLES)
     check_integer("exact_limit", exact_limit)
     n = hierarchy.n_items
@@ -440,24 +444,25 @@ def _correlation(
         return float("nan")
     exact = cost_of_sharing(hierarchy, other) <= exact_limit
     pairs = (
-        met(hierarchy, other, shared(hierarchy, other)) if exact else drawn(hierarchy, other, n_samples, random_state)
+        lca_pairs(hierarchy, other, shared(hierarchy, other))
+        if exact
+        else sampled_pairs(hierarchy, other, n_samples, random_state)
     )
     return float(np.clip((pairs.weight * x[pairs.u - n] * y[pairs.v - n]).sum() / comb(n, 2), -1.0, 1.0))
 
 
 def hai(hierarchy: Hierarchy, other: Hierarchy) -> float:
-    """Return the Hierarchical Agreement Index of two hierarchies over the same items, 1 if they agree throughout.
+    """Return the Hierarchical Agreement Index of two hierarchies over the same items; 1 for full agreement.
 
-    With ``d(i, j) = |c_ij| / N``, where ``c_ij`` is the closest common ancestor of two items, and 0 where
-    that ancestor is a leaf cluster or the two items are the same,
+    With ``d(i, j) = |c_ij| / N``, where ``c_ij`` is the lowest common ancestor (LCA) of two items, and 0 if the LCA is
+    a leaf cluster or the two items are equal,
 
         HAI = 1 - sum over i, j of |d(i, j, hierarchy) - d(i, j, other)| / N**2 .
 
-    Items are compared by name, or by number where a tree does not name them. The leaf clusters matter: in a tree
-    with ``singletons=True`` no two items share a leaf cluster, and the index is another one. The paper's figures are
-    those of the leaf clusters as drawn (``singletons=False``).
+    Items are compared by name, or by number where a tree does not name them. In a tree with ``singletons=True``, each
+    item is its own leaf cluster, and the index differs. The paper uses leaf clusters (``singletons=False``).
 
-    Time is proportional to N**2 and memory to N; the sum is taken in integers, so that it is exact.
+    O(N**2) time and O(N) memory; exact, as the sum is of integers.
 
     Args:
         hierarchy: A hierarchy.
@@ -495,8 +500,8 @@ def hai(hierarchy: Hierarchy, other: Hierarchy) -> float:
 def _gaps(hierarchy: Hierarchy) -> Ints:
     """Return N times the distance of each item to its right neighbour in ``item_order``, ``[N - 1]``.
 
-    The closest common ancestor of two items further apart is the largest of those met between them, so that
-    the running maximum from an item gives its distances to all others.
+    The LCA of two items further apart is the largest LCA of neighbours between them, so that the running maximum from
+    an item gives its distances to all others.
     """
     ancestors = neighbour_ancestors(hierarchy)
     return np.where(hierarchy.is_leaf[ancestors], 0, hierarchy.sizes[ancestors])

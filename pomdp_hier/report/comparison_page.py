@@ -10,13 +10,12 @@ from pomdp_hier._arguments import check_integer
 from pomdp_hier._arrays import Floats
 from pomdp_hier._io.writing import write_file
 from pomdp_hier._text import brief, counted
-from pomdp_hier.analysis.comparison import Comparison
+from pomdp_hier.analysis.comparison import APART, MEASURES, Comparison
 from pomdp_hier.analysis.diagnosis import Diagnosis, require_diagnosis
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.features.membership import item_sums
 from pomdp_hier.hierarchy import Hierarchy
-from pomdp_hier.measures.labels import APART, MEASURES
-from pomdp_hier.measures.tanglegram import untangle
+from pomdp_hier.measures.alignment import untangle
 from pomdp_hier.report.escaping import Html, asset, element, filled, joined
 from pomdp_hier.report.page import icicle_part, settings_lines
 from pomdp_hier.report.page_data import Column, NodeCells, card, icicle_payload, node_names, number, percent, table

@@ -129,7 +129,11 @@ ADVICE = {
         "'top'",
         lambda: score_by_levels(X, TREE, remove_from="top", **D),
     ),
-    "moves": (lambda: apply_moves(TREE, [(0, 46), (0, 47)]), "moved twice", lambda: apply_moves(TREE, [(0, 46)])),
+    "moves": (
+        lambda: apply_moves(TREE, [(0, 46), (0, 47)]),
+        "two moves of node 0",
+        lambda: apply_moves(TREE, [(0, 46)]),
+    ),
     "moves under other settings": (
         lambda: suggest_moves(X, diagnose(X, TREE, **D), delta=0.1),
         "delta: got 0.1; expected 0.05",
@@ -143,7 +147,7 @@ ADVICE = {
     ),
     "a delta of a sweep": (
         lambda: delta_sweep(X, TREE, delta=0.1, n_shuffles=0),
-        "as deltas",
+        "pass deltas",
         lambda: delta_sweep(X, TREE, [0.1], n_shuffles=0),
     ),
     "target of a sweep": (
@@ -153,7 +157,7 @@ ADVICE = {
     ),
     "reference": (
         lambda: compare(X, {"a": TREE}, reference="b", measures=False, **D),
-        "the trees are 'a'",
+        "expected one of 'a'",
         lambda: compare(X, {"a": TREE}, reference="a", measures=False, **D),
     ),
     "order of items": (
@@ -203,7 +207,7 @@ ADVICE = {
         f"1 to {N}, or a fraction",
         lambda: (hqs_score(X, TREE, sample_size=N), hqs_score(X, TREE, sample_size=0.5)),
     ),
-    "folds": (lambda: improved(folds=1), "2 or more, or 0", lambda: (improved(folds=2), improved(folds=0))),
+    "folds": (lambda: improved(folds=1), "at least 2, or 0", lambda: (improved(folds=2), improved(folds=0))),
     "max_loss": (lambda: improved(max_loss=-1), "None", lambda: (improved(max_loss=0), improved(max_loss=None))),
     "engine of improve": (
         lambda: improved(engine="generic"),
@@ -218,7 +222,7 @@ ADVICE = {
         lambda: (improved(policy="one-step"), evaluate(X, TREE, policy="optimal", **D)),
     ),
     "sample of improve": (lambda: improved(sample_size=9), "leave it out", improved),
-    "level": (lambda: improved(fixed_levels=[9]), "levels 0.*to 3", lambda: improved(fixed_levels=[1])),
+    "level": (lambda: improved(fixed_levels=[9]), "from 0.*to 3", lambda: improved(fixed_levels=[1])),
     "horizon of a solution": (
         lambda: compare_policies(FIRST, TIGER, horizon=2, solution=solve(TIGER, horizon=3)),
         "horizon=3; expected horizon=2",

@@ -61,11 +61,11 @@ def test_models_of_other_kinds():
 def test_what_cannot_be_scored():
     X, _ = clean_case()
     model = AgglomerativeClustering(n_clusters=9).fit(X)
-    with pytest.raises(ParameterError, match=r"45 items, but 10 rows.*cv=\[\(rows, rows\)\]"):
+    with pytest.raises(ParameterError, match=r"X: got 10 rows; expected 45.*cv=\[\(rows, rows\)\]"):
         hqs_scorer()(model, X[:10])
-    with pytest.raises(ParameterError, match="HDBSCAN holds no tree"):
+    with pytest.raises(ParameterError, match="estimator: got HDBSCAN without a tree"):
         hqs_scorer()(HDBSCAN(min_cluster_size=4, copy=True).fit(X), X)
     with pytest.raises(ParameterError, match="compute_full_tree=True"):
         cut_tree([[0, 1]], 4, 2)
-    with pytest.raises(ParameterError, match="n_clusters is 5"):
+    with pytest.raises(ParameterError, match="n_clusters: got 5"):
         cut_tree([[0, 1], [2, 3], [4, 5]], 4, 5)

@@ -139,14 +139,14 @@ def test_suggested_moves_can_be_applied_together_and_know_names():
 @pytest.mark.parametrize(
     ("moves", "text"),
     [
-        ([(0, 9), (0, 10)], "node 0 is moved twice"),
+        ([(0, 9), (0, 10)], "moves: got two moves of node 0"),
         ([(9, 10), (10, 9)], "inside node 10"),
         ([(0, "left")], r"target: got 'left'; expected the number of a node"),
         ([(0, 9.0)], "target: got 9.0; expected the number of a node"),
         ([(True, 9)], "node: got True; expected the number of a node"),
         ([(0, None)], "target: got None"),
-        ([0], "a move is 0; give a node and the inner node"),
-        ([(0, 9, 1)], "a move is"),
+        ([0], "moves: got 0"),
+        ([(0, 9, 1)], r"moves: got \(0, 9, 1\)"),
     ],
 )
 def test_lists_of_moves_that_cannot_be(moves, text):

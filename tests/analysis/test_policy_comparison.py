@@ -74,5 +74,5 @@ def test_rows_of_zeros_are_warned_about_once():
 
 @pytest.mark.parametrize("policies", ["one-step", 3, None, {"one-step"}])
 def test_policies_that_are_no_list_are_refused(policies):
-    with pytest.raises(ParameterError, match=r"policies is .*; give a list of names such as"):
+    with pytest.raises(ParameterError, match="policies: got "):
         compare_search_policies(SHOP.similarity, SHOP.hierarchies["A"], policies, **SETTINGS)

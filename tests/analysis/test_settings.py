@@ -215,7 +215,7 @@ def test_a_tree_in_the_place_of_features_is_said(name):
         "hqs_scorer": lambda: appraisal.hqs_scorer()(X, OwnTree().fit(X)),
     }
     function = getattr(pomdp_hier, name, None) or getattr(appraisal, name, None) or getattr(improvement, name, None)
-    with pytest.raises(PomdpHierError, match=r"features|no tree|expected a Hierarchy"):
+    with pytest.raises(PomdpHierError, match=r"features|without a tree|expected a Hierarchy"):
         swapped.get(name, lambda: function(TREE, X))()
 
 

@@ -68,7 +68,7 @@ def test_ranges_that_cannot_be():
     for deltas in ([], [0.1, 0.1]):
         with pytest.raises(ParameterError, match="deltas"):
             delta_sweep(X, tree, deltas)
-    with pytest.raises(ParameterError, match="give it as deltas"):
+    with pytest.raises(ParameterError, match=r"delta: got 0\.2; .* deltas"):
         delta_sweep(X, tree, [0.1], delta=0.2)
     with pytest.raises(ParameterError, match="delta: got -1"):
         delta_sweep(X, tree, [-1.0])

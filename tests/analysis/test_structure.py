@@ -52,8 +52,8 @@ def test_a_catch_all_draws_from_its_siblings():
     report = check_structure(tree, diagnose(X, tree, delta=0.05))
     (found,) = report.catch_alls
     assert isinstance(found, CatchAll)
-    assert (found.node, found.siblings, found.items) == (54, 3, 3)
-    assert found.searchers == pytest.approx(3, abs=0.3)
+    assert (found.node, found.n_siblings, found.n_items) == (54, 3, 3)
+    assert found.expected_errors == pytest.approx(3, abs=0.3)
     assert "3 items of 3 siblings" in report.sentences()[0]
     assert check_structure(tree).catch_alls == ()
 

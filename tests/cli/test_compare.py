@@ -8,11 +8,10 @@ import sys
 import numpy as np
 import pytest
 
-from pomdp_hier.analysis.comparison import compare
+from pomdp_hier.analysis.comparison import APART, MEASURES, compare
 from pomdp_hier.cli import main
 from pomdp_hier.hqs.inputs import calibrate_delta
 from pomdp_hier.hqs.score import evaluate
-from pomdp_hier.measures.labels import APART, MEASURES
 from tests.planted import clean_case, swapped
 
 
@@ -45,7 +44,7 @@ def test_the_table_and_the_words(files, capsys):
     ):
         assert line.startswith(f"{MEASURES[key].name} ")
         assert line.endswith(f"  {MEASURES[key].meaning}")
-    assert lines[7].split() == ["how", "far", "from", "swapped", "clean"]
+    assert lines[7].split() == ["distance", "to", "swapped", "clean"]
     assert all(line.startswith(named.name) for line, named in zip(lines[8:14], APART.values(), strict=True))
     assert "clean is better than swapped by 0." in out
     assert "items that gain most by clean over swapped" in out
@@ -119,9 +118,9 @@ def test_a_tree_from_standard_input(files, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("extra", "code", "text"),
     [
-        (["-", "-"], 2, "one input only"),
+        (["-", "-"], 2, "-: got it for several inputs"),
         (["clean.json", "--top", "-1"], 2, "--top: got -1"),
-        (["clean.json", "--out", "-", "--json"], 2, "leave out --json"),
+        (["clean.json", "--out", "-", "--json"], 2, "--out: got - with --json"),
         (["clean.json", "--out", "y.npy"], 2, "--out: got y.npy"),
         (["clean.json", "--out", "clean.json", "--force"], 2, "the same file as the input TREE"),
         (["clean.json", "--confidence", "95"], 2, "confidence: got 95"),

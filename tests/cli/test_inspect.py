@@ -41,8 +41,8 @@ def test_a_tree_alone(files, capsys):
 
 def test_everything_about_a_planted_fault(files, capsys):
     out = run(capsys, files / "swapped.json", files / "x.npy", "--delta", 0.02, "--names", files / "names.csv")
-    first = out[out.index("nodes that mislead most") :].splitlines()[1]
-    assert first.startswith("  all: costs 0.")
+    first = out[out.index("nodes with the largest wrong-branch cost") :].splitlines()[1]
+    assert first.startswith("  all: cost 0.")
     moves = out[out.index("moves that raise the score") :].splitlines()
     assert moves[1].startswith("  moved (5 items) from first to last: +0.16")
     assert "shuffled items" in out

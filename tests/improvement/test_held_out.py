@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pomdp_hier._intervals import mean_interval
-from pomdp_hier.improvement.held_out import Rest, fold_of
+from pomdp_hier.improvement.entry_point import Rest, fold_of
 from pomdp_hier.improvement.search import Made, Proposal
 
 

@@ -85,7 +85,7 @@ def test_triplets_are_those_that_the_trees_do_not_say_alike(trees):
     unlike = sum(says(one, *t) != says(other, *t) for t in combinations(range(n), 3))
     found = triplet_distance(one, other)
     assert found.distance == unlike / comb(n, 3)
-    assert (found.low, found.high, found.n_drawn) == (found.distance, found.distance, 0)
+    assert (found.low, found.high, found.n_samples) == (found.distance, found.distance, 0)
 
 
 @pytest.mark.parametrize("heights", ["sizes", "levels"])
@@ -174,7 +174,7 @@ def test_draws_hold_the_exact_values():
     held = 0
     for seed in range(30):
         found = triplet_distance(one, other, exact_limit=0, n_samples=2_000, random_state=seed)
-        assert found.n_drawn == 2_000
+        assert found.n_samples == 2_000
         held += found.low <= exact <= found.high
     assert held >= 25  # 28.5 expected
     for measure in (bakers_gamma, cophenetic_correlation):
@@ -213,7 +213,7 @@ def test_a_draw_has_wilsons_interval_and_is_made_only_beyond_the_limit():
     interval = binomtest(round(200 * drawn.distance), 200).proportion_ci(0.95, method="wilson")
     assert (drawn.low, drawn.high) == pytest.approx(tuple(interval), abs=1e-8)
     cost = cost_of_sharing(one, other)
-    assert triplet_distance(one, other, exact_limit=cost).n_drawn == 0
-    assert triplet_distance(one, other, exact_limit=cost - 1, n_samples=10).n_drawn == 10
+    assert triplet_distance(one, other, exact_limit=cost).n_samples == 0
+    assert triplet_distance(one, other, exact_limit=cost - 1, n_samples=10).n_samples == 10
     pair = Hierarchy.from_children([[0, 1]], 2)
     assert triplet_distance(pair, pair) == TripletDistance(0.0, 0.0, 0.0, 0)
