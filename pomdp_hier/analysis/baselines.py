@@ -214,7 +214,7 @@ def shuffled_scores(
         >>> shuffled_scores([[1, 0], [1, 0], [0, 1], [0, 1]], tree, n_shuffles=3).shape
         (3,)
     """
-    refused = {"checkpoint": "a checkpoint is of one tree, and each shuffle is another; leave it out"}
+    refused = {"checkpoint": "a checkpoint is of one tree, and each shuffle is another. Leave it out."}
     prepared, run, sampling = opened(X, hierarchy, settings, refused)
     run = run.seeded(random_state)
     result: HQSResult | None = None

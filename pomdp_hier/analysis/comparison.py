@@ -252,7 +252,7 @@ def compare(
     check_flag("measures", measures)
     check_integer("quadratic_limit", quadratic_limit)
     along = next(iter(named.values()))
-    refused = {"checkpoint": "a checkpoint is of one run; evaluate each tree with its own"}
+    refused = {"checkpoint": "a checkpoint is of one run. Evaluate each tree with its own."}
     prepared, run, sampling = opened(X, along, settings, refused, trees=named)
 
     def score_all(items: Ints) -> Iterator[tuple[str, HQSResult]]:
@@ -399,7 +399,7 @@ def compare_search_policies(
     request = read_settings(
         settings,
         policy="it is what is being compared; name the policies in policies=",
-        checkpoint="a checkpoint is of one run; evaluate each policy with its own",
+        checkpoint="a checkpoint is of one run. Evaluate each policy with its own.",
     )
     searched = _by_name(policies)
     if not searched:

@@ -29,7 +29,7 @@ from pomdp_hier.hqs.score import score
 
 _EVERY = "a diagnosis covers every item"
 ALL_ITEMS = dict.fromkeys(
-    ("sample_size", "half_width", "sampling"), f"{_EVERY}; leave it out, or diagnose a smaller tree"
+    ("sample_size", "half_width", "sampling"), f"{_EVERY}. Leave it out, or diagnose a smaller tree."
 )
 """Settings of a sample, each with the reason against it."""
 

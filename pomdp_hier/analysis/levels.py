@@ -27,16 +27,16 @@ _SAME = 1e-12  # smaller differences of scores are rounding
 _GROUP = 32  # clusters whose weights are summed together
 _BLOCK = 4096  # items at a time
 _CUTS = {
-    "policy": "a cut is scored with the paper's one-step policy; leave it out, and evaluate the resulting tree",
-    "enter_own_singleton": "a cut is scored as if items entered singleton clusters; leave it out",
-    "engine": "a cut is scored by sums of its own; leave it out",
-    "threads": "a cut is scored in one thread; leave it out",
-    "updater": "a cut is scored by sums of its own; leave it out",
-    "n_jobs": "a cut is scored in one process; leave it out",
-    "progress": "a cut takes seconds; leave it out",
-    "checkpoint": "a cut takes seconds; leave it out",
-    "policy_version": "a cut takes seconds; leave it out",
-    **dict.fromkeys(ALL_ITEMS, "a cut needs all items; leave it out"),
+    "policy": "a cut is scored with the paper's one-step policy. Leave it out, and evaluate the resulting tree.",
+    "enter_own_singleton": "a cut is scored as if items entered singleton clusters. Leave it out.",
+    "engine": "a cut is scored incrementally. Leave it out.",
+    "threads": "a cut is scored in one thread. Leave it out.",
+    "updater": "a cut is scored incrementally. Leave it out.",
+    "n_jobs": "a cut is scored in one process. Leave it out.",
+    "progress": "a cut takes seconds. Leave it out.",
+    "checkpoint": "a cut takes seconds. Leave it out.",
+    "policy_version": "a cut takes seconds. Leave it out.",
+    **dict.fromkeys(ALL_ITEMS, "a cut needs all items. Leave it out."),
 }
 
 
@@ -257,9 +257,7 @@ def best_cut(X: Any, hierarchy: Hierarchy, *, levels: int = 1, max_clusters: int
     require_hierarchy(hierarchy)
     check_integer("levels", levels, 1)
     check_integer("max_clusters", max_clusters, 1)
-    prepared, *_ = opened(
-        X, hierarchy, settings, _CUTS | dict.fromkeys(ALL_ITEMS, "a cut needs all items; leave it out")
-    )
+    prepared, *_ = opened(X, hierarchy, settings, _CUTS)
     order = _splits(hierarchy, max_clusters)
     fronts = list(_fronts(hierarchy, order))
     curve = _flat_scores(prepared, order, [len(front) for front in fronts])

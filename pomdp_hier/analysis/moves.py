@@ -25,8 +25,8 @@ from pomdp_hier.hqs.settings import Run
 _MAJORITY = 0.5
 _AGREED = 0.8
 _SIMILAR = 3
-_REFUSED = dict.fromkeys(ALL_ITEMS, "a move changes few items, which a sample may miss; leave it out") | {
-    "checkpoint": "a checkpoint is of one tree, and each move makes another; leave it out"
+_REFUSED = dict.fromkeys(ALL_ITEMS, "a move changes few items, which a sample may miss. Leave it out.") | {
+    "checkpoint": "a checkpoint is of one tree, and each move makes another. Leave it out."
 }
 
 

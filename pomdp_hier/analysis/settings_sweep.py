@@ -21,9 +21,9 @@ from pomdp_hier.hqs.settings import read_settings
 
 _SAME = 1e-12
 _REFUSED = {
-    "delta": "a sweep takes a range of temperatures; pass deltas",
-    "checkpoint": "a checkpoint is of one run, and a sweep is many; leave it out",
-    "half_width": "trees and temperatures are scored on one sample, whose size cannot go by each; give sample_size",
+    "delta": "a sweep takes a range of temperatures. Pass deltas.",
+    "checkpoint": "a checkpoint is of one run, and a sweep is many. Leave it out.",
+    "half_width": "trees and temperatures are scored on one sample, not one per score. Pass sample_size.",
 }
 
 
@@ -257,8 +257,8 @@ def hqs_scorer(*, cut: bool = True, **settings: Any) -> HQSScorer:
     """
     request = read_settings(
         settings,
-        checkpoint="a checkpoint is of one run, and every model is another; leave it out",
-        half_width="models are scored on one sample, whose size cannot go by each; give sample_size",
+        checkpoint="a checkpoint is of one run, and every model is another. Leave it out.",
+        half_width="models are scored on one sample, not one per score. Pass sample_size.",
     )
     request.check_used()
     sampling = request.sampling

@@ -116,9 +116,10 @@ def _key(proposal: Proposal) -> tuple[object, ...]:
 
 _MOST_LISTED = 5
 _REFUSED = dict.fromkeys(
-    ("sample_size", "half_width", "sampling"), "an edit changes few items, which a sample may miss; leave it out"
+    ("sample_size", "half_width", "sampling"), "an edit changes few items, which a sample may miss. Leave it out."
 ) | dict.fromkeys(
-    ("updater", "n_jobs", "checkpoint", "policy_version"), "improve does not plan in the POMDP of an item; leave it out"
+    ("updater", "n_jobs", "checkpoint", "policy_version"),
+    "improve does not plan per item. Leave it out.",
 )
 
 

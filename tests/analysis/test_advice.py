@@ -152,7 +152,7 @@ ADVICE = {
     ),
     "target of a sweep": (
         lambda: delta_sweep(X, TREE, [0.1], half_width=0.1),
-        "give sample_size",
+        "Pass sample_size",
         lambda: delta_sweep(X, TREE, [0.1], sample_size=9, n_shuffles=0),
     ),
     "reference": (
@@ -215,13 +215,13 @@ ADVICE = {
         lambda: (improved(engine="auto"), evaluate(X, TREE, engine="generic", **D)),
     ),
     "generic settings of improve": (lambda: improved(n_jobs=2), "n_jobs.*Leave it out", improved),
-    "checkpoint of improve": (lambda: improved(checkpoint="x"), "checkpoint.*leave it out", improved),
+    "checkpoint of improve": (lambda: improved(checkpoint="x"), "checkpoint.*Leave it out", improved),
     "policy of improve": (
         lambda: improved(policy="optimal"),
         "one-step",
         lambda: (improved(policy="one-step"), evaluate(X, TREE, policy="optimal", **D)),
     ),
-    "sample of improve": (lambda: improved(sample_size=9), "leave it out", improved),
+    "sample of improve": (lambda: improved(sample_size=9), "Leave it out", improved),
     "level": (lambda: improved(fixed_levels=[9]), "from 0.*to 3", lambda: improved(fixed_levels=[1])),
     "horizon of a solution": (
         lambda: compare_policies(FIRST, TIGER, horizon=2, solution=solve(TIGER, horizon=3)),

@@ -131,10 +131,10 @@ def test_what_cannot_be_paired_is_refused_with_the_reason():
         (lambda: diagnose(X, tree, sample_size=20), "sample_size: got 20; a diagnosis covers every item"),
         (lambda: diagnose(X, tree, sampled, **DELTA), "result: got a sample"),
         (lambda: suggest_moves(X, found, sample_size=20, **DELTA), "a move changes few items"),
-        (lambda: delta_sweep(X, tree, half_width=0.1), "whose size cannot go by each; give sample_size"),
+        (lambda: delta_sweep(X, tree, half_width=0.1), "half_width: got 0.1"),
         (lambda: hqs_scorer(sample_size=20), "the same items for all models"),
         (lambda: hqs_scorer(sample_size=20, sampling="simple"), "an integer as random_state"),
-        (lambda: hqs_scorer(half_width=0.1), "whose size cannot go by each"),
+        (lambda: hqs_scorer(half_width=0.1), "half_width: got 0.1"),
     ):
         with pytest.raises(ParameterError, match=words):
             ask()
