@@ -118,7 +118,11 @@ ADVICE = {
         "delta: got 0.1; expected 0.05.*same settings",
         lambda: diagnose(X, TREE, sampled(), **D),
     ),
-    "a diagnosis of a sample": (lambda: diagnose(X, TREE, sample_size=9, **D), "leave", lambda: diagnose(X, TREE, **D)),
+    "a diagnosis of a sample": (
+        lambda: diagnose(X, TREE, sample_size=9, **D),
+        "Leave it out",
+        lambda: diagnose(X, TREE, **D),
+    ),
     "duplicates": (
         lambda: diagnose(X, TREE, duplicates=[1], **D),
         "one per item",
@@ -147,7 +151,7 @@ ADVICE = {
     ),
     "a delta of a sweep": (
         lambda: delta_sweep(X, TREE, delta=0.1, n_shuffles=0),
-        "pass deltas",
+        "Pass deltas",
         lambda: delta_sweep(X, TREE, [0.1], n_shuffles=0),
     ),
     "target of a sweep": (
@@ -171,7 +175,7 @@ ADVICE = {
     ),
     "checkpoint of a comparison": (
         lambda: compare(X, {"a": TREE}, policy_version="1", measures=False, **D),
-        "evaluate each tree",
+        "Evaluate each tree",
         lambda: compare(X, {"a": TREE}, measures=False, **D),
     ),
     "search policies": (
