@@ -47,7 +47,7 @@ def test_the_table_and_the_words(files, capsys):
     assert lines[7].split() == ["distance", "to", "swapped", "clean"]
     assert all(line.startswith(named.name) for line, named in zip(lines[8:14], APART.values(), strict=True))
     assert "clean is better than swapped by 0." in out
-    assert "items that gain most by clean over swapped" in out
+    assert "items with the largest gains by clean over swapped" in out
 
 
 def test_json_holds_what_the_function_says(files, capsys):
