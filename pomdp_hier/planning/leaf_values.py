@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pomdp_hier._arguments import unexpected
 from pomdp_hier._text import brief, listed
 from pomdp_hier.errors import ModelError, ParameterError, PlanningError
 from pomdp_hier.planning.alpha_vectors import LeafVectors, illegal_at_leaf
@@ -52,16 +53,15 @@ def leaf_function(leaf_value: Any) -> LeafFunction:
     if isinstance(leaf_value, str):
         if leaf_value not in (*_NAMED, *_BOUNDS):
             names = ", ".join(map(repr, (*_NAMED, *_BOUNDS)))
-            raise ParameterError(f"leaf_value: got {brief(leaf_value)}; expected one of {names}, or a callable")
+            raise unexpected("leaf_value", leaf_value, f"one of {names}, or a callable")
         return _NAMED.get(leaf_value) or _VectorLeaf(leaf_value)
     if isinstance(leaf_value, LeafVectors):
         return _VectorLeaf(leaf_value)
     if isinstance(leaf_value, ImmediateValue):
         return _ImmediateLeaf(leaf_value.action)
     if not callable(leaf_value):
-        raise ParameterError(
-            f"leaf_value: got {brief(leaf_value)}; expected a name, an ImmediateValue, a solution, or a callable "
-            "(problem, belief) -> number"
+        raise unexpected(
+            "leaf_value", leaf_value, "a name, an ImmediateValue, a solution, or a callable (problem, belief) -> number"
         )
     return _CallableLeaf(bind("leaf_value", leaf_value, SIGNATURES["leaf"]).call)
 
@@ -91,7 +91,7 @@ class _CallableLeaf:
     def __call__(self, problem: POMDP, belief: Belief, observation: Hashable) -> Number:
         value = self.function(problem, belief)
         if not is_number(value):
-            raise PlanningError(f"leaf_value: got {brief(value)} from the callable; expected a number")
+            raise PlanningError(f"leaf_value: got {brief(value)} from the callable; expected a number.")
         return value
 
 
@@ -141,7 +141,7 @@ def leaf_vectors(problem: POMDP, leaf_value: Any, *, convex: bool = False) -> Le
         if leaf_value.action not in compiled.action_index:
             raise ParameterError(
                 f"leaf_value: got ImmediateValue({brief(leaf_value.action)}); expected one of the actions "
-                f"{listed(compiled.actions)}"
+                f"{listed(compiled.actions)}."
             )
         rows = [compiled.action_index[leaf_value.action]]
         return _rewards_as_leaf(compiled, rows, _immediate_name(leaf_value.action))

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arguments import check_integer, is_real
+from pomdp_hier._arguments import check_integer, is_real, unexpected
 from pomdp_hier._arrays import Floats, Ints
 from pomdp_hier._text import brief, listed
-from pomdp_hier.errors import ModelError, ParameterError, PlanningError
+from pomdp_hier.errors import ModelError, PlanningError
 from pomdp_hier.planning.alpha_vectors import LeafVectors, Points, prune
 from pomdp_hier.planning.decision import (
     TERMINAL_VALUE,
@@ -98,7 +98,7 @@ class FiniteHorizonSolution:
         """Return the value of each first action of a legal vector, in the problem's order."""
         scores, actions = self._scores(belief, observation, to_go)
         if not scores or (self.horizon if to_go is None else to_go) == 0:
-            raise PlanningError("belief: got terminal states alone, or to_go=0; expected an action to choose")
+            raise PlanningError("belief: got terminal states alone, or to_go=0; expected an action to choose.")
         q_values: dict[Any, float] = {}
         for score, position in sorted(zip(scores, actions, strict=True), key=lambda pair: pair[1]):
             name = self.compiled.actions[position]
@@ -127,7 +127,7 @@ class FiniteHorizonSolution:
     def _row(self, observation: Hashable) -> int:
         if observation not in self.compiled.observation_index:
             raise ModelError(
-                f"observation: got {brief(observation)}; expected one of {listed(self.compiled.observations)}"
+                f"observation: got {brief(observation)}; expected one of {listed(self.compiled.observations)}."
             )
         return self.compiled.observation_index[observation]
 
@@ -137,7 +137,7 @@ class FiniteHorizonSolution:
         if to_go is not None:
             check_integer("to_go", to_go, 0, unit="steps")
             if to_go > self.horizon:
-                raise ParameterError(f"to_go: got {to_go}; expected at most {self.horizon}, the horizon")
+                raise unexpected("to_go", to_go, f"at most {self.horizon}, the horizon")
         vectors, actions = self.stages[self.horizon if to_go is None else to_go]
         weights = compiled.vector(belief)
         support = np.flatnonzero(weights)
@@ -185,7 +185,7 @@ def value_iteration(
     check_integer("horizon", horizon, 0, unit="steps")
     check_integer("max_vectors", max_vectors, 1)
     if not (is_real(tolerance) and tolerance >= 0):
-        raise ParameterError(f"tolerance: got {brief(tolerance)}; expected a number of at least 0")
+        raise unexpected("tolerance", tolerance, "a number of at least 0")
     compiled = problem.compiled
     require_float_range(compiled, horizon_sum(compiled.discount, horizon))
     size, count = compiled.n_states, compiled.n_observations

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pomdp_hier._arguments import check_flag, check_integer
+from pomdp_hier._arguments import check_flag, check_integer, unexpected
 from pomdp_hier._text import brief, in_html, visible
 from pomdp_hier.errors import ParameterError
 from pomdp_hier.planning.and_or.markup import render_dot, render_mermaid, render_tikz
@@ -169,7 +169,7 @@ class AndOrTree(Nodes):
             if node.belief == belief:
                 return i
         raise ParameterError(
-            f"belief: got {brief(belief)}; expected the belief of one of {len(self.or_nodes)} OR nodes"
+            f"belief: got {brief(belief)}; expected the belief of one of {len(self.or_nodes)} OR nodes."
         )
 
     def explain(self, node: int | Belief = 0, *, decimals: int = 4, name: Callable[[Any], str] = str) -> str:
@@ -189,7 +189,7 @@ class AndOrTree(Nodes):
         """
         position = node if isinstance(node, (int, np.integer)) else self.find(node)
         if not 0 <= position < len(self.or_nodes):
-            raise ParameterError(f"node: got {position}; expected an OR node from 0 to {len(self.or_nodes) - 1}")
+            raise unexpected("node", position, f"an OR node from 0 to {len(self.or_nodes) - 1}")
         return explain_node(self, position, decimals=decimals, name=name)
 
     def backup(self, leaf_value: Callable[[Belief], Number] | None = None) -> "AndOrTree":

@@ -180,7 +180,7 @@ def _kind(compiled: TabularPOMDP, kind_after: Ints, observation: Hashable) -> in
     """
     require_observation(observation)
     if observation is not None and observation not in compiled.observation_index:
-        raise ModelError(f"observation: got {brief(observation)}; expected one of {listed(compiled.observations)}")
+        raise ModelError(f"observation: got {brief(observation)}; expected one of {listed(compiled.observations)}.")
     return int(kind_after[-1 if observation is None else compiled.observation_index[observation]])
 
 

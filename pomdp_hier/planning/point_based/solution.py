@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from pomdp_hier._arguments import check_integer
+from pomdp_hier._arguments import check_integer, unexpected
 from pomdp_hier._arrays import Floats
-from pomdp_hier.errors import ParameterError, PlanningError
+from pomdp_hier.errors import PlanningError
 from pomdp_hier.planning.alpha_vectors import LeafVectors
 from pomdp_hier.planning.controllers.controller import FiniteStateController
 from pomdp_hier.planning.decision import Decision, where_to_decide
@@ -222,7 +222,7 @@ class Solution:
         check_integer("to_go", to_go, 0, unit="actions")
         if horizon is None or to_go > horizon:
             held = "None, as the solution has no horizon" if horizon is None else f"at most {horizon}, its horizon"
-            raise ParameterError(f"to_go: got {to_go}; expected {held}")
+            raise unexpected("to_go", to_go, held)
         return stages[to_go - 1] if to_go > 0 else None
 
     @property

@@ -13,12 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from pomdp_hier._arguments import check_flag, is_integer, is_one_of, unexpected
+from pomdp_hier._arguments import check_choice, check_flag, is_integer, unexpected
 from pomdp_hier._compiled import is_installed, pays
 from pomdp_hier._io.memory import memory_available
 from pomdp_hier._progress import shown_progress
-from pomdp_hier._text import brief
-from pomdp_hier.errors import Argument, MissingExtraError, ParameterError, PlanningError
+from pomdp_hier.errors import MissingExtraError, PlanningError
 from pomdp_hier.planning.float_range import horizon_sum, require_float_range
 from pomdp_hier.planning.point_based import on_numpy
 from pomdp_hier.planning.point_based.model_arrays import SolverModel, solver_model
@@ -136,17 +135,14 @@ def _check(
         if value is not None and not is_nonnegative(value):
             raise unexpected(name, value, "a number of at least 0, or None for no limit")
     check_flag("progress", progress)
-    if not is_one_of(engine, "auto", "numpy", "numba"):
-        raise ParameterError(f"engine: got {brief(engine)}; expected 'auto', 'numpy' or 'numba'")
+    check_choice("engine", engine, ("auto", "numpy", "numba"))
 
 
 def _check_stages(horizon: int, model: SolverModel) -> None:
     """Raise an error for a horizon whose stages, one per action, exceed the available memory."""
     most = memory_available() // (_STAGE_BYTES + 3 * model.reward.nbytes)
     if horizon > most:
-        raise ParameterError(
-            Argument("horizon"), f": got {brief(horizon)}; expected at most {most:,} actions, as memory allows"
-        )
+        raise unexpected("horizon", horizon, f"at most {most:,} actions, as memory allows")
 
 
 def _kernels(engine: str, model: SolverModel, time_limit: float | None) -> ModuleType:

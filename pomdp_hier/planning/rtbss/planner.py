@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from pomdp_hier._arguments import check_flag, check_integer, is_one_of
+from pomdp_hier._arguments import check_choice, check_flag, check_integer, is_one_of, unexpected
 from pomdp_hier._text import brief
 from pomdp_hier.beliefs.updaters import BayesUpdater, TabularUpdater, as_updater
 from pomdp_hier.errors import ParameterError, PlanningError
@@ -189,27 +189,22 @@ class RTBSS(HoldsPolicy, AgentPlanner):
     ) -> None:
         check_integer("depth", depth, 1, unit="actions to look ahead")
         if budget is not None and not (is_nonnegative(budget) and budget >= 1):
-            raise ParameterError(f"budget: got {brief(budget)}; expected a number of nodes, at least 1, or None")
+            raise unexpected("budget", budget, "a number of nodes, at least 1, or None")
         if fallback is not None and budget is None:
             raise ParameterError(
                 f"fallback: got {brief(fallback)} without a budget; expected None. Pass budget, or leave out fallback."
             )
-        for name, value, allowed in (("ties", ties, ("first", "all")), ("engine", engine, ("auto", "plain", "arrays"))):
-            if not is_one_of(value, *allowed):
-                raise ParameterError(f"{name}: got {brief(value)}; expected {' or '.join(map(repr, allowed))}")
+        check_choice("ties", ties, ("first", "all"))
+        check_choice("engine", engine, ("auto", "plain", "arrays"))
         upper_bound = getattr(upper_bound, "action_bound", upper_bound)
         if not callable(upper_bound) and not is_one_of(upper_bound, *_BOUNDS):
-            raise ParameterError(
-                f"upper_bound: got {brief(upper_bound)}; expected 'fib', 'qmdp', 'range', a solution, or a callable"
-            )
+            raise unexpected("upper_bound", upper_bound, "'fib', 'qmdp', 'range', a solution, or a callable")
         merging = 0.0 if merge_tolerance is None else merge_tolerance
         for name, tolerance in (("tie_tolerance", tie_tolerance), ("merge_tolerance", merging)):
             if not (is_nonnegative(tolerance) and tolerance < math.inf):
-                raise ParameterError(f"{name}: got {brief(tolerance)}; expected a finite number, at least 0")
+                raise unexpected(name, tolerance, "a finite number of at least 0")
         if merge_tolerance and merge_tolerance < _FINEST_MERGING:
-            raise ParameterError(
-                f"merge_tolerance: got {brief(merge_tolerance)}; expected 0, or at least {_FINEST_MERGING}"
-            )
+            raise unexpected("merge_tolerance", merge_tolerance, f"0, or at least {_FINEST_MERGING}")
         leaf_value = getattr(leaf_value, "leaf", leaf_value)
         self.leaf = leaf_function(leaf_value)
         if engine == "arrays":

@@ -69,7 +69,7 @@ class Pruning:
         bounded = [(action, self.upper(belief, action, depth)) for action in actions]
         for action, bound in bounded:
             if not is_number(bound) or bound != bound:
-                raise PlanningError(f"upper_bound: got {brief(bound)} for action {brief(action)}; expected a number")
+                raise PlanningError(f"upper_bound: got {brief(bound)} for action {brief(action)}; expected a number.")
         return sorted(bounded, key=lambda pair: pair[1], reverse=True)
 
     def skips(self, upper: Number | None, best: Number | None, *, at_root: bool = False) -> bool:
@@ -117,7 +117,7 @@ def table_bound(problem: POMDP, table: Floats) -> Upper:
     def upper(belief: Belief, action: Any, depth: int) -> Number:
         stray = next((state for state in belief if state not in states), None)
         if stray is not None:
-            raise ModelError(f"belief: got state {brief(stray)}; expected one of the problem's {len(states)} states")
+            raise ModelError(f"belief: got state {brief(stray)}; expected one of the problem's {len(states)} states.")
         row = table[depth - 1, actions[action]]
         return total(float(p) * float(row[states[state]]) for state, p in belief.items())
 
