@@ -17,15 +17,14 @@ from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 @dataclass(frozen=True)
 class Decision:
-    """What a policy decides under one belief.
+    """The decision of a policy at one belief.
 
     Attributes:
         action: The action to take.
-        value: What the policy believes the rest of the run to be worth, in the problem's reward unit; ``None`` when it
-            does not estimate one.
-        q_values: The same for each legal action that was evaluated.
-        ties: Every action whose value equals the best, in the problem's order; the action is among them.
-        stats: What the planner counted (nodes, simulations, ...), under the planner's own names.
+        value: The policy's estimate of the expected return from here; ``None`` if it has none.
+        q_values: The estimate for each legal action that was evaluated.
+        ties: The actions whose value equals the best, in the problem's order, the action included.
+        stats: The counts of the planner (nodes, simulations, ...), by the planner's own names.
 
     Example:
         >>> Decision("listen", value=-1.0, q_values={"listen": -1.0}).ties
@@ -45,10 +44,10 @@ class Decision:
 
 @runtime_checkable
 class Policy(Protocol):
-    """Anything that decides: one method, from a problem and a belief to a `Decision`.
+    """The interface of policies: one method, from a problem and a belief to a `Decision`.
 
-    ``belief`` defaults to the problem's initial belief; ``observation`` is the last one made (``None`` at the start),
-    which problems whose legal actions depend on it pass on to `POMDP.actions`.
+    ``belief`` defaults to the problem's initial belief. ``observation`` is the last one (``None`` at the start), for
+    problems whose legal actions depend on it.
 
     Example:
         >>> class Stubborn:
@@ -89,7 +88,7 @@ def outcome_matrix(compiled: TabularPOMDP, action: int) -> sparse.csr_array:
 
 
 def is_tied(value: Number, best: Number, tolerance: float = 0.0) -> bool:
-    """Whether a value counts as equal to the best: ``best - value <= tolerance``; expressions have to be the same.
+    """Return whether ``best - value <= tolerance``; symbolic expressions must be equal.
 
     Example:
         >>> is_tied(1.0, 1.0 + 1e-12), is_tied(1.0, 1.0 + 1e-12, tolerance=1e-9)
@@ -101,7 +100,7 @@ def is_tied(value: Number, best: Number, tolerance: float = 0.0) -> bool:
 
 
 def best_and_tied(q_values: Mapping[Any, Number], tolerance: float = 0.0) -> tuple[Number, tuple[Any, ...]]:
-    """Return the greatest value and the actions that tie for it, in the order given; the first is the one to take.
+    """Return the greatest value and the actions that have it, in the order given.
 
     Example:
         >>> best_and_tied({"left": 1, "wait": 0, "right": 1})
@@ -123,25 +122,25 @@ def largest(values: Iterable[Number]) -> Number:
     for value in others:
         try:
             best = value if value > best else best
-        except TypeError:  # sympy: the truth value of a relation between symbols is not known
+        except TypeError:  # sympy: a relation between symbols has no truth value
             from sympy import Max
 
             best = Max(best, value)
     return best
 
 
-# V(b) of a belief under which every state is terminal, whatever the fringe and the models say of it
+# V(b) of a terminal belief, whatever the leaf value and the models
 TERMINAL_VALUE = 0
 
 
 def where_to_decide(
     problem: POMDP, belief: Belief | None, observation: Hashable = None
 ) -> tuple[Belief, tuple[Any, ...]]:
-    """Return the belief (the initial one for ``None``; a dict will do) and its legal actions, at least one.
+    """Return the belief (the initial one for ``None``) and its legal actions, at least one.
 
     Raises:
-        ModelError: The problem is no `POMDP`, or the belief is none.
-        PlanningError: The process is over under the belief.
+        ModelError: The problem is not a `POMDP`, or the belief is not one over its states.
+        PlanningError: The belief is terminal.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -154,10 +153,10 @@ def where_to_decide(
 
 
 def legal_actions(problem: POMDP, belief: Belief, observation: Hashable = None) -> tuple[Any, ...]:
-    """Return the legal actions under the belief, of which there is at least one.
+    """Return the legal actions at the belief, at least one.
 
     Raises:
-        PlanningError: The process is over under the belief.
+        PlanningError: The belief is terminal.
 
     Example:
         >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,

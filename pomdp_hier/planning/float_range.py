@@ -1,4 +1,4 @@
-"""Whether floats can hold the values of a problem: checked in one place, before a planner starts."""
+"""The range of floats: checks that they can hold the values of a problem."""
 
 import numpy as np
 
@@ -7,13 +7,13 @@ from pomdp_hier.errors import ModelError
 from pomdp_hier.pomdp.tabular import TabularPOMDP
 
 LEAST = 1e-280
-"""The least size of values: 1e-15 of it, the unit of the rounding errors that bounds allow for, is a normal float."""
+"""The least size of values: 1e-15 of it, the unit of the rounding errors in bounds, is a normal float."""
 
 _GREATEST = 1e300
 
 
 def horizon_sum(discount: float, horizon: int | None) -> float:
-    """Return at least the sum of the discounts over a horizon; 1 where nothing bounds it.
+    """Return an upper bound on the sum of the discounts over a horizon; 1 if there is none.
 
     Example:
         >>> horizon_sum(0.5, None), horizon_sum(0.5, 1), horizon_sum(1, 3), horizon_sum(1, None)
@@ -24,11 +24,11 @@ def horizon_sum(discount: float, horizon: int | None) -> float:
 
 
 def require_float_range(compiled: TabularPOMDP, steps: float = 1.0) -> None:
-    """Raise unless floats hold sums of the greatest reward over ``steps`` actions.
+    """Raise unless floats can hold sums of the greatest reward over ``steps`` actions.
 
     Args:
         compiled: The problem.
-        steps: The sum of the discounts over the horizon, at most.
+        steps: An upper bound on the sum of the discounts over the horizon.
 
     Raises:
         ModelError: The greatest reward is too large or too small; the message names its state and action.

@@ -1,13 +1,13 @@
 """Policies for any problem: first action, random, threshold, QMDP, FIB, plain functions, finite-horizon optimal.
 
-A policy has one method, `Policy.decide`. Optional ones tell an evaluator more:
+A policy has one method, `Policy.decide`. Optional methods are used by simulations and exact evaluations:
 
-- ``action_probabilities(problem, belief, observation=None)`` of a policy that draws its action, so that an exact
-  evaluation can weigh all of them;
-- ``at_step(step)`` of a policy that depends on the time, for the policy that holds at that step (from 0);
-- ``seeded(seed)`` of a policy that draws, for the same policy on other random numbers;
-- ``with_memory(memory)`` of a policy with memory (``None`` at the start), for the policy that holds there, and
-  ``remember(memory, observation)`` for the memory after its action and the observation.
+- ``action_probabilities(problem, belief, observation=None)`` of a policy that samples its action: the probability of
+  each action;
+- ``at_step(step)`` of a policy that depends on time: the policy at that step, from 0;
+- ``seeded(seed)`` of a policy that samples: the same policy with other random numbers;
+- ``with_memory(memory)`` of a policy with memory: the policy at that memory, ``None`` at the start; and
+  ``remember(memory, observation)``: the memory after its action and the observation.
 """
 
 import inspect
@@ -43,7 +43,7 @@ _RULE = (
 def action_probabilities(
     policy: Policy, problem: POMDP, belief: Belief, observation: Hashable = None
 ) -> tuple[Mapping[Any, Number], Decision | None]:
-    """Return ``{action: probability}`` of a policy under a belief, and its `Decision` where it makes a single one.
+    """Return ``{action: probability}`` of a policy at a belief, and its `Decision` if it does not sample.
 
     Example:
         >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
@@ -62,10 +62,10 @@ def action_probabilities(
 
 
 def decided(policy: Policy, problem: POMDP, belief: Belief, observation: Hashable = None) -> Decision:
-    """Return what the policy decides, an action that is legal under the belief.
+    """Return the decision of the policy, checked to be legal at the belief.
 
     Raises:
-        PlanningError: The action is not, or the policy returned something else than a `Decision`.
+        PlanningError: The action is not legal, or the result is not a `Decision`.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -87,10 +87,10 @@ def _require_legal(action: Any, legal: tuple[Any, ...], name: str) -> None:
 
 
 class HoldsPolicy:
-    """A base of policies that ask another one: ``at_step`` and ``seeded``, where the other has them, reach it.
+    """Base class of policies that contain a policy; ``at_step`` and ``seeded`` are passed to it, if it has them.
 
     Attributes:
-        holds: The name of the attribute where the other policy is.
+        holds: The name of the attribute of the contained policy.
 
     Example:
         >>> class Same(HoldsPolicy):
@@ -111,7 +111,7 @@ class HoldsPolicy:
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'", name=name, obj=self)
 
     def _passed_on(self, name: str, argument: Any) -> Any:
-        """Return the same policy with the other one at a step, or on other random numbers."""
+        """Return this policy with the contained one at a step, or with other random numbers."""
         other = type(self).__new__(type(self))
         held = getattr(self.__dict__[self.holds], name)(argument)
         other.__dict__.update({**self.__dict__, self.holds: held})
@@ -119,7 +119,7 @@ class HoldsPolicy:
 
 
 class FirstAction:
-    """Takes the first legal action, in the problem's order.
+    """Policy of the first legal action, in the problem's order.
 
     Example:
         >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
@@ -129,7 +129,7 @@ class FirstAction:
     """
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the decision under the belief."""
+        """Return the decision at the belief."""
         return Decision(where_to_decide(problem, belief, observation)[1][0])
 
     def __repr__(self) -> str:
@@ -137,10 +137,10 @@ class FirstAction:
 
 
 class RandomPolicy:
-    """Takes a legal action at random, all alike.
+    """Policy of a uniformly random legal action.
 
     Args:
-        seed: Where the draws start; ``None`` takes them from the operating system.
+        seed: The seed; ``None`` for one of the operating system.
 
     Example:
         >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
@@ -154,7 +154,7 @@ class RandomPolicy:
         self._rng = generator("seed", seed)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the decision under the belief; each call draws anew."""
+        """Return the decision at the belief; each call samples again."""
         belief, actions = where_to_decide(problem, belief, observation)
         return Decision(actions[int(self._rng.integers(len(actions)))])
 
@@ -166,7 +166,7 @@ class RandomPolicy:
         return dict.fromkeys(actions, 1 / len(actions))
 
     def seeded(self, seed: Seed) -> "RandomPolicy":
-        """Return the same policy on other random numbers."""
+        """Return the same policy with other random numbers."""
         return RandomPolicy(seed)
 
     def __repr__(self) -> str:
@@ -174,15 +174,15 @@ class RandomPolicy:
 
 
 class ThresholdPolicy:
-    """Takes the action of the first rule whose event is believed at least so much, else another one.
+    """Policy of the first rule whose event has at least a threshold probability, else of a default action.
 
-    ``a = a_i`` for the first ``i`` with ``b(E_i) >= p_i``, else ``otherwise``. A rule whose action is not legal under
-    the belief is passed over.
+    ``a = a_i`` for the first ``i`` with ``b(E_i) >= p_i``, else ``otherwise``. A rule whose action is not legal is
+    skipped.
 
     Args:
         rules: Triples of event, threshold in [0, 1] and action. An event is a state, a set of states, or a function
-            that says whether a state belongs to it.
-        otherwise: The action when no rule holds.
+            of a state that returns a truth value.
+        otherwise: The action if no rule applies.
 
     Raises:
         ParameterError: A threshold is outside [0, 1].
@@ -210,14 +210,14 @@ class ThresholdPolicy:
         self.otherwise = otherwise
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the decision under the belief.
+        """Return the decision at the belief.
 
         Raises:
-            PlanningError: No rule holds, and ``otherwise`` is not legal.
+            PlanningError: No rule applies, and ``otherwise`` is not legal.
         """
         belief, legal = where_to_decide(problem, belief, observation)
         for event, threshold, action in self.rules:
-            if action in legal and _mass(belief, event) >= threshold:
+            if action in legal and _probability(belief, event) >= threshold:
                 return Decision(action)
         if self.otherwise not in legal:
             raise PlanningError(
@@ -230,7 +230,7 @@ class ThresholdPolicy:
         return f"ThresholdPolicy({len(self.rules)} rules)"
 
 
-def _mass(belief: Belief, event: Any) -> Number:
+def _probability(belief: Belief, event: Any) -> Number:
     if isinstance(event, AbstractSet):
         return total(belief[state] for state in event)
     if callable(event):
@@ -239,13 +239,13 @@ def _mass(belief: Belief, event: Any) -> Number:
 
 
 class QMDPPolicy:
-    """Takes the action that would be best if the state were seen from the next step on.
+    """Greedy policy of QMDP: the best action if the state were fully observable from the next step on.
 
-    ``a = argmax_a sum_s b(s) Q_MDP(s, a)``: good where information comes for free, blind to what information is worth.
+    ``a = argmax_a sum_s b(s) Q_MDP(s, a)``: good where information comes for free, but without a value of information.
 
     Args:
-        horizon: How many actions to look ahead; ``None`` until the values settle.
-        tolerance: The largest change of a value at which they have settled, relative to the greatest one.
+        horizon: The number of actions to look ahead; ``None`` for an infinite horizon.
+        tolerance: The greatest change of a value at convergence, relative to the greatest value.
 
     Example:
         >>> coin = POMDP(transition=lambda s, a: s, observation=lambda s, a: s, reward=lambda s, a: float(s == a),
@@ -263,11 +263,11 @@ class QMDPPolicy:
         self._solved: tuple[POMDP, Floats, int] | None = None
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the decision under the belief, with the Q value of every legal action.
+        """Return the decision at the belief, with the Q value of every legal action.
 
         Raises:
             ModelError: The problem cannot be compiled.
-            PlanningError: The values do not settle.
+            PlanningError: The values do not converge.
         """
         belief, actions = where_to_decide(problem, belief, observation)
         compiled = problem.compiled
@@ -281,11 +281,11 @@ class QMDPPolicy:
         return Decision(ties[0], value=best, q_values=q_values, ties=ties, stats={"backups": backups})
 
     def _solve(self, compiled: TabularPOMDP) -> tuple[Floats, int]:
-        """Return the table ``[A, S]`` that is read at beliefs, and how many backups it took."""
+        """Return the Q values ``[A, S]``, and the number of backups."""
         return mdp_values(compiled, horizon=self.horizon, tolerance=self.tolerance)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the settings; what was solved is solved again where it is needed."""
+        """Return the settings without the Q values."""
         return {**self.__dict__, "_solved": None}
 
     def __repr__(self) -> str:
@@ -321,11 +321,11 @@ class FIBPolicy(QMDPPolicy):
 
 @dataclass(frozen=True, eq=False)
 class AlphaVectorPolicy:
-    """A policy of alpha vectors, over the states and actions of a problem in their order.
+    """A policy of alpha vectors, over the states and actions of a problem in its order.
 
     Attributes:
-        vectors: ``[K, S]``; -inf where the vector is not for the state.
-        actions: ``[K]``, the position of each vector's action.
+        vectors: ``[K, S]``; -inf where a vector has no value for the state.
+        actions: ``[K]``, the index of each vector's action.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -348,7 +348,7 @@ class AlphaVectorPolicy:
         return f"AlphaVectorPolicy({len(self.vectors)} vectors, {self.vectors.shape[1]} states)"
 
     def value(self, problem: POMDP, belief: Any = None) -> float:
-        """Return ``max_k sum_s b(s) alpha_k(s)`` over the vectors that are legal under the belief."""
+        """Return ``max_k sum_s b(s) alpha_k(s)`` over the vectors that are legal at the belief."""
         return float(self.decide(problem, belief).value)  # type: ignore[arg-type]  # always a number
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
@@ -375,12 +375,12 @@ class AlphaVectorPolicy:
 
 
 class FunctionPolicy:
-    """A plain function as a policy.
+    """A function as a policy.
 
     Args:
-        function: Takes ``(belief)``, ``(problem, belief)`` or ``(problem, belief, observation)``, by these names in any
-            order, and returns an action, or a whole `Decision`.
-        name: How tables call it; the function's own name by default.
+        function: A function of ``(belief)``, ``(problem, belief)`` or ``(problem, belief, observation)``, by these
+            names in any order, that returns an action or a `Decision`.
+        name: The name in tables; the function's own name by default.
 
     Example:
         >>> stay = POMDP(transition=lambda s, a: s, observation=lambda s, a: "same", reward=lambda s, a: 1,
@@ -415,41 +415,41 @@ class FunctionPolicy:
 
 
 def as_policy(policy: Any) -> Policy:
-    """Return the policy that a policy or a plain function stands for.
+    """Return a policy as it is, and a function wrapped as a policy.
 
     Raises:
-        ParameterError: It is neither, or its ``decide`` takes other arguments than a `Policy`'s.
+        ParameterError: It is neither, or its ``decide`` has other arguments than `Policy.decide`.
 
     Example:
         >>> as_policy(FirstAction()), as_policy(lambda belief: "wait")
         (FirstAction(), FunctionPolicy(<lambda>))
     """
     if isinstance(policy, type):
-        raise ParameterError(f"policy: {policy.__name__} is a class; pass an instance, {policy.__name__}(...)")
+        raise ParameterError(
+            f"policy: got the class {policy.__name__}; expected an instance. Pass {policy.__name__}(...)."
+        )
     if isinstance(policy, Policy):
         _require_arguments(policy)
         return policy
     if callable(policy):
         return FunctionPolicy(policy)
-    hint = "; the policy comes before the problem" if isinstance(policy, POMDP) else ""
+    hint = " Pass the policy before the problem." if isinstance(policy, POMDP) else ""
     if hasattr(policy, "descend"):
-        hint = f"; {_RULE}"
-    raise ParameterError(f"policy: {brief(policy)} has no {_DECIDE} and is not a function{hint}")
+        hint = f" Note: {_RULE}."
+    raise ParameterError(f"policy: got {brief(policy)}; expected a function or an object with {_DECIDE}.{hint}")
 
 
 def _require_arguments(policy: Policy) -> None:
     """Raise unless ``decide`` can be called as every evaluator calls it."""
     try:
         signature = inspect.signature(policy.decide)
-    except (TypeError, ValueError):  # a compiled method does not tell
+    except (TypeError, ValueError):  # a compiled method has no signature
         return
     try:
         signature.bind(None, None, observation=None)
     except TypeError as error:
         raise ParameterError(
-            f"policy: {brief(policy)} has decide{signature}; expected {_DECIDE}, where observation is the last one made"
+            f"policy: got {brief(policy)} with decide{signature}; expected {_DECIDE}. Accept observation, the last one."
         ) from error
     if bind("policy", policy.decide).roles[:2] != ("problem", "belief"):
-        raise ParameterError(
-            f"policy: {brief(policy)} has decide{signature}; expected {_DECIDE}. Write the parameters in this order."
-        )
+        raise ParameterError(f"policy: got {brief(policy)} with decide{signature}; expected {_DECIDE}. Use this order.")

@@ -1,8 +1,8 @@
 """POUCT and POMCP: pomdp-py's Monte Carlo tree searches as planners for any `POMDP`.
 
-They search from a belief by sampled runs. A run ends with the process, legal actions depend on the history
-alone, Python's global random state is left as it was, and the same seed gives the same tree. The values reported are
-means of the sampled returns in double precision; pomdp-py keeps its own in 32-bit floats.
+Runs are sampled from a belief and end in terminal states. Legal actions depend on the history alone. Python's global
+random state is restored, and one seed gives one tree. Values are means of the sampled returns in double precision;
+pomdp-py keeps its own in 32-bit floats.
 """
 
 from bisect import bisect
@@ -26,20 +26,20 @@ from pomdp_hier.pomdp.spaces import OVER, BridgedObservation, BridgedState, seed
 
 
 class POUCT:
-    """Partially observable UCT: sampled runs down a search tree, each action chosen by an upper confidence bound.
+    """Partially observable UCT: sampled runs in a search tree, with actions chosen by an upper confidence bound.
 
-    At a node, a run takes the action of the largest ``q + c sqrt(ln(N + 1) / n)``; below the tree it goes on at random.
-    As the number of runs grows, the values tend to those of looking ``depth`` actions ahead.
+    At a node, a run takes the action of the greatest ``q + c sqrt(ln(N + 1) / n)``; below the tree, actions are random.
+    With the number of runs, the values converge to the optimal values of ``depth`` actions.
 
     Args:
-        depth: How many actions to look ahead, at least 1.
-        simulations: How many runs a decision takes.
-        exploration: The constant ``c``, in the problem's reward unit; when left out, the range of the immediate rewards
-            that are possible under the belief, or 1 if they do not differ.
-        seed: Where the draws start; each decision draws anew. ``None`` takes it from the operating system.
+        depth: The number of actions to look ahead, at least 1.
+        simulations: The number of runs per decision.
+        exploration: The constant ``c``, in the problem's reward unit; by default the range of the immediate rewards at
+            the belief, or 1 if it is 0.
+        seed: The seed; each decision samples again. ``None`` for one of the operating system.
 
     Attributes:
-        tree: The root of the last search, as pomdp-py keeps it.
+        tree: The root of the last search, an object of pomdp-py.
 
     Raises:
         ParameterError: An argument is out of range.
@@ -72,17 +72,17 @@ class POUCT:
         self._rng = generator("seed", seed)
 
     def seeded(self, seed: Seed) -> "POUCT":
-        """Return the same planner on other random numbers."""
+        """Return the same planner with other random numbers."""
         return type(self)(self.depth, self.simulations, exploration=self.exploration, seed=seed)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the decision under the belief (the initial one by default), after the observation.
+        """Return the decision at the belief (the initial one by default), after the observation.
 
-        ``q_values`` are the mean returns of the runs that took each action; ``stats`` counts ``simulations`` and
-        ``visits`` by action, and names the ``exploration`` that was used.
+        ``q_values`` are the mean returns by first action. ``stats`` has ``simulations``, ``visits`` by action, and
+        ``exploration``.
 
         Raises:
-            PlanningError: The process is over, or the runs do not suffice to try every action once.
+            PlanningError: The belief is terminal, or there are fewer runs than actions to try.
         """
         belief, actions = where_to_decide(problem, belief, observation)
         if self.simulations <= len(actions):
@@ -118,7 +118,7 @@ class POUCT:
         return max(rewards) - min(rewards) or 1.0
 
     def _start(self, belief: Belief) -> Any:
-        """Return the belief that runs start from."""
+        """Return the distribution of initial states."""
         return _Sampler(belief)
 
     def __repr__(self) -> str:
@@ -126,14 +126,14 @@ class POUCT:
 
 
 class POMCP(POUCT):
-    """POUCT from particles: the belief is replaced by as many states drawn from it, with which pomdp-py's POMCP works.
+    """POUCT from particles: pomdp-py's POMCP, with the belief replaced by a sample of states.
 
     Args:
-        depth: How many actions to look ahead, at least 1.
-        simulations: How many runs a decision takes.
+        depth: The number of actions to look ahead, at least 1.
+        simulations: The number of runs per decision.
         exploration: As in `POUCT`.
         seed: As in `POUCT`.
-        particles: How many states to draw from the belief.
+        particles: The number of states to sample from the belief.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -160,7 +160,7 @@ class POMCP(POUCT):
         self.particles = particles
 
     def seeded(self, seed: Seed) -> "POMCP":
-        """Return the same planner on other random numbers."""
+        """Return the same planner with other random numbers."""
         return POMCP(self.depth, self.simulations, exploration=self.exploration, seed=seed, particles=self.particles)
 
     def _start(self, belief: Belief) -> Any:
@@ -169,7 +169,7 @@ class POMCP(POUCT):
 
 
 class _Sampler(pomdp_py.GenerativeDistribution):
-    """A distribution over bridged values to draw from quickly, with Python's global ``random``."""
+    """A distribution over bridged values, sampled with Python's global ``random``."""
 
     def __init__(self, distribution: Mapping[Any, Number] | Belief, bridged: Any = BridgedState) -> None:
         pairs = [(value, _float(p)) for value, p in distribution.items() if p != 0]
@@ -183,7 +183,7 @@ class _Sampler(pomdp_py.GenerativeDistribution):
 
 
 class _SearchAgent(pomdp_py.Agent):
-    """The agent that pomdp-py searches for; it tells its simulator where each run begins."""
+    """The agent of pomdp-py's search; it signals the start of each run to its simulator."""
 
     def __init__(self, simulator: "_Simulator", belief: Any, policy: HistoryPolicy) -> None:
         super().__init__(belief, policy, blackbox_model=simulator)
@@ -195,12 +195,11 @@ class _SearchAgent(pomdp_py.Agent):
 
 
 class _Simulator(pomdp_py.BlackboxModel):
-    """Draws steps of the problem, and keeps the returns of the runs by their first action.
+    """A generative model of the problem that keeps the returns of the runs by their first action.
 
-    As a generative model it sees the whole step: rewards and observations may depend on all of it. A step into the end
-    counts as more steps than a run may have, so that pomdp-py ends the run with it, and no model is asked after the
-    end. pomdp-py ends rollouts after ``depth`` actions but lets a run inside the tree take one more, which earns
-    nothing here, so that every run looks equally far.
+    Rewards and observations may depend on the whole step. A step into a terminal state counts as more steps than a run
+    may have, so that pomdp-py ends the run there. pomdp-py ends rollouts after ``depth`` actions but lets a run inside
+    the tree take one more; its reward is 0 here, so that all runs have the same length.
     """
 
     def __init__(self, problem: POMDP, depth: int) -> None:
@@ -215,7 +214,7 @@ class _Simulator(pomdp_py.BlackboxModel):
         self._return, self._weight = 0.0, 1.0
 
     def begin(self) -> None:
-        """Begin a run. What the first one returned is left out: it opens the tree and takes no action in it."""
+        """Begin a run; the first only opens the tree, so that its return is not counted."""
         if self._runs > 1:
             mean, visits = self._returns.get(self._first, (0.0, 0))
             self._returns[self._first] = (mean + (self._return - mean) / (visits + 1), visits + 1)
@@ -229,7 +228,7 @@ class _Simulator(pomdp_py.BlackboxModel):
         return self._returns
 
     def sample(self, state: BridgedState, action: pomdp_py.Action) -> tuple[Any, Any, float, int]:
-        """``(s', o, r, n)``; n, the steps that this one counts for, is 1 before the end."""
+        """Return ``(s', o, r, n)``, where n counts the step: 1 before a terminal state."""
         s, a = state.value, unwrapped(action)
         if self._steps == 0:
             self._first = a
@@ -266,11 +265,10 @@ def _float(value: Number) -> float:
 
 
 class AgentPlanner(pomdp_py.Planner):
-    """A planner of pomdp-py's that decides by `decide`.
+    """A planner for pomdp-py's loop that uses `decide`.
 
     Attributes:
-        problem: What `plan` plans for; ``None`` for the problem of the agent's models, whose discount is 1 unless the
-            agent knows better.
+        problem: The problem of `plan`; ``None`` for the agent's models, at discount 1 unless the agent has one.
     """
 
     problem: POMDP | None = None
@@ -281,7 +279,7 @@ class AgentPlanner(pomdp_py.Planner):
         raise NotImplementedError
 
     def plan(self, agent: "pomdp_py.Agent") -> Any:
-        """Return the action for the agent's current belief, in pomdp-py's loop."""
+        """Return the action at the agent's current belief."""
         problem = self.problem
         if problem is None:
             if self._agent_problem is None or self._agent_problem[0] is not agent:
@@ -294,4 +292,4 @@ class AgentPlanner(pomdp_py.Planner):
         return self.decide(problem, belief, observation=observation).action
 
     def update(self, agent: "pomdp_py.Agent", real_action: Any, real_observation: Any) -> None:
-        """Nothing: no tree is kept between steps, and the belief is the agent's own to update."""
+        """Do nothing: no tree is kept between steps, and the agent updates its own belief."""

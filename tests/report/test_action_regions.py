@@ -87,7 +87,7 @@ def test_nothing_is_drawn_where_the_process_is_over():
         ({"states": ["tiger-left", "lion"]}, "'lion' is not one of the problem's states"),
         ({"resolution": 1}, "resolution: got 1"),
         ({"resolution": 2.5}, "resolution: got 2.5"),
-        ({"policy": 3}, "policy: 3 has no decide"),
+        ({"policy": 3}, "policy: got 3; expected"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(arguments, told):

@@ -310,7 +310,7 @@ class _Builder:
         return row
 
     def _expected_reward(self, a: int, s: int, row: list[tuple[int, int, Fraction, Fraction]]) -> Fraction:
-        """Return the expected reward; one of state and action alone is exact, even if its row does not sum to 1."""
+        """Return the expected reward; a reward of state and action alone is not weighted by the row."""
         if row and not (self.uses_observation or self.problem.reward_model.uses_next_state):
             return row[0][3]
         return sum((p * r for _, _, p, r in row), Fraction(0))

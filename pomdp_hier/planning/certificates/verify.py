@@ -470,7 +470,10 @@ class _Stage:
         return total
 
     def interpolation(self, weights: Weights, hint: int, where: str) -> int | None:
-        """Return ``V(w)``: the informed bound, or ``corner . w + c (v - corner . b)``, c the least ``w(s) / b(s)``."""
+        """Return ``V(w)``: the informed bound, or ``corner . w + c (v - corner . b)``.
+
+        Here c is the least ``w(s) / b(s)``.
+        """
         if hint == BY_INFORMED:
             return self.informed(weights)
         if not self._legal(weights):

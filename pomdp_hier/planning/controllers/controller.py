@@ -1,6 +1,6 @@
-"""Finite-state controllers: a node says the action, the observation says the next node.
+"""Finite-state controllers: each node has an action, and each observation leads to the next node.
 
-The value of node k in state s solves ``v_k(s) = R(s, a_k) + gamma sum_o sum_s' p(s', o | s, a_k) v_{k'(o)}(s')``, one
+The value of node k in state s solves ``v_k(s) = R(s, a_k) + gamma sum_o sum_s' p(s', o | s, a_k) v_{k'(o)}(s')``, a
 linear system in N S unknowns, in floats or in fractions.
 """
 
@@ -26,7 +26,7 @@ from pomdp_hier.pomdp.problem import POMDP
 
 _MOST_FRACTIONS = 3_000
 _NOT_LEGAL = (
-    "controller: got one that takes an action where it is not legal; expected legal actions wherever it can come. "
+    "controller: got one with an action that is not legal; expected legal actions in all states it can reach. "
     "Build it by solve(problem).controller()."
 )
 
@@ -37,10 +37,9 @@ class FiniteStateController:
 
     Attributes:
         problem: The problem.
-        actions: ``[N]``, the position of each node's action.
-        after: ``[N, O]``, the next node after each observation; -1 where the run is over or the observation cannot be
-            made.
-        start: The node to start in.
+        actions: ``[N]``, the index of each node's action.
+        after: ``[N, O]``, the next node after each observation; -1 if the run ends or the observation is impossible.
+        start: The start node.
 
     Example:
         >>> from pomdp_hier.problems import tiger
@@ -76,7 +75,7 @@ class FiniteStateController:
 
     def __repr__(self) -> str:
         value = ""
-        with suppress(PlanningError):  # it may have none
+        with suppress(PlanningError):  # there may be none
             value = f", value={self.value():.6g}"
         return f"FiniteStateController({len(self)} nodes, start={self.start}{value})"
 
@@ -100,31 +99,31 @@ class FiniteStateController:
 
     @cached_property
     def _solved(self) -> tuple[Floats, Bools]:
-        """The values, and ``[N, S]``, where there is none, as the controller may run for ever without a discount."""
+        """The values, and a mask ``[N, S]`` of values that do not exist: indefinite runs without a discount."""
         from scipy.sparse.linalg import spsolve
 
-        step, reward, lost = self._system()
+        step, reward, illegal = self._system()
         compiled, shape = self.problem.compiled, reward.shape
-        gone = _spread(step, lost.ravel())
-        step = _without(step, gone)
-        endless = _spread(step, _repeats(step)) if compiled.discount == 1 else np.zeros_like(gone)
-        gone |= endless
-        step = _without(step, gone)
-        system = sparse.csc_array(sparse.eye_array(len(gone), format="csc") - compiled.discount * step)
-        solved = np.asarray(spsolve(system, np.where(gone, 0.0, reward.ravel())))
+        removed = _spread(step, illegal.ravel())
+        step = _without(step, removed)
+        indefinite = _spread(step, _repeats(step)) if compiled.discount == 1 else np.zeros_like(removed)
+        removed |= indefinite
+        step = _without(step, removed)
+        system = sparse.csc_array(sparse.eye_array(len(removed), format="csc") - compiled.discount * step)
+        solved = np.asarray(spsolve(system, np.where(removed, 0.0, reward.ravel())))
         if not np.isfinite(solved).all():
             raise PlanningError(
-                f"controller: got rewards up to {np.abs(reward).max():.3g}, whose sums are beyond the floats; expected "
+                f"controller: got rewards up to {np.abs(reward).max():.3g}, whose sums exceed the floats; expected "
                 "values below 1e308. Write all rewards in a larger unit."
             )
         values = solved.reshape(shape)
-        return np.where(gone.reshape(shape), -np.inf, values), endless.reshape(shape)
+        return np.where(removed.reshape(shape), -np.inf, values), indefinite.reshape(shape)
 
     def _system(self) -> tuple[sparse.csc_array, Floats, Bools]:
-        """``[N S, N S]``, the chances to go on from node and state to node and state; rewards; what is not legal."""
+        """Return the transition matrix ``[N S, N S]`` of node and state, the rewards, and a mask of illegal actions."""
         compiled, n, size = self.problem.compiled, len(self), self.problem.compiled.n_states
         rows, columns, data = [], [], []
-        lost = np.zeros((n, size), dtype=bool)
+        illegal = np.zeros((n, size), dtype=bool)
         reward = np.zeros((n, size))
         alive = ~compiled.terminal
         for a in np.unique(self.actions).tolist():
@@ -134,20 +133,20 @@ class FiniteStateController:
             for k in np.flatnonzero(self.actions == a).tolist():
                 then = self.after[k, observation[here]]
                 on = here[then >= 0]
-                lost[k] = alive & ~compiled.legal[a]
+                illegal[k] = alive & ~compiled.legal[a]
                 if compiled.legal_after is not None:
                     legal = compiled.legal_after[observation[on], self.actions[then[then >= 0]]]
-                    lost[k, matrix.row[on[~legal]]] = True
+                    illegal[k, matrix.row[on[~legal]]] = True
                 rows.append(k * size + matrix.row[on])
                 columns.append(then[then >= 0] * size + state[on])
                 data.append(matrix.data[on])
                 reward[k] = np.where(alive, compiled.reward[a], 0.0)
         entries = np.concatenate(data), (np.concatenate(rows), np.concatenate(columns))
-        return sparse.csc_array(entries, shape=(n * size, n * size)), reward, lost
+        return sparse.csc_array(entries, shape=(n * size, n * size)), reward, illegal
 
     @cached_property
     def stops(self) -> bool:
-        """Whether there may be no next node though the process goes on, as in a plan of so many actions."""
+        """Whether a run may have no next node before it terminates, as in a plan of n actions."""
         compiled, size = self.problem.compiled, self.problem.compiled.n_states
         for a in np.unique(self.actions).tolist():
             matrix = outcome_matrix(compiled, a).tocoo()
@@ -161,7 +160,7 @@ class FiniteStateController:
 
     @cached_property
     def exact_values(self) -> list[list[Fraction | None]]:
-        """``[N][S]``, the values in fractions, of the model's numbers as decimals; ``None`` where there is none.
+        """``[N][S]``, the values in fractions, from floats as decimals; ``None`` where there is none.
 
         Raises:
             PlanningError: There are more than 3,000 unknowns.
@@ -173,14 +172,14 @@ class FiniteStateController:
                 f"controller: got {len(self)} nodes times {len(self.problem.states)} states; expected at most "
                 f"{_MOST_FRACTIONS:,} unknowns for fractions. Call minimised(), or value() with exact=False."
             )
-        endless = np.flatnonzero(self._solved[1]).tolist()
-        return solve_in_fractions(self.problem, self.actions.tolist(), self.after.tolist(), endless)
+        indefinite = np.flatnonzero(self._solved[1]).tolist()
+        return solve_in_fractions(self.problem, self.actions.tolist(), self.after.tolist(), indefinite)
 
     def value(self, belief: Any = None, *, exact: bool = False) -> Any:
         """Return the value from the start node.
 
         Args:
-            belief: What holds at the start; the problem's initial belief by default.
+            belief: The belief at the start; the problem's initial belief by default.
             exact: Whether to compute in fractions.
 
         Raises:
@@ -191,7 +190,7 @@ class FiniteStateController:
         support = np.flatnonzero(weights)
         if self._solved[1][self.start, support].any():
             raise PlanningError(
-                "controller: got one that may run indefinitely at a discount of 1; expected one that surely ends. Take "
+                "controller: got one that may run indefinitely at a discount of 1; expected one that terminates. Use "
                 "policy_value with a horizon, or a discount below 1."
             )
         if not exact:
@@ -215,17 +214,17 @@ class FiniteStateController:
 
     @cached_property
     def vectors(self) -> AlphaVectorPolicy:
-        """The values of the nodes as a policy of alpha vectors: at each belief, the action of the best node.
+        """The values of the nodes as a policy of alpha vectors: the action of the best node at each belief.
 
-        Below a discount of 1 it is at least as good as a controller that never stops. Without a discount it may repeat
-        actions of equal value indefinitely.
+        Below a discount of 1 it is at least as good as a controller of infinite horizon. Without a discount it may
+        repeat actions of equal value indefinitely.
         """
         return AlphaVectorPolicy(self.values, self.actions)
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the action of the node that is best at the belief; of a controller that stops, of its start node.
+        """Return the action of the best node at the belief; of a controller that stops, that of its start node.
 
-        A single decision knows no node. Simulations and exact evaluations go from node to node, by `with_memory`.
+        A single decision has no node. Simulations and exact evaluations move from node to node, by `with_memory`.
         """
         policy = (
             AlphaVectorPolicy(self.values[[self.start]], self.actions[[self.start]]) if self.stops else self.vectors
@@ -236,7 +235,7 @@ class FiniteStateController:
         """Return the policy of one node, the start node for ``None``.
 
         Raises:
-            PlanningError: (when it decides) The controller has no such node, as after its last action.
+            PlanningError: In ``decide``: the controller has no such node, as after its last action.
 
         Example:
             >>> from pomdp_hier.planning import solve
@@ -248,14 +247,14 @@ class FiniteStateController:
         return _Node(self, self.start if memory is None else memory)
 
     def remember(self, memory: int | None, observation: Hashable) -> int:
-        """Return the node after a node's action and an observation, -1 for none."""
+        """Return the next node after an observation at a node; -1 for none."""
         position = self.problem.compiled.observation_index.get(observation, -1)
         node = self.start if memory is None else memory
         return int(self.after[node, position]) if node >= 0 and position >= 0 else -1
 
     @cached_property
     def _made(self) -> Bools:
-        """``[A, O]``, which observations can be made after an action."""
+        """``[A, O]``, the possible observations after each action."""
         compiled = self.problem.compiled
         made = np.zeros((compiled.n_actions, compiled.n_observations), dtype=bool)
         for a in range(compiled.n_actions):
@@ -264,9 +263,9 @@ class FiniteStateController:
 
     @property
     def leaf(self) -> LeafVectors:
-        """The values of the nodes as what `RTBSS` looks ahead to: ``RTBSS(d, leaf_value=controller)``.
+        """The values of the nodes as leaf values: ``RTBSS(d, leaf_value=controller)``.
 
-        Of a controller that stops after n actions, that of its start: the search is then ``d + n`` actions long.
+        Of a controller that stops after n actions, the value of its start: the search is then ``d + n`` actions long.
 
         Example:
             >>> from pomdp_hier.planning import RTBSS
@@ -342,9 +341,9 @@ class FiniteStateController:
     # --- other controllers ---------------------------------------------------------------------------------------
 
     def minimised(self) -> "FiniteStateController":
-        """Return the least controller that does the same from the start: nodes that cannot be told apart are one.
+        """Return the smallest equivalent controller: no unreachable nodes, equivalent nodes merged.
 
-        Observations that cannot be made after a node's action tell nothing.
+        Impossible observations are ignored.
 
         Example:
             >>> from pomdp_hier.problems import tiger
@@ -364,11 +363,11 @@ class FiniteStateController:
         return self._kept(after, block)
 
     def _kept(self, after: Ints, block: Ints) -> "FiniteStateController":
-        """Return the controller of one node a block, those that the start leads to, in the order of their coming."""
+        """Return the controller with one node per block, those reachable from the start, in order of discovery."""
         first = {int(b): int(k) for k, b in reversed(list(enumerate(block)))}
         order = {int(block[self.start]): 0}
         queue = [int(block[self.start])]
-        for b in queue:  # grows while it is walked
+        for b in queue:  # grows during the loop
             for then in after[first[b]].tolist():
                 if then >= 0 and int(block[then]) not in order:
                     order[int(block[then])] = len(order)
@@ -378,12 +377,12 @@ class FiniteStateController:
         return replace(self, actions=self.actions[nodes], after=np.array(renamed, dtype=np.int64), start=0)
 
     def beliefs(self) -> list[Belief | None]:
-        """Return for each node the belief at which a run from the start first comes there, ``None`` where none does."""
+        """Return the first belief of a run from the start at each node; ``None`` for unreachable nodes."""
         compiled = self.problem.compiled
         found: list[Floats | None] = [None] * len(self)
         found[self.start] = compiled.initial
         queue = [self.start]
-        for k in queue:  # grows while it is walked
+        for k in queue:  # grows during the loop
             belief = found[k]
             if belief is None or compiled.terminal[belief > 0].all():
                 continue
@@ -397,18 +396,18 @@ class FiniteStateController:
 
 @dataclass(frozen=True)
 class _Node:
-    """One node of a controller as a policy."""
+    """A node of a controller as a policy."""
 
     controller: FiniteStateController
     node: int
 
     def decide(self, problem: POMDP, belief: Belief | None = None, *, observation: Hashable = None) -> Decision:
-        """Return the node's action, and its value under the belief where it has one."""
+        """Return the node's action, and its value at the belief if it has one."""
         belief, _ = where_to_decide(problem, belief, observation)
         if self.node < 0:
             raise PlanningError(
-                f"controller: got the observation {brief(observation)} where it has no next node; expected a run "
-                "within its steps. Set horizon to its number of actions, or solve with horizon=None."
+                f"controller: got the observation {brief(observation)} without a next node; expected a run within "
+                "its steps. Set horizon to its number of actions, or solve with horizon=None."
             )
         weights = problem.compiled.vector(belief)
         support = np.flatnonzero(weights)
@@ -422,7 +421,7 @@ def _rounded(states: Sequence[Any], belief: Floats) -> Belief:
 
 
 def _spread(step: sparse.csc_array, marked: Bools) -> Bools:
-    """Return what is marked, and whatever can come there."""
+    """Return the marked states and all states that can reach them."""
     row, column = step.tocoo().coords
     marked, before = marked.copy(), -1
     while int(marked.sum()) != before:
@@ -431,15 +430,15 @@ def _spread(step: sparse.csc_array, marked: Bools) -> Bools:
     return marked
 
 
-def _without(step: sparse.csc_array, gone: Bools) -> sparse.csc_array:
-    """Return the chances to go on from what is not gone."""
-    left = sparse.csc_array(sparse.diags_array((~gone).astype(np.float64)) @ step)
+def _without(step: sparse.csc_array, removed: Bools) -> sparse.csc_array:
+    """Return the transition matrix with the rows of removed states set to zero."""
+    left = sparse.csc_array(sparse.diags_array((~removed).astype(np.float64)) @ step)
     left.eliminate_zeros()
     return left
 
 
 def _repeats(step: sparse.csc_array) -> Bools:
-    """Return which states of a chain can be met twice."""
+    """Return a mask of the states of a chain that can be visited twice."""
     from scipy.sparse.csgraph import connected_components
 
     _, label = connected_components(step, directed=True, connection="strong")

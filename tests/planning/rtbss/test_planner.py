@@ -492,7 +492,7 @@ def test_a_fallback_that_always_decides_earns_what_it_earns_by_itself(fallback):
 def test_a_fallback_without_a_budget_is_refused():
     with pytest.raises(ParameterError, match=r"^fallback: got FirstAction\(\) without"):
         RTBSS(3, fallback=FirstAction())
-    with pytest.raises(ParameterError, match="policy: 3 has no decide"):
+    with pytest.raises(ParameterError, match="policy: got 3; expected"):
         RTBSS(3, budget=1, fallback=3)
 
 
