@@ -183,7 +183,7 @@ def test_a_decide_without_the_observation_is_refused_before_it_is_called():
         def decide(self, problem, belief=None):
             return Decision("listen")
 
-    said = r"^policy: got .* with decide\(problem, belief=None\); expected decide\(problem, belief=None, \*, observation=None\)"
+    said = r"^policy: .* decide\(problem, belief=None\); expected decide\(problem, belief=None, \*, observation=None\)"
     with pytest.raises(ParameterError, match=said):
         as_policy(Short())
 

@@ -148,8 +148,8 @@ class _Reader:
             weight_bits=self._integer(top.get("weight_bits"), 0, 1_024, "weight_bits"),
             start=None if start is None else self._belief(start, "start"),
             stages=[self._stage(stage, f"stages[{i}]") for i, stage in enumerate(stages)],
-            vector=self._integer(top.get("vector"), 0, 10**12, "vector"),
-            hint=self._integer(top.get("hint"), BY_INFORMED, 10**12, "hint"),
+            vector=self._integer(top.get("vector"), 0, _MOST, "vector"),
+            hint=self._integer(top.get("hint"), BY_INFORMED, _MOST, "hint"),
             lower=self._number(top.get("lower"), "lower"),
             upper=self._number(top.get("upper"), "upper"),
         )
@@ -162,7 +162,7 @@ class _Reader:
         for i, pair in enumerate(pairs):
             at = f"{where}.corner_points[{i}]"
             s, point = self._sized(pair, 2, at)
-            corner_points[self._integer(s, 0, self.n_indices - 1, at)] = self._integer(point, 0, 10**12, at)
+            corner_points[self._integer(s, 0, self.n_indices - 1, at)] = self._integer(point, 0, _MOST, at)
         vectors = self._list(stage, "vectors", None, where)
         points = self._list(stage, "points", None, where)
         outcome_of: dict[tuple[int, int, int], int] = {}
@@ -186,7 +186,7 @@ class _Reader:
         return Vector(
             self._integer(vector.get("action"), 0, self.sizes[1] - 1, f"{where}.action"),
             self._values(vector.get("values"), f"{where}.values"),
-            [self._integer(k, -1, 10**12, f"{where}.after") for k in after],
+            [self._integer(k, -1, _MOST, f"{where}.after") for k in after],
         )
 
     def _outcome(self, given: Any, i: int, outcome_of: dict[tuple[int, int, int], int], where: str) -> Outcome:
@@ -212,7 +212,7 @@ class _Reader:
         )
 
     def _hints(self, given: Any, where: str) -> list[int]:
-        return [self._integer(h, BY_INFORMED, 10**12, where) for h in self._sized(given, self.sizes[2], where)]
+        return [self._integer(h, BY_INFORMED, _MOST, where) for h in self._sized(given, self.sizes[2], where)]
 
     def _belief(self, given: Any, where: str) -> Weights:
         if type(given) is not list or not given:
